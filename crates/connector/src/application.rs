@@ -104,14 +104,14 @@ pub(crate) struct Executor {
     pool: Pool,
 }
 
-/// Who has a request for the application.
+/// The connection that has a request for the application.
 #[derive(Clone, Copy)]
 pub(crate) struct Caller<'a> {
-    /// What it counts.
+    /// The counters of the connection.
     pub(crate) counters: &'a Counters,
-    /// Where it is told that the connection has something to do.
+    /// The driver, which is woken when the application has something for the connection.
     pub(crate) driver: &'a Arc<dyn Wake>,
-    /// Its name for the connection.
+    /// The driver's key for the connection.
     pub(crate) key: usize,
 }
 
@@ -150,7 +150,7 @@ impl Runner {
         }
     }
 
-    /// What its threads are doing, if it has any of its own.
+    /// The use of the application's thread pool; `None` if it has none.
     pub(crate) fn usage(&self) -> Option<pool::Usage> {
         match self {
             Self::Blocking(executor) => Some(executor.pool.usage()),
@@ -158,13 +158,13 @@ impl Runner {
         }
     }
 
-    /// Whether answers come from other threads than the one that serves.
+    /// Whether the application is a service, whose answers come from tasks of its own runtime.
     pub(crate) fn answers_later(&self) -> bool {
         matches!(self, Self::Service(_))
     }
 
-    /// Hands the request that the connection delivered to the application, and the connection what
-    /// there is of an answer.
+    /// Gives the request that the connection delivered to the application, and the connection as much of the answer as
+    /// there is.
     pub(crate) fn serve(
         &self,
         request: Box<Request>,
@@ -224,7 +224,7 @@ impl Caller<'_> {
 }
 
 impl Limits {
-    /// Those of the configuration.
+    /// The limits in the configuration.
     pub(crate) fn of(config: &Config) -> Self {
         Self {
             max_threads: config.max_threads.get(),

@@ -15,8 +15,8 @@ use std::str::FromStr;
 pub struct AllowedAttributes(Vec<Pattern>);
 
 impl AllowedAttributes {
-    /// Whether a request may carry the attribute `name`: the fronts' own (`AJP_REMOTE_PORT`, TLS
-    /// names, IIS's certificate fields: Tomcat's list) and the configured ones, never an include
+    /// Whether requests may carry the attribute `name`: one of the fronts' own (`AJP_REMOTE_PORT`,
+    /// TLS names, IIS's certificate fields: Tomcat's list) or a configured one, never an include
     /// path.
     #[must_use]
     pub fn allows(&self, name: &[u8]) -> bool {

@@ -79,16 +79,16 @@ pub struct ResponseWriter<'a> {
     wait: &'a dyn Wait,
 }
 
-/// How a thread waits for news of its pipe.
+/// How a thread waits for a change of its pipe.
 pub(crate) trait Wait {
-    /// What the pipe is to wake.
+    /// The waker that the pipe is to wake.
     fn waker(&self) -> &Waker;
 
     /// Returns once there may be news: when the waker was woken after the last return, or when
     /// something was done that may have changed the pipe.
     fn wait(&self);
 
-    /// The same, but returns at this instant if there were none.
+    /// As [`Self::wait`], but returns at `until` if there is no news.
     fn wait_until(&self, until: Instant);
 
     /// Something was added to the pipe that need not wait; the thread does not sleep for it.

@@ -19,7 +19,7 @@ use crate::handler::{Request, Response};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ConfidentialPaths(Vec<Vec<Vec<u8>>>);
 
-/// What is no entry of a list of [`ConfidentialPaths`].
+/// The error of an entry of [`ConfidentialPaths`] that is not a path.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is no path: it has to begin with `/`")]
 pub struct ConfidentialPathError(String);

@@ -22,7 +22,7 @@ use crate::trust::TrustedPeers;
 /// Everything [`start`](crate::start) needs besides the application.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Where to listen, and what is spoken there. At least one.
+    /// The addresses to listen on, each with its protocol. At least one.
     pub listeners: Vec<Listener>,
     /// Which I/O model runs the connections. Default: [`IoModel::Epoll`].
     pub io: IoModel,
@@ -58,9 +58,10 @@ pub struct Config {
     /// idle time of the front's pool, or the front will meet closed connections. Tomcat:
     /// `keepAliveTimeout`.
     pub http_keep_alive_timeout: Duration,
-    /// The same for AJP; `None` (the default, and Tomcat's) never closes an idle connection.
+    /// How long an AJP connection may be idle between requests; `None` (the default, and Tomcat's) never closes
+    /// one.
     pub ajp_keep_alive_timeout: Option<Duration>,
-    /// How long the peer may leave us without room to write one more byte. Default 30 s.
+    /// How long the peer may take nothing of what is to be sent to it. Default 30 s.
     pub write_timeout: Duration,
     /// Requests on one HTTP connection before it is closed; `None`, the default, sets no limit.
     /// Tomcat's `maxKeepAliveRequests` is 100, which costs a front a dial for every 100 requests.
@@ -77,11 +78,11 @@ pub struct Config {
     pub body_ahead: u8,
     /// Limits on HTTP/1.1 heads and framing.
     pub http_limits: catamaran_http1::Limits,
-    /// What every AJP request must carry; `None` is allowed on loopback and Unix sockets only.
-    /// Tomcat: `secret` and `secretRequired`.
+    /// The secret that every AJP request must carry; `None` is allowed on loopback and Unix sockets only. Tomcat:
+    /// `secret` and `secretRequired`.
     pub secret: Option<Secret>,
-    /// Whether the connector itself shows what it is doing, and to whom. Default: `None`, all paths
-    /// are the application's. Tomcat: the server status of its manager.
+    /// The page on which the connector shows what it is doing, and who may see it. Default: `None`, all paths are
+    /// the application's. Tomcat: the server status of its manager.
     pub status: Option<StatusView>,
     /// AJP request attributes accepted besides the well-known ones; a request with any other is
     /// refused with 403. Tomcat: `allowedRequestAttributesPattern`.
@@ -155,7 +156,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Whether this may be started at all.
+    /// Checks whether a connector may be started with this configuration.
     ///
     /// # Errors
     /// [`StartError::NoListeners`]; [`StartError::SecretRequired`] for AJP on a TCP address that is
@@ -183,9 +184,9 @@ impl Config {
 pub struct StatusView {
     /// The path that shows it, exactly. Default `/_status`.
     pub path: String,
-    /// Who may see it; others are answered 403. Default: this machine. The connection must come from
-    /// there, and so must the client behind a front, as AJP tells; over HTTP a request that bears
-    /// signs of a front (`Via`, `Forwarded`, `X-Forwarded-For`) is nobody's.
+    /// The peers that may see the page; others are answered 403. Default: this machine. The connection must come
+    /// from there, and so must the client behind a front, as AJP tells; an HTTP request that bears signs of a front
+    /// (`Via`, `Forwarded`, `X-Forwarded-For`) is refused.
     pub peers: TrustedPeers,
 }
 
@@ -201,9 +202,9 @@ impl Default for StatusView {
 /// One place to listen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listener {
-    /// What is spoken there.
+    /// The protocol spoken there.
     pub protocol: Protocol,
-    /// Where it is.
+    /// The address.
     pub address: Address,
 }
 
@@ -273,7 +274,7 @@ pub enum UriForm {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnixSocketMode(u32);
 
-/// What is no [`UnixSocketMode`].
+/// The error of text that is not a [`UnixSocketMode`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a mode is three octal digits, such as 660; 0 in front is allowed")]
 pub struct UnixSocketModeError;
@@ -353,7 +354,7 @@ impl Secret {
         (!secret.is_empty()).then_some(Self(secret))
     }
 
-    /// Whether a peer that presented `proof` knows the secret.
+    /// Whether `proof`, which a peer presented, is the secret.
     pub(crate) fn is_proved_by(&self, proof: &[u8]) -> bool {
         // `ct_eq` of slices returns early for unequal lengths only: the length is no secret.
         self.0.as_ref().ct_eq(proof).into()

@@ -57,7 +57,7 @@ pub(crate) struct Conn {
     draining: bool,
 }
 
-/// What a driver lends for one call.
+/// Buffers that a driver lends to a connection for one call.
 #[derive(Debug)]
 pub(crate) struct Io<'a> {
     /// Received and not yet consumed.
@@ -185,7 +185,7 @@ struct Exchange {
 /// Why a request or a connection is given up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Refusal {
-    /// What to answer; `None` closes without a word.
+    /// The status to answer with; `None` closes without an answer.
     status: Option<StatusCode>,
     reason: &'static str,
 }
@@ -384,7 +384,8 @@ impl Conn {
         })
     }
 
-    /// Receives more of the body that is being read, as much of it as is allowed.
+    /// Receives the next event of the request's body. Refuses the request with 413 once the body is longer than
+    /// `max_post_size`.
     fn receive_body(&mut self, io: &mut Io<'_>) -> Result<Option<Event>, Refusal> {
         let event = self.wire.receive_body(io)?;
         if let Some(Event::Body(data)) = &event {

@@ -102,13 +102,13 @@ impl Worker {
     }
 }
 
-/// What all workers of a connector see.
+/// The state that all workers of a connector share.
 pub(crate) struct ConnectorState {
     pub(crate) config: Arc<Config>,
     pub(crate) runner: Runner,
     /// The listeners as bound.
     pub(crate) listeners: Vec<Listener>,
-    /// Of each shard, those of each listener.
+    /// For each shard, the counters of each listener.
     pub(crate) counters: Vec<Vec<Arc<Counters>>>,
     /// Threads that each have a connection, where that is the model.
     threads: OnceLock<Arc<Pool>>,

@@ -31,7 +31,7 @@ use crate::handler::BodyLength;
 
 /// How an application tells a driver that a connection has something to do.
 pub(crate) trait Wake: fmt::Debug + Send + Sync {
-    /// Has the connection that the driver knows as `key` polled soon. May be called from any
+    /// Makes the driver poll the connection that it knows as `key` soon. May be called from any
     /// thread, for connections that are gone, and without need.
     fn wake(&self, key: usize);
 }
@@ -41,7 +41,7 @@ pub(crate) trait Wake: fmt::Debug + Send + Sync {
 pub(crate) struct Wakeup {
     /// Whom to tell.
     pub(crate) driver: Arc<dyn Wake>,
-    /// Its name for the connection.
+    /// The driver's key for the connection.
     pub(crate) key: usize,
 }
 
@@ -50,8 +50,8 @@ pub(crate) const BODY_MARK: usize = 64 * 1024;
 /// Bytes of a response that the application may be ahead of the connection; a single piece may
 /// exceed it.
 pub(crate) const PARTS_MARK: usize = 64 * 1024;
-/// From so many on they are sent without waiting for more, and an application that waited for room
-/// has it again.
+/// From this number of queued bytes on, they are sent without waiting for more. Below it, an
+/// application that waited for room is woken.
 pub(crate) const PARTS_DUE: usize = PARTS_MARK / 2;
 
 /// The head of a response.
@@ -130,7 +130,7 @@ struct PipeState {
     woken: bool,
     reader: Option<Waker>,
     writer: Option<Waker>,
-    /// Who wants to know when the connection lets go.
+    /// Woken when the connection lets go.
     witness: Option<Waker>,
 }
 
@@ -346,7 +346,7 @@ impl ResponseEnd {
         Ok(count)
     }
 
-    /// Whether more may be added now; if not, `waker` is kept to be told.
+    /// Ready if more may be added. If not, `waker` is woken when there is room.
     pub(crate) fn poll_room(&self, waker: &Waker) -> Poll<Result<(), ClosedPipe>> {
         let mut state = self.0.lock();
         if state.gone {
@@ -359,7 +359,7 @@ impl ResponseEnd {
         Poll::Pending
     }
 
-    /// Whether the connection has let go of the exchange; if not, `waker` is kept to be told.
+    /// Ready if the connection has let go of the exchange. If not, `waker` is woken when it does.
     pub(crate) fn poll_gone(&self, waker: &Waker) -> Poll<()> {
         let mut state = self.0.lock();
         if state.gone {

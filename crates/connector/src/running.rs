@@ -154,7 +154,7 @@ impl Running {
         self.join_workers();
     }
 
-    /// What has happened so far.
+    /// The counters so far.
     #[must_use]
     pub fn counters(&self) -> Snapshot {
         let mut sum = Snapshot::default();

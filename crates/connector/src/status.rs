@@ -30,13 +30,14 @@ pub struct Status {
 /// Threads of a pool.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Threads {
-    /// So many there may be.
+    /// The most threads that there may be.
     pub max: usize,
-    /// So many there are.
+    /// The threads that there are.
     pub current: usize,
-    /// So many have something to do; on [`IoModel::Threads`] a connection, even an idle one.
+    /// The threads that have something to do; on [`IoModel::Threads`] a connection, even an idle
+    /// one.
     pub busy: usize,
-    /// What waits for a thread.
+    /// The work that waits for a thread.
     pub queued: usize,
 }
 

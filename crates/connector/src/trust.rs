@@ -20,7 +20,7 @@ pub struct TrustedPeers {
     unix: bool,
 }
 
-/// What is no entry of a list of [`TrustedPeers`].
+/// The error of an entry that a list of [`TrustedPeers`] cannot have.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is no address, no network such as 10.0.0.0/8, and neither `unix` nor `none`")]
 pub struct TrustedPeersError(String);

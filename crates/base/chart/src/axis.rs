@@ -3,7 +3,7 @@
 /// An axis.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Axis {
-    /// What it shows, with its unit.
+    /// What the axis shows, with its unit.
     pub label: String,
     kind: Kind,
 }

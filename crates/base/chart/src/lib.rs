@@ -207,7 +207,7 @@ pub fn line_key(number: usize) -> String {
     )
 }
 
-/// The same for the bars of [`Panel::bars`].
+/// The sign of the bars of [`Panel::bars`] in a legend of the page's own.
 #[must_use]
 pub fn bar_key() -> String {
     "<svg class=\"chart\" width=\"16\" height=\"8\"><path class=\"hang\" d=\"M0 0H16V8H0z\"/></svg>"

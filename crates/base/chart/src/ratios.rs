@@ -23,7 +23,7 @@ impl Ratios {
         Self { reach, width }
     }
 
-    /// The same scale, so many pixels wide.
+    /// The same scale, `width` pixels wide.
     #[must_use]
     pub fn with_width(self, width: f64) -> Self {
         Self { width, ..self }
@@ -99,7 +99,7 @@ fn digits_of_tick(tick: f64) -> String {
 /// A scale shows at least this factor, so that small differences look small.
 const SCALE_MIN: f64 = 1.25;
 
-/// And at most this one.
+/// A scale shows at most this factor.
 const REACH_MAX: f64 = 20.0;
 
 /// The width of a scale of ratios in pixels, and what is kept free at either end.

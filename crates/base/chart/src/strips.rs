@@ -22,13 +22,13 @@ svg.strip .said { fill: none; stroke: light-dark(#c2570c, #f0a060); stroke-width
 /// A row of a strip, such as a cell of an experiment.
 #[derive(Clone, Copy, Debug)]
 pub struct StripRow<'a> {
-    /// What stands beside it.
+    /// The text beside the row.
     pub label: &'a str,
     /// The value of each round.
     pub values: &'a [f64],
     /// Their median.
     pub median: f64,
-    /// The same in words.
+    /// The median in words.
     pub median_text: &'a str,
 }
 
@@ -168,7 +168,7 @@ pub fn strip(title: &str, rows: &[StripRow<'_>], width: f64) -> String {
     svg + "</svg>"
 }
 
-/// The same as a file by itself, such as a README shows: it has its style in it.
+/// A strip as a file by itself, such as a README shows: it has its style in it.
 #[must_use]
 pub fn strip_file(title: &str, rows: &[StripRow<'_>], width: f64) -> String {
     let strip = strip(title, rows, width);

@@ -30,7 +30,7 @@ pub struct Group {
     /// Its path below the group of this process.
     name: PathBuf,
     id: u64,
-    /// Who holds it to a part of a core; `None`: nobody.
+    /// The controller that limits the group to a part of a core; `None`: there is no limit.
     limited: Option<Controller>,
 }
 

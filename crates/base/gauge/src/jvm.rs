@@ -76,7 +76,7 @@ struct JvmState {
 }
 
 impl JvmReader {
-    /// One of the JVM with process id `id`.
+    /// A reader of the JVM with process id `id`.
     #[must_use]
     pub fn new(id: u32) -> Self {
         Self {
@@ -91,7 +91,7 @@ impl JvmReader {
         self.id
     }
 
-    /// What it says now.
+    /// Reads what the JVM says of itself now.
     ///
     /// # Errors
     /// There is no performance data, or it cannot be read or understood.
@@ -133,7 +133,7 @@ impl JvmState {
     }
 }
 
-/// What the JVM with process id `id` says now.
+/// Reads what the JVM with process id `id` says of itself now.
 ///
 /// # Errors
 /// There is no performance data, or it cannot be read or understood.

@@ -33,7 +33,7 @@ pub enum CpuLimit {
 pub struct Stops {
     /// Periods in which its processes ran (`nr_periods`).
     pub periods: u64,
-    /// Those in which the quota was used up (`nr_throttled`).
+    /// Periods in which the quota was used up (`nr_throttled`).
     pub stopped: u64,
 }
 

@@ -133,7 +133,7 @@ pub struct ServerDemand {
     pub clients: u64,
     /// Connections to backends.
     pub backends: u64,
-    /// Of both, with logs and listeners: open files.
+    /// Open files: connections of both kinds, logs and listeners.
     pub files: u64,
     /// Handshakes and connections that wait to be accepted, at a listener.
     pub burst: u64,
@@ -152,7 +152,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// This one.
+    /// This machine.
     #[must_use]
     pub fn here() -> Self {
         Self::below("/")

@@ -23,7 +23,7 @@ pub struct Syscalls {
     groups: Map,
     /// By process, if it counts in detail.
     processes: Option<Map>,
-    /// What programs need and nobody reads.
+    /// A map that the programs need and nobody reads.
     _begun: Option<Map>,
     _attached: Vec<AttachedProgram>,
 }
@@ -58,7 +58,7 @@ impl Counts {
         self.0.values().map(|call| call.calls).sum()
     }
 
-    /// Of the call `name`.
+    /// How often the call `name` was made.
     #[must_use]
     pub fn of(&self, name: &str) -> u64 {
         self.call(name).calls

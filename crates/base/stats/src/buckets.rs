@@ -21,7 +21,7 @@ pub struct Buckets {
     micros: AtomicU64,
 }
 
-/// What several [`Buckets`] counted together, up to some moment.
+/// The counts of several [`Buckets`] together, up to one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BucketSums {
     counts: [u64; BUCKETS],

@@ -13,18 +13,18 @@ use crate::Histogram;
 #[derive(Clone, Debug, Default)]
 pub struct CensoredLatencies {
     answered: Histogram,
-    /// How old the requests were that still waited at the end.
+    /// The ages of the requests that still waited at the end.
     waiting: Histogram,
-    /// How old the requests were that failed.
+    /// The ages of the requests that failed.
     failed: Histogram,
 }
 
-/// A value, or what it is at least.
+/// A latency, or a lower bound of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LatencyFloor {
     /// The value, or its lower bound.
     pub at_least: Duration,
-    /// Whether it is the value, to 1 %.
+    /// Whether `at_least` is the latency itself, to 1 %.
     pub is_exact: bool,
 }
 
@@ -76,7 +76,7 @@ impl CensoredLatencies {
         &self.answered
     }
 
-    /// All requests in one histogram, each that had no answer with its lower bound.
+    /// All requests in one histogram; a request without an answer counts with its lower bound.
     #[must_use]
     pub fn lower_bounds(&self) -> Histogram {
         let mut all = self.answered.clone();
@@ -92,8 +92,8 @@ impl CensoredLatencies {
         bounds
     }
 
-    /// The values at these percentiles (0 to 100), each with the time that so many per cent of all
-    /// requests took at least.
+    /// The latencies of all requests, answered or not, at these percentiles (0 to 100); each is
+    /// exact or a lower bound.
     #[must_use]
     pub fn percentiles<const N: usize>(&self, percents: [f64; N]) -> [LatencyFloor; N] {
         let lower = self.lower_bounds();
@@ -154,7 +154,7 @@ mod tests {
         Duration::from_millis(millis)
     }
 
-    /// So many answered after one millisecond.
+    /// Latencies of `count` requests, each answered after one millisecond.
     fn answered(count: u64) -> CensoredLatencies {
         let mut latencies = CensoredLatencies::new();
         (0..count).for_each(|_| latencies.record(millis(1)));

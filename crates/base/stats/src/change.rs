@@ -12,14 +12,14 @@ use crate::warm_up::{MOVEMENT_MAX, noise};
 /// A change of level.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Change {
-    /// How many values come before it.
+    /// The number of values before the change.
     pub after: usize,
-    /// By what share of the level before it the level changed, with a sign.
+    /// The change as a share of the level before it, with a sign.
     pub shift: f64,
 }
 
-/// Where the level of `series` changes by more than [`MOVEMENT_MAX`] and more than noise explains; `None` if
-/// it does not, or of fewer than twelve values.
+/// The change of level in `series`, if it is more than [`MOVEMENT_MAX`] and more than noise explains; `None`
+/// otherwise, and for fewer than twelve values.
 #[must_use]
 pub fn change(series: &[f64]) -> Option<Change> {
     if series.len() < VALUES_MIN {
@@ -43,11 +43,11 @@ struct Split {
     after: usize,
     /// The level of the first part.
     before: f64,
-    /// That of the second.
+    /// The level of the second part.
     then: f64,
-    /// What is left of each value without its part's level.
+    /// Each value less the level of its part.
     rest: Vec<f64>,
-    /// The sum of that, without signs.
+    /// The sum of `rest` without signs.
     apart: f64,
 }
 
@@ -71,7 +71,7 @@ impl Split {
         }
     }
 
-    /// How far the two levels are apart, in standard errors of a noise of 1.
+    /// The distance between the two levels, in standard errors of a noise of 1.
     fn weight(&self) -> f64 {
         let count = self.rest.len() as f64;
         let first = self.after as f64;
@@ -79,10 +79,10 @@ impl Split {
     }
 }
 
-/// Of fewer values nothing is concluded.
+/// The fewest values in which a change is looked for.
 const VALUES_MIN: usize = 12;
 
-/// Each side has at least one part in so many of the values.
+/// Each side of a change has at least one value in this number of the series' values.
 const SIDES_MAX: usize = 5;
 
 /// Standard errors from which on a change is real, although it is the largest of all places.

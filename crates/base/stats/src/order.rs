@@ -16,7 +16,8 @@ pub struct MedianInterval {
     pub median: f64,
     /// The upper end.
     pub high: f64,
-    /// How surely the interval holds the true median, 0 to 1: at least what was asked for.
+    /// The probability with which the interval holds the true median, 0 to 1: at least what was
+    /// asked for.
     pub level: f64,
 }
 
@@ -35,7 +36,7 @@ pub fn median_interval(values: &[f64], level: f64) -> Option<MedianInterval> {
     })
 }
 
-/// How many values a median's interval of `level` needs.
+/// The fewest values from which a median's interval of `level` can be made.
 #[must_use]
 pub fn count_min(level: f64) -> usize {
     (1..=COUNT_MAX)

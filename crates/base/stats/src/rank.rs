@@ -10,7 +10,7 @@ pub struct Shift {
     pub estimate: f64,
     /// The upper end.
     pub high: f64,
-    /// How probable ranks so far apart are if there is no difference.
+    /// The probability of ranks at least so far apart if there is no difference.
     pub p: f64,
 }
 

@@ -3,12 +3,12 @@
 //! A published figure is held against our interval of 95 %. What has no interval, because servers were started too
 //! seldom or a gate forbids the claim, decides nothing: that is the caller's [`Finding::Open`].
 
-/// What a repetition says of a published figure.
+/// The result of comparing a repetition with a published figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Finding {
-    /// It came out here, too.
+    /// The figure came out here, too.
     Reproduced,
-    /// It did not come out here.
+    /// The figure did not come out here.
     Refuted,
     /// The repetition does not decide it.
     Open,

@@ -1,16 +1,16 @@
 //! Whether two shares differ by more than chance explains: Fisher's exact test.
 
-/// So many out of so many: of runs those that were void.
+/// A part of a whole, such as the void runs among all runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Share {
-    /// Those that are meant.
+    /// The cases that count, such as void runs.
     pub part: u64,
-    /// All of them, at least as many.
+    /// All cases, at least as many as `part`.
     pub whole: u64,
 }
 
-/// How probable it is that what both sides have in common is dealt out as unevenly as here, or more so, if both
-/// have the same share; two-sided, after Fisher. 1 if a side has nothing at all.
+/// Fisher's exact test, two-sided: the probability that the parts are spread over both sides as unevenly as
+/// here, or more so, if both sides have the same share. 1 if a side has nothing at all.
 #[must_use]
 pub fn fisher(one: Share, other: Share) -> f64 {
     let parts = one.part + other.part;
@@ -34,7 +34,7 @@ fn ln_choose(whole: u64, part: u64) -> f64 {
     factors.sum()
 }
 
-/// What is as probable may come out so much larger by rounding.
+/// The factor by which equal probabilities may differ after rounding.
 const ROUNDING: f64 = 1.0 + 1e-9;
 
 #[cfg(test)]

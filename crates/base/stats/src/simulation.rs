@@ -9,7 +9,7 @@ use crate::{MOVEMENT_MAX, WarmUp, warm_up};
 /// The noise of a series' values.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Noise {
-    /// Its standard deviation, as a share of the final level.
+    /// The standard deviation of the noise, as a share of the final level.
     pub(crate) deviation: f64,
     /// Between neighbouring values.
     pub(crate) correlation: f64,
@@ -31,15 +31,15 @@ impl Noise {
     }
 }
 
-/// How one run's warm-up ended.
+/// The end of one run's warm-up: the last verdict, and how much the level still moves.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Ending {
     verdict: WarmUp,
-    /// How much the level itself moves over the span that follows.
+    /// How much the level itself, without noise, moves over the span that follows.
     movement: f64,
 }
 
-/// How often the warm-ups of [`RUNS`] runs ended how.
+/// The results of [`RUNS`] simulated warm-ups: the share of runs that ended with each verdict.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Share {
     pub(crate) steady: f64,
@@ -53,7 +53,7 @@ pub(crate) struct Share {
 pub(crate) const RUNS: u64 = 1000;
 
 impl Share {
-    /// Of [`RUNS`] runs.
+    /// Simulates [`RUNS`] runs, each with a seed of its own, and counts their verdicts.
     pub(crate) fn of(run: impl Fn(u64) -> Ending) -> Self {
         let mut share = Self::default();
         for seed in 0..RUNS {
@@ -82,7 +82,7 @@ pub(crate) fn stationary(noise: Noise, span: f64, seed: u64) -> Ending {
     run(|_| 1.0, noise, span, seed)
 }
 
-/// A run that approaches its level from half of it: 1 - e^(-t/tau)/2.
+/// A run whose level starts at half of its final value and approaches it: 1 - e^(-t/tau)/2.
 pub(crate) fn drift(tau: f64, noise: Noise, span: f64, seed: u64) -> Ending {
     run(|time| 1.0 - 0.5 * (-time / tau).exp(), noise, span, seed)
 }

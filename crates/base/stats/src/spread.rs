@@ -18,7 +18,7 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// Of `values`; `None` when there are none.
+    /// The spread of `values`; `None` when there are none.
     #[must_use]
     pub fn of(values: &[f64]) -> Option<Self> {
         let mut sorted = values.to_vec();

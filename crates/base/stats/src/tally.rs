@@ -14,11 +14,11 @@ use std::time::Duration;
 #[derive(Debug)]
 pub struct Tally(Box<[AtomicU32]>);
 
-/// What several tallies counted together, up to some moment.
+/// The counts of several tallies together, up to one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sum(Box<[u32]>);
 
-/// What was counted between the last few sums.
+/// The counts of the last few slices of time, each between two sums.
 #[derive(Clone, Debug)]
 pub struct Window {
     last: Sum,
@@ -54,7 +54,7 @@ impl Default for Tally {
 }
 
 impl Sum {
-    /// That of no tallies.
+    /// The sum of no tallies: all counts are 0.
     #[must_use]
     pub fn new() -> Self {
         Self(vec![0; BUCKETS].into_boxed_slice())
@@ -82,7 +82,7 @@ impl Default for Sum {
 }
 
 impl Window {
-    /// An empty one that keeps so many slices: what is before its first sum is nothing.
+    /// An empty window that keeps the last `slices_max` slices. The first slice counts from zero.
     #[must_use]
     pub fn new(slices_max: usize) -> Self {
         Self {
@@ -92,7 +92,8 @@ impl Window {
         }
     }
 
-    /// Ends a slice: it has what was counted since the sum before.
+    /// Ends a slice, which has what was counted since the previous sum. Drops the oldest one if there
+    /// are too many.
     pub fn push(&mut self, sum: Sum) {
         let slice = sum.since(&self.last);
         self.last = sum;
@@ -102,8 +103,8 @@ impl Window {
         self.slices.push_back(slice);
     }
 
-    /// Adds to the last slice, or begins one: what was counted since the sum before. For a look at what
-    /// the next [`Self::push`] will add.
+    /// Adds what was counted since the previous sum to the last slice, or begins a slice: for a look at
+    /// what the next [`Self::push`] will add.
     pub fn extend(&mut self, sum: Sum) {
         let slice = sum.since(&self.last);
         self.last = sum;
@@ -113,7 +114,7 @@ impl Window {
         }
     }
 
-    /// How many durations it has.
+    /// The number of durations in the window.
     #[must_use]
     pub fn count(&self) -> u64 {
         let counts = self.slices.iter().flatten();

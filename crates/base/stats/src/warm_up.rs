@@ -10,20 +10,21 @@
 
 use crate::spread::{median, median_deviation};
 
-/// What a series says of itself.
+/// The verdict on whether a series is steady.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum WarmUp {
-    /// Over the span ahead it moves by less than [`MOVEMENT_MAX`], as far as can be told.
+    /// The level moves by less than [`MOVEMENT_MAX`] over the span to be measured, as far as can be
+    /// told.
     Steady,
-    /// It still moves: by this share of its level over the span ahead, with a sign.
+    /// The level still moves: by this share of itself over the span to be measured, with a sign.
     Moving(f64),
-    /// Its noise would hide a movement up to this share of its level, or the series is too short
-    /// to tell (then infinite).
+    /// The noise would hide a movement up to this share of the level, or the series is too short to
+    /// tell (then infinite).
     Unclear(f64),
 }
 
 impl WarmUp {
-    /// What two series of one run say together: the verdict that keeps it from being called steady.
+    /// The joint verdict on two series of one run: the one that is farther from steady.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         match (self, other) {
@@ -71,7 +72,7 @@ fn of_window(window: &[f64], span: f64) -> WarmUp {
     }
 }
 
-/// How a window of values rises, per tick.
+/// The trend of a window of values: its slope per tick.
 #[derive(Clone, Copy, Debug)]
 struct Trend {
     slope: f64,
@@ -80,8 +81,8 @@ struct Trend {
 }
 
 impl Trend {
-    /// Of `values`, at least three: the median of the slopes of all pairs (Theil and Sen), which
-    /// single stalls do not bend.
+    /// The trend of at least three `values`: its slope is the median of the slopes of all pairs
+    /// (Theil and Sen), which single stalls do not bend.
     fn of(values: &[f64]) -> Self {
         let count = values.len();
         let mut slopes = Vec::with_capacity(count * (count - 1) / 2);
@@ -127,7 +128,7 @@ pub(crate) fn noise(values: &[f64]) -> f64 {
     deviation * ((1.0 + correlation) / (1.0 - correlation)).sqrt()
 }
 
-/// Below so many ticks nothing is concluded.
+/// The fewest ticks from which a trend is concluded.
 const WINDOW_MIN: usize = 15;
 
 /// Standard errors that a movement must stay below the limit by. The series is judged at each

@@ -136,7 +136,7 @@ pub struct Part {
 }
 
 impl Part {
-    /// All of a list.
+    /// All keys of a list.
     pub const fn all(keys: &'static dyn AnyKeys) -> Self {
         Self {
             keys,
@@ -144,7 +144,7 @@ impl Part {
         }
     }
 
-    /// Those of a list that are in such a group.
+    /// The keys of a list whose groups `groups` accepts.
     pub const fn of(keys: &'static dyn AnyKeys, groups: fn(Group) -> bool) -> Self {
         Self { keys, groups }
     }
@@ -168,7 +168,7 @@ pub struct Section {
 }
 
 impl Section {
-    /// Whether it has a key of that name.
+    /// Whether the table has a key of that name.
     pub fn has(&self, name: &str) -> bool {
         self.keys().any(|key| key.name == name)
     }

@@ -66,7 +66,7 @@ impl Finding {
         }
     }
 
-    /// The same, with what to do about it.
+    /// This finding, with what to do about it.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = hint.into();
@@ -98,7 +98,7 @@ pub struct Report {
 pub type UnknownKeyHint = fn(&str, Option<&str>) -> String;
 
 impl Report {
-    /// Of a file's text, which the findings show under that name.
+    /// A report on a file with this text, which the findings show under `name`.
     pub fn new(name: &str, text: &str) -> Self {
         Self {
             sources: Box::new(Sources::new(name, text)),
@@ -108,14 +108,14 @@ impl Report {
         }
     }
 
-    /// Of a file that is at fault as a whole, such as one that cannot be read.
+    /// A report on a file that is at fault as a whole, such as one that cannot be read.
     pub fn absence(name: &str, message: impl Into<String>) -> Self {
         let mut report = Self::new(name, "");
         report.push(Finding::absence(message));
         report
     }
 
-    /// The same, with what this kind of file says of keys that a table does not know.
+    /// This report, with what this kind of file says of keys that a table does not know.
     pub fn with_unknown_key(self, unknown_key: UnknownKeyHint) -> Self {
         Self {
             unknown_key,

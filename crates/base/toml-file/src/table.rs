@@ -77,7 +77,7 @@ impl<'f> Table<'f> {
         value.is_some_and(|it| it.get_ref().as_array().is_some_and(|it| it.is_empty()))
     }
 
-    /// Whether an unknown key is one of these with a slip.
+    /// Whether an unknown key is one of `names`, misspelt.
     pub fn has_slip_of(&self, names: &[&str]) -> bool {
         let is_slip =
             |name: &str| !self.section.has(name) && nearest(name, names.iter().copied()).is_some();

@@ -99,7 +99,7 @@ fn conclude(
     match report.ending {
         // ab has no last line for runs that are stopped.
         Ending::Failure(_) | Ending::Idle | Ending::Stopped if settings.mode == Mode::Ab => {}
-        _ => display.finish(ab::done(&report)),
+        _ => display.finish(ab::complete_requests(&report)),
     }
     output::end(settings, plan, report, has_heartbeat)
 }

@@ -230,7 +230,7 @@ fn end_as_ab(
         return Ok(0);
     }
     say(&ab::text(report))?;
-    if ab::done(report) > 0
+    if ab::complete_requests(report) > 0
         && let Err(message) = write_files(output, report)
     {
         writeln!(io::stderr(), "{message}")?;
@@ -263,7 +263,7 @@ fn done_before_death(report: &Report) -> u64 {
         Ending::Failure(error) => report.failures.of(error.kind),
         _ => 0,
     };
-    ab::done(report).saturating_sub(fatal)
+    ab::complete_requests(report).saturating_sub(fatal)
 }
 
 /// What ab says instead of a report, and the exit code that the error's number gives.

@@ -49,7 +49,7 @@ pub(crate) fn parse_as_ab(text: &str) -> Result<Url, Refusal> {
     let slash = rest.find('/').ok_or_else(refuse)?;
     let (authority, path) = rest.split_at(slash);
     let (host, port) = host_and_port(authority).ok_or_else(refuse)?;
-    Ok(tcp(scheme, host, port, path, text))
+    Ok(tcp_url(scheme, host, port, path, text))
 }
 
 /// As APR takes `host:port` apart: only digits at the very end are a port.
@@ -81,7 +81,8 @@ fn port(digits: &str) -> Option<u16> {
     (port > 0).then_some(port)
 }
 
-fn tcp(scheme: Scheme, host: &str, port: Option<u16>, path: &str, text: &str) -> Url {
+/// A URL reached over TCP. `host` is without brackets; `text` is the URL as given, for messages.
+fn tcp_url(scheme: Scheme, host: &str, port: Option<u16>, path: &str, text: &str) -> Url {
     let port = port.unwrap_or_else(|| scheme.default_port());
     let bracketed = if host.contains(':') {
         format!("[{host}]")
@@ -179,7 +180,7 @@ pub(crate) fn parse(text: &str) -> Result<Url, Refusal> {
             "host and port must be HOST, HOST:PORT or [ADDRESS]:PORT, the port from 1 to 65535",
         )
     })?;
-    let mut url = tcp(scheme, host, port, &with_slash(path), text);
+    let mut url = tcp_url(scheme, host, port, &with_slash(path), text);
     url.user = user.map(str::to_owned);
     match scheme {
         Scheme::Memcached => of_memcached(url),

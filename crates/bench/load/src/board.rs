@@ -33,7 +33,7 @@ pub(crate) struct Board {
     all_ready: Condvar,
     /// When measuring begins; [`NEVER`] while nobody knows.
     measure_from: AtomicU64,
-    /// How long each request's body was the first time; [`UNKNOWN`] before.
+    /// The length of the first answer's body, for each of the plan's requests; [`UNKNOWN`] before it.
     lengths: Vec<AtomicU64>,
     /// The checksum of each request's body the first time; [`UNKNOWN`] before.
     checksums: Vec<AtomicU64>,
@@ -48,7 +48,7 @@ pub(crate) struct Board {
     /// Failures of any kind, and answers, for the patience with connects.
     pub(crate) failures: AtomicU64,
     pub(crate) answers: AtomicBool,
-    /// What the warm-up turned out to be.
+    /// The warm-up's verdict (steady, moving or unclear); unset if nobody looked.
     pub(crate) steady: OnceLock<catamaran_stats::WarmUp>,
 }
 
@@ -59,13 +59,13 @@ pub(crate) struct FirstResponse {
     pub(crate) status: u16,
     /// Its Server field, whole.
     pub(crate) server: Option<String>,
-    /// How long its body was, without chunk framing.
+    /// The length of its body, without chunk framing.
     pub(crate) body_bytes: u64,
     /// Its head as received, at most 8 KiB; an AJP13 head is written as HTTP would.
     pub(crate) head: Vec<u8>,
 }
 
-/// What one thread says of itself while it runs. It alone writes here, so plain stores do.
+/// One thread's counters while it runs. That thread alone writes here, so plain stores do.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(crate) struct Line {
@@ -189,7 +189,7 @@ impl Board {
         is_first_or_same(&self.lengths[place as usize], len)
     }
 
-    /// What adds the bytes of a body to its checksum, if bodies are compared.
+    /// Returns a sink that adds a body's bytes to the checksum `crc`, if bodies are compared.
     pub(crate) fn checksum<'a>(&self, crc: &'a mut u32) -> impl FnMut(&[u8]) + use<'a> {
         let is_compared = self.plan.checks.body_content;
         move |bytes| {
@@ -237,7 +237,7 @@ impl Board {
         active.max().unwrap_or(0)
     }
 
-    /// What ends the run from outside.
+    /// The flag that ends the run when it becomes true.
     pub(crate) fn stop_flag(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.stop)
     }
@@ -260,7 +260,7 @@ impl Board {
     }
 }
 
-/// Values of so many requests that nobody knows yet.
+/// `count` values that are all [`UNKNOWN`].
 fn unknown(count: usize) -> Vec<AtomicU64> {
     let values = std::iter::repeat_with(|| AtomicU64::new(UNKNOWN));
     values.take(count).collect()

@@ -26,19 +26,19 @@ pub(crate) enum Client {
     Memcached(Box<memcached::Client>),
 }
 
-/// What came.
+/// One step of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// An interim head of so many bytes.
+    /// An interim (1xx) head, with its length in bytes.
     Interim(u64),
     /// The head.
     Head {
         status: u16,
         bytes: u64,
-        /// It announced how long the body is, or that there is none.
+        /// The head announced the body's length, or that there is no body.
         has_length: bool,
     },
-    /// So many bytes of the body.
+    /// Bytes of the body: how many.
     Body(u64),
     /// The answer is complete.
     End,
@@ -49,7 +49,7 @@ pub(crate) enum Step {
 pub(crate) struct LastHeads {
     http: http1::KnownHead,
     ajp: ajp::client::KnownHead,
-    /// As HTTP/1.1 would write it.
+    /// The head of an HTTP/2 answer, as HTTP/1.1 would write it.
     http2: Option<Vec<u8>>,
 }
 
@@ -123,8 +123,8 @@ impl Client {
         }
     }
 
-    /// What the answer that has just ended says beyond its status, or what its request failed of although the
-    /// connection goes on.
+    /// The result of the operation on memcached that has just ended, `None` of other protocols; or the failure of a
+    /// request whose connection goes on.
     pub(crate) fn outcome(&self) -> Result<Option<Outcome>, FailureKind> {
         match self {
             Self::Http(_) | Self::Ajp { .. } => Ok(None),
@@ -149,7 +149,7 @@ impl Client {
         }
     }
 
-    /// Bytes of the current request's body that were asked for and sent since.
+    /// Bytes of the current request's body that the AJP13 server asked for and was sent.
     pub(crate) fn rest_sent(&self) -> usize {
         match self {
             Self::Http(_) | Self::Memcached(_) => 0,
@@ -170,7 +170,7 @@ impl Client {
 /// The client's side of an exchange whose answer is received.
 pub(crate) struct OwnSide<'a> {
     pub(crate) request: &'a PreparedRequest,
-    /// What has to be sent in turn.
+    /// Takes the bytes that the protocol has to send in reply.
     pub(crate) out: &'a mut BytesMut,
 }
 
@@ -219,7 +219,7 @@ impl LastHeads {
     }
 }
 
-/// Sends what the container asked for, in one packet.
+/// Sends the next part of the body that the AJP13 server asked for, in one packet.
 fn send_rest(
     client: &mut ajp::Client,
     request: &PreparedRequest,

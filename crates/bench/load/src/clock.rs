@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 /// A moment that never comes.
 pub(crate) const NEVER: u64 = u64::MAX;
 
-/// The same for all threads of a run.
+/// The run's clock: nanoseconds since the run began, on all threads.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clock {
     epoch: Instant,
@@ -36,7 +36,7 @@ pub(crate) fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(NEVER)
 }
 
-/// The moment that lies so far behind `start`; never, if it cannot be told.
+/// The moment `duration` after `start`; [`NEVER`] without a duration.
 pub(crate) fn after(start: u64, duration: Option<Duration>) -> u64 {
     duration.map_or(NEVER, |duration| start.saturating_add(nanos(duration)))
 }

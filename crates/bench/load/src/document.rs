@@ -7,8 +7,7 @@ pub mod versus;
 
 use serde::{Deserialize, Serialize};
 
-/// How far a run is: a line of `bench --ticks`. Counts are from its beginning, or from the end of its
-/// warm-up.
+/// The progress of a run: a line of `bench --ticks`. Counts are from its beginning, or from the end of its warm-up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Tick {
     /// Since the run began; once measuring has begun, since then.

@@ -35,9 +35,9 @@ pub enum Verdict {
 /// A gate: all that it is to decide.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Gate {
-    /// What the user asked for.
+    /// The conditions that the user asked for.
     pub conditions: Vec<Condition>,
-    /// What does not fail the gate by itself.
+    /// Faults that the user has waived: they do not fail the gate.
     pub waived: Vec<Waiver>,
 }
 
@@ -189,16 +189,16 @@ fn hidden(percent: f64, limit_ms: f64, report: &Report) -> Option<String> {
     })
 }
 
-/// What the generator did to the figures.
+/// A fault of the generator that may have made latencies longer.
 struct Disturbance {
     /// The kind of the warning.
     token: String,
-    /// By how much it has made a latency longer at most.
+    /// The most time that it can have added to a latency.
     longest: Duration,
 }
 
 impl Disturbance {
-    /// The one that explains most; `None` if there was none.
+    /// The disturbance that can have added most; `None` if there was none.
     fn of(report: &Report) -> Option<Self> {
         let disturbance = |warning: &Warning| {
             let longest = match warning {
@@ -234,7 +234,7 @@ fn within(figure: &Figure) -> String {
     }
 }
 
-/// What fails a gate by itself.
+/// The conditions that hold for any run, with the waiver of each.
 fn own_conditions(report: &Report, has_errors: bool) -> Vec<(Waiver, document::Condition)> {
     let counts = &report.requests;
     let count = |waiver: Waiver, count: u64, of_server: u64| {

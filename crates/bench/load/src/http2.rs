@@ -63,21 +63,21 @@ enum Answer {
     Begun(RecvStream),
 }
 
-/// What came on the stream of this key.
+/// An event on the stream of a key.
 #[derive(Debug)]
 pub(crate) enum Event {
     /// The head of the answer.
     Head {
         key: usize,
         head: Box<response::Parts>,
-        /// It announced how long the body is, or that there is none.
+        /// The head announced the body's length, or that there is no body.
         has_length: bool,
     },
     /// Bytes of the body.
     Body { key: usize, data: Bytes },
     /// The answer is complete; the key is free.
     End { key: usize },
-    /// There will be no answer, or no more of it; the key is free.
+    /// The stream ended before its answer was complete; the key is free.
     Broken { key: usize, why: StreamFailure },
 }
 
@@ -205,7 +205,7 @@ impl Http2 {
         Some(key)
     }
 
-    /// Gives a stream up: the server is told to stop.
+    /// Resets a stream: the server is told to stop.
     pub(crate) fn reset(&mut self, key: usize) {
         self.streams.try_remove(key);
     }
@@ -303,7 +303,7 @@ impl Http2 {
 }
 
 impl Event {
-    /// How many bytes of a body they are.
+    /// The bytes of the body in this event; 0 of other events.
     pub(crate) fn body_bytes(&self) -> u64 {
         match self {
             Self::Body { data, .. } => data.len() as u64,
@@ -322,7 +322,7 @@ impl std::fmt::Debug for Http2 {
 }
 
 impl Exchange {
-    /// Takes what has come; whether that was the end.
+    /// Moves what has come on this stream to `events`; returns whether the stream has ended.
     fn advance(&mut self, key: usize, waker: &Waker, events: &mut Vec<Event>) -> bool {
         let mut context = Context::from_waker(waker);
         if let Answer::Awaited(answer) = &mut self.answer {
@@ -405,7 +405,8 @@ fn why(error: &h2::Error, has_head: bool) -> StreamFailure {
 /// Bytes of a body that a server may send before it hears that they were taken.
 const STREAM_WINDOW: u32 = 1 << 20;
 
-/// The same for all streams of a connection together.
+/// Bytes of bodies that a server may send on all streams of a connection before it hears that they
+/// were taken.
 const CONNECTION_WINDOW: u32 = 1 << 24;
 
 /// The longest head that is taken, as HTTP/2 counts it (RFC 9113, section 6.5.2).

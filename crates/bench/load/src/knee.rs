@@ -25,7 +25,7 @@ pub struct Search {
     undecided: Option<f64>,
     /// The last step did not tell, and is done again.
     is_repeat: bool,
-    /// How often the generator was late at this rate.
+    /// The number of times that the generator was late at this rate.
     late: u32,
     max: f64,
     halvings: u32,
@@ -113,7 +113,7 @@ impl Search {
         }
     }
 
-    /// What is sustained is known; now what surely is not.
+    /// The next rate above the undecided ones, to find one that surely fails; `None`: the search is over.
     fn choose_above(&mut self) -> Option<f64> {
         let highest = self.undecided?;
         self.upper_steps += 1;
@@ -127,7 +127,7 @@ impl Search {
     }
 }
 
-/// A step as the document has it, of a run that `gate` judges.
+/// The document's record of the step at `rate`, whose run `gate` judges.
 pub fn step(rate: f64, report: &Report, gate: &Gate) -> Step {
     let judged = gate.judge(report);
     let seconds = report.elapsed.as_secs_f64();
@@ -180,7 +180,7 @@ const LATE_MAX: u32 = 3;
 /// The knee is known when the rates on both sides of it differ by no more than this.
 const RATIO: f64 = 1.05;
 
-/// From a first rate that is not sustained, down to a 64th of it.
+/// The most times that the first rate is halved before one is sustained: down to a 64th of it.
 const HALVINGS_MAX: u32 = 6;
 
 const UPPER_STEPS_MAX: u32 = 6;

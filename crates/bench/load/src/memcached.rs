@@ -214,13 +214,13 @@ fn write_key(number: u64, out: &mut Vec<u8>) -> &[u8] {
     out
 }
 
-/// What all keys begin with, so that they are nobody else's.
+/// The prefix of all keys, so that no key of anybody else is touched.
 pub(crate) const KEY_START: &str = "catamaran:";
 
-/// In place of a status, which memcached has not.
+/// The status of each answer of memcached, whose protocol has none.
 const ANSWERED: u16 = 200;
 
-/// Of a set, besides its value: more than any command has.
+/// Room for the bytes of a set besides its value; more than any command needs.
 const COMMAND_BYTES: usize = 64;
 
 /// Apart from the random numbers of schedules, placeholders and weights.

@@ -23,13 +23,13 @@ use crate::stop::Share;
 pub(crate) struct Ticket {
     /// When it was due.
     pub(crate) due: u64,
-    /// It belongs to what is measured, not to the warm-up.
+    /// Whether its request is measured; requests of the warm-up are not.
     pub(crate) counted: bool,
     /// Which of the target's requests it is; `None`: the one whose turn it is.
     pub(crate) request: Option<u32>,
 }
 
-/// Where one thread's requests come from.
+/// The source of one thread's requests: schedule or clients, and the budget of requests.
 #[derive(Debug)]
 pub(crate) struct Feed {
     pub(crate) mode: Mode,
@@ -167,7 +167,8 @@ impl Feed {
         }
     }
 
-    /// Whether requests wait for somebody to send them, who would get one at `now`.
+    /// Whether [`Self::claim`] would hand out a waiting request at `now`. Always `false` in a closed loop, where no
+    /// request waits.
     pub(crate) fn has_waiting(&self, now: u64) -> bool {
         if now < self.until {
             matches!(&self.mode, Mode::Open(open) if !open.backlog.is_empty())
@@ -189,7 +190,7 @@ impl Feed {
         longest.is_some_and(|(due, _)| *due > self.looked_before)
     }
 
-    /// How many requests wait for somebody to send them.
+    /// The number of requests that are due and not sent yet; 0 in a closed loop.
     pub(crate) fn waiting(&self) -> usize {
         match &self.mode {
             Mode::Open(open) => open.backlog.len(),
@@ -211,7 +212,7 @@ impl Feed {
         }
     }
 
-    /// Takes away those counted that nobody sent: when each was due.
+    /// Empties the backlog; returns when each of its counted requests was due.
     pub(crate) fn take_unsent(&mut self) -> Vec<u64> {
         let Mode::Open(open) = &mut self.mode else {
             return Vec::new();

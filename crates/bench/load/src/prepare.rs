@@ -22,12 +22,12 @@ pub(crate) use http2::PreparedHttp2;
 use crate::memcached;
 use crate::plan::{self, Endpoint, Operation, Plan, PlanFault, Protocol};
 
-/// What the requests of one target are.
+/// The prepared requests of one target.
 #[derive(Debug)]
 pub(crate) struct PreparedTarget {
     pub(crate) codec: Codec,
     pub(crate) requests: Vec<PreparedRequest>,
-    /// Where requests have different weights; otherwise they are sent in turn.
+    /// Draws the next request by weight; `None`: all have one weight and are sent in turn.
     pub(crate) choice: Option<Choice>,
     has_dynamic: bool,
 }
@@ -63,13 +63,13 @@ pub(crate) struct PreparedRequest {
     pub(crate) is_idempotent: bool,
     pub(crate) ajp: Option<PreparedAjp>,
     pub(crate) http2: Option<PreparedHttp2>,
-    /// What was asked of memcached.
+    /// The operation on memcached; `None` of other protocols.
     pub(crate) memcached: Option<memcached::KeyOperation>,
-    /// It is an operation on memcached, which is made anew each time.
+    /// Makes the bytes of an operation on memcached, each time anew.
     pub(crate) maker: Option<Box<memcached::Maker>>,
-    /// It is made anew each time; the bytes here are those of the longest.
+    /// Fills in placeholders and cookies each time anew; `bytes` has the longest request then.
     pub(crate) dynamic: Option<Box<Dynamic>>,
-    /// The path asked for, of a request that was made for a client that keeps cookies.
+    /// The path of the request, for a client that keeps cookies.
     pub(crate) path: String,
 }
 

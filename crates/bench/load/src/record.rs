@@ -25,7 +25,7 @@ use crate::timeline::TimelineRecorder;
 pub(crate) struct Flight {
     /// Which of the plan's requests.
     pub(crate) place: u32,
-    /// Where the worker has the bytes, if they were made for this time only: the key and one.
+    /// The key of its bytes in `FilledRequests`, plus one, if they were made for this time only.
     pub(crate) filled: Option<NonZeroU32>,
     /// When it should have begun.
     pub(crate) due: u64,
@@ -35,7 +35,7 @@ pub(crate) struct Flight {
     pub(crate) sent: u64,
     /// When the first byte of its answer was read.
     pub(crate) first_byte: u64,
-    /// How long its connect took; 0 on a connection that was there.
+    /// The duration of its connect; 0 on a reused connection.
     pub(crate) connect: u64,
     /// Bytes received for it: all, of the head, of the body.
     pub(crate) received: u64,
@@ -58,7 +58,7 @@ pub(crate) struct Flight {
 }
 
 impl Flight {
-    /// Whether it was answered with what was asked for: a status from 200 to 299, or whatever a cache has.
+    /// Whether its answer is a success: a status from 200 to 299, or any result of memcached.
     pub(crate) fn is_success(&self) -> bool {
         self.outcome.is_some() || (200..300).contains(&self.status)
     }
@@ -72,7 +72,7 @@ impl Flight {
     }
 }
 
-/// What one thread has written down.
+/// All measurements of one thread.
 #[derive(Clone, Debug)]
 pub(crate) struct Record {
     pub(crate) counts: Requests,
@@ -105,12 +105,12 @@ pub(crate) struct Record {
     span_end: u64,
 }
 
-/// What only an open loop has.
+/// The measurements that only an open loop has.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct OpenRecord {
     pub(crate) corrected: CensoredLatencies,
     pub(crate) lateness: Histogram,
-    /// Of those requests that waited for a connection.
+    /// How long requests waited for a connection, of those that did.
     pub(crate) waits: Histogram,
 }
 
@@ -133,14 +133,13 @@ pub(crate) struct Second {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Seconds {
     list: Vec<Second>,
-    /// Where the current second ends, so that most answers need no division.
+    /// The end of the current second: most answers fall before it and need no division.
     end: u64,
     place: usize,
 }
 
 impl Record {
-    /// An empty one, of a thread that may keep so many samples.
-    /// Its planned time is from `origin` to `span_end`.
+    /// An empty record that keeps at most `samples_max` samples. The planned time is from `origin` to `span_end`.
     pub(crate) fn new(is_open: bool, samples_max: usize, origin: u64, span_end: u64) -> Self {
         Self {
             counts: Requests::default(),

@@ -89,7 +89,7 @@ pub struct Report {
     pub rate_asked_per_s: Option<f64>,
     /// Whom the run talked to.
     pub server: Server,
-    /// How many requests ended in which way.
+    /// The number of requests by how they ended.
     pub requests: Requests,
     /// Answers by status; empty of memcached, which has none.
     pub statuses: BTreeMap<u16, u64>,
@@ -106,13 +106,13 @@ pub struct Report {
     pub unfinished: UnfinishedRequests,
     /// Bytes on the wire.
     pub bytes: Bytes,
-    /// What became of connections.
+    /// Counts of connections: opened, reused, reset.
     pub connections: Connections,
     /// What came through in a second.
     pub throughput: Throughput,
     /// How long things took.
     pub latency: Latencies,
-    /// What the instrument itself used.
+    /// The load generator's own use of CPU, and its limit of open files.
     pub generator: Generator,
     /// Spans of [`Report::silence_min`] or more in which no answer came to any thread although requests waited
     /// for one; in order, within [`Report::elapsed`].
@@ -129,7 +129,7 @@ pub struct Report {
     pub seconds: Vec<SecondFacts>,
     /// Latencies by percentile, to draw them.
     pub curves: Curves,
-    /// What would fool a reader who is not told.
+    /// Reasons to distrust the figures.
     pub warnings: Vec<Warning>,
     /// The results of the conditions of `--fail-if`; `None`: there were none.
     #[serde(default)]
@@ -143,13 +143,13 @@ pub struct Report {
     /// What the plan said, as far as the text says it, too.
     #[serde(skip)]
     pub subject: Subject,
-    /// The same errors, counted as ab 2.4 does.
+    /// The errors as ab 2.4 counts them.
     #[serde(skip)]
     pub ab: AbCounts,
     /// The results of operations on memcached; `None`: another protocol was spoken.
     #[serde(skip)]
     pub operations: Option<Operations>,
-    /// What came within the span, without the drain.
+    /// Counts within the span, without the drain.
     #[serde(skip)]
     pub in_span: InSpan,
     /// The seconds in finer slices with their histograms.
@@ -284,13 +284,13 @@ pub struct WarmUp {
     pub steady: Option<bool>,
     /// `steady`, `moving` or `unclear`: the noise hides a movement; `None`: nobody looked.
     pub verdict: Option<String>,
-    /// By which share of its level the run would move over the measured time, or could without
-    /// being seen; `None` when it was steady.
+    /// The share of its level by which the run would move over the measured time, or could move unseen; `None` when it
+    /// was steady.
     pub movement: Option<f64>,
 }
 
 impl WarmUp {
-    /// One of that length, in which so many requests began, and what was found if anybody looked.
+    /// A warm-up of this duration in which `requests` requests began; `found`: its verdict, if anybody looked.
     pub(crate) fn new(duration: Duration, requests: u64, found: Option<Steadiness>) -> Self {
         let word = |found| match found {
             Steadiness::Steady => "steady",
@@ -512,7 +512,7 @@ pub struct Bytes {
     pub received_bodies: u64,
 }
 
-/// What became of connections, from the beginning of the run, the warm-up included.
+/// Counts of connections from the beginning of the run, the warm-up included.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Connections {
     /// Connects begun.
@@ -633,12 +633,12 @@ impl SpreadFacts {
     }
 }
 
-/// What the instrument itself used.
+/// The load generator's own use of CPU, and its limit of open files.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Generator {
     /// CPU time of all threads.
     pub cpu_s: f64,
-    /// The same per complete answer.
+    /// CPU time per complete answer, in microseconds.
     pub cpu_us_per_request: f64,
     /// Each thread.
     pub threads: Vec<Thread>,
@@ -653,7 +653,7 @@ pub struct Thread {
     pub wall_s: f64,
     /// Its CPU time, in user mode and in the kernel together.
     pub cpu_s: f64,
-    /// Its CPU time by its wall time.
+    /// The share of its wall time that was CPU time, 0 to 1.
     pub busy: f64,
     /// How long it could have run, but no CPU was free for it (the scheduler's account, in
     /// `/proc/thread-self/schedstat`); `None` where the system does not say.
@@ -674,7 +674,7 @@ impl Thread {
         self.share(self.spun_s)
     }
 
-    /// So many seconds by the wall time.
+    /// `seconds` as a share of the thread's wall time.
     pub(crate) fn share(&self, seconds: f64) -> f64 {
         seconds / self.wall_s.max(f64::MIN_POSITIVE)
     }

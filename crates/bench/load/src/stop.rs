@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What all threads have left together.
+/// The requests that all threads have left together.
 #[derive(Debug)]
 pub(crate) struct Budget {
     /// `None`: there is no end.
@@ -15,7 +15,7 @@ pub(crate) struct Budget {
     threads: u64,
 }
 
-/// What one thread may begin.
+/// One thread's share of the budget.
 #[derive(Debug)]
 pub(crate) struct Share {
     /// Taken from the budget already.
@@ -24,7 +24,7 @@ pub(crate) struct Share {
 }
 
 impl Budget {
-    /// A budget of so many requests; `None`: any number.
+    /// A budget of `requests` requests for `threads` threads; `None`: any number.
     pub(crate) fn new(requests: Option<u64>, threads: usize) -> Self {
         Self {
             left: requests.map(AtomicU64::new),
@@ -32,7 +32,7 @@ impl Budget {
         }
     }
 
-    /// The share of a thread that has so many connections.
+    /// The share of a thread with this many connections; it begins with one request for each.
     pub(crate) fn share(self: &Arc<Self>, connections: usize) -> Share {
         Share {
             own: self.take(|left| left.min(connections as u64)),
@@ -40,7 +40,7 @@ impl Budget {
         }
     }
 
-    /// Takes what `size` makes of what is left.
+    /// Takes requests out of the budget; `size` computes from those left how many.
     fn take(&self, size: impl Fn(u64) -> u64) -> u64 {
         let Some(left) = &self.left else {
             return BLOCK_MAX;
@@ -53,7 +53,7 @@ impl Budget {
 }
 
 impl Share {
-    /// Takes one request; `false`: there is none left.
+    /// Takes one request; `false`: the budget is used up.
     pub(crate) fn claim(&mut self) -> bool {
         if self.own == 0 {
             let threads = self.budget.threads;

@@ -106,7 +106,7 @@ impl Stream {
         }
     }
 
-    /// What became of the connect, or of the connection since it was looked at.
+    /// The pending error of the socket, such as that of a failed connect.
     pub(crate) fn take_error(&mut self) -> io::Result<()> {
         let error = match self.plain() {
             Plain::Tcp(stream) => stream.take_error(),
@@ -256,7 +256,7 @@ impl Write for Plain {
     }
 }
 
-/// What a failed connect of `stream` is.
+/// The kind of failure of `stream`'s connect.
 fn dial_failure(stream: &Stream, error: &io::Error) -> FailureKind {
     match stream {
         Stream::Tls(stream) if stream.has_begun => FailureKind::Tls,
@@ -264,7 +264,7 @@ fn dial_failure(stream: &Stream, error: &io::Error) -> FailureKind {
     }
 }
 
-/// What a failed bind to a source address is.
+/// The kind of failure of a bind to a source address.
 fn bind_failure(error: &io::Error) -> FailureKind {
     match Errno::from_io_error(error) {
         Some(Errno::ADDRINUSE) => FailureKind::Ports,
@@ -272,7 +272,7 @@ fn bind_failure(error: &io::Error) -> FailureKind {
     }
 }
 
-/// What a failed connect is.
+/// The kind of failure of a connect.
 pub(crate) fn connect_failure(error: &io::Error) -> FailureKind {
     let Some(errno) = Errno::from_io_error(error) else {
         return FailureKind::Connect;
@@ -291,7 +291,7 @@ pub(crate) fn connect_failure(error: &io::Error) -> FailureKind {
     }
 }
 
-/// What a failed receive is.
+/// The kind of failure of a receive.
 pub(crate) fn receive_failure(error: &io::Error) -> FailureKind {
     match Errno::from_io_error(error) {
         Some(Errno::CONNRESET) => FailureKind::Reset,
@@ -300,7 +300,7 @@ pub(crate) fn receive_failure(error: &io::Error) -> FailureKind {
     }
 }
 
-/// What a failed send is. A reset shows in whichever call comes first.
+/// The kind of failure of a send. A reset shows in whichever call comes first.
 pub(crate) fn send_failure(error: &io::Error) -> FailureKind {
     match Errno::from_io_error(error) {
         Some(Errno::CONNRESET) => FailureKind::Reset,

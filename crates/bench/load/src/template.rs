@@ -33,7 +33,7 @@ enum Part {
 /// Which part of a request a text is of: cells of a table have to be fit for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// What no target may have is percent-encoded.
+    /// In the request target: bytes that are not allowed there are percent-encoded.
     Target,
     /// Control characters are refused when the text is compiled.
     Header,
@@ -77,7 +77,7 @@ pub(crate) enum TemplateFault {
     },
 }
 
-/// What one request puts in for its placeholders.
+/// The values of one request's placeholders.
 #[derive(Clone, Debug)]
 pub(crate) struct Values<'a> {
     number: u64,
@@ -86,7 +86,7 @@ pub(crate) struct Values<'a> {
 }
 
 impl<'a> Values<'a> {
-    /// Those of the request of this number, from 1. Rows are taken in turn.
+    /// The values for request `number`, counted from 1. Rows of the table are taken in turn.
     pub(crate) fn new(seed: u64, number: u64, table: Option<&'a Table>) -> Self {
         Self {
             number,
@@ -193,8 +193,8 @@ impl Template {
     }
 }
 
-/// What stands between the braces that `text` begins with, and what is behind them; `None`: they are
-/// braces as they stand, such as those of JSON or of a binary file.
+/// The words between the braces with which `text` begins, and the text behind them; `None`: the
+/// braces are no placeholder, such as those of JSON or of a binary file.
 fn placeholder(text: &[u8]) -> Option<(&str, &[u8])> {
     let inner = &text[2..];
     let end = find(&inner[..inner.len().min(WORDS_BYTES_MAX)], b"}}")?;

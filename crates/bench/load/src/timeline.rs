@@ -18,7 +18,7 @@ pub struct Timeline {
     pub slices: Vec<TimeSlice>,
 }
 
-/// What happened in a slice of time.
+/// Counts and latencies of a slice of time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TimeSlice {
     /// Requests that failed.
@@ -27,7 +27,7 @@ pub struct TimeSlice {
     pub non_2xx: u64,
     /// Raw latencies of the answers in full.
     pub total: Slice,
-    /// The same from when they were due; empty in a closed loop.
+    /// Latencies of the same answers, from when each was due; empty in a closed loop.
     pub corrected: Slice,
 }
 
@@ -55,7 +55,7 @@ impl Timeline {
         blocks.take(count).map(TimeSlice::sum).collect()
     }
 
-    /// The same with slices of `length` or more.
+    /// The same timeline with slices of `length` or more.
     #[must_use]
     pub fn coarser(&self, length: Duration) -> Self {
         let mut coarser = self.clone();
@@ -220,10 +220,10 @@ const RECENT: Duration = Duration::from_secs(1);
 
 const LENGTH_MIN: Duration = Duration::from_millis(100);
 
-/// Of the shortest ones: half a minute.
+/// The most slices of 100 ms: half a minute. Then they are joined to longer ones.
 const SLICES_SHORT_MAX: usize = 300;
 
-/// Of all others: two hours of seconds.
+/// The most slices of 1 s or more: two hours of seconds.
 const SLICES_MAX: usize = 7200;
 
 #[cfg(test)]

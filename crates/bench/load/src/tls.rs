@@ -21,7 +21,7 @@ use rustls::{ClientConfig, ClientConnection, SupportedCipherSuite};
 use crate::plan::{Endpoint, Protocol, Tls, TlsVersion, Transport, Verify};
 use crate::report::TlsFacts;
 
-/// What all connections to one target use.
+/// The TLS configuration that all connections to one target share.
 #[derive(Clone, Debug)]
 pub(crate) struct TlsTarget {
     config: Arc<ClientConfig>,
@@ -190,7 +190,7 @@ impl<S: Read + Write> TlsStream<S> {
         Ok(true)
     }
 
-    /// Writes what was kept back, as far as the socket takes it.
+    /// Writes the pending TLS records, as far as the socket takes them.
     pub(crate) fn flush(&mut self) -> io::Result<()> {
         while self.session.wants_write() {
             match self.session.write_tls(&mut self.socket) {

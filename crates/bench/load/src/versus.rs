@@ -29,7 +29,7 @@ pub struct Duel {
     started_at_s: Option<f64>,
 }
 
-/// How long a block is in a run of `span`.
+/// The length of a block in a run of `span`: a 24th of it, within limits.
 #[must_use]
 pub fn block(span: Duration) -> Duration {
     (span / BLOCKS).clamp(BLOCK_MIN, BLOCK_MAX)
@@ -45,8 +45,8 @@ pub fn pairs(span: Duration) -> usize {
 }
 
 impl Duel {
-    /// Of two targets with their URLs and plans, in a run of `span`. Of the plans, when they end
-    /// and what they leave out is set here.
+    /// A comparison of two targets with their URLs and plans, in a run of `span`. The end and the warm-up of the plans
+    /// are replaced.
     #[must_use]
     pub fn new(urls: [String; 2], plans: [Plan; 2], span: Duration) -> Self {
         let order = mirrored(2, pairs(span), plans[0].seed);
@@ -105,7 +105,7 @@ impl Duel {
             .push(block_of(report, self.blocks.len() / 2, target));
     }
 
-    /// Its result.
+    /// The result of the comparison.
     #[must_use]
     pub fn finish(self) -> Versus {
         Versus {
@@ -135,7 +135,7 @@ impl Duel {
     }
 }
 
-/// What follows from the blocks alone.
+/// The result that follows from the blocks alone.
 fn conclude([a, b]: [String; 2], blocks: Vec<Block>) -> Versus {
     let measures = judge(&blocks);
     let pairs = blocks.len() / 2;
@@ -172,7 +172,7 @@ fn matters(warning: &Warning) -> bool {
     )
 }
 
-/// What is left out of each block, so that its connections are there.
+/// The beginning of each block that is not measured: connections are opened in it.
 fn lead(span: Duration) -> Duration {
     block(span) / 10
 }
@@ -214,7 +214,7 @@ fn silent_blocks(target: &str, blocks: &[Block]) -> SilentBlocks {
     }
 }
 
-/// That one of the two was silent in more blocks than chance explains; `None` if it was not.
+/// A sentence if one of the two was silent in more blocks than chance explains; else `None`.
 fn unequal_silences([a, b]: &[SilentBlocks; 2], pairs: usize) -> Option<String> {
     let share = |of: &SilentBlocks| Share {
         part: of.blocks as u64,
@@ -376,7 +376,7 @@ pub const TOO_FEW: &str = "too-few";
 
 const LEVEL: f64 = 0.95;
 
-/// So many blocks make a run, if they are neither too short nor too long then.
+/// The number of blocks in a run, unless they would be too short or too long.
 const BLOCKS: u32 = 24;
 
 const BLOCK_MIN: Duration = Duration::from_millis(100);

@@ -46,7 +46,7 @@ pub(crate) struct Part {
     pub(crate) connections: usize,
 }
 
-/// What a worker has done.
+/// The results of a worker.
 #[derive(Debug)]
 pub(crate) struct Outcome {
     pub(crate) record: Record,
@@ -108,7 +108,7 @@ impl Outcome {
     }
 }
 
-/// What a thread used while measuring, as [`Thread`] has it.
+/// A thread's use of time while measuring, for [`Thread`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ThreadUse {
     pub(crate) wall: Duration,
@@ -153,7 +153,7 @@ pub(crate) struct Worker {
     timeout: u64,
     /// When measuring began here, and what the thread had used by then.
     usage_from: (u64, ThreadTimes),
-    /// How long it waited without sleeping since then, in nanoseconds.
+    /// The time that it waited without sleeping since then, in nanoseconds.
     spun: u64,
     /// When it last came back from waiting for events.
     woke_at: u64,
@@ -273,8 +273,8 @@ impl Worker {
         }
     }
 
-    /// What does not come as an event: the beginning of measuring, pauses that end, requests that
-    /// are due, time limits, and telling others.
+    /// Does all work that is due by time: begins measuring, ends pauses, sends due requests, checks
+    /// time limits, publishes counts.
     fn tend(&mut self) {
         let now = self.lent.now;
         if !self.is_measuring && now >= self.lent.board.measure_from() {
@@ -300,7 +300,7 @@ impl Worker {
         }
     }
 
-    /// Gives what is due to slots that are free.
+    /// Gives requests that are due to free slots.
     fn send_due(&mut self) {
         let now = self.lent.now;
         let refused = self.lent.feed.collect_due(now);
@@ -528,7 +528,7 @@ impl Worker {
     }
 }
 
-/// Where the requests of the warm-up come from.
+/// The feed's mode for the warm-up: clients, or a schedule.
 fn mode(plan: &Plan, part: Part, level: &Level) -> Mode {
     match plan.pace {
         Pace::Closed { .. } => Mode::Closed {
@@ -557,11 +557,11 @@ const TIMER: Token = Token(usize::MAX);
 
 const EVENTS_MAX: usize = 1024;
 
-/// How often a worker looks whether it should end, and says how far it is.
+/// Nanoseconds after which a worker checks again whether it should end, and publishes its counts.
 const TICK: u64 = 50_000_000;
-/// The same while the number of clients changes.
+/// Like [`TICK`], while the number of clients changes.
 const TICK_OF_STAGES: u64 = 10_000_000;
-/// How often requests are looked at for their timeout, at most and at least.
+/// Nanoseconds between two checks of requests for their timeout: at least and at most.
 const SWEEP_MIN: u64 = 1_000_000;
 const SWEEP_MAX: u64 = 100_000_000;
 /// Waiting for so short a time is not worth a timer.

@@ -20,7 +20,7 @@ use crate::counters::Counters;
 use crate::handler::Request;
 use crate::output::Output;
 
-/// A connection without its socket, and where it stands.
+/// A connection without its socket, and what it waits for.
 #[derive(Debug)]
 pub(super) struct Agent {
     /// The worker's name for the connection.
@@ -33,7 +33,7 @@ pub(super) struct Agent {
     pub(super) want: Want,
     /// The class of the read deadline that runs, and when it ends.
     patience: Option<(WaitClass, Option<Instant>)>,
-    /// When to give up a peer that takes nothing; set while bytes cannot be sent.
+    /// When to give up a peer that takes nothing; `None` unless bytes wait to be sent.
     stalled: Option<Instant>,
     meter: Meter,
 }
@@ -85,7 +85,7 @@ impl Agent {
         }
     }
 
-    /// What this connection is counted in.
+    /// The counters that this connection counts in.
     pub(super) fn counters(&self) -> &Counters {
         self.meter.counters()
     }

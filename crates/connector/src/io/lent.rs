@@ -19,16 +19,16 @@ use crate::pipe::Wake;
 #[derive(Debug)]
 pub(super) struct Loan {
     pub(super) shared: Arc<ConnectorState>,
-    /// Those of each listener, in order.
+    /// The counters of each listener, in order.
     counters: Vec<Arc<Counters>>,
-    /// Where applications say that they have something for a connection.
+    /// Where applications report that they have something for a connection.
     pub(super) wakeups: Arc<dyn Wake>,
     /// When this round of the loop began.
     pub(super) now: Instant,
     /// The current value of the `Date` field.
     pub(super) date: Option<String>,
     date_until: Instant,
-    /// Where a driver reads to that has no buffers from elsewhere; empty in others.
+    /// The read buffer of a driver that has no buffers from elsewhere; empty in others.
     pub(super) scratch: Box<[u8]>,
     input: BytesMut,
     out: Output,
@@ -62,7 +62,7 @@ impl Loan {
         }
     }
 
-    /// What is counted for the listener in this place.
+    /// The counters of the listener at this index.
     pub(super) fn counters(&self, place: usize) -> &Arc<Counters> {
         &self.counters[place]
     }

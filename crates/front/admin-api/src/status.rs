@@ -148,7 +148,7 @@ objects! {
     pub struct RetryBudgetStatus {
         /// So many may be made now.
         pub left: u64,
-        /// At most so many are kept.
+        /// The most retries that the budget can save up.
         pub max: u64,
     }
 

@@ -16,23 +16,23 @@ pub struct Affinity {
     rules: Rules,
     /// Routes, each with its member.
     routes: HashMap<Box<[u8]>, usize>,
-    /// Bytes in the longest route: what is longer is no route.
+    /// The length of the longest route in bytes; a longer text is no route.
     route_max: usize,
     /// Domains, each with its members in their order.
     domains: HashMap<Box<[u8]>, Box<[usize]>>,
     homes: Box<[Home]>,
 }
 
-/// What holds for all members.
+/// The rules of session affinity that hold for all members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rules {
-    /// What parts a session id from its route. `None`: the whole value is the route.
+    /// The byte between a session id and its route. `None`: the whole value is the route.
     pub separator: Option<u8>,
     /// A request whose session belongs to a known member is served by that one or by nobody.
     pub force: bool,
 }
 
-/// Where one member stands.
+/// A member's route, replication group and fallback.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Home {
     /// What the ids of its sessions end in. Unique among the members.
@@ -43,7 +43,7 @@ pub struct Home {
     pub fallback: Option<usize>,
 }
 
-/// What a decision asks of the members, each named by its index.
+/// The states of the members that a decision asks for; a member is named by its index.
 pub trait MemberStates {
     /// Whether the member may be given requests of its own sessions.
     fn is_usable(&self, member: usize) -> bool;
@@ -106,7 +106,7 @@ impl Trace for Vec<Step> {
     }
 }
 
-/// What became of a request's session.
+/// How a request's session decided where the request goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Outcome {
     /// It goes to the member that it names.
@@ -144,7 +144,7 @@ impl Outcome {
     }
 }
 
-/// Where a request goes as far as its session says.
+/// Where a request goes, as far as its session decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decision<'a> {
     /// What became of the session.
@@ -306,7 +306,8 @@ impl Affinity {
         }
     }
 
-    /// What follows the first separator, if that is anything.
+    /// The route of a session id: what follows the first separator, or all of it if there is no
+    /// separator in the rules. `None` if it is empty or missing.
     fn route_of<'a>(&self, id: &'a [u8]) -> Option<&'a [u8]> {
         let route = match self.rules.separator {
             Some(separator) => {

@@ -116,7 +116,7 @@ impl Claim {
         }
     }
 
-    /// Takes the first slot in its order that is free. There is one.
+    /// Takes the first free slot in the member's order; at least one slot must be free.
     fn take(&mut self, slots: &mut Slots, member: u32) {
         loop {
             let slot = self.next;
@@ -162,7 +162,8 @@ impl Slots {
     }
 }
 
-/// A table of so many slots gives each of so many members its weight within 1 %, up to 6,553.
+/// The number of slots of a table for so many members: each gets its weight within 1 %, for up to
+/// 6,553 members.
 fn slots_of(members: usize) -> u64 {
     let wanted = u64::try_from(members)
         .unwrap_or(u64::MAX)
@@ -186,10 +187,11 @@ const SLOTS_FEW: u64 = 65_537;
 /// Slots for more members: a prime.
 const SLOTS_MANY: u64 = 655_373;
 
-/// How often a key whose member may not be picked is hashed again.
+/// How often a key is hashed again because its member may not be picked. After that, all members are
+/// looked at in turn.
 const REHASHES: u64 = 8;
 
-/// Where the look at all members begins.
+/// The salt of the hash that says with which member that look at all members begins.
 const SCAN_SALT: u64 = REHASHES + 1;
 
 // All fronts have to agree: these never change.

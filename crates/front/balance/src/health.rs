@@ -38,7 +38,7 @@ pub type Moment = Duration;
 #[derive(Clone, Debug, Default)]
 pub struct Health {
     state: State,
-    /// How long the last ejection lasted at least.
+    /// The minimum duration of the last ejection.
     back_off: Duration,
     /// When the backend last came back from an ejection.
     returned: Option<Moment>,
@@ -46,7 +46,7 @@ pub struct Health {
     probed: Option<Moment>,
     /// When the last probe ended that was made because something was amiss.
     verified: Option<Moment>,
-    /// Whether the probe under way was begun while nothing was amiss.
+    /// Whether the probe under way is a regular one, begun while the backend was up.
     scheduled: bool,
     /// Whether a keeper looks after the backend.
     kept: bool,
@@ -54,7 +54,7 @@ pub struct Health {
     cause: Cause,
     /// Since when it is out, if it is.
     out_since: Moment,
-    /// How it is probed while it is up, if it is.
+    /// How the backend is probed while it is up; `None`: it is not.
     watch: Option<Watch>,
     /// When the next probe of a backend that is up is due.
     due: Option<Moment>,
@@ -67,15 +67,15 @@ pub struct Health {
 /// How a backend is probed while it is up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Watch {
-    /// Until the next probe.
+    /// The time until the next probe.
     pub interval: Duration,
-    /// So many probes in a row must be answered for a backend to come back.
+    /// The number of answered probes in a row that brings a backend back.
     pub up: u32,
-    /// So many probes in a row must fail to put a backend out.
+    /// The number of failed probes in a row that puts a backend out.
     pub down: u32,
 }
 
-/// How a backend fares, for operators.
+/// A backend's condition for operators: whether it may be picked, and if not, why.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Condition {
     /// It may be picked.
@@ -265,8 +265,8 @@ impl Health {
         true
     }
 
-    /// No byte was heard on any connection for too long while an exchange awaits its answer. `true`
-    /// if that makes the backend suspect, and it was not before.
+    /// Reports that no byte arrived on any connection for too long while an exchange awaits its answer.
+    /// `true` if the backend becomes suspect by this.
     pub fn silent(&mut self) -> bool {
         let suspected = matches!(self.state, State::Up | State::Verifying);
         if suspected {
@@ -275,8 +275,8 @@ impl Health {
         suspected
     }
 
-    /// It answered a run of requests with a status 5xx while others answered well. Puts the backend out;
-    /// `true` if it was not before.
+    /// Puts the backend out because it answered a run of requests with a status 5xx while others answered
+    /// well; `true` if it was not out before.
     pub fn erring(&mut self, now: Moment) -> bool {
         match self.state {
             State::Up | State::Verifying | State::Suspect { .. } => {
@@ -296,16 +296,16 @@ impl Health {
         suspected
     }
 
-    /// Whether somebody must begin to do what [`Self::next`] says. `true` is returned once; the caller that
-    /// hears it is the keeper, until it is told to rest or [resigns](Self::resign).
+    /// Whether the caller must become the keeper, which does what [`Self::next`] says. `true` only while
+    /// there is no keeper; the caller is it until it is told to rest or [resigns](Self::resign).
     pub fn needs_keeper(&mut self) -> bool {
         let needed = (self.state != State::Up || self.watch.is_some()) && !self.kept;
         self.kept |= needed;
         needed
     }
 
-    /// What the keeper has to do. `wanted` says that requests find no other backend; then the
-    /// back-off is cut short to [`PROBE_PERIOD`]. `in_use` says that the backend has exchanges.
+    /// The keeper's next task. `wanted` says that requests find no other backend, which cuts the back-off
+    /// short to [`PROBE_PERIOD`]. `in_use` says that the backend has exchanges.
     pub fn next(&mut self, now: Moment, wanted: bool, in_use: bool) -> Task {
         self.scheduled = self.state == State::Up;
         match self.state {
@@ -473,7 +473,7 @@ impl Health {
         self.returned = Some(now);
     }
 
-    /// How long an ejection that begins now lasts at least.
+    /// The minimum duration of an ejection that begins now.
     fn next_back_off(&self, now: Moment) -> Duration {
         let flaps = self
             .returned
@@ -509,8 +509,9 @@ pub fn share(age: Duration, slow_start: Duration) -> u8 {
     percent.clamp(SHARE_MIN, SHARE_FULL)
 }
 
-/// Whether silence must not put a backend out. A container whose threads are all busy answers no CPING
-/// on a fresh connection, and neither does one behind a network that is slow for all.
+/// Whether a backend that does not answer CPING must not be put out for it. A container whose threads are
+/// all busy answers no CPING on a fresh connection, and neither does one behind a network that is slow for
+/// all.
 ///
 /// `saturated` says that its exchanges fill its cap of connections. `out` is the weight of the
 /// upstream's backends that would be out with this one, of `total`; no more than `unwell_max`

@@ -31,7 +31,8 @@ pub(crate) struct DecayingAmount {
 }
 
 impl DecayingAmount {
-    /// Takes note of the total, so long after the last time. The first total is where it begins.
+    /// Adds the growth of `total` since the last call, `passed` ago, and returns the decayed
+    /// amount. The first call adds nothing: it sets where growth begins.
     pub(crate) fn note(&mut self, total: u64, passed: Duration) -> f64 {
         let added_total = self.total.map_or(0, |before| total.saturating_sub(before));
         self.total = Some(total);
@@ -46,10 +47,10 @@ impl DecayingAmount {
 /// A weight that is not corrected.
 pub(crate) const ONE: u32 = 256;
 
-/// What is added to both sides of the ratio.
+/// Added to both amounts of the ratio, so that small amounts correct little: they are noise.
 const FEW: f64 = 5.0;
 
-/// How long the past counts.
+/// The time in which an amount loses half of its weight.
 const HALF_LIFE: Duration = Duration::from_secs(60);
 
 #[cfg(test)]

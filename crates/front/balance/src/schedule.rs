@@ -40,9 +40,9 @@ pub trait Members {
 pub struct Schedule {
     policy: Policy,
     members: Vec<Member>,
-    /// The members that may be picked as far as is known: a heap, the earliest deadline first.
+    /// The members not known to be out: a heap, the earliest deadline first.
     heap: Vec<usize>,
-    /// The members found out, the one looked at longest ago first.
+    /// The members found to be out; the one looked at longest ago is first.
     out: VecDeque<usize>,
     /// The sums of the weights up to each member, itself included.
     sums: Vec<u64>,
@@ -57,14 +57,14 @@ struct Member {
     /// The correction of its weight, in units of 1/[`level::ONE`].
     factor: u32,
     deadline: u64,
-    /// Where it is in the heap; [`OUT`] if it is not.
+    /// The member's index in the heap; [`OUT`] if it is not there.
     place: usize,
     /// Bytes moved lately.
     traffic: DecayingAmount,
 }
 
 impl Member {
-    /// How far one pick moves its deadline.
+    /// The distance by which one pick moves the member's deadline.
     fn step(&self, share: u8) -> u64 {
         step(self.weight, share, self.factor)
     }
@@ -137,8 +137,9 @@ impl Schedule {
         Some(picked)
     }
 
-    /// Counts a request that a member got without having been picked here, so that the turns of the
-    /// others make up for it. Where sessions or bytes are levelled it counts in those.
+    /// Counts a request that a member got without being picked here, such as one of a session, so that
+    /// the others' turns make up for it. Does nothing where the policy levels sessions or bytes, since
+    /// those count the request.
     pub fn note(&mut self, members: &impl Members, member: usize) {
         match self.policy {
             Policy::RoundRobin | Policy::LeastInFlight | Policy::Hash => {
@@ -148,10 +149,10 @@ impl Schedule {
         }
     }
 
-    /// Who of these a request may go to next, each with how often it does in proportion to the others.
-    /// Takes no turn and looks at each of them. Under [`Policy::LeastInFlight`] it is those with the
-    /// fewest exchanges in flight for their weight, unless so many may be picked that two are chosen
-    /// by chance; `exact` says that they are all looked at, as in [`Self::pick_among`].
+    /// The members of `among` that the next request may go to, each with its frequency in proportion to
+    /// the others. Takes no turn and looks at each of them. Under [`Policy::LeastInFlight`] it is those
+    /// with the fewest exchanges in flight for their weight, unless so many may be picked that two are
+    /// chosen by chance; `exact` says that they are all looked at, as in [`Self::pick_among`].
     #[must_use]
     pub fn foresee(
         &self,
@@ -295,7 +296,7 @@ impl Schedule {
         }
     }
 
-    /// Lets those that are no longer out among the next so many be picked again.
+    /// Looks at up to `looks` members that are out, and lets those that are back be picked again.
     fn readmit(&mut self, members: &impl Members, looks: usize) {
         for _ in 0..looks.min(self.out.len()) {
             let Some(member) = self.out.pop_front() else {
@@ -341,7 +342,7 @@ impl Schedule {
         self.order();
     }
 
-    /// Corrects the weights of those that may be picked by what each has of what the policy levels.
+    /// Corrects the weights of the members that may be picked, by the sessions or bytes that each has.
     fn level(&mut self, members: &impl Members, passed: Duration) {
         let mut amounts = Vec::new();
         for (index, member) in self.members.iter_mut().enumerate() {
@@ -384,7 +385,7 @@ impl Schedule {
 
 /// The heap: each member's place is known, and no parent is later than its children.
 impl Schedule {
-    /// Makes a heap of whatever order there is.
+    /// Restores the order of the heap, whatever order its members are in.
     fn order(&mut self) {
         for place in (0..self.heap.len()).rev() {
             self.members[self.heap[place]].place = place;
@@ -451,14 +452,14 @@ impl Schedule {
     }
 }
 
-/// How loaded a member is.
+/// The load of a member, for a comparison under [`Policy::LeastInFlight`].
 #[derive(Clone, Copy, Debug)]
 struct Load {
     member: usize,
     /// Its weight times its share.
     weight: u64,
     in_flight: usize,
-    /// It has no exchange, and its whole share.
+    /// Whether the member has no exchange in flight and gets its whole share.
     is_idle: bool,
 }
 
@@ -478,7 +479,7 @@ impl Load {
     }
 }
 
-/// How far one pick moves a deadline.
+/// The distance by which one pick moves the deadline of a member with this weight, share and correction.
 fn step(weight: u32, share: u8, factor: u32) -> u64 {
     let effective = u64::from(weight) * u64::from(share.max(1)) * u64::from(factor);
     (STEP * u64::from(SHARE_FULL) * u64::from(level::ONE) / effective).max(1)
@@ -490,13 +491,13 @@ const STEP: u64 = 1 << 20;
 /// The place of a member that is not in the heap.
 const OUT: usize = usize::MAX;
 
-/// How many members that are out each pick looks at.
+/// The number of members that are out that each pick looks at.
 const LOOKS: usize = 4;
 
-/// Up to so many members, the least loaded is found exactly.
+/// Up to this number of members, all are compared to find the least loaded one.
 const EXACT_MAX: usize = 32;
 
-/// How often chance may meet members that may not be picked.
+/// The most random draws in search of a member that may be picked.
 const SAMPLES_MAX: usize = 16;
 
 #[cfg(test)]

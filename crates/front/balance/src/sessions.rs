@@ -22,7 +22,7 @@ use crate::health::Moment;
 #[derive(Debug)]
 pub struct Sessions {
     timeout: Duration,
-    /// For each slice, one after the other, its registers.
+    /// The registers of all slices of time, one slice after the other.
     registers: Box<[AtomicU8]>,
     /// The number of the slice that is noted in, from [`Moment::ZERO`] on.
     latest: AtomicU64,
@@ -30,7 +30,7 @@ pub struct Sessions {
     turning: Mutex<()>,
     hasher: RandomState,
     born: Moment,
-    /// Until then each id is believed.
+    /// Until this moment ids are learned: each id that a request names counts.
     learns_until: Moment,
     known: KnownIds,
     /// Requests whose id did not count.
@@ -63,8 +63,8 @@ impl Sessions {
         sessions
     }
 
-    /// The same sessions, counted by another timeout from now on, as if all were seen just now. Which ids
-    /// are known is learned anew.
+    /// A copy with another timeout, in which all sessions count as seen just now. Which ids are known is
+    /// learned anew.
     #[must_use]
     pub fn with_timeout(&self, timeout: Duration, now: Moment) -> Self {
         let other = Self {
@@ -81,13 +81,13 @@ impl Sessions {
         other
     }
 
-    /// How long a session counts.
+    /// How long a session counts after it was seen last.
     #[must_use]
     pub fn timeout(&self) -> Duration {
         self.timeout
     }
 
-    /// Takes note of a session that the backend began, or that is its for another reason.
+    /// Counts a session that belongs to the backend, such as one that it began.
     pub fn note(&self, id: &[u8], now: Moment) {
         let slice = self.turn(now);
         let hash = self.hasher.hash_one(id);
@@ -95,7 +95,8 @@ impl Sessions {
         self.count(hash, slice, now);
     }
 
-    /// Takes note of a session that a request names, if the backend is known to have given its id out.
+    /// Counts a session that a request names, if the backend is known to have given out its id. While ids
+    /// are learned, and while some had no room, each id counts.
     pub fn note_claim(&self, id: &[u8], now: Moment) {
         let slice = self.turn(now);
         let hash = self.hasher.hash_one(id);
@@ -128,21 +129,21 @@ impl Sessions {
         self.last.store(millis(now) + 1, Ordering::Relaxed);
     }
 
-    /// How many were seen.
+    /// The estimated number of sessions that count at `now`.
     #[must_use]
     pub fn seen(&self, now: Moment) -> u64 {
         estimate(&self.merged(now))
     }
 
-    /// When one was seen last, if that is known.
+    /// When a session was seen last; `None` if none was.
     #[must_use]
     pub fn last_seen(&self) -> Option<Moment> {
         let last = self.last.load(Ordering::Relaxed).checked_sub(1)?;
         Some(Moment::from_millis(last))
     }
 
-    /// Whether none is left that may come again: none was seen for a whole timeout, and counting has
-    /// gone on for so long.
+    /// Whether no session is left: none was seen for a whole timeout, and counting began at least that
+    /// long ago.
     #[must_use]
     pub fn are_over(&self, now: Moment) -> bool {
         now.saturating_sub(self.born) >= self.timeout && self.seen(now) == 0
@@ -186,7 +187,7 @@ impl Sessions {
         u64::try_from(now.as_millis() / length.max(1)).unwrap_or(u64::MAX)
     }
 
-    /// Where a slice's registers begin.
+    /// The index of a slice's first register.
     fn place(&self, slice: u64) -> usize {
         usize::try_from(slice % SLICES as u64).unwrap_or(0) * REGISTERS
     }

@@ -21,7 +21,7 @@ pub enum Purge {
     All,
 }
 
-/// How a response was purged.
+/// The effect of purges on a stored response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PurgeEffect {
     /// Not at all.
@@ -46,7 +46,7 @@ pub struct Bans {
     list: VecDeque<Ban>,
     /// How many purges there were.
     count: u64,
-    /// What began before this many is gone.
+    /// A response that began before this number of purges counts as purged: its bans are forgotten.
     floor: u64,
 }
 

@@ -51,7 +51,7 @@ impl Default for FreshnessRules {
     }
 }
 
-/// Who said how long a response is fresh.
+/// The source of a response's lifetime.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LifetimeSource {
     /// The response.
@@ -69,7 +69,7 @@ pub enum LifetimeSource {
 pub struct Lifetime {
     /// In seconds, from when it was made.
     pub seconds: u32,
-    /// Who said so.
+    /// The source of the lifetime.
     pub source: LifetimeSource,
 }
 

@@ -21,17 +21,17 @@ pub struct ObjectHead {
     pub fields: Fields,
     /// On which terms it is used.
     pub terms: Terms,
-    /// When it was made, as far as its age says.
+    /// When the response was made, as far as its age says.
     pub made: Millis,
-    /// When it was stored, or found to be valid.
+    /// When the response was stored, or last found to be valid.
     pub validated: Millis,
-    /// How many purges there were when it began.
+    /// The number of purges so far at the time when the response began.
     pub began: u64,
-    /// What else is known of it, if anything is.
+    /// Details that most responses lack; `None`: there are none.
     pub details: Option<Box<ObjectDetails>>,
 }
 
-/// What most responses have nothing of.
+/// Details of a stored response that most responses lack.
 #[derive(Clone, Debug, Default)]
 pub struct ObjectDetails {
     /// The reason phrase, if it is an unusual one.
@@ -58,7 +58,7 @@ impl ObjectDetails {
         })
     }
 
-    /// The same with other tags.
+    /// These details with other tags.
     #[must_use]
     pub fn with_tags(details: Option<&Self>, tags: Box<[u8]>) -> Option<Box<Self>> {
         let details = details.cloned().unwrap_or_default();
@@ -67,7 +67,7 @@ impl ObjectDetails {
 }
 
 impl ObjectHead {
-    /// What its use depends on.
+    /// The facts that decide how the response may be used.
     #[must_use]
     pub fn stored(&self, is_purged: bool) -> StoredFacts<'_> {
         StoredFacts {
@@ -90,7 +90,7 @@ impl ObjectHead {
         self.details.as_ref()?.selection.as_ref()
     }
 
-    /// Whether it answers a request.
+    /// Whether the response may answer a request with these fields.
     #[must_use]
     pub fn answers(&self, request: &dyn RequestFields) -> bool {
         self.selection()

@@ -40,7 +40,7 @@ pub enum RequestScope {
 }
 
 impl RequestScope {
-    /// What one field makes of a request. All names in `If-` are those of conditions.
+    /// The scope that one field of a request leaves. All names in `If-` are those of conditions.
     #[must_use]
     pub fn of_field(field: Field<'_>) -> Self {
         let begin = field.name().get(..3).unwrap_or_default();
@@ -53,14 +53,14 @@ impl RequestScope {
         }
     }
 
-    /// What all fields make of a request.
+    /// The scope that all fields of a request leave.
     #[must_use]
     pub fn of(headers: &Fields) -> Self {
         headers.iter().map(Self::of_field).max().unwrap_or_default()
     }
 }
 
-/// What a response's storing depends on of its request.
+/// Facts of a request that decide whether its response may be stored.
 #[derive(Clone, Copy, Debug)]
 pub struct RequestFacts<'r> {
     /// Its method.
@@ -96,7 +96,7 @@ pub struct ResponseFacts<'r> {
     pub status: StatusCode,
     /// Its fields.
     pub headers: &'r Fields,
-    /// Whether its end is told by its framing. If not, one that was cut looks complete.
+    /// Whether the framing tells where the response ends. If not, a response that was cut looks complete.
     pub is_framed: bool,
     /// When it arrived.
     pub arrived: Millis,
@@ -107,24 +107,24 @@ pub struct ResponseFacts<'r> {
 pub struct Terms {
     /// Seconds for which it is fresh.
     pub lifetime: u32,
-    /// Who said so.
+    /// Where the lifetime comes from.
     pub source: LifetimeSource,
     /// Seconds for which it is used stale while another is fetched.
     pub stale_while_revalidate: u32,
     /// Seconds for which it is used stale if no fresh one can be fetched.
     pub stale_if_error: u32,
-    /// It is validated at each use.
+    /// The response must be validated at each use.
     pub no_cache: bool,
-    /// It is never used stale.
+    /// The response must never be used stale.
     pub never_stale: bool,
-    /// It is for requests with a session, too.
+    /// Requests with a session may get the response, too.
     pub for_sessions: bool,
-    /// It is for requests with `Authorization`, too.
+    /// Requests with `Authorization` may get the response, too.
     pub for_authorization: bool,
 }
 
 impl Terms {
-    /// Whether it is for a request with these credentials.
+    /// Whether a request with these credentials may get the response.
     #[must_use]
     pub fn admit(&self, credentials: Credentials) -> bool {
         (self.for_sessions || !credentials.session)

@@ -49,7 +49,7 @@ pub(crate) fn check(file: &File, sees_files: bool, report: &mut Report) {
     routes(file, report);
     rules(file, report);
     if report.faults() == 0 {
-        unused(file, report);
+        warn_unused_upstreams(file, report);
         listeners::check_ways_around(file, report);
         listeners::check_wider_routes(file, report);
         let upstreams = file.upstreams.iter();
@@ -444,12 +444,16 @@ fn profiles(file: &File, report: &mut Report) {
     }
 }
 
-/// Only of a file without faults: a route at fault may be the one that should lead there.
-fn unused(file: &File, report: &mut Report) {
+/// Warns of upstreams that no route leads to. Called only for a file without faults: a route at fault may be the one that
+/// should lead there.
+fn warn_unused_upstreams(file: &File, report: &mut Report) {
     let used: HashSet<&str> = file.routes.iter().filter_map(upstream_of).collect();
-    let by_contexts = |it: &Members| matches!(&it.value.source, MemberSource::Mcmp(mcmp) if !mcmp.paths.is_empty());
+    let gets_routes_from_members = |it: &Members| matches!(&it.value.source, MemberSource::Mcmp(mcmp) if !mcmp.paths.is_empty());
     for upstream in &file.upstreams {
-        let has_routes = upstream.members.as_ref().is_some_and(by_contexts);
+        let has_routes = upstream
+            .members
+            .as_ref()
+            .is_some_and(gets_routes_from_members);
         if !used.contains(upstream.name.as_str()) && !has_routes {
             let message = format!("no route leads to upstream `{}`", upstream.name);
             let hint = "add a [[route]] with this `upstream`, or remove it";

@@ -27,15 +27,15 @@ use crate::merge::Answer;
 pub struct DnsSource {
     /// The name that is asked for.
     pub name: String,
-    /// What its records are.
+    /// The kind of records that is asked for.
     pub kind: DnsKind,
     /// What members speak.
     pub speech: Speech,
-    /// Who is asked. Empty: those of `/etc/resolv.conf`.
+    /// The name servers that are asked. Empty: those of `/etc/resolv.conf`.
     pub resolvers: Vec<SocketAddr>,
 }
 
-/// What is asked for.
+/// The kind of records that is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DnsKind {
     /// Addresses, at this port.

@@ -40,19 +40,19 @@ use crate::merge::Answer;
 pub struct McmpSource {
     /// Where nodes connect to.
     pub listen: SocketAddr,
-    /// Who may connect.
+    /// The networks from which nodes may connect.
     pub peers: Vec<IpNet>,
-    /// Where members may be. A host name is none of them.
+    /// The networks in which members may be. A member with a host name instead of an address is in none of them.
     pub members: Vec<IpNet>,
     /// The paths below which contexts become routes.
     pub paths: Vec<String>,
-    /// How many nodes there may be.
+    /// The most nodes that there may be.
     pub nodes_max: usize,
-    /// How nodes are told where the front is, if they are.
+    /// How the front advertises itself to nodes; `None`: it does not.
     pub advertise: Option<AdvertConfig>,
 }
 
-/// What the listener needs of its owner.
+/// Functions and state that the listener takes from its owner.
 pub struct McmpHooks {
     /// How many requests a member of that name has in flight.
     pub in_flight: Box<dyn Fn(&str) -> u64 + Send + Sync>,
@@ -60,7 +60,7 @@ pub struct McmpHooks {
     pub count: Box<dyn Fn(McmpCount) + Send + Sync>,
     /// The nodes that are known already, and those that will be.
     pub nodes: Arc<NodeTable>,
-    /// How many answers of this listener requests are served by.
+    /// The number of the listener's last answer that requests are served by.
     pub in_force: watch::Receiver<u64>,
 }
 
@@ -79,12 +79,13 @@ pub enum McmpCount {
     Refused(&'static str),
 }
 
-/// What connections share.
+/// The state that the connections of all nodes share.
 struct Desk {
     config: McmpSource,
     /// Another list follows.
     changed: Notify,
-    /// How many answers were made. Counted while the nodes are locked, so that it is known which one has a change.
+    /// The number of answers made so far. Counted while the nodes are locked, so that it is known which one has a
+    /// change.
     answers: AtomicU64,
     /// Open connections of each address.
     open: Mutex<HashMap<IpAddr, usize>>,
@@ -92,7 +93,7 @@ struct Desk {
 }
 
 impl McmpSource {
-    /// Whether somebody at this address is heard.
+    /// Whether a node may connect from this address.
     fn hears(&self, peer: IpAddr) -> bool {
         self.peers.iter().any(|it| it.contains(&peer))
     }
@@ -318,7 +319,7 @@ async fn receive(
     }
 }
 
-/// What a node is told.
+/// The response to a node.
 struct NodeResponse {
     status: StatusCode,
     fields: Fields,
@@ -451,7 +452,7 @@ fn write(server: &mut Server, mut answer: NodeResponse, output: &mut BytesMut) {
     }
 }
 
-/// How many messages a connection may still send at once.
+/// The limit on messages of a connection: how many it may still send at once.
 struct Pace {
     left: f64,
     at: Duration,

@@ -21,17 +21,17 @@ use std::time::Duration;
 
 use crate::member::{FoundMember, FoundState};
 
-/// What a source said.
+/// A source's answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// All members that it knows.
+    /// All members that the source knows.
     Members {
         /// In any order.
         found: Vec<FoundMember>,
         /// Names of those that said themselves that they leave.
         left: Vec<String>,
     },
-    /// It could not say, for this reason.
+    /// The source could not answer, for this reason.
     Failed(String),
 }
 
@@ -44,16 +44,16 @@ impl Answer {
     }
 }
 
-/// What the rules depend on.
+/// The settings and facts that a merge depends on.
 #[derive(Clone, Copy)]
 pub struct Rules<'r> {
-    /// How long a member that is no longer named drains.
+    /// How long a member drains after its source has stopped naming it.
     pub leave: Duration,
-    /// How many members there may be.
+    /// The most members that there may be.
     pub members_max: usize,
     /// Whether any address is believed.
     pub is_trusted: bool,
-    /// Whether the front itself listens at an address.
+    /// Whether the source is trusted, so that a member may have any address.
     pub is_own: &'r dyn Fn(IpAddr, u16) -> bool,
     /// Whether the configuration has a backend of that name.
     pub is_taken: &'r dyn Fn(&str) -> bool,
@@ -63,31 +63,31 @@ pub struct Rules<'r> {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Members {
     members: BTreeMap<String, Member>,
-    /// When a doubted one left last.
+    /// When a doubted member last left.
     stepped: Option<Duration>,
     /// The source is another one than that of the list: its first answer is believed.
     superseded: bool,
 }
 
-/// A member, and how it stands.
+/// A member of an upstream, and whether its source still names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Member {
     /// What its source said last of it.
     pub found: FoundMember,
-    /// Whether it is named.
+    /// Whether the source still names the member.
     pub standing: MemberPresence,
 }
 
-/// How a member stands.
+/// Whether a member's source still names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MemberPresence {
-    /// It is named.
+    /// The last answer names the member.
     Present,
-    /// It is one of too many that the last answers lack; it serves as before.
+    /// The last answers lack the member and too many others, so they are doubted; it serves as before.
     Doubted,
-    /// It is no longer named: it drains, and is gone then.
+    /// The source no longer names the member: it drains until it is removed.
     Leaving {
-        /// When it is gone.
+        /// When the member is removed.
         until: Duration,
     },
 }
@@ -157,10 +157,10 @@ impl Refusal {
     ];
 }
 
-/// When something is to be done although no answer came.
+/// The next moments at which something must be done although no answer comes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Deadlines {
-    /// When the next member is gone: [`Members::pass`] is to be called.
+    /// When the next member is removed: [`Members::pass`] is to be called.
     pub gone: Option<Duration>,
     /// When the source is to be asked again, because its last answer is doubted.
     pub ask: Option<Duration>,
@@ -171,15 +171,15 @@ pub struct Deadlines {
 pub struct MergeResult {
     /// The members.
     pub members: Members,
-    /// When to look again.
+    /// The next moments at which something must be done.
     pub deadlines: Deadlines,
-    /// What was named and is no member.
+    /// The names in the answer that are no members, each with the reason.
     pub refused: Vec<(String, Refusal)>,
     /// Why the list was kept, if it was.
     pub kept: Option<String>,
 }
 
-/// Makes the next list of the last one and an answer.
+/// Merges an answer into the last list of members.
 #[must_use]
 pub fn merge(last: &Members, answer: &Answer, now: Duration, rules: &Rules<'_>) -> MergeResult {
     let (found, left) = match answer {
@@ -236,7 +236,7 @@ pub fn merge(last: &Members, answer: &Answer, now: Duration, rules: &Rules<'_>) 
     }
 }
 
-/// The list as it was, as far as time allows.
+/// The last list, for an answer that is not used; members whose time is over are removed.
 fn kept(
     last: &Members,
     now: Duration,
@@ -252,15 +252,15 @@ fn kept(
     }
 }
 
-/// What becomes of those that an answer lacks.
+/// The members that an answer lacks, and whether they leave.
 struct AbsentMembers<'m> {
-    /// They said so themselves.
+    /// Members that said themselves that they leave.
     left: HashSet<&'m str>,
-    /// All is believed.
+    /// The source is another one than the list's: all of its answer is believed.
     superseded: bool,
     /// The answer lacks too many.
     doubted: bool,
-    /// It lacks some that the one before lacked.
+    /// The answer lacks some members that the answer before also lacked.
     is_confirmed: bool,
     /// The doubted one that leaves.
     step: Option<&'m str>,
@@ -430,7 +430,8 @@ impl Members {
         self.members.is_empty()
     }
 
-    /// The same list for another source, whose first answer is believed even if it has nobody in common.
+    /// The same list for another source, whose first answer is believed even if it names none of these
+    /// members.
     #[must_use]
     pub fn superseded(&self) -> Self {
         Self {
@@ -477,5 +478,5 @@ impl Members {
     }
 }
 
-/// How long a doubted answer stands before the next member leaves, and is asked for again.
+/// The time between two members that leave because of doubted answers, and until the source is asked again.
 pub const STEP: Duration = Duration::from_secs(5);

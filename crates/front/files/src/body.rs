@@ -26,9 +26,9 @@ pub struct FileBody {
     facts: FileFacts,
     segments: VecDeque<Segment>,
     threads: FileThreads,
-    /// What a thread reads.
+    /// The read that a thread has under way.
     reading: Option<Reading>,
-    /// What a thread has the kernel read: that many bytes.
+    /// The read-ahead into the kernel's memory that a thread has under way, and its bytes.
     warming: Option<(Reading, usize)>,
     /// Bytes given since others last had their turn.
     given: usize,
@@ -36,7 +36,7 @@ pub struct FileBody {
     reads_end: bool,
     /// The kernel was given the last part, and the file was not looked at since.
     is_unproved: bool,
-    /// How often a thread had to read.
+    /// The number of reads that needed a thread.
     thread_reads: u64,
 }
 
@@ -47,7 +47,7 @@ type Reading = Pin<Box<dyn Future<Output = Result<Bytes, FileBodyError>> + Send>
 pub enum FilePiece {
     /// Bytes that were read.
     Bytes(Bytes),
-    /// Bytes that the kernel has in memory, for it to send.
+    /// A part of the file that the kernel has in memory and is to send.
     Part(FilePart),
 }
 
@@ -91,7 +91,7 @@ impl FileBody {
         Self::with(fd, segments, file, threads)
     }
 
-    /// How often a thread had to read because the kernel did not have the bytes in memory.
+    /// The number of reads that needed a thread because the kernel did not have the bytes in memory.
     #[must_use]
     pub fn thread_reads(&self) -> u64 {
         self.thread_reads

@@ -152,7 +152,7 @@ impl KeptBody {
         &self.coded
     }
 
-    /// The same with a coding besides.
+    /// These bytes, and their codings with one more.
     pub(crate) fn with(&self, coding: Coding, bytes: Bytes) -> Self {
         Self {
             bytes: self.bytes.clone(),
@@ -164,9 +164,9 @@ impl KeptBody {
 /// A file with those that hold the same in other codings.
 #[derive(Debug)]
 pub(crate) struct NamedFile {
-    /// Of what it is when it is decoded.
+    /// The media type of the decoded content.
     pub(crate) media_type: HeaderValue,
-    /// How the plain file is coded, by its name.
+    /// The coding of the plain file, as its name says.
     pub(crate) coding: Option<Coding>,
     /// Whether files of that name are compressed.
     pub(crate) is_compressed: bool,
@@ -207,7 +207,7 @@ impl NamedFile {
         }
     }
 
-    /// All of its files.
+    /// The plain file and its siblings in other codings.
     pub(crate) fn versions(&self) -> impl Iterator<Item = &Version> {
         let siblings = self.siblings.iter().map(|(_, version)| version);
         std::iter::once(&self.plain).chain(siblings)
@@ -253,7 +253,7 @@ impl Version {
     }
 }
 
-/// What tells one version of a file from another.
+/// Facts of a file that tell one version of it from another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct FileFacts {
     device: u64,
@@ -278,8 +278,8 @@ impl FileFacts {
         }
     }
 
-    /// Whether the bytes of the descriptor are still those. That it has lost its name, because another file
-    /// was renamed to it, changes none of them.
+    /// Whether the descriptor still has the bytes of this version. A file that has lost its name, because
+    /// another file was renamed to it, has the same bytes.
     pub(crate) fn hold(&self, fd: &OwnedFd) -> bool {
         let Ok(stat) = fstat(fd) else {
             return false;
@@ -295,7 +295,8 @@ impl FileFacts {
         fstat(fd).is_ok_and(|stat| Self::new(&stat) == *self)
     }
 
-    /// Whether the time of change says nothing: tools that make images give all files one time.
+    /// Whether the time of change says nothing, because it is 1970: tools that make images give all files
+    /// one time.
     pub(crate) fn is_timeless(&self) -> bool {
         self.modified.0 <= 1
     }

@@ -326,7 +326,7 @@ struct NameKey {
     name: Box<[u8]>,
 }
 
-/// The same, borrowed.
+/// A borrowed [`NameKey`].
 #[derive(Clone, Copy, Hash)]
 struct NameRef<'q> {
     directory: u64,
@@ -334,7 +334,7 @@ struct NameRef<'q> {
     name: &'q [u8],
 }
 
-/// What else decides about what a name stands for.
+/// The kind of a lookup: a request's own path, or the page that stands in for a missing one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum NameKind {
     /// Whether the path to be looked up ends in a slash, and whether the client's does.
@@ -408,7 +408,7 @@ const MISSING_MAX: usize = 1000;
 /// The longest of them.
 const MISSING_NAME_MAX: usize = 512;
 
-/// One of so many parts of the memory is for names.
+/// The part of the memory that is for names: one in this number.
 const NAMES_SHARE: u64 = 8;
 
 /// Memory of a name beside itself: facts, tags and types of its files.

@@ -34,7 +34,7 @@ use crate::log_target::{END_MAX, LOOK_EVERY, LogTarget, Progress};
 /// The log, shared by all workers.
 #[derive(Debug)]
 pub(crate) struct AccessLog {
-    /// Whether the log is on, or that of a host. If it is off, no record is gathered.
+    /// Whether the log or the log of any host is on. If not, no record is gathered.
     on: AtomicBool,
     /// Whether lines of hosts without a log of their own are written.
     has_target: AtomicBool,
@@ -47,7 +47,7 @@ pub(crate) struct AccessLog {
     buffers: Arc<PerWorker<Mutex<Buffer>>>,
     dropped: AtomicU64,
     losses: Arc<Losses>,
-    /// What the present target was opened by.
+    /// The configuration by which the present target was opened; `None` until the first [`Self::switch`].
     config: Mutex<Option<LogConfig>>,
     /// Locked only at starts, reloads and ends.
     writers: Mutex<Writers>,
@@ -57,7 +57,7 @@ pub(crate) struct AccessLog {
 #[derive(Debug, Default)]
 struct Losses {
     lines: AtomicU64,
-    /// When the last ones were lost, and why.
+    /// When lines were last lost, and why.
     last: Mutex<Option<(Instant, String)>>,
 }
 
@@ -65,13 +65,13 @@ struct Losses {
 struct Buffer {
     lines: Vec<u8>,
     stamp: Stamp,
-    /// Where in the lines those of the next target begin, of the one after it, and so on: for each target
-    /// that the thread has not taken yet.
+    /// For each target that the thread has not taken yet, oldest first: the offset in `lines` at which the
+    /// lines for it begin.
     ends: VecDeque<usize>,
 }
 
 impl Buffer {
-    /// The lines from now on are of another target.
+    /// Marks the lines that follow as lines for the next target.
     fn turn(&mut self) {
         self.ends.push_back(self.lines.len());
     }
@@ -90,25 +90,25 @@ impl Buffer {
 #[derive(Debug, Default)]
 struct Writers {
     current: Option<Writer>,
-    /// Those that were stuck when another target came.
+    /// Threads that were stuck in a write when another target replaced theirs.
     stuck: Vec<JoinHandle<()>>,
 }
 
 #[derive(Debug)]
 struct Writer {
     thread: JoinHandle<()>,
-    /// Where to write from now on. Closing it ends the thread.
+    /// Hands the thread its next target. Closing the channel ends the thread.
     targets: SyncSender<LogTarget>,
     /// Closed when the thread has ended.
     ended: Receiver<()>,
     shared: Arc<WriterState>,
 }
 
-/// What a thread that writes and others know of each other.
+/// What the writing thread and the other threads tell each other.
 #[derive(Debug)]
 struct WriterState {
     progress: Progress,
-    /// Another thread writes in its place.
+    /// Another thread has taken over: this one must write nothing more.
     is_replaced: AtomicBool,
 }
 
@@ -116,7 +116,7 @@ struct WriterState {
 pub(crate) struct OpenedLog {
     target: Option<LogTarget>,
     config: LogConfig,
-    /// Those of hosts, in the order of the configuration.
+    /// The hosts' own logs, in the order of the configuration.
     hosts: Vec<Self>,
 }
 
@@ -162,8 +162,8 @@ impl AccessLog {
         }
     }
 
-    /// Writes to another target from now on. Lines that are waiting still go to the previous one, unless
-    /// that is stuck; none that comes later does.
+    /// Writes all further lines to another target. Lines that wait already still go to the previous target,
+    /// unless its thread is stuck in a write.
     ///
     /// # Errors
     /// The thread that writes cannot be started, or too many targets are stuck; nothing changed.
@@ -195,7 +195,7 @@ impl AccessLog {
         Ok(())
     }
 
-    /// The logs of hosts, of which those of before stay if their files do.
+    /// The logs of hosts. A log whose file was configured before is kept and switched to the newly opened file.
     fn host_logs(
         &self,
         opened: Vec<OpenedLog>,
@@ -337,7 +337,7 @@ impl AccessLog {
 }
 
 impl Writers {
-    /// Has lines of `log` written to `target` from now on.
+    /// Has all further lines of `log` written to `target`: by the present thread, or by a new one if that is stuck.
     fn direct(&mut self, log: &AccessLog, target: LogTarget) -> io::Result<()> {
         self.stuck.retain(|thread| !thread.is_finished());
         match &self.current {
@@ -384,7 +384,7 @@ impl Writer {
         })
     }
 
-    /// Has the lines from now on written to `target`.
+    /// Has this thread write all further lines to `target`. Fails if too many targets wait for the thread.
     fn turn(&self, buffers: &PerWorker<Mutex<Buffer>>, target: LogTarget) -> io::Result<()> {
         // Before the thread knows: it leaves what is beyond the end until it has the target.
         buffers.iter().for_each(|buffer| lock(buffer).turn());
@@ -447,19 +447,19 @@ fn write_lines(
     }
 }
 
-/// Reloads that may come while the thread is busy writing.
+/// Targets that may wait for a thread that is busy writing; a reload beyond fails.
 const TARGETS_MAX: usize = 16;
 
 /// Threads that may be stuck with targets that were replaced.
 const STUCK_MAX: usize = 8;
 
-/// Of a file that is made, as far as the umask allows.
+/// The mode of a log file that the front creates, before the umask.
 const FILE_MODE: u32 = 0o666;
 
 /// How often buffers are emptied.
 const PERIOD: Duration = Duration::from_millis(200);
 
-/// For how long lost lines are told of.
+/// How long after the last lost line [`AccessLog::loss`] still reports the loss.
 const LOSS_TOLD: Duration = Duration::from_secs(60);
 
 /// Bytes a worker may have waiting; some seconds' worth at full load.

@@ -44,7 +44,7 @@ use crate::worker::FrontState;
 /// The admin listener of a running front.
 #[derive(Debug)]
 pub(crate) struct Admin {
-    /// As listeners, so that they can be handed over like any other.
+    /// The admin sockets, kept as listeners so that an upgrade hands them over like all others.
     listeners: Vec<Arc<Listener>>,
     desk: Arc<Desk>,
     stop: oneshot::Sender<()>,
@@ -107,7 +107,7 @@ impl Admin {
         &self.listeners
     }
 
-    /// Whether [`Self::configure`] is enough to make it what `config` says.
+    /// Whether `config` can be put in force by [`Self::configure`], without a new start of the listener.
     pub(crate) fn stays(&self, config: &AdminConfig) -> bool {
         let mut both = self.listeners.iter().zip(&config.addresses);
         let present = self.desk.config.load();
@@ -117,7 +117,7 @@ impl Admin {
                 == (config.socket_mode, &config.state_file)
     }
 
-    /// Replaces who may do what.
+    /// Replaces the settings: the token, the hosts, and who may change what.
     pub(crate) fn configure(&self, config: AdminConfig) {
         self.desk.config.store(Arc::new(config));
     }
@@ -154,7 +154,7 @@ async fn run(
     }
 }
 
-/// Does for ever what is to be done now and then.
+/// Runs the tasks that are due each second, for ever: ends of drains, samples of figures, health events.
 async fn tick(shared: &FrontState) {
     let mut seconds = interval(TICK);
     seconds.set_missed_tick_behavior(MissedTickBehavior::Skip);
@@ -169,7 +169,7 @@ async fn tick(shared: &FrontState) {
     }
 }
 
-/// Tells of limits at which no client was turned away for some time.
+/// Logs each limit at which no client was turned away for the last minute, after some were.
 fn tell_of_room(shared: &FrontState) {
     for (limit, spell) in shared.limits.take_over(shared.began.elapsed()) {
         let (token, clients) = (limit.token(), spell.clients);
@@ -192,7 +192,7 @@ fn sample_figures(shared: &FrontState) {
     }
 }
 
-/// Accepts until another process does.
+/// Accepts until the listener drains, which it does when another process takes it over.
 async fn attend(desk: Arc<Desk>, listener: Arc<Listener>, acceptor: Arc<Acceptor>) {
     let address = listener.address().clone();
     tokio::select! {
@@ -235,7 +235,7 @@ async fn accept(desk: Arc<Desk>, address: BoundAddress, acceptor: Arc<Acceptor>)
 #[derive(Default)]
 struct Connections {
     tasks: JoinSet<Result<io::Result<()>, Elapsed>>,
-    /// Those that are open, and some that have ended; the oldest first.
+    /// Open connections, and some that have ended; the oldest first.
     open: VecDeque<OpenClient>,
 }
 
@@ -262,14 +262,14 @@ impl Work {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Room {
     There,
-    /// Another one was closed for it.
+    /// There was none, so another connection was closed.
     Made,
     Refused,
 }
 
 impl Connections {
-    /// Closes the oldest one that waits for its client, if there are as many as may be. Otherwise
-    /// some silent clients would leave probes of `/healthz` unanswered.
+    /// At the limit of connections, closes the oldest that waits for its client. Otherwise a few silent
+    /// clients would leave probes of `/healthz` unanswered.
     fn make_room(&mut self) -> Room {
         self.open.retain(|open| !open.task.is_finished());
         if self.open.len() < CONNECTIONS_MAX {
@@ -289,10 +289,10 @@ impl Connections {
     }
 }
 
-/// Administrators at once, at one address; scrapes are short and few.
+/// The most connections at one address at a time; scrapes are short and few.
 const CONNECTIONS_MAX: usize = 32;
 
-/// How long one may take, from the accept to the last byte.
+/// How long one connection may take, from the accept to the last byte.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How long accepting rests after a failure.

@@ -29,7 +29,7 @@ pub(crate) struct Cache {
 }
 
 impl Cache {
-    /// An empty one, for so many workers.
+    /// An empty cache, for this number of workers.
     pub(crate) fn new(config: &CacheConfig, workers: usize) -> Self {
         Self {
             store: Arc::new(Store::new(config, workers)),
@@ -37,16 +37,16 @@ impl Cache {
         }
     }
 
-    /// Goes on with what another has stored, by its own settings.
+    /// Takes over what the cache of the previous site has stored, under its own settings.
     pub(crate) fn follow(&mut self, before: &Self) {
         self.store = Arc::clone(&before.store);
         self.store.resize(self.config.memory);
     }
 
-    /// A URL as keys have it.
+    /// Normalises a URL to the form that it has in cache keys.
     ///
     /// # Errors
-    /// It is none.
+    /// The text is not a URL such as `https://www.example.org/a`.
     pub(crate) fn url(&self, text: &str) -> Result<Vec<u8>, String> {
         let (origin, rest) = origin(text)?;
         let (path, query) = match rest.split_once('?') {
@@ -64,16 +64,16 @@ impl Cache {
         Ok(url)
     }
 
-    /// The beginning of URLs as keys have it.
+    /// Brings a prefix of URLs to the form that URLs have in cache keys. Only scheme and host are normalised.
     ///
     /// # Errors
-    /// It has no scheme and host.
+    /// The text has no scheme and host.
     pub(crate) fn prefix(&self, text: &str) -> Result<Vec<u8>, String> {
         let (origin, rest) = origin(text)?;
         Ok([origin.as_bytes(), rest.as_bytes()].concat())
     }
 
-    /// Tells a client by `Cache-Status` (RFC 9211) what the cache did, if it is to be told.
+    /// Adds a `Cache-Status` field (RFC 9211) that says what the cache did, unless `cache_status` is off.
     pub(crate) fn tell(&self, headers: &mut Fields, what: &str) {
         if self.config.cache_status {
             headers.append(CACHE_STATUS, [CACHE_NAME, what].concat());
@@ -81,7 +81,7 @@ impl Cache {
     }
 }
 
-/// The scheme and the host of a URL as keys have them, and what follows: at least a slash.
+/// Splits a URL into its scheme and host, as cache keys have them, and the rest, which is at least a slash.
 fn origin(text: &str) -> Result<(String, &str), String> {
     let wrong = || format!("{text:?} is no URL such as https://www.example.org/a");
     let (scheme, rest) = text.split_once("://").ok_or_else(wrong)?;

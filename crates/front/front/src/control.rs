@@ -36,7 +36,7 @@ use crate::site::{Controls, Member, Site, Upstream};
 #[derive(Debug, Default)]
 pub(crate) struct Control {
     overrides: Mutex<Overrides>,
-    /// Another process is about to take over, or has: what is changed here would be lost.
+    /// Changes are refused: another process takes over, or has, and would not learn of them.
     frozen: AtomicBool,
     state_file: Option<StateFile>,
     commands: OperatorCommands,
@@ -48,12 +48,13 @@ pub(crate) struct Control {
     pub(crate) discovered: DiscoveredMembers,
 }
 
-/// Who does what administrators ask of the process as a whole. They must not block. By default nobody does it.
+/// The functions that carry out what administrators ask of the process as a whole. They must not block. Without one,
+/// the request is refused.
 #[derive(Default)]
 pub struct OperatorCommands {
-    /// Has the file read again; gets a request to answer.
+    /// Reads the configuration again, and answers the request with the outcome.
     pub reload: Option<Box<dyn Fn(ReloadRequest) + Send + Sync>>,
-    /// Starts another process in place of this one; `false` if too much is asked already.
+    /// Starts another process in place of this one; `false` if too many commands wait already.
     pub upgrade: Option<Box<dyn Fn() -> bool + Send + Sync>>,
 }
 
@@ -63,18 +64,18 @@ impl fmt::Debug for OperatorCommands {
     }
 }
 
-/// What administrators asked for and learn of being replaced by another process.
+/// The upgrades of this process: its replacements by another process.
 #[derive(Debug, Default)]
 struct Upgrades {
-    /// Whether one was asked for that has not failed.
+    /// Whether an upgrade was asked for and has not failed.
     is_under_way: bool,
-    /// How many were begun.
+    /// How many upgrades were begun.
     number: u64,
-    /// Why the last one failed, if it has.
+    /// Why the last upgrade failed, if it has.
     failed: Option<String>,
 }
 
-/// An administrator's wish that the configuration be read again; it is to be answered.
+/// An administrator's request to read the configuration again. It must be answered.
 #[derive(Debug)]
 pub struct ReloadRequest(oneshot::Sender<Result<String, String>>);
 
@@ -108,14 +109,14 @@ pub(crate) enum Refusal {
 #[derive(Debug)]
 pub(crate) struct Change<'a> {
     pub(crate) upstream: &'a str,
-    /// The version is that of the upstream, not of a backend.
+    /// Whether `version` is the version of the upstream, not of a backend.
     pub(crate) whole: bool,
-    /// For each backend so named.
+    /// The patches, each with the name of its backend.
     pub(crate) patches: Vec<(String, Patch)>,
-    /// The version that it must have; `None` is any.
+    /// The version that the settings must still have, or the change is refused; `None`: any.
     pub(crate) version: Option<&'a str>,
     pub(crate) force: bool,
-    /// Who wants it.
+    /// Who makes the change, for the audit.
     pub(crate) by: &'a str,
 }
 
@@ -140,7 +141,7 @@ impl Control {
         }
     }
 
-    /// The first site, with the overrides that hold.
+    /// The site to start with: `site` with the overrides that still hold.
     pub(crate) fn settle_at_start(&self, site: &Site) -> Site {
         self.settle(site, &mut self.lock())
     }
@@ -220,7 +221,7 @@ impl Control {
         self.state_file.as_ref().is_some_and(StateFile::fails)
     }
 
-    /// The site that follows from `site` by these overrides. Says which of them do not hold any more.
+    /// The next site: `site` with these overrides. Drops, and logs, those that no longer hold.
     pub(crate) fn settle(&self, site: &Site, overrides: &mut Overrides) -> Site {
         for dropped in overrides.reconcile(site) {
             let (upstream, backend, why) = (&dropped.upstream, &dropped.backend, dropped.why);
@@ -234,7 +235,7 @@ impl Control {
         site.controlled(overrides)
     }
 
-    /// Changes what is said of members of the site in force, all of them or none.
+    /// Changes the overrides of members of the site in force: all that the change names, or none.
     pub(crate) fn change(
         &self,
         in_force: &ArcSwap<Site>,
@@ -270,7 +271,7 @@ impl Control {
         Ok(())
     }
 
-    /// Makes a site of the members that were found. What operators said holds for those that return, too.
+    /// Puts in force a site with the members that were found. Overrides hold for members that return, too.
     pub(crate) fn publish(&self, in_force: &ArcSwap<Site>, retired: &RetiredBackends) {
         let overrides = self.lock();
         let site = in_force.load_full();
@@ -337,7 +338,7 @@ impl Control {
         }
     }
 
-    /// The site that follows from `site` by `next`, which is kept.
+    /// Keeps the overrides `next`, also in the state file, and returns the site with them.
     fn follow(&self, site: &Site, overrides: &mut Overrides, next: Overrides) -> Arc<Site> {
         let next_site = site.controlled(&next);
         *overrides = next;
@@ -355,7 +356,7 @@ impl Control {
     }
 }
 
-/// What a drain becomes, if it is over, and why.
+/// The activation that follows a drain, and why the drain is over; `None` if it is not over.
 fn end_of_drain(said: &Override, member: &Member, now: u64) -> Option<(Activation, &'static str)> {
     let drain = said.drain?;
     if drain.ends() <= now {
@@ -365,7 +366,7 @@ fn end_of_drain(said: &Override, member: &Member, now: u64) -> Option<(Activatio
         .then_some((drain.then, "nothing is left"))
 }
 
-/// Refuses to leave an upstream that has a backend for new sessions without one.
+/// Refuses a change that would take from an upstream its last backend for new sessions.
 fn keeps_one(upstream: &Upstream, before: &Overrides, after: &Overrides) -> Result<(), Refusal> {
     let is_active = |overrides: &Overrides, member: &Member| {
         let controls = overrides.controls(upstream, member);
@@ -405,14 +406,14 @@ fn check_version(
     Ok(())
 }
 
-/// What stands for a member's settings: it changes when they do.
+/// The version of a member's settings: a digest, which changes when they do.
 pub(crate) fn version(upstream: &Upstream, member: &Member, overrides: &Overrides) -> String {
     let mut digest = Sha256::new();
     digest_member(&mut digest, upstream, member, overrides);
     short(digest)
 }
 
-/// The same for all members of an upstream.
+/// The version of the settings of all members of an upstream: a digest, as for [`version`].
 pub(crate) fn version_of_all(upstream: &Upstream, overrides: &Overrides) -> String {
     let mut digest = Sha256::new();
     for member in &upstream.members {

@@ -58,7 +58,7 @@ impl fmt::Display for Reason {
 #[derive(Debug)]
 pub(crate) struct Counters {
     workers: PerWorker<WorkerCounters>,
-    /// Of threads that are no workers.
+    /// The reasons counted by threads that are not workers.
     others: Reasons,
     reloads_applied: AtomicU64,
     reloads_refused: AtomicU64,
@@ -108,7 +108,7 @@ impl Default for LastReload {
 pub(crate) struct WorkerCounters {
     accepted: Count,
     requests: Count,
-    /// By the status' first digit; 0 is a response that never got a head.
+    /// Responses by the first digit of the status; 0 counts exchanges that ended without a status.
     responses: [Count; 10],
     retries: Count,
     /// Handshakes of TLS 1.2 and 1.3, full, then resumed.
@@ -153,7 +153,7 @@ pub enum FileResult {
 }
 
 impl FileResult {
-    /// All that there are.
+    /// All results.
     pub const ALL: [Self; 5] = [
         Self::Hit,
         Self::Open,
@@ -245,7 +245,7 @@ impl Counters {
         }
     }
 
-    /// What a worker counts, for its thread to add to.
+    /// The counters of this worker, which only its own thread may change.
     pub(crate) fn of(&self, worker: usize) -> &WorkerCounters {
         &self.workers[worker]
     }
@@ -269,7 +269,7 @@ impl Counters {
         lock(&self.last_reload)
     }
 
-    /// Files of certificates changed; whether they were put in force.
+    /// Counts a change of certificate files; `applied`: the new ones were put in force.
     pub(crate) fn certificates_renewed(&self, applied: bool) {
         let counter = if applied {
             &self.certificates_renewed
@@ -304,7 +304,7 @@ impl Counters {
 }
 
 impl WorkerCounters {
-    /// A connection was accepted, admitted or not.
+    /// Counts an accepted connection, whether it is admitted or not.
     pub(crate) fn accepted(&self) {
         self.accepted.increment();
     }
@@ -327,25 +327,25 @@ impl WorkerCounters {
         }
     }
 
-    /// A handshake of TLS succeeded.
+    /// Counts a TLS handshake that succeeded.
     pub(crate) fn handshake(&self, facts: &Facts) {
         let version = usize::from(facts.version == TlsVersion::Tls13);
         self.handshakes[2 * usize::from(facts.resumed) + version].increment();
     }
 
-    /// A handshake of TLS is under way until this is dropped.
+    /// Counts a TLS handshake as under way, until the guard is dropped.
     pub(crate) fn count_handshake(&self) -> OpenGuard<'_> {
         self.handshakes_open.increment();
         OpenGuard(&self.handshakes_open)
     }
 
-    /// A tunnel is open until this is dropped.
+    /// Counts a tunnel as open, until the guard is dropped.
     pub(crate) fn count_tunnel(&self) -> OpenGuard<'_> {
         self.tunnels_open.increment();
         OpenGuard(&self.tunnels_open)
     }
 
-    /// So many bytes went through a tunnel.
+    /// Counts bytes that went through a tunnel.
     pub(crate) fn tunnelled(&self, from_client: usize, to_client: usize) {
         self.tunnel_bytes[0].add(from_client as u64);
         self.tunnel_bytes[1].add(to_client as u64);
@@ -361,7 +361,7 @@ impl WorkerCounters {
         &self.h2_streams
     }
 
-    /// A request for a file ended so.
+    /// Counts the result of a request for a file.
     pub(crate) fn file(&self, result: FileResult) {
         let mut counters = FileResult::ALL.iter().zip(&self.files);
         if let Some((_, counter)) = counters.find(|(its, _)| **its == result) {
@@ -369,23 +369,23 @@ impl WorkerCounters {
         }
     }
 
-    /// A file is being sent until this is dropped.
+    /// Counts a file as being sent, until the guard is dropped.
     pub(crate) fn count_file(&self) -> OpenGuard<'_> {
         self.files_open.increment();
         OpenGuard(&self.files_open)
     }
 
-    /// Files and their names take so many bytes of memory.
+    /// Sets the bytes of memory that files and their names take now.
     pub(crate) fn file_bytes(&self, bytes: u64) {
         self.files_bytes.set(bytes);
     }
 
-    /// A thread had to read so many pieces.
+    /// Counts pieces of files that a thread had to read because they were not in memory.
     pub(crate) fn file_thread_reads(&self, pieces: u64) {
         self.file_thread_reads.add(pieces);
     }
 
-    /// A response was compressed, from so many bytes to so many.
+    /// Counts a compressed response, with the bytes of its body before and after.
     pub(crate) fn compressed(&self, coding: Coding, before: u64, after: u64) {
         let mut counters = Coding::ALL.iter().zip(&self.compressed);
         if let Some((_, counter)) = counters.find(|(its, _)| **its == coding) {
@@ -441,7 +441,7 @@ impl WorkerCounters {
     }
 }
 
-/// What is counted as open until this is dropped.
+/// Counts something as open until it is dropped.
 #[derive(Debug)]
 pub(crate) struct OpenGuard<'c>(&'c Count);
 

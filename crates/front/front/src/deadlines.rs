@@ -39,7 +39,7 @@ impl Tick {
     #[cfg(test)]
     pub(crate) const START: Self = Self(0);
 
-    /// In which period it lies.
+    /// The period of this moment, in units of [`PERIOD`].
     fn period(self) -> u32 {
         u32::try_from(self.0 / millis(PERIOD)).unwrap_or(UNLISTED)
     }
@@ -49,7 +49,7 @@ impl Tick {
         Duration::from_millis(self.0.saturating_sub(earlier.0))
     }
 
-    /// The moment so long before, or the first one.
+    /// The moment that is `duration` before this one, at least [`Self::START`].
     pub(crate) fn before(self, duration: Duration) -> Self {
         Self(self.0.saturating_sub(millis(duration)))
     }
@@ -93,20 +93,20 @@ pub(crate) struct Deadlines {
 #[derive(Debug, Default)]
 struct Places {
     entries: Slab<Arc<DeadlineEntry>>,
-    /// The entries by time: a moment in units of [`PERIOD`], and the key of an entry.
+    /// The listed entries, by the period in which each is to be checked, and by key.
     due: BTreeSet<(u32, u32)>,
-    /// Entries that nobody has, for those who come next. They may still be listed.
+    /// Entries without a task, for the next tasks. They may still be listed in `due`.
     spare: Vec<Arc<DeadlineEntry>>,
 }
 
 #[derive(Debug)]
 struct DeadlineEntry {
     deadline: AtomicU64,
-    /// When it is looked at, in units of [`PERIOD`]; never after its deadline's.
+    /// The period in which the entry is to be checked, never after that of its deadline; [`UNLISTED`]: it is not listed.
     listed: AtomicU32,
-    /// Its place in the list.
+    /// The key of the entry in [`Places::entries`].
     key: u32,
-    /// Known once the task runs.
+    /// The waker of the task; `None` until [`Deadline::attach`].
     waker: Mutex<Option<Waker>>,
 }
 
@@ -122,7 +122,7 @@ impl DeadlineEntry {
     }
 }
 
-/// One task's place in the list; dropping it leaves.
+/// The deadline of one task. Dropping it takes it off the list.
 #[derive(Debug)]
 pub(crate) struct Deadline {
     deadlines: Arc<Deadlines>,
@@ -139,7 +139,7 @@ impl Deadlines {
         })
     }
 
-    /// Takes a place, for a task that says who it is by [`Deadline::attach`].
+    /// Makes a deadline, not yet set, for a task that gives its waker by [`Deadline::attach`].
     pub(crate) fn join(self: &Arc<Self>) -> Deadline {
         let mut places = self.lock();
         let spare = places.spare.pop();
@@ -154,7 +154,7 @@ impl Deadlines {
         Tick(self.now.load(Ordering::Relaxed))
     }
 
-    /// Ticks until dropped.
+    /// Runs the clock and wakes tasks whose deadline has passed. Ends only when it is dropped.
     pub(crate) async fn run(self: Arc<Self>) {
         let mut ticks = interval(PERIOD);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -177,7 +177,7 @@ impl Deadlines {
         }
     }
 
-    /// Sets the clock. Says how many entries make a portion of those to be looked at now.
+    /// Sets the clock. Returns the number of entries to check in each portion of this period.
     fn advance(&self, at: Instant) -> usize {
         let now = Tick(millis(at.saturating_duration_since(self.began)));
         self.now.store(now.0, Ordering::Relaxed);
@@ -185,8 +185,8 @@ impl Deadlines {
         due.div_ceil(PORTIONS).min(PORTION_MAX)
     }
 
-    /// Looks at so many of the entries whose time to be looked at has come, and wakes the tasks whose
-    /// deadline has. The size of the next portion, or 0 if none is left.
+    /// Checks up to `portion` due entries and wakes the tasks whose deadline has passed. Returns the size of the next
+    /// portion: 0 if no entry is left.
     fn look_at(&self, portion: usize) -> usize {
         let now = self.now();
         let mut places = self.lock();
@@ -217,7 +217,7 @@ impl Deadlines {
 }
 
 impl Places {
-    /// A new entry, which is not listed.
+    /// Adds an entry that is not listed.
     fn enter(&mut self) -> Arc<DeadlineEntry> {
         let place = self.entries.vacant_entry();
         let key = u32::try_from(place.key()).expect("fewer connections than file descriptors");
@@ -231,7 +231,7 @@ impl Places {
         entry
     }
 
-    /// Takes the next entry that is to be looked at off the list.
+    /// Takes the next due entry off the list and returns its key; `None` if none is due.
     fn next_due(&mut self, now: Tick) -> Option<u32> {
         let (period, key) = *self.due.first()?;
         (period <= now.period()).then(|| {
@@ -240,7 +240,7 @@ impl Places {
         })
     }
 
-    /// Lists an entry that is not listed.
+    /// Lists an entry, which must not be listed, under a period.
     fn list(&mut self, entry: &DeadlineEntry, period: u32) {
         entry.listed.store(period, Ordering::Relaxed);
         if period != UNLISTED {
@@ -255,7 +255,7 @@ impl Places {
 }
 
 impl Deadline {
-    /// Lets the task that awaits this be woken; it must stay the same.
+    /// Makes the calling task the one that is woken. It must stay the same task.
     pub(crate) async fn attach(&self) {
         std::future::poll_fn(|cx| {
             // Attaching again changes nothing: a task's waker is always the same.
@@ -270,12 +270,12 @@ impl Deadline {
         self.deadlines.now()
     }
 
-    /// The coarse clock's time, for those who know no ticks.
+    /// The coarse clock's time, as an `Instant`.
     pub(crate) fn instant(&self) -> Instant {
         self.deadlines.began + Duration::from_millis(self.now().0)
     }
 
-    /// The task is woken once, at `deadline`, unless another is set before.
+    /// Has the task woken once, at `deadline`, unless another deadline is set before.
     pub(crate) fn set(&self, deadline: Tick) {
         self.entry.deadline.store(deadline.0, Ordering::Relaxed);
         if deadline.period() < self.entry.listed.load(Ordering::Relaxed) {
@@ -301,19 +301,20 @@ impl Drop for Deadline {
     }
 }
 
-/// How often deadlines are looked at.
+/// How often deadlines are checked.
 const PERIOD: Duration = Duration::from_millis(20);
 
 /// The period of an entry without a deadline, and of one later than this clock counts (2.7 years).
 const UNLISTED: u32 = u32::MAX;
 
-/// Entries kept for those who come next: the requests that one worker has at the same time, mostly.
+/// The most spare entries that are kept: about the number of requests that one worker has at a time.
 const SPARE_MAX: usize = 256;
 
 /// Into how many portions the work of one period is divided.
 const PORTIONS: usize = 8;
 
-/// Answering a client that was too slow takes some 30 us, so this is half a worker's time.
+/// The most entries in a portion. Answering a client that was too slow takes some 30 us, so this is half a worker's
+/// time.
 const PORTION_MAX: usize = 32;
 
 #[cfg(test)]

@@ -160,7 +160,7 @@ fn stop(config: &Config, unit: Option<&Unit>) -> Option<Check> {
     Some(Check::of(timeout > need, what, value, needed).by(command))
 }
 
-/// Only where something depends on it: nobody outside can tell whether a container's host sets the clock.
+/// Checks whether the clock is synchronised, only if the configuration depends on it: in a container nobody can tell.
 fn clock(config: &Config, machine: &Machine) -> Option<Check> {
     if config.tls.is_empty() {
         return None;
@@ -245,7 +245,7 @@ fn space(config: &Config) -> Vec<Check> {
 }
 
 const UNIT: &str = "catamaran.service";
-/// What systemd waits without `TimeoutStopSec`.
+/// How long systemd waits for a service to stop unless `TimeoutStopSec` is set.
 const STOP_TIMEOUT: Duration = Duration::from_secs(90);
 /// New clients of a second that a listener should hold, which most machines allow as they come.
 const BURST: u64 = 1024;

@@ -138,9 +138,9 @@ impl Draft {
             }
             Decision::Files(request) => self.show_file(site, route, *request),
             Decision::Answer(answer) => self.show_answer(*answer),
-            Decision::Forward(forward) => {
+            Decision::Forward(mut forward) => {
                 let rules = route.and_then(|route| route.rules.as_deref());
-                self.forward(site, rules, &forward);
+                self.forward(site, rules, &mut forward);
             }
         }
         self.then.extend(compression);
@@ -179,7 +179,9 @@ impl Draft {
             .for_each(|it| it.location = Some(location.to_owned()));
     }
 
-    fn forward(&mut self, site: &Site, rules: Option<&Rules>, forward: &Forward<'_>) {
+    fn forward(&mut self, site: &Site, rules: Option<&Rules>, forward: &mut Forward<'_>) {
+        // The policy may hash one of the front's own fields.
+        forward.outgoing.complete();
         let (upstream, outgoing) = (forward.upstream, &forward.outgoing);
         self.show_rewrite(&text(&outgoing.facts(rules).path.forward));
         self.upstream = Some(UpstreamOutlook {

@@ -43,11 +43,11 @@ use crate::worker::FrontState;
 pub struct Offer {
     channel: OwnedFd,
     listeners: Vec<Arc<Listener>>,
-    /// What operators said, as JSON; empty if that is nothing.
+    /// The operators' overrides, as JSON; empty if there are none.
     overrides: Vec<u8>,
-    /// The members that were found, as JSON; empty if nothing finds any.
+    /// The members that were found, as JSON; empty if no upstream has a source of members.
     members: Vec<u8>,
-    /// Where the names of backends led, as JSON.
+    /// The last resolved addresses of backends' names, as JSON.
     names: Vec<u8>,
     /// The keys of each TLS profile's tickets.
     tickets: Vec<(String, Arc<TicketKeys>)>,
@@ -55,7 +55,7 @@ pub struct Offer {
     taken: bool,
 }
 
-/// Lets changes through again, if nobody took over.
+/// Permits changes again, if no process took over.
 impl Drop for Offer {
     fn drop(&mut self) {
         if !self.taken {
@@ -74,13 +74,13 @@ pub enum HandoverError {
     /// The new process ended, or closed its end of the pair.
     #[error("the new process ended before it was ready")]
     Ended,
-    /// It needed too long.
+    /// The new process took longer than `limit` to answer.
     #[error("the new process was not ready within {} s", limit.as_secs())]
     Late {
         /// How long the old process waited.
         limit: Duration,
     },
-    /// Its answer cannot be read, or the pair failed.
+    /// The answer of the new process cannot be read, or the pair of sockets failed.
     #[error("the answer of the new process cannot be read: {0}")]
     Channel(#[source] io::Error),
 }
@@ -97,8 +97,8 @@ impl Running {
         Offer::new(listeners, &self.shared)
     }
 
-    /// As [`Running::drain`], when another process has taken listeners over: from those nothing is
-    /// accepted here any more.
+    /// Drains as [`Running::drain`] does, after another process has taken listeners over: this process accepts nothing
+    /// more from those.
     pub fn drain_for_successor(&self, taken: &TakenListeners) {
         for listener in &taken.0 {
             listener.drain().begin(Ending::HandedOver);
@@ -205,7 +205,7 @@ fn members(shared: &FrontState) -> Vec<u8> {
         .unwrap_or_default()
 }
 
-/// Where the names of backends led last, as JSON.
+/// The last resolved addresses of backends' names, as JSON.
 fn names(shared: &FrontState) -> serde_json::Result<Vec<u8>> {
     let site = shared.site.load();
     let record = |backend: &Arc<Backend>| {

@@ -39,12 +39,12 @@ pub struct Inheritance {
     members: Vec<u8>,
     /// As JSON.
     names: Vec<u8>,
-    /// By the name of the profile.
+    /// The keys of TLS tickets, by the name of the profile.
     tickets: HashMap<String, Arc<TicketKeys>>,
     since: Option<u64>,
 }
 
-/// Where the name of a backend led, and how long ago that was learned.
+/// The resolved addresses of a backend's name, and their age.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct NameRecord {
     pub(crate) host: String,
@@ -64,8 +64,8 @@ impl Inheritance {
     /// Receives what the process before this one hands over through its end of the pair.
     ///
     /// # Errors
-    /// `channel` is no such end, the other process ended, or it is of a version that speaks
-    /// otherwise.
+    /// `channel` is not an end of such a pair, the other process ended, or its version has another format of
+    /// messages.
     pub fn receive(channel: OwnedFd) -> io::Result<Self> {
         let mut listeners: Vec<InheritedListener> = Vec::new();
         let (mut overrides, mut members, mut names) = (Vec::new(), Vec::new(), Vec::new());
@@ -116,7 +116,7 @@ impl Inheritance {
         self.since
     }
 
-    /// What operators said to the process before this one, if that is anything.
+    /// The overrides of the previous process, if there are any.
     pub(crate) fn overrides(&self) -> Option<Overrides> {
         let lost =
             "changes that operators made before the upgrade are lost: the file's settings apply";
@@ -129,7 +129,7 @@ impl Inheritance {
         read(&self.members, lost).unwrap_or_default()
     }
 
-    /// Where the names of backends led, to be held until backends have them.
+    /// The resolved addresses of backends' names, to be held until the backends of this process take them.
     pub(crate) fn names(&self) -> Vec<HeldName> {
         let lost = "where names led before the upgrade is lost: they are resolved anew";
         let records: Vec<NameRecord> = read(&self.names, lost).unwrap_or_default();
@@ -138,7 +138,7 @@ impl Inheritance {
         records.iter().map(held).collect()
     }
 
-    /// What operators said, as it came.
+    /// The overrides of the previous process, as received.
     #[cfg(test)]
     pub(crate) fn overrides_as_json(&self) -> &[u8] {
         &self.overrides
@@ -189,7 +189,8 @@ impl InheritedListener {
     }
 }
 
-/// A text that was handed over; `None` if there is none, or if it cannot be read, which is logged as what is `lost`.
+/// Reads a text that was handed over. `None` if there is none, or if it cannot be read: then a log line says what is
+/// `lost`.
 fn read<T: DeserializeOwned>(json: &[u8], lost: &str) -> Option<T> {
     if json.is_empty() {
         return None;
@@ -225,7 +226,7 @@ fn decode_address(kind: u8, address: &[u8]) -> Option<ListenAddress> {
     }
 }
 
-/// A profile's name and its keys; `None` if they are not such.
+/// Reads a profile's name and its ticket keys; `None` if the message has another form.
 fn decode_tickets(message: &[u8]) -> Option<(String, Arc<TicketKeys>)> {
     let (keys, name) = message.split_at_checked(TICKET_KEYS_LEN)?;
     let name = std::str::from_utf8(name).ok()?;
@@ -239,7 +240,7 @@ pub(crate) fn unintelligible() -> io::Error {
     )
 }
 
-/// Changes with the meaning of messages.
+/// The version of the format of messages. It must change when their meaning does.
 pub(crate) const VERSION: u8 = 2;
 pub(crate) const ASK: u8 = b'A';
 pub(crate) const TCP: u8 = b'T';

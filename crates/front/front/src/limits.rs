@@ -28,11 +28,11 @@ pub(crate) struct Limits([Mutex<Option<Spell>>; Limit::ALL.len()]);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Spell {
     pub(crate) began: Duration,
-    /// When the last one was turned away.
+    /// When the last client was turned away.
     pub(crate) last: Duration,
-    /// How many were.
+    /// How many clients were turned away.
     pub(crate) clients: u64,
-    /// When this was logged last.
+    /// When the spell was last logged.
     said: Duration,
 }
 
@@ -96,7 +96,7 @@ impl Limit {
 }
 
 impl Limits {
-    /// Counts a client that is turned away. How many were in this spell, if that is to be logged now.
+    /// Counts a client that is turned away. Returns the number in this spell if it is to be logged now, else `None`.
     pub(crate) fn turn_away(&self, limit: Limit, now: Duration) -> Option<u64> {
         let mut spell = self.spell(limit);
         match &mut *spell {
@@ -128,7 +128,7 @@ impl Limits {
         all.filter(|(_, spell)| !spell.is_over(now)).collect()
     }
 
-    /// Takes those that are over.
+    /// Removes and returns the spells that are over.
     pub(crate) fn take_over(&self, now: Duration) -> Vec<(Limit, Spell)> {
         let over = |limit| Some((limit, self.spell(limit).take_if(|it| it.is_over(now))?));
         Limit::ALL.into_iter().filter_map(over).collect()
@@ -147,7 +147,7 @@ impl Spell {
     }
 }
 
-/// A spell is over when nobody was turned away for so long.
+/// A spell is over when nobody was turned away for this time.
 const QUIET: Duration = Duration::from_secs(60);
 
 /// How often a spell that lasts is logged.

@@ -21,12 +21,12 @@ pub struct LineQueue(Arc<Handle>);
 struct Handle(Arc<Queue>);
 
 struct Queue {
-    /// What the log is called, in the line that says what is missing.
+    /// The name of the log, in the line that says how many lines are missing.
     name: &'static str,
     state: Mutex<QueueState>,
-    /// There is something to be written.
+    /// Wakes the thread when there is something to write.
     news: Condvar,
-    /// Everything was written.
+    /// Wakes [`LineQueue::finish`] when everything is written.
     idle: Condvar,
     progress: Progress,
     dropped: AtomicU64,
@@ -121,7 +121,7 @@ impl LineQueue {
     }
 }
 
-/// Of whole lines, each in one write, as `tracing_subscriber` and [`catamaran_tls::KeyLog`] write them.
+/// Each write must be one or more whole lines, as `tracing_subscriber` and [`catamaran_tls::KeyLog`] write them.
 impl io::Write for LineQueue {
     fn write(&mut self, lines: &[u8]) -> io::Result<usize> {
         self.put(lines);
@@ -170,7 +170,7 @@ impl Queue {
         }
     }
 
-    /// Waits for lines and takes all of them. Says how many were dropped behind them; `None` at the end.
+    /// Waits for lines and takes all of them. Returns how many were dropped after them; `None` at the end.
     fn take(&self, lines: &mut Vec<u8>) -> Option<u64> {
         let mut state = self.lock();
         while state.lines.is_empty() {

@@ -57,7 +57,7 @@ pub enum BindError {
         /// The address asked for.
         address: String,
     },
-    /// A listener of this front has it, which takes all of IPv4 as well as IPv6.
+    /// Another listener of this front has the port: one on `[::]`, which also accepts clients of IPv4.
     #[error(
         "cannot listen on {address}: {by} of this front also accepts clients of IPv4; restart the front, \
          and that listener will accept IPv6 alone"
@@ -92,7 +92,7 @@ pub enum BindError {
 pub(crate) struct Listener {
     address: BoundAddress,
     config: ArcSwap<ListenerConfig>,
-    /// What clients are served with, if over TLS.
+    /// The TLS profile that clients are served with; `None`: clear text.
     tls: ArcSwapOption<LiveProfile>,
     drain: Drain,
     file: Option<SocketFile>,
@@ -117,7 +117,7 @@ impl Listener {
         }
     }
 
-    /// Its address as bound.
+    /// The address as bound, with the real port.
     pub(crate) fn address(&self) -> &BoundAddress {
         &self.address
     }
@@ -133,7 +133,7 @@ impl Listener {
         self.tls.store(tls);
     }
 
-    /// How clients address it: `https` in place of `http` if they speak TLS.
+    /// The URL of the listener, with the scheme `https` if clients speak TLS.
     pub(crate) fn url(&self) -> String {
         let url = self.address.to_string();
         if self.tls.load().is_some() {
@@ -143,7 +143,7 @@ impl Listener {
         }
     }
 
-    /// What the next connection is served with, if over TLS.
+    /// The TLS profile for the next connection; `None`: clear text.
     pub(crate) fn tls(&self) -> Option<Arc<LiveProfile>> {
         self.tls.load_full()
     }
@@ -169,7 +169,7 @@ impl Listener {
         acceptor
     }
 
-    /// All workers' sockets, as long as it accepts.
+    /// All workers' sockets; empty once the listener has released them.
     pub(crate) fn acceptors(&self) -> Vec<Arc<Acceptor>> {
         self.lock().clone()
     }

@@ -21,7 +21,7 @@ use tokio::time::Instant;
 #[derive(Debug)]
 pub(crate) struct LogTarget {
     file: File,
-    /// Whether what was written last is the beginning of a line.
+    /// Whether the last write ended within a line.
     is_torn: bool,
 }
 
@@ -79,9 +79,8 @@ impl LogTarget {
         Ok(())
     }
 
-    /// Waits for [`FULL_PATIENCE`] at most, if the target says that it is full instead of making the
-    /// caller wait. That is so with a FIFO, and with a pipe or a terminal that another process has
-    /// made non-blocking.
+    /// Writes some bytes. If the target is non-blocking and full, waits for [`FULL_PATIENCE`] at most. A FIFO is
+    /// non-blocking, and so is a pipe or a terminal that another process has made so.
     fn write_some(&mut self, bytes: &[u8]) -> io::Result<usize> {
         loop {
             match self.file.write(bytes) {
@@ -105,7 +104,7 @@ impl From<OwnedFd> for LogTarget {
     }
 }
 
-/// How far a thread that writes has come, for those who would wait for it.
+/// The progress of a writing thread, by which others decide whether to wait for it.
 #[derive(Debug)]
 pub(crate) struct Progress {
     began: Instant,
@@ -126,7 +125,7 @@ impl Progress {
         self.is_stuck_at(self.millis())
     }
 
-    /// At this many milliseconds after `began`.
+    /// [`Self::is_stuck`] at `now` milliseconds after `began`.
     fn is_stuck_at(&self, now: u64) -> bool {
         let since = self.writing_since.load(Ordering::Relaxed);
         let limit = u64::try_from(STUCK_AFTER.as_millis()).unwrap_or(u64::MAX);

@@ -19,25 +19,25 @@ use thiserror::Error;
 /// A normalised path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct NormalPath {
-    /// What is forwarded: begins with `/`, or is `*`.
+    /// The path to forward. It begins with `/`, or is `*`.
     pub(crate) forward: Bytes,
-    /// What routes are compared with, if that differs: the [`compared`] form of `forward`.
+    /// The [`compared`] form of `forward`, with which routes are compared; `None` if it is the same.
     route: Option<Bytes>,
 }
 
 impl NormalPath {
-    /// What routes are compared with: the path without its parameters, decoded.
+    /// The form with which routes are compared: the path without its parameters, decoded.
     pub(crate) fn route(&self) -> &[u8] {
         self.route.as_ref().unwrap_or(&self.forward)
     }
 
-    /// Has another path forwarded, while routes are compared with what the client sent.
+    /// Replaces the path to forward. The form with which routes are compared stays that of the client's path.
     pub(crate) fn forward_as(&mut self, path: Bytes) {
         let sent = std::mem::replace(&mut self.forward, path);
         self.route.get_or_insert(sent);
     }
 
-    /// What routes would be compared with if escaped slashes, escaped backslashes or both were
+    /// The further forms of the path for containers to which escaped slashes, escaped backslashes or both are
     /// separators. Empty for a path without them.
     pub(crate) fn readings(&self) -> impl Iterator<Item = Vec<u8>> {
         // A path that is its own form has no escapes.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use catamaran_tls::{Facts, Session};
 use catamaran_transport::ProxyTls;
 
-/// What is known of the client by its connection.
+/// What the connection tells of the client.
 #[derive(Clone, Debug)]
 pub(crate) struct PeerFacts {
     /// The client's address; for a Unix socket the loopback address and port 0.
@@ -15,8 +15,8 @@ pub(crate) struct PeerFacts {
     pub(crate) local: SocketAddr,
     /// Whether it came over TLS: to the front, or to a proxy in front of it that ended TLS.
     pub(crate) secure: bool,
-    /// What was agreed on; `None` without TLS, and if the proxy does not tell. By [`Session::profile`] own TLS is told
-    /// from a proxy's.
+    /// The TLS session; `None` without TLS, and if the proxy does not tell. [`Session::profile`] says whether it is the
+    /// front's own or a proxy's.
     pub(crate) tls: Option<Arc<Session>>,
 }
 
@@ -24,12 +24,13 @@ pub(crate) struct PeerFacts {
 /// configuration tells.
 #[derive(Debug)]
 pub(crate) struct ToldTls {
-    /// What was agreed on, if the proxy tells.
+    /// The TLS session, if the proxy tells.
     pub(crate) session: Option<Arc<Session>>,
 }
 
 impl ToldTls {
-    /// `None` if the client reached the proxy in clear; `secure` says whether it did if the header does not.
+    /// Reads the TLS that a proxy tells of; `None` if the client reached the proxy in clear. `secure` decides if the header
+    /// says nothing.
     pub(crate) fn new(header: Option<ProxyTls>, secure: bool) -> Option<Box<Self>> {
         let is_used = header.as_ref().map_or(secure, |tls| tls.is_used);
         let facts =

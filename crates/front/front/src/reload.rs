@@ -54,7 +54,7 @@ pub struct ReloadReport {
     pub backends_removed: Vec<String>,
     /// How many backends stayed, with their connections, health and counters.
     pub backends_kept: usize,
-    /// Names of those among them whose settings changed.
+    /// Names of the kept backends whose settings changed.
     pub backends_changed: Vec<String>,
     /// Settings that differ but take effect at the next start only.
     pub at_next_start: Vec<&'static str>,
@@ -201,8 +201,8 @@ impl Running {
         settings.into_iter().filter_map(differs).collect()
     }
 
-    /// Binds a new listener. If the address is in use, that may be by a listener of our own which a
-    /// reload has just removed: its end is waited for.
+    /// Binds a new listener. If its address is in use, waits for the listeners that earlier reloads removed: one of them
+    /// may still have it.
     fn bind(
         &self,
         address: &ListenAddress,
@@ -237,7 +237,7 @@ impl Running {
         lock(&self.leaving)
     }
 
-    /// Counts a configuration that was to be put in force and was not, and keeps why until one is.
+    /// Counts a refused configuration, and keeps the reason until a configuration is applied.
     pub fn note_refused_reload(&self, why: String) {
         self.shared.counters.reload(false);
         self.shared.control.note_reload(Some(why));
@@ -278,19 +278,19 @@ fn taker(address: &ListenAddress, present: &[Arc<Listener>]) -> Option<String> {
         })
 }
 
-/// What becomes of the listeners.
+/// Which listeners a reload keeps, adds and removes.
 struct ReloadPlan {
-    /// As the new configuration has them.
+    /// The listeners in the order of the new configuration.
     order: Vec<ListenerPlace>,
-    /// Bound for this reload, in the same order.
+    /// The listeners bound for this reload, in that order.
     added: Vec<(ListenerConfig, BoundListener)>,
     removed: Vec<Arc<Listener>>,
 }
 
 enum ListenerPlace {
-    /// One of before, by its index, with its settings from now on.
+    /// A listener that stays, by its index, with its new settings.
     Kept(usize, Box<ListenerConfig>),
-    /// The next of those added.
+    /// The next listener of `added`.
     Added,
 }
 
@@ -330,7 +330,7 @@ impl ReloadPlan {
     }
 }
 
-/// Listeners bound so far; dropped, their sockets' files go, too.
+/// The listeners bound so far. Dropping this removes their sockets' files.
 struct AddedListeners(Vec<(ListenerConfig, BoundListener)>);
 
 impl Drop for AddedListeners {

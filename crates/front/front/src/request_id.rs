@@ -38,7 +38,7 @@ impl RequestId {
         Self(number)
     }
 
-    /// Its digits, for the log, which is quicker without a formatter.
+    /// The digits of the id, for the log: this is quicker than a formatter.
     pub(crate) fn digits(self) -> [u8; Self::DIGITS] {
         let mut digits = [0; Self::DIGITS];
         for (pair, byte) in digits

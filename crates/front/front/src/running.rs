@@ -207,8 +207,8 @@ impl Running {
         listeners.iter().map(|it| it.address().clone()).collect()
     }
 
-    /// The same as URLs, with the scheme that clients speak there now: a reload may give a listener
-    /// TLS, or take it away.
+    /// The listeners as URLs, in the configuration's order, with the scheme that clients speak there now: a reload may
+    /// turn TLS on or off.
     #[must_use]
     pub fn urls(&self) -> Vec<String> {
         self.listeners().iter().map(|it| it.url()).collect()
@@ -221,8 +221,8 @@ impl Running {
         listeners.map(|it| it.address().clone()).collect()
     }
 
-    /// Says no at `/readyz` from now on, and serves as before. Returns how long that is to last before
-    /// [`Running::drain`] is called: `drain_delay` of the configuration in force.
+    /// Answers 503 at `/readyz` from now on, and serves as before. Returns `drain_delay` of the configuration in force:
+    /// the time after which the caller is to call [`Running::drain`].
     pub fn leave(&self) -> Duration {
         self.shared.leaving.store(true, Ordering::Relaxed);
         self.shared.site.load().server.drain_delay
@@ -271,8 +271,8 @@ impl Running {
         self.shared.access_log.reopen()
     }
 
-    /// Says which queue the events of this process go through, if any, so that metrics tell what it
-    /// lost. Only the first call has an effect.
+    /// Sets the queue of this process's own log, so that metrics count the lines that it lost. Only the first call has
+    /// an effect.
     pub fn count_own_log(&self, log: Option<LineQueue>) {
         if let Some(log) = log {
             self.shared.own_log.get_or_init(|| log);
@@ -385,7 +385,7 @@ impl Running {
         Ok(adopted)
     }
 
-    /// Has the workers accept.
+    /// Hands the sockets to the workers, which begin to accept.
     pub(crate) fn assign(&self, adopted: AdoptedListeners) -> Vec<Arc<Listener>> {
         for (worker, hand) in self.workers.iter().zip(adopted.hands) {
             if worker.assignments.blocking_send(hand).is_err() {

@@ -54,18 +54,18 @@ pub(crate) struct Site {
     pub(crate) routes: Arc<RouteTable>,
     pub(crate) upstreams: Vec<Arc<Upstream>>,
     pub(crate) caches: Arc<[Cache]>,
-    /// `connections_max` is what the limit of open files allows.
+    /// The server settings; `connections_max` is lowered to what the limit of open files allows.
     pub(crate) server: Arc<ServerConfig>,
     wanted: WantedLimits,
-    /// As the file has them.
+    /// The listeners' settings, as the file has them.
     pub(crate) listeners: Arc<[ListenerConfig]>,
-    /// Whether a request's route may depend on its listener, in this site or in the one before it: a
-    /// connection that was accepted under that one has still to be told from others.
+    /// Whether a route may depend on the listener, in this site or in the previous one, whose connections
+    /// may still be open.
     pub(crate) parts_listeners: bool,
     pub(crate) via: Option<Arc<Via>>,
-    /// Pages of the operator's own, but for routes that have theirs.
+    /// The operator's error pages, for routes that have none of their own.
     pub(crate) error_pages: Option<Arc<ErrorPages>>,
-    /// One more than that of the site before it.
+    /// The number of this site: one more than that of the site that it replaced.
     pub(crate) generation: u64,
 }
 
@@ -119,7 +119,8 @@ impl BackendStatus {
 }
 
 impl Site {
-    /// Builds a site for so many workers; the error names an upstream that no route may name.
+    /// Builds a site for this number of workers. The error is the name of an upstream that a route names and that does
+    /// not exist.
     ///
     /// A backend in `reusable` of the same upstream, protocol and address is taken from there, with
     /// its connections, health and counters; what is left is not part of the site. Its settings
@@ -157,7 +158,7 @@ impl Site {
         Ok(site.fitted())
     }
 
-    /// The site that follows this one when members are controlled so. An upstream where none differ is shared.
+    /// The next site, with these overrides of members. Upstreams whose members do not change are shared with this one.
     pub(crate) fn controlled(&self, overrides: &Overrides) -> Self {
         let upstream = |upstream: &Arc<Upstream>| {
             let wanted = overrides.controls_of(upstream);
@@ -176,8 +177,8 @@ impl Site {
         self.with_upstreams(upstreams)
     }
 
-    /// The site that follows this one when these members of upstreams were found. Backends are taken from
-    /// `reusable` as by [`Self::new`], by name and address.
+    /// The next site, with these found members in each upstream. Backends with the same name and address are
+    /// taken from `reusable`, as by [`Self::new`].
     pub(crate) fn with_found(
         &self,
         mut found: HashMap<String, Vec<BackendConfig>>,
@@ -193,8 +194,8 @@ impl Site {
         self.with_upstreams(upstreams).fitted()
     }
 
-    /// The same site with these routes besides those of the file; the old ones if they say the same. Members
-    /// that were found are known by other numbers after a change, so that routes that name some follow.
+    /// This site with the routes `found`, which members bring, besides those of the file. Nothing is built if they and
+    /// the members stayed the same; other members have other indices, which routes refer to.
     pub(crate) fn with_routes(self, before: &Self, found: Vec<RouteConfig>) -> Self {
         let routes = self.routes.given();
         let had: Vec<&RouteConfig> = routes
@@ -244,7 +245,8 @@ impl Site {
         }
     }
 
-    /// Takes over what counts of the site that this one is about to replace.
+    /// Takes over from the site that this one replaces: its generation, whether its routes depend on listeners, and the
+    /// contents of caches of the same name.
     pub(crate) fn follow(&mut self, before: &Self) {
         self.generation = before.generation;
         self.parts_listeners |= before.routes.has_listeners();
@@ -310,7 +312,8 @@ impl Site {
         self.upstreams.iter().flat_map(of_upstream).collect()
     }
 
-    /// Closes what is unused for too long on `worker`, and frees what its caches hold for it without need.
+    /// Closes the worker's backend connections that were idle for too long, and frees cache entries that it no longer
+    /// needs.
     pub(crate) fn sweep(&self, worker: usize) {
         for backend in self.backends() {
             backend.sweep(worker);
@@ -322,7 +325,7 @@ impl Site {
 }
 
 impl Upstream {
-    /// How many further attempts a request may have: as the rules of its route say, or else the upstream.
+    /// How often a request may be retried: `retries` of its route, or else of the upstream.
     #[inline]
     pub(crate) fn retries_by(&self, rules: Option<&Rules>) -> u32 {
         let own = rules.and_then(|rules| rules.config().retries);
@@ -372,7 +375,7 @@ impl Upstream {
         }
     }
 
-    /// The same upstream with these members besides those of the file. A backend of the same name and address
+    /// This upstream with the members `found` besides those of the file. A backend of the same name and address
     /// is taken from `reusable`.
     fn with_found(
         &self,
@@ -395,12 +398,12 @@ impl Upstream {
         Self::of(Arc::new(config), self.workers, members, turns, retry_budget)
     }
 
-    /// How many of its members are the file's; they come first.
+    /// How many members the file lists; they come before those that were found.
     pub(crate) fn of_file(&self) -> usize {
         self.config.backends.len()
     }
 
-    /// The same upstream with its members controlled so, each by its index.
+    /// This upstream with these controls, one for each member, in their order.
     fn controlled(&self, controls: &[Controls]) -> Self {
         let both = self.members.iter().zip(controls);
         let members: Vec<Member> = both
@@ -424,7 +427,7 @@ impl Upstream {
         members.find(|(_, member)| member.name() == name)
     }
 
-    /// The file's words on it.
+    /// The configuration of the upstream.
     pub(crate) fn config(&self) -> &UpstreamConfig {
         &self.config
     }
@@ -524,7 +527,7 @@ impl Upstream {
         }))
     }
 
-    /// What an AJP backend is told of the choice, if sessions are kept.
+    /// The attributes that tell an AJP backend its route and activation; none if sessions are not kept.
     pub(crate) fn tell(&self, choice: &Choice<'_>) -> Told<'_> {
         let Some(decision) = choice.decision else {
             return Told::default();
@@ -553,7 +556,7 @@ impl Upstream {
         sticky.response_cookies.own(choice.member, secure)
     }
 
-    /// What leads to a backend under the policy `hash`.
+    /// The hash key of the request; `None` under any other policy than `hash`, and if the request has no such part.
     fn key(&self, facts: &Facts<'_>) -> Option<Key> {
         match self.config.policy {
             Policy::Hash => hash_key::key(&self.config.hash_by, facts),
@@ -584,7 +587,7 @@ impl Upstream {
     }
 }
 
-/// Adds routes that members bring to those of the file, which win.
+/// Adds the routes that members bring, except where a route of the file for any host has the same path.
 pub(crate) fn add_routes(routes: &mut Vec<RouteConfig>, found: Vec<RouteConfig>) {
     let taken: HashSet<_> = routes
         .iter()
@@ -600,23 +603,23 @@ pub(crate) fn add_routes(routes: &mut Vec<RouteConfig>, found: Vec<RouteConfig>)
     );
 }
 
-/// What of a request the choice of a member depends on.
+/// The parts of a request on which the choice of a member depends.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Facts<'r> {
     pub(crate) head: &'r RequestHead,
     pub(crate) path: &'r NormalPath,
     /// Who the client is, trusted proxies looked through.
     pub(crate) client: IpAddr,
-    /// What the front's own cookie said.
+    /// The member that the front's own cookie names, if the request had one.
     pub(crate) own: Own,
-    /// Sessions do not matter to the route.
+    /// The route ignores sessions (`sticky = false`).
     pub(crate) unsticky: bool,
     /// Members that get only their own sessions by this route.
     pub(crate) drained: &'r [usize],
 }
 
 impl Facts<'_> {
-    /// Those that must not be picked: tried, or left out by the route.
+    /// The members that must not be picked by policy: those that were tried, and those that the route drains.
     fn without<'t>(&self, tried: &'t [usize]) -> Cow<'t, [usize]> {
         match self.drained {
             [] => Cow::Borrowed(tried),
@@ -629,18 +632,18 @@ impl Facts<'_> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Choice<'r> {
     pub(crate) member: usize,
-    /// What its session said, if sessions are kept.
+    /// The decision by the session; `None` if sessions are not kept.
     pub(crate) decision: Option<Decision<'r>>,
 }
 
-/// What an AJP backend is told about why it has a request.
+/// The attributes that tell an AJP backend why it gets a request.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Told<'a> {
     pub(crate) route: Option<&'a str>,
     pub(crate) activation: Option<Activation>,
 }
 
-/// The members of an upstream as affinity asks about them.
+/// Answers the questions of `balance::affinity` about the members of an upstream.
 struct UpstreamMembers<'a> {
     upstream: &'a Upstream,
     worker: usize,

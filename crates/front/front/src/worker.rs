@@ -47,25 +47,25 @@ pub(crate) struct FrontState {
     /// When the first process of this front began, in seconds of the Unix epoch; upgrades keep it.
     pub(crate) since: u64,
     pub(crate) site: Arc<ArcSwap<Site>>,
-    /// What reloads removed.
+    /// Backends that reloads removed while they had exchanges.
     pub(crate) retired: RetiredBackends,
-    /// By name.
+    /// The TLS profiles in force, by name.
     pub(crate) profiles: ArcSwap<Profiles>,
-    /// Is told the secrets of all sessions.
+    /// Writes the secrets of all TLS sessions (`tls_key_log`); `None`: they are not written.
     pub(crate) key_log: Option<Arc<KeyLog>>,
-    /// What it has to write.
+    /// The queue behind `key_log`.
     pub(crate) key_lines: Option<LineQueue>,
     pub(crate) access_log: AccessLog,
-    /// Where this process' events go, if its command set it.
+    /// The queue of the process's own log, if the program gave one.
     pub(crate) own_log: OnceLock<LineQueue>,
     pub(crate) failure_log: FailureLog,
-    /// What operators change.
+    /// Changes that operators make while the front runs.
     pub(crate) control: Control,
     pub(crate) counters: Counters,
     pub(crate) admission: Admission,
     /// Limits of the front at which clients are turned away.
     pub(crate) limits: Limits,
-    /// What compressed responses need.
+    /// The memory that encoders of responses hold.
     pub(crate) encoder_memory: EncoderMemory,
     /// What is kept for administrators only: times of responses, and requests in flight.
     pub(crate) figures: RequestFigures,
@@ -113,7 +113,7 @@ impl RequestFigures {
         }
     }
 
-    /// There is somebody to look at them: they are kept from now on.
+    /// Turns the recording on: there is an admin listener that shows the figures.
     pub(crate) fn keep(&self) {
         self.kept.store(true, Ordering::Relaxed);
     }
@@ -141,7 +141,7 @@ impl Deref for OwnSite {
     }
 }
 
-/// The site that a worker knows of.
+/// The site that a worker loaded last.
 #[derive(Debug)]
 struct KnownSite {
     shared: Cache<Arc<ArcSwap<Site>>, Arc<Site>>,
@@ -156,7 +156,7 @@ impl KnownSite {
         }
     }
 
-    /// The site in force: one load tells whether it is another.
+    /// The site in force. A single atomic load tells whether it was replaced.
     fn current(&mut self) -> Arc<OwnSite> {
         let site = self.shared.load();
         if !Arc::ptr_eq(site, &self.own.0) {
@@ -213,18 +213,18 @@ impl Worker {
         &self.shared.access_log
     }
 
-    /// What happened lately.
+    /// The list of the last events, for administrators.
     pub(crate) fn events(&self) -> &Events {
         &self.shared.control.events
     }
 
-    /// The requests that this worker serves, if somebody may ask for them.
+    /// The requests that this worker serves; `None` without an admin listener.
     pub(crate) fn in_flight(&self) -> Option<&InFlight> {
         let figures = &self.shared.figures;
         figures.are_kept().then(|| &figures.in_flight[self.index])
     }
 
-    /// Whether the time of a response's head is kept.
+    /// Whether the time at which a response's head came has to be measured.
     pub(crate) fn keeps_times(&self) -> bool {
         self.shared.figures.are_kept()
     }
@@ -283,7 +283,7 @@ impl Worker {
         &self.deadlines
     }
 
-    /// Whether a client that has been idle since then must make room for others.
+    /// Whether a client that has been idle since this moment must be closed, because file descriptors run out.
     pub(crate) fn sheds(&self, since: Tick) -> bool {
         self.shedding.concerns(since)
     }

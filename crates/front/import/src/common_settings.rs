@@ -49,7 +49,7 @@ impl CommonSettings {
         shared
     }
 
-    /// What of a route's fields is left to say.
+    /// The fields of a route that the common settings do not have, so that its own table must.
     pub(crate) fn fields_left(&self, own: &Fields) -> Fields {
         let left = |own: &BTreeMap<String, String>, shared: &BTreeMap<String, String>| {
             let is_left = |it: &(&String, &String)| !shared.contains_key(it.0);
@@ -68,7 +68,7 @@ impl CommonSettings {
         }
     }
 
-    /// What of a route's pages is left to say.
+    /// The pages of a route that the common settings do not have, so that its own table must.
     pub(crate) fn pages_left<'o>(
         &'o self,
         own: &'o Keys,

@@ -13,9 +13,9 @@ pub(crate) enum Condition {
     Always,
     /// It holds for none.
     Never,
-    /// For which it holds cannot be said.
+    /// It is not known for which requests it holds.
     Unsaid,
-    /// It holds for clients that came so.
+    /// It holds for clients that came by this scheme.
     Scheme(Scheme),
     /// It holds for some hosts.
     Host(HostTest),
@@ -27,7 +27,7 @@ pub(crate) enum Condition {
     Any(Vec<Self>),
 }
 
-/// How a client came.
+/// The scheme by which a client came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scheme {
     Http,
@@ -37,11 +37,11 @@ pub(crate) enum Scheme {
 /// The hosts that a condition is asked about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HostClass<'n> {
-    /// This one.
+    /// This host.
     Name(&'n str),
-    /// All that end so, but those that any test names.
+    /// All hosts with this ending, except those that a test names.
     Below(&'n str),
-    /// All that nobody names.
+    /// All hosts that no test names.
     Other,
 }
 
@@ -55,16 +55,16 @@ pub(crate) struct When {
     pub(crate) capture: Option<String>,
 }
 
-/// What is known of a condition before the virtual hosts are.
+/// The value of a condition as far as it is known before the virtual hosts are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SettledCondition {
     /// It holds for no request.
     Never,
-    /// It holds for those of this scheme, or for all.
+    /// It holds for requests by this scheme; `None`: by either.
     Holds(Option<Scheme>),
-    /// It asks for the host.
+    /// It depends on the host.
     Waits,
-    /// For which it holds cannot be said.
+    /// It is not known for which requests it holds.
     Unsaid,
 }
 
@@ -132,7 +132,7 @@ impl Condition {
         }
     }
 
-    /// Its value for a host and a port.
+    /// The value of the condition before hosts are known: it waits if it asks for the host.
     pub(crate) fn settled(&self) -> SettledCondition {
         if self.asks_host() {
             return SettledCondition::Waits;

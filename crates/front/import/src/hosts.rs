@@ -64,17 +64,18 @@ struct Schemes {
     https: bool,
 }
 
-/// What becomes of a rule with a condition, for some hosts.
+/// Whether a rule's condition holds for some hosts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Verdict {
     /// It holds for none of their requests.
     Never,
-    /// It holds for those of this scheme; the rest of the host is what a redirect has.
+    /// It holds for requests by the scheme `only` (`None`: either); `rest` is the rest of the host, which a
+    /// redirect has.
     Holds {
         only: Option<Scheme>,
         rest: Option<String>,
     },
-    /// That cannot be said.
+    /// It is not known whether it holds.
     Unsaid,
 }
 

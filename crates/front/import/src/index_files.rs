@@ -93,7 +93,8 @@ fn path(matcher: &Matcher, name: &str) -> Option<String> {
     }
 }
 
-/// The paths that a page may have. A rule of one path may be a part of one for all below a directory above it.
+/// The paths at which a rule's `fallback` page may lie: in its own directory and, for a rule of one path, in each
+/// directory above. Such a rule may have been cut out of a rule for a whole directory.
 fn pages(matcher: &Matcher, page: &str) -> Vec<String> {
     let mut found: Vec<String> = path(matcher, page).into_iter().collect();
     if let Matcher::Exact(path) = matcher {

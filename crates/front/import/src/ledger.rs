@@ -113,14 +113,14 @@ struct Entry {
     reason: String,
 }
 
-/// What was read, and what is said of it.
+/// The directives that were read, and the remarks on them.
 #[derive(Debug, Default)]
 pub(crate) struct Ledger {
     entries: Vec<Entry>,
     remarks: Vec<Remark>,
-    /// The same, so that nothing is said twice.
+    /// The same remarks as a set, so that nothing is said twice.
     said: HashSet<Remark>,
-    /// What the old server has to guard by clients' addresses.
+    /// Guards by clients' addresses, which the old server may have to keep.
     pub(crate) address_guards: AddressGuards,
     /// What asks for what a proxy before the source says of how clients came.
     pub(crate) claims: Vec<Id>,
@@ -131,15 +131,15 @@ pub(crate) struct Ledger {
 /// Guards by clients' addresses, and which of them the written file has itself.
 #[derive(Debug, Default)]
 pub(crate) struct AddressGuards {
-    /// All that the source has.
+    /// All guards by address that the source has.
     all: Vec<Id>,
-    /// Those that became `allow` or `deny` of a route.
+    /// Guards that became `allow` or `deny` of a route.
     written: HashSet<Id>,
-    /// Those that did so at first, but are left to the old server.
+    /// Guards that became so at first, but are left to the old server.
     void: HashSet<Id>,
-    /// Whether that holds for all of them.
+    /// Whether any of the guards may be left to the old server.
     is_none_sure: bool,
-    /// What the old server needs to know its clients.
+    /// The directives by which the old server learns clients' addresses behind the front.
     remedy: &'static str,
 }
 
@@ -150,12 +150,12 @@ impl AddressGuards {
         self.remedy = remedy;
     }
 
-    /// These are in the written file.
+    /// Notes guards that are in the written file.
     pub(crate) fn written(&mut self, ids: impl IntoIterator<Item = Id>) {
         self.written.extend(ids);
     }
 
-    /// These are left to the old server.
+    /// Notes guards that are left to the old server.
     pub(crate) fn void(&mut self, ids: impl IntoIterator<Item = Id>) {
         self.void.extend(ids);
     }
@@ -165,12 +165,12 @@ impl AddressGuards {
         self.is_none_sure = true;
     }
 
-    /// What the old server needs to know its clients behind the front.
+    /// The directives by which the old server learns clients' addresses behind the front.
     pub(crate) fn remedy(&self) -> &'static str {
         self.remedy
     }
 
-    /// Those that the old server alone has.
+    /// The guards that only the old server has.
     pub(crate) fn left(&self) -> Vec<Id> {
         let is_left =
             |it: &&Id| self.is_none_sure || self.void.contains(it) || !self.written.contains(it);
@@ -215,7 +215,7 @@ impl Ledger {
         self.give(id, Fate::Dropped, reason);
     }
 
-    /// It needs a decision.
+    /// Reports a risk: the directive needs a decision.
     pub(crate) fn risk(&mut self, id: Id, text: impl Into<String>) {
         let text = text.into();
         self.give(id, Fate::Decided, &text);
@@ -223,7 +223,8 @@ impl Ledger {
         self.say(Weight::Risk, place, text);
     }
 
-    /// It cannot be mapped, and the requests that it is about go to the old server, or are answered 403.
+    /// Reports a directive that cannot be mapped: the requests that it is about go to the old server, or
+    /// are answered 403.
     pub(crate) fn unmapped(&mut self, id: Id, text: &str) {
         if !self.keeps {
             return self.risk(id, format!("{text}; its requests are answered 403"));
@@ -243,17 +244,17 @@ impl Ledger {
         }
     }
 
-    /// Whether nothing was said of it.
+    /// Whether nothing was said of the directive.
     pub(crate) fn is_open(&self, id: Id) -> bool {
         self.entries[id.0].fate.is_none()
     }
 
-    /// Whether it is of no use.
+    /// Whether the directive was dropped as needless.
     pub(crate) fn is_dropped(&self, id: Id) -> bool {
         self.entries[id.0].fate == Some(Fate::Dropped)
     }
 
-    /// It is of no use, unless something was said of it already.
+    /// Drops the directive as needless, unless something was said of it already.
     pub(crate) fn dropped_if_open(&mut self, id: Id, reason: &str) {
         if self.entries[id.0].fate.is_none() {
             self.dropped(id, reason);

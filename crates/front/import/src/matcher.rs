@@ -298,7 +298,7 @@ pub(crate) fn encoded(path: &str) -> String {
 }
 
 /// Whether the file can say a path: normalised, and without control characters.
-pub(crate) fn is_sayable(path: &str) -> bool {
+pub(crate) fn can_be_written(path: &str) -> bool {
     let inner = path.trim_start_matches('/').trim_end_matches('/');
     path.starts_with(['/', '*'])
         && path.len() <= PATTERN_MAX

@@ -25,11 +25,11 @@ pub(crate) struct Plan {
     pub(crate) has_status: bool,
     /// Proxies before the source, whose word on clients' addresses counts.
     pub(crate) trusted: Vec<String>,
-    /// Whether rules ask for the scheme that such a proxy says.
+    /// Whether rules test the scheme that such a proxy reports.
     pub(crate) claims_scheme: bool,
     /// Upstreams without their names and places, so that equal ones are found.
     known: HashMap<Upstream, usize>,
-    /// How many upstreams have begun with a name.
+    /// For each table name in use, the last number given with it: a second upstream `a` becomes `a-2`.
     names: HashMap<String, usize>,
 }
 
@@ -48,7 +48,7 @@ pub(crate) struct Listener {
     pub(crate) tls: Option<Tls>,
 }
 
-/// What a TLS listener shows and asks.
+/// The certificates of a TLS listener, and what it asks of clients.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Tls {
     /// Chain and key, as paths.
@@ -95,12 +95,12 @@ pub(crate) struct VirtualHost {
     pub(crate) rules: Vec<Rule>,
 }
 
-/// What becomes of some paths.
+/// What the source does with requests for some paths.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Rule {
     pub(crate) place: Option<Place>,
     pub(crate) matcher: Matcher,
-    /// Only requests whose clients came so.
+    /// The scheme that requests must have come by; `None`: any.
     pub(crate) scheme: Option<Scheme>,
     /// Only requests for some hosts, until [`crate::hosts`] has made virtual hosts of them.
     pub(crate) when: Option<Box<When>>,
@@ -116,7 +116,7 @@ pub(crate) enum Action {
         upstream: usize,
         rewrite: Option<String>,
     },
-    /// It is answered.
+    /// The request is answered with this status.
     Answer(u16),
     /// The client is sent elsewhere.
     Redirect { to: String, status: u16 },
@@ -132,11 +132,11 @@ pub(crate) enum Action {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Serve {
     pub(crate) directory: String,
-    /// The same as the source names it.
+    /// The directory as the source names it.
     pub(crate) source: String,
     /// What stands in the place of the rule's path before the file is looked for.
     pub(crate) rewrite: Option<String>,
-    /// Who gets what is no file.
+    /// The upstream that gets requests for which there is no file.
     pub(crate) upstream: Option<usize>,
     /// Keys such as `index`.
     pub(crate) keys: Keys,
@@ -233,18 +233,20 @@ impl From<Settings> for SharedSettings {
     }
 }
 
-/// What else holds for the requests of a rule.
+/// Settings of a rule besides its paths and its action.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Settings {
-    /// Who is let in.
+    /// The clients that are let in.
     pub(crate) access: Access,
-    /// Who is let in by a second guard, while sections are laid over rules; afterwards it is part of `access`.
+    /// The clients that a second guard lets in, while sections are laid over rules; afterwards it is part of
+    /// `access`.
     pub(crate) compat: Access,
     /// Whether clients in clear are kept out; afterwards it is a rule of its own.
     pub(crate) tls_only: bool,
     /// Whether something that is not known may keep clients out; afterwards it is part of `access`.
     pub(crate) is_strange: bool,
-    /// By what host backends are called, while sections are laid over rules; afterwards it is a key of the upstream.
+    /// The host name that is sent to backends, while sections are laid over rules; afterwards it is a key of the
+    /// upstream.
     pub(crate) sent_host: Option<String>,
     /// Further keys of the route.
     pub(crate) keys: Keys,
@@ -255,7 +257,7 @@ pub(crate) struct Settings {
     pub(crate) response_fields: Fields,
 }
 
-/// Who is let in.
+/// The clients that are let in.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Access {
     /// Everybody.

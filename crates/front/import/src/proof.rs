@@ -10,7 +10,7 @@ use catamaran_front::explain::{FoundRoute, RouteFinder, RouteRequest};
 
 use crate::emit::KEPT;
 use crate::ledger::Place;
-use crate::matcher::{Matcher, encoded, is_sayable};
+use crate::matcher::{Matcher, can_be_written, encoded};
 use crate::plan::{Access, Action, Decision, Model, Plan, Rule, UNKNOWN_HOST};
 
 /// A request that the written file treats otherwise than the source.
@@ -225,7 +225,7 @@ fn paths_of(matcher: &Matcher) -> Vec<String> {
         let beside = ["/", "/x", "x", "/x.jsp", ".jsp"].map(|it| format!("{bare}{it}"));
         found.extend(beside.into_iter().chain([filled.clone(), parent]));
     }
-    found.retain(|it| is_sayable(it));
+    found.retain(|it| can_be_written(it));
     found
 }
 

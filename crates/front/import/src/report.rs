@@ -47,7 +47,7 @@ impl Import {
             .count()
     }
 
-    /// What became of it, for people.
+    /// The report on the conversion, for people.
     #[must_use]
     pub fn report(&self) -> String {
         let mut out = String::new();
@@ -77,7 +77,7 @@ impl Import {
         out
     }
 
-    /// The same as a JSON document's value.
+    /// The report on the conversion, as a JSON document's value.
     #[must_use]
     pub fn document(&self) -> impl Serialize + '_ {
         Document {

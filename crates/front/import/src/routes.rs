@@ -10,7 +10,7 @@ use std::rc::Rc;
 
 use crate::condition::Scheme;
 use crate::ledger::{Ledger, Weight};
-use crate::matcher::{Common, Matcher, is_sayable};
+use crate::matcher::{Common, Matcher, can_be_written};
 use crate::plan::{Access, Action, Plan, Rule, VirtualHost};
 
 /// A rule as it is written: with what it leaves to others.
@@ -46,7 +46,7 @@ pub(crate) fn groups(plan: &Plan) -> Vec<RouteGroup> {
         .flat_map(|it| it.listeners.iter().copied())
         .collect();
     for (number, host) in plan.hosts.iter().enumerate() {
-        let routes: Rc<[Route]> = settled(plan, host).into();
+        let routes: Rc<[Route]> = host_routes(plan, host).into();
         let mut named: Vec<(Vec<String>, Vec<usize>)> = Vec::new();
         for &listener in &host.listeners {
             let free = host
@@ -129,8 +129,9 @@ pub(crate) fn close_crossing(plan: &mut Plan, ledger: &mut Ledger) {
     plan.hosts = hosts;
 }
 
-/// The routes of a virtual host.
-fn settled(plan: &Plan, host: &VirtualHost) -> Vec<Route> {
+/// The routes of a virtual host, in the order of its rules. Rules whose path no route can express are left out; paths
+/// that no rule decides get [`Action::Files`].
+fn host_routes(plan: &Plan, host: &VirtualHost) -> Vec<Route> {
     let (some_clear, some_tls) = schemes(plan, host);
     let mut rules: Vec<Rule> = host
         .rules
@@ -140,9 +141,11 @@ fn settled(plan: &Plan, host: &VirtualHost) -> Vec<Route> {
             Some(Scheme::Https) => some_tls,
             None => true,
         })
-        .filter(|rule| is_sayable(&rule.matcher.exclusion()) && !has_control(&rule.matcher.shown()))
+        .filter(|rule| {
+            can_be_written(&rule.matcher.exclusion()) && !has_control(&rule.matcher.shown())
+        })
         .cloned()
-        .map(sayable)
+        .map(closed_if_unwritable)
         .collect();
     rules.push(Rule::new(
         host.place.as_ref(),
@@ -163,7 +166,7 @@ fn has_control(text: &str) -> bool {
 }
 
 /// A rewrite is of a prefix: where other patterns are left of one, nobody is served.
-fn sayable(mut rule: Rule) -> Rule {
+fn closed_if_unwritable(mut rule: Rule) -> Rule {
     let is_prefix = matches!(rule.matcher, Matcher::Prefix(_));
     let is_odd = rule.action.rewrite_mut().is_some_and(|it| has_control(it));
     let takes_rest = matches!(&rule.action, Action::Redirect { to, .. } if to.contains("{rest"));
@@ -231,9 +234,9 @@ fn excluding(rules: Vec<Rule>) -> Vec<Route> {
 /// Rules by what their paths begin with, so that most need not be compared with all.
 #[derive(Debug, Default)]
 pub(crate) struct Earlier {
-    /// Those of one path, or of all below it.
+    /// Rules for one path, or for all paths below it.
     plain: BTreeMap<String, Vec<usize>>,
-    /// Those of patterns, by the text before their first wildcard.
+    /// Rules with a pattern, by the text before its first wildcard.
     patterns: BTreeMap<String, Vec<usize>>,
 }
 
@@ -249,7 +252,7 @@ impl Earlier {
             .push(index);
     }
 
-    /// Those that may have paths in common with this one, and either cover it or be outranked by it.
+    /// The rules that may have paths in common with this matcher, and either cover it or are outranked by it.
     pub(crate) fn related(&self, matcher: &Matcher) -> Vec<usize> {
         let start = matcher.start();
         let mut found: Vec<usize> = Vec::new();

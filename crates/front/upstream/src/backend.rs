@@ -59,14 +59,14 @@ pub struct Backend {
     tunnels: Arc<AtomicUsize>,
     abandoned_total: AtomicU64,
     idle_closures: IdleClosures,
-    /// Those seen lately, if its upstream keeps sessions.
+    /// The sessions seen lately; empty if the upstream does not count sessions.
     sessions: ArcSwapOption<Sessions>,
-    /// Moments of sessions are counted from here.
+    /// The instant from which the moments of `sessions` are counted.
     origin: Instant,
     health: SharedHealth,
-    /// Whether it was logged that its secret may be wrong.
+    /// Whether the log has said that this backend's secret may be wrong.
     refusal_told: AtomicBool,
-    /// Whether it was logged that probes may begin sessions.
+    /// Whether the log has said that probes of this backend may begin sessions.
     sessions_told: AtomicBool,
     findings: Mutex<Findings>,
     figures: Figures,
@@ -77,7 +77,8 @@ pub struct Backend {
     last_probe: Mutex<Option<LastProbe>>,
     /// Probes begun so far.
     probes: AtomicU64,
-    /// It is not probed any more while it is up: this process is about to end.
+    /// Ends regular probes while the backend is up: another process takes over, or this one is about to
+    /// end.
     unwatched: AtomicBool,
     /// The configuration no longer contains it.
     retired: AtomicBool,
@@ -140,13 +141,13 @@ pub struct BackendCounts {
     pub abandoned_total: u64,
     /// Open connections, unused ones included.
     pub open: usize,
-    /// How many may be open.
+    /// The most connections that may be open.
     pub connections_max: usize,
     /// Unused connections.
     pub idle: usize,
     /// Exchanges waiting for a connection.
     pub waiting: usize,
-    /// How many may wait.
+    /// The most exchanges that may wait for a connection.
     pub queue_max: usize,
     /// Connections dialled since the start.
     pub dialled: u64,
@@ -169,7 +170,8 @@ pub struct BackendCounts {
     pub unwell: bool,
     /// Whether there is TLS on its connections and its certificate is not verified.
     pub unverified: bool,
-    /// Whether more of its upstream's weight is unwell than may be out.
+    /// Whether more of the upstream's weight is unwell than may be out, so that unwell backends serve
+    /// where no other can.
     pub panic: bool,
     /// Times it became suspect since the start.
     pub suspicions: u64,
@@ -177,7 +179,7 @@ pub struct BackendCounts {
     pub ejections: u64,
     /// Times it came back since the start.
     pub returns: u64,
-    /// How long it was out since the start, in all; an outage that lasts is counted up to now.
+    /// The total time for which the backend was out since the start; a current outage counts up to now.
     pub down: Duration,
     /// Probes it answered since the start.
     pub probes_answered: u64,
@@ -191,13 +193,13 @@ pub struct BackendCounts {
 pub(crate) struct InFlight<B: Borrow<Arc<Backend>>> {
     backend: B,
     worker: usize,
-    /// Whether it counts in [`Backend::load`].
+    /// Whether [`Backend::load`] counts this exchange.
     in_load: bool,
 }
 
 impl Backend {
-    /// A backend of the upstream so named, for so many workers. Nothing is dialled before the
-    /// first lease.
+    /// Creates a backend of the upstream with this name; `workers` is the number of workers. Nothing is
+    /// dialled before the first lease.
     #[must_use]
     pub fn new(upstream: &str, config: BackendConfig, workers: usize) -> Arc<Self> {
         static NUMBERS: AtomicU64 = AtomicU64::new(1);
@@ -232,7 +234,7 @@ impl Backend {
         })
     }
 
-    /// What tells it from all others of this process; not 0.
+    /// A number, from 1 on, that no other backend of this process has.
     #[must_use]
     pub fn number(&self) -> u64 {
         self.number
@@ -250,7 +252,8 @@ impl Backend {
         self.settings.load_full()
     }
 
-    /// Whether this is the backend that `config` means in an upstream; its settings may differ.
+    /// Whether `config` means this backend: the same upstream, protocol, address, and use of TLS. Other
+    /// settings may differ.
     #[must_use]
     pub fn is_at(&self, upstream: &str, config: &BackendConfig) -> bool {
         let own = self.settings.load();
@@ -290,14 +293,14 @@ impl Backend {
         usize::try_from(self.workers.iter().map(of_worker).sum::<u64>()).unwrap_or(usize::MAX)
     }
 
-    /// The same for a policy that asks at every pick: one number, which all workers change, instead
-    /// of a sum. 0 unless it is kept ([`Self::keep_load`]).
+    /// Exchanges in flight as one number that all workers change, for a policy that reads it at every
+    /// pick; [`Self::in_flight`] computes a sum. 0 unless [`Self::keep_load`] has turned it on.
     #[must_use]
     pub fn load(&self) -> usize {
         self.load.load(Ordering::Relaxed)
     }
 
-    /// Whether [`Self::load`] is kept: exchanges that begin from now on count.
+    /// Turns the count of [`Self::load`] on or off, for exchanges that begin from now on.
     pub fn keep_load(&self, kept: bool) {
         self.has_load.store(kept, Ordering::Relaxed);
     }
@@ -309,14 +312,14 @@ impl Backend {
         self.workers.iter().map(of_worker).sum()
     }
 
-    /// What came of its requests.
+    /// Counters and latencies of this backend's requests.
     #[must_use]
     pub fn figures(&self) -> &Figures {
         &self.figures
     }
 
-    /// Notes the present counts for rates and percentiles. To be called once a second; `at` counts from
-    /// any moment.
+    /// Takes a sample of the counters, from which rates and percentiles are computed. Call it once a
+    /// second; `at` is the time since any fixed moment.
     pub fn sample_figures(&self, at: Duration) {
         let sum = |count: fn(&Local) -> u64| self.workers.iter().map(count).sum();
         let moved = Moved {
@@ -395,14 +398,15 @@ impl Backend {
         self.retired.load(Ordering::SeqCst)
     }
 
-    /// Whether more of the upstream's weight is unwell than may be out; then those that are unwell
-    /// serve, where no other can.
+    /// Whether more of the upstream's weight is unwell than may be out. Unwell backends then serve where
+    /// no other can.
     #[must_use]
     pub fn is_in_panic(&self) -> bool {
         self.group.load().as_ref().is_some_and(|it| it.panics())
     }
 
-    /// Lets it be probed only when something is amiss: another process takes over, or none will need it.
+    /// Ends regular probes while the backend is up, because another process takes over or none will need
+    /// it. It is still probed when something is amiss.
     pub fn unwatch(&self) {
         self.unwatched.store(true, Ordering::Relaxed);
     }
@@ -417,7 +421,7 @@ impl Backend {
         self.lock_last_probe().clone()
     }
 
-    /// Notes how a probe ended, unless a later one has ended before it.
+    /// Keeps `probe` as the last one, unless a probe that began later has already ended.
     pub(crate) fn set_last_probe(&self, probe: LastProbe) {
         let mut last = self.lock_last_probe();
         if last.as_ref().is_none_or(|last| last.number < probe.number) {
@@ -436,17 +440,17 @@ impl Backend {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether it is to be said that probes begin sessions: once for each configuration.
+    /// Whether to log that probes begin sessions: `true` at the first call only.
     pub(crate) fn tell_of_sessions(&self) -> bool {
         !self.sessions_told.swap(true, Ordering::Relaxed)
     }
 
-    /// Whether its exchanges fill its cap of connections.
+    /// Whether at least as many exchanges are in flight as the backend may have connections.
     pub(crate) fn is_saturated(&self) -> bool {
         self.in_flight() >= self.settings.load().connections_max
     }
 
-    /// Whether it was told already that its secret may be wrong; it counts as told from now on.
+    /// Whether the log has already said that the secret may be wrong. Marks it as said.
     pub(crate) fn is_refusal_told(&self) -> bool {
         self.refusal_told.swap(true, Ordering::Relaxed)
     }
@@ -664,23 +668,23 @@ impl Backend {
         self.sessions.store(sessions.map(Arc::new));
     }
 
-    /// Takes note of a session that the backend began, or that is its for another reason; `now` may be
-    /// coarse.
+    /// Counts a session that belongs to this backend, such as one that it began; `now` may be coarse.
     pub fn note_session(&self, id: &[u8], now: Instant) {
         if let Some(sessions) = &*self.sessions.load() {
             sessions.note(id, now.saturating_duration_since(self.origin));
         }
     }
 
-    /// Takes note of a session that a request names. It counts only if the backend is known to have given
-    /// its id out.
+    /// Counts a session that a request names, as [`Sessions::note_claim`] does: an id that the backend is
+    /// not known to have given out does not count.
     pub fn note_claim(&self, id: &[u8], now: Instant) {
         if let Some(sessions) = &*self.sessions.load() {
             sessions.note_claim(id, now.saturating_duration_since(self.origin));
         }
     }
 
-    /// The sessions seen lately, if they are counted, and what time it is for them.
+    /// The sessions seen lately and the present moment on their clock; `None` if sessions are not
+    /// counted.
     #[must_use]
     pub fn sessions(&self) -> Option<(Arc<Sessions>, Moment)> {
         Some((self.sessions.load_full()?, self.origin.elapsed()))
@@ -753,7 +757,7 @@ impl<B: Borrow<Arc<Backend>>> InFlight<B> {
         self.worker
     }
 
-    /// The same exchange, counted for as long as it takes.
+    /// The same count, held by a value that owns its backend.
     pub(crate) fn into_owned(self) -> InFlight<Arc<Backend>> {
         InFlight::begin(Arc::clone(self.backend()), self.worker)
     }

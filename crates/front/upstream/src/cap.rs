@@ -85,7 +85,7 @@ pub(crate) struct QueuePlace<C> {
 pub(crate) struct QueueFull;
 
 impl OpenTunnel {
-    /// One more of those that `count` has, unless `max` are open.
+    /// Counts one more tunnel in `count`; `None` if `max` are open already.
     pub(crate) fn begin(count: &Arc<AtomicUsize>, max: usize) -> Option<Self> {
         // Counted first, so that two that begin at once cannot both be the last one.
         let open = Self(Arc::clone(count));

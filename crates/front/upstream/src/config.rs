@@ -71,7 +71,7 @@ pub struct BackendConfig {
     pub domain: Option<String>,
     /// The `jvm_route` of the backend that its sessions go to when it is out.
     pub fallback: Option<String>,
-    /// It serves only if no backend with a lower distance can.
+    /// The backend serves only if no backend with a lower distance can.
     pub distance: u32,
     /// Which requests it gets unless an operator says otherwise at run time.
     pub activation: Activation,
@@ -93,12 +93,12 @@ pub struct BackendConfig {
     pub exchange_timeout: Option<Duration>,
     /// Whether it is put out while it cannot be connected to.
     pub eject: bool,
-    /// So many responses 5xx in a row put it out; `None`: no number does. A client that asks for a page that fails can put
-    /// a backend out with it.
+    /// The number of responses 5xx in a row that puts the backend out; `None`: no number does. A client that asks for a
+    /// page that fails can put a backend out with it.
     pub eject_after_5xx: Option<u32>,
     /// After so long a silence while an exchange awaits its response it is suspect; `None`: never.
     pub suspect_after: Option<Duration>,
-    /// How it is probed while it is up (`[upstream.NAME.probe]`); `None`: it is not.
+    /// Regular probes while the backend is up (`[upstream.NAME.probe]`); `None`: there are none.
     pub probe: Option<ProbeConfig>,
     /// How long its share grows after it was out.
     pub slow_start: Duration,
@@ -108,21 +108,21 @@ pub struct BackendConfig {
     pub client_cert_fields: ClientCertFields,
     /// TLS on the connections: `https://` of the `url`, and the keys from `ca_file` to `client_key`.
     pub tls: Option<Arc<Trust>>,
-    /// Where a backend that speaks AJP13 takes requests for a tunnel, over HTTP/1.1 (`upgrade_url`). One that
-    /// speaks HTTP/1.1 takes them itself.
+    /// The HTTP/1.1 address for tunnels of a backend that speaks AJP13 (`upgrade_url`). One that speaks HTTP/1.1 takes
+    /// tunnels itself.
     pub upgrade: Option<End>,
     /// Tunnels that may be open at a time, over all workers.
     pub tunnels_max: usize,
-    /// By what host it is called.
+    /// The host name that the front sends to the backend.
     pub host: SentHost,
     /// Settings that only AJP13 has.
     pub ajp: AjpConfig,
 }
 
-/// By what host a backend is called: in `Host` and, over AJP13, as the server's name.
+/// The host name that the front sends to a backend: in `Host` and, over AJP13, as the server's name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum SentHost {
-    /// As the client called the front.
+    /// The host that the client asked for.
     #[default]
     Client,
     /// By the backend's own address: see [`BackendConfig::own_host`].
@@ -136,7 +136,7 @@ pub enum SentHost {
 pub struct HostName {
     /// Host and port.
     pub authority: Authority,
-    /// The same, as in `Host`.
+    /// The value of `Host`: `authority` as bytes.
     text: Bytes,
 }
 
@@ -149,7 +149,7 @@ impl HostName {
         Some(Self { authority, text })
     }
 
-    /// As in `Host`.
+    /// The value of `Host`.
     #[must_use]
     pub fn text(&self) -> &[u8] {
         &self.text
@@ -173,7 +173,7 @@ pub enum ClientCertFields {
     Off,
     /// `Client-Cert`, and `Client-Cert-Chain` if the chain is told (RFC 9440).
     Rfc9440,
-    /// Those that Tomcat's `SSLValve` reads.
+    /// The fields that Tomcat's `SSLValve` reads.
     Tomcat,
 }
 
@@ -183,13 +183,13 @@ pub enum ClientCertFields {
 pub struct ProbeConfig {
     /// What it is asked.
     pub kind: ProbeKind,
-    /// From the end of a probe to the beginning of the next, a tenth more or less.
+    /// The pause between the end of a probe and the next probe, a tenth more or less.
     pub interval: Duration,
     /// How long a probe may take, connecting included.
     pub timeout: Duration,
-    /// So many answered probes in a row bring the backend back.
+    /// The number of answered probes in a row that brings the backend back.
     pub up: u32,
-    /// So many failed probes in a row put it out.
+    /// The number of failed probes in a row that puts the backend out.
     pub down: u32,
 }
 
@@ -308,7 +308,7 @@ impl BackendConfig {
         (&self.address, self.tls.as_deref())
     }
 
-    /// By what it is called instead of by what the client asked for.
+    /// The host name that is sent in the place of the one that the client asked for; `None`: the client's is sent.
     #[must_use]
     pub fn sent_host(&self) -> Option<&HostName> {
         match &self.host {

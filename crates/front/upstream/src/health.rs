@@ -19,9 +19,9 @@ pub(crate) struct SharedHealth {
     view: AtomicU64,
     /// When a byte last arrived on any connection, by the readers' coarse clock.
     heard: AtomicU64,
-    /// What `heard` was when the backend became suspect.
+    /// The value of `heard` when the backend became suspect; a later byte ends the suspicion.
     heard_before: AtomicU64,
-    /// So many others are out that this one serves although it is unwell.
+    /// The backend serves although it is unwell, because too many others are out.
     pardoned: AtomicBool,
     /// Its last probe failed, and did not put it out because so many others are.
     spared: AtomicBool,
@@ -35,9 +35,9 @@ pub(crate) struct SharedHealth {
     ejections: AtomicU64,
     returns: AtomicU64,
     suspicions: AtomicU64,
-    /// When it was put out, in milliseconds from the origin plus one; 0 if it is not out.
+    /// When the backend was put out, in milliseconds from the origin plus one; 0 if it is not out.
     out_since: AtomicU64,
-    /// How long it was out in all, in milliseconds, without the outage that still lasts.
+    /// The total time for which the backend was out, in milliseconds, without a current outage.
     down: AtomicU64,
     probes_answered: AtomicU64,
     probes_failed: AtomicU64,
@@ -49,7 +49,7 @@ pub(crate) struct HealthCounts {
     pub(crate) ejections: u64,
     pub(crate) returns: u64,
     pub(crate) suspicions: u64,
-    /// How long it was out in all, the outage that still lasts included.
+    /// The total time for which the backend was out, a current outage included.
     pub(crate) down: Duration,
     pub(crate) probes_answered: u64,
     pub(crate) probes_failed: u64,
@@ -91,7 +91,8 @@ impl SharedHealth {
         }
     }
 
-    /// Whether others are preferred: it is suspect, and no byte has arrived since.
+    /// Whether other backends are preferred: this one is suspect and no byte has arrived since, or it is out and
+    /// pardoned.
     pub(crate) fn is_suspect(&self) -> bool {
         match self.view.load(Ordering::Relaxed) {
             SUSPECT => !self.is_heard(),
@@ -105,7 +106,8 @@ impl SharedHealth {
         matches!(self.view.load(Ordering::Relaxed), UNWELL | OUT)
     }
 
-    /// Whether it is out, or would be if not so many others were, for a cause that can be pardoned.
+    /// Whether the backend is unwell: out for a cause that can be pardoned, or not put out only because too many
+    /// others are out.
     pub(crate) fn is_unwell(&self) -> bool {
         match self.view.load(Ordering::Relaxed) {
             UNWELL => true,
@@ -132,7 +134,7 @@ impl SharedHealth {
         (self.lock().condition(), self.now())
     }
 
-    /// Says how it is probed while it is up, if that was not said.
+    /// Sets how the backend is probed while it is up, unless it is set already.
     pub(crate) fn begin_watch(&self, watch: impl FnOnce() -> Option<Watch>) {
         let mut health = self.lock();
         if !health.is_watched() {
@@ -140,12 +142,12 @@ impl SharedHealth {
         }
     }
 
-    /// Says how it is probed while it is up.
+    /// Sets how the backend is probed while it is up; `None`: it is not.
     pub(crate) fn watch(&self, watch: Option<Watch>) {
         self.lock().watch(watch);
     }
 
-    /// Whether a byte arrived since it became suspect.
+    /// Whether a byte has arrived since the backend became suspect.
     pub(crate) fn is_heard(&self) -> bool {
         self.heard() != self.heard_before.load(Ordering::Relaxed)
     }
@@ -214,7 +216,7 @@ impl SharedHealth {
         self.change(Health::resign);
     }
 
-    /// What the keeper has to do; `in_use` says that the backend has exchanges.
+    /// The keeper's next task; `in_use` says that the backend has exchanges.
     pub(crate) fn next(&self, in_use: bool) -> Task {
         let wanted = self.wanted.load(Ordering::Relaxed);
         let now = self.now();

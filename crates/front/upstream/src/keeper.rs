@@ -300,8 +300,8 @@ impl Backend {
         }
     }
 
-    /// Logs what a probe changed. `told` is whether it was logged that the backend is suspect;
-    /// returns whether it is logged now.
+    /// Logs how a probe changed the backend's standing. `told`: the log already says that the backend is
+    /// suspect. Returns whether it says so now.
     fn tell(&self, before: Standing, found: &Found, told: bool) -> bool {
         let (upstream, backend) = (self.upstream(), &self.settings().name);
         match (before, self.health().standing()) {
@@ -339,7 +339,7 @@ impl Backend {
     }
 }
 
-/// Who wants to know how a backend fares.
+/// Who asked for a probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Asker {
     Keeper,
@@ -433,29 +433,29 @@ fn watch(backend: &Backend, pace: Pace) -> Option<Watch> {
     })
 }
 
-/// How a backend fares. Displayed, it is a few words.
+/// The backend's state for operators. `Display` writes it in a few words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BackendState {
     /// It gets its share.
     Up,
     /// It came back lately and gets a part of its share.
     Ramping {
-        /// How much of its share.
+        /// The part of its share that it gets, in percent.
         percent: u8,
     },
     /// It gets its share; an exchange failed, and a probe finds out whether the backend is at fault.
     Verifying,
     /// Others are preferred.
     Suspect,
-    /// It gets nothing.
+    /// The backend is out and gets no requests.
     Out {
         /// Why.
         cause: Cause,
-        /// The same in words, with what is known of it.
+        /// The cause in words, with what else is known of it.
         why: String,
-        /// It serves all the same where no other can, because too many others are out.
+        /// Whether it serves all the same where no other can, because too many others are out.
         pardoned: bool,
-        /// For how long.
+        /// How long the backend has been out.
         lasts: Duration,
         /// How long until the next probe at most; `None` while one is under way.
         next_probe: Option<Duration>,

@@ -20,38 +20,38 @@ use tokio::time::{Instant, sleep, timeout};
 
 use crate::error::Listed;
 
-/// A name and what is known of it.
+/// A backend's host name, with the addresses that it resolves to.
 #[derive(Debug)]
 pub(crate) struct Name {
     host: String,
-    /// Whether a task resolves it; else there was no thread for one.
+    /// Whether a task keeps resolving the name; `false` if no thread could be started for it.
     is_kept: AtomicBool,
     known: watch::Sender<Known>,
-    /// Has it resolved soon.
+    /// Makes the task resolve the name again soon.
     again: Arc<Notify>,
-    /// Where the last dial that tried several addresses got a connection.
+    /// The address that the last dial with several addresses connected to.
     preferred: Mutex<Option<IpAddr>>,
 }
 
-/// What is known of a name.
+/// The last result of resolving a name.
 #[derive(Clone, Debug, Default)]
 struct Known {
     /// The last good ones, the families in turn; their ports are 0.
     addresses: Arc<[SocketAddr]>,
-    /// When they came.
+    /// When the addresses came; `None` before the first good answer.
     good: Option<Instant>,
     /// Why resolving fails, while it does.
     failed: Option<String>,
 }
 
-/// What administrators are told of a backend's name.
+/// A backend's host name and its addresses, for administrators.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Resolution {
     /// The name.
     pub host: String,
     /// The addresses in use.
     pub addresses: Vec<IpAddr>,
-    /// How long ago they came; `None` before the first good answer.
+    /// The age of the addresses; `None` before the first good answer.
     pub age: Option<Duration>,
     /// Why resolving fails, while it does.
     pub failed: Option<String>,
@@ -91,8 +91,8 @@ pub struct HeldName {
     _name: Option<Arc<Name>>,
 }
 
-/// Notes where a name led in the process before this one, so that an outage of the resolver does not meet an upgrade. What
-/// has been resolved here counts more.
+/// Takes over addresses that the previous process had resolved, so that an upgrade works while the resolver is down. An
+/// answer that this process has got counts more.
 #[must_use]
 pub fn remember(host: &str, addresses: &[IpAddr], age: Duration) -> HeldName {
     let name = name(host);
@@ -184,7 +184,7 @@ impl Name {
         }
     }
 
-    /// Where to dial, the most promising address first. Waits for the first answer.
+    /// The addresses to dial, with `port`; the one that last worked is first. Waits for the first answer.
     ///
     /// # Errors
     /// Why there are none.
@@ -207,7 +207,8 @@ impl Name {
         Ok(addresses)
     }
 
-    /// Notes where a dial got a connection; `None` where it got none, so that the name may have others by now.
+    /// Notes the address that a dial connected to, to try it first next time. `None`: it connected to none, so the name
+    /// is resolved again soon.
     pub(crate) fn note_dial(&self, connected: Option<IpAddr>) {
         match connected {
             Some(_) => *self.lock_preferred() = connected,
@@ -312,7 +313,7 @@ fn listed(addresses: &[SocketAddr]) -> impl Display {
     Listed(addresses.iter().map(SocketAddr::ip))
 }
 
-/// From an answer to the next question. The system does not tell how long an answer holds.
+/// The pause between an answer and the next question. The system does not tell how long an answer is valid.
 const PERIOD: Duration = Duration::from_secs(3);
 
 /// The same where a dial failed.

@@ -1,6 +1,6 @@
 //! One exchange with a backend, sans-IO: bytes in, [`Event`]s out, over AJP13 or HTTP/1.1.
 //!
-//! Only this module knows which of the two protocols a backend speaks. It owns no socket and no
+//! Of what moves bytes only this module knows which of the two protocols a backend speaks. It owns no socket and no
 //! buffer: what it sends is appended to an [`Output`], what it receives is taken off the front of a
 //! buffer. `connection` moves the bytes and decides what a broken connection means.
 

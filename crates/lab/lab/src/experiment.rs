@@ -324,7 +324,8 @@ impl Experiment {
         self.is_nested() || server.rounds > 1
     }
 
-    /// The shares of the capacity that are driven by a schedule.
+    /// The extra loads at a fixed rate, each as a share (above 0, below 1) of the measured capacity: the throughput
+    /// of the slowest cell with as many clients. Empty: none.
     pub(crate) fn shares(&self) -> &[f64] {
         &self.load.shares
     }

@@ -56,7 +56,8 @@ pub struct Facts {
     pub warnings: BTreeMap<String, String>,
     /// Spans in which no answer came; `None` if the tool does not tell.
     pub silences: Option<SilenceFacts>,
-    /// How often servers were asked, by name; empty if there is but one, which gave all answers.
+    /// For each server of the cell, how many requests it got per answer, and how many were expected. Empty with a
+    /// single server, which gave every answer.
     pub asked: BTreeMap<String, PathFacts>,
     /// What was read of the machine while the run lasted.
     pub machine: Option<MachineFacts>,

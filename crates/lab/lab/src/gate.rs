@@ -61,7 +61,8 @@ pub struct GateRecord<C> {
     pub name: &'static str,
     /// When it fires, as a part of its row in docs/lab.md.
     pub words: &'static str,
-    /// Where it stands among those that look at the same: the first one that forbids a claim is the one that is named.
+    /// Its place among those that look at the same: of several that forbid a claim the one with the lowest rank is named,
+    /// so what explains more has the lower one. Gates on claims, rows and texts stand in the order of their lists.
     pub(crate) rank: u8,
     /// `()` of one that is fired where more is known than a record's function sees.
     pub(crate) check: C,

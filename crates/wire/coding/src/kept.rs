@@ -11,9 +11,9 @@ use crate::accept::Coding;
 #[derive(Debug, Default)]
 pub struct CodedBodies {
     bodies: ArrayVec<(Coding, Bytes), { Coding::ALL.len() }>,
-    /// How often a coding was asked for that is not there.
+    /// How often a coding was asked for that was not made yet.
     wanted: AtomicU32,
-    /// Whether somebody makes one.
+    /// Whether a coding is being made.
     is_under_way: AtomicBool,
 }
 
@@ -25,24 +25,25 @@ impl CodedBodies {
         found.map(|(_, bytes)| bytes)
     }
 
-    /// Takes note that a coding is asked for that is not there. `true` from the second time on: it is worth being made.
+    /// Counts a request for a coding that has not been made. Returns `true` from the second such request on: then
+    /// making one pays off. All codings of the body share one count.
     #[must_use]
     pub fn is_wanted_again(&self) -> bool {
         self.wanted.fetch_add(1, Ordering::Relaxed) > 0
     }
 
-    /// Begins to make one; `false` if somebody does. [`Self::end`] follows if it is not kept.
+    /// Claims the making of a coding; `false` if another task makes one. Call [`Self::end`] if the coding is not kept.
     #[must_use]
     pub fn begin(&self) -> bool {
         !self.is_under_way.swap(true, Ordering::Relaxed)
     }
 
-    /// What was begun failed: others may begin.
+    /// Gives up the claim of [`Self::begin`] after a failure, so that others may begin.
     pub fn end(&self) {
         self.is_under_way.store(false, Ordering::Relaxed);
     }
 
-    /// The same with a coding besides.
+    /// These codings and one more.
     #[must_use]
     pub fn with(&self, coding: Coding, bytes: Bytes) -> Self {
         let mut kept = self.clone();
@@ -66,7 +67,7 @@ impl CodedBodies {
 }
 
 impl Clone for CodedBodies {
-    /// What was made. What is under way is the other's.
+    /// Copies the codings that were made, not the claim on one that is being made.
     fn clone(&self) -> Self {
         Self {
             bodies: self.bodies.clone(),

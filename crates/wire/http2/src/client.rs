@@ -10,6 +10,7 @@ use crate::conn::{Connection, Role};
 use crate::encode;
 use crate::error::{Fault, SendError};
 use crate::event::Event;
+use crate::frame::MAX_31_BITS;
 use crate::limits::Limits;
 use crate::response;
 use crate::settings::Config;
@@ -52,7 +53,8 @@ impl Client {
     /// Whether another request can be sent now.
     pub fn can_open(&self) -> bool {
         let max = self.connection.peer.streams_max as usize;
-        self.next <= self.connection.last_processed && self.connection.streams.len() < max
+        let connection = &self.connection;
+        !connection.peer_leaves && self.next <= MAX_31_BITS && connection.streams.len() < max
     }
 
     /// Writes the head of a request, and returns its stream. `ends`: it has no body.

@@ -90,11 +90,15 @@ pub struct Connection {
     /// The last block that was received.
     pub(crate) block: ReceivedBlock,
     open_block: Option<Box<OpenBlock>>,
+    /// The frame whose payload is not complete is of a block.
+    awaits_block: bool,
     /// Bytes of the preface that are still to come.
     preface_left: usize,
     stage: Stage,
     /// Streams beyond this id are not taken: this side has said so.
     last_taken: u32,
+    /// The peer has said that the connection ends: it takes no further streams.
+    pub(crate) peer_leaves: bool,
     /// Streams beyond this id are not processed: the peer has said so.
     pub(crate) last_processed: u32,
     /// What happened since it was taken.
@@ -134,12 +138,14 @@ impl Connection {
             encoder: hpack::Encoder::default(),
             block: ReceivedBlock::default(),
             open_block: None,
+            awaits_block: false,
             preface_left: match role {
                 Role::Server => PREFACE.len(),
                 Role::Client => 0,
             },
             stage: Stage::Begun,
             last_taken: MAX_31_BITS,
+            peer_leaves: false,
             last_processed: MAX_31_BITS,
             tally: Tally::default(),
             fault: None,
@@ -182,10 +188,12 @@ impl Connection {
             }
             self.check_order(head)?;
             let whole = HEAD_LEN + head.len;
+            self.awaits_block = matches!(head.kind, frame::HEADERS | frame::CONTINUATION);
             if input.len() < whole {
                 input.reserve(whole - input.len());
                 return Ok(None);
             }
+            self.awaits_block = false;
             input.advance(HEAD_LEN);
             let payload = input.split_to(head.len);
             if let Some(received) = self.frame(head, payload, out)? {
@@ -331,9 +339,9 @@ impl Connection {
         self.streams.len()
     }
 
-    /// Whether a head has begun to come and is not complete.
+    /// Whether a head, or trailers, has begun to come and is not complete.
     pub fn is_amid_head(&self) -> bool {
-        self.open_block.is_some()
+        self.open_block.is_some() || self.awaits_block
     }
 
     /// Whether the server takes requests for tunnels (RFC 8441).

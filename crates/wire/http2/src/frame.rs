@@ -1,6 +1,6 @@
 //! Frames: the nine bytes in front of each (RFC 9113, section 4.1), and those whose payload is a few numbers.
 
-use bytes::{BufMut, BytesMut};
+use bytes::BytesMut;
 
 use crate::error::Code;
 
@@ -76,18 +76,9 @@ pub(crate) fn write_window_update(stream: u32, increment: u32, out: &mut BytesMu
 }
 
 /// Says that streams beyond `last` are not processed.
-pub(crate) fn write_go_away(last: u32, code: Code, words: &[u8], out: &mut BytesMut) {
-    let len = 8 + words.len();
-    let head = FrameHead {
-        len,
-        kind: GOAWAY,
-        flags: 0,
-        stream: 0,
-    };
-    head.write(out);
-    out.put_u32(last);
-    out.put_u32(code.0);
-    out.extend_from_slice(words);
+pub(crate) fn write_go_away(last: u32, code: Code, out: &mut BytesMut) {
+    let payload = u64::from(last) << 32 | u64::from(code.0);
+    write(GOAWAY, 0, 0, &payload.to_be_bytes(), out);
 }
 
 pub(crate) const DATA: u8 = 0;

@@ -83,8 +83,8 @@ impl<'b> FieldLine<'b> {
 pub enum LineName<'n> {
     /// A pseudo-field that is defined.
     Pseudo(Pseudo),
-    /// All else. Known names were received in lower case; others are bytes as they came, a name of the table in another
-    /// case of letters included.
+    /// Any other name. When read, it is `NameRef::Known` only if the bytes were a known name in lower case. Otherwise
+    /// it is `NameRef::Other` with the bytes as received, for instance `Content-Type` or an undefined pseudo-field.
     Field(NameRef<'n>),
 }
 

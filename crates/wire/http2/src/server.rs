@@ -2,12 +2,13 @@
 
 use bytes::BytesMut;
 use catamaran_message::{BodyLength, Fields, RequestHead, Response};
-use http::{Method, StatusCode};
+use http::StatusCode;
 
 use crate::conn::{Connection, Role};
 use crate::encode;
 use crate::error::{Fault, SendError, StreamFault};
 use crate::event::Event;
+use crate::hpack::Pseudo;
 use crate::limits::Limits;
 use crate::request;
 use crate::settings::Config;
@@ -106,6 +107,9 @@ impl Server {
             BodyLength::Known(length) if !has_none => Some(length),
             BodyLength::Known(_) | BodyLength::Unknown => None,
         };
+        if ends && !is_bodiless && length.is_some_and(|length| length > 0) {
+            return Err(SendError::Length);
+        }
         let ends = ends || is_bodiless || length == Some(0);
         encode::response(
             &mut self.connection,
@@ -146,6 +150,10 @@ fn begin(
         .take()
         .unwrap_or_else(|| Box::new(RequestHead::empty()));
     let (takes_tunnels, limits) = (connection.takes_tunnels(), connection.limits);
+    let is_head = connection.block.pseudo(Pseudo::Method) == Some(b"HEAD");
+    if let Some(stream) = connection.streams.get(id) {
+        stream.is_head = is_head;
+    }
     let read = request::read(
         &mut connection.block,
         ends,
@@ -156,7 +164,6 @@ fn begin(
     match (read, connection.streams.get(id)) {
         (Ok(missing), Some(stream)) => {
             stream.missing = missing;
-            stream.is_head = head.method == Method::HEAD;
             Event::Head {
                 stream: id,
                 head,

@@ -92,16 +92,21 @@ impl Default for PeerSettings {
 }
 
 impl PeerSettings {
-    /// Takes over the settings of a frame's payload. Those that are not known mean nothing.
-    pub(crate) fn read(&mut self, payload: &[u8], of_server: bool) -> Result<(), Fault> {
+    /// Takes over the settings of a frame's payload. Those that are not known mean nothing. Returns the least size
+    /// that the frame gives HPACK's table.
+    pub(crate) fn read(&mut self, payload: &[u8], of_server: bool) -> Result<u32, Fault> {
         let (settings, rest) = payload.as_chunks::<SETTING_LEN>();
         if !rest.is_empty() {
             return Err(Fault::FrameSize);
         }
+        let mut least_table = u32::MAX;
         for &[i0, i1, v0, v1, v2, v3] in settings {
             let value = u32::from_be_bytes([v0, v1, v2, v3]);
             match u16::from_be_bytes([i0, i1]) {
-                HEADER_TABLE_SIZE => self.table_max = value,
+                HEADER_TABLE_SIZE => {
+                    self.table_max = value;
+                    least_table = least_table.min(value);
+                }
                 // No server may push to a client that said so, and no client can.
                 ENABLE_PUSH if value > u32::from(!of_server) => return Err(Fault::Protocol),
                 MAX_CONCURRENT_STREAMS => self.streams_max = value,
@@ -114,7 +119,7 @@ impl PeerSettings {
                 _ => {}
             }
         }
-        Ok(())
+        Ok(least_table.min(self.table_max))
     }
 }
 

@@ -40,7 +40,7 @@ pub(crate) enum Found<'s> {
     Open(&'s mut Stream),
     /// It was never used.
     Idle,
-    /// This side has reset it: what comes was on its way.
+    /// This side has reset it, or reset so many that it may be one of them: what comes was on its way.
     Reset,
     Closed,
 }
@@ -51,6 +51,8 @@ pub(crate) struct Streams {
     open: Vec<Stream>,
     /// The last that were reset by this side.
     reset: VecDeque<u32>,
+    /// The greatest of those that were reset before.
+    forgotten: u32,
     /// The last id that the side used which opens streams.
     pub(crate) last: u32,
 }
@@ -80,7 +82,7 @@ impl Streams {
         match id {
             // Even ones are those of pushes, which nobody asked for.
             _ if id > self.last || id.is_multiple_of(2) => Found::Idle,
-            _ if self.reset.contains(&id) => Found::Reset,
+            _ if id <= self.forgotten || self.reset.contains(&id) => Found::Reset,
             _ => Found::Closed,
         }
     }
@@ -109,11 +111,10 @@ impl Streams {
 
     /// Remembers that this side has reset a stream, as one of at most `max`.
     pub(crate) fn note_reset(&mut self, id: u32, max: usize) {
-        if self.reset.len() >= max {
-            self.reset.pop_front();
-        }
-        if max > 0 {
-            self.reset.push_back(id);
+        self.reset.push_back(id);
+        if self.reset.len() > max {
+            let forgotten = self.reset.pop_front().unwrap_or_default();
+            self.forgotten = self.forgotten.max(forgotten);
         }
     }
 

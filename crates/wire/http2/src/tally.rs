@@ -8,6 +8,8 @@ pub struct Tally {
     pub resets: u32,
     /// Streams that this side had to reset for what the peer sent.
     pub provoked_resets: u32,
-    /// SETTINGS, PING, priorities, empty DATA, and frames that are not known.
+    /// SETTINGS, PING, priorities, empty DATA, frames that are not known, and those for streams that are over.
     pub useless: u32,
+    /// WINDOW_UPDATE for windows that were open anyway. Clients send some as they take a body.
+    pub window_updates: u32,
 }

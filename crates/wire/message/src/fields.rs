@@ -286,7 +286,7 @@ impl Fields {
         self.named(name.into()).next().map(Field::value)
     }
 
-    /// The same as text. `None` if it is not all ASCII.
+    /// The value of the first field of this name as text; `None` also if it is not all ASCII.
     #[must_use]
     pub fn text_of<'n>(&self, name: impl Into<NameRef<'n>>) -> Option<&str> {
         let value = self.get(name).filter(|value| value.is_ascii())?;

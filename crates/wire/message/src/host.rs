@@ -44,10 +44,10 @@ thread_local! {
     static MEMORY: RefCell<Memory> = const { RefCell::new(Memory { known: None, others: 0 }) };
 }
 
-/// What a thread remembers.
+/// The host that a thread remembers.
 struct Memory {
     known: Option<KnownHost>,
-    /// How many hosts in a row were others.
+    /// The number of requests in a row that asked for other hosts.
     others: u8,
 }
 
@@ -63,7 +63,8 @@ impl Memory {
         Some(known.authority.clone())
     }
 
-    /// Takes note of a host that is not the one known. It takes that one's place if nobody asks for that one.
+    /// Counts a request for another host than the known one. That host is remembered if none is known, or after
+    /// [`OTHERS_MAX`] such requests in a row.
     fn note(&mut self, text: &[u8]) {
         self.others += 1;
         if self.known.is_some() && self.others < OTHERS_MAX {
@@ -78,7 +79,7 @@ impl Memory {
     }
 }
 
-/// After so many others a host is forgotten.
+/// After this number of requests in a row for other hosts, another one is remembered.
 const OTHERS_MAX: u8 = 16;
 
 #[cfg(test)]

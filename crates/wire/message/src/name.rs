@@ -15,12 +15,12 @@ use crate::field::is_token_text;
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Id(u8);
 
-/// What a name is, as bits.
+/// The traits of a field name, as bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traits(u16);
 
 impl Traits {
-    /// None.
+    /// No traits.
     pub const NONE: Self = Self(0);
     /// It concerns one connection only (RFC 9110, section 7.6.1), apart from what Connection itself names.
     pub const HOP_BY_HOP: Self = Self(1);
@@ -42,18 +42,18 @@ impl Traits {
     pub const UNKNOWN: Self = Self(1 << 7);
     /// `Connection` names it, so it concerns one connection only.
     pub const NOMINATED: Self = Self(1 << 8);
-    /// Its value is nobody else's to know: no table of HPACK or QPACK has it (RFC 7541, section 7.1.3).
+    /// Its value is secret: no table of HPACK or QPACK may have it (RFC 7541, section 7.1.3).
     pub const SECRET: Self = Self(1 << 10);
-    /// Most messages have another value: a table of HPACK or QPACK would keep it in vain.
+    /// Its value differs in most messages: it is useless in a table of HPACK or QPACK.
     pub const UNIQUE: Self = Self(1 << 11);
 
-    /// Those of both.
+    /// The traits of both.
     #[must_use]
     pub const fn with(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
-    /// Whether both have one in common.
+    /// Whether both have a trait in common.
     #[must_use]
     #[inline]
     pub const fn has_any(self, of: Self) -> bool {

@@ -22,9 +22,9 @@ pub struct TrustSettings {
     pub server_name: String,
     /// Whether its certificate is verified.
     pub verify: bool,
-    /// Who may have issued its certificate.
+    /// The authorities that may have issued its certificate.
     pub roots: Roots,
-    /// Our own certificate, if it is to see one.
+    /// The certificate and key that the front presents to the backend; `None`: it presents none.
     pub identity: Option<ClientIdentity>,
 }
 
@@ -32,7 +32,7 @@ pub struct TrustSettings {
 #[derive(Clone, Debug)]
 pub struct Roots {
     store: Arc<RootCertStore>,
-    /// Those of a file, as they are: a backend may have one of them as its own.
+    /// The certificates of a file as they are: a backend may have one of them as its own.
     own: Arc<[CertificateDer<'static>]>,
 }
 
@@ -158,21 +158,22 @@ fn memmem(text: &[u8], part: &[u8]) -> bool {
     text.windows(part.len()).any(|window| window == part)
 }
 
-/// What of a backend's settings cannot be used. Each but the first is a predicate of its file.
+/// A setting of a backend's TLS that cannot be used. Each but the first is a predicate of its file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TrustFault {
     /// The name that its certificate is to have.
     #[error("`{0}` is neither a name nor an address that a certificate can have")]
     Name(String),
-    /// Our certificate.
+    /// The front's own certificate.
     #[error("{0}")]
     Chain(String),
-    /// The key of our certificate.
+    /// The key of the front's own certificate.
     #[error("{0}")]
     Key(String),
 }
 
-/// What connections to one backend share: trust, our certificate, sessions to be resumed.
+/// The state that connections to one backend share: trust, the front's own certificate, sessions to be
+/// resumed.
 #[derive(Debug)]
 pub struct Trust {
     settings: TrustSettings,

@@ -54,9 +54,9 @@ pub struct Facts {
     pub resumed: bool,
     /// The client's certificate and then its chain, as PEM. Empty without one.
     client_pem: String,
-    /// Where the first of them ends.
+    /// The length of the client's own certificate in `client_pem`.
     client_leaf_len: usize,
-    /// The same as DER.
+    /// The same certificates as DER.
     pub client_chain: Vec<CertificateDer<'static>>,
     /// SHA-256 of the client's certificate, in lower-case hexadecimal.
     pub client_sha256: Option<String>,
@@ -102,8 +102,8 @@ impl Facts {
 }
 
 impl Facts {
-    /// What a usual client would agree on that asks for this name and shows no certificate, for
-    /// explanations of what would be done with it.
+    /// Facts of a supposed handshake with a usual client, which asks for the name `sni` and shows no
+    /// certificate, for explanations of what the front would do with it.
     #[must_use]
     pub fn supposed(sni: &str) -> Self {
         let (cipher, key_bits) = cipher(CipherSuite::TLS13_AES_128_GCM_SHA256);
@@ -113,8 +113,8 @@ impl Facts {
         }
     }
 
-    /// What a proxy tells that ended the client's TLS itself; `None` of a version that has no name here.
-    /// `client_cn` is of a certificate that the proxy verified.
+    /// Facts that a proxy tells, which ended the client's TLS itself; `None` if `version` is neither TLS 1.2 nor
+    /// 1.3. `client_cn` is of a certificate that the proxy verified.
     #[must_use]
     pub fn told(version: &str, cipher: Option<String>, client_cn: Option<String>) -> Option<Self> {
         // It stands in logs as it is.

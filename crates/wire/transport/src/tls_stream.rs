@@ -436,7 +436,7 @@ impl TlsStream {
 thread_local! {
     /// Received bytes, while they are taken in: of a short read.
     static LENT_SMALL: Cell<BytesMut> = Cell::new(BytesMut::new());
-    /// Of a long read.
+    /// The buffer that this thread lends for long reads.
     static LENT_LARGE: Cell<BytesMut> = Cell::new(BytesMut::new());
     /// Sealed bytes on their way to a socket.
     static SEALED: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };

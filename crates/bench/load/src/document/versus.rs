@@ -16,21 +16,21 @@ pub struct Versus {
     pub b: String,
     /// When the first block began, in Unix time.
     pub started_at_s: f64,
-    /// How long a block is, its lead included.
+    /// The length of a block in seconds, its lead included.
     pub block_s: f64,
-    /// How long of it is left out, so that connections are there.
+    /// The beginning of each block that is not measured, in seconds: connections are opened in it.
     pub lead_s: f64,
     /// Pairs of blocks that were measured.
     pub pairs: usize,
     /// What was compared.
     pub measures: Vec<Measure>,
-    /// Where targets were silent, which medians of blocks hide: of `a`, then of `b`. Empty in files of before there
-    /// was this key.
+    /// Spans without an answer, which medians of blocks hide: of `a`, then of `b`. Empty in files of before there was
+    /// this key.
     #[serde(default)]
     pub silences: Vec<SilentBlocks>,
     /// Every block, in the order of the run.
     pub blocks: Vec<Block>,
-    /// What would fool a reader who is not told.
+    /// Reasons to distrust the figures.
     pub warnings: Vec<Warning>,
     /// All in one sentence.
     pub sentence: String,
@@ -45,7 +45,7 @@ pub struct Measure {
     pub unit: String,
     /// The median of the blocks of `a`; `None`: there was nothing to measure.
     pub a: Option<f64>,
-    /// The same of `b`.
+    /// The median of the blocks of `b`; `None`: there was nothing to measure.
     pub b: Option<f64>,
     /// Pairs that have a ratio.
     pub pairs: usize,
@@ -55,7 +55,7 @@ pub struct Measure {
     pub low: Option<f64>,
     /// The upper end; `None`: infinite, or too few pairs.
     pub high: Option<f64>,
-    /// How surely the interval holds the true ratio, exactly.
+    /// The exact confidence level of the interval, from 0 to 1.
     pub level: Option<f64>,
     /// The probability of such ratios without a difference (two-sided sign test).
     pub p: f64,

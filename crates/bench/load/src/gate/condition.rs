@@ -25,7 +25,7 @@ pub(super) enum Measure {
     Percentile(f64),
 }
 
-/// With what: milliseconds, requests per second, or a share.
+/// The limit of a condition, in its unit: milliseconds, requests per second, or a share.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Limit {
     pub(super) side: Side,
@@ -39,7 +39,7 @@ pub(super) enum Side {
     Below,
 }
 
-/// What fails a gate by itself unless it is waived.
+/// A fault that fails a gate by itself unless it is waived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Waiver {
     /// Answers outside 200 to 299.

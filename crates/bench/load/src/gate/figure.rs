@@ -12,9 +12,9 @@ use crate::timeline::TimeSlice;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Figure {
     pub(super) value: Option<f64>,
-    /// From where to where; `None`: the run has too few parts.
+    /// The ends of its confidence interval; `None`: the run has too few parts.
     pub(super) interval: Option<(Option<f64>, Option<f64>)>,
-    /// How many independent parts those of the run are worth, if it has an interval.
+    /// The number of independent parts that the run's parts count as; `None` without an interval.
     pub(super) independent: Option<f64>,
 }
 
@@ -117,7 +117,7 @@ pub(super) fn percentile(report: &Report, percent: f64) -> Figure {
     }
 }
 
-/// The time that so many per cent of all requests took at least, and whether that is its value.
+/// A percentile of all requests' latency, and whether it is exact or a lower bound.
 fn value_at(report: &Report, percent: f64) -> (Duration, bool) {
     if let Some(corrected) = report.latency.censored() {
         let bound = corrected.percentile(percent);

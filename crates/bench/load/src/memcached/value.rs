@@ -8,18 +8,18 @@
 #[derive(Debug)]
 pub(super) struct Filler(Vec<u8>);
 
-/// Holds a value against the key that was asked for, as its bytes come.
+/// Checks that a value belongs to its key and is not damaged, as its bytes arrive.
 #[derive(Debug, Default)]
 pub(super) struct Check {
     key_bytes: usize,
-    /// What the value has to begin with, and behind it what it begins with.
+    /// The key, with which the value must begin; `head` has the bytes with which it does begin.
     key: Vec<u8>,
     head: Vec<u8>,
     checksum: u32,
 }
 
 impl Filler {
-    /// For values of so many bytes.
+    /// A filler for values of `value_bytes` bytes.
     pub(super) fn new(value_bytes: usize) -> Self {
         let mut random = fastrand::Rng::with_seed(SEED);
         let letters = std::iter::repeat_with(|| random.lowercase() as u8);
@@ -88,7 +88,7 @@ pub(crate) const OVERHEAD: usize = 10;
 
 const DIGITS: &[u8; 16] = b"0123456789abcdef";
 
-/// Letters begin at one of so many places.
+/// The number of offsets at which a value's letters may begin.
 const PLACES: u64 = 61;
 
 const SEED: u64 = 0x6C65_7474_6572_7300;

@@ -19,7 +19,7 @@ pub(super) struct Zipf {
 }
 
 impl Zipf {
-    /// Of so many ranks, with an exponent above zero.
+    /// A distribution over `ranks` ranks, with an exponent above zero.
     pub(super) fn new(ranks: NonZeroU64, exponent: f64) -> Self {
         let ranks = ranks.get() as f64;
         let mut zipf = Self {
@@ -63,7 +63,7 @@ impl Zipf {
         }
     }
 
-    /// Where the area up to it is this.
+    /// The x up to which the area under the curve is `area`: the inverse of [`Self::area`].
     fn place(&self, area: f64) -> f64 {
         // Below -1 by rounding only.
         let power = (area * (1.0 - self.exponent)).max(-1.0);

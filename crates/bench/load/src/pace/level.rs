@@ -9,7 +9,7 @@ use crate::plan::Stage;
 /// A level that may change. Times are seconds since measuring began.
 #[derive(Clone, Debug)]
 pub(crate) struct Level {
-    /// What holds without stages.
+    /// The level if there are no stages.
     base: f64,
     pieces: Vec<Piece>,
 }
@@ -37,7 +37,7 @@ impl Level {
         Self { base, pieces }
     }
 
-    /// What holds while warming up: the level that is aimed at first.
+    /// The level of the warm-up: the one that the first stage reaches, or the base.
     pub(crate) fn warm(&self) -> Self {
         Self {
             base: self.pieces.first().map_or(self.base, |piece| piece.to),

@@ -5,7 +5,7 @@
 //! seen an answer. Where all threads have one at once, the server was silent. The invariant: the
 //! spans of a thread are in order and do not overlap.
 
-/// From when to when, in nanoseconds on the run's clock.
+/// The beginning and the end of a span, in nanoseconds on the run's clock.
 pub(crate) type Span = (u64, u64);
 
 /// A thread's spans.
@@ -91,7 +91,7 @@ impl Silences {
 #[derive(Clone, Debug)]
 struct Spans {
     list: Vec<Span>,
-    /// What is shorter is none: more the more there are.
+    /// The shortest span that is kept, in nanoseconds. It doubles each time the list is full.
     min: u64,
 }
 
@@ -103,16 +103,28 @@ impl Spans {
         }
     }
 
+    /// Keeps a span of at least `min`. If there are too many, the shorter half goes.
     fn add(&mut self, from: u64, to: u64) {
-        if to.saturating_sub(from) < self.min {
-            return;
-        }
         if self.list.len() >= SPANS_MAX {
-            self.min *= 2;
-            let min = self.min;
-            self.list.retain(|(from, to)| to - from >= min);
+            self.forget_shortest(SPANS_MAX / 2);
         }
-        self.list.push((from, to));
+        if to.saturating_sub(from) >= self.min {
+            self.list.push((from, to));
+        }
+    }
+
+    /// Removes the `count` shortest spans; of equal ones the earlier. `min` becomes the length of the shortest one left.
+    fn forget_shortest(&mut self, count: usize) {
+        let mut lengths: Vec<u64> = self.list.iter().map(|(from, to)| to - from).collect();
+        lengths.sort_unstable();
+        let min = lengths[count];
+        let mut doomed_equals = count - lengths.partition_point(|length| *length < min);
+        self.list.retain(|(from, to)| {
+            let is_doomed_equal = to - from == min && doomed_equals > 0;
+            doomed_equals -= usize::from(is_doomed_equal);
+            to - from >= min && !is_doomed_equal
+        });
+        self.min = min;
     }
 
     fn until(&self, end: u64) -> impl Iterator<Item = Span> {
@@ -121,7 +133,7 @@ impl Spans {
     }
 }
 
-/// Where all threads were silent at once.
+/// The spans in which all threads were silent at once.
 pub(crate) fn common(threads: &[Vec<Span>]) -> Vec<Span> {
     let Some((first, others)) = threads.split_first() else {
         return Vec::new();
@@ -148,9 +160,9 @@ fn intersection(one: &[Span], other: &[Span]) -> Vec<Span> {
     found
 }
 
-/// How long a silence is at least, in nanoseconds, where a request takes `median` and so many are under way at once.
-/// Answers then come at a rate of `under_way` by `median`: a silence is ten times the time between two of them. Requests
-/// that begin together are answered together, so it is twice the median, too.
+/// The shortest pause that counts as a silence, in nanoseconds: the longest of 100 ms, ten times the mean time between
+/// two answers (`median` divided by the requests `under_way` at once), and twice `median`, since requests that begin
+/// together are answered together.
 pub(crate) fn threshold(median: u64, under_way: f64) -> u64 {
     let between = median as f64 / under_way.max(1.0);
     let of_rate = (between * BETWEEN_ANSWERS) as u64;
@@ -160,10 +172,10 @@ pub(crate) fn threshold(median: u64, under_way: f64) -> u64 {
 /// A pause between answers that is shorter is no stall.
 const SILENCE_MIN: u64 = 100_000_000;
 
-/// Nor is one that is not so many times as long as the time between two answers.
+/// A silence is at least this many times as long as the mean time between two answers.
 const BETWEEN_ANSWERS: f64 = 10.0;
 
-/// Nor one that is not so many times as long as the median latency.
+/// A silence is at least this many times as long as the median latency.
 const MEDIANS: u64 = 2;
 
 /// Shorter spans are not kept: the longest of them would tell of a stall no more than the latencies do.
@@ -172,7 +184,7 @@ const KEPT_MIN: u64 = 1_000_000;
 /// Threads come round later than they should by some milliseconds on any machine with other work.
 const STANDSTILL_MIN: u64 = 10_000_000;
 
-/// A server that never answers faster than 100 ms has so many spans in 20 minutes.
+/// The most spans that are kept; then spans shorter than a new, doubled minimum are dropped.
 const SPANS_MAX: usize = 10_000;
 
 #[cfg(test)]
@@ -270,7 +282,8 @@ mod tests {
             silences.answer(at * S, at * S + S / 8);
         }
         silences.answer(0, 40_000 * S);
-        assert!(silences.until(u64::MAX).len() <= SPANS_MAX);
+        let kept = silences.until(u64::MAX).len();
+        assert!((SPANS_MAX / 2..=SPANS_MAX).contains(&kept), "{kept}");
         assert_eq!(silences.until(u64::MAX).last().unwrap().1, 40_000 * S);
     }
 }

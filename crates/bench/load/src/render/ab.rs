@@ -27,7 +27,7 @@ pub fn text(report: &Report) -> String {
     heading(&mut page, report, subject);
     page.gap();
     counts(&mut page, report, subject);
-    let done = done(report);
+    let done = complete_requests(report);
     if done > 0 {
         rates(&mut page, report, subject);
         times(&mut page, report, subject);
@@ -38,12 +38,12 @@ pub fn text(report: &Report) -> String {
     page.into_text()
 }
 
-/// Requests that ended, ab's "Complete requests": answered, or cut off by the server.
-pub fn done(report: &Report) -> u64 {
+/// ab's "Complete requests": answered ones, and failures that ab takes for an answer.
+pub fn complete_requests(report: &Report) -> u64 {
     let cut: u64 = report
         .failures
         .iter()
-        .filter(|(kind, _)| is_done(*kind))
+        .filter(|(kind, _)| ab_counts_as_complete(*kind))
         .map(|(_, count)| count)
         .sum();
     report.requests.completed + cut
@@ -52,7 +52,7 @@ pub fn done(report: &Report) -> u64 {
 /// Whether ab takes a request that failed so for complete. Those with another length are among the
 /// answered ones, and ab does not know the others. It learns of a refused connect by reading, and
 /// so takes that for an answer too, as it does a failed handshake.
-fn is_done(kind: FailureKind) -> bool {
+fn ab_counts_as_complete(kind: FailureKind) -> bool {
     let unknown = [
         FailureKind::BodyLength,
         FailureKind::Timeout,
@@ -123,7 +123,7 @@ fn counts(page: &mut Page, report: &Report, subject: &Subject) {
     page.pair("Concurrency Level", report.concurrency);
     let elapsed = report.elapsed.as_secs_f64();
     page.pair("Time taken for tests", format_args!("{elapsed:.3} seconds"));
-    page.pair("Complete requests", done(report));
+    page.pair("Complete requests", complete_requests(report));
     page.pair("Failed requests", errors.failed());
     if errors.failed() > 0 {
         page.line(format_args!(
@@ -158,7 +158,7 @@ fn rates(page: &mut Page, report: &Report, subject: &Subject) {
     if report.elapsed.as_micros() == 0 {
         return;
     }
-    let (done, elapsed) = (done(report), report.elapsed);
+    let (done, elapsed) = (complete_requests(report), report.elapsed);
     let across_all = ratio(elapsed.as_secs_f64() * 1000.0, done as f64);
     let each = time_per_request(report, subject, across_all);
     let rate = per_second(done, elapsed);

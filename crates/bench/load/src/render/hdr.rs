@@ -68,7 +68,7 @@ pub fn totals(log: &Log) -> String {
     text
 }
 
-/// What has no values per second; those without values are left out.
+/// The histograms of the whole run that have no values per second; empty ones are left out.
 fn of_whole_run(report: &Report) -> impl Iterator<Item = Interval<'_>> {
     let latency = &report.latency;
     let histograms = [

@@ -302,7 +302,8 @@ fn failures(page: &mut Page, report: &Report) {
     );
 }
 
-/// What failed and, where that is not all that is known, why.
+/// The kind of failure in words. Where the report has it, the error of the first such failure follows, for instance
+/// why TLS failed.
 fn meaning(report: &Report, kind: FailureKind) -> String {
     match report.failure_reasons.get(&kind) {
         Some(reason) => format!("{}: {reason}", kind.text()),
@@ -349,8 +350,11 @@ fn connections(page: &mut Page, report: &Report) {
 fn generator(page: &mut Page, report: &Report) {
     let cpu_s = report.generator.cpu_s;
     let per_request = ratio(cpu_s * 1e6, report.requests.completed as f64);
-    let busy = report.generator.threads.iter().map(|thread| thread.busy);
-    let busiest = busy.fold(0.0, f64::max) * 100.0;
+    let most = |share: fn(&Thread) -> f64| {
+        let shares = report.generator.threads.iter().map(share);
+        shares.fold(0.0, f64::max) * 100.0
+    };
+    let busiest = most(|thread| thread.busy);
     page.gap();
     page.line("Generator");
     page.line(format_args!(
@@ -358,10 +362,6 @@ fn generator(page: &mut Page, report: &Report) {
          {busiest:.0} % of the time",
         report.threads
     ));
-    let most = |share: fn(&Thread) -> f64| {
-        let shares = report.generator.threads.iter().map(share);
-        shares.fold(0.0, f64::max) * 100.0
-    };
     let (starved, spun) = (most(Thread::starved), most(Thread::spun));
     if starved >= 0.5 {
         page.line(format_args!(

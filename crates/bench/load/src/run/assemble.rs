@@ -157,7 +157,7 @@ fn generator(outcomes: &[Outcome], whole: &Outcome, descriptors: Option<u64>) ->
     }
 }
 
-/// The warm-up before `from`, in which so many requests began.
+/// The facts of a warm-up that lasted until `from` and began `requests` requests.
 fn warm_up(board: &Board, from: u64, requests: u64) -> WarmUp {
     let duration = match board.plan.warm_up {
         plan::WarmUp::None => Duration::ZERO,
@@ -187,7 +187,7 @@ fn as_ab(counts: AbCounts, failures: &Failures, has_tls: bool) -> AbCounts {
     }
 }
 
-/// Where no answer came.
+/// The spans in which no answer came.
 struct Silent {
     /// As [`Report::silences`].
     spans: Vec<Silence>,
@@ -197,11 +197,11 @@ struct Silent {
     longest: Option<Silence>,
     /// The share of the threads' time in which they had none, 0 to 1.
     share: f64,
-    /// Where each thread stood still itself.
+    /// The spans in which each thread stood still itself.
     own: Vec<Vec<Span>>,
 }
 
-/// Where no thread had an answer within the measured span of the whole run.
+/// Finds the spans of the measured time in which no thread had an answer.
 fn silences(outcomes: &[Outcome], whole: &Outcome, from: u64, to: u64) -> Silent {
     let span = to.saturating_sub(from).max(1) as f64;
     let median = u64::try_from(whole.record.total.median().as_nanos()).unwrap_or(NEVER);
@@ -291,7 +291,7 @@ fn by_name(board: &Board, record: crate::record::ByName) -> Vec<NamedFacts> {
         .collect()
 }
 
-/// Of what each thread kept, the first ones of the whole run.
+/// The first samples of the whole run, out of those that each thread kept.
 fn first_samples(mut samples: Vec<Sample>, wanted: Samples) -> Vec<Sample> {
     if let Samples::First(max) = wanted {
         samples.sort_by_key(|sample| sample.start + sample.total);
@@ -318,18 +318,18 @@ fn statuses(counts: &[u64]) -> std::collections::BTreeMap<u16, u64> {
     numbered.filter(|(_, count)| *count > 0).collect()
 }
 
-/// What warnings follow from, and the report does not have.
+/// Facts that warnings need and that the report does not contain.
 struct Doubts<'a> {
     law: LittlesLaw,
     /// The share of the threads' time in which they had no answer, 0 to 1.
     silent: f64,
-    /// Where each thread stood still itself.
+    /// The spans in which each thread stood still itself.
     standstills: &'a [Vec<Span>],
-    /// What the warm-up found; `None`: nobody looked.
+    /// The warm-up's verdict; `None`: nobody looked.
     steady: Option<Steadiness>,
 }
 
-/// What would fool a reader who is not told.
+/// All warnings: reasons to distrust the figures.
 fn warnings(report: &Report, plan: &Plan, doubts: &Doubts<'_>) -> Vec<Warning> {
     let Doubts {
         law,
@@ -361,7 +361,7 @@ fn warnings(report: &Report, plan: &Plan, doubts: &Doubts<'_>) -> Vec<Warning> {
     found
 }
 
-/// What the server did.
+/// Adds warnings about the server's answers.
 fn warn_of_answers(report: &Report, plan: &Plan, found: &mut Vec<Warning>) {
     let Requests {
         completed: of,
@@ -407,7 +407,7 @@ fn warn_of_answers(report: &Report, plan: &Plan, found: &mut Vec<Warning>) {
     }
 }
 
-/// What we did ourselves.
+/// Adds warnings about the load generator itself.
 fn warn_of_generator(report: &Report, plan: &Plan, found: &mut Vec<Warning>) {
     for (thread, usage) in report.generator.threads.iter().enumerate() {
         // A thread that spins has time left.
@@ -481,7 +481,7 @@ fn open_rate(plan: &Plan) -> Option<f64> {
     }
 }
 
-/// What the numbers carry.
+/// Adds warnings about what the sample can show.
 fn warn_of_statistics(report: &Report, steady: Option<Steadiness>, found: &mut Vec<Warning>) {
     let samples = report.latency.total.histogram.count();
     let highest_first = PERCENTILES.iter().rev();
@@ -524,20 +524,20 @@ const SECOND: Duration = Duration::from_secs(1);
 /// A thread that is busier than this share of its time has no time to be exact.
 const BUSY_MAX: f64 = 0.95;
 
-/// For so large a part of its time a thread may be without a CPU.
+/// The largest share of its time that a thread may wait for a CPU without a warning.
 const STARVED_MAX: f64 = 0.1;
 
-/// Servers close kept connections after so many requests, one in a hundred at most, or do not keep
-/// them.
+/// The largest share of answers that may close a kept connection without a warning: servers that keep connections close
+/// each after 100 requests or more.
 const CLOSED_MAX: f64 = 0.01;
 
-/// Of the gets, so many may find nothing before a reader should be told.
+/// The largest share of gets that may find nothing without a warning.
 const MISSES_MAX: f64 = 0.1;
 
-/// The part of the asked rate that has to be reached.
+/// The share of the asked rate below which a run has a warning.
 const RATE_MIN: f64 = 0.98;
 
-/// The percentile without which a reader should be told.
+/// A run with too few answers to quote this percentile has a warning.
 const PERCENTILE_WANTED: f64 = 99.0;
 
 /// Below this many answers, begin and end of a run weigh too much for Little's law.

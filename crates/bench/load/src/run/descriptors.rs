@@ -2,12 +2,12 @@
 
 use rustix::process::{Resource, getrlimit};
 
-/// The limit as it stands; `None` is none. Raising it is up to the program, whose limit it is.
+/// The current limit of open files; `None`: no limit. Only the program may raise it.
 pub(super) fn limit() -> Option<u64> {
     getrlimit(Resource::Nofile).current
 }
 
-/// What so many connections need.
+/// The files that a run with this many connections needs open.
 pub(super) fn needed(connections: usize) -> u64 {
     connections as u64 + BESIDES
 }

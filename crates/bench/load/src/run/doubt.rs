@@ -8,8 +8,8 @@ use catamaran_stats::{CensoredLatencies, Histogram};
 use crate::record::silence::Span;
 use crate::report::{Silence, Warning};
 
-/// The 99th percentile of lateness, if it is above [`TOLERATED`] and above 5 % of the corrected 99th
-/// percentile, which has it in it.
+/// The 99th percentile of lateness, if it is above [`TOLERATED`] and above 5 % of the corrected 99th percentile, which
+/// includes it.
 pub(super) fn late(
     lateness: &Histogram,
     corrected: Option<&CensoredLatencies>,
@@ -131,22 +131,22 @@ fn tolerated(corrected: Option<&CensoredLatencies>) -> Duration {
     TOLERATED.max(quoted.unwrap_or_default() / 20)
 }
 
-/// So late may a request be sent in any case.
+/// A 99th percentile of lateness up to this is never warned of.
 const TOLERATED: Duration = Duration::from_millis(1);
 
-/// So many times the median of lateness the corrected median is to be at least.
+/// A warning is given if the corrected median is at most this many times the median of lateness.
 const LATE_OF_MEDIAN: u32 = 3;
 
-/// For so large a part of the time there may be no answer; a stall of one second in ten is well above.
+/// Silences or standstills of this share of the time are reported; one second in ten is well above.
 const SILENT_MAX: f64 = 0.05;
 
-/// Without an answer for so long, whatever its share.
+/// A single silence or standstill of this length is reported, whatever its share of the time.
 const SILENCE_LONG: Duration = Duration::from_secs(1);
 
-/// So many times the median the longest answer may take.
+/// The longest answer is an outlier from this many times the median.
 const OUTLIER: u32 = 1000;
 
-/// What is shorter is no stall, however short the median is.
+/// Shorter times are no stall, however short the median is.
 const STALL_MIN: Duration = Duration::from_millis(100);
 
 #[cfg(test)]

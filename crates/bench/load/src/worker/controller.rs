@@ -13,7 +13,7 @@ use crate::board::Board;
 use crate::clock::{NEVER, nanos};
 use crate::plan::{Pace, Plan, WarmUp};
 
-/// What the controller remembers.
+/// The controller's memory of the warm-up so far.
 #[derive(Debug, Default)]
 pub(super) struct Controller {
     /// Answers in each second of the warm-up.
@@ -70,7 +70,7 @@ impl Controller {
         }
     }
 
-    /// How many seconds will be measured, as far as the plan and the rate so far tell.
+    /// The measured time to come, in seconds, as far as plan and rate tell; at most a minute.
     fn span(&self, plan: &Plan) -> f64 {
         let stages: Duration = plan.stages.iter().map(|stage| stage.duration).sum();
         let by_stages = Some(stages).filter(|stages| !stages.is_zero());
@@ -89,7 +89,7 @@ const SPAN_MAX: f64 = 60.0;
 
 const SECOND: u64 = 1_000_000_000;
 
-/// How long after the decision measuring begins, so that all threads hear of it before.
+/// Nanoseconds from the decision to the beginning of measuring, so that all threads learn of it.
 const NOTICE: u64 = 60_000_000;
 
 #[cfg(test)]

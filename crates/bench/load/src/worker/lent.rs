@@ -51,18 +51,18 @@ pub(super) struct SlotResources {
     pub(super) open_max: u64,
     /// The most requests that a connection of HTTP/2 was given at once.
     pub(super) streams_max: usize,
-    /// The fewest that a server allowed on one, as far as servers have said.
+    /// The fewest streams that a server allowed on a connection, among the servers that said so.
     pub(super) streams_allowed: usize,
     /// Connections that wait for the peer's close.
     pub(super) lingering: LingeringConnections,
     /// Which source address is next.
     source: usize,
     has_answered: bool,
-    /// When the latencies of the last second are told next.
+    /// When the latencies of the last second are next published.
     next_recent: u64,
 }
 
-/// What happened in the warm-up, for those who watch.
+/// Counts of the warm-up, for the display of progress.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Tally {
     pub(super) started: u64,
@@ -237,7 +237,7 @@ impl SlotResources {
         }
     }
 
-    /// Whether a failure ends the run, as the number `failures` of it.
+    /// Whether this failure ends the run; `failures`: how many there are, with this one.
     fn is_final(&self, kind: FailureKind, failures: u64, error: Option<&io::Error>) -> bool {
         let plan = &self.board.plan;
         match kind {
@@ -270,7 +270,7 @@ impl SlotResources {
         self.board.tls_targets.iter().any(Option::is_some)
     }
 
-    /// Says what has happened so far.
+    /// Publishes the counts so far in `line`.
     pub(super) fn publish(&mut self, line: &Line, is_measuring: bool) {
         let counts = &self.record.counts;
         let tally = if is_measuring {
@@ -336,7 +336,7 @@ impl Tally {
     }
 }
 
-/// What ended the run. The system's words for a bind do not say what was to be bound.
+/// Why the run ended. The system's words for a bind do not say what was to be bound.
 fn message(kind: FailureKind, error: Option<&io::Error>) -> String {
     match error {
         None => kind.text().to_owned(),
@@ -358,7 +358,7 @@ fn saturating_nanos(duration: std::time::Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// How often the latencies of the last second are told, so that a look once a second finds new ones.
+/// Nanoseconds between publications of recent latencies: a look each second finds new ones.
 const RECENT: u64 = 500_000_000;
 
 /// Read at once at most.
@@ -367,5 +367,5 @@ const READ_MAX: usize = 64 * 1024;
 /// Connections that wait for their peer's close, at most: a tenth of a second of 20,000 connects.
 const LINGERING_MAX: usize = 2000;
 
-/// Of the first head, so much is kept.
+/// The most bytes of the first head that are kept.
 const FIRST_HEAD_MAX: usize = 8192;

@@ -21,7 +21,7 @@ pub(super) struct LingeringConnections {
 }
 
 impl LingeringConnections {
-    /// For so many connections at most.
+    /// An empty set of at most `max` connections.
     pub(super) fn new(max: usize) -> Self {
         Self {
             streams: HashMap::new(),
@@ -30,7 +30,7 @@ impl LingeringConnections {
         }
     }
 
-    /// Takes a connection that the peer will close; beyond the most the oldest is closed by us.
+    /// Adds a connection that the peer will close; closes the oldest one if the set is full.
     pub(super) fn add(&mut self, token: Token, stream: Stream, now: u64) {
         while self.streams.len() >= self.max {
             let Some((_, oldest)) = self.since.pop_front() else {
@@ -64,5 +64,5 @@ impl LingeringConnections {
     }
 }
 
-/// How long a peer that announced its close is waited for.
+/// The time that a peer has for the close that it announced, in nanoseconds.
 const LINGER: u64 = 100_000_000;

@@ -11,14 +11,14 @@ use super::lent::SlotResources;
 use crate::record::Flight;
 use crate::stream::Stream;
 
-/// How far writing has come.
+/// The progress of writing the requests under way.
 #[derive(Debug, Default)]
 pub(super) struct WriteProgress {
-    /// How many of the requests under way are written.
+    /// The number of requests under way that are written in full.
     whole: usize,
-    /// How much of the next one is.
+    /// The bytes written of the next one.
     written: usize,
-    /// What the protocol has to say besides, behind the requests.
+    /// Other bytes of the protocol, which are written after the requests.
     pub(super) extra: BytesMut,
     /// The socket takes no more until it says so.
     blocked: bool,
@@ -95,7 +95,7 @@ impl WriteProgress {
         Ok(counted)
     }
 
-    /// So many bytes were written.
+    /// Notes that `count` bytes were written; returns those of counted requests.
     fn note(&mut self, count: usize, flights: &mut VecDeque<Flight>, lent: &SlotResources) -> u64 {
         let now = lent.board.clock.now();
         self.total += count as u64;

@@ -59,7 +59,7 @@ impl Slot {
         either!(self, place.token())
     }
 
-    /// It is out of the queue of free slots: takes a request, if there is one.
+    /// Called when the slot has left the queue of free slots: takes a request, if there is one.
     pub(super) fn start(&mut self, lent: &mut SlotResources) {
         either!(self, place.leave_queue());
         either!(self, advance(lent));
@@ -84,7 +84,7 @@ impl Slot {
         either!(self, check_time(timeout, lent));
     }
 
-    /// How long it should have been busy from `from` to `to`: all the time since it began.
+    /// Nanoseconds from `from` to `to` since the first request: the client should be busy in all.
     pub(super) fn expected_busy(&self, from: u64, to: u64) -> u64 {
         either!(self, place.expected_busy(from, to))
     }

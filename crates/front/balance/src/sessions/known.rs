@@ -8,8 +8,9 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Hashes of ids. Slices are numbered; an id is known from the slice in which it was seen last for
-/// [`KEPT_MAX`] slices in all, or [`KEPT_MIN`] where there is no room.
+/// Hashes of the session ids that the backend gave out, each with the number of the slice of time in which
+/// it was seen last. An id is forgotten [`KEPT_MAX`] slices after it was seen, or after [`KEPT_MIN`] if
+/// room is needed.
 #[derive(Debug, Default)]
 pub(super) struct KnownIds {
     /// The first has 4096 places, each next one four times as many. Made when they are needed.
@@ -29,8 +30,8 @@ impl KnownIds {
         }
     }
 
-    /// Puts an id in place of nothing or of one that was not seen for `old` slices; `false` if there is no
-    /// such place.
+    /// Puts an id into a free place, or into that of an id not seen for `old` slices; `false` if there is
+    /// neither.
     fn place(&self, hash: u64, slice: u64, old: u64) -> bool {
         let ours = entry(hash, slice);
         let mut tables = self.tables.iter().enumerate();
@@ -44,7 +45,7 @@ impl KnownIds {
         })
     }
 
-    /// Whether an id is known; then it is from this slice on.
+    /// Whether an id is known. If so, marks it as seen in `slice`.
     pub(super) fn renew(&self, hash: u64, slice: u64) -> bool {
         let tables = self.tables.iter().map_while(OnceLock::get);
         let mut places = tables.flat_map(|table| bucket(table, hash));
@@ -89,7 +90,7 @@ fn bucket(table: &[AtomicU64], hash: u64) -> &[AtomicU64] {
     &table[index * BUCKET..][..BUCKET]
 }
 
-/// What stands for an id: the most of its hash, and the slice in a ring, which is never 0.
+/// The stored form of an id: the upper bits of its hash, and its slice in a ring, which is never 0.
 fn entry(hash: u64, slice: u64) -> u64 {
     hash & MARK | (slice % RING + 1)
 }
@@ -108,10 +109,11 @@ const MARK: u64 = !0xFFFF;
 /// Slices that are told apart.
 const RING: u64 = 0xFFFF;
 
-/// An id that was not seen in so many slices may be forgotten: its session is over.
+/// The number of slices after which an unseen id may be replaced: its session is over.
 const KEPT_MIN: u64 = super::SLICES as u64;
 
-/// An id that was not seen in so many slices is forgotten. The container's timeout may be longer than ours.
+/// The number of slices after which an unseen id is forgotten. The container's timeout may be longer than
+/// ours.
 const KEPT_MAX: u64 = 16 * KEPT_MIN;
 
 /// Places of the first table.
@@ -120,7 +122,7 @@ const FIRST: usize = 4096;
 /// Places in a cache line.
 const BUCKET: usize = 8;
 
-/// With five there is room for several hundred thousand ids, in 11 MiB.
+/// The number of tables: five have room for several hundred thousand ids, in 11 MiB.
 const TABLES: usize = 5;
 
 #[cfg(test)]

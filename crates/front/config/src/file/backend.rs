@@ -60,7 +60,7 @@ pub(crate) fn read(
     backend.domain = backend.domain.or_else(|| domain_of(&backend.jvm_route));
     match backend.protocol {
         Protocol::Http => ajp_keys_at_fault(&mut table),
-        Protocol::Ajp => http_key_at_fault(&mut table),
+        Protocol::Ajp => http_keys_at_fault(&mut table),
     }
     if has_tls {
         let address = &backend.address;
@@ -202,7 +202,8 @@ fn ajp_keys_at_fault(table: &mut Table<'_>) {
     }
 }
 
-fn http_key_at_fault(table: &mut Table<'_>) {
+/// Keys that only HTTP has, of a backend that speaks AJP.
+fn http_keys_at_fault(table: &mut Table<'_>) {
     for (name, place) in table.written(KEYS, |group| group == HTTP) {
         let message = format!("`{name}` is for HTTP, and this backend speaks AJP");
         let hint = "remove it: over AJP the application gets the certificate anyway";

@@ -392,7 +392,8 @@ fn escape_value(value: Option<&[u8]>, out: &mut Vec<u8>) {
     }
 }
 
-/// As httpd does: quotes and backslashes get a backslash, other unprintable bytes become `\xhh`.
+/// Escapes a text: `"` and `\` get a backslash, and every byte outside printable ASCII becomes `\xhh`, in lower-case
+/// hex. httpd differs in five control characters, such as `\n` and `\t`.
 pub(super) fn escape(text: &[u8], out: &mut Vec<u8>) {
     if is_plain(text) {
         return put(out, text);

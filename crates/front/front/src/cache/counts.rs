@@ -27,7 +27,7 @@ pub(crate) enum CacheResult {
 }
 
 impl CacheResult {
-    /// All that there are.
+    /// All results.
     pub(crate) const ALL: [Self; 7] = [
         Self::Hit,
         Self::Stale,
@@ -77,7 +77,7 @@ impl CacheCounts {
         }
     }
 
-    /// A request ended so on this worker, whose thread asks.
+    /// Counts the result of a request, on the calling thread's worker.
     pub(crate) fn result(&self, worker: usize, result: CacheResult) {
         let mut counters = CacheResult::ALL.iter().zip(&self.results[worker]);
         if let Some((_, counter)) = counters.find(|(its, _)| **its == result) {
@@ -85,7 +85,7 @@ impl CacheCounts {
         }
     }
 
-    /// The reason for a result that is no use of the cache.
+    /// Counts why a request passed the cache by, or why a response was not stored.
     pub(crate) fn reason(&self, result: CacheResult, token: &'static str) {
         *self.lock().entry((result, token)).or_default() += 1;
     }

@@ -43,7 +43,7 @@ pub(crate) struct FillHead {
     pub(crate) content_length: Option<u64>,
     /// The age with which it arrived, in seconds.
     pub(crate) age: u32,
-    /// For whom it is, if it is to be stored; else why it is not.
+    /// The requests that may be answered with it, if it is to be stored; else the reason why not.
     pub(crate) storing: Result<Audience, &'static str>,
     /// The front's own cookie for the client that asked.
     pub(crate) cookie: Option<Bytes>,
@@ -52,14 +52,14 @@ pub(crate) struct FillHead {
 /// The requests that a response is for.
 #[derive(Clone, Debug)]
 pub(crate) struct Audience {
-    /// Which it answers.
+    /// The values of request fields (`Vary`) that it answers.
     pub(crate) selection: Selection,
-    /// On which terms it is used: not all are for requests with a session.
+    /// On which terms it may be used: some responses are not for requests with a session.
     pub(crate) terms: Terms,
 }
 
 impl Audience {
-    /// Whether a request with these credentials is one of them.
+    /// Whether the response may answer this request, which has these credentials.
     pub(crate) fn has(&self, request: &dyn RequestFields, credentials: Credentials) -> bool {
         self.selection.matches(request) && self.terms.admit(credentials)
     }
@@ -72,21 +72,21 @@ pub(crate) struct FillFailure {
     pub(crate) reason: Reason,
 }
 
-/// What becomes of a response before its body.
+/// What a reader learns of a response before its body.
 #[derive(Clone, Debug)]
 pub(crate) enum FillNews {
     /// An interim response.
     Interim(StatusCode, Box<Fields>),
     /// The head; the body follows.
     Head(Arc<FillHead>),
-    /// All of it is there. `true`: the backend said that what was stored is valid.
+    /// The whole response, as stored. `true`: the backend answered that the stored one is still valid.
     Whole(Arc<Object>, bool),
-    /// It is for the one alone that asked for it; its status, if it has begun.
+    /// The response may not be shared: only the request that caused it gets it. Its status, if its head has come.
     NotShared(Option<StatusCode>),
     Failed(FillFailure),
 }
 
-/// Who attempted what for a response.
+/// How a response was fetched, for the log.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct FetchFacts {
     /// The member that answered, by its index.
@@ -102,28 +102,28 @@ struct FillState {
     /// Bytes of the room that it has taken, and its place there if it makes room for others.
     counted: u64,
     place: Option<u64>,
-    /// It has made room: nothing of it is kept.
+    /// It has freed its bytes for others: the body will not be stored.
     is_given_up: bool,
     end: Option<End>,
-    /// Readers that are there, and whom to wake.
+    /// The readers, each with its waker if it waits.
     readers: Slab<Option<Waker>>,
     filler: Option<Waker>,
-    /// What can be stored of it is fetched, also if nobody reads it.
+    /// As long as it can be stored, it is fetched to its end, even without readers.
     is_wanted: bool,
-    /// Since when its one reader takes nothing.
+    /// Since when the body has had no room because its reader takes nothing.
     idle_since: Option<Tick>,
     facts: FetchFacts,
 }
 
 #[derive(Debug)]
 enum FillBody {
-    /// From its beginning, for all.
+    /// All of the body so far, for any number of readers.
     Kept {
         blocks: Vec<Bytes>,
         tail: BytesMut,
         len: u64,
     },
-    /// What the one reader has not taken.
+    /// For the one reader alone: bytes that it has not taken yet.
     Passed { queue: VecDeque<Bytes>, len: usize },
 }
 
@@ -134,24 +134,24 @@ enum End {
     Failed(FillFailure),
 }
 
-/// A reader's place in a response. Dropping it gives it up.
+/// A reader of a response, and how far it has come. Dropping it ends the reading.
 #[derive(Debug)]
 pub(crate) struct FillReader {
     fill: Arc<Fill>,
     key: usize,
     /// Whether the response was asked for by this request.
     pub(crate) leads: bool,
-    /// The next block.
+    /// The index of the next block to read.
     next: usize,
 }
 
 impl Fill {
-    /// One that its own task feeds, for readers.
+    /// A fill that a task of its own feeds, for readers.
     pub(crate) fn new(room: Arc<FillRoom>) -> Self {
         Self::of(room, false)
     }
 
-    /// One beside a response that goes to its client, without readers.
+    /// A fill without readers, which copies a response on its way to its client.
     pub(crate) fn beside(room: Arc<FillRoom>) -> Self {
         Self::of(room, true)
     }
@@ -180,12 +180,12 @@ impl Fill {
         }
     }
 
-    /// How many read it, or wait for it.
+    /// How many requests read the response, or wait for it.
     pub(crate) fn readers(&self) -> usize {
         self.lock().readers.len()
     }
 
-    /// A place to read from.
+    /// A new reader, at the beginning of the response. `leads`: its request caused the fetch.
     pub(crate) fn read(self: &Arc<Self>, leads: bool) -> FillReader {
         FillReader {
             key: self.lock().readers.insert(None),
@@ -195,7 +195,7 @@ impl Fill {
         }
     }
 
-    /// It is received to its end, also if nobody reads it, as long as it can be stored.
+    /// Has the response received to its end even if nobody reads it, as long as it can be stored.
     pub(crate) fn want(&self) {
         self.lock().is_wanted = true;
     }
@@ -209,8 +209,8 @@ impl Fill {
         state.wake_readers();
     }
 
-    /// Takes the head. If it is to be stored and has a length, so many bytes are counted; `false` if more
-    /// than `most` would be, and nobody but the one that asked gets it.
+    /// Takes the head. If the response is to be stored, its announced length is reserved. `false`: it is not stored,
+    /// for example because all bodies being received would take more than `most` bytes; it then has one reader.
     pub(crate) fn begin(self: &Arc<Self>, mut head: FillHead, most: u64) -> bool {
         let length = head.content_length.unwrap_or(0);
         if head.storing.is_ok() && !self.share.take(length, most) {
@@ -236,8 +236,8 @@ impl Fill {
     /// Takes some of the body.
     ///
     /// # Errors
-    /// Why it is not stored: it turns out to be longer than `object_max`, or than `most` of all that is being received
-    /// allow. It goes on for the one that asked for it.
+    /// The reason why it is not stored: its body exceeds `object_max`, or all bodies being received exceed `most`. The
+    /// request that caused it still gets it.
     pub(crate) fn push(
         &self,
         data: Bytes,
@@ -275,7 +275,7 @@ impl Fill {
         pushed
     }
 
-    /// Keeps nothing any more, so that others are stored.
+    /// Gives up storing the body and frees its bytes, so that other responses can be stored.
     fn give_up(&self) {
         let mut state = self.lock();
         if state.end.is_none() {
@@ -303,7 +303,8 @@ impl Fill {
         Some(compact(blocks, *len))
     }
 
-    /// All was received; what became of it, and whether the backend only said that it is valid.
+    /// Ends a response that was received whole: `object` if it was stored; `validated` if the backend only confirmed a
+    /// stored one.
     pub(crate) fn finish(&self, object: Option<Arc<Object>>, validated: bool) {
         let mut state = self.lock();
         state.end = Some(End::Whole(object.map(|object| (object, validated))));
@@ -312,7 +313,7 @@ impl Fill {
         state.wake_readers();
     }
 
-    /// The rest will not come. Only the first end counts.
+    /// Ends a response whose rest will not come, unless it has ended already.
     pub(crate) fn fail(&self, failure: FillFailure) {
         let mut state = self.lock();
         state.end.get_or_insert(End::Failed(failure));
@@ -320,7 +321,7 @@ impl Fill {
         state.wake_readers();
     }
 
-    /// Keeps who attempted what.
+    /// Keeps how the response was fetched.
     pub(crate) fn note_facts(&self, facts: FetchFacts) {
         self.lock().facts = facts;
     }
@@ -345,8 +346,8 @@ impl Fill {
         self.lock().has_room()
     }
 
-    /// When it is given up, if nothing changes: no other timeout runs while the front waits for itself. `None`
-    /// while the backend is waited for.
+    /// When the response is given up because its reader takes nothing; no other timeout runs meanwhile. `None`
+    /// while there is room, so that the backend is waited for.
     pub(crate) fn idle_ends(&self, now: Tick) -> Option<Tick> {
         let mut state = self.lock();
         if state.has_room() {
@@ -357,8 +358,8 @@ impl Fill {
         state.idle_since.map(|since| since + IDLE_MAX)
     }
 
-    /// Whether nobody reads the rest, and it is not worth being received: it cannot be stored, or it is not
-    /// wanted, and too long to be fetched for nobody.
+    /// Whether to stop fetching: there are no readers, and the response cannot be stored, or nobody asked by
+    /// [`Self::want`] to store it and its rest is longer than [`REST_MAX`] or of unknown length.
     pub(crate) fn is_abandoned(&self) -> bool {
         let state = self.lock();
         if !state.readers.is_empty() {
@@ -385,7 +386,7 @@ impl Drop for Fill {
 }
 
 impl FillBody {
-    /// What is passed on, from the beginning.
+    /// A body that is passed on to one reader, still empty.
     fn passed() -> Self {
         Self::Passed {
             queue: VecDeque::new(),
@@ -395,7 +396,7 @@ impl FillBody {
 }
 
 impl FillState {
-    /// Gives back what it has taken of the room, and its place there.
+    /// Gives back the bytes and the place that this fill has in the shared room.
     fn leave(&mut self, share: &FillShare) {
         self.release(share, u64::MAX);
         if let Some(place) = self.place.take() {
@@ -403,21 +404,21 @@ impl FillState {
         }
     }
 
-    /// Gives back so many bytes of the room, at most all that it has taken.
+    /// Gives back this number of bytes of the shared room, at most all that this fill has taken.
     fn release(&mut self, share: &FillShare, bytes: u64) {
         let released = bytes.min(self.counted);
         self.counted -= released;
         share.release(released);
     }
 
-    /// Whether bytes are counted as they come: they are kept, and how many there will be is not known.
+    /// Whether bytes are counted as they come: the body is kept, and its length was not announced.
     fn is_long(&self) -> bool {
         let head = self.head.as_ref();
         let is_long = head.is_some_and(|it| it.content_length.is_none());
         is_long && matches!(self.body, FillBody::Kept { .. })
     }
 
-    /// Keeps nothing from here on but what the one that asked has not taken.
+    /// Stops storing the body: keeps only the bytes that the one reader has not taken.
     fn pass_on(&mut self, data: Bytes, share: &FillShare) {
         let mut queue = VecDeque::new();
         if let FillBody::Kept { blocks, tail, .. } = &mut self.body
@@ -458,7 +459,7 @@ impl FillState {
 }
 
 impl FillReader {
-    /// What there is before the body.
+    /// The next news before the body: interim responses, the head, a whole response or a failure.
     pub(crate) fn poll_news(&self, cx: &Context<'_>) -> Poll<FillNews> {
         let mut state = self.fill.lock();
         let is_kept = matches!(state.body, FillBody::Kept { .. });
@@ -539,7 +540,7 @@ impl FillReader {
         }
     }
 
-    /// What it reads.
+    /// The response that it reads.
     pub(crate) fn fill(&self) -> &Arc<Fill> {
         &self.fill
     }
@@ -596,14 +597,14 @@ fn compact(blocks: &[Bytes], len: u64) -> Vec<Bytes> {
 /// Bytes of a block.
 const BLOCK: usize = 16 * 1024;
 
-/// Bytes that the reader of what is not stored may leave to be taken.
+/// The most bytes of a body that is not stored which may wait for their reader; the fetch pauses meanwhile.
 const AHEAD_MAX: usize = 64 * 1024;
 
-/// How long it goes on though its one reader takes nothing. A client that takes no less than
-/// the default of `write_rate_min` empties its own buffers in less.
+/// How long a fetch pauses for a reader that takes nothing before it is given up. A client that takes no less
+/// than the default of `write_rate_min` empties its own buffers in less.
 const IDLE_MAX: Duration = Duration::from_secs(5 * 60);
 
-/// Bytes of a rest that is received though nobody reads it, for those who come next.
+/// The longest rest of a body, in bytes, that is received without readers, so that it is stored for later requests.
 const REST_MAX: u64 = 256 * 1024;
 
 /// Interim responses that wait for their reader.

@@ -95,9 +95,9 @@ impl StoredResponse {
 /// The table of one worker.
 #[derive(Debug, Default)]
 pub(super) struct HotTable {
-    /// Empty until the first entry.
+    /// The slots of the table; none until the first entry is kept.
     slots: Box<[Option<HotSlot>]>,
-    /// How many purges there were: what was kept before another is looked up anew.
+    /// The store's number of purges when the slots were filled. The first look-up after a purge empties all slots.
     purges: u64,
 }
 
@@ -105,12 +105,13 @@ pub(super) struct HotTable {
 struct HotSlot {
     key: Box<[u8]>,
     entry: Arc<WorkerEntry>,
-    /// How often it was of use.
+    /// How often the slot was looked up and found.
     uses: u32,
 }
 
 impl HotTable {
-    /// What is known of a key, if it is here. Once in a while it is not, so that the store sees that the key is in use.
+    /// The entry of a key, if this table has it. Every [`USES`]th time it returns `None`, so that the store, which
+    /// evicts unused keys, sees that the key is in use.
     pub(super) fn find(&mut self, key: &[u8], purges: u64) -> Option<Arc<WorkerEntry>> {
         if self.purges != purges {
             self.slots = Box::default();
@@ -124,7 +125,7 @@ impl HotTable {
         (!slot.uses.is_multiple_of(USES)).then(|| Arc::clone(&slot.entry))
     }
 
-    /// Keeps what the store knows of a key, unless it is too large, and makes it this worker's own.
+    /// Makes an entry of the store this worker's own, and keeps it in the table unless it is too large.
     pub(super) fn keep(&mut self, key: &[u8], entry: Arc<Entry>) -> Arc<WorkerEntry> {
         if let Some(Some(slot)) = self.slots.get(place(key))
             && Arc::ptr_eq(&slot.entry.entry, &entry)
@@ -146,7 +147,7 @@ impl HotTable {
         entry
     }
 
-    /// Drops what is no longer known of its key.
+    /// Drops entries that the store has replaced or removed.
     pub(super) fn sweep(&mut self) {
         let is_over = |slot: &HotSlot| slot.entry.is_over();
         for slot in &mut self.slots {
@@ -157,7 +158,7 @@ impl HotTable {
     }
 }
 
-/// Where a key is. Another of the same place takes it, so it is no matter who chooses the keys.
+/// The slot of a key. Keys of the same slot replace each other, so a client that chooses keys gains nothing.
 fn place(key: &[u8]) -> usize {
     let mix = |hash: u64, part: u64| (hash ^ part).wrapping_mul(FACTOR).rotate_left(23);
     let (parts, rest) = key.as_chunks();
@@ -169,16 +170,16 @@ fn place(key: &[u8]) -> usize {
     (hash >> 32) as usize % SLOTS
 }
 
-/// Keys for which there is room.
+/// The number of slots.
 const SLOTS: usize = 512;
 
-/// Each of so many uses is one of the store's.
+/// Each time after this number of look-ups, a key is looked up in the store instead.
 const USES: u32 = 64;
 
-/// What takes more memory stays in the store alone: with a long body the counters hardly matter.
+/// The largest entry that is kept, in bytes. With a long body the cost of a shared counter hardly matters.
 const WEIGHT_MAX: u64 = 64 * 1024;
 
-/// Any odd number with many ones and zeros.
+/// The multiplier of the hash of keys: any odd number with many ones and zeros.
 const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
 
 #[cfg(test)]

@@ -49,7 +49,7 @@ impl Object {
         }
     }
 
-    /// The same with the codings of another that has the same body.
+    /// This response with the compressed copies of `other`, which has the same body.
     pub(crate) fn with_codings_of(self, other: &Self) -> Self {
         Self {
             coded: other.coded.clone(),
@@ -57,7 +57,7 @@ impl Object {
         }
     }
 
-    /// The same with a coding besides.
+    /// This response with a further compressed copy of its body.
     pub(super) fn with_coding(&self, coding: Coding, bytes: Bytes) -> Self {
         Self {
             head: self.head.clone(),

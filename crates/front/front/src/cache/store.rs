@@ -36,15 +36,15 @@ use crate::lock::lock;
 pub(crate) struct Entry {
     /// The newest response, if there is any.
     newest: Option<Arc<Object>>,
-    /// The others, the newer first.
+    /// The older responses, the newest of them first.
     others: Option<Box<Others>>,
-    /// Until when nobody waits for a response, since the last one could not be stored.
+    /// Until when requests of this key do not wait for each other, because the last response could not be stored.
     uncacheable_until: Millis,
-    /// Until when the backend is not asked while a stale response may be used.
+    /// Until when a stale response is used without asking the backend, which has failed.
     failed_until: AtomicU64,
-    /// How often it was of use, as [`Store::note_use`] counts.
+    /// How many requests it has answered, about, as [`Store::note_use`] counts.
     uses: AtomicU32,
-    /// Whether it is no longer what is known of its key.
+    /// Whether another entry has replaced it, or it was removed.
     is_over: AtomicBool,
 }
 
@@ -64,7 +64,7 @@ struct Others(Box<[Arc<Object>]>);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FrequentKey {
     pub(crate) key: Box<[u8]>,
-    /// How often it was answered from memory since it is there, about.
+    /// How often it was answered from memory since it was stored, about.
     pub(crate) uses: u32,
     /// Bytes of memory that its responses take.
     pub(crate) bytes: u64,
@@ -90,28 +90,28 @@ impl Found {
 #[derive(Debug)]
 pub(crate) struct Store {
     entries: Cache<Box<[u8]>, Arc<Entry>, EntryWeight, RandomState, Evictions>,
-    /// What each worker is asked for most. The mutexes are never contended.
+    /// For each worker, the entries that it is asked for most. The mutexes are never contended.
     hot: PerWorker<Mutex<HotTable>>,
     evicted: Arc<AtomicU64>,
     /// Held while an entry is changed, so that no change is lost.
     changes: Mutex<()>,
     bans: ArcSwap<Bans>,
-    /// How many purges there were: with none since a response began, none has to be compared.
+    /// How many purges there were. A response since whose beginning there was none need not be compared with [`Bans`].
     purges: AtomicU64,
     /// Fetches under way, by key and values of fields.
     flights: Mutex<HashMap<Bytes, Arc<Fill>>>,
-    /// When each fetch began that has not ended, also of those that nobody may follow.
+    /// The beginnings of all open fetches, also of those that no further request may join.
     fetches: Arc<Mutex<Slab<Instant>>>,
     /// The room for bodies that are being received.
     room: Arc<FillRoom>,
-    /// Places for those that code long bodies.
+    /// Permits to compress long bodies.
     coders: Arc<Semaphore>,
-    /// Which uses of each worker are noted.
+    /// How many uses each worker has had: every [`NOTED_ONE_OF`]th is counted.
     turns: PerWorker<Count>,
     pub(crate) counts: CacheCounts,
 }
 
-/// A fetch that has not ended. Dropping it is its end.
+/// Counts a fetch as open until it is dropped.
 #[derive(Debug)]
 pub(crate) struct OpenFetch {
     fetches: Arc<Mutex<Slab<Instant>>>,
@@ -124,11 +124,11 @@ impl Drop for OpenFetch {
     }
 }
 
-/// A place among the fetches under way.
+/// How a request takes part in the fetch of a response.
 pub(crate) enum Flight {
-    /// The caller is to fetch.
+    /// No fetch is under way: the caller must begin one.
     Lead(Arc<Fill>),
-    /// Somebody does.
+    /// A fetch is under way: the caller reads what it receives.
     Follow(Arc<Fill>),
 }
 
@@ -164,14 +164,14 @@ impl Store {
         }
     }
 
-    /// From now on it may take so much memory.
+    /// Sets the memory that entries may take, in bytes.
     pub(crate) fn resize(&self, memory: u64) {
         if self.entries.capacity() != memory {
             self.entries.set_capacity(memory);
         }
     }
 
-    /// What is known of a key, as this worker, whose thread asks, holds it.
+    /// The entry of a key, from the table of `worker`, whose thread calls this, or else from the store.
     pub(crate) fn entry(&self, worker: usize, key: &CacheKey) -> Option<Arc<WorkerEntry>> {
         let key = key.as_bytes();
         let mut hot = lock(&self.hot[worker]);
@@ -182,7 +182,7 @@ impl Store {
         Some(hot.keep(key, entry))
     }
 
-    /// What is known of a key, for somebody who makes no use of it.
+    /// The entry of a key, for a look that does not count as use.
     pub(crate) fn peek(&self, key: &CacheKey) -> Option<Arc<WorkerEntry>> {
         let entry = self.entries.peek(key.as_bytes())?;
         Some(Arc::new(WorkerEntry::new(entry)))
@@ -193,12 +193,12 @@ impl Store {
         lock(&self.hot[worker]).sweep();
     }
 
-    /// How many purges there were: a response that begins now is concerned by later ones alone.
+    /// How many purges there were. A response notes this number when it begins; only later purges concern it.
     pub(crate) fn purge_count(&self) -> u64 {
         self.purges.load(Ordering::Acquire)
     }
 
-    /// How an object was purged since it began.
+    /// Whether a purge since the beginning of an object concerns it, and how.
     fn purged(&self, key: &CacheKey, object: &Object) -> PurgeEffect {
         if object.head.began >= self.purge_count() {
             PurgeEffect::No
@@ -289,17 +289,17 @@ impl Store {
         self.put(key, variants, before.as_deref(), state);
     }
 
-    /// Whether a coding of a response can be kept: with it, it is no more than the largest that is stored.
+    /// Whether a compressed copy can be kept: with it, the object must be no larger than the largest that is stored.
     pub(crate) fn has_room_for_coding(&self, object: &Object) -> bool {
         object.weight() + object.len() <= self.entries.capacity() / OBJECTS_MIN
     }
 
-    /// A place among those that code long bodies, if there is one.
+    /// A permit to compress a long body; `None` while [`CODERS_MAX`] are in use.
     pub(crate) fn coder(&self) -> Option<OwnedSemaphorePermit> {
         Arc::clone(&self.coders).try_acquire_owned().ok()
     }
 
-    /// Keeps a coding of a response, if that is there.
+    /// Keeps a compressed copy of a response, if the response is still stored.
     pub(crate) fn keep_coded(
         &self,
         key: &CacheKey,
@@ -347,8 +347,8 @@ impl Store {
         }
     }
 
-    /// A response of an entry was of use on this worker, whose thread asks. The first uses are all counted; of more only some, each
-    /// for several: all workers would wait for the counter of a page that all ask for.
+    /// Counts that an entry has answered a request on `worker`, whose thread calls this. The first [`EXACT`] uses are
+    /// counted exactly, then one of [`NOTED_ONE_OF`] counts for all: workers would wait for a popular page's counter.
     pub(crate) fn note_use(&self, worker: usize, entry: &Entry) {
         let turn = &self.turns[worker];
         turn.increment();
@@ -359,7 +359,7 @@ impl Store {
         }
     }
 
-    /// The keys that were of use most often, at most so many. It looks at all there are.
+    /// The keys that were used most often, at most `most` of them. The cost grows with the number of keys.
     pub(crate) fn frequent(&self, most: usize) -> Vec<FrequentKey> {
         let mut found: Vec<FrequentKey> = Vec::with_capacity(most + 1);
         for (key, entry) in self.entries.iter() {
@@ -383,7 +383,7 @@ impl Store {
         found
     }
 
-    /// Purges.
+    /// Purges the responses that `purge` names. `is_soft` makes them stale instead.
     pub(crate) fn purge(&self, purge: Purge, is_soft: bool) {
         let _changing = lock(&self.changes);
         let clears = purge == Purge::All && !is_soft;
@@ -397,7 +397,7 @@ impl Store {
         }
     }
 
-    /// A place among those who fetch what has this name; `most` may wait for one.
+    /// Joins the fetch of this name, or begins one. `None`: more than `most` requests read that fetch already.
     pub(crate) fn join(&self, name: &Bytes, most: usize) -> Option<Flight> {
         let mut flights = lock(&self.flights);
         if let Some(fill) = flights.get(name) {
@@ -409,7 +409,7 @@ impl Store {
         Some(Flight::Lead(fill))
     }
 
-    /// A fetch is over, or nobody may follow it any more.
+    /// Ends the joining of a fetch: it is over, or its response may not be shared.
     pub(crate) fn land(&self, name: &Bytes, fill: &Arc<Fill>) {
         let mut flights = lock(&self.flights);
         if flights.get(name).is_some_and(|it| Arc::ptr_eq(it, fill)) {
@@ -451,7 +451,7 @@ impl Store {
         (self.entries.weight(), self.entries.len())
     }
 
-    /// Keys that had to make room.
+    /// Keys that were evicted to make room for others.
     pub(crate) fn evicted(&self) -> u64 {
         self.evicted.load(Ordering::Relaxed)
     }
@@ -480,12 +480,12 @@ impl Entry {
         self.uses.load(Ordering::Relaxed)
     }
 
-    /// Another, or none, is known of its key from now on.
+    /// Marks the entry as replaced or removed.
     pub(super) fn end(&self) {
         self.is_over.store(true, Ordering::Release);
     }
 
-    /// Whether another, or none, is known of its key.
+    /// Whether the entry was replaced or removed.
     pub(super) fn is_over(&self) -> bool {
         self.is_over.load(Ordering::Acquire)
     }
@@ -503,7 +503,7 @@ impl Entry {
         }
     }
 
-    /// The backend has failed.
+    /// Notes that the backend has failed: until `until` a stale response is used without asking it.
     pub(crate) fn note_failure(&self, until: Millis) {
         self.failed_until.store(until, Ordering::Relaxed);
     }
@@ -531,7 +531,7 @@ impl Weighter<Box<[u8]>, Arc<Entry>> for EntryWeight {
     }
 }
 
-/// Counts what makes room for others.
+/// Counts the entries that are evicted to make room for others.
 #[derive(Clone, Debug)]
 struct Evictions(Arc<AtomicU64>);
 
@@ -544,7 +544,7 @@ impl Lifecycle<Box<[u8]>, Arc<Entry>> for Evictions {
     }
 }
 
-/// The ages by which fetches are counted: a name, and what each is younger than.
+/// The age groups in which open fetches are counted: a name, and the age that each fetch is younger than.
 pub(crate) const FETCH_AGES: [(&str, Duration); 4] = [
     ("under-10s", Duration::from_secs(10)),
     ("under-1m", Duration::from_secs(60)),
@@ -552,28 +552,28 @@ pub(crate) const FETCH_AGES: [(&str, Duration); 4] = [
     ("older", Duration::MAX),
 ];
 
-/// What a response takes on average, for the first size of tables.
+/// The memory of an average response, in bytes, from which the first size of tables follows.
 const OBJECT_USUAL: u64 = 16 * 1024;
 
-/// So many uses of an entry are counted exactly.
+/// The number of uses of an entry that are counted exactly.
 const EXACT: u32 = 64;
 
-/// Of further uses one of so many is counted. An odd number, so that clients that take turns are all counted.
+/// Beyond [`EXACT`] uses, one of this number is counted. It is odd, so that clients that take turns are all counted.
 const NOTED_ONE_OF: u32 = 13;
 
-/// More are not counted.
+/// The number of uses at which counting stops.
 const USES_MAX: u32 = u32::MAX / 2;
 
-/// So many of the largest objects fit into a cache.
+/// The number of objects of the largest size that fit into a cache.
 const OBJECTS_MIN: u64 = 8;
 
-/// Long bodies that are coded at a time.
+/// How many long bodies are compressed at a time.
 const CODERS_MAX: usize = 2;
 
-/// Tables larger than this are made as they are needed.
+/// The most keys for which tables are made at once; larger tables grow as needed.
 const ITEMS_MAX: usize = 1 << 20;
 
-/// Parts with a lock each. An object fits into one: its size is at most an eighth of the memory.
+/// The number of shards, each with a lock. An object fits into one: its size is at most an eighth of the memory.
 const SHARDS: usize = 4;
 
 /// Memory of an entry beside its key: itself and its counters of references, what the allocator adds to it and to the

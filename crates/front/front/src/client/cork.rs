@@ -2,7 +2,7 @@
 
 use catamaran_transport::Stream;
 
-/// Whether segments that are not full wait.
+/// Whether the kernel holds segments back that are not full (`TCP_CORK`).
 ///
 /// A file has a head before it, which else were a segment of its own. And its last segment waits for the end of the
 /// response: the kernel has all bytes of the file by then, and the client must not have them if the file has changed.
@@ -18,7 +18,7 @@ pub(super) enum Cork {
 }
 
 impl Cork {
-    /// The part of a file is sent that ends the response.
+    /// Corks the socket, as the last part of a file is about to be sent.
     pub(super) fn hold(&mut self, stream: &Stream) {
         if *self == Self::Off {
             *self = Self::On;
@@ -26,7 +26,7 @@ impl Cork {
         }
     }
 
-    /// The response has ended, and `is_written` if all its bytes are with the kernel.
+    /// Notes the end of the response. The socket is uncorked if `is_written`: the kernel has all bytes.
     #[inline]
     pub(super) fn end(&mut self, is_written: bool, stream: &Stream) {
         if *self == Self::On {
@@ -35,7 +35,7 @@ impl Cork {
         }
     }
 
-    /// Something was written: all there was if `is_written`.
+    /// Uncorks the socket after the last write of an ended response. `is_written`: nothing is left to write.
     #[inline]
     pub(super) fn release(&mut self, is_written: bool, stream: &Stream) {
         if *self == Self::Ended && is_written {

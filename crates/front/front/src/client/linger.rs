@@ -118,7 +118,7 @@ fn poll_bytes(client: &mut ClientConnection, cx: &mut Context<'_>) -> Poll<Optio
 }
 
 impl Patience {
-    /// For a client that needs time to read the response and to close.
+    /// The limits for a client that only has to read the response and to close.
     const SHORT: Self = Self {
         bytes: 256 * 1024,
         time: SHORT_TIME,
@@ -129,7 +129,7 @@ impl Patience {
         },
     };
 
-    /// For a client that is sending a body.
+    /// The limits for a client that is sending a body: the listener's.
     fn with_body(listener: &Arc<ListenerConfig>) -> Self {
         Self {
             bytes: listener.linger_max,
@@ -142,7 +142,7 @@ impl Patience {
         }
     }
 
-    /// For a client that may be sending one.
+    /// The limits for a client that may or may not be sending a body.
     fn with_unknown(listener: &Arc<ListenerConfig>) -> Self {
         let patience = Self::with_body(listener);
         Self {

@@ -11,24 +11,24 @@ use std::time::Duration;
 
 use crate::deadlines::Tick;
 
-/// What is demanded of a client.
+/// The least progress that is demanded of a client.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Demand {
     /// The longest silence.
     pub(crate) idle: Duration,
     /// The least bytes a second, on average, once [`GRACE`] is over; 0 demands none.
     pub(crate) rate_min: u64,
-    /// What is allowed for the others on its connection.
+    /// The allowance for other exchanges on its connection.
     pub(crate) turn: Turn,
 }
 
-/// What is allowed to an exchange that waits until others on its connection had their turn.
+/// The allowance of an exchange that has to wait for other exchanges on its connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Turn {
-    /// Bytes that are due to it and that others had; they count for its rate.
+    /// Bytes that others moved in its place; they count for its rate as if they were its own.
     pub(crate) due: u64,
-    /// When another had bytes, if the whole connection is held up. The exchange may then be silent for
-    /// as long again.
+    /// When any exchange last moved bytes, if the whole connection is held up. The exchange may then be silent for up
+    /// to twice as long.
     pub(crate) others: Option<Tick>,
 }
 
@@ -41,7 +41,7 @@ pub(crate) struct Waits {
     pub(crate) reading: bool,
 }
 
-/// What is allowed to an exchange for others on its client's connection, in each direction.
+/// The allowances of an exchange, in each direction.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Turns {
     pub(crate) writing: Turn,
@@ -49,14 +49,14 @@ pub(crate) struct Turns {
 }
 
 impl Turn {
-    /// That of an exchange which has its connection for itself.
+    /// No allowance: the exchange has its connection for itself.
     pub(crate) const ALONE: Self = Self {
         due: 0,
         others: None,
     };
 
-    /// Since when an exchange counts as silent that itself had its last bytes at `moved`: one whose
-    /// connection moves bytes for others waits up to twice as long as `idle`.
+    /// When the silence of an exchange began: at `moved`, its own last progress, or at the progress of others on its
+    /// connection if that was later, but at most `idle` after `moved`.
     pub(crate) fn silence_since(&self, moved: Tick, idle: Duration) -> Tick {
         let others = self.others.unwrap_or(moved);
         others.min(moved + idle).max(moved)
@@ -67,14 +67,14 @@ impl Turn {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Pace {
     bytes: u64,
-    /// Waited in earlier waits.
+    /// The time of earlier waits together.
     waited: Duration,
     /// When the present wait began, and its last progress.
     wait: Option<(Tick, Tick)>,
 }
 
 impl Pace {
-    /// The front waits for the client from `now`. Returns until when it waits.
+    /// Begins a wait for the client, or goes on with it. Returns the time at which the client is too slow.
     pub(crate) fn wait(&mut self, now: Tick, demand: Demand) -> Tick {
         let (began, moved) = *self.wait.get_or_insert((now, now));
         let silence = demand.turn.silence_since(moved, demand.idle) + demand.idle;
@@ -86,7 +86,7 @@ impl Pace {
         silence.min(began + allowed.saturating_sub(self.waited))
     }
 
-    /// The client sent or took so many bytes, the last of them at `now`.
+    /// Counts bytes that the client sent or took, the last of them at `now`.
     pub(crate) fn moved(&mut self, now: Tick, bytes: u64) {
         self.bytes = self.bytes.saturating_add(bytes);
         if let Some((_, moved)) = &mut self.wait {
@@ -94,7 +94,7 @@ impl Pace {
         }
     }
 
-    /// The front no longer waits for the client.
+    /// Ends a wait for the client.
     pub(crate) fn rest(&mut self, now: Tick) {
         if let Some((began, _)) = self.wait.take() {
             self.waited += now.since(began);

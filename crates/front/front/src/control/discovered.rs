@@ -24,13 +24,13 @@ use crate::config::{
 use crate::lock::lock;
 use crate::site::add_routes;
 
-/// What was found, of each upstream that has a source.
+/// The members that were found, for each upstream that has a source.
 #[derive(Debug)]
 pub(crate) struct DiscoveredMembers {
     known: Mutex<BTreeMap<String, KnownMembers>>,
-    /// A first answer was put in force.
+    /// Wakes [`Self::wait_for_first`] when the first answer of a source is in force.
     first: Condvar,
-    /// Moments of members are counted from here.
+    /// The moment from which the times in the lists of members count.
     origin: Instant,
 }
 
@@ -40,10 +40,10 @@ struct KnownMembers {
     config: Arc<MembersConfig>,
     /// Names of the file's backends.
     taken: Vec<String>,
-    /// Where the front itself listens.
+    /// The front's own listening addresses, which no member may have.
     own: Arc<[SocketAddr]>,
     members: Members,
-    /// Those that announced themselves, if members do.
+    /// The nodes that announced themselves; empty for sources where members do not.
     nodes: Arc<NodeTable>,
     /// Whether the source gave its first answer, good or bad, and what followed from it is in force.
     answered: bool,
@@ -59,30 +59,30 @@ struct KnownMembers {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct AnswerCounts {
     pub(crate) good: u64,
-    /// Those that kept the last list.
+    /// Failed answers, after which the last list of members stayed.
     pub(crate) failed: u64,
     /// Members that were refused, by the reason's place in [`Refusal::ALL`].
     pub(crate) refused: [u64; Refusal::ALL.len()],
     /// Messages of nodes that were taken in, by their command.
     pub(crate) messages: BTreeMap<&'static str, u64>,
-    /// What of nodes was refused, by the reason.
+    /// Messages of nodes that were refused, by the reason.
     pub(crate) refused_messages: BTreeMap<&'static str, u64>,
 }
 
-/// What an answer, or the time, led to.
+/// What follows from an answer, or from the passing of time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Progress {
-    /// Whether another site follows.
+    /// Whether members changed, so that a new site is to be made.
     pub(crate) changed: bool,
     pub(crate) deadlines: Deadlines,
 }
 
-/// What administrators are told of the members of an upstream.
+/// The members of an upstream and the state of their source, as the admin API shows them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct MembersView {
     pub(crate) upstream: String,
     pub(crate) source: &'static str,
-    /// How many are active, drain, and leave.
+    /// How many members are active, are draining, and are leaving.
     pub(crate) active: usize,
     pub(crate) draining: usize,
     pub(crate) leaving: usize,
@@ -93,12 +93,12 @@ pub(crate) struct MembersView {
     pub(crate) counts: AnswerCounts,
 }
 
-/// What administrators are told of one member.
+/// A found member as the admin API shows it.
 #[derive(Clone, Debug)]
 pub(crate) struct FoundView {
     pub(crate) source: &'static str,
     pub(crate) standing: &'static str,
-    /// In how long it is gone, if it leaves.
+    /// The time until the member is removed; `None` if it is not leaving.
     pub(crate) gone_in: Option<Duration>,
 }
 
@@ -128,8 +128,8 @@ impl DiscoveredMembers {
         add_routes(&mut config.routes, self.routes());
     }
 
-    /// Follows a configuration that is in force. A source that is another one begins anew; until its first
-    /// answer the members that the other found stay.
+    /// Adapts to a configuration that is in force. Where the source changed, the members of the previous source stay
+    /// until the first answer of the new one.
     pub(crate) fn follow(&self, sources: &[SourcedUpstream], own: &[SocketAddr]) {
         let own: Arc<[SocketAddr]> = own.into();
         let mut known = self.lock();
@@ -165,7 +165,7 @@ impl DiscoveredMembers {
         }
     }
 
-    /// Takes an answer of a source in.
+    /// Merges an answer of a source into the members of an upstream.
     pub(crate) fn answer(&self, upstream: &str, answer: &Answer, events: &Events) -> Progress {
         let now = self.origin.elapsed();
         let mut all = self.lock();
@@ -187,7 +187,7 @@ impl DiscoveredMembers {
         known.replace(upstream, merged.members, events)
     }
 
-    /// Drops the members whose time is over.
+    /// Removes the members whose time is over. Returns whether members changed, and the time of the next removal.
     pub(crate) fn pass(&self, events: &Events) -> (bool, Option<Duration>) {
         let now = self.origin.elapsed();
         let mut changed = false;
@@ -200,7 +200,7 @@ impl DiscoveredMembers {
         (changed, next)
     }
 
-    /// In how long a moment of a list comes.
+    /// Converts a time of a list of members, which counts from `origin`.
     pub(crate) fn at(&self, moment: Duration) -> Instant {
         self.origin + moment
     }
@@ -212,7 +212,7 @@ impl DiscoveredMembers {
         known.iter().map(of).collect()
     }
 
-    /// Counts something of the nodes of an upstream.
+    /// Counts a message of a node of an upstream, or its refusal.
     pub(crate) fn count(&self, upstream: &str, count: McmpCount) {
         if let Some(known) = self.lock().get_mut(upstream) {
             let (counts, key) = match count {
@@ -223,7 +223,7 @@ impl DiscoveredMembers {
         }
     }
 
-    /// The nodes of an upstream that announced themselves, and where further ones are kept.
+    /// The table of the nodes that announced themselves to an upstream, shared with its source, which adds to it.
     pub(crate) fn nodes(&self, upstream: &str) -> Arc<NodeTable> {
         let known = self.lock();
         let nodes = known.get(upstream).map(|it| Arc::clone(&it.nodes));
@@ -239,7 +239,7 @@ impl DiscoveredMembers {
             .collect()
     }
 
-    /// What followed from the first answer of a source is in force.
+    /// Notes that the first answer of a source is in force, and wakes [`Self::wait_for_first`].
     pub(crate) fn is_answered(&self, upstream: &str) {
         if let Some(known) = self.lock().get_mut(upstream) {
             known.answered = true;
@@ -247,7 +247,7 @@ impl DiscoveredMembers {
         self.first.notify_all();
     }
 
-    /// Waits until every source has given its first answer, or for so long.
+    /// Waits until the first answer of every source is in force, for `limit` at most.
     pub(crate) fn wait_for_first(&self, limit: Duration) {
         let waits =
             |known: &mut BTreeMap<String, KnownMembers>| known.values().any(|it| !it.answered);
@@ -256,25 +256,25 @@ impl DiscoveredMembers {
         drop(self.first.wait_timeout_while(guard, limit, waits));
     }
 
-    /// Whether an upstream has had no good answer yet from the source that it has.
+    /// Whether an upstream still waits for the first good answer of its present source.
     pub(crate) fn awaits(&self, upstream: &str) -> bool {
         let known = self.lock();
         known.get(upstream).is_some_and(|it| it.good.is_none())
     }
 
-    /// What there is to tell of each upstream that has a source.
+    /// The view of each upstream that has a source, for the admin API.
     pub(crate) fn views(&self) -> Vec<MembersView> {
         let known = self.lock();
         known.iter().map(|(name, known)| known.view(name)).collect()
     }
 
-    /// What there is to tell of one upstream, if it has a source.
+    /// The view of one upstream; `None` if it has no source.
     pub(crate) fn view(&self, upstream: &str) -> Option<MembersView> {
         let known = self.lock();
         known.get(upstream).map(|it| it.view(upstream))
     }
 
-    /// What there is to tell of one member, if it was found.
+    /// The view of one member; `None` if it was not found by a source.
     pub(crate) fn member(&self, upstream: &str, backend: &str) -> Option<FoundView> {
         let all = self.lock();
         let known = all.get(upstream)?;
@@ -305,7 +305,7 @@ pub(crate) struct SourcedUpstream {
 }
 
 impl SourcedUpstream {
-    /// Those of a configuration.
+    /// The upstreams of a configuration that have a source of members.
     pub(crate) fn all(config: &Config) -> Vec<Self> {
         let upstreams = config.upstreams.iter().filter_map(|upstream| {
             Some(Self {
@@ -318,7 +318,7 @@ impl SourcedUpstream {
     }
 }
 
-/// Adds the members that files list to a configuration that nobody serves.
+/// Adds the members that files list to a configuration that is only examined, not served.
 pub(crate) fn fill_from_files(config: &mut Config) {
     let discovered = DiscoveredMembers::default();
     discovered.follow(&SourcedUpstream::all(config), &[]);
@@ -334,7 +334,7 @@ pub(crate) fn fill_from_files(config: &mut Config) {
     discovered.fill(config);
 }
 
-/// Where a configuration has the front listen, over TCP.
+/// All TCP addresses on which a front with this configuration listens.
 pub(crate) fn own_addresses(config: &Config) -> Vec<SocketAddr> {
     let admin = config.admin.iter().flat_map(|it| &it.addresses);
     let all = config.listeners.iter().map(|it| &it.address).chain(admin);
@@ -353,7 +353,7 @@ pub(crate) fn own_addresses(config: &Config) -> Vec<SocketAddr> {
 }
 
 impl KnownMembers {
-    /// Keeps how well the source answers, and says so when that changes.
+    /// Notes whether the source answered, and which members were refused. Changes are logged and become events.
     fn note(
         &mut self,
         upstream: &str,
@@ -395,7 +395,7 @@ impl KnownMembers {
         self.refused = refused;
     }
 
-    /// Puts the next list in the place of the last.
+    /// Replaces the list of members. Changes are logged and become events.
     fn replace(&mut self, upstream: &str, next: Members, events: &Events) -> Progress {
         let before = std::mem::replace(&mut self.members, next);
         let next = &self.members;
@@ -493,7 +493,7 @@ impl KnownMembers {
     }
 }
 
-/// What less than elsewhere a member gets at a context.
+/// The activation that restricts a member at a context; `None` if the context is enabled there.
 fn less(member: &Member, path: &str) -> Option<(String, Activation)> {
     let mut contexts = member.found.contexts.iter();
     let own = contexts.find(|it| it.path == path).map(|it| it.state);
@@ -505,7 +505,7 @@ fn less(member: &Member, path: &str) -> Option<(String, Activation)> {
     Some((member.found.name.clone(), activation))
 }
 
-/// What changed of a member, in words; `None` if nothing did that matters to the upstream.
+/// Describes what changed in a member; `None` if nothing did that matters to the upstream.
 fn change(before: &Member, now: &Member) -> Option<String> {
     let (one, other) = (standing(before), standing(now));
     let mut words = Vec::new();
@@ -548,7 +548,7 @@ fn change(before: &Member, now: &Member) -> Option<String> {
     (!words.is_empty()).then(|| words.join(", "))
 }
 
-/// How it stands, in one word.
+/// The member's state in one word, for the log and the admin API.
 fn standing(member: &Member) -> &'static str {
     match member.standing {
         MemberPresence::Leaving { .. } => "leaving",
@@ -569,8 +569,8 @@ fn state_word(state: FoundState) -> &'static str {
     }
 }
 
-/// Whether one of these listeners takes connections to an address. One without an address of its own takes
-/// those to any address of this machine: only to such an address a socket can be bound.
+/// Whether one of these listeners accepts connections to an address. A listener on `0.0.0.0` or `[::]` accepts those to
+/// any address of this machine, which is an address to which a socket can be bound.
 fn is_own(own: &[SocketAddr], ip: IpAddr, port: u16) -> bool {
     let here = || UdpSocket::bind((ip, 0)).is_ok();
     own.iter()
@@ -581,8 +581,8 @@ fn is_own(own: &[SocketAddr], ip: IpAddr, port: u16) -> bool {
         })
 }
 
-/// Members whose change is told each by itself.
+/// The number of changed members up to which each change is logged by itself.
 const EACH_TOLD: usize = 50;
 
-/// Refused members of an answer that are told of.
+/// Further refusals are not logged if the previous answer had this number of refused members.
 const REFUSED_TOLD: usize = 50;

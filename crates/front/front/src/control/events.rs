@@ -12,7 +12,7 @@ pub(crate) struct Events(Mutex<Ring>);
 #[derive(Debug, Default)]
 struct Ring {
     events: VecDeque<Event>,
-    /// The number of the last one; the first is 1.
+    /// The number of the last event; the first is 1.
     last: u64,
 }
 
@@ -71,7 +71,7 @@ impl Events {
         ring.events.push_back(event);
     }
 
-    /// Those with a higher number, in their order.
+    /// The events with a higher number than this, in their order.
     pub(crate) fn after(&self, number: u64) -> Vec<Event> {
         let ring = self.lock();
         let later = |event: &&Event| event.number > number;

@@ -13,17 +13,17 @@ use crate::config::Activation;
 use crate::site::Member;
 use crate::site::overrides::{Drain, Override};
 
-/// What is wanted of a member.
+/// A change of the override of one member, as an operator asked for it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Patch {
     activation: Edit<Activation>,
     weight: Edit<u32>,
     distance: Edit<u32>,
-    /// What a drain becomes when it is over.
+    /// The activation that follows when the drain is over; `None`: the drain does not end by itself.
     then: Option<Activation>,
     /// When a drain is over in any case, in seconds of the Unix epoch.
     deadline: Option<u64>,
-    /// When all of it is dropped.
+    /// When the whole override is dropped, in seconds of the Unix epoch.
     until: Edit<u64>,
     reason: Edit<String>,
 }
@@ -37,7 +37,7 @@ enum Edit<T> {
 }
 
 impl Patch {
-    /// Takes everything back that was said of a member.
+    /// A patch that removes the whole override of a member.
     pub(crate) fn reset() -> Self {
         Self {
             activation: Edit::Reset,
@@ -85,7 +85,7 @@ impl Patch {
         Ok(())
     }
 
-    /// Makes the change to what was said of a member.
+    /// Applies the change to the override `said` of a member.
     pub(crate) fn apply(&self, said: &mut Override, member: &Member, now: u64) {
         let file = member.file();
         match self.activation {
@@ -126,7 +126,7 @@ impl<T: Clone> Edit<T> {
     }
 }
 
-/// For the audit: what was asked for, with no byte that a log could be forged by.
+/// Shows the requested change for the audit log, escaped so that no log line can be forged.
 impl fmt::Display for Patch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if *self == Self::reset() {
@@ -160,7 +160,7 @@ impl<T> Edit<T> {
     }
 }
 
-/// Says of which key it is what is wrong.
+/// Prefixes a fault with the key that it concerns.
 fn named<T>(key: &str, read: Result<T, String>) -> Result<T, String> {
     read.map_err(|what| format!("`{key}` {what}"))
 }
@@ -183,7 +183,7 @@ fn number(value: &Value, min: u32) -> Result<u32, String> {
     within.ok_or_else(|| format!("must be a number from {min} to {NUMBER_MAX}"))
 }
 
-/// A time as RFC 3339 has it, or a duration from now.
+/// Reads a time of RFC 3339, or a duration from now, as seconds of the Unix epoch.
 fn moment(value: &Value) -> Result<u64, String> {
     let wrong = || "must be a duration such as \"2h\", or a time such as \"2030-01-31T04:00:00Z\"";
     let text = value.as_str().ok_or_else(wrong)?;
@@ -199,7 +199,7 @@ fn moment(value: &Value) -> Result<u64, String> {
     Ok(at)
 }
 
-/// A moment as RFC 3339 has it.
+/// Formats seconds of the Unix epoch as RFC 3339 has it.
 pub(crate) fn show_moment(seconds: u64) -> String {
     let second = i64::try_from(seconds).ok();
     let at = second.and_then(|second| Timestamp::from_second(second).ok());

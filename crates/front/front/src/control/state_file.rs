@@ -15,9 +15,9 @@ use crate::site::overrides::Overrides;
 #[derive(Debug)]
 pub(crate) struct StateFile {
     path: PathBuf,
-    /// It could not be used at the start, and no change was written since.
+    /// Whether the file could not be used at the start, and no change was written since.
     unread: AtomicBool,
-    /// The last attempt to write it failed.
+    /// Whether the last attempt to write the file failed.
     unwritten: AtomicBool,
 }
 
@@ -37,7 +37,7 @@ impl StateFile {
         }
     }
 
-    /// What the file says; nothing if there is none, or if it cannot be understood.
+    /// Reads the overrides; none if there is no file, or if it cannot be used, which is logged.
     pub(crate) fn load(&self) -> Overrides {
         let path = self.path.display();
         let error = match read(&self.path) {
@@ -64,7 +64,8 @@ impl StateFile {
         Overrides::default()
     }
 
-    /// Writes it anew. A failure is said, and changes nothing else.
+    /// Replaces the file. A failure is logged, and reported by [`Self::fails`] until a later write succeeds; what was
+    /// changed holds all the same.
     pub(crate) fn save(&self, overrides: &Overrides) {
         let written = write(&self.path, overrides);
         self.unwritten.store(written.is_err(), Ordering::Relaxed);
@@ -76,8 +77,8 @@ impl StateFile {
         }
     }
 
-    /// Likewise, after a change. Who made it knows what holds, so that what was lost at the start is
-    /// settled.
+    /// As [`Self::save`], after a change by an operator, who has seen what holds: a file that could not be used at the
+    /// start is then no longer reported.
     pub(crate) fn save_change(&self, overrides: &Overrides) {
         self.save(overrides);
         if !self.unwritten.load(Ordering::Relaxed) {
@@ -85,7 +86,7 @@ impl StateFile {
         }
     }
 
-    /// Whether it could not be used at the start and no change was written since, or cannot be written.
+    /// Whether the file cannot be written, or could not be used at the start and no change was written since.
     pub(crate) fn fails(&self) -> bool {
         self.unread.load(Ordering::Relaxed) || self.unwritten.load(Ordering::Relaxed)
     }
@@ -108,7 +109,7 @@ fn read(path: &Path) -> io::Result<Overrides> {
     }
 }
 
-/// Whether there is something that is no file: opening a pipe would wait for its writer, and a device must not be
+/// Whether the path exists and is no regular file: opening a pipe would wait for its writer, and a device must not be
 /// replaced.
 fn is_other(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|it| !it.is_file())

@@ -313,7 +313,7 @@ fn begin_lease<'m>(
     }
 }
 
-/// Ends an attempt whose response is complete.
+/// Ends an attempt whose response is complete: notes times and findings, and gives the connection back.
 fn conclude(exchange: &mut Exchange<'_>, member: &Member, lease: Lease<'_>, began: Instant) {
     let Member {
         backend, settings, ..
@@ -321,7 +321,9 @@ fn conclude(exchange: &mut Exchange<'_>, member: &Member, lease: Lease<'_>, bega
     let now = exchange.scene.measured();
     note_end(exchange, member, began, now);
     let status = exchange.progress.status;
-    if status == Some(StatusCode::FORBIDDEN) && !lease.is_reused() && !lease.is_reusable() {
+    // Tomcat answers a wrong secret of AJP13 so: 403 to the first request, then it closes.
+    let is_refusal = status == Some(StatusCode::FORBIDDEN);
+    if is_refusal && !lease.is_reused() && !lease.is_reusable() {
         backend.note_refusal();
     }
     lease.finish(now);

@@ -101,7 +101,7 @@ impl CacheHook {
     #[inline(never)]
     pub(crate) fn head(&mut self, head: &mut ResponseHead, facts: HeadFacts<'_>) {
         match self {
-            Self::Tee(tee) => tee.head(head, facts),
+            Self::Tee(tee) => tee.handle_head(head, facts),
             Self::Invalidate(invalidation) => {
                 invalidation.head(head);
                 invalidation
@@ -256,7 +256,9 @@ impl Tee {
         &self.validating
     }
 
-    fn head(&mut self, head: &mut ResponseHead, facts: HeadFacts<'_>) {
+    /// Decides whether the response is stored, and starts the fill that readers wait for. A 304 updates the stored
+    /// response instead.
+    fn handle_head(&mut self, head: &mut ResponseHead, facts: HeadFacts<'_>) {
         let now = cache::now();
         self.arrived = now;
         if head.status == StatusCode::NOT_MODIFIED && !self.validating.is_empty() {

@@ -361,7 +361,7 @@ impl<'a> CacheLookup<'_, 'a> {
         entry: Option<&Entry>,
         has_stale: bool,
     ) -> Option<FillReader> {
-        let name = self.flight_name(entry);
+        let name = self.fetch_key(entry);
         let cache = self.request.cache;
         Some(match cache.store.join(&name, cache.config.collapse_max)? {
             Flight::Follow(fill) => fill.read(false),
@@ -375,7 +375,7 @@ impl<'a> CacheLookup<'_, 'a> {
 
     /// Has a stale response fetched anew, unless that is under way.
     fn refresh(self, exchange: &Exchange<'a>, entry: Option<&Entry>) {
-        let name = self.flight_name(entry);
+        let name = self.fetch_key(entry);
         if let Some(Flight::Lead(fill)) = self.request.cache.store.join(&name, usize::MAX) {
             fill.want();
             // If too much is under way, the next request tries it again.
@@ -492,9 +492,9 @@ impl<'a> CacheLookup<'_, 'a> {
         note_cache(exchange, self.request.cache, result, line);
     }
 
-    /// What a fetch is known by: requests that the stored responses of a key tell apart do not wait for each
-    /// other.
-    fn flight_name(self, entry: Option<&Entry>) -> Bytes {
+    /// The key under which requests share one fetch: that of the cache and, if stored responses have `Vary`, what the
+    /// request has in those fields. Requests that differ in these do not wait for each other.
+    fn fetch_key(self, entry: Option<&Entry>) -> Bytes {
         let key = self.request.key.as_bytes();
         match entry.map(Entry::names) {
             None | Some([]) => Bytes::copy_from_slice(key),

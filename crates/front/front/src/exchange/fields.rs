@@ -7,16 +7,17 @@
 //! |---|---|---|
 //! | of a request | | |
 //! | `Connection`, what it names, other hop-by-hop fields; names with `_` | removed | [`clean`] |
-//! | `Max-Forwards` | counted down | [`clean`] |
+//! | `Max-Forwards` | counted down if the method is OPTIONS | [`clean`], asked by the verdict |
 //! | who the client is (`X-Forwarded-*`, `Forwarded`, `X-Real-IP`, …), which certificate it has | removed, unless a trusted proxy wrote them | [`claims`] names them, [`clean`] removes them, [`forwarded`] reads them |
 //! | fields that become AJP13's attributes | removed, and read if a trusted proxy wrote them | [`attributes`] |
-//! | `request_fields` of a route | set, added or removed | [`passage`] |
-//! | `X-Forwarded-*`, `Forwarded`, `Via`, the request's id | written for backends that speak HTTP | [`own`] |
+//! | `X-Forwarded-*`, `Forwarded` | written for backends that speak HTTP | [`own`] |
+//! | `Via`, the request's id | written for all backends | [`own`] |
+//! | those that a route's `request_headers` name | set, added or removed, after the front's own | [`passage`] |
 //! | `Client-Cert`, `ssl_client_escaped_cert`, … | written for each backend that asks for them | [`certificate`] |
 //! | of a response | | |
 //! | `Location`, `Content-Location`, `Path` and `Domain` of `Set-Cookie` | turned back if the route rewrites paths | `reverse` |
 //! | `Set-Cookie` | gets the flags of the route | `cookie_flags` |
-//! | `response_fields` of a route | set, added or removed | [`passage`], as far as [`body`] allows |
+//! | those that a route's `response_headers` name | set, added or removed | [`passage`], as far as [`body`] allows |
 //!
 //! Fields that belong to one task of the exchange are set there: `Host` by [`crate::exchange::outgoing`];
 //! `Accept-Encoding` for a cache by [`crate::exchange::cache_request`]; `Age` and `Cache-Status` by the cached source;

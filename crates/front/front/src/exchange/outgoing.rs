@@ -1,5 +1,5 @@
-//! The request as it is sent to a backend: cleaned, with the front's own fields, the same for each
-//! attempt.
+//! The request as it is sent to a backend: cleaned, with the front's own fields. It is the same for each attempt but
+//! for Host and what certificates say, which depend on the backend.
 
 use std::borrow::Cow;
 use std::net::IpAddr;
@@ -192,7 +192,7 @@ impl<'s> Outgoing<'s> {
     }
 
     /// Changes the request as a route wants; returns what is left to do with its responses.
-    pub(crate) fn pass<'r>(&mut self, rules: &'r Rules, id: RequestId) -> Box<Passage<'r>> {
+    pub(crate) fn apply_route<'r>(&mut self, rules: &'r Rules, id: RequestId) -> Box<Passage<'r>> {
         if !rules.request_fields().is_empty() {
             self.complete();
         }

@@ -266,7 +266,7 @@ impl Source<'_, '_> {
     pub(crate) fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Result<Event, SourceError>> {
         match self {
             Self::Backend(leased) => leased.lease.poll_event(cx).map_err(SourceError::from),
-            // Less is done for the others: whether it is a backend is to be asked first.
+            // Most responses come from a backend: the other sources are marked cold.
             Self::Answer(answer) => {
                 cold_path();
                 Poll::Ready(Ok(answer.next()))

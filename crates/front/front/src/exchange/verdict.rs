@@ -433,7 +433,7 @@ impl<'s> Case<'_, 's> {
             Err(failure) => return self.refuse(route, failure),
         };
         let passage = rules.map(|rules| {
-            let passage = outgoing.pass(rules, self.grounds.id);
+            let passage = outgoing.apply_route(rules, self.grounds.id);
             passage.with_compression(compression)
         });
         let cache = rules.zip(cache).and_then(|(rules, cache)| {

@@ -29,9 +29,9 @@ impl Draft {
                     Err(why) => self.answer(404, "file-hidden", &why),
                 }
             }
-            WithoutFile::Forward(forward) => {
+            WithoutFile::Forward(mut forward) => {
                 let rules = route.and_then(|route| route.rules.as_deref());
-                self.forward(site, rules, &forward);
+                self.forward(site, rules, &mut forward);
                 match named {
                     Ok(file) => {
                         self.summary = format!("{file}; without it {}", self.summary);

@@ -5,9 +5,9 @@ use tokio::time::Instant;
 
 use super::*;
 use crate::config::{
-    Activation, Address, BackendConfig, Coding, End, HashBy, ListenAddress, ListenerConfig,
-    LogConfig, Policy, Protocol, Protocols, QueryForm, RouteConfig, RouteRules, RouteTarget,
-    ServerConfig, StickyConfig, StickyCookie, UpstreamConfig,
+    Activation, Address, BackendConfig, Coding, End, FieldName, HashBy, ListenAddress,
+    ListenerConfig, LogConfig, Policy, Protocol, Protocols, QueryForm, RouteConfig, RouteRules,
+    RouteTarget, ServerConfig, StickyConfig, StickyCookie, UpstreamConfig,
 };
 use crate::site::Choice;
 
@@ -579,9 +579,10 @@ fn serve(site: &Site, question: &Question) -> Option<usize> {
         peer: &peer,
         id: RequestId::from_number(0),
     };
-    let Decision::Forward(forward) = verdict::decide(grounds, head).decision else {
+    let Decision::Forward(mut forward) = verdict::decide(grounds, head).decision else {
         panic!("it is forwarded");
     };
+    forward.outgoing.complete();
     let Forward {
         upstream, outgoing, ..
     } = &forward;
@@ -623,6 +624,19 @@ proptest! {
             }
         }
     }
+}
+
+#[test]
+fn a_backend_is_chosen_by_a_field_that_the_front_writes() {
+    let mut shop = UpstreamConfig::new("shop", ["a", "b", "c"].map(backend).into());
+    shop.policy = Policy::Hash;
+    shop.hash_by = HashBy::Header(FieldName::from_static("X-Forwarded-For"));
+    let config = Config {
+        upstreams: vec![shop],
+        routes: vec![route("/", to("shop"))],
+        ..config()
+    };
+    assert!(ask(&config, "/", &[]).backend.is_some());
 }
 
 #[test]

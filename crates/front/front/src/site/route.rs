@@ -266,7 +266,8 @@ impl RouteTable {
         }))
     }
 
-    /// The same without some routes, and as if those that members bring were of the file.
+    /// The most specific route except those for which `without` is true. Routes that members bring rank like routes
+    /// of the file here; [`Self::find`] then joins the two kinds.
     fn find_but(
         &self,
         wanted: Wanted<'_>,

@@ -9,15 +9,15 @@ use tokio::task::JoinSet;
 use crate::lock::lock;
 use crate::worker::Worker;
 
-/// What makes a task, once the worker is at hand.
+/// Makes the future of a task, given the worker that runs it.
 type Order = Box<dyn FnOnce(Arc<Worker>) -> Task + Send>;
 
 type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// The tasks that a worker is told to run.
+/// The queue of the tasks that a worker has to run.
 pub(crate) struct Background {
     orders: mpsc::Sender<Order>,
-    /// `None` once the event loop has it.
+    /// The receiving end; `None` once the event loop has taken it.
     ordered: Mutex<Option<mpsc::Receiver<Order>>>,
 }
 
@@ -38,8 +38,7 @@ impl std::fmt::Debug for Background {
 }
 
 impl Background {
-    /// Has a task run. `false` if too many wait to be begun, or the worker has ended; what makes the task is
-    /// dropped then.
+    /// Queues a task. `false`: [`ORDERS_MAX`] tasks wait already, or the worker has ended; `make` is dropped then.
     #[must_use]
     pub(crate) fn order<F>(&self, make: impl FnOnce(Arc<Worker>) -> F + Send + 'static) -> bool
     where
@@ -73,5 +72,5 @@ pub(crate) async fn run(worker: Arc<Worker>) {
     }
 }
 
-/// Tasks that wait to be begun: the event loop begins all that there are before it looks at sockets again.
+/// The most tasks that may wait to be begun. The event loop begins all of them before it looks at sockets again.
 const ORDERS_MAX: usize = 16 * 1024;

@@ -16,16 +16,16 @@ pub(crate) struct WorkerFiles {
     pub(crate) threads: FileThreads,
     /// The mutex is never contended: a worker is one thread.
     table: Mutex<FileTable>,
-    /// Links that lead outside.
+    /// When to log links that lead out of their directory.
     pub(crate) outside: LogPace,
-    /// Compressed files that are older than the plain ones.
+    /// When to log compressed files that are older than the plain ones.
     pub(crate) siblings: LogPace,
-    /// Files that cannot be opened.
+    /// When to log files that cannot be opened.
     pub(crate) failures: LogPace,
 }
 
 impl WorkerFiles {
-    /// What it remembers. To be held for one call.
+    /// The table of remembered files. Hold the lock for one call only.
     pub(crate) fn table(&self) -> MutexGuard<'_, FileTable> {
         lock(&self.table)
     }
@@ -38,7 +38,7 @@ impl WorkerFiles {
     }
 }
 
-/// Lets a line be written once in a while: clients cause as many as they like.
+/// Limits how often one kind of line is logged, because clients can cause any number of them.
 #[derive(Debug, Default)]
 pub(crate) struct LogPace(Mutex<Option<Instant>>);
 

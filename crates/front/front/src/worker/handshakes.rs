@@ -25,7 +25,7 @@ use crate::lock::lock;
 #[derive(Debug, Default)]
 pub(crate) struct Handshakes {
     state: Mutex<HandshakeState>,
-    /// A turn was taken.
+    /// Wakes [`Handshakes::pace`] when a handshake has taken a turn, so that turns are given back.
     taken: Notify,
 }
 
@@ -33,7 +33,7 @@ pub(crate) struct Handshakes {
 /// is logged only once in a while.
 #[derive(Debug, Default)]
 pub(crate) struct FailureLog {
-    /// When one of each reason was logged last.
+    /// For each reason, when it was last logged.
     logged: Mutex<Vec<(&'static str, Tick)>>,
 }
 
@@ -42,15 +42,15 @@ struct HandshakeState {
     /// The number of the next step of a client: a handshake that begins, or a whole ClientHello.
     next: u64,
     open: usize,
-    /// Those without a whole ClientHello, in the order of their coming.
+    /// Handshakes without a whole ClientHello, by the number of the step in which they began.
     silent: BTreeMap<u64, Waker>,
-    /// The others, in the order of their ClientHellos.
+    /// Handshakes with a whole ClientHello, by the number of the step in which it came.
     greeted: BTreeMap<u64, Waker>,
     /// Turns taken since the event loop last looked at all sockets.
     taken: usize,
-    /// Those that wait for a turn, in the order of their coming.
+    /// Handshakes that wait for a turn, in the order in which they asked.
     waiting: BTreeMap<u64, Waker>,
-    /// The place behind all that wait.
+    /// The place in `waiting` for the next handshake that has to wait.
     last_place: u64,
 }
 
@@ -58,16 +58,16 @@ struct HandshakeState {
 #[derive(Debug)]
 pub(crate) struct Open<'a> {
     handshakes: &'a Handshakes,
-    /// Of its client's last step.
+    /// The number of its client's last step, its key in `silent` or `greeted`.
     number: u64,
     /// Whether the client has not sent a whole ClientHello, as far as is known.
     silent: bool,
-    /// Its place among those that wait for a turn.
+    /// Its key in `waiting`, if it waits for a turn.
     place: Option<u64>,
 }
 
 impl Handshakes {
-    /// Begins a handshake; `waker` is its task's. If `max` are under way, one of them is given up.
+    /// Begins a handshake. If `max` are under way, one of them is given up and its task is woken; `waker` is for that.
     pub(crate) fn begin(&self, max: usize, waker: &Waker) -> Open<'_> {
         let mut state = self.lock();
         if state.open >= max {
@@ -98,7 +98,7 @@ impl Handshakes {
         }
     }
 
-    /// Gives all turns back, the first to those that wait. Whether any was taken.
+    /// Gives all turns back, and hands them to waiting handshakes first. Returns whether any was handed out.
     fn refill(&self) -> bool {
         let mut state = self.lock();
         state.taken = 0;
@@ -122,8 +122,8 @@ impl HandshakeState {
         self.next
     }
 
-    /// Gives up the handshake whose client has done nothing for longest, of the kind that would have more
-    /// than its half of the places.
+    /// Gives up the handshake whose client has done nothing for longest: among those without a whole ClientHello if
+    /// they would have more than half of the places, else among the others.
     fn make_room(&mut self, max: usize) {
         // A handshake that begins is silent, too.
         let (first, second) = if self.silent.len() >= max / 2 {
@@ -138,7 +138,7 @@ impl HandshakeState {
 }
 
 impl FailureLog {
-    /// Whether a failure for this reason is to be logged now.
+    /// Whether to log a failure of this reason now: none was logged within the last [`LOG_PERIOD`].
     pub(crate) fn is_news(&self, token: &'static str, now: Tick) -> bool {
         let mut logged = lock(&self.logged);
         match logged.iter_mut().find(|(known, _)| *known == token) {
@@ -167,7 +167,7 @@ impl Open<'_> {
         !of_its_kind.contains_key(&self.number)
     }
 
-    /// The client has sent a whole ClientHello. That is a step; single bytes are none.
+    /// Notes that the client has sent a whole ClientHello. That counts as a step; single bytes do not.
     pub(crate) fn heard(&mut self) {
         if std::mem::take(&mut self.silent) {
             let mut state = self.handshakes.lock();

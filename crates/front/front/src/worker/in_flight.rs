@@ -17,30 +17,30 @@ use crate::request_id::RequestId;
 /// The slots of one worker. Only its thread writes.
 #[derive(Debug, Default)]
 pub(crate) struct InFlight {
-    /// Each twice as long as the one before; made when they are needed.
+    /// Blocks of slots, each twice as long as the one before; allocated when they are needed.
     blocks: [OnceLock<Box<[RequestSlot]>>; BLOCKS],
-    /// Slots that were ever used.
+    /// The number of slots that have ever been used; they are the first ones.
     used: AtomicU32,
     /// One more than the slot that was freed last; 0: none is free.
     free: AtomicU32,
-    /// Requests that had no slot.
+    /// The number of requests that had no slot because all were taken.
     unseen: Count,
 }
 
 #[derive(Debug, Default)]
 struct RequestSlot {
-    /// Odd while words are written that belong together.
+    /// A counter that is odd while the slot is being written, so that a reader can discard a torn read.
     version: AtomicU32,
     /// 0 in a free slot, else a [`Phase`].
     phase: AtomicU32,
-    /// Of a free slot: one more than the slot that was freed before.
+    /// In a free slot, one more than the index of the next free slot; 0: there is none.
     next_free: AtomicU32,
-    /// Bytes of the path; only the first [`PATH_MAX`] are kept.
+    /// The length of the path in bytes, of which only the first [`PATH_MAX`] are kept.
     path_length: AtomicU32,
     id: AtomicU64,
-    /// A [`Tick`].
+    /// When the request began, as a [`Tick`].
     began: AtomicU64,
-    /// See `Backend::number`; 0: none was chosen yet.
+    /// The number of its backend (`Backend::number`); 0: none was chosen yet.
     backend: AtomicU64,
     method: AtomicU64,
     path: [AtomicU64; PATH_WORDS],
@@ -67,23 +67,23 @@ pub(crate) struct Seen<'w> {
     slot: Option<u32>,
 }
 
-/// A request in flight, as it was seen.
+/// A copy of what a slot says of a request in flight.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Sight {
     pub(crate) id: RequestId,
     pub(crate) began: Tick,
-    /// See `Backend::number`.
+    /// The number of its backend (`Backend::number`); 0: none was chosen yet.
     pub(crate) backend: u64,
     pub(crate) phase: Phase,
     pub(crate) method: String,
-    /// Up to its parameters, which may hold a session id, and without the query.
+    /// The path without its query, up to its first parameter, which may hold a session id.
     pub(crate) path: String,
-    /// It is longer than what is kept of it.
+    /// Whether the path is longer than [`PATH_MAX`], so that its end is missing.
     pub(crate) is_cut: bool,
 }
 
 impl InFlight {
-    /// A request that begins to be served.
+    /// Gives a request that begins a slot, if one is free.
     pub(crate) fn begin(&self, id: RequestId, began: Tick, head: &RequestHead) -> Seen<'_> {
         let index = self.take();
         if let Some(slot) = index.and_then(|index| self.slot(index)) {
@@ -95,7 +95,7 @@ impl InFlight {
         }
     }
 
-    /// Those that have been served for the longest, the longest first, and how many there are.
+    /// The `count` requests in flight that began first, the oldest first, and the number of all with a slot.
     pub(crate) fn slowest(&self, count: usize) -> (Vec<Sight>, usize) {
         let used = self.used.load(Ordering::Acquire);
         let slots = (0..used).filter_map(|index| self.slot(index));
@@ -106,7 +106,7 @@ impl InFlight {
         (all, total)
     }
 
-    /// Requests that had no slot since the start.
+    /// The number of requests since the start that had no slot.
     pub(crate) fn unseen(&self) -> u64 {
         self.unseen.read()
     }
@@ -138,14 +138,14 @@ impl InFlight {
 }
 
 impl Seen<'_> {
-    /// The request has come so far.
+    /// Notes that the request has reached this phase.
     pub(crate) fn enter(&self, phase: Phase) {
         if let Some(slot) = self.slot() {
             slot.phase.store(phase as u32, Ordering::Relaxed);
         }
     }
 
-    /// An attempt begins on the backend of this number.
+    /// Notes an attempt on the backend of this number, which begins by connecting.
     pub(crate) fn attempt(&self, backend: u64) {
         if let Some(slot) = self.slot() {
             slot.backend.store(backend, Ordering::Relaxed);
@@ -196,7 +196,7 @@ impl RequestSlot {
             .store(version.wrapping_add(2), Ordering::Release);
     }
 
-    /// What it says; `None` if it is free, or was taken by another request at this moment.
+    /// Copies the slot; `None` if it is free, or was written during the read.
     fn read(&self) -> Option<Sight> {
         let version = self.version.load(Ordering::Acquire);
         let phase = Phase::from_number(self.phase.load(Ordering::Relaxed))?;

@@ -10,13 +10,14 @@ use crate::plan::Access;
 /// the other, and each section replaces what an outer one says to the same module.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Guards {
-    /// `Require`; `None` if nothing is said.
+    /// The clients that `Require` lets in; `None` if nothing is said.
     pub(crate) authz: Option<Access>,
-    /// `Order`, `Allow`, `Deny`; `None` if nothing is said.
+    /// The clients that `Order`, `Allow` and `Deny` let in; `None` if nothing is said.
     pub(crate) compat: Option<Access>,
     /// Whether clients must have come over TLS.
     pub(crate) tls_only: bool,
-    /// Whether it may keep clients out by what is neither: no deeper section takes that back.
+    /// Whether something else, which is not known here, may keep clients out: no deeper section takes that
+    /// back.
     pub(crate) is_strange: bool,
 }
 
@@ -32,7 +33,7 @@ impl Guards {
         closes(&self.authz) || closes(&self.compat) || self.tls_only || self.is_strange
     }
 
-    /// Who is let in can be told by the old server alone.
+    /// Guards of which only the old server knows whom they let in.
     pub(crate) fn strange() -> Self {
         Self {
             is_strange: true,

@@ -37,7 +37,7 @@ pub(crate) fn convert(
     let is_host = |it: &&Directive| it.name == "virtualhost";
     let main: Vec<Directive> = top.iter().filter(|it| !is_host(it)).cloned().collect();
     let mut workers = Workers::default();
-    let mut server_mounts = jk_texts(sources, expansion, &mut workers);
+    let mut server_mounts = read_given_jk_files(sources, expansion, &mut workers);
     server_mounts.extend(jk_files(&main, sources, expansion, &mut workers)?);
     let ledger = &mut *expansion.ledger;
     server_mounts.extend(jk_mounts(&main, None, ledger));
@@ -137,8 +137,13 @@ fn dead(mounts: &[Mount], is_copied: bool, ledger: &mut Ledger) {
     }
 }
 
-/// The files of mod_jk that were named beside httpd's, or without.
-fn jk_texts(sources: &Sources, expansion: &mut Expansion<'_>, workers: &mut Workers) -> Vec<Mount> {
+/// Reads the workers and maps of mod_jk that were given by themselves, with files of httpd or without: adds the workers,
+/// and returns the mounts.
+fn read_given_jk_files(
+    sources: &Sources,
+    expansion: &mut Expansion<'_>,
+    workers: &mut Workers,
+) -> Vec<Mount> {
     for text in &sources.workers {
         workers.add(text, expansion.ledger, expansion.files);
     }

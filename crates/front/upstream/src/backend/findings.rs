@@ -15,7 +15,7 @@ use crate::error::{LeaseError, PingFailure};
 use crate::names::Resolution;
 use crate::probe::{self, Found};
 
-/// What was found out.
+/// What is known of one backend besides its health: whether it speaks CPING, its last trouble, its last refusal.
 #[derive(Debug, Default)]
 pub(crate) struct Findings {
     cping: Cping,
@@ -46,7 +46,7 @@ struct History {
 }
 
 impl Findings {
-    /// Whether what came instead of CPONG at `now` says that the backend serves and does not speak CPING.
+    /// Whether the backend's reaction `how` to CPING shows that it serves but does not speak CPING.
     fn is_unspoken(&mut self, how: PingFailure, history: &History, now: Instant) -> bool {
         let since = self.silent_since.filter(|_| history.is_out).unwrap_or(now);
         self.silent_since = Some(since);

@@ -47,8 +47,8 @@ impl Group {
         self.panics.load(Ordering::Relaxed)
     }
 
-    /// Whether so many others are out that a probe of `failing` that failed must not put it out. To be
-    /// called while [`Self::decide`]'s guard is held.
+    /// Whether a failed probe of `failing` must not put it out, because more weight would then be out
+    /// than `unwell_max` allows. Call it while holding [`Self::decide`]'s guard.
     pub(crate) fn excuses(&self, failing: &Backend) -> bool {
         let is_failing =
             |(member, _): &(Weak<Backend>, u32)| member.as_ptr() == std::ptr::from_ref(failing);
@@ -59,7 +59,8 @@ impl Group {
         excuses(false, weights, self.unwell_max)
     }
 
-    /// Whether another one that is not out answers, and its last response was no 5xx.
+    /// Whether a backend other than `failing` is not out, has answered, and its last response was not a
+    /// 5xx.
     pub(crate) fn has_better(&self, failing: &Backend) -> bool {
         let answers_well = |(member, _): &(Weak<Backend>, u32)| {
             let member = member.upgrade().filter(|it| !std::ptr::eq(&**it, failing));

@@ -58,9 +58,9 @@ fn simulated_rounds_that_share_a_start_are_no_sample() {
     assert_eq!(by_starts, 0);
 }
 
-/// Values of 200 ms of a span of 5 s, with the noise that a shared machine has. A ratio that does not move is refused in one
-/// experiment of ten at most, whatever both levels do alike; a level that is cold in the first third is refused, or slow in
-/// the middle one.
+/// Each simulated span has 25 values (200 ms each) with the noise of a shared machine. If no level slows down, or
+/// both slow down alike, at most 10 of 100 experiments are expected to be refused. If one level alone runs at 60 % in
+/// the first or the middle third, at least 75 of 100 are refused.
 #[test]
 fn simulated_levels_that_are_cold_alike_are_compared_and_others_are_not() {
     let experiment = super::tests::experiment();

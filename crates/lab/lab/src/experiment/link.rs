@@ -59,7 +59,8 @@ pub(super) fn hides(server: &ServerKeys, behind: &ServerKeys) -> bool {
     link.is_some_and(|link| link.to.all().contains(&behind.name))
 }
 
-/// What a link is told of the servers behind it: all their addresses.
+/// The setting `to` of a link: its name, and the URLs of all servers behind the link, separated by spaces. `None` if
+/// the server is not a link.
 pub(super) fn ends(server: &ServerKeys, addresses: &Addresses) -> Option<(String, String)> {
     let behind = server
         .leads_to

@@ -97,8 +97,14 @@ struct Bare {
 }
 
 impl Bare {
+    /// Accepts all clients that wait; for a relay, connects each of them with the server.
     fn accept(&mut self, listener: &TcpListener, job: Job) -> io::Result<()> {
-        while let Ok((client, _)) = listener.accept() {
+        loop {
+            let client = match listener.accept() {
+                Ok((client, _)) => client,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) => return Err(error),
+            };
             let near = place(&client);
             let Job::Relay(backend) = job else {
                 self.watch(client, near)?;
@@ -111,7 +117,6 @@ impl Bare {
             self.watch(client, far)?;
             self.watch(server, near)?;
         }
-        Ok(())
     }
 
     fn watch(&mut self, mut socket: TcpStream, other: usize) -> io::Result<()> {

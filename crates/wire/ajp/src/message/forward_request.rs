@@ -246,7 +246,8 @@ fn encode_fields(
     }
 }
 
-/// Checks that every container reads the name. Those of the table are short.
+/// Refuses a field name longer than 255 bytes, the most that every container reads. Names with an id need no check:
+/// all are shorter.
 #[inline]
 fn check_name(field: Field<'_>) -> Result<(), RequestError> {
     if field.id().is_some() {

@@ -58,6 +58,7 @@ impl Connection {
             Found::Idle => return Err(Fault::Protocol),
             Found::Closed if id <= self.last_taken => return Err(Fault::StreamClosed),
             Found::Closed | Found::Reset => {
+                self.tally.useless += 1;
                 self.release(whole, out);
                 return Ok(None);
             }
@@ -165,7 +166,10 @@ impl Connection {
                 Half::Awaited => false,
             },
             Found::Idle => return Ok(self.open_by_peer(id, ends, out)),
-            Found::Reset | Found::Closed => return Ok(None),
+            Found::Reset | Found::Closed => {
+                self.tally.useless += 1;
+                return Ok(None);
+            }
         };
         if !is_trailers {
             // Whether it is an interim head, which ends nothing, the client's role tells.
@@ -194,6 +198,7 @@ impl Connection {
     fn open_by_peer(&mut self, id: u32, ends: bool, out: &mut BytesMut) -> Option<Received> {
         if id > self.last_taken {
             // It was on its way when this side said that no more are taken.
+            self.tally.useless += 1;
             self.streams.last = id;
             return None;
         }
@@ -249,13 +254,18 @@ impl Connection {
             _ if id == 0 => &mut self.windows.send,
             Found::Open(stream) => &mut stream.send_window,
             Found::Idle => return Err(Fault::Protocol),
-            Found::Reset | Found::Closed => return Ok(None),
+            Found::Reset | Found::Closed => {
+                self.tally.useless += 1;
+                return Ok(None);
+            }
         };
         let was_shut = *window <= 0;
         *window += i64::from(increment);
         let is_open = *window > 0;
         if *window <= WINDOW_MAX {
-            return Ok((was_shut && is_open).then_some(Received::Window { id }));
+            let opens = was_shut && is_open;
+            self.tally.window_updates += u32::from(!opens);
+            return Ok(opens.then_some(Received::Window { id }));
         }
         match id {
             0 => Err(Fault::FlowControl),
@@ -277,7 +287,9 @@ impl Connection {
             return self.settle(payload);
         }
         let window = self.peer.window;
-        self.peer.read(payload, self.role == Role::Client)?;
+        let least_table = self.peer.read(payload, self.role == Role::Client)?;
+        // A table that was made smaller in between has lost its entries (RFC 7541, section 4.2).
+        self.encoder.set_table_size(least_table);
         self.encoder.set_table_size(self.peer.table_max);
         let widened = i64::from(self.peer.window) - i64::from(window);
         let mut is_opened = false;
@@ -346,6 +358,7 @@ impl Connection {
             return Err(Fault::Protocol);
         }
         let code = Code(u32::from_be_bytes(code));
+        self.peer_leaves = true;
         if self.role == Role::Client {
             self.last_processed = last;
         }

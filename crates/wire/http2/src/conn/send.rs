@@ -96,7 +96,7 @@ impl Connection {
                 Role::Client => 0,
             });
         }
-        frame::write_go_away(self.last_taken, code, &[], out);
+        frame::write_go_away(self.last_taken, code, out);
     }
 
     /// Asks for an answer, which is [`Event::Pong`](crate::Event).

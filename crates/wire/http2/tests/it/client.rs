@@ -174,6 +174,36 @@ fn requests_that_were_not_looked_at_are_told() {
 }
 
 #[test]
+fn a_server_that_leaves_gets_no_further_requests() {
+    let mut begun = Begun::new();
+    begun.ask(Method::GET, BodyLength::Known(0)).unwrap();
+    let goaway = frame(GOAWAY, 0, 0, &[0x7f, 0xff, 0xff, 0xff, 0, 0, 0, 0]);
+    let code = Code::NO_ERROR;
+    assert_eq!(begun.receive(&goaway), Ok(vec![Event::GoAway { code }]));
+    assert_eq!(
+        begun.ask(Method::GET, BodyLength::Known(0)),
+        Err(SendError::NoStream)
+    );
+    assert_eq!(begun.client.connection.open_streams(), 1, "it goes on");
+}
+
+#[test]
+fn streams_that_were_given_up_are_no_fault_however_many_there_were() {
+    let mut begun = Begun::new();
+    for _ in 0..300 {
+        let stream = begun.ask(Method::GET, BodyLength::Known(0)).unwrap();
+        begun
+            .client
+            .connection
+            .reset(stream, Code::CANCEL, &mut begun.out);
+    }
+    let head = headers(1, false, &block(&[(":status", "200")]));
+    assert_eq!(begun.receive(&head), Ok(vec![]));
+    assert_eq!(begun.receive(&frame(DATA, 0, 1, b"late")), Ok(vec![]));
+    assert_eq!(begun.client.connection.take_tally().useless, 4);
+}
+
+#[test]
 fn a_server_opens_no_streams() {
     for wire in [
         headers(2, true, &block(&[(":status", "200")])),

@@ -6,8 +6,8 @@ use catamaran_message::{BodyLength, Fields, Response};
 use http::{Method, StatusCode, Version};
 
 use crate::transcript::{
-    Begun, CONTINUATION, DATA, END_HEADERS, END_STREAM, HEADERS, PADDED, RST_STREAM, block, frame,
-    frames, get, headers,
+    Begun, CONTINUATION, DATA, END_HEADERS, END_STREAM, HEADERS, PADDED, RST_STREAM, SETTINGS,
+    block, frame, frames, get, headers,
 };
 
 fn begun() -> Begun {
@@ -157,6 +157,63 @@ fn what_has_no_body_ends_with_its_head() {
 }
 
 #[test]
+fn the_answer_to_a_refused_head_request_has_no_body() {
+    let mut begun = begun();
+    let pseudo = [(":method", "HEAD"), (":scheme", "http"), (":path", "/")];
+    let events = begun.receive(&headers(1, true, &block(&pseudo))).unwrap();
+    assert!(matches!(events[..], [Event::Refused { stream: 1, .. }]));
+    let response = Response {
+        status: StatusCode::BAD_REQUEST,
+        reason: None,
+        headers: &Fields::new(),
+        body: BodyLength::Known(5),
+    };
+    begun
+        .server
+        .send_head(1, &response, false, &mut begun.out)
+        .unwrap();
+    assert_eq!(begun.written()[0].1, END_HEADERS | END_STREAM);
+}
+
+#[test]
+fn a_head_that_comes_slowly_is_seen() {
+    let mut begun = begun();
+    let wire = headers(1, true, &get(&[]));
+    let (first, second) = wire.split_at(12);
+    begun.receive(first).unwrap();
+    assert!(begun.server.connection.is_amid_head());
+    begun.receive(second).unwrap();
+    assert!(!begun.server.connection.is_amid_head());
+}
+
+#[test]
+fn a_table_that_was_smaller_in_between_is_said_to_be() {
+    let mut begun = begun();
+    let setting = |size: u32| [&[0, 1][..], &size.to_be_bytes()].concat();
+    let both = [setting(0), setting(4096)].concat();
+    begun.receive(&frame(SETTINGS, 0, 0, &both)).unwrap();
+    begun.receive(&headers(1, true, &get(&[]))).unwrap();
+    begun.written();
+    let none = Fields::new();
+    let response = Response {
+        status: StatusCode::OK,
+        reason: None,
+        headers: &none,
+        body: BodyLength::Known(0),
+    };
+    begun
+        .server
+        .send_head(1, &response, true, &mut begun.out)
+        .unwrap();
+    // Sizes of 0 and 4,096, and then `:status: 200`.
+    assert!(
+        begun.written()[0]
+            .3
+            .starts_with(&[0x20, 0x3f, 0xe1, 0x1f, 0x88])
+    );
+}
+
+#[test]
 fn a_body_is_as_long_as_its_head_says() {
     let none = Fields::new();
     let response = |length| Response {
@@ -168,6 +225,10 @@ fn a_body_is_as_long_as_its_head_says() {
     let mut begun = begun();
     begun.receive(&headers(1, true, &get(&[]))).unwrap();
     let (server, out) = (&mut begun.server, &mut begun.out);
+    assert_eq!(
+        server.send_head(1, &response(5), true, out),
+        Err(SendError::Length)
+    );
     server.send_head(1, &response(5), false, out).unwrap();
     assert_eq!(
         server.connection.begin_data(1, 6, false, out),

@@ -6,7 +6,7 @@ use catamaran_stats::Histogram;
 
 use super::super::page::Page;
 use super::super::per_second;
-use super::{document_length, done, round, rows, software};
+use super::{complete_requests, document_length, round, rows, software};
 use crate::report::{Report, Subject};
 
 /// What is written into the tags (`-x`, `-y`, `-z`).
@@ -44,7 +44,7 @@ pub fn html(report: &Report, attributes: &HtmlAttributes) -> String {
     heading(&mut table, report, subject);
     counts(&mut table, report, subject);
     rates(&mut table, report, subject);
-    if done(report) > 0 {
+    if complete_requests(report) > 0 {
         times(&mut table, report);
     }
     table.page.line("</table>");
@@ -85,7 +85,7 @@ fn counts(table: &mut HtmlTable<'_>, report: &Report, subject: &Subject) {
     table.pair("Concurrency Level", report.concurrency);
     let elapsed = report.elapsed.as_secs_f64();
     table.pair("Time taken for tests", format_args!("{elapsed:.3} seconds"));
-    table.pair("Complete requests", done(report));
+    table.pair("Complete requests", complete_requests(report));
     table.pair("Failed requests", errors.failed());
     if errors.failed() > 0 {
         let HtmlAttributes { row, cell, .. } = table.attributes;
@@ -119,7 +119,7 @@ fn rates(table: &mut HtmlTable<'_>, report: &Report, subject: &Subject) {
     if report.elapsed.as_micros() == 0 {
         return;
     }
-    let rate = per_second(done(report), report.elapsed);
+    let rate = per_second(complete_requests(report), report.elapsed);
     table.pair("Requests per second", format_args!("{rate:.2}"));
     let kilobytes = |bytes| per_second(bytes, report.elapsed) / 1024.0;
     let (received, sent) = (report.bytes.received, report.bytes.sent);

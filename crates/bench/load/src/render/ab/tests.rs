@@ -155,7 +155,7 @@ fn requests_that_the_server_cut_off_are_complete() {
         "bad-body",
         "bad-packet",
     ];
-    assert_eq!(done(&report), 3 + complete.len() as u64);
+    assert_eq!(complete_requests(&report), 3 + complete.len() as u64);
 }
 
 #[test]

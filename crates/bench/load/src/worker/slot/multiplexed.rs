@@ -25,7 +25,7 @@ pub(in crate::worker) struct MultiplexedSlot {
     waiting: VecDeque<Flight>,
     /// Requests under way, by the key of their stream.
     flights: Vec<Option<Flight>>,
-    /// How many of them there are.
+    /// The number of requests in `flights`.
     open: usize,
     /// Requests sent on this connection, and answers on it.
     sent: u64,
@@ -35,7 +35,7 @@ pub(in crate::worker) struct MultiplexedSlot {
     vacancy: Vacancy,
     /// Whether the last request that was taken counts.
     counts: bool,
-    /// What came, kept for its memory.
+    /// The events of the last turn; kept so that its memory is reused.
     events: Vec<http2::Event>,
 }
 
@@ -48,7 +48,7 @@ struct Vacancy {
 }
 
 impl Vacancy {
-    /// Nothing can begin now.
+    /// Notes that no request can begin now.
     fn end(&mut self) {
         self.is_full = true;
     }

@@ -14,12 +14,12 @@ use crate::worker::lent::SlotResources;
 /// A place for a connection.
 #[derive(Debug)]
 pub(super) struct Place<C> {
-    /// Its number in the worker.
+    /// The slot's number in the worker.
     pub(super) key: usize,
     pub(super) state: State<C>,
     /// The number of its connection: an event of an earlier one is not its own.
     generation: u32,
-    /// Its number in the run.
+    /// The client's number in the run.
     client_number: usize,
     pub(super) target: usize,
     /// Which of the target's requests is next.
@@ -30,11 +30,11 @@ pub(super) struct Place<C> {
     first_begun: Option<u64>,
     /// When it was free last.
     pub(super) free_at: u64,
-    /// How long the last pause was.
+    /// The length of the last pause, in nanoseconds.
     pause: u64,
     /// The client's cookies, if it keeps them.
     pub(super) jar: Option<Jar>,
-    /// In the worker's queue of free slots.
+    /// Whether the slot is in the worker's queue of free slots.
     is_resting: bool,
 }
 
@@ -79,12 +79,12 @@ impl<C> Place<C> {
         Token(self.key | (self.generation as usize) << KEY_BITS)
     }
 
-    /// It is out of the queue of free slots.
+    /// Notes that the worker has removed the slot from the queue of free slots.
     pub(super) fn leave_queue(&mut self) {
         self.is_resting = false;
     }
 
-    /// It can take a request: it waits for one in the queue of free slots.
+    /// Puts the slot into the queue of free slots, unless it is there.
     pub(super) fn rest(&mut self, lent: &mut SlotResources) {
         if !self.is_resting {
             self.is_resting = true;
@@ -98,7 +98,7 @@ impl<C> Place<C> {
         lent.pause(at, self.key);
     }
 
-    /// It is woken; whether that ends a pause.
+    /// Ends a pause; returns whether there was one.
     pub(super) fn end_pause(&mut self) -> bool {
         let is_pausing = matches!(self.state, State::Pausing);
         if is_pausing {
@@ -107,7 +107,7 @@ impl<C> Place<C> {
         is_pausing
     }
 
-    /// How long it should have been busy from `from` to `to`: all the time since it began.
+    /// Nanoseconds from `from` to `to` since the first request: the client should be busy in all.
     pub(super) fn expected_busy(&self, from: u64, to: u64) -> u64 {
         let begun = self.first_begun.map(|begun| begun.max(from));
         begun.map_or(0, |begun| to.saturating_sub(begun))

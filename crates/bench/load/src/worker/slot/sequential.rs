@@ -27,11 +27,11 @@ pub(in crate::worker) struct Sequential {
     /// Requests under way, in order.
     flights: VecDeque<Flight>,
     outgoing: WriteProgress,
-    /// What came and is not complete enough to be understood.
+    /// Bytes received that are too few to be parsed yet.
     kept: Vec<u8>,
     /// Answers on this connection.
     served: u64,
-    /// The peer will send no more than what is there.
+    /// Whether the peer has closed its sending side.
     peer_closed: bool,
 }
 

@@ -14,7 +14,7 @@ use crate::lock::lock;
 #[derive(Debug, Default)]
 pub(crate) struct FillRoom {
     taken: AtomicU64,
-    /// How many of them fills have taken that make room for others.
+    /// Of `taken`, the bytes of fills that give way to others.
     yielded: AtomicU64,
     yielding: Mutex<YieldingFills>,
 }
@@ -23,7 +23,7 @@ pub(crate) struct FillRoom {
 #[derive(Debug)]
 pub(super) struct FillShare {
     pub(super) room: Arc<FillRoom>,
-    /// Whether the fill goes at the pace of a client that does not read it, and makes room for others.
+    /// Whether the fill is as slow as the client of its response, so that it gives up its bytes if others need them.
     pub(super) yields: bool,
 }
 
@@ -46,7 +46,8 @@ impl FillRoom {
 }
 
 impl FillShare {
-    /// Takes some, unless more than `most` would be taken though the others have made room.
+    /// Reserves bytes, if need be by giving up fills that yield, the oldest first. `false`: more than `most` bytes
+    /// would be taken even then.
     pub(super) fn take(&self, bytes: u64, most: u64) -> bool {
         let FillRoom { taken, yielded, .. } = &*self.room;
         loop {
@@ -72,7 +73,7 @@ impl FillShare {
         }
     }
 
-    /// Gives back what was taken.
+    /// Gives back reserved bytes.
     pub(super) fn release(&self, bytes: u64) {
         self.room.taken.fetch_sub(bytes, Ordering::Relaxed);
         if self.yields {
@@ -80,7 +81,7 @@ impl FillShare {
         }
     }
 
-    /// A fill that makes room for others does so until it leaves its place.
+    /// Lists a fill that yields, and returns its place for [`Self::leave`]; `None` for a fill that does not yield.
     pub(super) fn join(&self, fill: Weak<Fill>) -> Option<u64> {
         if !self.yields {
             return None;
@@ -92,7 +93,7 @@ impl FillShare {
         Some(place)
     }
 
-    /// The fill at a place makes no more room.
+    /// Removes a fill from the list of those that yield.
     pub(super) fn leave(&self, place: u64) {
         self.room.lock().fills.remove(&place);
     }

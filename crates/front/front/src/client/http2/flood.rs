@@ -13,15 +13,15 @@ use crate::deadlines::Tick;
 /// How many streams may be reset, by either side.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ResetLimit {
-    /// At once.
+    /// How many may be reset at once.
     pub(crate) at_once: u64,
-    /// For as long as the connection lasts.
+    /// How many may be reset each second, for as long as the connection lasts.
     pub(crate) per_second: u64,
 }
 
 impl ResetLimit {
-    /// A limit of so many a second. At once there may be those of five seconds: by default as many as
-    /// there may be streams, since a browser that leaves a page resets all of them.
+    /// A limit of this number a second. The resets of five seconds may come at once: by default as many as there may
+    /// be streams, since a browser that leaves a page resets all of them.
     pub(crate) fn per_second(resets: u32) -> Self {
         let per_second = u64::from(resets);
         Self {
@@ -82,7 +82,7 @@ impl Flood {
         self.head
     }
 
-    /// A frame was received.
+    /// Counts a received frame.
     pub(crate) fn received(&mut self, frame: Frame, now: Tick) {
         match frame.kind {
             Kind::Headers => {
@@ -122,7 +122,7 @@ impl Flood {
         }
     }
 
-    /// A stream was reset, by the client or because of it.
+    /// Counts a stream that was reset, by the client or because of it.
     pub(crate) fn reset(&mut self, now: Tick) {
         let millis = u64::try_from(now.since(self.forgotten).as_millis()).unwrap_or(u64::MAX);
         self.forgotten = now;
@@ -144,10 +144,10 @@ impl Flood {
     }
 }
 
-/// A head of 32 KiB takes two.
+/// CONTINUATION frames in one head; a head of 32 KiB takes two.
 const CONTINUATIONS_MAX: u32 = 16;
 
-/// None is of use.
+/// CONTINUATION frames without bytes in one head: none is of use.
 const EMPTY_CONTINUATIONS_MAX: u32 = 2;
 
 /// PING, SETTINGS, PRIORITY and empty DATA in one [`PERIOD`].

@@ -3,7 +3,7 @@
 //! The `h2` crate reads and writes the frames. This reader only follows their lengths, because what
 //! floods consist of, and how far the windows of the connection are open, the crate does not tell.
 
-/// The head of a frame (RFC 9113, section 4.1), and what is looked at of its payload.
+/// The head of a frame (RFC 9113, section 4.1), and the few bytes of its payload that the front reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Frame {
     /// Bytes of its payload.
@@ -13,7 +13,7 @@ pub(crate) struct Frame {
     pub(crate) stream: u32,
     /// The error code of RST_STREAM and GOAWAY, the increment of WINDOW_UPDATE.
     pub(crate) word: u32,
-    /// How the words of a GOAWAY begin that say what is wrong.
+    /// The first bytes of a GOAWAY's debug data, in which the `h2` crate says what is wrong.
     pub(crate) debug: [u8; DEBUG_LEN],
 }
 
@@ -23,7 +23,7 @@ pub(crate) enum Kind {
     Data,
     Headers,
     Reset,
-    /// SETTINGS, PING, PRIORITY, and what is not known.
+    /// SETTINGS, PING, PRIORITY, and unknown frames.
     Control,
     WindowUpdate,
     Continuation,
@@ -33,7 +33,7 @@ pub(crate) enum Kind {
 }
 
 impl Frame {
-    /// Whether the head of a request or response ends in this frame of it.
+    /// Whether the head of a request or response ends with this HEADERS or CONTINUATION frame.
     pub(crate) fn ends_head(&self) -> bool {
         self.flags & END_HEADERS != 0
     }
@@ -47,15 +47,15 @@ impl Frame {
 /// Follows one direction of a connection.
 #[derive(Debug)]
 pub(crate) struct Frames {
-    /// The head of the present frame and what is looked at of its payload, as far as they were seen.
+    /// The head of the present frame and the bytes of its payload that are read, of which `seen` have arrived.
     head: [u8; HEAD_LEN + PAYLOAD_LEN],
     seen: usize,
-    /// Bytes of the present frame, or of what comes before the first, that are not looked at.
+    /// Bytes to skip: the rest of the present frame, or of the preface.
     skipped: usize,
 }
 
 impl Frames {
-    /// A direction that begins with so many bytes before its first frame.
+    /// Follows a direction in which `preface` bytes precede the first frame.
     pub(crate) fn after(preface: usize) -> Self {
         Self {
             head: [0; HEAD_LEN + PAYLOAD_LEN],
@@ -88,7 +88,7 @@ impl Frames {
         }
     }
 
-    /// How much of the payload is looked at, as far as is known yet.
+    /// How many bytes of the payload are read; 0 until the head has arrived.
     fn payload_len(&self) -> usize {
         let [a, b, c, kind, ..] = self.head;
         let len = u32::from_be_bytes([0, a, b, c]) as usize;

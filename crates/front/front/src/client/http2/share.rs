@@ -17,7 +17,7 @@ use crate::deadlines::Tick;
 pub(crate) struct SharedWay {
     /// Exchanges that wait for the client.
     waiting: AtomicUsize,
-    /// What each exchange has as its part that has waited all the time, in thousandths of a byte.
+    /// The sum of all equal parts so far, in thousandths of a byte, as for an exchange that has waited all the time.
     part: AtomicU64,
 }
 
@@ -25,14 +25,14 @@ pub(crate) struct SharedWay {
 #[derive(Debug, Default)]
 pub(crate) struct Share {
     waits: bool,
-    /// [`SharedWay::part`] when it was last looked at.
+    /// [`SharedWay::part`] when the exchange last looked at it.
     seen: u64,
-    /// Its part, in thousandths of a byte.
+    /// The equal part of this exchange so far, in thousandths of a byte.
     part: u64,
 }
 
 impl SharedWay {
-    /// The client moved so many bytes, of whichever exchange.
+    /// Divides bytes that the client moved, for any exchange, among those that wait.
     pub(crate) fn moved(&self, bytes: usize) {
         self.divide((bytes as u64).saturating_mul(THOUSAND));
     }
@@ -51,7 +51,7 @@ impl SharedWay {
 }
 
 impl Share {
-    /// Takes note whether the exchange waits for the client from this moment on.
+    /// Adds the part since the last call, and notes whether the exchange waits for the client from now on.
     pub(crate) fn wait(&mut self, way: &SharedWay, waits: bool) {
         let part = way.part.load(Ordering::Relaxed);
         if self.waits {
@@ -70,8 +70,8 @@ impl Share {
         self.waits = waits;
     }
 
-    /// What is allowed to the exchange, which itself moved so many bytes; `others` are those of
-    /// [`Turn::others`].
+    /// The allowance of the exchange, which itself moved `own` bytes: how far that is behind its part, at most
+    /// [`TURN_MAX`]. `others` becomes [`Turn::others`].
     pub(crate) fn turn(&self, own: u64, others: Option<Tick>) -> Turn {
         let behind = (self.part / THOUSAND).saturating_sub(own);
         Turn {
@@ -80,7 +80,7 @@ impl Share {
         }
     }
 
-    /// The exchange is cut for its pace: the others have its part.
+    /// Gives the part of an exchange that is cut for its pace to the others.
     pub(crate) fn leave(&mut self, way: &SharedWay) {
         if self.waits {
             self.wait(way, false);
@@ -89,9 +89,9 @@ impl Share {
     }
 }
 
-/// What of one response is written while others wait, and how far an exchange may be behind its part. A
-/// client that took a whole piece, and takes next to nothing after that, is cut within a minute: by the
-/// default rates 16 KiB and a turn are enough for 45 s, after 10 s of grace. nginx: `http2_chunk_size`, 8 KiB.
+/// Bytes of one response that are written in a turn while others wait, and the most that an exchange may be behind
+/// its part. A client that takes a whole piece, and then next to nothing, is cut within a minute: at the default rates
+/// 16 KiB and a turn are enough for 45 s, after 10 s of grace. nginx: `http2_chunk_size`, 8 KiB.
 pub(crate) const TURN_MAX: u64 = 6 * 1024;
 
 const THOUSAND: u64 = 1000;

@@ -33,15 +33,15 @@ pub(crate) struct H2Stream {
     session: Arc<Session>,
     body: RecvStream,
     respond: SendResponse<Piece>,
-    /// The response, once its head was handed to the connection.
+    /// The sending side of the response; `None` until its head is handed to the connection.
     sending: Option<SendStream<Piece>>,
     outflow: Arc<Outflow>,
     /// The request is HEAD, whose response has no body.
     is_head: bool,
     response: StreamState,
-    /// It has no body, whatever its head announces.
+    /// The response has no body, whatever its head announces.
     is_bodiless: bool,
-    /// What the response may still have of a body. `None`: as much as comes.
+    /// Bytes that the body of the response may still have. `None`: its length was not announced.
     left: Option<u64>,
     /// More of a body came than the head announced.
     is_overlong: bool,
@@ -49,13 +49,13 @@ pub(crate) struct H2Stream {
     queue: ByteQueue,
     /// Bytes of the response's body taken so far.
     sent: u64,
-    /// Bytes of the response's body that the client has taken, as far as its pace knows.
+    /// Bytes of the response's body that were written and have been reported to the client's [`Pace`].
     paced: u64,
     /// Bytes of the request's body taken so far.
     received: u64,
-    /// How many the request has, if that is known.
+    /// The announced length of the request's body; `None`: unknown.
     announced: Option<u64>,
-    /// Its part of what the connection moves: of responses, and of requests.
+    /// The stream's share of the bytes that the connection moves: of responses, and of requests.
     downloads: Share,
     uploads: Share,
     /// An exchange with a backend whose client left before the response.
@@ -63,12 +63,12 @@ pub(crate) struct H2Stream {
     tunnel: Tunnel,
 }
 
-/// What becomes of the stream beyond its request.
+/// Whether the stream is, or is to become, a tunnel.
 #[derive(Debug)]
 enum Tunnel {
-    /// Nothing: it carries one request.
+    /// It carries one request and no tunnel.
     None,
-    /// The client asks for a tunnel: with what the backend must answer, if the protocol has that.
+    /// The client asks for a tunnel. For WebSocket, with the answer that the backend must give.
     Asked(Option<Box<Handshake>>),
     Open,
 }
@@ -77,7 +77,7 @@ enum Tunnel {
 #[derive(Debug)]
 enum StreamState {
     Awaited,
-    /// The head waits, so that it leaves together with what follows.
+    /// The head waits, so that it is written together with the first bytes of the body, or with the end.
     Head(http::Response<()>),
     Body,
     /// All of the body is queued, and the head with it if that has not been handed over.
@@ -116,8 +116,8 @@ impl H2Stream {
         }
     }
 
-    /// Takes note of how long the body is, and of a request that asks for a tunnel, into whose fields the front's
-    /// part of the handshake is written.
+    /// Notes the announced length of the request's body, and whether the request asks for a tunnel. If that is a
+    /// WebSocket without a key, adds a key to its fields.
     pub(crate) fn expect(&mut self, head: &mut RequestHead) {
         if let BodyLength::Known(length) = head.body {
             self.announced = Some(length);
@@ -173,7 +173,8 @@ impl H2Stream {
         self.reset(Reason::CANCEL);
     }
 
-    /// Since when the client of a tunnel counts as silent that had no bytes to take until `at`.
+    /// When the silence of the client of a tunnel began: at `at`, or when it last took bytes if that was later; see
+    /// [`Turn::silence_since`].
     pub(crate) fn silent_since(&mut self, at: Tick, idle: Duration) -> Tick {
         // The exchange that made the tunnel is over.
         self.downloads.wait(&self.session.downloads, false);
@@ -191,9 +192,8 @@ impl H2Stream {
         self.respond.stream_id().as_u32()
     }
 
-    /// Adds what the client took of this response, and says what is allowed for the other streams: its
-    /// line is shared among all of them. Nothing but bytes of bodies is progress, and above all of this
-    /// stream's own; see [`Share`].
+    /// Reports the bytes that the client took of this response to `writing`, and returns the allowances of this stream
+    /// for others on its connection; see [`Share`]. Only bytes of bodies are progress.
     pub(crate) fn share_pace(&mut self, waits: Waits, writing: &mut Pace) -> Turns {
         let (written, written_at) = self.outflow.written();
         if written > self.paced {
@@ -209,7 +209,7 @@ impl H2Stream {
         }
     }
 
-    /// The exchange is cut for its pace: what is due to it is the other streams'.
+    /// Gives the share of an exchange that is cut for its pace to the other streams.
     pub(crate) fn leave_shares(&mut self) {
         self.downloads.leave(&self.session.downloads);
         self.uploads.leave(&self.session.uploads);

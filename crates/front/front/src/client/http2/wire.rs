@@ -18,8 +18,8 @@ use crate::client::ClientConnection;
 use crate::client::http2::frames::Frames;
 use crate::client::http2::session::Session;
 
-/// What the crate reads and writes. The socket belongs to the [`Session`], since the connection's task
-/// writes to it as well.
+/// The stream that the `h2` crate reads and writes. The socket belongs to the [`Session`], since the connection's
+/// task writes to it as well.
 #[derive(Debug)]
 pub(crate) struct Wire {
     session: Arc<Session>,
@@ -32,7 +32,7 @@ pub(crate) struct Wire {
 pub(crate) struct Line {
     /// `None` once nobody speaks HTTP/2 on it any more.
     client: Option<ClientConnection>,
-    /// Received and decrypted, and not read yet.
+    /// Bytes that were received and decrypted, and that the crate has not read yet.
     rest: BytesMut,
     /// Writes of the crate that leave together, small ones or those to be sealed: [`Session::poll_flush`].
     held: Output,
@@ -59,7 +59,7 @@ impl Line {
         }
     }
 
-    /// Takes the client. What is held is not written.
+    /// Takes the client back. Held bytes are not written.
     pub(crate) fn take_client(&mut self) -> Option<ClientConnection> {
         self.client.take()
     }
@@ -71,8 +71,8 @@ impl Line {
         }
     }
 
-    /// Takes a few bytes at once, and many once the socket has taken what is held. Over TLS, frames are held until they
-    /// fill as many records as are sealed at a time. `written` counts what the socket takes.
+    /// Holds a small write for later, and writes a large one after the held bytes. Over TLS, frames are held until they
+    /// fill as many records as are sealed at a time. The bytes that the socket takes are added to `written`.
     fn poll_write(
         &mut self,
         cx: &mut Context<'_>,
@@ -108,7 +108,7 @@ impl Line {
         Poll::Ready(Ok(taken))
     }
 
-    /// Writes what is held. `written` counts what the socket takes.
+    /// Writes the held bytes. Those that the socket takes are added to `written`.
     pub(crate) fn poll_flush(
         &mut self,
         cx: &mut Context<'_>,

@@ -16,7 +16,7 @@ use super::DiscoveredMembers;
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct MembersRecord {
     upstream: String,
-    /// What stands for whom was asked.
+    /// The identity of the source that was asked, by which the next process tells whether it has the same.
     source: String,
     members: Vec<MemberRecord>,
     nodes: Vec<NodeRecord>,
@@ -25,7 +25,7 @@ pub(crate) struct MembersRecord {
 }
 
 impl DiscoveredMembers {
-    /// What the next process is to know.
+    /// The members of all upstreams, for the next process.
     pub(crate) fn records(&self) -> Vec<MembersRecord> {
         let now = self.origin.elapsed();
         let known = self.lock();
@@ -39,7 +39,8 @@ impl DiscoveredMembers {
         records.collect()
     }
 
-    /// Begins with what the process before this one knew, in upstreams that have a source. Whether that is anything.
+    /// Starts with the members that the previous process knew, in upstreams that have a source. `true` if there
+    /// are any.
     pub(crate) fn inherit(&self, records: Vec<MembersRecord>) -> bool {
         let now = self.origin.elapsed();
         let mut all = self.lock();

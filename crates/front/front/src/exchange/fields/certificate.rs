@@ -1,4 +1,4 @@
-//! The client's certificate and TLS in fields of a request, for backends that speak HTTP/1.1.
+//! The client's certificate and TLS in fields of a request, for backends that speak HTTP.
 //!
 //! Over AJP13 the protocol has fields for the same facts. Which fields of others are believed is
 //! decided in [`crate::exchange::fields::forwarded`], which are claims in [`crate::exchange::fields::claims`].

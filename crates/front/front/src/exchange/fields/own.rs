@@ -25,7 +25,7 @@ pub(crate) struct OwnFields<'s> {
     pub(crate) id: Option<(NameRef<'s>, RequestId)>,
 }
 
-/// What a backend that speaks HTTP/1.1 is told of the client.
+/// What a backend that speaks HTTP is told of the client.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ToldClient {
     pub(crate) peer: Peer,
