@@ -309,9 +309,10 @@ impl Conn {
         }
     }
 
-    /// Whether bytes that have arrived by now have to be in [`Io::input`] before the next
-    /// [`poll`](Self::poll), although nothing asked for them: over AJP, a response whose end finds
-    /// any is the last one of its connection, for no front sends its next request before that end.
+    /// Whether the driver must read into [`Io::input`] what has arrived by now before the next
+    /// [`poll`](Self::poll), although nothing asked for it: over AJP, a response whose end finds
+    /// any bytes is the last one of its connection, for no front sends its next request before that
+    /// end.
     pub(crate) fn watches_input(&self) -> bool {
         let under_way = matches!(
             self.state,
@@ -320,7 +321,7 @@ impl Conn {
         under_way && !self.wire.is_http()
     }
 
-    /// The connector is being stopped: close after the request under way, or now if there is none.
+    /// Stops the connection: it closes after the request under way, or now if there is none.
     pub(crate) fn drain(&mut self) {
         self.draining = true;
     }

@@ -180,7 +180,7 @@ impl ConnectorState {
         }
     }
 
-    /// Asks to stop by `deadline` from now, or sooner if that was asked before.
+    /// Asks the connector to stop within `deadline` from now, or sooner if that was asked before.
     pub(crate) fn stop_within(&self, deadline: Duration) {
         let at = now() + deadline.min(FAR);
         let mut stop = self
@@ -215,7 +215,7 @@ impl ConnectorState {
         self.open.fetch_sub(1, Relaxed);
     }
 
-    /// How long a peer may keep us waiting; `None` is for ever.
+    /// How long a peer may keep a connection waiting; `None`: for ever.
     fn patience(&self, awaiting: WaitClass, protocol: Protocol) -> Option<Duration> {
         let patience = match (awaiting, protocol) {
             (WaitClass::NextRequest, Protocol::Http) => Some(self.config.http_keep_alive_timeout),

@@ -84,12 +84,12 @@ impl BodyError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ClosedPipe;
 
-/// How far the connection may go.
+/// What follows in the response after the bytes that the connection took.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Progress {
-    /// More is to come; with `flush`, what came so far is not to be held back on the way.
+    /// More may come; with `flush`, the bytes so far must not be held back on the way.
     Open { flush: bool },
-    /// That was all of the response.
+    /// The response is complete.
     Complete,
     /// The application failed, for this reason; nothing of the response is left.
     Failed(&'static str),

@@ -33,7 +33,7 @@ pub use strips::{STRIP_STYLE, StripRow, Strips, strip, strip_file};
 /// A chart.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Chart {
-    /// What it shows; read by screen readers.
+    /// What the chart shows; read by screen readers.
     pub title: String,
     /// The horizontal axis.
     pub x: Axis,

@@ -6,7 +6,7 @@ use crate::{SERIES_MAX, escaped, push};
 /// One of several small charts.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Panel {
-    /// What it shows; read by screen readers.
+    /// What the panel shows; read by screen readers.
     pub title: String,
     /// The lines, at most [`SERIES_MAX`] with a colour of their own.
     pub lines: Vec<Steps>,

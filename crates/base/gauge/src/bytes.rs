@@ -27,16 +27,16 @@ pub struct Bytes {
     sent: Counter,
 }
 
-/// What went over one port.
+/// The traffic over one port, both ways.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Hop {
-    /// To the group's sockets.
+    /// The traffic to the group's sockets.
     pub received: Traffic,
     /// By them.
     pub sent: Traffic,
 }
 
-/// What went one way.
+/// The traffic one way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
     /// IP packets.
@@ -85,7 +85,7 @@ impl Bytes {
         })
     }
 
-    /// What went over `port` so far; nothing for a port that is not counted.
+    /// The traffic over `port` so far; zero for a port that is not counted.
     ///
     /// # Errors
     /// The kernel does not let the map be read.

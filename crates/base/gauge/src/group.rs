@@ -174,7 +174,7 @@ impl Group {
         Ok(processes)
     }
 
-    /// What its processes have used so far, those that have ended included. The total is exact to
+    /// The CPU time that its processes have used so far, those that have ended included. The total is exact to
     /// the microsecond; how it is divided is a sample's estimate.
     ///
     /// # Errors

@@ -70,7 +70,7 @@ pub struct JvmReader {
 #[derive(Debug, Default)]
 struct JvmState {
     file: Option<PathBuf>,
-    /// How many threads it had when those that compile were looked for; 0 if they are to be looked for.
+    /// The number of threads when the compilers' threads were looked for; 0 if they must be looked for.
     threads: usize,
     compilers: Vec<u32>,
 }

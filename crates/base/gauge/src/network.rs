@@ -15,13 +15,13 @@ use crate::process::{fault, open};
 pub struct Network {
     /// By their names, such as `lo`.
     pub interfaces: BTreeMap<String, Interface>,
-    /// What its TCP sockets are.
+    /// The state of its TCP sockets.
     pub sockets: Sockets,
-    /// What the kernel counts of its protocols.
+    /// The kernel's counters of its protocols.
     pub counters: Counters,
 }
 
-/// What went over an interface so far.
+/// The traffic over an interface so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Interface {
     /// Bytes that came.

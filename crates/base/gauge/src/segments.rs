@@ -72,5 +72,5 @@ fn program(map: &Map) -> Vec<Instruction> {
     [&local_port()[..], &look_up(map.as_fd(), -4), &count].concat()
 }
 
-/// Of an IP packet that brings data.
+/// The smallest length of an IP packet that brings data.
 const LENGTH_MIN: i32 = 65;

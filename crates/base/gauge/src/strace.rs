@@ -46,7 +46,7 @@ impl Strace {
         Ok(strace)
     }
 
-    /// Ends it, and gives what it has counted.
+    /// Ends strace, and returns what it has counted.
     ///
     /// # Errors
     /// It had ended by itself, or its table cannot be read.

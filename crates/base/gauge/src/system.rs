@@ -139,7 +139,7 @@ fn disk(disk: &DiskStat) -> Disk {
     }
 }
 
-/// Of `/proc/diskstats`, whatever the disk's own are.
+/// Bytes of a sector in `/proc/diskstats`, whatever the disk's own are.
 const SECTOR: u64 = 512;
 
 #[cfg(test)]

@@ -103,7 +103,7 @@ const fn first_buckets() -> [u8; 64] {
     first
 }
 
-/// One more than there are bounds.
+/// The number of buckets: one more than there are bounds.
 const BUCKETS: usize = BOUNDS_MICROS.len() + 1;
 
 /// The bucket of each power of two.

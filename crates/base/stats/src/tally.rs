@@ -163,7 +163,7 @@ const SINGLE: u64 = 32;
 /// An hour.
 const MICROS_MAX: u64 = 3_600_000_000;
 
-/// One more than the bucket of an hour.
+/// The number of buckets: one more than the bucket of an hour.
 const BUCKETS: usize = 459;
 
 #[cfg(test)]

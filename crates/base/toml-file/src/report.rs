@@ -186,7 +186,7 @@ impl Report {
         self.findings.retain(|finding| finding.span.is_some());
     }
 
-    /// Of the findings after the first `known`, keeps those whose place `keep` wants.
+    /// Of the findings after the first `known`, keeps those whose places `keep` accepts.
     pub fn retain_from(&mut self, known: usize, keep: impl Fn(&Range<usize>) -> bool) {
         let mut number = 0;
         self.findings.retain(|finding| {

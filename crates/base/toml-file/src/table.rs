@@ -111,7 +111,7 @@ impl<'f> Table<'f> {
         }
     }
 
-    /// Those keys of certain groups that are there, well or badly, each with the place of its value.
+    /// The keys of certain groups that are there, well or badly, each with the place of its value.
     pub fn written<T: 'static>(
         &self,
         keys: &'static [Key<T>],

@@ -78,8 +78,8 @@ pub(crate) fn part(
     Ok(report)
 }
 
-/// What ab finds out when it has said that it begins. Without clients it has nothing to wait for; its
-/// trunk takes `-c 0` for one client per thread of `-W`.
+/// Refusals that ab prints only after its first line: an unknown source address; no clients, since
+/// it has nothing to wait for. ab's trunk takes `-c 0` for one client per thread of `-W`.
 fn late_refusal(settings: &Settings) -> Option<Refusal> {
     let load = &settings.load;
     let has_no_clients =
@@ -122,5 +122,5 @@ fn warn_of_build(report: &mut Report, program: &Program) {
     report.warnings.extend(profile.map(Warning::Build));
 }
 
-/// How often progress is shown and signals are looked for.
+/// The interval at which progress is shown and signals are looked for.
 const TICK: Duration = Duration::from_millis(100);

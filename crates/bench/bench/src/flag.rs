@@ -28,7 +28,7 @@ pub(crate) struct Flag {
     pub(crate) short: Option<char>,
     /// Its name after two dashes.
     pub(crate) long: &'static str,
-    /// What users of other tools type, without dashes.
+    /// Other long names that it is accepted under, as in other tools; without dashes.
     pub(crate) aliases: &'static [&'static str],
     pub(crate) value: ValueKind,
     /// Whether its value is a secret, which no message prints.
@@ -43,7 +43,7 @@ pub(crate) struct Flag {
     pub(crate) substitute: fn(&FlagUse<'_>) -> Option<&'static str>,
     /// Reads its value into the settings. Flags take effect in the order of the line, as in ab.
     pub(crate) apply: fn(&mut Settings, &FlagUse<'_>) -> Result<(), Refusal>,
-    /// Of a flag without a value: what was probably meant by a word behind it, or joined to it.
+    /// Guesses what was meant by a word behind a flag without a value, or joined to it.
     pub(crate) hint: Hint,
 }
 
@@ -157,7 +157,7 @@ impl Flag {
         hint: |_, _| None,
     };
 
-    /// As a message names it.
+    /// The flag's name in messages.
     pub(crate) fn name(&self, mode: Mode) -> String {
         match (self.short, mode) {
             (Some(letter), Mode::Ab) => format!("-{letter}"),

@@ -9,12 +9,12 @@ use crate::flag::{self, Flag, ValueKind};
 use crate::habit;
 use crate::refusal::Refusal;
 
-/// Whose rules hold.
+/// The rules by which a command line is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// Those of ab 2.4.
+    /// The rules of ab 2.4.
     Ab,
-    /// Ours.
+    /// The rules of `catamaran bench`.
     Ours,
 }
 
@@ -23,7 +23,7 @@ pub enum Mode {
 pub(crate) enum Part<'a> {
     Flag(&'static Flag, Option<&'a str>),
     Operand(&'a str),
-    /// In ab's words; parsing has ended there and what follows are operands.
+    /// A complaint in ab's words; parsing has ended there and what follows are operands.
     Complaint(String),
 }
 
@@ -32,7 +32,7 @@ pub(crate) enum Part<'a> {
 pub(crate) struct Line<'a> {
     mode: Mode,
     rest: &'a [String],
-    /// What is left of joined letters.
+    /// The letters of a word like `-kv` that are not read yet.
     letters: &'a str,
     /// The flag before them, of the same word.
     joined_to: Option<&'static Flag>,

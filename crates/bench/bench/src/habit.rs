@@ -11,7 +11,7 @@ pub(crate) fn unknown(word: String) -> Refusal {
     }
 }
 
-/// What to give instead of another tool's flag.
+/// The advice for another tool's flag, such as `for threads give -W N`.
 pub(crate) fn hint(word: &str) -> Option<&'static str> {
     // hey takes its long names after one dash.
     let name = word.trim_start_matches('-');

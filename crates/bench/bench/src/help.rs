@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use crate::flag::{Flag, GROUPS, Group, ValueKind};
 
-/// What man pages and completions of shells say of a flag.
+/// A flag, for man pages and completions of shells.
 #[derive(Clone, Copy, Debug)]
 pub struct FlagHelp {
     /// The title of its group.
@@ -13,11 +13,11 @@ pub struct FlagHelp {
     pub short: Option<char>,
     /// Its name after two dashes.
     pub long: &'static str,
-    /// What its value is called, if it has one.
+    /// The name of its value, if it has one.
     pub value: Option<&'static str>,
-    /// Whether the value may be left out, and else stands behind an `=`.
+    /// Whether the value may be left out; it is given behind an `=` then.
     pub is_optional: bool,
-    /// What it does.
+    /// The effect, in a phrase.
     pub help: &'static str,
 }
 

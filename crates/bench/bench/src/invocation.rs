@@ -9,7 +9,7 @@ use crate::getopt::Mode;
 /// A call of `bench`, or of `ab`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Invocation {
-    /// What ab calls itself.
+    /// The name by which ab was called, for its messages.
     pub(crate) name: String,
     pub(crate) mode: Mode,
     /// The arguments, without `--compat ab`.
@@ -45,7 +45,7 @@ impl Invocation {
         })
     }
 
-    /// Takes the arguments of a program that was called by this name, and so is ab.
+    /// Takes the arguments of a program that was called by `name`, which is ab's.
     ///
     /// # Errors
     /// As [`Self::new`].
@@ -57,7 +57,7 @@ impl Invocation {
         })
     }
 
-    /// Whose rules hold.
+    /// The rules by which the arguments are read.
     #[must_use]
     pub fn mode(&self) -> Mode {
         self.mode

@@ -136,10 +136,10 @@ fn step_plan(plan: &Plan, rate: f64, is_repeat: bool) -> Plan {
 /// The condition that breaks a step, if nobody says.
 const LIMIT: &str = "p99>100ms";
 
-/// Where the search begins, if nobody says: requests per second.
+/// The rate at which the search begins by default, in requests per second.
 const FIRST_RATE: f64 = 250.0;
 
-/// How long a step is, if nobody says.
+/// The default duration of a step.
 const STEP: Duration = Duration::from_secs(5);
 
 /// No step is made longer than this by a low rate.

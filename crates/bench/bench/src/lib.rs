@@ -43,14 +43,14 @@ use refusal::{AB_INVALID, AbEnd, Refusal};
 use settings::Information;
 use thiserror::Error;
 
-/// What the program that runs `bench` says of itself and does for it.
+/// What `bench` needs of the program that runs it.
 #[derive(Clone, Copy, Debug)]
 pub struct Program {
     /// Its version, as `-V` prints it.
     pub version: &'static str,
     /// The profile of its build, unless it is that of which figures may be compared with others.
     pub slow_profile: Option<&'static str>,
-    /// From now on has a first SIGINT or SIGTERM set the flag, and a second one end the process with this
+    /// Catches signals from now on: a first SIGINT or SIGTERM sets the flag, a second one ends the process with this
     /// exit code.
     pub catch_interrupts: fn(i32) -> io::Result<Arc<AtomicBool>>,
     /// Raises the limit of open files as far as the system allows.
@@ -83,7 +83,7 @@ pub enum BenchFailure {
     OutputClosed,
 }
 
-/// Of writing to standard output or standard error.
+/// A fault of writing to standard output or standard error.
 impl From<io::Error> for BenchFailure {
     fn from(error: io::Error) -> Self {
         match error.kind() {
@@ -93,7 +93,7 @@ impl From<io::Error> for BenchFailure {
     }
 }
 
-/// Does what a command line asks for, and gives the exit code.
+/// Runs a command line of `bench`, and returns the exit code.
 ///
 /// # Errors
 /// [`BenchFailure`].
@@ -122,7 +122,7 @@ pub fn run(invocation: &Invocation, program: &Program) -> Result<u8, BenchFailur
     }
 }
 
-/// Prints what was asked for instead of a run.
+/// Prints the help or the version that was asked for instead of a run.
 fn inform(
     name: &str,
     mode: Mode,
@@ -146,7 +146,7 @@ fn inform(
     Ok(0)
 }
 
-/// Says why a line makes no sense.
+/// Reports why a command line is refused; in ab mode prints ab's words and returns ab's exit code.
 fn refuse(name: &str, mode: Mode, refusal: &Refusal) -> Result<u8, BenchFailure> {
     if mode == Mode::Ours {
         return Err(BenchFailure::Usage(format!(

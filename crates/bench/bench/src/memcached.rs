@@ -36,7 +36,7 @@ pub(crate) fn check(settings: &Settings, urls: &[Url]) -> Result<(), Refusal> {
     flag::check(&settings.flags, kind)
 }
 
-/// What operations are about.
+/// The keys, values and operations of the load, with defaults for those not given.
 pub(crate) fn asked(settings: &Settings) -> Memcached {
     let asked = &settings.memcached;
     Memcached {
@@ -59,7 +59,7 @@ fn mix(settings: &Settings) -> Vec<(Operation, NonZeroU32)> {
     mix.unwrap_or_else(|| MIX.to_vec())
 }
 
-/// What the report says of it.
+/// The report's facts about the load on memcached; `None` if another protocol is spoken.
 pub(crate) fn subject(settings: &Settings, urls: &[Url]) -> Option<MemcachedSubject> {
     if !is_spoken(urls) {
         return None;
@@ -129,14 +129,14 @@ fn fault(report: &Report) -> Option<String> {
     ))
 }
 
-/// What is done, if nobody says: mostly reading, as of a cache.
+/// The default mix of operations: mostly reading, as of a cache.
 const MIX: [(Operation, NonZeroU32); 2] = [
     (Operation::Get, NonZeroU32::new(9).expect("above zero")),
     (Operation::Set, NonZeroU32::MIN),
 ];
 
-/// How many keys, if nobody says.
+/// The default number of keys.
 const KEYS: NonZeroU64 = NonZeroU64::new(10_000).expect("above zero");
 
-/// How long values are, if nobody says.
+/// The default length of a value in bytes.
 const VALUE_BYTES: usize = 100;

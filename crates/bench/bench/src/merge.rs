@@ -12,7 +12,7 @@ use crate::settings::reason;
 /// The word that asks for it, as the first of the line.
 pub(crate) const WORD: &str = "merge";
 
-/// Prints what the logs have together, and writes it as a log where one is asked for.
+/// Prints the sum of several HdrHistogram logs, and writes it as a log if that is asked for.
 pub(crate) fn run(arguments: &[String]) -> Result<u8, BenchFailure> {
     let (paths, to) = read_line(arguments)?;
     let logs: Result<Vec<Log>, BenchFailure> = paths.into_iter().map(read).collect();

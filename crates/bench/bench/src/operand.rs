@@ -12,7 +12,7 @@ use crate::refusal::Refusal;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Operand {
     pub(crate) text: String,
-    /// It is the first word of the line.
+    /// Whether it is the first word of the line.
     pub(crate) is_first: bool,
     /// The flag that is directly before it, if that takes no value.
     pub(crate) behind: Option<&'static Flag>,

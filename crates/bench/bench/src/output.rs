@@ -129,7 +129,7 @@ pub(crate) fn end(
     Ok(code)
 }
 
-/// What `-v` shows of the first answer.
+/// Prints the first answer's head, with `-v 2` or more.
 fn trace(output: &OutputSettings, report: &Report) -> io::Result<()> {
     let server = &report.server;
     let Some(status) = server.first_status else {
@@ -159,7 +159,7 @@ fn say(text: &str) -> io::Result<()> {
     stdout.flush()
 }
 
-/// What goes to standard output.
+/// The text for standard output: JSON, CSV, HTML or plain.
 fn text_of(settings: &Settings, report: &Report) -> String {
     let output = &settings.output;
     if output.json == Some(Sink::Stdout) {
@@ -194,8 +194,8 @@ fn gate_code(report: &Report) -> Option<u8> {
     })
 }
 
-/// Of a run that was to be judged by nothing else: 1 if requests failed, hung or were never sent, if
-/// nothing came but errors, or if the figures are invalid.
+/// The exit code of a run without `--fail-if`: 1 if requests failed, hung or were never sent, if nothing came but
+/// errors, or if the figures are invalid.
 fn exit_code(report: &Report) -> u8 {
     match report.ending {
         Ending::Stopped => INTERRUPTED,
@@ -266,7 +266,7 @@ fn done_before_death(report: &Report) -> u64 {
     ab::complete_requests(report).saturating_sub(fatal)
 }
 
-/// What ab says instead of a report, and the exit code that the error's number gives.
+/// The words that ab prints instead of a report, and its exit code; `None`: it prints a report.
 fn dying_words(settings: &Settings, plan: &Plan, report: &Report) -> Option<(String, u8)> {
     match &report.ending {
         Ending::Failure(error) => Some(fatal(settings, plan, error)),
@@ -306,7 +306,7 @@ fn apr(call: &str, words: &str, number: i32) -> (String, u8) {
     (format!("{call}: {words} ({number})"), code)
 }
 
-/// ab's files; what cannot be written is said in ab's words.
+/// Writes ab's files. The error is ab's message for a file that cannot be written.
 fn write_files(output: &OutputSettings, report: &Report) -> Result<(), String> {
     let cannot_open =
         |what, error: &io::Error| format!("Cannot open {what} output file: {}", reason(error));
@@ -378,7 +378,7 @@ fn open_table(path: &str) -> io::Result<File> {
     Ok(file)
 }
 
-/// As C's `ctime`, without its line end.
+/// A time as C's `ctime` prints it, without the line end.
 fn ctime(time: SystemTime, zone: &TimeZone) -> String {
     let timestamp = Timestamp::try_from(time).unwrap_or(Timestamp::UNIX_EPOCH);
     let time = timestamp.to_zoned(zone.clone());
@@ -392,7 +392,7 @@ pub(crate) fn cannot_write(path: &str, error: &io::Error) -> BenchFailure {
 /// The exit code of a gate that the run did not decide.
 pub(crate) const UNDECIDED: u8 = 3;
 
-/// As a shell says of a command that SIGINT ended: 128 and the signal's number.
+/// The exit code that a shell gives a command that SIGINT ended: 128 and the signal's number.
 pub(crate) const INTERRUPTED: u8 = 130;
 
 const SSL_READ_FAILED: &str = "SSL read failed (5) - closing connection";

@@ -20,7 +20,7 @@ pub(crate) enum End {
 }
 
 impl End {
-    /// Says why.
+    /// Reports why the command ended early; returns the exit code.
     pub(crate) fn told(self, name: &str, mode: Mode) -> Result<u8, BenchFailure> {
         match self {
             Self::Refused(refusal) => refuse(name, mode, &refusal),

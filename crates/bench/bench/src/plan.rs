@@ -82,7 +82,7 @@ pub(crate) fn prepare(settings: &Settings) -> Result<Plan, Refusal> {
     })
 }
 
-/// What `--http2` goes with, and `--streams` without it.
+/// Refuses `--http2` with AJP13 or flags that do not go with it, and `--streams` without it.
 fn check_http2(settings: &Settings, urls: &[Url]) -> Result<(), Refusal> {
     if !settings.request.http2 {
         let streams = settings.connection.streams;
@@ -181,7 +181,7 @@ fn urls(settings: &Settings) -> Result<Vec<Url>, Refusal> {
     }
 }
 
-/// How many requests, if that is to end the run. Each client of memcached has as many of its own.
+/// The number of requests that ends the run, if any; of `-n`, each client of memcached has as many.
 fn requests(settings: &Settings, urls: &[Url]) -> Option<u64> {
     let load = &settings.load;
     let timed = load.duration.is_some() || !load.stages.is_empty() || load.rate.is_some();
@@ -196,7 +196,7 @@ fn requests(settings: &Settings, urls: &[Url]) -> Option<u64> {
     Some(requests.saturating_mul(clients))
 }
 
-/// How long, if that is to end the run. Outside ab mode every run ends without being told.
+/// The duration that ends the run; by default 10 s if nothing else ends it.
 fn duration(settings: &Settings, requests: Option<u64>) -> Option<Duration> {
     let load = &settings.load;
     let is_ended = requests.is_some() || !load.stages.is_empty() || load.replay.is_some();
@@ -204,7 +204,7 @@ fn duration(settings: &Settings, requests: Option<u64>) -> Option<Duration> {
     load.duration.or(default)
 }
 
-/// Each of so many servers needs a connection.
+/// The pace, with at least one connection for each of `servers`.
 fn pace(settings: &Settings, requests: Option<u64>, servers: usize) -> Result<Pace, Refusal> {
     let load = &settings.load;
     if let Some(per_second) = load.rate {
@@ -253,7 +253,7 @@ fn clients(settings: &Settings, has_requests: bool) -> u64 {
     }
 }
 
-/// Threads as asked for, of which no more are used than there are connections.
+/// The number of threads: as asked for, but not more than connections.
 fn threads(settings: &Settings, connections: NonZeroUsize) -> NonZeroUsize {
     threads_asked(settings).min(connections)
 }
@@ -388,7 +388,7 @@ fn targets(settings: &Settings, urls: &[Url]) -> Result<Vec<Target>, Refusal> {
         .collect())
 }
 
-/// What the settings say of it.
+/// The report's facts about what is measured.
 fn subject(settings: &Settings, urls: &[Url], first: &Target) -> Subject {
     let url = &urls[0];
     Subject {
@@ -408,7 +408,7 @@ fn subject(settings: &Settings, urls: &[Url], first: &Target) -> Subject {
     }
 }
 
-/// What is spoken to a target.
+/// The report's name for the protocol of a target.
 fn protocol(target: &Target) -> SpokenProtocol {
     match &target.endpoint.protocol {
         Protocol::Http2 => SpokenProtocol::Http2,
@@ -427,10 +427,10 @@ fn non_zero(number: u64) -> NonZeroUsize {
     NonZeroUsize::new(number).unwrap_or(NonZeroUsize::MIN)
 }
 
-/// What is replayed, if nobody says: what changes nothing.
+/// The methods that are replayed by default: those that change nothing.
 const REPLAY_METHODS: [&str; 2] = ["GET", "HEAD"];
 
-/// How long a run is, if nobody says.
+/// The default duration of a run.
 const DURATION: Duration = Duration::from_secs(10);
 
 /// Clients of a run that has no number of requests, if nobody says.
@@ -442,7 +442,7 @@ const OPEN_CONNECTIONS: u64 = 100;
 /// Requests that may wait for a connection, per thread.
 const BACKLOG: u64 = 1 << 20;
 
-/// How long requests in flight may take when the duration is over.
+/// The time that requests in flight have to end when the duration is over.
 const GRACE: Duration = Duration::from_secs(2);
 
 const TIMEOUT: Duration = Duration::from_secs(30);

@@ -20,7 +20,7 @@ use crate::settings::Settings;
 #[derive(Debug)]
 pub(crate) struct Display {
     lines: Option<Lines>,
-    /// ab's "Completed N requests" at multiples of so many; 0 is never.
+    /// ab's "Completed N requests" is printed at multiples of this; 0 is never.
     heartbeat: u64,
     said: u64,
     /// When the next line of counters is due.
@@ -119,7 +119,7 @@ impl Ticks {
     }
 }
 
-/// As ab: ten lines, but one per 100 requests at most, and none for few requests.
+/// Requests between ab's lines of progress: a tenth of all, at least 100; 0 (no lines) up to 150.
 fn heartbeat(requests: u64) -> u64 {
     if requests > 150 {
         (requests / 10).max(100)
@@ -231,7 +231,7 @@ impl Lines {
         })
     }
 
-    /// How long it will last, by its time or by its requests, whatever is sooner.
+    /// The time left, by the duration or by the requests, whichever ends sooner.
     fn left(&self, progress: &Progress) -> String {
         let by_time = self.duration.map(|it| it.saturating_sub(progress.elapsed));
         let done = progress.completed + progress.failed;
@@ -248,7 +248,7 @@ impl Lines {
 
 const WATCHDOG_INTERVAL: Duration = Duration::from_secs(5);
 
-/// How often the lines are written.
+/// The interval between two lines.
 const INTERVAL: Duration = Duration::from_secs(1);
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use catamaran_load::gate::ConditionFault;
 use catamaran_load::plan::PlanFault;
 use thiserror::Error;
 
-/// What makes no sense in a command line.
+/// Why a command line is refused.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub(crate) enum Refusal {
     #[error("{0} is no flag of bench")]
@@ -137,7 +137,7 @@ impl std::fmt::Display for RunKind {
     }
 }
 
-/// What gave the request its method.
+/// The method that `-i`, `-p` or `-u` gives the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Body {
     Head,
@@ -155,7 +155,7 @@ impl std::fmt::Display for Body {
     }
 }
 
-/// How ab ends upon it.
+/// How ab ends upon a refusal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum AbEnd {
     /// `ab: ` and this, its usage, exit code 22.

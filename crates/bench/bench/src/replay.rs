@@ -11,10 +11,10 @@ use catamaran_load::plan::{Arrival, Replay, Request};
 use catamaran_load::report::ReplayFacts;
 use jiff::Timestamp;
 
-/// What a log has.
+/// The requests of an access log.
 #[derive(Debug)]
 pub struct Log {
-    /// By time, those of one time in the order of the file.
+    /// The requests by time; those of one second in the order of the file.
     entries: Vec<Entry>,
     /// Lines with other methods.
     other_methods: u64,
@@ -59,7 +59,7 @@ impl Log {
         all.map(|it| (it.method.as_str(), it.target.as_str()))
     }
 
-    /// What is sent of it and what is not.
+    /// Counts of the log's requests and of lines that are not sent.
     #[must_use]
     pub fn facts(&self) -> ReplayFacts {
         ReplayFacts {
@@ -69,8 +69,8 @@ impl Log {
         }
     }
 
-    /// Their schedule, so many times as fast as it was, and the requests that it is of: `base` with
-    /// each method and target once. `None`: there are none.
+    /// The schedule of the requests, `speed` times as fast as in the log, and the requests to send:
+    /// `base` with each method and target once. `None`: the log has none.
     pub(crate) fn replay(&self, speed: f64, base: &Request) -> Option<(Replay, Vec<Request>)> {
         let (first, last) = (self.entries.first()?.second, self.entries.last()?.second);
         let mut requests: Vec<Request> = Vec::new();
@@ -103,7 +103,7 @@ impl Log {
     }
 }
 
-/// What is sent of a log and what is not, for people.
+/// A sentence on which lines of the log are sent.
 pub(crate) fn summary(facts: &ReplayFacts) -> String {
     format!(
         "replay: {} requests; skipped {} lines with other methods and {} that are no requests",

@@ -152,14 +152,14 @@ fn headers(value: Value) -> Result<Vec<Header>, String> {
     }
 }
 
-/// Without the line, which is always the first one.
+/// The error's words without its line, which is always the first one.
 fn fault(error: &serde_json::Error) -> String {
     error
         .to_string()
         .replace(" at line 1 column ", " at column ")
 }
 
-/// Each name has a histogram in each thread.
+/// The most names: each has a histogram in each thread.
 const NAMES_MAX: usize = 1000;
 
 #[cfg(test)]

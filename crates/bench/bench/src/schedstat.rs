@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::Duration;
 
-/// How long the calling thread was ready to run, but had no CPU.
+/// The time for which the calling thread was ready to run, but had no CPU.
 pub(crate) fn starved_time() -> Option<Duration> {
     starved(&fs::read_to_string("/proc/thread-self/schedstat").ok()?)
 }

@@ -17,7 +17,7 @@ use crate::getopt::{Line, Mode, Part};
 use crate::operand::Operand;
 use crate::refusal::Refusal;
 
-/// What a command line says.
+/// The settings that a command line gives.
 #[derive(Debug)]
 pub(crate) struct Settings {
     pub(crate) mode: Mode,
@@ -26,7 +26,7 @@ pub(crate) struct Settings {
     pub(crate) operands: Vec<Operand>,
     /// The flags of the line, in its order.
     pub(crate) flags: Vec<&'static Flag>,
-    /// What ab complains of, but goes on.
+    /// Complaints of ab that do not end it.
     pub(crate) complaints: Vec<String>,
     pub(crate) load: LoadSettings,
     pub(crate) request: RequestSettings,
@@ -35,11 +35,11 @@ pub(crate) struct Settings {
     pub(crate) tls: TlsSettings,
     pub(crate) checks: CheckSettings,
     pub(crate) output: OutputSettings,
-    /// What is to be printed instead of a run.
+    /// The text to print instead of a run.
     pub(crate) information: Option<Information>,
 }
 
-/// What is printed at once, whatever follows on the line.
+/// A text that is printed at once, whatever follows on the line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Information {
     Help,

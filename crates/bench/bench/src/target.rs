@@ -140,7 +140,7 @@ pub(crate) fn line_to_header(line: &str) -> Result<Header, Refusal> {
     }
 }
 
-/// What a connection for a URL is made to.
+/// The address, transport and protocol for a URL.
 pub(crate) fn endpoint(settings: &Settings, url: &Url) -> Result<Endpoint, Refusal> {
     let transport = match &settings.request.proxy {
         Some((host, port)) => Transport::Tcp {

@@ -10,7 +10,7 @@ use catamaran_load::plan::Transport;
 
 use crate::refusal::Refusal;
 
-/// What is spoken.
+/// The protocol that a URL asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Scheme {
     Http,
@@ -24,7 +24,7 @@ pub(crate) enum Scheme {
 pub(crate) struct Url {
     pub(crate) scheme: Scheme,
     pub(crate) transport: Transport,
-    /// What the report calls the host: without brackets; the path of a Unix socket.
+    /// The host's name in the report: without brackets; the path of a Unix socket.
     pub(crate) hostname: String,
     /// 0 for Unix sockets.
     pub(crate) port: u16,
@@ -34,11 +34,11 @@ pub(crate) struct Url {
     pub(crate) user: Option<String>,
     /// Path and query.
     pub(crate) path: String,
-    /// As it was given.
+    /// The URL as it was given.
     pub(crate) text: String,
 }
 
-/// As ab does: everything up to the first slash is host and port, whatever it looks like.
+/// Reads a URL as ab does: everything up to the first slash is host and port, whatever it looks like.
 pub(crate) fn parse_as_ab(text: &str) -> Result<Url, Refusal> {
     let refuse = || refusal(text, "ab wants [http[s]://]hostname[:port]/path");
     let (scheme, rest) = match (text.strip_prefix("http://"), text.strip_prefix("https://")) {
@@ -52,7 +52,7 @@ pub(crate) fn parse_as_ab(text: &str) -> Result<Url, Refusal> {
     Ok(tcp_url(scheme, host, port, path, text))
 }
 
-/// As APR takes `host:port` apart: only digits at the very end are a port.
+/// Splits `host:port` as APR does: only digits at the very end are a port.
 fn host_and_port(authority: &str) -> Option<(&str, Option<u16>)> {
     if let Some(rest) = authority.strip_prefix('[') {
         let (host, rest) = rest.split_once(']')?;
@@ -131,7 +131,7 @@ fn outside_braces(text: &str) -> impl Iterator<Item = u8> {
     outside.flat_map(str::bytes)
 }
 
-/// As people write them: the path may be missing, credentials and a fragment may be there.
+/// Reads a URL as people write it: the path may be missing, credentials and a fragment may be there.
 pub(crate) fn parse(text: &str) -> Result<Url, Refusal> {
     if outside_braces(text).any(|byte| byte <= b' ' || byte == 0x7f) {
         return Err(refusal(

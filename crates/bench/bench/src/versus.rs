@@ -90,5 +90,5 @@ fn fight(
     Ok(duel)
 }
 
-/// How long a comparison is, if nobody says: twelve pairs of half a second each.
+/// The default duration of a comparison: twelve pairs of half a second each.
 const DURATION: Duration = Duration::from_secs(12);

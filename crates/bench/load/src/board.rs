@@ -278,7 +278,7 @@ fn is_first_or_same(known: &AtomicU64, value: u64) -> bool {
 
 const UNKNOWN: u64 = u64::MAX;
 
-/// How often a thread that waits for the others looks whether the run is stopped.
+/// The interval at which a thread that waits for the others checks whether the run is stopped.
 const STOP_TICK: Duration = Duration::from_millis(50);
 
 #[cfg(test)]

@@ -26,7 +26,7 @@ pub struct Tick {
     pub p99_ms: Option<f64>,
 }
 
-/// What a gate decided.
+/// The decision of a gate.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Gate {
     /// The worst of its conditions: `passed`, `undecided` or `failed`.
@@ -38,7 +38,7 @@ pub struct Gate {
 /// One condition of a gate.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Condition {
-    /// As it was written.
+    /// The condition as it was written.
     pub condition: String,
     /// `passed`, `undecided` or `failed`.
     pub verdict: String,

@@ -21,7 +21,7 @@ use figure::Figure;
 use crate::document;
 use crate::report::{Ending, Report, Warning};
 
-/// What a gate decided.
+/// The verdict of a gate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verdict {
     /// The limit holds.

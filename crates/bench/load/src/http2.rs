@@ -134,7 +134,7 @@ impl Http2 {
         http2
     }
 
-    /// How many streams the server allows at once; 0: no request can be sent, now or any more.
+    /// The streams that the server allows at once; 0: no request can be sent, now or any more.
     pub(crate) fn streams_max(&mut self) -> usize {
         let StreamState::Open {
             requests,
@@ -372,7 +372,7 @@ impl Exchange {
     }
 }
 
-/// What an error means. `has_head`: the answer had begun.
+/// The failure that an error of `h2` means. `has_head`: the answer had begun.
 fn why(error: &h2::Error, has_head: bool) -> StreamFailure {
     let is_no_error = error.reason() == Some(Reason::NO_ERROR);
     if error.is_remote() && error.is_go_away() {

@@ -29,40 +29,39 @@ use crate::report::{ReplayFacts, Subject};
 /// One run of the load generator.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// What the report says of it beside the figures.
+    /// The options that the report repeats beside the figures.
     pub subject: Subject,
     /// Where the requests go; at least one. Connection number `i` serves target `i` modulo their
     /// number and sends that target's requests in turn, so more targets than connections are a
     /// fault.
     pub targets: Vec<Target>,
-    /// Who decides when a request is sent.
+    /// The pace: by clients or by a rate.
     pub pace: Pace,
     /// Start times of an open loop that are given one by one, instead of drawn from its rate, which
     /// only the warm-up has then. For one target without stages and without a number of requests;
     /// the run ends with the last one.
     pub replay: Option<Replay>,
-    /// How the level of the pace changes during the run; empty: it stays. Without
-    /// [`Stop::duration`] the run ends with its last stage.
+    /// The changes of the pace's level during the run; empty: it is constant. Without [`Stop::duration`] the run ends
+    /// with its last stage.
     pub stages: Vec<Stage>,
     /// When the run is over.
     pub stop: Stop,
-    /// What is sent first and left out of the report.
+    /// The load before measuring begins, which is left out of the report.
     pub warm_up: WarmUp,
     /// Threads, each with one event loop and its share of the connections; never more than there
     /// are connections. The command line's default is one per core (ab: 1, trunk: `-W`).
     pub threads: NonZeroUsize,
-    /// How connections are made and used.
+    /// The options of connections.
     pub connections: Connections,
-    /// How long things may take.
+    /// The time limits of a request, and of a run without any event.
     pub timeouts: Timeouts,
     /// What makes a request a failure, and what ends the run early.
     pub checks: Checks,
     /// Whether each request is kept, and how many of them (ab `-g`, `-e`).
     pub samples: Samples,
-    /// What random numbers (Poisson gaps, phases) start from: the same seed gives the same
-    /// schedule.
+    /// The seed of random numbers (Poisson gaps, phases): the same seed gives the same schedule.
     pub seed: u64,
-    /// What `{{csv COLUMN}}` takes its values from; `None`: there is no table.
+    /// The table of `{{csv COLUMN}}`; `None`: there is none.
     pub table: Option<Arc<Table>>,
     /// The numbers of requests, where their placeholders or weights need them.
     pub numbers: Numbers,
@@ -76,11 +75,11 @@ pub struct Plan {
 /// system does not say. Linux has it in `/proc/thread-self/schedstat`, and a library reads no files.
 pub type StarvedTime = fn() -> Option<Duration>;
 
-/// Who decides when a request is sent.
+/// The pace: what decides when a request is sent.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Pace {
-    /// Each of so many clients sends its next request when it has the answer to the last one:
-    /// measures capacity (ab `-c`, wrk `-c`).
+    /// Each client sends its next request when it has the answer to the last one: measures capacity (ab `-c`, wrk
+    /// `-c`).
     Closed {
         /// Clients, and connections open at once.
         concurrency: NonZeroUsize,
@@ -92,7 +91,7 @@ pub enum Pace {
     Open {
         /// Requests per second of the whole run; finite and above zero.
         per_second: f64,
-        /// How the requests lie in time.
+        /// The gaps between requests.
         arrivals: Arrivals,
         /// Connections that carry them. A request that finds all of them busy waits; its latency
         /// counts from when it was due.
@@ -106,11 +105,11 @@ pub enum Pace {
 /// Requests at times of their own, such as those of a log.
 #[derive(Clone, Debug)]
 pub struct Replay {
-    /// By time.
+    /// The requests, ordered by time.
     pub arrivals: Arc<[Arrival]>,
-    /// How long all of it lasts, from the beginning on: rates are over this.
+    /// The length of the whole schedule from its beginning on: rates are over this.
     pub span: Duration,
-    /// What the log had, which the report repeats.
+    /// Counts of the log's lines, for the report.
     pub facts: ReplayFacts,
 }
 
@@ -123,7 +122,7 @@ pub struct Arrival {
     pub request: u32,
 }
 
-/// How the requests of an open loop lie in time.
+/// The gaps between requests of an open loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arrivals {
     /// Equal gaps, with a random phase for each thread.
@@ -135,7 +134,7 @@ pub enum Arrivals {
 /// A piece of the run with its own level.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Stage {
-    /// How long it lasts, above zero.
+    /// The length of the stage, above zero.
     pub duration: Duration,
     /// Requests per second (open) or clients (closed, rounded, at most `concurrency`).
     pub level: f64,
@@ -148,21 +147,21 @@ pub struct Stage {
 /// [`Plan::stages`] must be given.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stop {
-    /// After exactly so many requests (ab `-n`); those of the warm-up do not count.
+    /// The run ends after exactly this many requests (ab `-n`); those of the warm-up do not count.
     pub requests: Option<NonZeroU64>,
     /// After so long (ab `-t`, wrk `-d`); the warm-up does not count.
     pub duration: Option<Duration>,
-    /// How long requests in flight may take when `duration` ends; then they are reported as hung,
-    /// with their age. The command line's default is 2 s; ab has none and forgets them.
+    /// The time that requests in flight have after `duration`; then they are reported as hung, with their age. The
+    /// command line's default is 2 s; ab has none and forgets them.
     pub grace: Duration,
 }
 
-/// What is sent first and left out of the report.
+/// The load before measuring begins, which is left out of the report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WarmUp {
     /// Nothing: all is measured, as ab does.
     None,
-    /// So long.
+    /// For this time.
     For(Duration),
     /// Until the run is steady, at most so long: throughput and latency of a closed loop, latency
     /// of an open one, as `stats` finds from one value a second. If it is not steady by then, the
@@ -173,7 +172,7 @@ pub enum WarmUp {
     },
 }
 
-/// How connections are made and used.
+/// The options of connections.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Connections {
     /// Whether a connection is used for more than one request (ab `-k`, wrk's default). If not,
@@ -193,9 +192,9 @@ pub struct Connections {
     pub send_buffer: Option<usize>,
     /// SO_RCVBUF in bytes, before connecting; `None`: the system's (ab `-b`).
     pub receive_buffer: Option<usize>,
-    /// Connects in a row that may fail; see [`ConnectPatience`].
+    /// Connects that may fail before the run is given up; see [`ConnectPatience`].
     pub patience: ConnectPatience,
-    /// What becomes of a request whose kept connection the server closes without an answer.
+    /// Whether a request is sent again if the server closes its kept connection without an answer.
     pub resend: Resend,
 }
 
@@ -211,8 +210,8 @@ pub enum Resend {
     Never,
 }
 
-/// How many connects may fail before the run is given up. Whatever is chosen, a connection whose
-/// connect failed waits before its next one, from 1 ms doubling to 100 ms.
+/// The number of connects that may fail before the run is given up. Whatever is chosen, a connection whose connect
+/// failed waits before its next one, from 1 ms doubling to 100 ms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConnectPatience {
     /// Any number: each is a failed request. The default.
@@ -224,11 +223,11 @@ pub enum ConnectPatience {
     /// [`Checks::stop_at_receive_error`] is off, and over TLS it never does. A request whose connect
     /// fails otherwise is tried again, until so many requests or connects have failed (10 there).
     Ab(u32),
-    /// The run ends after so many failed connects before the first answer (ab trunk with 10).
+    /// The run ends if more than this many connects fail before the first answer (ab trunk with 10).
     BeforeFirstAnswer(u32),
 }
 
-/// How long things may take.
+/// The time limits of a request, and of a run without any event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timeouts {
     /// One request, from the moment it is sent or its connect begins; then it fails as
@@ -243,8 +242,8 @@ pub struct Timeouts {
 /// What makes a request a failure, and what ends the run early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Checks {
-    /// What becomes of a body that is not as long as the first one. Lengths are compared per request
-    /// of the plan, so that many URLs may differ.
+    /// The effect of a body that is not as long as the first one. Lengths are compared per request of the plan, so that
+    /// many URLs may differ.
     pub body_length: LengthCheck,
     /// Whether the checksum (CRC-32C) of each body is compared with that of the first one of the same request, in
     /// [`Requests::other_body`](crate::report::Requests::other_body). It costs CPU time.
@@ -257,10 +256,10 @@ pub struct Checks {
     pub stop_without_descriptors: bool,
 }
 
-/// What becomes of a body that is not as long as the first one.
+/// The effect of a body that is not as long as the first one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LengthCheck {
-    /// Nothing (ab `-l`).
+    /// None (ab `-l`).
     Ignored,
     /// It is counted, in [`Requests::other_length`](crate::report::Requests::other_length), and warned
     /// of. The command line's default.
@@ -274,12 +273,12 @@ pub enum LengthCheck {
 pub enum Samples {
     /// None: memory does not grow with the number of requests.
     None,
-    /// The first so many answered requests of the whole run, at 40 bytes each.
+    /// The first answered requests of the whole run, up to this many, at 40 bytes each.
     First(NonZeroUsize),
 }
 
 impl Replay {
-    /// How many requests are due within `time` after the beginning.
+    /// The number of requests that are due within `time` after the beginning.
     pub(crate) fn due_within(&self, time: Duration) -> usize {
         let is_due = |arrival: &Arrival| u128::from(arrival.at_ns) < time.as_nanos();
         self.arrivals.partition_point(is_due)

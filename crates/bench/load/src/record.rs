@@ -114,7 +114,7 @@ pub(crate) struct OpenRecord {
     pub(crate) waits: Histogram,
 }
 
-/// What happened in one second.
+/// Counts and latencies of one second.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Second {
     /// Answers in full.

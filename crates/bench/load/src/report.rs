@@ -48,7 +48,7 @@ pub struct Report {
     pub verdict_reason: Option<String>,
     /// The first URL as the user gave it.
     pub url: String,
-    /// How many URLs there were.
+    /// The number of URLs.
     pub urls: usize,
     /// What was spoken to the first server: `HTTP/1.0`, `HTTP/1.1`, `HTTP/2`, `AJP13`,
     /// `memcached (meta)` or `memcached (text)`; empty in files of before there was this key.
@@ -93,7 +93,7 @@ pub struct Report {
     pub requests: Requests,
     /// Answers by status; empty of memcached, which has none.
     pub statuses: BTreeMap<u16, u64>,
-    /// What was asked of memcached, and what it had; `None`: another protocol was spoken.
+    /// The load on memcached and its results; `None`: another protocol was spoken.
     #[serde(default)]
     pub memcached: Option<MemcachedFacts>,
     /// Failed requests by kind; their sum is [`Requests::failed`].
@@ -108,9 +108,9 @@ pub struct Report {
     pub bytes: Bytes,
     /// Counts of connections: opened, reused, reset.
     pub connections: Connections,
-    /// What came through in a second.
+    /// Answers and bytes per second.
     pub throughput: Throughput,
-    /// How long things took.
+    /// Latencies, and the times of their parts.
     pub latency: Latencies,
     /// The load generator's own use of CPU, and its limit of open files.
     pub generator: Generator,
@@ -137,7 +137,7 @@ pub struct Report {
     /// The results of the requests of each name, in the order of the plan; empty: they have none.
     #[serde(default)]
     pub by_name: Vec<NamedFacts>,
-    /// What `--replay` took of its log; `None`: none was replayed.
+    /// The log's lines that `--replay` used and skipped; `None`: none was replayed.
     #[serde(default)]
     pub replay: Option<ReplayFacts>,
     /// What the plan said, as far as the text says it, too.
@@ -235,15 +235,15 @@ impl Report {
 /// Why a text is no report of ours.
 #[derive(Debug, Error)]
 pub enum ReportFault {
-    /// It is not JSON, or a key is missing or of another type.
+    /// The text is not JSON, or a key is missing or of another type.
     #[error("this is no report of `bench --json`: {0}")]
     Json(#[from] serde_json::Error),
-    /// It is a report, but of a version that this program does not know.
+    /// The report's version is one that this program does not know.
     #[error("this report is of the version {0:?}, and only {SCHEMA:?} is known")]
     Schema(String),
 }
 
-/// What ended a run.
+/// The cause of a run's end.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "written::EndingFacts", try_from = "written::EndingFacts")]
 pub enum Ending {
@@ -264,18 +264,18 @@ pub enum Ending {
 /// The error that ended a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FatalError {
-    /// What kind it was.
+    /// The kind of the failure.
     pub kind: FailureKind,
     /// The system's error number, if it came from the system.
     pub errno: Option<i32>,
-    /// What happened, in words.
+    /// The failure in words.
     pub message: String,
 }
 
-/// What was sent before measuring began.
+/// The load before measuring began.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct WarmUp {
-    /// How long it was.
+    /// The length of the warm-up.
     #[serde(rename = "duration_s", with = "seconds")]
     pub duration: Duration,
     /// Requests that began in it; no other figure has them.
@@ -323,16 +323,16 @@ pub struct Server {
     pub software: Option<String>,
     /// The first answer's status.
     pub first_status: Option<u16>,
-    /// How long the first answer's body was, without chunk framing (ab: Document Length).
+    /// The length of the first answer's body, without chunk framing (ab: Document Length).
     pub document_bytes: Option<u64>,
-    /// What TLS agreed on, on the first connection that used it.
+    /// The parameters of TLS on the first connection that used it.
     pub tls: Option<TlsFacts>,
     /// The first answer's head as received, at most 8 KiB; an AJP13 head is written as HTTP would.
     #[serde(skip)]
     pub first_head: Vec<u8>,
 }
 
-/// What TLS agreed on.
+/// The parameters of TLS that client and server agreed on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TlsFacts {
     /// `TLSv1.2` or `TLSv1.3`.
@@ -353,7 +353,7 @@ pub struct TlsFacts {
     pub server_name: Option<String>,
 }
 
-/// How many requests ended in which way: `started = ok + failed + unfinished`, always.
+/// The number of requests by how they ended: `started = ok + failed + unfinished`, always.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Requests {
     /// Requests that clients began or that a schedule made due.
@@ -362,7 +362,7 @@ pub struct Requests {
     pub ok: u64,
     /// Failed, each once.
     pub failed: u64,
-    /// Without an answer at the end.
+    /// Requests without an answer at the end.
     pub unfinished: u64,
     /// Answered in full: `ok` and those with an unexpected length.
     pub completed: u64,
@@ -417,7 +417,7 @@ impl Operations {
 pub struct MemcachedFacts {
     /// Operations and their weights, such as `get=9, set=1`.
     pub mix: String,
-    /// How many keys there are.
+    /// The number of keys.
     pub keys: u64,
     /// The exponent of Zipf's law; `None`: each key is as frequent as any other.
     pub zipf: Option<f64>,
@@ -451,7 +451,7 @@ impl MemcachedFacts {
     }
 }
 
-/// What a log had.
+/// Counts of the lines of a replayed log.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ReplayFacts {
     /// Requests that are replayed.
@@ -462,7 +462,7 @@ pub struct ReplayFacts {
     pub not_requests: u64,
 }
 
-/// What came within [`Report::elapsed`]; the rest came in the drain.
+/// Counts within [`Report::elapsed`]; the drain is left out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct InSpan {
     /// Requests that were sent, or whose connect began.
@@ -569,13 +569,13 @@ pub struct Silence {
 }
 
 impl Silence {
-    /// How long it was.
+    /// The length of the silence.
     pub fn length(self) -> Duration {
         self.to.saturating_sub(self.from)
     }
 }
 
-/// What came through in a second.
+/// Answers and bytes per second.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Throughput {
     /// Complete answers within the span.
@@ -600,10 +600,10 @@ impl Throughput {
     }
 }
 
-/// How far apart the values of a series are.
+/// The spread of a series of values.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SpreadFacts {
-    /// How many values.
+    /// The number of values.
     pub seconds: usize,
     /// The smallest.
     pub min: f64,
@@ -646,10 +646,10 @@ pub struct Generator {
     pub open_files_max: Option<u64>,
 }
 
-/// What a thread of the generator used while measuring.
+/// The times of a thread of the generator while measuring, in seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Thread {
-    /// How long it ran.
+    /// The thread's measured time.
     pub wall_s: f64,
     /// Its CPU time, in user mode and in the kernel together.
     pub cpu_s: f64,

@@ -24,7 +24,7 @@ use crate::stream::Address;
 use crate::tls::TlsTarget;
 use crate::worker::{Outcome, Part, Worker};
 
-/// What a run has done so far, to be shown while it lasts.
+/// The counts of a run so far, to be shown while it lasts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
     /// Since the run began; once measuring has begun, since then.
@@ -137,14 +137,14 @@ pub fn start(plan: Plan) -> Result<RunHandle, PlanFault> {
 }
 
 impl RunHandle {
-    /// What ends it early. Cheap to clone, and fine to use from any thread.
+    /// A handle that ends the run early. It is cheap to clone, and any thread may use it.
     pub fn stopper(&self) -> Stopper {
         Stopper {
             stop: self.board.stop_flag(),
         }
     }
 
-    /// What has happened so far.
+    /// The counts so far.
     pub fn progress(&self) -> Progress {
         let (now, from) = (self.board.clock.now(), self.board.measure_from());
         let is_warm_up = now < from;

@@ -158,7 +158,7 @@ impl Stream {
         }
     }
 
-    /// What TLS agreed on, if there is TLS.
+    /// The parameters of TLS that were agreed on, if there is TLS.
     pub(crate) fn tls_facts(&self, target: Option<&TlsTarget>) -> Option<TlsFacts> {
         match (self, target) {
             (Self::Tls(stream), Some(target)) => Some(stream.facts(target)),

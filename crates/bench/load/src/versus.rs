@@ -79,13 +79,13 @@ impl Duel {
         })
     }
 
-    /// How many blocks there are in all.
+    /// The number of blocks.
     #[must_use]
     pub fn blocks(&self) -> usize {
         self.order.len()
     }
 
-    /// How many blocks are done.
+    /// The number of blocks that are done.
     #[must_use]
     pub fn done(&self) -> usize {
         self.blocks.len()

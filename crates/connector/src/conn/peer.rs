@@ -9,7 +9,7 @@ pub(crate) enum Peer {
     Tcp {
         /// The other end.
         remote: SocketAddr,
-        /// This end.
+        /// The address of this end.
         local: SocketAddr,
     },
     /// A Unix socket, whose file permissions decided who may connect.

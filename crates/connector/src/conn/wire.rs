@@ -145,7 +145,7 @@ impl Wire {
         }
     }
 
-    /// The same with as much of `body` as the output takes, in chunks as large as can be.
+    /// Sends as much of `body` as the output takes, in chunks as large as can be.
     pub(super) fn send_queued(&mut self, body: &mut ByteQueue, out: &mut Output) {
         while !body.is_empty() && !out.is_full() {
             let mut left = self.begin_data(body.len().min(OUT_MARK), out);

@@ -125,7 +125,7 @@ impl Agent {
         self.conn.watches_input()
     }
 
-    /// The connection's timer fired; which of its deadlines has passed, if any, is seen here.
+    /// Handles the connection's timer: finds which of its deadlines has passed, if any.
     pub(super) fn handle_time(&mut self, lent: &Loan) {
         let passed = |at: Instant| at <= lent.now;
         if self.stalled.is_some_and(passed) {
@@ -168,8 +168,8 @@ impl Agent {
         self.tell(Conn::handle_eof, lent);
     }
 
-    /// The stream has ended, or will when all of it is read, while no bytes are wanted; whether
-    /// that makes a difference.
+    /// Handles the peer's end of stream, read or not, while no bytes are wanted. Whether that
+    /// changes anything.
     pub(super) fn handle_hangup(&mut self, lent: &Loan) -> bool {
         let action = self.conn.handle_hangup(&mut Io {
             input: &mut self.input,
@@ -183,7 +183,7 @@ impl Agent {
         heeded
     }
 
-    /// No further request is to be served.
+    /// Makes the request under way the last one.
     pub(super) fn drain(&mut self) {
         self.conn.drain();
         if matches!(self.want, Want::Read) {
@@ -208,7 +208,7 @@ impl Agent {
         self.stalled = None;
     }
 
-    /// Our end of stream has been sent; the peer's is waited for.
+    /// Waits for the peer's end of stream, after ours was sent.
     pub(super) fn linger(&mut self, lent: &Loan) {
         self.want = Want::Linger {
             deadline: lent.now + LINGER,
@@ -216,7 +216,8 @@ impl Agent {
         };
     }
 
-    /// When the worker has to look at this connection again even if nothing happens to it.
+    /// The next deadline at which the worker must look at this connection even if nothing happens
+    /// to it.
     pub(super) fn deadline(&self) -> Option<Instant> {
         let wanted = match self.want {
             Want::Read | Want::Park { .. } => self.patience.and_then(|(_, at)| at),
@@ -239,7 +240,7 @@ impl Agent {
         self.obey(action, lent);
     }
 
-    /// Does what the connection says, up to where that has to wait.
+    /// Does what the connection says, until that has to wait.
     fn obey(&mut self, mut action: Action, lent: &Loan) {
         self.meter.see(&action);
         while let Action::Serve(request) = action {

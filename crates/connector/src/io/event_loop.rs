@@ -37,7 +37,7 @@ impl LoopHandle {
     }
 }
 
-/// What any event loop keeps.
+/// The state that every event loop keeps.
 #[derive(Debug)]
 pub(super) struct Core<T> {
     pub(super) tasks: Tasks<T>,
@@ -68,7 +68,7 @@ impl<T> Core<T> {
         }
     }
 
-    /// How long the loop may wait for whatever it waits for.
+    /// The longest time that the loop may wait for events; `None`: for ever.
     pub(super) fn timeout(&self) -> Option<Duration> {
         let next = [self.timers.next(), self.accept_again, self.stop]
             .into_iter()
@@ -77,12 +77,12 @@ impl<T> Core<T> {
         next.map(|at| at.saturating_duration_since(self.lent.now))
     }
 
-    /// Whether accepting rests.
+    /// Whether no connections are accepted for the moment.
     pub(super) fn pauses_accepting(&self) -> bool {
         self.accept_again.is_some_and(|at| at > self.lent.now)
     }
 
-    /// Lets accepting rest for a moment.
+    /// Accepts no connections for a moment.
     pub(super) fn pause_accepting(&mut self) {
         self.accept_again = Some(self.lent.now + ACCEPT_PAUSE);
     }
@@ -101,7 +101,7 @@ impl<T> Core<T> {
         }
     }
 
-    /// Takes out a connection that is closed.
+    /// Removes a connection that is closed.
     pub(super) fn remove(&mut self, key: usize) -> Option<T> {
         let task = self.tasks.remove(key)?;
         self.timers.clear(key);
@@ -110,7 +110,7 @@ impl<T> Core<T> {
         Some(task)
     }
 
-    /// Looks whether the connector is being stopped. `true` if that is news.
+    /// Looks whether the connector is being stopped; `true` if it was not at the last look.
     pub(super) fn sees_stop(&mut self) -> bool {
         let first = self.stop.is_none();
         self.stop = self.lent.shared.stops_at();

@@ -16,7 +16,7 @@ use crate::config::{Address, Config, Listener, Protocol};
 pub(crate) struct BoundListener {
     /// As configured, but with the port that the system chose.
     pub(crate) listener: Listener,
-    /// One for each worker.
+    /// A socket for each worker.
     pub(crate) sockets: Vec<Socket>,
     pub(crate) file: Option<SocketFile>,
 }

@@ -93,7 +93,7 @@ fn spawn_all(listeners: Vec<(Listener, Socket)>, hub: &Arc<Hub>) -> io::Result<T
     Ok((acceptors, supervisor))
 }
 
-/// What all threads of the driver share.
+/// The state that all threads of the driver share.
 #[derive(Debug)]
 struct Hub {
     shared: Arc<ConnectorState>,
@@ -105,7 +105,7 @@ struct Hub {
     freed: Condvar,
     /// The stop, or something that it waits for, has come nearer.
     progress: Condvar,
-    /// No further request is to be served.
+    /// The connector is being stopped: no further request is served.
     stopping: AtomicBool,
     /// What is still open has been given up.
     cut: AtomicBool,
@@ -114,8 +114,8 @@ struct Hub {
     stop: PipeWriter,
 }
 
-/// Who is there. A lock because a thread that waits for a place has to sleep; taken twice in the
-/// life of a connection.
+/// Connections and acceptors that there are. A lock because a thread that waits for a place has to
+/// sleep; taken twice in the life of a connection.
 #[derive(Debug, Default)]
 struct Roster {
     seats: Slab<Arc<Seat>>,
@@ -127,7 +127,7 @@ struct Roster {
     acceptors: usize,
 }
 
-/// What others may reach of a connection that a thread sleeps in.
+/// The part of a connection that other threads may reach while its own thread sleeps.
 #[derive(Debug)]
 struct Seat {
     socket: Socket,

@@ -31,7 +31,7 @@ use crate::config::Listener;
 use crate::counters::Counters;
 use crate::{NoUring, StartError};
 
-/// What it means that a ring could not be set up.
+/// The error that says why a ring could not be set up.
 pub(crate) fn explain(source: io::Error) -> StartError {
     let fault = match source.raw_os_error() {
         Some(libc::ENOSYS) => NoUring::Absent,

@@ -6,12 +6,13 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Activation {
-    /// All that fall to it.
+    /// The backend takes all requests that fall to it.
     #[default]
     Active,
-    /// Those of its own sessions only. mod_jk: `disabled`; HAProxy: `drain`.
+    /// The backend takes only requests of its own sessions. mod_jk: `disabled`; HAProxy: `drain`.
     Drain,
-    /// None. Exchanges in flight end. mod_jk: `stopped`; HAProxy: `maint`; nginx: `down`.
+    /// The backend takes no requests; exchanges in flight end. mod_jk: `stopped`; HAProxy: `maint`;
+    /// nginx: `down`.
     Stopped,
 }
 

@@ -91,8 +91,8 @@ pub enum Step {
 
 /// Receives the steps of a decision; `()` ignores them.
 pub trait Trace {
-    /// One step: for each id that was read, in their order, then for the front's own cookie, up to
-    /// the step that decided.
+    /// Receives one step: for each id that was read, in their order, then for the front's own cookie,
+    /// up to the step that decided.
     fn step(&mut self, step: Step);
 }
 

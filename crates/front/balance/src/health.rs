@@ -213,7 +213,7 @@ impl Health {
         self.watch.is_some()
     }
 
-    /// How it fares.
+    /// The backend's condition.
     #[must_use]
     pub fn condition(&self) -> Condition {
         match self.state {

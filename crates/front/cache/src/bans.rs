@@ -46,7 +46,7 @@ pub struct Bans {
     list: VecDeque<Ban>,
     /// How many purges there were.
     count: u64,
-    /// A response that began before this number of purges counts as purged: its bans are forgotten.
+    /// A response that began before this number of purges counts as purged.
     floor: u64,
 }
 
@@ -57,7 +57,7 @@ impl Bans {
         self.count
     }
 
-    /// Whether anything that began at this count can have been purged since.
+    /// Whether a response that began at this count may have been purged since.
     #[must_use]
     pub fn concern(&self, began: u64) -> bool {
         began < self.count
@@ -83,7 +83,7 @@ impl Bans {
         });
     }
 
-    /// How a response was purged that began at this count, with its URL and its tags.
+    /// The effect of later purges on a response that began at this count, with its URL and its tags.
     #[must_use]
     pub fn judge(&self, began: u64, url: &[u8], tags: &[u8]) -> PurgeEffect {
         if began < self.floor {
@@ -103,7 +103,7 @@ impl Bans {
 }
 
 impl Purge {
-    /// Whether it takes a response away that has this URL and these tags.
+    /// Whether the purge removes a response with this URL and these tags.
     #[must_use]
     pub fn concerns(&self, url: &[u8], tags: &[u8]) -> bool {
         match self {

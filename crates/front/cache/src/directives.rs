@@ -41,7 +41,7 @@ pub struct Directives {
 }
 
 impl Directives {
-    /// Those of the field `Cache-Control`; `None` if there is no such field.
+    /// The directives of the field `Cache-Control`; `None` if there is no such field.
     #[must_use]
     pub fn of(headers: &Fields) -> Option<Self> {
         let mut lines = headers.get_all(CACHE_CONTROL).peekable();
@@ -55,7 +55,7 @@ impl Directives {
         Some(directives)
     }
 
-    /// Those of a request: of `Cache-Control`, or else of `Pragma`.
+    /// The directives of a request: of `Cache-Control`, or else of `Pragma`.
     #[must_use]
     pub fn of_request(headers: &Fields) -> Self {
         if let Some(directives) = Self::of(headers) {
@@ -70,8 +70,8 @@ impl Directives {
         }
     }
 
-    /// Those of a field that is meant for some caches alone (RFC 9213): a dictionary. `None` if there is
-    /// no such field, or if it is malformed: then it does not exist.
+    /// The directives of a field that is meant for some caches alone (RFC 9213): a dictionary. `None` if
+    /// there is no such field, or if it is malformed: then it does not exist.
     #[must_use]
     pub fn targeted(headers: &Fields, name: &FieldName) -> Option<Self> {
         let mut all = headers.get_all(name).peekable();

@@ -13,8 +13,8 @@ use crate::{Millis, date};
 /// What an operator says of the freshness of responses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FreshnessRules {
-    /// Of a response without a word on its freshness: how many percent of the time since it was changed
-    /// it is fresh. 0: not at all. Default 10. httpd: `CacheLastModifiedFactor`.
+    /// For a response that does not say how long it is fresh: the percentage of the time since its last change
+    /// for which it is fresh. 0: not at all. Default 10. httpd: `CacheLastModifiedFactor`.
     pub heuristic: u32,
     /// The most seconds of [`Self::heuristic`]. Default 1 h.
     pub heuristic_max: u32,
@@ -23,7 +23,7 @@ pub struct FreshnessRules {
     pub ttl: Vec<(RangeInclusive<u16>, u32)>,
     /// The most seconds for which anything is fresh. Default 30 days.
     pub ttl_max: u32,
-    /// Whether the response is asked at all. If not, [`Self::ttl`] alone counts. Default on.
+    /// Whether the response decides how long it is fresh. If not, [`Self::ttl`] alone does. Default on.
     pub obey: bool,
     /// Seconds for which a stale response is used while another is fetched, if the response says nothing
     /// of it. Default 0. nginx: `proxy_cache_background_update`.
@@ -90,7 +90,7 @@ pub fn directives(headers: &Fields, rules: &FreshnessRules) -> (Directives, bool
     }
 }
 
-/// How long a response is fresh that arrived at `now`. `may_estimate` says whether its request lets it be
+/// The lifetime of a response that arrived at `now`. `may_estimate` says whether its request lets it be
 /// estimated.
 #[must_use]
 pub fn lifetime(
@@ -141,8 +141,8 @@ fn ttl(status: StatusCode, rules: &FreshnessRules) -> Option<u32> {
     found.map(|(_, seconds)| *seconds)
 }
 
-/// How old a response is when it arrives at `arrived`, having been asked for at `asked` (RFC 9111, section
-/// 4.2.3), in seconds.
+/// The age in seconds of a response that arrives at `arrived` and was asked for at `asked` (RFC 9111, section
+/// 4.2.3).
 #[must_use]
 pub fn initial_age(headers: &Fields, asked: Millis, arrived: Millis) -> u32 {
     let apparent = date_of(headers).map_or(0, |made| seconds_between(made, arrived));

@@ -87,7 +87,7 @@ impl CacheKey {
     }
 }
 
-/// What of a query belongs to the key and is sent to the backend.
+/// The part of a query that belongs to the key and is sent to the backend.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum QueryRule {
     /// All of it.
@@ -102,7 +102,7 @@ pub enum QueryRule {
 }
 
 impl QueryRule {
-    /// What is left of a query.
+    /// The part of a query that the rule keeps.
     #[must_use]
     pub fn apply<'q>(&self, query: &'q [u8]) -> Option<Cow<'q, [u8]>> {
         let keeps = |parameter: &[u8]| {

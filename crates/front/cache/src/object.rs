@@ -126,7 +126,7 @@ pub fn clean(headers: &mut Fields, set_cookie: SetCookie, date: Option<&[u8]>) {
     }
 }
 
-/// Those of framing, too: no codec leaves any, but fields are sent as they are stored.
+/// Fields that are not stored, those of framing included: no codec leaves any, but fields are sent as they are stored.
 const NOT_STORED: Traits = Traits::NOT_STORED
     .with(Traits::HOP_BY_HOP)
     .with(Traits::FRAMING);

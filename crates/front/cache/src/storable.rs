@@ -9,7 +9,7 @@ use crate::freshness::{self, FreshnessRules, LifetimeSource};
 use crate::vary::{self, VaryFault};
 use crate::{Millis, media, tags};
 
-/// What a request has that its response may be meant for alone.
+/// The credentials of a request, for whose owner alone its response may be meant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Credentials {
     /// `Authorization`.
@@ -73,7 +73,7 @@ pub struct RequestFacts<'r> {
     pub no_store: bool,
     /// How much of the response the backend was asked for.
     pub scope: RequestScope,
-    /// What its response may be meant for alone.
+    /// The credentials for whose owner alone its response may be meant.
     pub credentials: Credentials,
 }
 

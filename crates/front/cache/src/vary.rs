@@ -25,9 +25,9 @@ pub enum VaryFault {
     Many,
 }
 
-/// What the fields of a request are read from: calls the function for each line of a field.
+/// Gives access to the fields of a request.
 pub trait RequestFields {
-    /// Each line of a field, in order.
+    /// Calls `line` with each line of a field, in order.
     fn lines(&self, name: &FieldName, line: &mut dyn FnMut(&[u8]));
 }
 
@@ -64,7 +64,7 @@ pub fn names(headers: &Fields) -> Result<Vec<FieldName>, VaryFault> {
 }
 
 impl Selection {
-    /// What a request has in the fields of these names.
+    /// The values that a request has in the fields of these names.
     #[must_use]
     pub fn new(names: Vec<FieldName>, request: &dyn RequestFields) -> Self {
         Self {
@@ -73,7 +73,7 @@ impl Selection {
         }
     }
 
-    /// Whether another request has the same.
+    /// Whether another request has the same values in those fields.
     #[must_use]
     pub fn matches(&self, request: &dyn RequestFields) -> bool {
         self.names.is_empty() || values(&self.names, request)[..] == *self.values

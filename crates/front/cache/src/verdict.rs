@@ -4,45 +4,46 @@ use crate::Millis;
 use crate::directives::Directives;
 use crate::storable::{Credentials, Terms};
 
-/// A stored response, as far as its use depends on it.
+/// The facts of a stored response that decide how it may be used.
 #[derive(Clone, Copy, Debug)]
 pub struct StoredFacts<'s> {
     /// On which terms it is used.
     pub terms: &'s Terms,
-    /// When it was made, as far as its age says: it is as old as the time since.
+    /// When the response was made, as far as its age says: its age is the time since then.
     pub made: Millis,
-    /// When it was stored, or found to be valid.
+    /// When the response was stored, or last found to be valid.
     pub validated: Millis,
     /// It was purged softly: it is stale, however long it was to be fresh.
     pub is_purged: bool,
 }
 
-/// What a request asks of the cache.
+/// What a request demands of the cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Demand {
     /// Its directives.
     pub directives: Directives,
-    /// What its response may be meant for alone.
+    /// The credentials for whose owner alone its response may be meant.
     pub credentials: Credentials,
 }
 
-/// What a stored response is to a request.
+/// Whether and how a stored response may answer a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Its answer. Seconds for which it stays fresh; less than 0 if the client takes it though it is stale.
+    /// It answers the request. The seconds for which it stays fresh; less than 0 if the client takes it
+    /// though it is stale.
     Fresh(i64),
-    /// Its answer once it was validated.
+    /// It answers the request once it was validated.
     Stale(StaleUse),
-    /// For others alone.
+    /// It must not answer the request: it is for other requests alone.
     Foreign,
 }
 
 /// How a stale response may be used without being validated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StaleUse {
-    /// At once, while another is fetched.
+    /// It may be used at once, while another one is fetched.
     pub at_once: bool,
-    /// If no fresh one can be fetched.
+    /// It may be used if no fresh one can be fetched.
     pub on_error: bool,
     /// Seconds for which it stays fresh: less than 0, unless the client or a purge has it validated.
     pub left: i64,
@@ -104,7 +105,7 @@ impl StoredFacts<'_> {
     }
 }
 
-/// How often one response is validated because clients want it to be.
+/// The shortest time between two validations of a response that clients ask for.
 const VALIDATION_PERIOD: Millis = 1000;
 
 #[cfg(test)]

@@ -91,7 +91,7 @@ impl DnsSource {
         }
     }
 
-    /// What it says now.
+    /// Asks the name servers once.
     pub(crate) async fn ask(&self) -> Answer {
         match self.resolve().await {
             Ok(resolved) => Answer::members(resolved.found),

@@ -69,7 +69,7 @@ impl FileSource {
         (stamp, Some(self.ask()))
     }
 
-    /// What it says now.
+    /// Reads the file once.
     pub(crate) fn ask(&self) -> Answer {
         match (self.read)(&self.path) {
             Ok(found) => Answer::members(found),

@@ -54,7 +54,7 @@ pub struct McmpSource {
 
 /// Functions and state that the listener takes from its owner.
 pub struct McmpHooks {
-    /// How many requests a member of that name has in flight.
+    /// The number of requests that the member of that name has in flight.
     pub in_flight: Box<dyn Fn(&str) -> u64 + Send + Sync>,
     /// Something is counted.
     pub count: Box<dyn Fn(McmpCount) + Send + Sync>,
@@ -360,8 +360,8 @@ impl Desk {
         }
     }
 
-    /// Does what a node says. One that stops a context takes it down once nothing is in flight there, so it is told
-    /// how much that is when no further request is sent to it.
+    /// Does what a node's message says. A node that stops a context takes it down once no request is in flight there,
+    /// so the answer, which has their number, waits until no further request is sent to it, but not for long.
     async fn obey(&self, message: &Message, peer: IpAddr) -> Result<String, McmpRefusal> {
         let (text, answer) = self.handle(message, peer)?;
         if !message.stops() {
@@ -374,7 +374,7 @@ impl Desk {
         self.handle(message, peer).map(|(text, _)| text)
     }
 
-    /// What a node is answered, and the number of the list that has what it said.
+    /// The answer to a node, and the number of the list that contains what the node said.
     fn handle(&self, message: &Message, peer: IpAddr) -> Result<(String, u64), McmpRefusal> {
         let rules = NodeRules {
             may_be_member: &|host| self.config.may_be_member(host),
@@ -403,7 +403,7 @@ impl Desk {
         (self.hooks.count)(McmpCount::Refused(reason));
     }
 
-    /// Whether one more connection of an address has room.
+    /// Counts one more connection of an address; `false` if there are too many.
     fn admit(&self, peer: IpAddr) -> bool {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let all: usize = open.values().sum();
@@ -427,7 +427,7 @@ impl Desk {
         !self.hooks.nodes.nodes().is_empty()
     }
 
-    /// Of the nodes that are known, those stay that would be believed today, and that said something lately.
+    /// Forgets nodes that the present settings would refuse, and nodes that were silent for too long.
     fn forget_strangers(&self) {
         let table = &self.hooks.nodes;
         let now = table.now();
@@ -479,7 +479,7 @@ impl Pace {
 const MESSAGES_AT_ONCE: f64 = 1000.0;
 const MESSAGES_A_SECOND: f64 = 50.0;
 
-/// How long a change may take until requests are served by it.
+/// The longest wait until requests are served by a change.
 const IN_FORCE_MAX: Duration = Duration::from_secs(2);
 
 /// A node says something each 10 s.

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-/// What a source says of one member.
+/// A member as its source describes it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FoundMember {
     /// Its identity: for sessions, hashes, the API and metrics. Unique in an upstream.
@@ -17,7 +17,7 @@ pub struct FoundMember {
     pub speech: Speech,
     /// Its share of the load, 1 to 1000.
     pub weight: u32,
-    /// How far away it is: those with a lower number are preferred.
+    /// How far away the member is: members with a lower distance are preferred.
     pub distance: u32,
     /// The suffix of its session ids. Default: its name.
     pub jvm_route: Option<String>,
@@ -25,7 +25,7 @@ pub struct FoundMember {
     pub domain: Option<String>,
     /// The name in its certificate, if its address is not that.
     pub server_name: Option<String>,
-    /// Whether it takes new sessions.
+    /// Which requests the member takes.
     pub state: FoundState,
     /// Its applications, if its source tells of them.
     pub contexts: Vec<FoundContext>,
@@ -36,7 +36,7 @@ pub struct FoundMember {
 pub struct FoundContext {
     /// Its path, `/` for that of the root.
     pub path: String,
-    /// What it takes.
+    /// Which requests the context takes.
     pub state: FoundState,
 }
 
@@ -114,13 +114,13 @@ pub enum Speech {
     Https,
 }
 
-/// Whether a member takes new sessions, as its source says. The first takes most.
+/// Which requests a member or a context takes, as its source says. The first takes most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum FoundState {
     /// It takes all requests.
     Active,
-    /// It takes requests of the sessions that it has.
+    /// It takes only requests of the sessions that it has.
     Drain,
-    /// It takes none.
+    /// It takes no requests.
     Stopped,
 }

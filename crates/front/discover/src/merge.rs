@@ -72,7 +72,7 @@ pub struct Members {
 /// A member of an upstream, and whether its source still names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Member {
-    /// What its source said last of it.
+    /// The member as its source last described it.
     pub found: FoundMember,
     /// Whether the source still names the member.
     pub standing: MemberPresence,
@@ -95,7 +95,7 @@ pub enum MemberPresence {
 /// Why something that a source named is no member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Refusal {
-    /// This machine itself.
+    /// The member's address is this machine itself.
     Loopback,
     /// An address that holds on one link only.
     LinkLocal,
@@ -319,7 +319,7 @@ impl<'m> AbsentMembers<'m> {
     }
 }
 
-/// Those of an answer that may be members, by name.
+/// The members of an answer that are accepted, by name.
 fn admit<'f>(
     last: &Members,
     found: &'f [FoundMember],

@@ -326,7 +326,7 @@ impl FileBody {
         Ok(piece)
     }
 
-    /// So many bytes of the file were given.
+    /// Notes that `bytes` more bytes of the file were given.
     fn advance(&mut self, bytes: u64) {
         if let Some(Segment::File { from, len }) = self.segments.front_mut() {
             *from += bytes;

@@ -84,7 +84,7 @@ impl Directory {
         }
     }
 
-    /// How it is served.
+    /// The settings by which the directory is served.
     #[must_use]
     pub fn config(&self) -> &FilesConfig {
         &self.config

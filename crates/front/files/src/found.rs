@@ -55,7 +55,7 @@ impl FoundFile {
         &self.version().facts
     }
 
-    /// How it is coded.
+    /// The coding of the file's bytes; `None`: they are not coded.
     pub(crate) fn coding(&self) -> Option<Coding> {
         let sibling = self.sibling.and_then(|at| self.named.siblings.get(at));
         sibling.map_or(self.named.coding, |(coding, _)| Some(*coding))
@@ -67,7 +67,7 @@ impl FoundFile {
         self.named.is_compressed || self.coding().is_some()
     }
 
-    /// Of what it is when it is decoded.
+    /// The media type of the decoded content.
     #[must_use]
     pub fn media_type(&self) -> &HeaderValue {
         &self.named.media_type

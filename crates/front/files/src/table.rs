@@ -45,7 +45,7 @@ pub struct FileTable {
 }
 
 impl Default for FileTable {
-    /// One that remembers nothing, until it is given limits.
+    /// A table that remembers nothing, until it is given limits.
     fn default() -> Self {
         let (hasher, unit) = (RandomState::new(), UnitWeighter);
         Self {

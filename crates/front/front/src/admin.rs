@@ -51,7 +51,7 @@ pub(crate) struct Admin {
     thread: JoinHandle<()>,
 }
 
-/// What answers need.
+/// The state from which requests of administrators are answered.
 #[derive(Debug)]
 struct Desk {
     shared: Arc<FrontState>,

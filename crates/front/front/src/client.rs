@@ -47,11 +47,11 @@ pub(crate) struct ClientConnection {
     half_closed: bool,
     remote: SocketAddr,
     local: SocketAddr,
-    /// Its TLS with a proxy that ended it.
+    /// The client's TLS, if a proxy ended it.
     told_tls: Option<Box<ToldTls>>,
     listener: Arc<Listener>,
     config: Arc<ListenerConfig>,
-    /// What an exchange needs. `None` while idle, because there are many idle connections.
+    /// The state for an exchange; `None` while idle, to save memory.
     active: Option<Box<Active>>,
     /// Dropped last: the connection counts as open until its socket is closed.
     _admitted: Admitted,
@@ -106,7 +106,7 @@ impl Active {
         }
     }
 
-    /// Writes the output, and the file behind it.
+    /// Writes the output, and then the part of a file that follows it.
     fn poll_write_file(
         &mut self,
         cx: &mut Context<'_>,
@@ -122,7 +122,7 @@ impl Active {
         self.output.is_empty() && self.file.is_empty()
     }
 
-    /// Leaves the memory to the next connection that becomes busy.
+    /// Returns the memory for the next connection that becomes busy.
     fn give(mut self: Box<Self>) {
         debug_assert!(
             self.input.is_empty(),
@@ -205,7 +205,7 @@ impl ClientConnection {
             .get_or_insert_with(|| Active::take(&config.limits))
     }
 
-    /// Who the client is, as far as the connection tells.
+    /// What the connection tells of the client.
     pub(crate) fn peer(&self) -> PeerFacts {
         let told = self.told_tls.as_deref();
         let told_session = told.and_then(|told| told.session.as_ref());
@@ -217,7 +217,7 @@ impl ClientConnection {
         }
     }
 
-    /// What the handshake agreed on.
+    /// The TLS session of the connection; `None` without TLS, and before the end of the handshake.
     pub(crate) fn tls(&self) -> Option<&Session> {
         self.stream.tls().map(|session| &**session)
     }
@@ -239,7 +239,7 @@ impl ClientConnection {
         }
     }
 
-    /// Goes on with the handshake. What arrives with its end is input.
+    /// Continues the handshake. Bytes that arrive with its end become input.
     pub(crate) fn poll_handshake(
         &mut self,
         cx: &mut Context<'_>,
@@ -270,7 +270,7 @@ impl ClientConnection {
         matches!(&self.stream, Stream::Tls(stream) if stream.has_begun())
     }
 
-    /// Takes TLS off the socket and writes `answer`, as far as the socket takes it.
+    /// Writes `answer` without TLS, as much of it as the socket takes at once.
     pub(crate) fn answer_in_clear(&mut self, answer: &[u8]) {
         if let Stream::Tls(stream) = &mut self.stream {
             stream.write_in_clear(answer);
@@ -282,7 +282,7 @@ impl ClientConnection {
         self.tls().is_none() && matches!(self.input(), [0x16, 0x03, ..])
     }
 
-    /// Before an ordinary close: tells a client over TLS that nothing is missing.
+    /// Tells a client over TLS, before an ordinary close, that nothing is missing (close_notify).
     pub(crate) fn close_in_order(&mut self) {
         self.stream.close_in_order();
     }
@@ -311,13 +311,12 @@ impl ClientConnection {
         self.stream.is_quiet()
     }
 
-    /// What was received and not decoded.
+    /// Bytes that were received and are not decoded yet.
     pub(crate) fn input(&self) -> &[u8] {
         self.active.as_ref().map_or(&[], |active| &active.input)
     }
 
-    /// Takes what was received and not decoded, for another protocol. Nothing is left of the state of
-    /// HTTP/1.1.
+    /// Takes the bytes that are not decoded yet, for another protocol, and frees the state of HTTP/1.1.
     fn take_input(&mut self) -> BytesMut {
         let input = self.active.as_mut().map(|active| active.input.split());
         self.release_buffers();
@@ -348,7 +347,7 @@ impl ClientConnection {
         }
     }
 
-    /// The client closed. This is correct between requests and a fault within one.
+    /// Tells the decoder that the client closed, which is correct between requests and a fault within one.
     pub(crate) fn decode_eof(&mut self) -> Result<(), Fault> {
         let active = self.active();
         active.codec.receive_eof(&active.input)
@@ -451,7 +450,7 @@ impl ClientConnection {
         self.active().abandoned = Some(exchange);
     }
 
-    /// The exchange whose client left.
+    /// Takes the exchange whose client left, if there is one.
     pub(crate) fn take_abandoned(&mut self) -> Option<LeftBehind> {
         self.active.as_mut()?.abandoned.take()
     }
@@ -512,7 +511,7 @@ impl ClientConnection {
         self.listener.drain().must_end_tunnels()
     }
 
-    /// The client is to see a failure when the connection is closed.
+    /// Has the close of the connection reset it, so that the client sees a failure.
     pub(crate) fn reset_on_close(&self) {
         self.stream.reset_on_close();
     }
@@ -564,7 +563,7 @@ impl ClientConnection {
         self.active.as_ref().map_or(0, |active| active.sent)
     }
 
-    /// The next response's head says that the connection is closed after it.
+    /// Has the head of the next response say that the connection closes after it.
     pub(crate) fn close_after(&mut self) {
         self.active().codec.close_after();
     }
@@ -667,5 +666,5 @@ const READ_MAX: usize = 64 * 1024;
 /// Bytes of further requests that are kept while one is served.
 const PIPELINE_MAX: usize = 64 * 1024;
 
-/// How often is checked whether a client has left whose bytes are not wanted yet.
+/// How often the front checks whether a client has left whose bytes are not wanted yet.
 const LOOK_PERIOD: Duration = Duration::from_millis(100);

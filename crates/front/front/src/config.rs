@@ -160,7 +160,7 @@ impl AdminConfig {
     }
 }
 
-/// What holds for all listeners.
+/// The settings that hold for all listeners.
 #[derive(Clone, Debug)]
 pub struct ServerConfig {
     /// Workers: event loops, a thread each. Default: one per core. nginx: `worker_processes`.
@@ -349,7 +349,7 @@ impl Default for Http2Config {
 }
 
 impl ListenerConfig {
-    /// What operators know it by: its name, or else its address.
+    /// The label of the listener for operators: its name, or else its address.
     #[must_use]
     pub fn label(&self) -> String {
         let name = self.name.clone();
@@ -412,7 +412,7 @@ pub struct TlsConfig {
     /// The keys of tickets, which several fronts share. Default: each process makes its own. nginx:
     /// `ssl_session_ticket_key`.
     pub ticket_keys_file: Option<PathBuf>,
-    /// What needs no file.
+    /// The settings that need no file.
     pub settings: ProfileSettings,
     /// The deadline of a handshake, from the accept. Default 10 s. nginx: `ssl_handshake_timeout`.
     pub handshake_timeout: Duration,
@@ -468,13 +468,13 @@ pub struct UpstreamConfig {
     pub name: String,
     /// How a backend is picked.
     pub policy: Policy,
-    /// What requests are placed by under [`Policy::Hash`].
+    /// The part of a request that decides its backend under [`Policy::Hash`].
     pub hash_by: HashBy,
     /// The backends of the file; at least one, unless members are found.
     pub backends: Vec<BackendConfig>,
     /// Where further members are found; `None`: nowhere.
     pub members: Option<Arc<MembersConfig>>,
-    /// Those that were found; a file has none.
+    /// The members that were found; a configuration read from a file has none.
     pub(crate) found: Vec<BackendConfig>,
     /// Further attempts after a failed one.
     pub retries: u32,
@@ -484,7 +484,7 @@ pub struct UpstreamConfig {
     pub unwell_max: u8,
     /// How sessions stay with their backends; `None`: they do not.
     pub sticky: Option<StickyConfig>,
-    /// What AJP backends are told besides: `remote_user`, `auth_type` and the table `attributes`.
+    /// The user and the named attributes for AJP backends: `remote_user`, `auth_type` and the table `attributes`.
     pub attributes: Option<Arc<RequestAttributes>>,
 }
 
@@ -635,9 +635,9 @@ pub struct RouteConfig {
     pub listen: Vec<usize>,
     /// How the client must have come; `None` is either.
     pub scheme: Option<RouteScheme>,
-    /// What becomes of the request.
+    /// The target of the request.
     pub target: RouteTarget,
-    /// What else it asks for; `None` if nothing.
+    /// The further rules of the route; `None`: it has none.
     pub rules: Option<Arc<RouteRules>>,
     /// Where it was written, for operators; `None` if it was not read from a file.
     pub place: Option<Place>,

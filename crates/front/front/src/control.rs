@@ -193,7 +193,7 @@ impl Control {
         (upgrades.number, upgrades.failed.clone())
     }
 
-    /// Notes what became of a reload: why it was refused, if it was.
+    /// Notes the outcome of a reload: why it was refused, or `None`.
     pub(crate) fn note_reload(&self, refused: Option<String>) {
         *self.lock_refused_reload() = refused;
     }

@@ -137,7 +137,7 @@ pub(crate) struct WorkerCounters {
     reasons: Reasons,
 }
 
-/// What became of a request for a file.
+/// The result of a request for a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileResult {
     /// It was remembered.
@@ -192,7 +192,7 @@ pub struct CountersSnapshot {
     pub responses: [u64; 10],
     /// Attempts after a first failed one.
     pub retries: u64,
-    /// Requests to upstreams that keep sessions, by what became of the session.
+    /// Requests to upstreams that keep sessions, by the outcome for the session.
     pub sticky: BTreeMap<Outcome, u64>,
     /// Configurations put in force in place of another.
     pub reloads_applied: u64,
@@ -216,7 +216,7 @@ pub struct CountersSnapshot {
     pub h2_connections: u64,
     /// Their streams: requests under way, or given up by the client and not yet by the backend.
     pub h2_streams: u64,
-    /// Requests for files, by what became of them.
+    /// Requests for files, by [`FileResult`].
     pub files: [u64; FileResult::ALL.len()],
     /// Files that are being sent now.
     pub files_open: u64,

@@ -49,7 +49,7 @@ impl Tick {
         Duration::from_millis(self.0.saturating_sub(earlier.0))
     }
 
-    /// The moment that is `duration` before this one, at least [`Self::START`].
+    /// The moment that is `duration` before this one, at least the start of the clock.
     pub(crate) fn before(self, duration: Duration) -> Self {
         Self(self.0.saturating_sub(millis(duration)))
     }
@@ -102,7 +102,7 @@ struct Places {
 #[derive(Debug)]
 struct DeadlineEntry {
     deadline: AtomicU64,
-    /// The period in which the entry is to be checked, never after that of its deadline; [`UNLISTED`]: it is not listed.
+    /// The period in which the entry is checked, never after that of its deadline; [`UNLISTED`]: it is not listed.
     listed: AtomicU32,
     /// The key of the entry in [`Places::entries`].
     key: u32,

@@ -160,7 +160,7 @@ fn stop(config: &Config, unit: Option<&Unit>) -> Option<Check> {
     Some(Check::of(timeout > need, what, value, needed).by(command))
 }
 
-/// Checks whether the clock is synchronised, only if the configuration depends on it: in a container nobody can tell.
+/// Checks whether the clock is synchronised, if the configuration has TLS. In a container nobody can tell.
 fn clock(config: &Config, machine: &Machine) -> Option<Check> {
     if config.tls.is_empty() {
         return None;

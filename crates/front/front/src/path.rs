@@ -21,7 +21,7 @@ use thiserror::Error;
 pub(crate) struct NormalPath {
     /// The path to forward. It begins with `/`, or is `*`.
     pub(crate) forward: Bytes,
-    /// The [`compared`] form of `forward`, with which routes are compared; `None` if it is the same.
+    /// The [`compared`] form of the client's path, with which routes are compared; `None` if it equals `forward`.
     route: Option<Bytes>,
 }
 

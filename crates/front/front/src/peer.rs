@@ -29,8 +29,8 @@ pub(crate) struct ToldTls {
 }
 
 impl ToldTls {
-    /// Reads the TLS that a proxy tells of; `None` if the client reached the proxy in clear. `secure` decides if the header
-    /// says nothing.
+    /// The TLS that a proxy tells of; `None` if the client reached the proxy in clear. Without a `header`, `secure`
+    /// decides that.
     pub(crate) fn new(header: Option<ProxyTls>, secure: bool) -> Option<Box<Self>> {
         let is_used = header.as_ref().map_or(secure, |tls| tls.is_used);
         let facts =

@@ -201,8 +201,8 @@ impl Running {
         settings.into_iter().filter_map(differs).collect()
     }
 
-    /// Binds a new listener. If its address is in use, waits for the listeners that earlier reloads removed: one of them
-    /// may still have it.
+    /// Binds a new listener. If its address is in use, waits for the end of listeners that earlier reloads removed: one
+    /// of them may still have it.
     fn bind(
         &self,
         address: &ListenAddress,

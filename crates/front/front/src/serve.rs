@@ -32,7 +32,7 @@ use crate::exchange::failure::Failure;
 use crate::exchange::scene::Scene;
 use crate::worker::Worker;
 
-/// What waiting for a request led to.
+/// How the wait for a request ended.
 enum Next {
     Request(Box<RequestHead>),
     Refused(Failure),
@@ -112,8 +112,8 @@ pub(crate) fn serve(
     }
 }
 
-/// Whether the client speaks HTTP/2: it chose it in its handshake, or begins with its preface. `None`
-/// if the connection is to be closed.
+/// Whether the client speaks HTTP/2: it chose that in its TLS handshake, or begins with the preface of HTTP/2.
+/// `None` if the connection is to be closed.
 async fn speaks_http2(
     worker: &Worker,
     client: &mut ClientConnection,

@@ -98,7 +98,7 @@ pub struct BackendStatus {
     pub name_age: Option<Duration>,
     /// The result of its requests.
     pub totals: FiguresTotals,
-    /// Whether it takes new sessions as far as operators are concerned (`activation`).
+    /// Whether its `activation`, by the file or an operator, lets it take new sessions.
     pub active: bool,
     /// Whether a reload removed it; it is there until its last exchange ends.
     pub retired: bool,

@@ -31,7 +31,7 @@ pub(crate) struct LiveProfile {
     key_log: Option<Arc<KeyLog>>,
     /// Its files as they were before they were read for the first time.
     pub(crate) built_of: Vec<Stamp>,
-    /// Why changed files could not be used, as long as they cannot.
+    /// Why changed files cannot be used; `None` if they can, or nothing has changed.
     refused: ArcSwapOption<String>,
 }
 
@@ -39,7 +39,7 @@ pub(crate) struct LiveProfile {
 /// with inotify, which misses what a symbolic link or another machine changes. `None` if there is none.
 pub(crate) type Stamp = Option<(u64, u64, u64, i64, i64)>;
 
-/// What is served, and since when.
+/// The profile that is served, and the time at which its files were read.
 #[derive(Debug)]
 struct Current {
     profile: Arc<Profile>,
@@ -95,14 +95,14 @@ pub fn check(config: &TlsConfig) -> Result<Vec<Fault>, Vec<Fault>> {
     }
 }
 
-/// The profile as a front would serve with it that starts now; `None` if its files have faults.
+/// The profile with which a front that starts now would serve; `None` if its files have faults.
 pub(crate) fn profile(config: &TlsConfig) -> Option<Arc<Profile>> {
     let built = build(config, &keys_made().ok()?, None).ok()?;
     Some(Arc::new(built.profile))
 }
 
-/// Builds profiles for these listeners; one whose keys of tickets are `known` keeps them. `key_log`
-/// is told the secrets of every session.
+/// Builds the profiles that these listeners name. A profile whose ticket keys are `known` keeps them. The secrets of
+/// every session are written to `key_log`.
 ///
 /// # Errors
 /// The first profile that cannot be built.
@@ -152,7 +152,7 @@ pub(crate) fn profiles(
     Ok(profiles)
 }
 
-/// These profiles, unless one would replace a certificate that is valid by one that has expired.
+/// Returns the profiles `next`, unless one would replace a valid certificate with an expired one.
 ///
 /// # Errors
 /// The first profile that would.
@@ -192,7 +192,7 @@ fn expired(served: &Profile, next: &Profile) -> Vec<Fault> {
     faults.collect()
 }
 
-/// The keys of a profile's tickets: those of its file, else those that are known, else new ones.
+/// The ticket keys of a profile: those of its file, else those that are `known`, else new ones.
 fn keys_of(config: &TlsConfig, known: Option<Arc<TicketKeys>>) -> Result<Arc<TicketKeys>, Fault> {
     match (&config.ticket_keys_file, known) {
         (Some(path), _) => keys_in(path),
@@ -262,7 +262,7 @@ pub(crate) fn open_key_log(path: Option<&Path>) -> io::Result<Option<LineQueue>>
     Ok(Some(lines))
 }
 
-/// What is served at this moment: each certificate, and the name of its profile.
+/// Every certificate that is served now, with the name of its profile.
 pub(crate) fn certificates(profiles: &Profiles) -> Vec<(String, CertificateFacts)> {
     let mut all: Vec<_> = profiles
         .iter()
@@ -284,7 +284,7 @@ pub(crate) fn refusals(profiles: &Profiles) -> Vec<(String, bool)> {
     all
 }
 
-/// What a listener serves with. A configuration names profiles that it has.
+/// The profile of a listener; `None`: it serves clear text. [`profiles`] has checked that the named one exists.
 pub(crate) fn of_listener(
     profiles: &Profiles,
     listener: &ListenerConfig,
@@ -293,17 +293,17 @@ pub(crate) fn of_listener(
 }
 
 impl LiveProfile {
-    /// What the next connection is served with.
+    /// The profile for the next connection.
     pub(crate) fn current(&self) -> Arc<Profile> {
         Arc::clone(&self.current.load().profile)
     }
 
-    /// When the files of what is served were read.
+    /// When the files of the present profile were read.
     pub(crate) fn read(&self) -> SystemTime {
         self.current.load().read
     }
 
-    /// Reads the files again. If they have faults the profile of before stays.
+    /// Reads the files again and replaces the profile. If the files have faults, the present profile stays.
     pub(crate) fn renew(&self) -> Result<Vec<Fault>, Vec<Fault>> {
         let keys = match &self.config.ticket_keys_file {
             Some(path) => keys_in(path).map(Some),
@@ -329,7 +329,7 @@ impl LiveProfile {
         Ok(built.warnings)
     }
 
-    /// Why the files as they are now cannot be used; `None` if they are, or were not looked at since.
+    /// Why the changed files cannot be used; `None` if they are in use, or were not read since they changed.
     pub(crate) fn refused(&self) -> Option<Arc<String>> {
         self.refused.load_full()
     }
@@ -347,7 +347,7 @@ impl LiveProfile {
     }
 }
 
-/// What every file of a profile is now.
+/// The present stamp of every file of a profile.
 pub(crate) fn stamps(config: &TlsConfig) -> Vec<Stamp> {
     let certificates = config.certificates.iter();
     let pairs = certificates.flat_map(|certificate| [&certificate.chain, &certificate.key]);
@@ -431,5 +431,5 @@ fn open(path: &Path) -> io::Result<OpenedFile> {
     })
 }
 
-/// Lists of revoked certificates are the largest.
+/// The largest file that is read, in bytes; lists of revoked certificates are the largest.
 const FILE_MAX: u64 = 16 << 20;

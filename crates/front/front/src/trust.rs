@@ -10,7 +10,7 @@ pub(crate) fn is_trusted(networks: &[IpNet], ip: IpAddr) -> bool {
     !networks.is_empty() && contains(networks, ip)
 }
 
-/// Apart, since most fronts trust nobody.
+/// [`is_trusted`] for a list that is not empty; a function of its own, since most lists are empty.
 #[inline(never)]
 fn contains(networks: &[IpNet], ip: IpAddr) -> bool {
     let ip = ip.to_canonical();

@@ -14,9 +14,9 @@ use crate::version;
 pub(crate) struct TunnelRequest<'a> {
     /// The protocol, as the route names it.
     pub(crate) token: &'a str,
-    /// How long it may be silent.
+    /// How long the tunnel may be silent before it is closed.
     pub(crate) idle: Duration,
-    /// Its end at the backend, once that has agreed and the client was told so.
+    /// The backend's end of the tunnel; `None` until the backend has agreed and the client has been told.
     pub(crate) opened: Option<Tunnel>,
 }
 

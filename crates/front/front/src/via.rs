@@ -12,7 +12,7 @@ pub(crate) struct Via {
 }
 
 impl Via {
-    /// That of a front with this pseudonym, a token.
+    /// The elements of a front with this pseudonym, which must be a token.
     pub(crate) fn new(pseudonym: &str) -> Self {
         let element = |version| Bytes::from(format!("{version} {pseudonym}"));
         Self {

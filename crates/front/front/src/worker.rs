@@ -47,7 +47,7 @@ pub(crate) struct FrontState {
     /// When the first process of this front began, in seconds of the Unix epoch; upgrades keep it.
     pub(crate) since: u64,
     pub(crate) site: Arc<ArcSwap<Site>>,
-    /// Backends that reloads removed while they had exchanges.
+    /// Backends that reloads removed.
     pub(crate) retired: RetiredBackends,
     /// The TLS profiles in force, by name.
     pub(crate) profiles: ArcSwap<Profiles>,
@@ -98,7 +98,7 @@ impl FrontState {
     }
 }
 
-/// What is kept of requests if there is an admin listener, beside the counters.
+/// The figures of requests that are kept, besides the counters, if there is an admin listener.
 #[derive(Debug)]
 pub(crate) struct RequestFigures {
     kept: AtomicBool,
@@ -239,7 +239,7 @@ impl Worker {
         &self.handshakes
     }
 
-    /// What it needs for files.
+    /// The files that the worker remembers, and its threads for reading.
     pub(crate) fn files(&self) -> &WorkerFiles {
         &self.files
     }

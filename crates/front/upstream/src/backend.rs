@@ -675,8 +675,7 @@ impl Backend {
         }
     }
 
-    /// Counts a session that a request names, as [`Sessions::note_claim`] does: an id that the backend is
-    /// not known to have given out does not count.
+    /// Counts a session that a request names. [`Sessions::note_claim`] says which ids count.
     pub fn note_claim(&self, id: &[u8], now: Instant) {
         if let Some(sessions) = &*self.sessions.load() {
             sessions.note_claim(id, now.saturating_duration_since(self.origin));

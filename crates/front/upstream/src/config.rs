@@ -168,7 +168,7 @@ pub struct End {
 /// The fields by which an HTTP backend is told of the client's TLS and certificate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ClientCertFields {
-    /// None.
+    /// No fields.
     #[default]
     Off,
     /// `Client-Cert`, and `Client-Cert-Chain` if the chain is told (RFC 9440).
@@ -181,7 +181,7 @@ pub enum ClientCertFields {
 /// key of that name in `[upstream.NAME.probe]` of docs/reference.md.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProbeConfig {
-    /// What it is asked.
+    /// The question of a probe.
     pub kind: ProbeKind,
     /// The pause between the end of a probe and the next probe, a tenth more or less.
     pub interval: Duration,

@@ -42,10 +42,10 @@ pub(crate) struct Connection {
     broken: Option<io::ErrorKind>,
     /// See [`crate::settings::Settings::generation`].
     generation: u32,
-    /// Its drop lets another connection be opened. A probe has none.
+    /// Given back when the connection is dropped, so that another may be opened. A probe has none.
     #[expect(dead_code, reason = "held for its drop")]
     permit: Option<Permit<Box<Self>>>,
-    /// Of one that is a tunnel, or is to become one.
+    /// Counts the tunnel that the connection is or is to become.
     tunnel: Option<OpenTunnel>,
 }
 
@@ -58,7 +58,7 @@ impl Connection {
         Self::with_wire(stream, Wire::new(config), permit)
     }
 
-    /// One on which a tunnel is asked for.
+    /// A connection on which a tunnel is asked for.
     pub(crate) fn for_tunnel(stream: Stream, tunnel: OpenTunnel) -> Self {
         let mut conn = Self::with_wire(stream, Wire::for_tunnel(), None);
         conn.tunnel = Some(tunnel);

@@ -42,7 +42,7 @@ pub enum LeaseError {
     Dial {
         /// The system's reason, of the last address that failed.
         source: io::Error,
-        /// Where.
+        /// The addresses that the dial tried.
         tried: Tried,
     },
     /// The connection was not established in time.
@@ -50,13 +50,13 @@ pub enum LeaseError {
     DialTimeout {
         /// `connect_timeout`.
         limit: Duration,
-        /// Where.
+        /// The addresses that the dial tried.
         tried: Tried,
     },
     /// The backend's name has never been resolved yet.
     #[error("its name does not resolve: {reason}")]
     Unresolved {
-        /// What the resolver says.
+        /// The resolver's reason.
         reason: String,
     },
     /// The handshake of TLS failed, such as for a certificate that is not trusted.
@@ -68,7 +68,7 @@ pub enum LeaseError {
     /// A fresh connection did not answer CPING in time or rightly.
     #[error("{how}")]
     Ping {
-        /// What came instead.
+        /// The reaction to CPING.
         how: PingFailure,
     },
     /// All tunnels that a backend may have are open.
@@ -171,7 +171,7 @@ impl LeaseError {
         }
     }
 
-    /// What it says of a backend that is out, as a sentence about "it".
+    /// What is wrong with a backend that is out, as a sentence about "it".
     pub(crate) fn trouble(&self) -> String {
         match self {
             Self::Unresolved { .. } => self.to_string(),
@@ -187,7 +187,7 @@ impl LeaseError {
         }
     }
 
-    /// Who is to blame.
+    /// Who is to blame for the failure.
     #[must_use]
     pub fn culprit(&self) -> Culprit {
         match self {

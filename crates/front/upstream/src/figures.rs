@@ -32,27 +32,27 @@ pub(crate) struct Moved {
     pub(crate) received: u64,
 }
 
-/// What each worker counts.
+/// The counters of one worker.
 #[derive(Debug, Default)]
 struct Local {
     attempts: Count,
     /// By [`Outcome`], in the order of [`Outcome::ALL`].
     sticky: [Count; Outcome::ALL.len()],
-    /// From the beginning of an attempt to the head of its response. Made with the first.
+    /// Times from the beginning of an attempt to the head of its response. Made with the first.
     latency: OnceLock<Tally>,
     /// Heads of responses, by the first digit of their status.
     responses: [Count; CLASSES],
     /// Attempts after which another one was made.
     retried: Count,
-    /// From the beginning of an attempt to the head of its response.
+    /// Times from the beginning of an attempt to the head of its response.
     first_byte: Buckets,
-    /// From the beginning of an attempt to the end of its response.
+    /// Times from the beginning of an attempt to the end of its response.
     whole: Buckets,
     /// Waits for a connection because of the cap.
     queued: Buckets,
 }
 
-/// What came of a backend's requests since the start.
+/// Counters and times of a backend's requests since the start.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FiguresTotals {
     /// Attempts: requests, and their retries.
@@ -61,9 +61,9 @@ pub struct FiguresTotals {
     pub responses: [u64; CLASSES],
     /// Attempts after which another one was made.
     pub retried: u64,
-    /// From the beginning of an attempt to the head of its response.
+    /// Times from the beginning of an attempt to the head of its response.
     pub first_byte: BucketSums,
-    /// From the beginning of an attempt to the end of its response.
+    /// Times from the beginning of an attempt to the end of its response.
     pub whole: BucketSums,
     /// Waits for a connection because of the cap, also those that ended without one.
     pub queued: BucketSums,
@@ -88,7 +88,7 @@ pub struct LastFailure {
     pub at: SystemTime,
     /// Why.
     pub reason: FailureReason,
-    /// How far the attempt came, in one word.
+    /// The stage that the attempt had reached, in one word.
     pub stage: &'static str,
     /// The request's id, as in the log.
     pub request: String,
@@ -118,12 +118,12 @@ struct Sample {
     moved: Moved,
 }
 
-/// What came of a backend's requests.
+/// Counters, rates and latencies of a backend's requests.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FiguresSnapshot {
     /// Attempts since the start: requests, and their retries.
     pub attempts: u64,
-    /// Requests by what became of their session; the last attempt counts.
+    /// Requests by how their session decided; the last attempt counts.
     pub sticky: Vec<(Outcome, u64)>,
     /// Failed attempts since the start, and within the last minute.
     pub failures: BTreeMap<FailureReason, (u64, u64)>,
@@ -131,20 +131,20 @@ pub struct FiguresSnapshot {
     pub last_failure: Option<LastFailure>,
     /// Heads of responses since the start, by the first digit of their status; 0 is unused.
     pub responses: [u64; CLASSES],
-    /// Those within the last minute.
+    /// Responses within the last minute.
     pub responses_minute: [u64; CLASSES],
-    /// Of the last few seconds; `None` before there are some.
+    /// Rates of the last few seconds; `None` before there are any.
     pub rates: Option<Rates>,
     /// Responses whose time is known, within the last minute.
     pub timed: u64,
-    /// From the beginning of an attempt to the head of its response, a wait for a connection
-    /// included: what half of those of the last minute did not exceed. `None` if there was none.
+    /// The median time of the last minute from the beginning of an attempt to the head of its response,
+    /// a wait for a connection included. `None` if there was no response.
     pub median: Option<Duration>,
-    /// What 99 of 100 did not exceed.
+    /// The 99th percentile of those times.
     pub p99: Option<Duration>,
 }
 
-/// How much happens in a second.
+/// Events and bytes per second.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Rates {
     /// Attempts.

@@ -21,7 +21,7 @@ pub(crate) struct IdleClosures {
 /// A connection that was found closed.
 #[derive(Clone, Copy, Debug)]
 struct Found {
-    /// How long it was idle, at most.
+    /// How long the connection had been idle when it was found closed; the backend closed it then or before.
     idle: Duration,
     at: Instant,
 }

@@ -316,7 +316,7 @@ fn listed(addresses: &[SocketAddr]) -> impl Display {
 /// The pause between an answer and the next question. The system does not tell how long an answer is valid.
 const PERIOD: Duration = Duration::from_secs(3);
 
-/// The same where a dial failed.
+/// The shortest pause between an answer and the next question, after a dial that failed.
 const PAUSE_MIN: Duration = Duration::from_secs(1);
 
 /// After this time a question counts as failed, though it goes on.

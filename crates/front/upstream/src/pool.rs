@@ -37,13 +37,14 @@ struct Idle<C> {
 /// this moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reuse {
-    /// One that was quiet when the event loop last looked. For requests that may be sent again.
+    /// A pooled connection that was quiet when the event loop last looked. For requests that may be
+    /// sent again.
     Any,
-    /// One that is quiet now, which costs a system call, and that has been idle for less time than
-    /// connections that the backend was recently found to have closed. For requests that must not run
-    /// twice.
+    /// A pooled connection that is quiet now, which costs a system call, and that has been idle for
+    /// less time than connections that the backend was recently found to have closed. For requests
+    /// that must not run twice.
     Lasting,
-    /// None. A pooled connection has just failed, and the others may be closed as well.
+    /// No pooled connection: one has just failed, and the others may be closed as well.
     Never,
 }
 

@@ -23,16 +23,16 @@ use crate::error::{Culprit, Error, LeaseError, PingFailure};
 use crate::settings::Settings;
 use crate::wire::Event;
 
-/// What a probe found.
+/// The result of a probe.
 #[derive(Debug)]
 pub(crate) enum Found {
-    /// It answered as it should. Whether it set a cookie.
+    /// The backend answered as it should. `cookie`: the cookie that it set.
     Answered { cookie: Option<Vec<u8>> },
-    /// It answered CPING.
+    /// The backend answered CPING.
     Ponged,
-    /// It was connected to, and not asked anything.
+    /// The backend was connected to, and not asked anything.
     Connected,
-    /// It was connected to, and does not speak CPING.
+    /// The backend was connected to, and does not speak CPING.
     Unspoken(PingFailure),
     /// CPING was not answered.
     Silent(PingFailure),
@@ -40,7 +40,7 @@ pub(crate) enum Found {
     Late,
     /// The answer to a request was wrong.
     Wrong(Wrong),
-    /// It could not be connected to.
+    /// The backend could not be connected to.
     Failed(LeaseError),
     /// The probe could not be made, for reasons of our own.
     NotMade(LeaseError),
@@ -57,7 +57,7 @@ impl Found {
         }
     }
 
-    /// What it says of a backend that is out, as a sentence about "it".
+    /// What is wrong with a backend that is out, as a sentence about "it".
     pub(crate) fn trouble(&self) -> String {
         match self {
             Self::Failed(error) => error.trouble(),
@@ -100,15 +100,15 @@ impl ProbeQuestion {
 pub struct LastProbe {
     /// Probes of a backend are numbered in the order in which they began, from 1 on.
     pub number: u64,
-    /// When it ended.
+    /// When the probe ended.
     pub at: SystemTime,
-    /// How long it took.
+    /// How long the probe took.
     pub took: Duration,
     /// What the backend was asked.
     pub question: ProbeQuestion,
-    /// Whether it was answered as it should be.
+    /// Whether the backend answered as it should.
     pub answered: bool,
-    /// What it found, in words.
+    /// The result in words.
     pub found: String,
 }
 

@@ -42,12 +42,12 @@ use crate::measure::{Measure, Spoiler};
 use crate::run::Run;
 use crate::screen;
 
-/// What became of a claim in one case.
+/// The result of a claim in one case.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
-    /// What was claimed.
+    /// The claim, in words.
     pub says: String,
-    /// What was compared.
+    /// The measure that is compared.
     pub measure: Measure,
     /// The levels of this case.
     pub each: Levels,
@@ -71,7 +71,7 @@ pub struct Outcome {
     pub verdict: Verdict,
     /// The verdict as a sentence.
     pub sentence: String,
-    /// What was expected.
+    /// The expected result.
     pub expect: Expectation,
     /// Whether it came as expected; `None` if that is open.
     pub as_expected: Option<bool>,
@@ -80,9 +80,9 @@ pub struct Outcome {
     /// The true ratio, if the servers are made so that it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub planted: Option<PlantedRatio>,
-    /// What stands against it, or beside it.
+    /// Gates that forbid the claim or limit what it says.
     pub gates: Vec<GateFinding>,
-    /// What became of all runs of each cell that it is on; empty of a result by an older version.
+    /// Runs of each of its cells, by validity and gates; empty of a result by an older version.
     #[serde(default)]
     pub survivors: Vec<Survival>,
 }
@@ -93,7 +93,7 @@ pub struct Outcome {
 pub enum Verdict {
     /// The interval excludes 1, and it holds beside the other claims.
     Differs,
-    /// The same, and the whole interval lies within the margin.
+    /// The interval excludes 1, it holds beside the other claims, and it lies within the margin.
     DiffersLittle,
     /// The interval excludes 1, but among so many claims that may be chance.
     Suggests,
@@ -107,13 +107,13 @@ pub enum Verdict {
     NoClaim,
 }
 
-/// What became of all claims.
+/// The results of all claims of an experiment.
 #[must_use]
 pub fn evaluate(experiment: &Experiment, runs: &[Run]) -> Vec<Outcome> {
     evaluate_starts(experiment, &StartSpans::of(experiment), runs)
 }
 
-/// What became of all claims, of servers whose starts last so long.
+/// The results of all claims; `lasting` says how long the starts of the servers last.
 fn evaluate_starts(experiment: &Experiment, lasting: &StartSpans, runs: &[Run]) -> Vec<Outcome> {
     let passes = Passes::of(experiment, runs);
     let drawn = |claim| move |case| (claim, case);
@@ -168,7 +168,7 @@ struct CaseEstimate<'a> {
     gates: Vec<GateFinding>,
     /// A gate that has taken rounds away.
     taken: Option<GateFinding>,
-    /// Of a claim on a count that is mostly 0: the sum at either level.
+    /// The sum of a count at either level, for a claim on a count that is mostly 0.
     counts: Option<[f64; 2]>,
     survivors: Vec<Survival>,
 }
@@ -385,7 +385,7 @@ fn ratio(contrasts: &[Contrast], measure: &Measure, round: usize, runs: &Runs<'_
     })
 }
 
-/// The same of the logarithms that `of_run` takes of runs.
+/// The ratio of the two sides in a round, from the logarithms that `of_run` takes of runs.
 fn of_sides(
     contrasts: &[Contrast],
     round: usize,
@@ -514,7 +514,7 @@ impl Outcome {
         has_none.then_some(&self.sentence)
     }
 
-    /// How large its sample is.
+    /// The size of its sample.
     #[must_use]
     pub fn sample(&self) -> usize {
         self.starts.len()
@@ -539,7 +539,7 @@ pub(crate) fn number(ratio: f64) -> String {
     }
 }
 
-/// How surely an interval holds its value, and how rarely any claim is false.
+/// The confidence level of intervals, and of all claims together.
 const LEVEL: f64 = 0.95;
 
 #[cfg(test)]

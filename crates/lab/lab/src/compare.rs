@@ -13,7 +13,7 @@ use crate::gate::of;
 use crate::measure::{Better, Measure};
 use crate::result::{CellResult, ResultDocument};
 
-/// What has changed.
+/// The comparison of two results: ratio by ratio.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Comparison {
     /// A row for each claim of the first result, for each of its cells and measures, and for each cell that lost more
@@ -26,20 +26,20 @@ pub struct Comparison {
 /// One ratio in both results.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RatioChange {
-    /// What is divided by what.
+    /// The ratio in words: what is divided by what.
     pub what: String,
-    /// What came of it.
+    /// The verdict on its change.
     pub fate: Fate,
 }
 
-/// What came of a ratio.
+/// The verdict on the change of a ratio.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Fate {
-    /// It is not worse by the margin.
+    /// The ratio is not worse by more than the margin.
     NotWorse(ChangeFactor),
-    /// It is worse.
+    /// The ratio is worse.
     Worse(ChangeFactor),
-    /// Nothing is shown.
+    /// The change is not decided.
     Open(ChangeFactor),
     /// One of the results says nothing about it: a gate forbids that, starts are too few, or it was not measured.
     NoVerdict(String),
@@ -59,13 +59,13 @@ pub struct ChangeFactor {
 /// Why two results cannot be compared.
 #[derive(Debug, thiserror::Error)]
 pub enum CompareFault {
-    /// They are of different experiments.
+    /// The results are of different experiments.
     #[error("{0} and {1} are different experiments")]
     Experiments(String, String),
     /// One is a short form, the other is not.
     #[error("one is the short form and the other the whole one")]
     Forms,
-    /// Their cells or claims have nothing in common.
+    /// The results have no cell and no claim in common.
     #[error("they have no cell and no claim in common")]
     Nothing,
 }
@@ -119,10 +119,10 @@ struct ClaimPair<'a> {
     after: Option<RatioSample<'a>>,
 }
 
-/// What a result says of a ratio.
+/// The sample of a ratio in one result.
 #[derive(Clone, Copy, Debug)]
 struct RatioSample<'a> {
-    /// Of each start of servers.
+    /// The ratio of each start of servers.
     starts: &'a [f64],
     /// Why it has no verdict.
     without_verdict: Option<&'a str>,
@@ -144,7 +144,7 @@ impl ClaimPair<'_> {
     }
 }
 
-/// What came of each pair, beside the others.
+/// The verdict on each pair, corrected for the number of pairs.
 fn judge(pairs: &[ClaimPair<'_>], margin: f64) -> Vec<RatioChange> {
     let shifts: Vec<_> = pairs.iter().map(ClaimPair::shift).collect();
     let probabilities = shifts.iter().flatten().map(|shift| shift.p);
@@ -322,7 +322,7 @@ mod tests {
         result_of(ratio, machine, |_| {})
     }
 
-    /// The same of runs that `change` has changed.
+    /// The result of runs that `change` has changed.
     fn result_of(ratio: f64, machine: f64, change: impl Fn(&mut Vec<Run>)) -> ResultDocument {
         let text = include_str!("../fixtures/keepalive.toml");
         let experiment = Experiment::read("k.toml", text, true).unwrap();

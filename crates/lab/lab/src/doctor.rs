@@ -39,7 +39,7 @@ pub fn examine(
     Ok(checks)
 }
 
-/// What forbids to begin: a limit that the largest cell would meet.
+/// The gate that forbids to begin: a limit of this machine that the largest cell would meet.
 ///
 /// # Errors
 /// Servers of the experiment that no target makes.
@@ -60,17 +60,17 @@ pub fn programs(catamaran: &Path, modules: &[(String, PathBuf)]) -> Programs {
     jars.chain(modules).chain([own]).collect()
 }
 
-/// What an experiment's servers need and is not there.
+/// Packages, jars and programs that an experiment's servers need and this machine lacks.
 #[derive(Clone, Debug)]
 pub struct MissingNeeds {
     packages: Vec<String>,
-    /// What Maven has not fetched yet, and where it belongs.
+    /// Jars that Maven has not fetched yet, with their folders.
     jars: Vec<(Jars, PathBuf)>,
     /// Programs without a path.
     others: Vec<Need>,
 }
 
-/// What the servers of all cells lack.
+/// Finds what the servers of all cells need and this machine lacks.
 ///
 /// # Errors
 /// Servers of the experiment that no target makes.
@@ -96,7 +96,7 @@ pub fn lacks(experiment: &Experiment, programs: &Programs) -> Result<MissingNeed
 }
 
 impl MissingNeeds {
-    /// What is missing and what brings it; `None` if nothing is.
+    /// What is missing and how to install it; `None` if nothing is.
     #[must_use]
     pub fn message(&self) -> Option<String> {
         let mut lines = Vec::new();
@@ -136,7 +136,7 @@ impl MissingNeeds {
     }
 }
 
-/// What the largest cell needs of the machine.
+/// The connections of the largest cell, for the limits of the machine.
 #[derive(Debug, Default)]
 struct LoadDemand {
     /// Connections that one process has open at once.
@@ -199,7 +199,7 @@ fn addresses(experiment: &Experiment, cell: &Levels) -> Result<Addresses, Report
     Ok(addresses)
 }
 
-/// What the servers of all cells need, each once.
+/// The needs of the servers of all cells, each once.
 fn wanted(experiment: &Experiment, programs: &Programs) -> Result<Vec<Need>, Report> {
     let mut wanted = Vec::new();
     let mut seen = BTreeSet::new();

@@ -48,7 +48,7 @@ use crate::experiment::{BINARY, Experiment, Levels, Load, OLD, OWN, OriginalRun}
 use crate::gate::{Effect, GateFinding, check_run};
 use crate::run::{MemoryCount, Run, RunKey, ServerRecord};
 
-/// What drives runs.
+/// The programs and paths with which runs are made.
 #[derive(Clone, Debug)]
 pub struct Driver {
     /// The `catamaran` binary: its `bench` is the load.
@@ -63,36 +63,35 @@ pub struct Driver {
     pub stop: Arc<AtomicBool>,
 }
 
-/// What is asked for of one run.
+/// One run to be made.
 #[derive(Clone, Copy, Debug)]
 pub struct RunRequest<'a> {
-    /// Its cell and its round.
+    /// The run's cell and its round.
     pub at: RunKey,
-    /// Its place in the round.
+    /// The run's place in the round.
     pub place: usize,
-    /// How often it was tried before.
+    /// The number of earlier attempts at this run.
     pub attempt: usize,
-    /// What the slowest cell with so many clients does in a second, of which `shares` are driven as
-    /// well.
+    /// By number of clients: the requests per second of the slowest cell. Loads at `shares` of it are driven, too.
     pub capacity: &'a BTreeMap<u64, f64>,
     /// Becomes true when a signal asks for the end.
     pub stop: &'a AtomicBool,
 }
 
-/// What a run has left beside its record.
+/// The files that a run leaves beside its record.
 #[derive(Clone, Debug, Default)]
 pub struct RunFiles {
     /// The report of the load generator.
     pub bench: String,
     /// Latencies of each second, as a log for HdrHistogram's tools; empty of an echo.
     pub latency: String,
-    /// What was sampled in each second, a JSON text a line.
+    /// The samples of each second, a JSON text a line.
     pub samples: String,
-    /// What the servers have called, as JSON.
+    /// The system calls of the servers, as JSON.
     pub traces: String,
-    /// What the servers were made of.
+    /// The servers' versions, commands and settings.
     pub servers: Vec<ServerRecord>,
-    /// What ab prints of published runs that were made on the servers' first requests, by their names.
+    /// The output of ab for published runs that were made on the servers' first requests, with their names.
     pub printed: Vec<(String, String)>,
 }
 
@@ -108,14 +107,14 @@ pub enum DriveFault {
     /// A server could not be started.
     #[error("{0}")]
     Start(Box<StartFault>),
-    /// A server was started and did not serve, or did not do what it was told.
+    /// A server was started and did not serve, or an action on it failed.
     #[error("{fault}")]
     Server {
-        /// The gate that says so of a run.
+        /// The gate that voids the run.
         gate: &'static str,
-        /// What became of it, in one line without paths of this machine.
+        /// The fault in one line, without paths of this machine.
         words: String,
-        /// The whole of it.
+        /// The fault itself.
         fault: Box<StartFault>,
     },
     /// A server ended, and what was driven at it could not go on.
@@ -129,16 +128,16 @@ pub enum DriveFault {
     Load {
         /// Its exit status.
         how: String,
-        /// What it said.
+        /// Its standard error.
         said: String,
     },
-    /// Its report cannot be read.
+    /// The load generator's report cannot be read.
     #[error("the load generator's report: {0}")]
     Report(#[from] ReportFault),
     /// Counters of the kernel cannot be read.
     #[error("cannot count {what}: {why}; `catamaran lab doctor` says what is missing")]
     Count {
-        /// What was to be counted.
+        /// The counter.
         what: &'static str,
         /// Why it cannot be.
         why: String,
@@ -161,7 +160,7 @@ impl From<StartFault> for DriveFault {
 }
 
 impl DriveFault {
-    /// A fault of a server's start, or of what it was told: `gate` if it is the server's own doing.
+    /// The fault of a server's start or of an action on it; with `gate` if it is the server's own doing.
     fn of_server(gate: &'static str, fault: StartFault, stable: &StableWords) -> Self {
         match fault.of_server() {
             Some(words) => Self::Server {
@@ -182,7 +181,7 @@ impl DriveFault {
         }
     }
 
-    /// The same, unless one of the servers has ended and that is why.
+    /// Turns a fault of the load into [`DriveFault::Died`] if one of the servers has ended.
     fn beside(self, servers: &[RunningServer]) -> Self {
         let is_of_load = matches!(
             self,
@@ -277,7 +276,7 @@ impl RunSpans {
         }
     }
 
-    /// What servers have called, as JSON.
+    /// The system calls of the servers, as JSON.
     fn traces(&self) -> String {
         let by_strace = self.strace.as_ref().map(StraceCount::traces);
         let traces = by_strace
@@ -287,7 +286,7 @@ impl RunSpans {
     }
 }
 
-/// What a run is about.
+/// The experiment and the cell of a run.
 #[derive(Clone, Copy)]
 struct Scene<'a> {
     driver: &'a Driver,
@@ -423,7 +422,7 @@ impl Scene<'_> {
     }
 }
 
-/// What each client of a crowd has made servers allocate, in bytes: all of them (an empty name) and, of several, each.
+/// Bytes that each client of a crowd has made servers allocate: all of them (an empty name) and, of several, each.
 fn held(
     before: &BTreeMap<String, u64>,
     after: &BTreeMap<String, u64>,

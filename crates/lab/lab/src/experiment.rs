@@ -62,12 +62,12 @@ impl fmt::Display for Level {
     }
 }
 
-/// What is read of a file.
+/// The form in which a file is read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Form {
-    /// What its `[quick]` makes of it.
+    /// Whether its `[quick]` applies: the short form.
     pub is_quick: bool,
-    /// Of ours: its published form, which is a file of its own.
+    /// Whether it is the published form of one of our experiments, which is a file of its own.
     pub is_published: bool,
     /// Modules of servers that are at hand: levels that need others are left out.
     pub modules: Vec<String>,
@@ -85,7 +85,7 @@ impl From<bool> for Form {
 /// Levels by the names of their factors.
 pub type Levels = BTreeMap<String, Level>;
 
-/// What is varied.
+/// A factor: what differs between cells, such as the server or the number of clients.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Factor {
     /// Its name.
@@ -97,13 +97,13 @@ pub struct Factor {
 /// An experiment.
 #[derive(Clone, Debug)]
 pub struct Experiment {
-    /// As `lab run` calls it.
+    /// The name by which `lab run` takes it.
     pub name: String,
-    /// What it is to answer.
+    /// The question that it is to answer.
     pub question: String,
     /// Who published figures on it; empty if nobody did.
     pub source: String,
-    /// What is varied, in the file's order.
+    /// The factors, in the file's order.
     pub factors: Vec<Factor>,
     /// All combinations of levels that are measured.
     pub cells: Vec<Levels>,
@@ -121,10 +121,10 @@ pub struct Experiment {
     pub sysctl: BTreeMap<String, String>,
     /// Gates that are off.
     pub gates_off: Vec<String>,
-    /// Gates that void no run of it, and forbid claims on times alone.
+    /// Gates that only forbid claims on times, and make no run of it void.
     pub gates_of_times: Vec<String>,
     expect: file::ExpectKeys,
-    /// What is counted beside time and CPU time.
+    /// The counters beside time and CPU time.
     pub measure: CountPlan,
     /// Rounds to begin with, after those of a screen.
     pub rounds: usize,
@@ -133,11 +133,11 @@ pub struct Experiment {
     /// A wider interval than this on the first claim's measure lets rounds go on to
     /// [`ROUNDS_MAX`]; half of the interval's logarithm.
     pub half_width: Option<f64>,
-    /// Of the orders.
+    /// The seed of the orders of cells.
     pub seed: u64,
-    /// What is claimed.
+    /// The claims.
     pub claims: Vec<Claim>,
-    /// What was published.
+    /// The published figures.
     pub published: Vec<PublishedRun>,
     /// Published runs that are made once as they were.
     pub as_published: Vec<OriginalRun>,
@@ -153,13 +153,13 @@ pub struct Experiment {
     pub is_against: bool,
     /// Whether the time of system calls is taken, and each process counted by itself.
     pub is_traced: bool,
-    /// Whether the kernel is not asked to count system calls and bytes, which takes BPF: as where it refuses.
+    /// Whether BPF is not used: the kernel does not count system calls and bytes then, as where it refuses.
     pub is_without_bpf: bool,
     /// The file as it was read.
     pub text: String,
 }
 
-/// What is counted beside time and CPU time.
+/// The counters beside time and CPU time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CountPlan {
     /// Servers whose system calls are counted.
@@ -177,41 +177,41 @@ pub struct CountPlan {
 pub struct PublishedRun {
     /// The levels that it had; none of a ratio.
     pub cell: Levels,
-    /// What it was one of.
+    /// Whether it was the only run or the best of several.
     pub how: Selection,
     /// The name of its text, or what its table is about.
     pub name: String,
     /// The row of its table; empty of a text.
     pub says: String,
-    /// What was published.
+    /// The published figure.
     pub figures: PublishedFigure,
-    /// What else it cannot carry.
+    /// A conclusion that it does not support besides those that gates name.
     pub note: Option<String>,
-    /// Of a table of system calls: how many requests its process answered.
+    /// The requests that the process answered, for a table of system calls.
     pub requests: Option<u64>,
 }
 
-/// What was published of a run, or of two.
+/// A published figure: of a run, or of two.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PublishedFigure {
-    /// What a program printed.
+    /// The output of a program.
     Text(&'static str),
     /// Requests a second.
     Rate {
         /// On average; `None`: the source does not say.
         mean: Option<f64>,
-        /// Of the seconds.
+        /// The lowest and the highest rate of a second.
         interval: Option<[f64; 2]>,
     },
     /// A ratio of throughputs.
     Ratio {
         /// `None`: the source has an interval alone.
         ratio: Option<f64>,
-        /// From the lowest to the highest.
+        /// The lowest and the highest ratio.
         interval: Option<[f64; 2]>,
         /// Our cells, the one that is divided first; `None` if one of them is not run.
         cells: Option<[usize; 2]>,
-        /// The claim that says what holds of it here.
+        /// The claim that tests this ratio here.
         claim: Option<String>,
     },
 }
@@ -221,13 +221,13 @@ pub enum PublishedFigure {
 pub struct OriginalRun {
     /// The name of its text, or what it was.
     pub name: String,
-    /// What was printed.
+    /// The published output.
     pub text: String,
     /// The levels whose servers it has.
     pub cell: Levels,
     /// Clients at once.
     pub clients: u64,
-    /// How many requests are made.
+    /// The number of requests.
     pub requests: u64,
     /// Whether connections are kept.
     pub keep_alive: bool,
@@ -235,7 +235,7 @@ pub struct OriginalRun {
     pub is_again: bool,
     /// Whether each round makes it, on servers that have just been started, and once more when they are warm.
     pub is_every_round: bool,
-    /// Where it is not as it was.
+    /// The ways in which it differs from the published run.
     pub deviations: Vec<String>,
     set: BTreeMap<String, BTreeMap<String, Level>>,
 }
@@ -253,7 +253,7 @@ pub struct CellServer {
     pub core: Option<usize>,
     /// The part of the core that it may have; all of it if `None`.
     pub core_share: Option<CoreShare>,
-    /// For how many rounds its process lives; 0: for a run, `usize::MAX`: to the end.
+    /// The rounds for which its process lives; 0: one run, `usize::MAX`: to the end.
     pub rounds: usize,
 }
 

@@ -7,11 +7,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::published::TextFigures;
 
-/// What is known of one run.
+/// The facts of one run that gates check.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Facts {
-    /// What answers should have been.
+    /// The expected answers.
     pub expect: Expect,
     /// Clients at once, in a closed loop.
     pub clients: Option<u64>,
@@ -59,11 +59,11 @@ pub struct Facts {
     /// For each server of the cell, how many requests it got per answer, and how many were expected. Empty with a
     /// single server, which gave every answer.
     pub asked: BTreeMap<String, PathFacts>,
-    /// What was read of the machine while the run lasted.
+    /// The state of the machine while the run lasted.
     pub machine: Option<MachineFacts>,
 }
 
-/// What answers should be.
+/// The expected status, length and other properties of answers.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Expect {
@@ -87,9 +87,9 @@ pub struct Expect {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SilenceFacts {
-    /// How many were as long as `min_ms`.
+    /// The number of spans of `min_ms` or more.
     pub count: u64,
-    /// How long such a span is at least, in milliseconds.
+    /// The shortest span that is counted, in milliseconds.
     pub min_ms: f64,
     /// The longest one, also if it is shorter than that; 1 if none was as long as that.
     pub longest_ms: f64,
@@ -97,13 +97,13 @@ pub struct SilenceFacts {
     pub from_s: f64,
 }
 
-/// How often a server was asked, for each answer that the load got.
+/// Requests that a server got for each answer to the load.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PathFacts {
     /// At least so often, by the experiment's file.
     pub expected: f64,
-    /// So often, by segments with data that reached its ports; `None` if the kernel did not count them.
+    /// The requests, counted as segments with data that reached its ports; `None` if the kernel did not count them.
     pub counted: Option<f64>,
     /// Its CPU time in the measured span, in microseconds.
     pub cpu_us: Option<f64>,
@@ -114,7 +114,7 @@ pub struct PathFacts {
 pub struct LatencyFacts {
     /// The arithmetic mean.
     pub mean: f64,
-    /// How far the mean may be off for having been rounded.
+    /// The most by which the printed mean may be wrong, since it was rounded.
     pub rounding: f64,
     /// The standard deviation.
     #[serde(default)]
@@ -125,13 +125,13 @@ pub struct LatencyFacts {
     pub max: f64,
 }
 
-/// What was read of the machine and the servers while a run lasted. Shares are of one core's time.
+/// The state of the machine and the servers while a run lasted. Shares are of one core's time.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct MachineFacts {
-    /// How busy the load's core was.
+    /// The share of its time for which the load's core was busy.
     pub load_core: Option<f64>,
-    /// How busy the busiest server's core was, if servers are pinned to cores of their own.
+    /// The share of its time for which the busiest server's core was busy, if servers are pinned to cores of their own.
     pub server_core: Option<f64>,
     /// The part of all cores' time that processes took which are not part of the experiment.
     pub foreign: f64,
@@ -141,7 +141,7 @@ pub struct MachineFacts {
     pub listen_overflows: u64,
     /// Local ports in TIME_WAIT at the end as a share of the range.
     pub ports_used: Option<f64>,
-    /// How long the load warmed the servers up, in seconds.
+    /// The length of the warm-up in seconds.
     pub warmed_s: Option<f64>,
     /// By how much throughput or CPU time still moved after the warm-up, as a share of the measured span
     /// to come; 0 if they were steady, `None` if that is not known.
@@ -165,7 +165,7 @@ pub struct MachineFacts {
     pub shares: BTreeMap<String, ShareFacts>,
     /// Processes of the machine that were killed for want of memory.
     pub oom_kills: u64,
-    /// What was to be counted and was not, as the base of its measures is called, and why.
+    /// Why measures were not counted, by the base of their names.
     pub uncounted: BTreeMap<String, String>,
     /// Why system calls were counted by strace, in a span of their own; `None` if they were not.
     pub by_strace: Option<String>,
@@ -173,13 +173,13 @@ pub struct MachineFacts {
     pub own_cost: Option<f64>,
 }
 
-/// What a server had of its declared part of a core.
+/// The CPU time of a server that has a declared part of a core.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ShareFacts {
     /// The part of the core that it may have.
     pub declared: f64,
-    /// What it had: CPU time of a request by the requests in a second.
+    /// The share of the core that it used: CPU time of a request by the requests in a second.
     pub used: f64,
     /// Whether a weight holds it, so that it also gets of what others leave; a quota otherwise.
     pub is_weight: bool,
@@ -187,18 +187,18 @@ pub struct ShareFacts {
     pub is_tested: bool,
     /// Periods of its quota.
     pub periods: u64,
-    /// Those in which the quota was used up.
+    /// Periods of the quota in which it was used up.
     pub stopped: u64,
 }
 
 /// A change of level within a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LevelChange {
-    /// What changed.
+    /// The measure that changed.
     pub what: String,
-    /// How long after the beginning of the span, in seconds.
+    /// The time from the beginning of the span, in seconds.
     pub after_s: f64,
-    /// By what share of the level before, with a sign.
+    /// The change as a share of the level before, with a sign.
     pub shift: f64,
 }
 
@@ -227,7 +227,7 @@ impl Facts {
         part as f64 <= self.expect.rare * (self.completed + self.failed) as f64
     }
 
-    /// What a report of `bench --json` says.
+    /// The facts in a report of `bench --json`.
     #[must_use]
     pub fn of_document(document: &Report) -> Self {
         let requests = &document.requests;
@@ -364,7 +364,7 @@ fn lengths(figures: &TextFigures) -> (Option<f64>, Option<f64>) {
     }
 }
 
-/// How far the mean length of heads may be off for requests under way at the end, in bytes.
+/// The most by which requests under way at the end may change the mean length of heads, in bytes.
 const HEAD_OFF_MAX: f64 = 0.5;
 
 /// Up to which share a failure leaves the figures of another tool's run what they are.

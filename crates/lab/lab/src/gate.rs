@@ -25,7 +25,7 @@ pub use self::server::FILE_GATES;
 pub(crate) use self::server::{COMPILING_MAX, UNSTEADY};
 use crate::facts::Facts;
 
-/// What a gate that fired forbids.
+/// The effect of a gate that fired: what it forbids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Effect {
@@ -37,7 +37,7 @@ pub enum Effect {
     Time,
     /// No claim on throughput, latency and CPU time.
     Machine,
-    /// No claim of those beside which it stands.
+    /// No claim of those in whose row the gate appears.
     Claim,
     /// A remark beside the claims.
     Note,
@@ -50,7 +50,7 @@ pub struct GateFinding {
     pub gate: String,
     /// What it forbids.
     pub effect: Effect,
-    /// What was found, as a sentence.
+    /// The finding, as a sentence.
     pub words: String,
 }
 
@@ -94,7 +94,7 @@ pub fn check_run(facts: &Facts) -> Vec<GateFinding> {
     gates.filter_map(|gate| (gate.check)(facts)).collect()
 }
 
-/// What makes it doubtful that `one` and `other` differ in what is claimed alone.
+/// Gates on two runs: reasons to doubt that `one` and `other` differ in the claimed level alone.
 #[must_use]
 pub fn check_pair(one: &Facts, other: &Facts) -> Vec<GateFinding> {
     let gates = PAIR_GATES.iter();
@@ -143,7 +143,7 @@ pub(crate) fn of(part: u64, whole: u64) -> String {
     format!("{} of {}", show_count(part), show_count(whole))
 }
 
-/// Those on runs, by their ranks.
+/// All gates on runs, by their ranks.
 pub static RUN_GATES: LazyLock<Vec<&'static RunGate>> = LazyLock::new(|| {
     let groups = [
         server::RUN_GATES,
@@ -157,7 +157,7 @@ pub static RUN_GATES: LazyLock<Vec<&'static RunGate>> = LazyLock::new(|| {
     gates
 });
 
-/// Those on two runs, by their ranks.
+/// All gates on two runs, by their ranks.
 static PAIR_GATES: LazyLock<Vec<&'static PairGate>> = LazyLock::new(|| {
     let groups = [server::PAIR_GATES, machine::PAIR_GATES, samples::PAIR_GATES];
     let mut gates: Vec<&PairGate> = groups.into_iter().flatten().collect();

@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 pub struct Host {
     /// The kernel's version.
     pub kernel: String,
-    /// What the processors call themselves.
+    /// The name of the processors' model.
     pub processor: String,
-    /// How many there are.
+    /// The number of cores.
     pub cores: usize,
     /// Main memory in MiB.
     pub memory_mib: u64,
@@ -19,7 +19,7 @@ pub struct Host {
     pub system: String,
     /// When the experiment began, in Unix time.
     pub started_at_s: u64,
-    /// Our own version.
+    /// The version of catamaran.
     pub catamaran: String,
     /// The profile of cargo that our own binary was built with: `dist`, `release`, `dev` or another;
     /// empty in results that are older than this field.
@@ -61,14 +61,14 @@ impl Host {
         }
     }
 
-    /// What to say beside figures: that they are of a build which is slower than the published one.
-    /// `None` if it is that one, or not known.
+    /// A warning beside figures of a build that is slower than the published one; `None` if it is that one, or not
+    /// known.
     #[must_use]
     pub fn slow_build(&self) -> Option<String> {
         slow_build(&self.build)
     }
 
-    /// What forbids to go on here with rounds that began there: a part that differs, with both values.
+    /// The first part that differs, with both values: then rounds that began there cannot go on here.
     #[must_use]
     pub fn differs_from(&self, other: &Self) -> Option<String> {
         let memory = [self, other].map(|host| host.memory_mib.to_string());
@@ -86,7 +86,7 @@ impl Host {
     }
 }
 
-/// What to say beside figures of a `build`; `None` if it is the published one, or not known.
+/// A warning beside figures of a slower `build`; `None` if it is the published one, or not known.
 pub(crate) fn slow_build(build: &str) -> Option<String> {
     let is_slow = !build.is_empty() && build != PUBLISHED;
     is_slow.then(|| {
@@ -107,7 +107,7 @@ fn binary() -> String {
     }
 }
 
-/// What follows `name` on its line, up to `end`.
+/// The text behind `name` on its line, up to `end`.
 fn value(text: &str, name: &str, end: char) -> String {
     let line = text.lines().find_map(|line| line.strip_prefix(name));
     let value = line.unwrap_or_default().trim();

@@ -16,19 +16,19 @@ use crate::facts::{Facts, successes_as_one};
 use crate::gate::{self, Effect, GateFinding, GateRecord};
 use crate::published::{self, Calls, PublishedText, TextFault, TextFigures};
 
-/// What is said of one run, or of two beside each other.
+/// The judgement on one run, or on two beside each other.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Judgement {
     /// The names of the runs, and what they say.
     pub title: String,
-    /// What they cannot carry.
+    /// Conclusions that they do not support.
     pub found: Vec<GateFinding>,
 }
 
 /// Why a text cannot be judged.
 #[derive(Debug, thiserror::Error)]
 pub enum JudgeFault {
-    /// It is no text of a known tool.
+    /// The text is of no known tool.
     #[error("{name}: {fault}")]
     Text {
         /// The text's name.
@@ -36,7 +36,7 @@ pub enum JudgeFault {
         /// What is wrong with it.
         fault: TextFault,
     },
-    /// It is JSON, but no report of ours.
+    /// The text is JSON, but no report of ours.
     #[error("{name}: {fault}")]
     Report {
         /// The text's name.
@@ -181,7 +181,7 @@ struct TextRun {
     tool: &'static str,
     /// `None`: a table of system calls, or a report that was cut.
     facts: Option<Facts>,
-    /// What the server calls itself, empty if it sent no name; `None` if that is not known.
+    /// The server's name for itself, empty if it sent none; `None` if that is not known.
     software: Option<String>,
     found: Vec<GateFinding>,
 }
@@ -327,7 +327,7 @@ impl TextRun {
     }
 }
 
-/// What a tool's own way of counting leaves open.
+/// Gates on what a tool's own way of counting leaves open.
 fn doubts(figures: &TextFigures) -> Vec<GateFinding> {
     let mut found = Vec::new();
     let tool = figures.tool;
@@ -385,7 +385,7 @@ fn doubts(figures: &TextFigures) -> Vec<GateFinding> {
     found
 }
 
-/// What holds of any single run.
+/// Gates that look at any single run.
 fn general(tool: &str, facts: &Facts) -> Vec<GateFinding> {
     let mut found = Vec::new();
     let seconds = facts.seconds.unwrap_or(f64::INFINITY);
@@ -484,15 +484,15 @@ const CUT: &str = "cut";
 /// Tools that count answers with a status from 400 on among failures.
 const COUNT_GOOD_ONES: [&str; 3] = ["JMeter", "k6", "siege"];
 
-/// With Apache's default, 100 requests a connection, this share of connections is kept or more, also
-/// where some end with the run.
+/// The least share of answers that leave their connection open if the server closes each after 100 requests, Apache's
+/// default; some may end with the run.
 const KEPT_MOST: f64 = 0.985;
 
-/// So many runs of one page are all compared with each other.
+/// A page with this many runs or fewer has all of them compared with each other.
 const PAGE_RUNS_MAX: usize = 6;
 
-/// From how many times the usual time on, and from which share of the run on, the longest request is
-/// worth a remark for what it does to the rate.
+/// The longest request has a remark, for what it does to the rate, from this many times the usual time and this share
+/// of the run.
 const LONGEST_TIMES: f64 = 3.0;
 const LONGEST_SHARE: f64 = 0.5;
 

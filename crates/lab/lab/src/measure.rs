@@ -15,20 +15,20 @@ use self::evidence::MeasureValues;
 pub(crate) use self::evidence::{AbFigures, CallCounts, Evidence};
 use self::records::MEASURES;
 
-/// What sort of figure a measure is.
+/// The sort of figure that a measure is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MeasureKind {
-    /// So much a second.
+    /// A number per second.
     Rate,
     /// A length of time: of a request, of a silence, of CPU time.
     Time,
-    /// How many, or how large.
+    /// A count or a size.
     Count,
     /// A part of something, or a ratio.
     Share,
 }
 
-/// What spoils a measure, and so which gates forbid a claim on it.
+/// The disturbance that spoils a measure: it decides which gates forbid a claim on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Spoiler {
     /// Whatever changes when things happen: a load that was the limit, other work on the machine.
@@ -55,11 +55,11 @@ pub enum ReportTable {
     Times,
     /// CPU, system calls, memory.
     Costs,
-    /// What moves between the servers.
+    /// Bytes, connections and ports between servers.
     Hops,
 }
 
-/// What a measure may be restricted to, behind a dot.
+/// The restriction that may follow a measure's name after a dot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Scope {
     /// Nothing: it is of the whole run.
@@ -75,20 +75,20 @@ enum Scope {
 /// All that is known of a measure.
 #[derive(Debug)]
 pub struct MeasureRecord {
-    /// As files call it, without a server and a share.
+    /// The name in files, without a server and a share.
     pub name: &'static str,
     /// Its unit; empty of a ratio.
     pub unit: &'static str,
     /// What a level does with it, and what it is: "takes" 0.8 times the "CPU" of another. CPU, calls, bytes, connections
     /// and ports are those of a request.
     pub words: [&'static str; 2],
-    /// What sort of figure it is.
+    /// The sort of figure.
     pub kind: MeasureKind,
-    /// What spoils it.
+    /// The disturbance that spoils it.
     pub spoiler: Spoiler,
     /// Which change is one for the better.
     pub better: Better,
-    /// Where reports have it, in the order of records.
+    /// The table of reports that has it.
     pub table: ReportTable,
     /// Whether it is also measured at shares of the capacity, as `p99@0.5`.
     pub has_shares: bool,
@@ -164,7 +164,7 @@ impl Measure {
         (self.record.table, place.unwrap_or(MEASURES.len()))
     }
 
-    /// What it is without the server: `cpu` of `cpu.front`.
+    /// The name without the server: `cpu` of `cpu.front`.
     #[must_use]
     pub fn base(&self) -> &'static str {
         self.record.name
@@ -200,7 +200,7 @@ impl Measure {
         self.record.words
     }
 
-    /// The same of all servers, if it is one of a server.
+    /// The measure of all servers, if this is one of a server.
     #[must_use]
     pub(crate) fn of_all(self) -> Self {
         let share = apart(&self.name).1.map(|share| format!("@{share}"));
@@ -300,12 +300,12 @@ pub(crate) const CAPACITY: &str = "capacity";
 pub(crate) const THROUGHPUT: &str = "throughput";
 /// Requests without a good answer.
 pub(crate) const FAILED: &str = "failed";
-/// Those, and requests that were answered with another status than 2xx.
+/// Failed requests, and those that were answered with another status than 2xx.
 pub(crate) const ERRORS: &str = "errors";
 /// Spans without an answer, and the longest of them.
 pub(crate) const SILENCES: &str = "silences";
 pub(crate) const LONGEST_SILENCE: &str = "longest_silence";
-/// What servers have allocated.
+/// The memory that servers have allocated.
 pub(crate) const MEMORY: &str = "memory";
 /// What BPF counts: system calls, and bytes of hops.
 pub(crate) const SYSCALLS: &str = "syscalls";

@@ -196,7 +196,7 @@ fn cpu(before: &Sample, after: &Sample) -> Vec<f64> {
     ]
 }
 
-/// What was counted in a second, by name and kind, kinds apart as in the head.
+/// The increase of counters in a second, by name and kind; the kinds in the order of the head.
 fn rates<T, const N: usize>(
     before: &BTreeMap<String, T>,
     after: &BTreeMap<String, T>,

@@ -6,20 +6,20 @@ use std::time::Duration;
 use crate::experiment::{Addresses, Experiment, Level, check_server};
 use crate::screen;
 
-/// What is planned, if no run is void and intervals get narrow enough.
+/// The runs and the time of an experiment, if no run is void and intervals get narrow enough.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Plan {
     /// Cells.
     pub cells: usize,
     /// Runs in all rounds.
     pub runs: usize,
-    /// With the shortest warm-ups.
+    /// The time with the shortest warm-ups.
     pub least: Duration,
-    /// With the longest ones.
+    /// The time with the longest warm-ups.
     pub most: Duration,
 }
 
-/// What the rounds of an experiment from `from` on take, counted from 0.
+/// Plans the rounds of an experiment from round `from` on, counted from 0.
 #[must_use]
 pub fn plan(experiment: &Experiment, from: usize) -> Plan {
     let mut plan = Plan {
@@ -55,7 +55,7 @@ pub fn plan(experiment: &Experiment, from: usize) -> Plan {
     plan
 }
 
-/// What a run of a cell takes.
+/// The time that a run of a cell takes, by its parts.
 #[derive(Clone, Copy)]
 struct Span {
     /// The measured span, the one in which is counted, and published runs.
@@ -64,7 +64,7 @@ struct Span {
     time: Duration,
     /// The shortest warm-up and the longest.
     warm: (Duration, Duration),
-    /// That of clients beside the load.
+    /// The time of clients beside the load.
     crowd: Duration,
     /// More if its virtual machines have just been started: their start, and the shortest warm-up then.
     fresh: Option<(Duration, Duration)>,
@@ -140,7 +140,7 @@ impl fmt::Display for Plan {
     }
 }
 
-/// That of a published run of so many requests.
+/// The time of a published run of `requests` requests.
 fn published_time(requests: u64) -> Duration {
     PUBLISHED + of_requests(requests)
 }

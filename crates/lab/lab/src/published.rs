@@ -23,7 +23,7 @@ use std::collections::BTreeMap;
 
 use thiserror::Error;
 
-/// What a published text says.
+/// A published report that was read.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PublishedText {
     /// A run of a load generator.
@@ -35,11 +35,11 @@ pub enum PublishedText {
 /// The figures of one run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TextFigures {
-    /// What printed it, by its own name: `ab`, `wrk`, `JMeter`.
+    /// The tool that printed it, by its own name: `ab`, `wrk`, `JMeter`.
     pub tool: &'static str,
     /// Clients at once.
     pub clients: Option<u64>,
-    /// How long the run took.
+    /// The length of the run.
     pub seconds: Option<f64>,
     /// Requests that were answered; k6, JMeter and siege count those with a status below 400 alone.
     pub completed: Option<u64>,
@@ -67,11 +67,11 @@ pub struct TextFigures {
     pub rate: Option<f64>,
     /// Mean, median and maximum of a request's time.
     pub total_ms: Option<Times>,
-    /// What the server calls itself, empty if it sent no name; `None` if the text does not say.
+    /// The server's name for itself, empty if it sent none; `None` if the text does not say.
     pub software: Option<String>,
 }
 
-/// How long requests took, in milliseconds.
+/// Durations of requests, in milliseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Times {
     /// The arithmetic mean.
@@ -80,7 +80,7 @@ pub struct Times {
     pub median: Option<f64>,
     /// The longest.
     pub max: f64,
-    /// How far they may be off for having been rounded.
+    /// The most by which they may be wrong, since they were rounded.
     pub rounding: f64,
 }
 
@@ -96,7 +96,7 @@ pub struct Calls {
 /// Why a text gives no figures.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 pub enum TextFault {
-    /// It has none of the lines by which the tools are known.
+    /// The text has none of the lines by which the tools are known.
     #[error(
         "this is no text of ab, wrk, hey, h2load, oha, k6, JMeter, vegeta, siege, autocannon or \
          strace -c, and no report of `catamaran bench --json`; give the whole output of a run"
@@ -107,16 +107,16 @@ pub enum TextFault {
     Incomplete(&'static str, &'static str),
 }
 
-/// A report that stands in a text.
+/// A report that was found in a text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Block {
-    /// In which line of the text it begins, from 1; in HTML, of its words.
+    /// The line of the text in which it begins, from 1; in HTML, of its words.
     pub line: usize,
-    /// What it says.
+    /// The report, or why it cannot be read.
     pub content: Result<PublishedText, TextFault>,
 }
 
-/// What the published tests printed, by name.
+/// The outputs of the published tests, with their names.
 pub const BUILTIN: [(&str, &str); 10] = [
     ("000-ajp", include_str!("../published/000-ajp.txt")),
     ("000-http", include_str!("../published/000-http.txt")),
@@ -164,7 +164,7 @@ pub fn blocks(text: &str) -> Vec<Block> {
     places.iter().zip(&ends).map(block).collect()
 }
 
-/// How a tool's reports are found and read.
+/// A tool: how its reports are found and read.
 struct Tool {
     /// At which bytes of a text reports begin; each ends where the next one of any tool begins.
     starts: fn(&str) -> Vec<usize>,

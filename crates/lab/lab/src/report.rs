@@ -50,7 +50,7 @@ fn setting(result: &ResultDocument) -> String {
     )
 }
 
-/// How memory was counted if that is not as today, with a space in front.
+/// A remark with a space in front if memory was not counted as today; else empty.
 fn memory(result: &ResultDocument) -> &'static str {
     let has_memory =
         |cell: &CellResult| cell.measures.keys().any(|name| name.starts_with("memory"));

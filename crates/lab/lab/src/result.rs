@@ -35,9 +35,9 @@ pub struct ResultDocument {
     pub schema: String,
     /// The experiment's name.
     pub name: String,
-    /// Its question.
+    /// The experiment's question.
     pub question: String,
-    /// What it repeats.
+    /// The publication that it repeats.
     pub source: String,
     /// A note on these runs by the person who made them.
     #[serde(default)]
@@ -53,24 +53,24 @@ pub struct ResultDocument {
     pub is_complete: bool,
     /// Rounds that have begun.
     pub rounds: usize,
-    /// Of the orders.
+    /// The seed of the orders of cells.
     pub seed: u64,
-    /// Where it ran.
+    /// The machine that it ran on.
     pub host: Host,
     /// The cell that the others are set beside.
     #[serde(default)]
     pub control: usize,
-    /// What was varied.
+    /// The factors.
     pub factors: Vec<Factor>,
-    /// Each cell.
+    /// The result of each cell.
     pub cells: Vec<CellResult>,
-    /// Each claim's cases.
+    /// The result of each claim in each of its cases.
     pub claims: Vec<Outcome>,
     /// Gates that fired.
     pub gates: Vec<GateResult>,
     /// Gates that were looked at and did not fire.
     pub passed: Vec<String>,
-    /// What was published.
+    /// The published figures, beside ours.
     pub published: Vec<PublishedResult>,
     /// Published runs that were made once as they were: theirs and ours.
     #[serde(default)]
@@ -81,7 +81,7 @@ pub struct ResultDocument {
     /// Empty of a result by an older version, whose claims counted rounds.
     #[serde(default)]
     pub starts: Vec<usize>,
-    /// How memory was counted.
+    /// The way in which memory was counted.
     #[serde(default)]
     pub memory: MemoryCount,
     /// The cells of each round in the order in which they were run.
@@ -104,10 +104,10 @@ pub struct CellResult {
     pub runs: usize,
     /// Void ones.
     pub void: usize,
-    /// What was measured, of valid runs.
+    /// The measures of valid runs, by name.
     pub measures: BTreeMap<String, MeasureResult>,
-    /// Its measures over the control's, with gates and void runs as claims have them. Empty of the control, and of a
-    /// result by an older version.
+    /// The ratios of its measures to the control's, with gates and void runs as claims have them. Empty of the control,
+    /// and of a result by an older version.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub over_control: BTreeMap<String, ControlRatio>,
     /// Calls of each server for one request, the mean of valid runs.
@@ -151,35 +151,35 @@ pub struct MeasureResult {
 pub struct GateResult {
     /// Its name.
     pub gate: String,
-    /// What it forbids.
+    /// The effect of the gate.
     pub effect: Effect,
     /// On how many runs.
     pub runs: usize,
-    /// What it said first.
+    /// The words of its first finding.
     pub words: String,
-    /// In which cell that was.
+    /// The cell of that finding.
     pub cell: String,
 }
 
-/// A published run and what is to be said of it.
+/// A published run beside ours.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PublishedResult {
     /// The name of its text, or what its table is about.
     pub name: String,
     /// The levels that it had.
     pub cell: Levels,
-    /// What it was one of.
+    /// Whether it was the only run or the best of several.
     pub how: Selection,
-    /// What it says.
+    /// The published figures, in words.
     pub says: String,
-    /// What it cannot carry.
+    /// Conclusions that it does not support.
     pub found: Vec<GateFinding>,
     /// Our figures for the cell.
     pub ours: Option<String>,
-    /// Of a row that compares two: the published ratio.
+    /// The published ratio, of a row that compares two runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ratio: Option<PublishedRatio>,
-    /// Of a table of system calls: each call, for one request.
+    /// Each system call for one request, of a table of system calls.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<CallResult>,
 }
@@ -189,11 +189,11 @@ pub struct PublishedResult {
 pub struct CallResult {
     /// Its name.
     pub name: String,
-    /// Of the published table.
+    /// The calls for one request in the published table.
     pub theirs: f64,
-    /// Those of them that failed.
+    /// The published calls that failed.
     pub failed: f64,
-    /// Of our cell, the mean of valid runs.
+    /// The calls for one request in our cell: the mean of valid runs.
     pub ours: f64,
 }
 
@@ -202,13 +202,13 @@ pub struct CallResult {
 pub struct AsPublishedResult {
     /// The name of the published text.
     pub name: String,
-    /// What was published.
+    /// The published output.
     pub theirs: String,
-    /// What was printed here.
+    /// The output here.
     pub ours: String,
-    /// Where it was not as it was.
+    /// The ways in which it differs from the published run.
     pub deviations: Vec<String>,
-    /// What the rounds say of the same cell; `None` if they do not have it.
+    /// The figures that the rounds have for the same cell; `None` if they do not have it.
     #[serde(default)]
     pub rounds: Option<String>,
 }
@@ -274,8 +274,8 @@ impl ResultDocument {
 }
 
 impl ResultDocument {
-    /// The same by today's rules: claims of an older version, what is said of published figures, and the answer.
-    /// `experiment` is what it came from.
+    /// Applies today's rules: evaluates claims of an older version again, and renews the remarks on published figures
+    /// and the answer. `experiment` is the one that the result is of.
     pub(crate) fn by_todays_rules(mut self, experiment: &Experiment) -> Self {
         if self.starts.is_empty() {
             self.claims = self.claims_again(experiment);
@@ -345,7 +345,7 @@ impl ResultDocument {
     }
 }
 
-/// How the memory of all runs was counted.
+/// The way in which the memory of all runs was counted; proportional if any run's was.
 fn memory_count(runs: &[Run]) -> MemoryCount {
     let mut counts = runs.iter().map(|run| run.memory);
     counts
@@ -418,7 +418,7 @@ fn deviation(runs: &[&Run]) -> Option<f64> {
     (count > 0.0).then(|| ((within + between) / count).sqrt())
 }
 
-/// How far apart the seconds of runs are: the 5th and the 95th percentile of their answers.
+/// The 5th and the 95th percentile of the answers in each second of the runs.
 fn by_second(runs: &[&Run]) -> Option<[f64; 2]> {
     let seconds = runs.iter().flat_map(|run| &run.seconds);
     let mut rates: Vec<u64> = seconds.map(|second| second.completed).collect();

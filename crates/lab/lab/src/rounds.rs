@@ -13,18 +13,18 @@ use crate::run::{ATTEMPTS, MemoryCount, Run, RunKey, ServerRecord, attempts};
 use crate::store::{Store, StoreFault};
 use crate::{claim, screen};
 
-/// What somebody who waits is told.
+/// The progress of rounds, for somebody who waits.
 #[derive(Clone, Copy, Debug)]
 pub enum Event<'a> {
     /// A run begins.
     Begins {
         /// The round, counted from 1.
         round: usize,
-        /// Of so many.
+        /// The number of rounds.
         rounds: usize,
         /// The run's place in it, counted from 1.
         place: usize,
-        /// Of so many.
+        /// The number of runs in the round.
         cells: usize,
         /// The cell.
         cell: usize,
@@ -37,16 +37,16 @@ pub enum Event<'a> {
     Calibrates {
         /// The cell.
         cell: usize,
-        /// Of so many.
+        /// The number of cells.
         cells: usize,
     },
     /// A run has ended.
     Ended(&'a Run),
-    /// Intervals are still wide: there will be so many rounds.
+    /// Intervals are still wide, so there are more rounds: this many in all.
     Extended(usize),
 }
 
-/// How rounds ended.
+/// The runs of all rounds.
 #[derive(Debug)]
 pub struct Rounds {
     /// All runs, void ones included.
@@ -66,22 +66,22 @@ pub enum RoundsFault {
         /// Why.
         fault: DriveFault,
     },
-    /// What was measured could not be kept.
+    /// A run could not be stored.
     #[error(transparent)]
     Store(#[from] StoreFault),
 }
 
-/// What is asked for.
+/// The rounds to be made.
 pub struct RoundsRequest<'a> {
     /// The experiment.
     pub experiment: &'a Experiment,
-    /// What makes runs.
+    /// The programs and paths with which runs are made.
     pub driver: &'a Driver,
     /// Becomes true when a signal asks for the end.
     pub stop: &'a AtomicBool,
     /// Runs of whole rounds that were made before, void ones included.
     pub done: Vec<Run>,
-    /// What the slowest cell with so many clients does in a second, if that is known already.
+    /// By number of clients: the requests per second of the slowest cell, if that is known already.
     pub capacity: BTreeMap<u64, f64>,
     /// The names of the published runs that were made before.
     pub published: Vec<String>,
@@ -185,7 +185,7 @@ struct RoundMaker<'a> {
     stages: Stages,
     capacity: BTreeMap<u64, f64>,
     made: Vec<Run>,
-    /// How often servers did not serve, as long as none ever did.
+    /// The number of runs in which servers did not serve; `None` once any served.
     unserved: Option<usize>,
     /// The names of published runs whose text was kept.
     published: Vec<String>,
@@ -336,8 +336,9 @@ impl RoundMaker<'_> {
         Ok(())
     }
 
-    /// One run, at its place in the round; `None` if a signal has asked for the end. If a server did not serve, or ended and took the load with it,
-    /// that is a void run. If servers have never served in so many runs, something else is wrong than a server.
+    /// Makes one run, at its place in the round; `None` if a signal has asked for the end. A server that did not serve,
+    /// or that ended with the load, makes the run void; if no server ever served in [`UNSERVED_MAX`] runs, the fault is
+    /// returned.
     fn once(
         &mut self,
         at: RunKey,
@@ -414,7 +415,7 @@ pub fn void_reasons(run: &Run) -> Vec<&GateFinding> {
     run.gates.iter().filter(void).collect()
 }
 
-/// So many runs in which no server served end the rounds, if none ever did.
+/// If servers have not served in this many runs, and never before, the rounds end.
 const UNSERVED_MAX: usize = 2 * ATTEMPTS;
 
 #[cfg(test)]

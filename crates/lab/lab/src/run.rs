@@ -17,32 +17,32 @@ pub struct Run {
     pub levels: Levels,
     /// The round, counted from 0.
     pub round: usize,
-    /// Its place in the round.
+    /// The run's place in the round.
     pub place: usize,
-    /// How often it was tried before.
+    /// The number of earlier attempts at this run.
     pub attempt: usize,
     /// When measuring began, in Unix time.
     pub started_at_s: f64,
-    /// What was measured, by name.
+    /// The measures, by name.
     pub measures: BTreeMap<String, f64>,
     /// System calls of each counted server, by name, for one request.
     #[serde(default)]
     pub calls: BTreeMap<String, BTreeMap<String, f64>>,
-    /// What gates look at.
+    /// The facts that gates check.
     pub facts: Facts,
     /// Measures in each third of the span, in order, as far as they are known.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub thirds: BTreeMap<String, [f64; 3]>,
     /// Gates that fired.
     pub gates: Vec<GateFinding>,
-    /// What was seen in each second.
+    /// Answers and latency of each second.
     #[serde(default)]
     pub seconds: Vec<Second>,
-    /// When each of its servers was started, in µs since 1970: runs in which a server has the same number share a
-    /// start of it. Empty of a run by an older version.
+    /// The time of each server's start, in µs since 1970: runs in which a server has the same number share a start of
+    /// it. Empty of a run by an older version.
     #[serde(default)]
     pub starts: BTreeMap<String, u64>,
-    /// How the measures `memory` and `memory.SERVER` were counted.
+    /// The way in which the measures `memory` and `memory.SERVER` were counted.
     #[serde(default)]
     pub memory: MemoryCount,
 }
@@ -56,14 +56,14 @@ pub struct RunKey {
     pub round: usize,
 }
 
-/// What one server was made of.
+/// A server's version, command and settings.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ServerRecord {
     /// Its name.
     pub name: String,
     /// Its kind.
     pub target: String,
-    /// What its program says of its version.
+    /// The version, as its program prints it.
     pub version: String,
     /// Its command; here and below `RUN` is the directory of the run, and our own program `catamaran`.
     pub command: Vec<String>,
@@ -73,7 +73,7 @@ pub struct ServerRecord {
     pub files: BTreeMap<String, String>,
 }
 
-/// How the memory of servers was counted.
+/// A way of counting the memory of servers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MemoryCount {
@@ -84,7 +84,7 @@ pub enum MemoryCount {
     Allocated,
 }
 
-/// What was seen in a second of a run.
+/// Answers and latency in a second of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Second {
     /// Answers.
@@ -112,8 +112,8 @@ pub(crate) fn median_run(runs: &[Run], cell: usize) -> Option<(usize, &Run)> {
     runs.get(runs.len().checked_sub(1)? / 2).copied()
 }
 
-/// How often a cell is run in a round until a run is valid, after these runs: once if no earlier round has given it a
-/// valid one, so that a server that never serves does not take the time of all others.
+/// The most attempts at a run of a cell in a round: 1 if earlier rounds have given it no valid run, so that a server
+/// that never serves does not take the time of all others; else [`ATTEMPTS`].
 pub(crate) fn attempts(runs: &[Run], at: RunKey) -> usize {
     let is_before = |run: &&Run| run.cell == at.cell && run.round < at.round;
     let mut before = runs.iter().filter(is_before).peekable();

@@ -18,7 +18,7 @@ pub struct Sample {
     pub cores: Vec<CoreSample>,
     /// Main memory in bytes.
     pub memory: Memory,
-    /// What TCP's buffers hold, in bytes.
+    /// The memory of TCP's buffers, in bytes.
     pub tcp_bytes: u64,
     /// Interfaces of the run's network, by name.
     pub interfaces: BTreeMap<String, Interface>,

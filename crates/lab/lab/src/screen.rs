@@ -27,8 +27,8 @@ pub fn cells(experiment: &Experiment, round: usize, runs: &[Run]) -> Vec<usize> 
         .collect()
 }
 
-/// How many rounds have a run of each of their cells that was valid or tried often enough, from the first
-/// on.
+/// The number of whole rounds from the first on. A round is whole if each of its cells has a valid run, or was tried
+/// often enough.
 #[must_use]
 pub fn whole_rounds(experiment: &Experiment, runs: &[Run]) -> usize {
     let is_whole = |round: &usize| {

@@ -35,7 +35,7 @@ pub struct Store {
 /// Why a directory cannot be written or read.
 #[derive(Debug, Error)]
 pub enum StoreFault {
-    /// Of the file system: no space, no permission.
+    /// A fault of the file system: no space, no permission.
     #[error("{}: {source}", path.display())]
     Io {
         /// The file.
@@ -43,7 +43,7 @@ pub enum StoreFault {
         /// Why.
         source: io::Error,
     },
-    /// There is a result already.
+    /// The directory has a result already.
     #[error("{} has a result already; give another directory with --out", .0.display())]
     Taken(PathBuf),
     /// A file is not what it should be.
@@ -82,8 +82,8 @@ impl Store {
         Ok(store)
     }
 
-    /// Writes what was asked for beside the file: its short form, rounds, ways to count, modules; `rounds` are
-    /// those after a screen.
+    /// Writes the options of the command line that the experiment's file does not have: short form, rounds, ways to
+    /// count, modules. `rounds` are those after a screen.
     ///
     /// # Errors
     /// It cannot be written.
@@ -98,7 +98,7 @@ impl Store {
         self.write(FORM, words.join(" ").as_bytes())
     }
 
-    /// Where it is.
+    /// The result's directory.
     #[must_use]
     pub fn directory(&self) -> &Path {
         &self.directory
@@ -129,21 +129,21 @@ impl Store {
         written.map_err(|source| io_fault(&path, source))
     }
 
-    /// What was sampled in the run with this number, counted from 0, a JSON text a line; `None` if that
-    /// is not kept, as in a result that was committed.
+    /// The samples of the run with this number, counted from 0, a JSON text a line; `None` if they are not kept, as in
+    /// a result that was committed.
     #[must_use]
     pub fn samples(&self, run: usize) -> Option<String> {
         fs::read_to_string(self.run_directory(run).join(SAMPLES)).ok()
     }
 
-    /// What servers have called in the run with this number, counted from 0; `None` if that is not kept.
+    /// The system calls of servers in the run with this number, counted from 0; `None` if they are not kept.
     #[must_use]
     pub fn traces(&self, run: usize) -> Option<Traces> {
         let text = fs::read_to_string(self.run_directory(run).join(TRACES)).ok()?;
         serde_json::from_str(&text).ok()
     }
 
-    /// Of the run with this number, counted from 0.
+    /// The directory of the run with this number, counted from 0.
     fn run_directory(&self, run: usize) -> PathBuf {
         self.directory.join("runs").join((run + 1).to_string())
     }
@@ -169,7 +169,7 @@ impl Store {
         self.write_json(CAPACITY, capacity)
     }
 
-    /// Takes runs of rounds that are not whole away, so that these are made again.
+    /// Removes the runs of rounds that are not whole, so that these are made again.
     ///
     /// # Errors
     /// It cannot be written.
@@ -278,7 +278,7 @@ pub fn open_result(directory: &Path) -> Result<(Store, ResultDocument), StoreFau
     open_result_file(&directory.join(RESULT))
 }
 
-/// The same of a file with any name.
+/// Reads a result's file, which may have any name.
 ///
 /// # Errors
 /// There is none, or it is of another version.
@@ -302,7 +302,7 @@ pub fn open_result_file(path: &Path) -> Result<(Store, ResultDocument), StoreFau
     Ok((store, result))
 }
 
-/// What a result came from, in its form and with the modules whose levels it has.
+/// The experiment of a result, in its form and with the modules whose levels it has.
 fn experiment_of(directory: &Path, result: &ResultDocument) -> Result<Experiment, StoreFault> {
     let own = directory.join(EXPERIMENT);
     let place = if own.exists() {
@@ -337,13 +337,13 @@ pub fn is_without_runs(directory: &Path) -> bool {
     !directory.join(RUNS).exists() && directory.join(RESULT).exists()
 }
 
-/// What stands in `note.md`.
+/// The contents of `note.md`; empty if there is none.
 fn note(directory: &Path) -> String {
     let text = fs::read_to_string(directory.join(NOTE)).unwrap_or_default();
     text.trim().to_owned()
 }
 
-/// What stands in a file; the default if there is none, as before the first run has ended.
+/// The contents of a file; the default if there is none, as before the first run has ended.
 fn read_json<T: Default + DeserializeOwned>(path: &Path) -> Result<T, StoreFault> {
     match fs::read_to_string(path) {
         Ok(text) => serde_json::from_str(&text).map_err(|error| content(path, error)),
@@ -376,9 +376,9 @@ fn content(path: &Path, what: impl std::fmt::Display) -> StoreFault {
 
 const RUNS: &str = "runs.jsonl";
 const EXPERIMENT: &str = "experiment.toml";
-/// Of one run.
+/// A file of each run.
 const SAMPLES: &str = "samples.jsonl";
-/// Of one run, too.
+/// A file of each run, too.
 const TRACES: &str = "strace.json";
 const FORM: &str = "form";
 const CAPACITY: &str = "capacity.json";

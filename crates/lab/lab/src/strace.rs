@@ -14,10 +14,10 @@ use crate::experiment::{Experiment, Levels, PublishedFigure};
 use crate::published::{self, PublishedText};
 use crate::run::{Run, median_run};
 
-/// What the servers of a run have called, by server: `runs/N/strace.json`.
+/// The system calls of a run's servers, by server: `runs/N/strace.json`.
 pub type Traces = BTreeMap<String, Trace>;
 
-/// What one server has called.
+/// The system calls of one server.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Trace {
     /// All its processes together.
@@ -27,7 +27,7 @@ pub struct Trace {
     pub processes: Vec<ProcessTrace>,
 }
 
-/// What one process has called.
+/// The system calls of one process.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ProcessTrace {
     /// Its number.
@@ -44,9 +44,9 @@ pub type CallTable = BTreeMap<String, CallRow>;
 /// The figures of one call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CallRow {
-    /// How often it was made.
+    /// The number of calls.
     pub calls: u64,
-    /// How often it failed.
+    /// The number of calls that failed.
     pub errors: u64,
     /// Seconds between entries and exits; `None` if times were not taken.
     pub seconds: Option<f64>,
@@ -66,7 +66,7 @@ pub fn table_of(counts: &Counts, has_times: bool) -> CallTable {
     counts.iter().map(row).collect()
 }
 
-/// What the tables are, and how they were made.
+/// The introduction to the tables: their contents, and how they were made.
 #[must_use]
 pub fn preface(experiment: &Experiment) -> String {
     let times = if experiment.is_traced {
@@ -80,8 +80,8 @@ pub fn preface(experiment: &Experiment) -> String {
     )
 }
 
-/// For each cell the tables of its median run, the published ones beside those of the front. `traces`
-/// gives what a run, counted from 0, has called, if that was kept.
+/// Text with the tables of each cell's median run, the published ones beside those of the front. `traces` gives the
+/// system calls of a run, counted from 0, if they are kept.
 #[must_use]
 pub fn text(
     experiment: &Experiment,
@@ -164,7 +164,7 @@ fn published_of<'a>(experiment: &'a Experiment, cell: &Levels) -> Vec<(&'a str, 
     tables.collect()
 }
 
-/// As `strace -c` prints it: what took longest first, without times what was called most often.
+/// A table as `strace -c` prints it, by the time of calls; without times by their number.
 #[must_use]
 pub fn table(rows: &CallTable) -> String {
     let all = total(rows);
@@ -210,7 +210,7 @@ fn total(rows: &CallTable) -> CallRow {
 
 const HEAD: &str = "% time     seconds  usecs/call     calls    errors syscall";
 const RULE: &str = "------ ----------- ----------- --------- --------- ----------------";
-/// Processes that are shown by themselves.
+/// The most processes that have a row of their own.
 const LISTED: usize = 10;
 
 #[cfg(test)]

@@ -17,31 +17,31 @@ use crate::experiment::Experiment;
 use crate::extra::now;
 use crate::run::RunKey;
 
-/// What is to be up.
+/// The servers to start, and whether to drive the load.
 #[derive(Debug)]
 pub struct UpRequest<'a> {
-    /// What starts servers and loads.
+    /// The programs that servers and loads are started with.
     pub driver: &'a Driver,
-    /// Its only cell is the one that is started: [`Experiment::only`].
+    /// An experiment whose only cell is started: see [`Experiment::only`].
     pub experiment: &'a Experiment,
     /// Whether it is in the machine's own network and without cgroups, which needs no root.
     pub is_shared: bool,
     /// Whether the load is driven.
     pub is_driven: bool,
-    /// How long; `None`: until the driver's `stop`.
+    /// The time after which all is stopped; `None`: not before the driver's `stop`.
     pub time: Option<Duration>,
 }
 
-/// What is up, for those who are told once it serves.
+/// The servers that are up, for the message once all serve.
 #[derive(Clone, Debug)]
 pub struct TierView<'a> {
     /// The servers, from the front to the backmost.
     pub servers: Vec<ServerView<'a>>,
     /// The network namespace; `None` in the machine's own.
     pub namespace: Option<&'a str>,
-    /// What the load asks for, driven or not.
+    /// The URL that the load asks for, driven or not.
     pub url: &'a str,
-    /// Where the servers' files are.
+    /// The directory of the servers' files.
     pub directory: &'a Path,
 }
 
@@ -60,10 +60,10 @@ pub struct ServerView<'a> {
     pub ports: Vec<(&'a str, SocketAddr)>,
 }
 
-/// How it ended.
+/// The counts when all has ended.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Over {
-    /// How long it was up.
+    /// The time that all was up.
     pub time: Duration,
     /// Answers of all loads.
     pub completed: u64,
@@ -89,7 +89,7 @@ pub enum UpFault {
         /// The end of what it said.
         log: String,
     },
-    /// What is up could not be said.
+    /// The message that all is up could not be written.
     #[error(transparent)]
     Say(#[from] io::Error),
 }
@@ -214,5 +214,5 @@ impl Watch<'_> {
     }
 }
 
-/// How often a signal, and a server that has ended, is looked for.
+/// The interval at which a signal, and a server that has ended, is looked for.
 const LOOK: Duration = Duration::from_millis(100);

@@ -8,18 +8,18 @@ use toml::Spanned;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct File {
-    /// How experiments and templates call it; no template.
+    /// The name in experiments and templates; no template.
     pub(crate) name: String,
     #[serde(default)]
     pub(crate) needs: Vec<NeedKeys>,
     /// The program and its arguments.
     pub(crate) command: Vec<String>,
-    /// What prints the program's version.
+    /// The command that prints the program's version.
     #[serde(default)]
     pub(crate) version: Vec<String>,
     /// Names of the addresses that it listens on, each the scheme of its URL; no templates.
     pub(crate) ports: Vec<String>,
-    /// How often it has each of its ports; once by default.
+    /// The number of addresses that each of its ports has; 1 by default.
     pub(crate) copies: Option<String>,
     #[serde(default)]
     pub(crate) ready: ReadyKeys,
@@ -30,10 +30,11 @@ pub(crate) struct File {
     /// Whether the process that is started is a Java virtual machine.
     #[serde(default)]
     pub(crate) jvm: bool,
-    /// What in a line of its output means that a run with it is worth nothing; no templates.
+    /// Words that, in a line of its output, make a run with it worthless; no templates.
     #[serde(default)]
     pub(crate) alarms: Vec<String>,
-    /// What in a line of its output means that a maximum of its own was reached; no templates.
+    /// Words that, in a line of its output, mean that a maximum of its own is reached; no
+    /// templates.
     #[serde(default)]
     pub(crate) capped: Vec<String>,
     /// Parameters of other targets that mean nothing here, and may be set all the same: servers that
@@ -72,7 +73,7 @@ pub(crate) struct ReadyKeys {
     pub(crate) status: Option<u16>,
     /// The length of the body to expect, any by default.
     pub(crate) length: Option<String>,
-    /// How long this may take, 60 s by default; no template.
+    /// The time that the server has until it serves, 60 s by default; no template.
     pub(crate) within: Option<String>,
 }
 
@@ -81,19 +82,19 @@ pub(crate) struct ReadyKeys {
 pub(crate) struct StopKeys {
     /// TERM by default; no template.
     pub(crate) signal: Option<String>,
-    /// How long it may take before it is killed, 5 s by default; no template.
+    /// The time that it has before it is killed, 5 s by default; no template.
     pub(crate) patience: Option<String>,
 }
 
-/// What is done to a running server: a signal, or a command.
+/// An action on a running server: a signal, or a command.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ActionKeys {
-    /// To the process that was started; no template.
+    /// The signal to the process that was started; no template.
     pub(crate) signal: Option<String>,
     #[serde(default)]
     pub(crate) command: Vec<String>,
-    /// What in a new line of its output says that it is done.
+    /// Words that, in a new line of its output, mean that the action is done.
     pub(crate) done: String,
 }
 
@@ -106,7 +107,7 @@ pub(crate) struct ParamKeys {
     #[serde(default)]
     pub(crate) values: Vec<String>,
     pub(crate) default: toml::Value,
-    /// What it changes, for people.
+    /// The effect of the parameter, for people.
     pub(crate) meaning: String,
 }
 
@@ -131,7 +132,7 @@ pub enum Kind {
 pub(crate) struct FileKeys {
     /// Below the server's directory.
     pub(crate) path: String,
-    /// What is in it.
+    /// The contents.
     pub(crate) text: Option<String>,
     /// Or the name of a template beside the target's file; no template itself.
     pub(crate) template: Option<String>,

@@ -13,9 +13,9 @@ pub struct Jars {
     /// `{{ program.NAME }}` in targets is the folder.
     pub name: &'static str,
     folder: &'static str,
-    /// Each jar with its version and its folder below.
+    /// The jars, each with its version and its folder below.
     list: &'static str,
-    /// What Maven does with them.
+    /// The goal that Maven runs.
     goal: &'static str,
 }
 
@@ -54,7 +54,7 @@ pub const WILDFLY: Jars = Jars {
     list: include_str!("../java/wildfly.xml"),
     goal: UNPACK,
 };
-/// Where WildFly is in the folder of [`WILDFLY`].
+/// The directory of WildFly in the folder of [`WILDFLY`].
 pub const WILDFLY_FOLDER: &str = "wildfly-39.0.1.Final";
 /// All lists that tests and experiments use.
 pub const ALL: [Jars; 3] = [CONTAINERS, CLIENTS, MEMCACHED];
@@ -66,8 +66,8 @@ pub const UNDERTOW: &str = include_str!("../java/Undertow.java");
 pub const JETTY: &str = include_str!("../java/Jetty.java");
 
 impl Jars {
-    /// Where they are kept: beside Maven's own cache, so that all checkouts share them. `home` is the
-    /// user's directory.
+    /// The folder of the jars: beside Maven's own cache, so that all checkouts share them. `home` is the user's
+    /// directory.
     #[must_use]
     pub fn folder(&self, home: &Path) -> PathBuf {
         home.join(".cache/catamaran").join(self.folder)

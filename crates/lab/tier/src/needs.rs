@@ -17,7 +17,7 @@ use crate::server::Need;
 pub struct InstallFault {
     /// Their names.
     pub packages: Vec<String>,
-    /// What the system says.
+    /// The output of apt-get, or why it could not be run.
     pub said: String,
 }
 
@@ -44,7 +44,7 @@ pub fn of_targets() -> Vec<Need> {
     needs
 }
 
-/// Those of `needs` that are not there.
+/// The needs that are not installed.
 #[must_use]
 pub fn missing(needs: &[Need]) -> Vec<Need> {
     let missing = needs.iter().filter(|need| !need.proof.exists());
@@ -77,7 +77,7 @@ pub fn install(packages: &[String]) -> Result<(), InstallFault> {
     Err(fault(String::from_utf8_lossy(&said).trim().to_owned()))
 }
 
-/// What is missing and what to do, for people.
+/// A message with what is missing and what to do.
 pub(crate) fn message(missing: &[Need]) -> String {
     let packages: Vec<&str> = missing
         .iter()

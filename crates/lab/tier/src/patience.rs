@@ -15,7 +15,7 @@ impl Patience {
         Self(now() + duration)
     }
 
-    /// Asks `ready` until it has an answer; `None` if it has none in time. It is asked at least once.
+    /// Calls `ready` until it returns a value, at least once; `None` if it does not in time.
     pub(crate) fn wait<T>(self, mut ready: impl FnMut() -> Option<T>) -> Option<T> {
         loop {
             let answer = ready();

@@ -24,12 +24,12 @@ use crate::space::{Space, SpaceFault};
 use crate::target::{Place, Programs, Settings, Target};
 use crate::task::{Job, Priority, Task};
 
-/// What is started.
+/// A server to be started.
 #[derive(Clone, Copy, Debug)]
 pub struct Launch<'a> {
-    /// What the server is called in its space: its directory and its group.
+    /// The server's name in its space: of its directory and its group.
     pub name: &'a str,
-    /// What kind of server it is.
+    /// The kind of server.
     pub target: &'a Target,
     /// A value for each of its parameters.
     pub settings: &'a Settings,
@@ -50,16 +50,16 @@ pub struct Process {
     addresses: Vec<(String, SocketAddr)>,
     directory: PathBuf,
     jvm: Option<JvmReader>,
-    /// How much of the log was looked at for alarms.
+    /// The bytes of the log that were searched for alarms.
     looked_at: usize,
-    /// How much of it was looked at for maxima.
+    /// The bytes of the log that were searched for maxima.
     looked_at_capped: usize,
 }
 
-/// Why a server does not serve, or does not do what it is told.
+/// Why a server does not serve, or an action on it fails.
 #[derive(Debug, thiserror::Error)]
 pub enum StartFault {
-    /// Its target's file, its templates or its settings.
+    /// The target's file, its templates or its settings are wrong.
     #[error("{0}")]
     Settings(Report),
     /// Something is not installed.
@@ -68,7 +68,7 @@ pub enum StartFault {
     /// The space does not obey.
     #[error(transparent)]
     Space(#[from] SpaceFault),
-    /// Its group cannot be made.
+    /// The server's group cannot be made.
     #[error(transparent)]
     Group(#[from] GroupFault),
     /// A file cannot be written, or a port cannot be had.
@@ -85,7 +85,7 @@ pub enum StartFault {
         /// Why.
         source: io::Error,
     },
-    /// It ended before it served.
+    /// The server ended before it served.
     #[error("{name} ended with {how} before it served\n{log}")]
     Ended {
         /// The server.
@@ -95,25 +95,25 @@ pub enum StartFault {
         /// The end of what it said.
         log: String,
     },
-    /// It was given up while it was waited for: [`Space::interrupt_by`].
+    /// The wait for the server was interrupted: [`Space::interrupt_by`].
     #[error("interrupted while {name} was starting")]
     Interrupted {
         /// The server.
         name: String,
     },
-    /// It did not serve in time.
+    /// The server did not serve in time.
     #[error("{name} does not serve after {within:?}: {last}\n{log}")]
     NotReady {
         /// The server.
         name: String,
-        /// How long it was waited for.
+        /// The time that it had.
         within: Duration,
-        /// What came of the last try.
+        /// The result of the last try.
         last: String,
         /// The end of what it said.
         log: String,
     },
-    /// Its target has no such action.
+    /// The server's target has no such action.
     #[error("the target of {name} has no {action}")]
     NoAction {
         /// The server.
@@ -128,9 +128,9 @@ pub enum StartFault {
         name: String,
         /// `reload` or `upgrade`.
         action: &'static str,
-        /// How long it was waited for.
+        /// The time that it had.
         within: Duration,
-        /// What it should have said.
+        /// The words that its log should have.
         done: String,
         /// The end of what it said.
         log: String,
@@ -138,8 +138,8 @@ pub enum StartFault {
 }
 
 impl StartFault {
-    /// What became of the server, in one line, if it was started and did not serve, or did not do what it was told;
-    /// `None` if it could not be started, which is no doing of its own.
+    /// The fault in one line, if the server was started and did not serve, or an action on it failed; `None` if it
+    /// could not be started, which is no doing of its own.
     #[must_use]
     pub fn of_server(&self) -> Option<String> {
         match self {
@@ -252,7 +252,7 @@ impl Process {
         }
     }
 
-    /// As it was called when it was started.
+    /// The server's name, as [`Launch`] gave it.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
@@ -264,7 +264,7 @@ impl Process {
         self.task.id()
     }
 
-    /// What reads its Java virtual machine; `None` if it is none.
+    /// Reads the server's Java virtual machine; `None` if it has none.
     #[must_use]
     pub fn jvm(&self) -> Option<&JvmReader> {
         self.jvm.as_ref()
@@ -282,7 +282,7 @@ impl Process {
         self.task.processes()
     }
 
-    /// Where its port `port` is, the first one of that name.
+    /// The address of its port `port`, the first one of that name.
     ///
     /// # Panics
     /// When its target has no such port.
@@ -292,7 +292,7 @@ impl Process {
         found.expect("a port of the target").1
     }
 
-    /// Each of its ports with its address; several of one name for a target with copies.
+    /// The names and addresses of all its ports; several of one name for a target with copies.
     #[must_use]
     pub fn addresses(&self) -> &[(String, SocketAddr)] {
         &self.addresses
@@ -337,19 +337,19 @@ impl Process {
         &self.server.command
     }
 
-    /// Where its files are, and what it writes.
+    /// The directory of its files and its output.
     #[must_use]
     pub fn directory(&self) -> &Path {
         &self.directory
     }
 
-    /// What the program says of its version; empty if it says nothing.
+    /// The version, as the program prints it; empty if it prints nothing.
     #[must_use]
     pub fn version(&self) -> String {
         version(&self.server.version)
     }
 
-    /// What it has said, on standard output and standard error.
+    /// The server's log: its standard output and standard error.
     #[must_use]
     pub fn log(&self) -> String {
         String::from_utf8_lossy(&self.said()).into_owned()
@@ -359,8 +359,8 @@ impl Process {
         fs::read(self.directory.join(LOG)).unwrap_or_default()
     }
 
-    /// Whole lines that it has said since this was asked last, or since its start, and that mean that
-    /// a run with it is worth nothing.
+    /// The new whole lines of the log, since the last call or the start, that mean that a run with this server is worth
+    /// nothing.
     pub fn alarms(&mut self) -> Vec<String> {
         let (mut found, end) = self.lines_with(&self.server.alarms, self.looked_at);
         self.looked_at = end;
@@ -370,8 +370,8 @@ impl Process {
         found
     }
 
-    /// Whole lines that it has said since this was asked last, or since its start, and that mean that
-    /// it had reached a maximum of its own, such as that of its workers.
+    /// The new whole lines of the log, since the last call or the start, that mean that the server has reached a
+    /// maximum of its own, such as that of its workers.
     pub fn capped(&mut self) -> Vec<String> {
         let (found, end) = self.lines_with(&self.server.capped, self.looked_at_capped);
         self.looked_at_capped = end;
@@ -391,8 +391,8 @@ impl Process {
         (found, from + new.len())
     }
 
-    /// How it has ended; `None` while any of its processes runs. After an upgrade that need not be the
-    /// one that was started.
+    /// The exit status or signal of the process that was started; `None` while any of the server's processes runs:
+    /// after an upgrade that is another one.
     #[must_use]
     pub fn ended(&self) -> Option<String> {
         let how = self.task.ended()?;
@@ -400,7 +400,7 @@ impl Process {
         (!living).then_some(how)
     }
 
-    /// Has it read its configuration anew, and waits until it says that this is done.
+    /// Makes the server read its configuration anew, and waits until its log says that this is done.
     ///
     /// # Errors
     /// Its target has no reload; it cannot be asked; or it does not say so within a minute.
@@ -408,7 +408,7 @@ impl Process {
         self.act("reload", self.server.reload.as_ref())
     }
 
-    /// Has another process take its place, and waits until it says that this is done.
+    /// Replaces the server's process by another one, and waits until the log says that this is done.
     ///
     /// # Errors
     /// As [`Process::reload`].
@@ -479,7 +479,7 @@ impl Process {
         })
     }
 
-    /// Asks it to end as its target says, and kills what is left when its patience ends.
+    /// Asks the server to end as its target says, and kills what is left when its time is over.
     pub fn stop(mut self) {
         self.end();
     }
@@ -533,7 +533,7 @@ fn write(directory: &Path, files: &[ServerFile]) -> io::Result<()> {
     Ok(())
 }
 
-/// What a program says that was asked for its version.
+/// The output of a command that prints a program's version.
 fn version(command: &[String]) -> String {
     let Some((program, arguments)) = command.split_first() else {
         return String::new();

@@ -3,37 +3,37 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// What one server is made of.
+/// One server: its files and commands, and what to expect of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Server {
-    /// To be written before it is started.
+    /// The files to write before it is started.
     pub files: Vec<ServerFile>,
     /// The program and its arguments.
     pub command: Vec<String>,
-    /// What prints the program's version; empty if nothing does.
+    /// The command that prints the program's version; empty if there is none.
     pub version: Vec<String>,
-    /// What must be installed.
+    /// Packages and programs that must be installed.
     pub needs: Vec<Need>,
     /// When it serves.
     pub ready: Ready,
-    /// How it is asked to end.
+    /// The signal that ends it, and the time that it has then.
     pub stop: Stop,
-    /// How it reads its configuration anew; `None` if it cannot.
+    /// The action that makes it read its configuration anew; `None` if it has none.
     pub reload: Option<Action>,
-    /// How another process takes its place; `None` if it cannot.
+    /// The action that replaces its process by another one; `None` if it has none.
     pub upgrade: Option<Action>,
-    /// What in a line of its output means that a run with it is worth nothing.
+    /// Words that, in a line of its output, make a run with it worthless.
     pub alarms: Vec<String>,
-    /// What in a line of its output means that a maximum of its own was reached.
+    /// Words that, in a line of its output, mean that it has reached a maximum of its own.
     pub capped: Vec<String>,
 }
 
 /// A file of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerFile {
-    /// In the server's directory.
+    /// The path in the server's directory.
     pub path: PathBuf,
-    /// What is in it.
+    /// The contents.
     pub text: String,
 }
 
@@ -57,38 +57,38 @@ pub struct Ready {
     pub status: u16,
     /// The length of the body to expect, `None` for any.
     pub length: Option<u64>,
-    /// How long this may take.
+    /// The time that the server has until it serves.
     pub within: Duration,
 }
 
 /// How a server is asked to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stop {
-    /// To the process that was started.
+    /// The signal to the process that was started.
     pub signal: Signal,
-    /// How long it may take before it is killed.
+    /// The time that the server has before it is killed.
     pub patience: Duration,
 }
 
-/// What is done to a running server.
+/// An action on a running server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Action {
-    /// How it is asked for.
+    /// The signal or command that starts it.
     pub way: Way,
-    /// What in a new line of its output says that it is done.
+    /// Words that, in a new line of the server's output, mean that it is done.
     pub done: String,
 }
 
-/// How an action is asked for.
+/// The way in which a server is asked for an action.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Way {
-    /// To the process that was started.
+    /// A signal to the process that was started.
     Signal(Signal),
     /// A program with arguments.
     Command(Vec<String>),
 }
 
-/// The signals that servers are told things by.
+/// The signals that end servers or ask them for actions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Signal {
     /// SIGTERM
@@ -108,7 +108,7 @@ pub enum Signal {
 }
 
 impl Signal {
-    /// By its name without `SIG`, such as `TERM`.
+    /// The signal of this name without `SIG`, such as `TERM`.
     pub(crate) fn named(name: &str) -> Option<Self> {
         let known = [
             ("TERM", Self::Term),

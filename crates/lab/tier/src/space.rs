@@ -27,7 +27,7 @@ use crate::process::{Launch, Process, StartFault};
 use crate::target::{Settings, Target};
 use crate::task::{Job, Task};
 
-/// Where the servers of one run live.
+/// The network, the cgroup and the directory of the servers of one run.
 #[derive(Clone, Debug)]
 pub struct Space(Arc<Inner>);
 
@@ -71,7 +71,7 @@ pub enum SpaceFault {
     /// The directory cannot be made, or the guard cannot be started.
     #[error("{what}: {source}")]
     Io {
-        /// What was tried.
+        /// The step that failed.
         what: &'static str,
         /// Why it failed.
         source: io::Error,
@@ -141,7 +141,7 @@ impl Space {
         self.0.guard.id()
     }
 
-    /// Does `work` on a thread that is in the space's network: sockets that it opens are there, and
+    /// Runs `work` on a thread that is in the space's network: sockets that it opens are there, and
     /// so are processes that it starts.
     ///
     /// # Errors
@@ -156,7 +156,7 @@ impl Space {
         }
     }
 
-    /// What the sysctl `name`, such as `net.ipv4.ip_local_port_range`, is in the space's network.
+    /// The value of the sysctl `name`, such as `net.ipv4.ip_local_port_range`, in the space.
     ///
     /// # Errors
     /// There is none, or it may not be read.
@@ -187,7 +187,7 @@ impl Space {
         })
     }
 
-    /// The addresses of a server that is called `name`: the same ones whenever it is asked.
+    /// The addresses of the server `name`: each call returns the same ones.
     ///
     /// # Errors
     /// The target's number of copies cannot be rendered, or the network has no free port.
@@ -218,8 +218,8 @@ impl Space {
         Task::piped(self, job)
     }
 
-    /// Has a server that is being waited for given up once `stop` is true: starting it fails with
-    /// [`StartFault::Interrupted`] then. Only the first call counts.
+    /// Makes the start of a server fail with [`StartFault::Interrupted`] once `stop` is true. Only
+    /// the first call counts.
     pub fn interrupt_by(&self, stop: Arc<AtomicBool>) {
         // A second one changes nothing.
         let _ = self.0.stop.set(stop);

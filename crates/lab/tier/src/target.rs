@@ -29,13 +29,13 @@ pub struct Target {
 /// A parameter of a target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Param<'a> {
-    /// As it is set.
+    /// The name by which it is set.
     pub name: &'a str,
-    /// What it changes, for people.
+    /// The effect, for people.
     pub meaning: &'a str,
-    /// Its value unless it is set.
+    /// The value unless it is set.
     pub default: String,
-    /// Its only values; empty if it has all of its type.
+    /// The only values allowed; empty: all of its type.
     pub values: &'a [String],
     /// Its type.
     pub kind: Kind,
@@ -48,7 +48,7 @@ pub struct Settings(Names);
 /// Paths of programs that no package has, by name: `{{ program.NAME }}` in templates.
 pub type Programs = BTreeMap<String, PathBuf>;
 
-/// Where a server lives.
+/// The directory, ports and programs that a server is rendered for.
 #[derive(Clone, Copy, Debug)]
 pub struct Place<'a> {
     /// Its own directory, an absolute path.
@@ -121,7 +121,7 @@ impl Target {
         Self::parse(&path.display().to_string(), &text, &templates)
     }
 
-    /// How it is called.
+    /// The target's name.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.file.name

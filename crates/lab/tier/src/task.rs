@@ -17,7 +17,7 @@ use crate::space::Space;
 /// A program to run, such as a load generator.
 #[derive(Clone, Copy, Debug)]
 pub struct Job<'a> {
-    /// What its group is called.
+    /// The name of its group.
     pub name: &'a str,
     /// The core that it is pinned to; any if `None`.
     pub core: Option<usize>,
@@ -32,17 +32,17 @@ pub struct Job<'a> {
 /// When a process runs beside others that want the same core.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Priority {
-    /// As this process.
+    /// The priority of this process.
     #[default]
     Inherited,
-    /// With this niceness, from -20 to 19.
+    /// This niceness, from -20 to 19.
     Nice(i8),
     /// Before all others, by `SCHED_FIFO`; this takes root, or the capability `CAP_SYS_NICE`.
     First,
 }
 
 impl Priority {
-    /// What starts a command with it.
+    /// The words before a command that give it this priority.
     fn words(self) -> Vec<String> {
         match self {
             Self::Inherited => Vec::new(),
@@ -63,14 +63,14 @@ pub struct Task {
 }
 
 impl Task {
-    /// With its output piped.
+    /// Starts a program whose standard output and standard error are piped.
     pub(crate) fn piped(space: &Space, job: &Job<'_>) -> Result<Self, StartFault> {
         Self::start(space, job, |command| {
             command.stdout(Stdio::piped()).stderr(Stdio::piped());
         })
     }
 
-    /// With its output as `output` sets it.
+    /// Starts a program whose output goes where `output` sets it.
     pub(crate) fn start(
         space: &Space,
         job: &Job<'_>,
@@ -118,7 +118,7 @@ impl Task {
         })
     }
 
-    /// Its number; that of the program itself.
+    /// The program's process number.
     #[must_use]
     pub fn id(&self) -> u32 {
         self.child.id()
@@ -154,7 +154,7 @@ impl Task {
         Pid::from_raw(self.child.id().cast_signed())
     }
 
-    /// Its end without taking notice of it, so that its number stays its own.
+    /// The exit of the process, without reaping it: its number is not given to another one.
     fn look(&self) -> Result<Option<WaitIdStatus>, Errno> {
         let pid = self.pid().ok_or(Errno::CHILD)?;
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;

@@ -12,16 +12,16 @@ use minijinja::{Environment, Error, ErrorKind, UndefinedBehavior, Value};
 
 pub(crate) type Names = BTreeMap<String, Value>;
 
-/// What is wrong with a template.
+/// A fault of a template.
 #[derive(Debug)]
 pub(crate) struct TemplateFault {
     pub(crate) what: String,
-    /// From 1; 0 if it is unknown.
+    /// The line, from 1; 0 if it is unknown.
     line: usize,
 }
 
 impl TemplateFault {
-    /// Where its line stands in the template's text.
+    /// The range of its line in the template's text.
     pub(crate) fn line(&self, text: &str) -> Range<usize> {
         let mut lines = text.split_inclusive('\n');
         let before = lines.by_ref().take(self.line.saturating_sub(1));

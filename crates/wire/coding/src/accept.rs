@@ -48,8 +48,9 @@ impl Coding {
 pub struct AcceptedCodings(ArrayVec<Coding, { Coding::ALL.len() }>);
 
 impl AcceptedCodings {
-    /// Those of `offered` that a request takes whose lines of `Accept-Encoding` these are. Equal ones are in the
-    /// order of `offered`; those that are less welcome to the client than the plain body are left out.
+    /// The codings of `offered` that a request accepts whose lines of `Accept-Encoding` these are. Equal ones
+    /// are in the order of `offered`; those that are less welcome to the client than the plain body are left
+    /// out.
     #[must_use]
     pub fn of<'l>(lines: impl Iterator<Item = &'l [u8]>, offered: &[Coding]) -> Self {
         let mut of_codings: ArrayVec<(Coding, Option<u16>), { Coding::ALL.len() }> =

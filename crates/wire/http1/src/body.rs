@@ -117,7 +117,7 @@ pub(crate) enum Piece {
     End,
 }
 
-/// What [`Decoder::skip`] took.
+/// The bytes that [`Decoder::skip`] took.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SkipCounts {
     /// Bytes of the input.
@@ -129,7 +129,7 @@ pub(crate) struct SkipCounts {
 /// Reads a body.
 #[derive(Clone, Debug)]
 pub(crate) enum Decoder {
-    /// So many bytes are still to come.
+    /// The body has this many bytes still to come.
     Length(u64),
     Chunked(chunked::Decoder),
     UntilClose,
@@ -203,7 +203,7 @@ impl Decoder {
 /// Writes a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Encoder {
-    /// So many bytes are still to be written.
+    /// The body has this many bytes still to be written.
     Length(u64),
     /// `open`: inside a chunk that has data.
     Chunked {

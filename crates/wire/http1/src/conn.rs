@@ -170,12 +170,12 @@ impl Conn {
         Err(self.fail(fault))
     }
 
-    /// No exchange follows the current one.
+    /// Makes the current exchange the last one.
     pub(crate) fn close_after(&mut self) {
         self.persistent = false;
     }
 
-    /// Nothing that still comes is looked at.
+    /// Ignores whatever still comes.
     pub(crate) fn close(&mut self) {
         self.persistent = false;
         if !matches!(self.inbound, Inbound::Failed(_)) {
@@ -202,7 +202,7 @@ impl Conn {
         self.persistent && self.is_idle() && self.may_send_head()
     }
 
-    /// Nothing of the message being received is still to come.
+    /// Whether nothing of the message being received is still to come.
     pub(crate) fn is_received(&self) -> bool {
         !matches!(self.inbound, Inbound::Body(_) | Inbound::Failed(_))
     }

@@ -24,7 +24,7 @@ pub struct Server {
     spare: Option<Box<RequestHead>>,
 }
 
-/// What a response must know of its request.
+/// Facts of a request that its response depends on.
 #[derive(Clone, Copy, Debug)]
 struct Exchange {
     is_head: bool,
@@ -54,7 +54,7 @@ impl Server {
         }
     }
 
-    /// Becomes as [`Self::new`] makes it, but keeps what [`Self::recycle`] took.
+    /// Makes the connection as new as [`Self::new`] does, but keeps what [`Self::recycle`] took.
     pub fn reset(&mut self, limits: &Limits) {
         self.conn = Conn::new(Role::Server, *limits);
         self.exchange = None;
@@ -277,20 +277,20 @@ impl Server {
         self.conn.awaits_close()
     }
 
-    /// The peer can tell by itself that it was given the whole response: there is no body, or as
-    /// much of it as the head announced. What ends by a last chunk or by the close ends with
-    /// [`send_end`](Self::send_end) only.
+    /// Whether the peer can tell by itself that it has the whole response: there is no body, or as much
+    /// of it was written as the head announced. A response that ends by a last chunk or by the close
+    /// ends with [`send_end`](Self::send_end) only.
     pub fn is_response_whole(&self) -> bool {
         self.conn.is_sent()
     }
 
-    /// Nothing of a request body is still to come: the head said that there is none, or
+    /// Whether nothing of a request body is still to come: the head said that there is none, or
     /// [`ServerEvent::BodyEnd`] was returned. `false` for ever after a fault.
     pub fn request_body_done(&self) -> bool {
         self.conn.is_received()
     }
 
-    /// Of an exchange that is over nothing may colour the next.
+    /// Clears what the exchange that is over has left, so that it cannot affect the next one.
     fn forget_ended(&mut self) {
         if self.conn.is_idle() {
             self.exchange = None;

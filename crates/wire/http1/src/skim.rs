@@ -63,7 +63,7 @@ pub enum Http1Skim {
     Interim(usize),
     /// The final response begins.
     Head(Outline),
-    /// So many bytes of its body; zero if only framing was read.
+    /// This many bytes of its body; zero if only framing was read.
     Body(usize),
     /// The response is complete; follows every head.
     End,

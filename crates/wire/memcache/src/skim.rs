@@ -47,7 +47,7 @@ enum State {
 pub enum MemcacheSkim {
     /// The first line, of so many bytes with its end.
     Line(usize),
-    /// So many bytes of the value; they were shown to the caller.
+    /// This many bytes of the value; they were shown to the caller.
     Data(usize),
     /// The reply is complete; follows every line.
     End(Reply),
@@ -302,7 +302,7 @@ fn number(digits: &[u8]) -> Option<u64> {
 /// The longest line that is a reply: a key of 250 bytes and numbers, or the words of a refusal.
 const LINE_BYTES_MAX: usize = 1024;
 
-/// Of lengths and flags, which have 32 bits.
+/// The most digits of lengths and flags, which have 32 bits.
 const DIGITS_MAX: usize = 10;
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use http::Method;
 use crate::name::{IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, IF_UNMODIFIED_SINCE};
 use crate::{Fields, Id, Traits};
 
-/// What a representation is known by (RFC 9110, section 8.8).
+/// The validators of a representation (RFC 9110, section 8.8).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Validators<'r> {
     /// The value of `ETag`, with its quotes, and with `W/` before them if it is weak. `None`, which is

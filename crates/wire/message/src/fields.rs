@@ -104,7 +104,7 @@ impl<'f> Field<'f> {
         self.fields.text(value_at, value_len)
     }
 
-    /// What its name is.
+    /// The traits of the field's name.
     #[inline]
     #[must_use]
     pub fn traits(self) -> Traits {
@@ -149,7 +149,7 @@ impl<'f> Field<'f> {
 }
 
 impl Fields {
-    /// None.
+    /// No fields.
     #[must_use]
     pub const fn new() -> Self {
         Self {
@@ -245,14 +245,14 @@ impl Fields {
         })
     }
 
-    /// Whether any field may have one of these traits. One that had is not forgotten.
+    /// Whether any field may have one of these traits; also `true` if only a field that was removed had it.
     #[inline]
     #[must_use]
     pub fn may_have(&self, traits: Traits) -> bool {
         self.traits.has_any(traits)
     }
 
-    /// Whether a name may be there: quick, and wrong only if it says that it may.
+    /// Whether a field of this name may be there: a quick test, which is wrong only if it says yes.
     #[inline]
     fn may_name(&self, name: NameRef<'_>) -> bool {
         match name {
@@ -466,7 +466,7 @@ impl Fields {
         out.extend_from_slice(self.text(run.start, run.end - run.start));
     }
 
-    /// The same fields in as little memory as they need, and what follows them in the same, piece by piece.
+    /// A copy of these fields in as little memory as they need, and what follows them in the same, piece by piece.
     #[must_use]
     pub fn packed<T: AsRef<[u8]>>(&self, rest: &[T]) -> Self {
         let lines: usize = self
@@ -506,7 +506,7 @@ impl Fields {
         self.received.len() + self.added.capacity() + entries
     }
 
-    /// The same fields in the same memory, whose users are counted anew. Threads that share the memory of one list wait
+    /// These fields in the same memory, whose users are counted anew. Threads that share the memory of one list wait
     /// for each other to count; each may have its own list by this.
     #[must_use]
     pub fn counted_anew(&self) -> Self {
@@ -516,7 +516,7 @@ impl Fields {
         }
     }
 
-    /// Whether another is a copy of these that shares their memory.
+    /// Whether `other` is a copy of these fields that shares their memory.
     #[must_use]
     pub fn shares_memory(&self, other: &Self) -> bool {
         !self.received.is_empty() && self.received.as_ptr() == other.received.as_ptr()
@@ -706,7 +706,7 @@ const USUAL_BYTES: usize = 1024;
 /// A front adds no more to most heads: who the client is and what it asked for.
 const ADDED_FIELDS: usize = 8;
 
-/// The same in bytes.
+/// The bytes of those fields.
 const ADDED_BYTES: usize = 256;
 
 /// Most heads have fewer fields.

@@ -64,7 +64,7 @@ impl Traits {
 /// A name to look for.
 #[derive(Clone, Copy, Debug)]
 pub enum NameRef<'n> {
-    /// One of the table.
+    /// A name of the table.
     Known(Id),
     /// Another one, in any case of letters.
     Other(&'n [u8]),
@@ -98,7 +98,7 @@ impl<'n> NameRef<'n> {
         }
     }
 
-    /// What it is.
+    /// The traits of the name.
     #[inline]
     #[must_use]
     pub fn traits(self) -> Traits {
@@ -136,7 +136,7 @@ impl<'n> From<&'n str> for NameRef<'n> {
 /// A name that a configuration or a store keeps.
 #[derive(Clone, Debug)]
 pub enum FieldName {
-    /// One of the table.
+    /// A name of the table.
     Known(Id),
     /// Another one, as it was written.
     Other(Box<str>),
@@ -223,7 +223,7 @@ impl Id {
         self.row().spelling
     }
 
-    /// What it is.
+    /// The traits of the name.
     #[inline]
     #[must_use]
     pub fn traits(self) -> Traits {

@@ -46,7 +46,8 @@ impl Roots {
         }
     }
 
-    /// These certificates. Stores of systems hold some that no verifier takes; they are left out.
+    /// Trusts these certificates. Stores of systems hold some that no verifier takes; they are left
+    /// out.
     ///
     /// # Errors
     /// If none is left.

@@ -64,7 +64,7 @@ pub struct Facts {
     pub client_cn: Option<Box<str>>,
 }
 
-/// What a connection has from its handshake on.
+/// The result of a connection's handshake.
 #[derive(Clone, Debug)]
 pub struct Session {
     /// What was agreed on.

@@ -56,7 +56,7 @@ pub enum Part {
 /// A fault of a file, or a warning about one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// What it is about.
+    /// The setting that the fault is about.
     pub part: Part,
     /// What is wrong.
     pub message: String,

@@ -26,7 +26,7 @@ pub struct Identity {
     pub facts: CertificateFacts,
 }
 
-/// What a certificate says of itself.
+/// Facts that a certificate states.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CertificateFacts {
     /// DNS names in lower case, wildcards as they stand (`*.example.org`), and addresses.

@@ -32,7 +32,7 @@ type Keys = Vec<Arc<CertifiedKey>>;
 #[derive(Debug, Default)]
 pub(crate) struct Names {
     exact: HashMap<Box<str>, Keys>,
-    /// By what follows the star's dot.
+    /// Wildcard names, by what follows the star's dot.
     wildcard: HashMap<Box<str>, Keys>,
     default: Keys,
     strict: bool,

@@ -69,9 +69,9 @@ impl Protocols {
 /// The settings of a profile that stand in the configuration itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProfileSettings {
-    /// Whether a client that asks for an unknown name, or for none, is refused.
+    /// Whether a client is refused that asks for an unknown name, or for none.
     pub strict_sni: bool,
-    /// The lowest version.
+    /// The lowest version of TLS that clients may use.
     pub version_min: Version,
     /// Whether clients are asked for a certificate.
     pub client_certificate: ClientCertificate,
@@ -88,18 +88,18 @@ pub struct ProfileSettings {
 pub struct CertificateFiles {
     /// The certificate, then those of its issuers.
     pub chain: PemFile,
-    /// Its key.
+    /// The private key of the certificate.
     pub key: PemFile,
-    /// Whether it serves clients that ask for another name or for none.
+    /// Whether this certificate serves clients that ask for another name or for none.
     pub default: bool,
 }
 
 /// The files of a profile.
 #[derive(Clone, Debug, Default)]
 pub struct ProfileFiles {
-    /// At least one.
+    /// The certificates of the profile, at least one.
     pub certificates: Vec<CertificateFiles>,
-    /// Who may issue certificates of clients.
+    /// The authorities that may issue certificates of clients; `None`: there is no such file.
     pub client_ca: Option<PemFile>,
     /// Which of them were revoked.
     pub client_crl: Option<PemFile>,
@@ -108,7 +108,8 @@ pub struct ProfileFiles {
 /// Certificates, names and trust, ready for handshakes.
 #[derive(Debug)]
 pub struct Profile {
-    /// One for each choice of protocols, since listeners of a profile may differ in them.
+    /// The configuration of rustls for each choice of protocols, since listeners of a profile may
+    /// differ in them.
     configs: [Arc<ServerConfig>; 3],
     names: Arc<Names>,
     certificates: Vec<CertificateFacts>,
@@ -200,7 +201,7 @@ impl Profile {
         &self.configs[protocols as usize]
     }
 
-    /// What its certificates say, in the configuration's order.
+    /// Facts that its certificates state, in the configuration's order.
     #[must_use]
     pub fn certificates(&self) -> &[CertificateFacts] {
         &self.certificates

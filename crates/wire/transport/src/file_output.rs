@@ -23,7 +23,7 @@ pub struct FileOutput {
     copied: Vec<u8>,
 }
 
-/// The file did not give what it was to give.
+/// Why a part of a file cannot be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum FileOutputFault {
     /// It has become shorter.
@@ -35,7 +35,7 @@ pub enum FileOutputFault {
 }
 
 impl FileOutput {
-    /// Takes a part of a file. What was taken before has been written.
+    /// Sets the part of a file that is to be sent. Everything before it must have been written.
     pub fn set(&mut self, fd: Arc<OwnedFd>, from: u64, len: usize) {
         debug_assert!(self.is_empty(), "one part at a time");
         *self = Self {

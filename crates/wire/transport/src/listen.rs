@@ -32,8 +32,8 @@ pub struct UnixOptions {
     pub mode: u32,
 }
 
-/// Sockets for so many workers, all bound to the port that the first one has. They listen and do not
-/// block. Returns the address with the port that the system chose for port 0.
+/// Opens a socket for each of `workers` workers, all bound to the port that the first one has. They
+/// listen and do not block. Returns the address with the port that the system chose for port 0.
 ///
 /// # Errors
 /// `AddrInUse` if any socket listens there; otherwise whatever the system refuses.
@@ -55,7 +55,7 @@ pub fn listen_tcp(
     Ok((address, sockets))
 }
 
-/// One more socket that listens on a port whose sockets share it.
+/// Opens one more socket on a port whose sockets share it.
 ///
 /// # Errors
 /// Whatever the system refuses: a port below 1024 without the privilege for it, for instance.

@@ -228,8 +228,8 @@ impl Stream {
         Ok(read)
     }
 
-    /// Takes a header of the PROXY protocol, and nothing of what follows it. It is looked at in the kernel's
-    /// buffer until it is complete, so that nothing has to be given back. Of a stream without TLS.
+    /// Reads a header of the PROXY protocol, and nothing of what follows it. The header is looked at in the kernel's
+    /// buffer until it is complete, so that nothing has to be given back. Only for a stream without TLS.
     ///
     /// # Errors
     /// [`ProxyError`]; the connection is of no use.
@@ -317,7 +317,7 @@ impl Stream {
         }
     }
 
-    /// Has the kernel send bytes of a file, as many as the socket takes; 0 is the file's end. Of a stream
+    /// Makes the kernel send bytes of a file, as many as the socket takes; 0 means the file's end. Only for a stream
     /// without TLS.
     ///
     /// # Errors

@@ -24,7 +24,7 @@ pub struct TlsStream {
     /// TCP or Unix.
     socket: Stream,
     connection: Connection,
-    /// What was received of a record that is not complete.
+    /// Received bytes of a record that is not complete yet.
     rest: Vec<u8>,
     /// Sealed bytes that the socket has not taken.
     unsent: Vec<u8>,
@@ -32,7 +32,7 @@ pub struct TlsStream {
     written: u64,
     /// The certificates and names served, on a connection that was accepted.
     profile: Option<Arc<Profile>>,
-    /// What was agreed on, once the handshake is over.
+    /// The result of the handshake, once it is over.
     session: Option<Arc<Session>>,
     /// The peer has sent the beginning of a handshake.
     has_begun: bool,
@@ -120,7 +120,7 @@ impl TlsStream {
         &self.socket
     }
 
-    /// What the handshake agreed on.
+    /// The result of the handshake; `None` before it is over.
     pub(crate) fn session(&self) -> Option<&Arc<Session>> {
         self.session.as_ref()
     }

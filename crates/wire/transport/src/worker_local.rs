@@ -17,12 +17,12 @@ pub struct PerWorker<T>(Box<[Line<T>]>);
 struct Line<T>(T);
 
 impl<T> PerWorker<T> {
-    /// A value for each of so many workers.
+    /// A value for each of `workers` workers.
     pub fn new(workers: usize, value: impl FnMut(usize) -> T) -> Self {
         Self((0..workers).map(value).map(Line).collect())
     }
 
-    /// Those of all workers.
+    /// The values of all workers.
     pub fn iter(&self) -> impl Iterator<Item = &T> {
         self.0.iter().map(|line| &line.0)
     }
@@ -46,18 +46,18 @@ impl Count {
         self.add(1);
     }
 
-    /// Adds so many.
+    /// Adds `number`.
     pub fn add(&self, number: u64) {
         let sum = self.read().wrapping_add(number);
         self.0.store(sum, Ordering::Relaxed);
     }
 
-    /// Makes it this number.
+    /// Sets the count to `number`.
     pub fn set(&self, number: u64) {
         self.0.store(number, Ordering::Relaxed);
     }
 
-    /// Takes one away that was added before.
+    /// Subtracts one that was added before.
     pub fn decrement(&self) {
         self.0.store(self.read().wrapping_sub(1), Ordering::Relaxed);
     }
@@ -70,7 +70,7 @@ impl Count {
 }
 
 impl PerWorker<Count> {
-    /// What all workers counted together.
+    /// The sum of what all workers counted.
     #[must_use]
     pub fn sum(&self) -> u64 {
         self.iter().map(Count::read).sum()

@@ -93,5 +93,5 @@ impl Machine {
 }
 
 const UNLIMITED: u64 = 1 << 62;
-/// Of the main thread, administration, logs, watches and name resolution.
+/// Threads besides the workers: the main thread, administration, logs, watches and name resolution.
 const OTHER_THREADS: u64 = 16;

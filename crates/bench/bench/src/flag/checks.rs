@@ -7,7 +7,7 @@ use super::ValueKind::Needed;
 use crate::refusal::Refusal;
 use crate::refusal::RunKind::{Memcached, Versus};
 
-/// What is a failure, and what a run is judged by.
+/// The settings of what counts as a failure, and of the gate.
 #[derive(Debug, Default)]
 pub(crate) struct CheckSettings {
     pub(crate) variable_length: bool,

@@ -9,7 +9,7 @@ use crate::refusal::Refusal;
 use crate::refusal::RunKind::Http2;
 use crate::settings::Settings;
 
-/// How connections are made and used.
+/// The settings of connections.
 #[derive(Debug, Default)]
 pub(crate) struct ConnectionSettings {
     pub(crate) keep_alive: bool,

@@ -15,7 +15,7 @@ use crate::refusal::{CONCURRENCY_MAX, Refusal};
 use crate::settings::reason;
 use crate::{data, number, replay};
 
-/// How much, how fast, how long.
+/// The settings of the load: clients or rate, requests, duration, stages.
 #[derive(Debug)]
 pub(crate) struct LoadSettings {
     pub(crate) requests: Option<u64>,
@@ -82,7 +82,7 @@ impl LoadSettings {
         Ok(())
     }
 
-    /// As ab does; `-n` behind it counts.
+    /// Sets the duration and, as ab does, the number of requests; a later `-n` counts.
     fn set_time_limit_as_ab(&mut self, given: &FlagUse<'_>) {
         self.duration = match given.count() {
             Some(0) => None,
@@ -400,7 +400,7 @@ fn urls_in(path: &str) -> Result<Vec<String>, Refusal> {
     Ok(urls.map(str::to_owned).collect())
 }
 
-/// What ab sets `-n` to upon `-t`, to know how large its array of results is to be.
+/// The number of requests that ab sets upon `-t`, as the size of its array of results.
 const REQUESTS_OF_TIMED_RUN: u64 = 50_000;
 
 const WARM_UP_MAX: Duration = Duration::from_secs(60);

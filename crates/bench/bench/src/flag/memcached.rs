@@ -9,7 +9,7 @@ use super::Flag;
 use super::ValueKind::Needed;
 use crate::number;
 
-/// What is asked of memcached.
+/// The settings of operations on memcached.
 #[derive(Debug, Default)]
 pub(crate) struct MemcachedSettings {
     /// Operations and their weights.

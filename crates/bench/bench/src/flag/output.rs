@@ -12,7 +12,7 @@ use crate::refusal::Refusal;
 use crate::refusal::RunKind::{Knee, Memcached, Versus};
 use crate::settings::Information;
 
-/// What is printed, and where.
+/// The settings of outputs, and where each goes.
 #[derive(Debug, Default)]
 pub(crate) struct OutputSettings {
     pub(crate) verbosity: i64,
@@ -31,7 +31,7 @@ pub(crate) struct OutputSettings {
     pub(crate) hdr: Option<String>,
 }
 
-/// Where something goes.
+/// The destination of an output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Sink {
     Stdout,

@@ -11,7 +11,7 @@ use crate::refusal::RunKind::{Http2, Memcached, Replay, RequestsFile};
 use crate::refusal::{Body, Refusal, RunKind};
 use crate::settings::file;
 
-/// What a request is made of.
+/// The settings of requests.
 #[derive(Debug, Default)]
 pub(crate) struct RequestSettings {
     pub(crate) method: Option<String>,
@@ -30,7 +30,7 @@ pub(crate) struct RequestSettings {
 }
 
 impl RequestSettings {
-    /// Takes note of `-i`, `-p` or `-u`, of which there can be one; ab also refuses them after `-m`.
+    /// Sets the method by `-i`, `-p` or `-u`. A second one is refused; by ab also one after `-m`.
     fn choose(&mut self, body: Body, mode: Mode) -> Result<(), Refusal> {
         if self.body.is_some() || mode == Mode::Ab && self.method.is_some() {
             return Err(Refusal::MixedMethods(body));
@@ -273,7 +273,7 @@ fn proxy(text: &str, mode: Mode) -> Option<(String, u16)> {
 /// ab's buffer for encoded credentials, less the byte that ends it, and the scheme before them.
 const CREDENTIALS_BYTES_MAX: usize = 1023 + "Basic ".len();
 
-/// What the flags that give a body or a method of their own do not go with.
+/// The kinds of runs that flags for a body or a method do not go with.
 const BODY_CONFLICTS: &[(RunKind, &str)] = &[
     (Memcached, "a method or body"),
     (RequestsFile, "a method or body"),

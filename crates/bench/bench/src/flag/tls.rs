@@ -9,7 +9,7 @@ use crate::refusal::Refusal;
 use crate::refusal::RunKind::Memcached;
 use crate::settings::file;
 
-/// TLS as asked for.
+/// The settings of TLS.
 #[derive(Debug, Default)]
 pub(crate) struct TlsSettings {
     pub(crate) ciphers: Vec<String>,

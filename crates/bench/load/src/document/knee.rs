@@ -27,7 +27,7 @@ pub struct Knee {
 pub struct Step {
     /// The rate asked for.
     pub rate_per_s: f64,
-    /// How long it was measured.
+    /// The length of the measured time.
     pub elapsed_s: f64,
     /// Requests sent per second.
     pub sent_per_s: f64,

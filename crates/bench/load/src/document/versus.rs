@@ -22,7 +22,7 @@ pub struct Versus {
     pub lead_s: f64,
     /// Pairs of blocks that were measured.
     pub pairs: usize,
-    /// What was compared.
+    /// The measures that were compared.
     pub measures: Vec<Measure>,
     /// Spans without an answer, which medians of blocks hide: of `a`, then of `b`. Empty in files of before there was
     /// this key.
@@ -65,12 +65,12 @@ pub struct Measure {
     pub reason: Option<String>,
 }
 
-/// How often a target gave no answer although requests waited for one.
+/// A target's silences: spans without an answer although requests waited for one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SilentBlocks {
     /// `a` or `b`.
     pub target: String,
-    /// Its blocks with a silence.
+    /// The number of its blocks that have a silence.
     pub blocks: usize,
     /// Silences in all of them.
     pub count: usize,

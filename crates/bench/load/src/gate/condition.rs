@@ -8,13 +8,13 @@ use thiserror::Error;
 /// When the gate fails.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Condition {
-    /// As it was written.
+    /// The condition as it was written.
     pub text: String,
     pub(super) measure: Measure,
     pub(super) limit: Limit,
 }
 
-/// What is compared.
+/// The figure that a condition compares with its limit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Measure {
     /// Complete answers per second.
@@ -66,7 +66,7 @@ pub enum ConditionFault {
     Limit {
         /// The limit as it was written.
         value: String,
-        /// What was expected.
+        /// The form that was expected.
         expected: &'static str,
     },
 }
@@ -124,7 +124,7 @@ impl Measure {
         }
     }
 
-    /// What its value is in.
+    /// The unit of its limit.
     pub(super) fn unit(self) -> &'static str {
         match self {
             Self::Rate => "requests/s",

@@ -83,7 +83,7 @@ impl Check {
     }
 }
 
-/// What a value has besides its key and its letters, in bytes.
+/// The bytes of a value besides its key and its letters.
 pub(crate) const OVERHEAD: usize = 10;
 
 const DIGITS: &[u8; 16] = b"0123456789abcdef";

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::clock::NEVER;
 use crate::plan::Arrival;
 
-/// What is left of a list.
+/// The rest of a list of arrivals, for one thread.
 #[derive(Clone, Debug)]
 pub(crate) struct ArrivalList {
     arrivals: Arc<[Arrival]>,

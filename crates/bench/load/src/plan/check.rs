@@ -106,7 +106,7 @@ pub enum PlanFault {
         target: usize,
         /// The request's number in it, from 0; the message counts from 1.
         request: usize,
-        /// What is wrong with it.
+        /// The fault, in words.
         what: String,
     },
     /// A table of which no request uses a column.

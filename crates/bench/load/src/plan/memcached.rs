@@ -7,23 +7,23 @@ use catamaran_memcache::Dialect;
 use super::{Numbers, Pace, Plan, Protocol, Request, Samples, Stop, WarmUp};
 use crate::memcached::{KEY_START, VALUE_OVERHEAD};
 
-/// What operations on memcached are about.
+/// The keys and values of operations on memcached.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Memcached {
     /// Which commands are spoken.
     pub dialect: Dialect,
-    /// How many keys there are: `catamaran:0` and so on.
+    /// The number of keys: `catamaran:0` and so on.
     pub keys: NonZeroU64,
     /// Which of them is next.
     pub order: KeyOrder,
-    /// How long a value is, in bytes: at least [`Memcached::value_min`].
+    /// The length of a value in bytes: at least [`Memcached::value_min`].
     pub value_bytes: usize,
 }
 
 /// Which key an operation is about.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum KeyOrder {
-    /// Each as often as any other, by chance.
+    /// All keys equally often, by chance.
     Uniform,
     /// The key of rank k so often as k to the power of minus this, by chance: the lower its number, the
     /// more often. Above zero.
@@ -32,7 +32,7 @@ pub enum KeyOrder {
     InTurn,
 }
 
-/// What is done with a key.
+/// An operation on a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
     /// Asks for its value.

@@ -14,20 +14,20 @@ use super::{Memcached, Operation};
 /// An endpoint and the requests that are sent to it, in turn.
 #[derive(Clone, Debug)]
 pub struct Target {
-    /// What to connect to.
+    /// The address, transport and protocol of its connections.
     pub endpoint: Endpoint,
     /// At least one; each connection goes through them in turn, beginning at its own number.
     pub requests: Vec<Request>,
 }
 
-/// What a connection is made to, and what is spoken on it.
+/// The address, transport and protocol of a connection.
 #[derive(Clone, Debug)]
 pub struct Endpoint {
-    /// What carries the bytes.
+    /// TCP or a Unix socket.
     pub transport: Transport,
     /// TLS on it (`https`); `None`: plain. A fault with AJP13, which has none.
     pub tls: Option<Tls>,
-    /// What is spoken.
+    /// The protocol on top of it.
     pub protocol: Protocol,
 }
 
@@ -46,7 +46,7 @@ pub enum Transport {
     Unix(PathBuf),
 }
 
-/// What is spoken on a connection.
+/// The protocol on a connection.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Protocol {
     /// HTTP/1.0 or 1.1, as each request says.
@@ -61,7 +61,7 @@ pub enum Protocol {
     Memcached(Memcached),
 }
 
-/// What an AJP13 head says besides method, path and fields.
+/// The attributes of an AJP13 request besides method, path and fields.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ajp {
     /// Tomcat's `secret`; `None`: none is sent.
@@ -100,7 +100,7 @@ pub struct Request {
     /// request, with Content-Length as long as the body then is: `{{n}}`, `{{uuid}}`,
     /// `{{rand LOW HIGH}}` and `{{csv COLUMN}}`. Otherwise braces are sent as they stand.
     pub has_placeholders: bool,
-    /// What the report counts it under; `None`: it is in no count of its own.
+    /// The name under which the report counts it; `None`: it has no count of its own.
     pub name: Option<String>,
     /// How often it is sent, beside the target's other requests. Where all have the same weight, each
     /// connection sends them in turn.
@@ -126,7 +126,7 @@ pub enum HttpVersion {
 }
 
 impl HttpVersion {
-    /// As it is written in a request line.
+    /// The version, as a request line has it.
     pub const fn text(self) -> &'static str {
         match self {
             Self::Http10 => "HTTP/1.0",
@@ -184,8 +184,8 @@ impl Request {
         }
     }
 
-    /// An operation on memcached, drawn so many times as often as one of weight 1. The report counts it
-    /// under its word.
+    /// An operation on memcached with a weight: one of weight 2 is drawn twice as often as one of weight 1. The report
+    /// counts it under its word.
     pub fn operation(operation: Operation, weight: NonZeroU32) -> Self {
         Self {
             method: operation.word().to_owned(),

@@ -36,7 +36,7 @@ pub(crate) struct NameCounts {
 }
 
 impl Names {
-    /// Those of all requests of the plan in their order.
+    /// The names of all requests of the plan, in their order.
     pub(crate) fn new<'a>(of_requests: impl Iterator<Item = Option<&'a str>>) -> Self {
         let mut list: Vec<String> = Vec::new();
         let mut known = std::collections::HashMap::new();

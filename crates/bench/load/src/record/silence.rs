@@ -21,7 +21,7 @@ pub(crate) struct Silences {
 }
 
 impl Silences {
-    /// Of a thread whose measured time begins at `origin`.
+    /// The silences of a thread whose measured time begins at `origin`.
     pub(crate) fn new(origin: u64) -> Self {
         Self {
             spans: Spans::new(KEPT_MIN),
@@ -91,7 +91,7 @@ impl Silences {
 #[derive(Clone, Debug)]
 struct Spans {
     list: Vec<Span>,
-    /// The shortest span that is kept, in nanoseconds. It doubles each time the list is full.
+    /// The shortest span that is kept, in nanoseconds. It grows each time the list is full.
     min: u64,
 }
 
@@ -184,7 +184,7 @@ const KEPT_MIN: u64 = 1_000_000;
 /// Threads come round later than they should by some milliseconds on any machine with other work.
 const STANDSTILL_MIN: u64 = 10_000_000;
 
-/// The most spans that are kept; then spans shorter than a new, doubled minimum are dropped.
+/// The most spans that are kept: at that many the shorter half is dropped.
 const SPANS_MAX: usize = 10_000;
 
 #[cfg(test)]

@@ -50,7 +50,7 @@ pub fn write(report: &Report, to: &mut impl Write) -> io::Result<()> {
     log::write(to, UNIX_EPOCH + report.started_at, intervals)
 }
 
-/// What a log has of each tag, as a table in milliseconds.
+/// A table of each tag's values in a log: their count and percentiles in milliseconds.
 pub fn totals(log: &Log) -> String {
     let mut text = format!(
         "{:<16}{:>12}{:>12}{:>12}{:>12}{:>12}{:>12}\n",

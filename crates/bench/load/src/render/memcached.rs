@@ -49,7 +49,7 @@ pub(super) fn counts(page: &mut Page, operations: &Operations) {
     }
 }
 
-/// As one line.
+/// The results of operations in one line.
 pub(super) fn answers(operations: &Operations) -> String {
     let gets = operations.hit_share().map(|share| {
         // 100 % only if none was missed.

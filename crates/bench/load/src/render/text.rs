@@ -238,7 +238,7 @@ pub(super) fn at_least(bound: LatencyFloor) -> String {
     format!("{mark}{:.3}", millis(bound.at_least))
 }
 
-/// How steady the throughput was.
+/// Writes the spread of the throughput over the seconds.
 fn spread(page: &mut Page, report: &Report) {
     let Some(spread) = Spread::of(&report.whole_seconds()) else {
         return;

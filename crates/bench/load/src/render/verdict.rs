@@ -12,12 +12,12 @@ use super::per_second;
 use crate::gate::invalid;
 use crate::report::{Operations, Report, Warning};
 
-/// What the lines say.
+/// The figures for the lines.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Facts {
     /// Complete answers per second.
     pub per_second: f64,
-    /// What was asked for.
+    /// The rate that was asked for, in requests per second; `None` in a closed loop.
     pub asked_per_second: Option<f64>,
     /// The median latency and the 99th percentile; `None` without answers.
     pub latency: Option<[LatencyFloor; 2]>,
@@ -116,7 +116,7 @@ fn facts(report: &Report) -> Facts {
     }
 }
 
-/// What may be made of the figures of a run.
+/// Whether the figures of a run can be trusted, and why not.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Judgement {
     /// `valid`, `doubtful` or `invalid`.

@@ -126,7 +126,7 @@ impl FailureKind {
         Self::ALL.into_iter().find(|kind| kind.token() == token)
     }
 
-    /// What it means, for a reader.
+    /// The failure in words, for a reader.
     pub const fn text(self) -> &'static str {
         match self {
             Self::Name => "the host name was not found",
@@ -205,7 +205,7 @@ impl Failures {
         self.0[kind as usize] = count;
     }
 
-    /// How many of `kind`.
+    /// The number of failures of `kind`.
     pub fn of(&self, kind: FailureKind) -> u64 {
         self.0[kind as usize]
     }

@@ -2,12 +2,12 @@
 
 use catamaran_memcache::Dialect;
 
-/// What a report is about: what the user asked for, in the words of the command line.
+/// The subject of a report: the options of the run, in the words of the command line.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Subject {
     /// The first URL as the user gave it.
     pub url: String,
-    /// How many URLs there were.
+    /// The number of URLs.
     pub urls: usize,
     /// The host in it, without brackets (ab: Server Hostname).
     pub hostname: String,
@@ -15,11 +15,11 @@ pub struct Subject {
     pub port: u16,
     /// Path and query (ab: Document Path).
     pub path: String,
-    /// What is spoken to the first target.
+    /// The protocol of the first target.
     pub protocol: SpokenProtocol,
     /// Requests that a connection carries at once.
     pub streams: u32,
-    /// What was asked of memcached; `None`: another protocol is spoken.
+    /// The load on memcached; `None`: another protocol is spoken.
     pub memcached: Option<MemcachedSubject>,
     /// Whether connections were to be kept alive (`-k`).
     pub keep_alive: bool,
@@ -37,12 +37,12 @@ pub struct Subject {
     pub has_stages: bool,
 }
 
-/// What was asked of memcached.
+/// The load on memcached.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MemcachedSubject {
     /// Operations and their weights, such as `get=9, set=1`.
     pub mix: String,
-    /// How many keys there are.
+    /// The number of keys.
     pub keys: u64,
     /// The exponent of Zipf's law; `None`: each key is as frequent as any other.
     pub zipf: Option<f64>,
@@ -52,7 +52,7 @@ pub struct MemcachedSubject {
     pub prefilled: u64,
 }
 
-/// What is spoken on a connection.
+/// The protocol on a connection, with its version.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SpokenProtocol {
     /// HTTP/1.0.

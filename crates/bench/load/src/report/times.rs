@@ -53,7 +53,7 @@ pub struct CorrectedTimes {
     /// The figures.
     #[serde(flatten)]
     pub times: Times,
-    /// How many of `count` had no answer.
+    /// The number of requests among `count` that had no answer.
     pub unanswered: u64,
     /// The keys of the figures that are lower bounds, because they depend on requests that had no
     /// answer, such as `p99_us`.
@@ -91,7 +91,7 @@ impl From<CensoredLatencies> for CorrectedTimes {
 /// which there are enough values.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Times {
-    /// How many values.
+    /// The number of values.
     pub count: u64,
     /// The smallest.
     pub min_us: u64,
@@ -175,7 +175,7 @@ pub struct NamedFacts {
     pub latency: CorrectedTimes,
 }
 
-/// What happened in one second.
+/// Counts and latencies of one second.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SecondFacts {
     /// Complete answers.
@@ -256,7 +256,7 @@ impl Curves {
 pub struct CurvePoint {
     /// 0 to 100.
     pub percent: f64,
-    /// In milliseconds.
+    /// The latency in milliseconds.
     pub ms: f64,
 }
 

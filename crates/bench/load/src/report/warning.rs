@@ -10,42 +10,42 @@ use super::Silence;
 pub enum Warning {
     /// Answers with a status outside 200 to 299: error pages may be faster than pages.
     NonSuccess {
-        /// How many.
+        /// The number of such answers.
         count: u64,
-        /// Of so many complete answers.
+        /// All complete answers.
         of: u64,
     },
     /// More than a tenth of the gets found no value.
     Misses {
-        /// How many.
+        /// The number of such gets.
         count: u64,
-        /// Of so many gets.
+        /// All gets.
         of: u64,
     },
     /// Keep-alive was asked for, and more than 1 % of the answers closed the connection.
     KeepAliveRefused {
         /// Answers after which the connection was kept.
         kept: u64,
-        /// Of so many complete answers.
+        /// All complete answers.
         of: u64,
     },
     /// Bodies were not as long as the first one.
     BodyLengthChanged {
-        /// How many.
+        /// The number of such bodies.
         count: u64,
-        /// Of so many complete answers.
+        /// All complete answers.
         of: u64,
     },
     /// Requests failed for other reasons.
     Failed {
-        /// How many.
+        /// The number of such requests.
         count: u64,
-        /// Of so many started.
+        /// All requests that were started.
         of: u64,
     },
     /// Requests never got an answer; a latency table without them is too good.
     Hung {
-        /// How many.
+        /// The number of such requests.
         count: u64,
         /// The oldest of them.
         oldest: Duration,
@@ -53,23 +53,23 @@ pub enum Warning {
     /// Requests were sent a second time, because the server had closed their kept connection before
     /// it received them.
     Resent {
-        /// How many.
+        /// The number of such requests.
         count: u64,
     },
     /// Requests were due, but never sent: no connection was free up to the end of the run's
     /// duration.
     Unsent {
-        /// How many.
+        /// The number of such requests.
         count: u64,
-        /// Of so many that were due.
+        /// All requests that were due.
         of: u64,
     },
     /// Requests of an open loop waited for a free connection: the 99th percentile of all requests'
     /// waits is above 1 ms and above 5 % of the 99th percentile of corrected latency.
     Waited {
-        /// How many waited.
+        /// The number of requests that waited.
         count: u64,
-        /// Of so many that were due.
+        /// All requests that were due.
         of: u64,
         /// Connections that the rate needs, about.
         needed: u64,
@@ -90,11 +90,11 @@ pub enum Warning {
     /// No answer came for 5 % of the time or more, or for a second at once, although requests waited for
     /// one. The rate has that time in it.
     Silent {
-        /// All of it.
+        /// The sum of all silences.
         total: Duration,
-        /// Of so long a time.
+        /// The measured time.
         of: Duration,
-        /// In so many spans.
+        /// The number of silences.
         count: usize,
         /// The longest one, since measuring began.
         longest: Silence,
@@ -104,7 +104,7 @@ pub enum Warning {
     GeneratorSaturated {
         /// The thread's number, from 0.
         thread: usize,
-        /// Its share, 0 to 1.
+        /// The share of the time that it was on a CPU, 0 to 1.
         busy: f64,
     },
     /// A thread of ours was ready to run for more than 10 % of the time, but had no CPU: whatever
@@ -112,7 +112,7 @@ pub enum Warning {
     GeneratorStarved {
         /// The thread's number, from 0.
         thread: usize,
-        /// Its share, 0 to 1.
+        /// The share of the time that it had no CPU, 0 to 1.
         starved: f64,
     },
     /// A thread of ours did not come round for 5 % of the time or more, or for a second at once, although
@@ -121,7 +121,7 @@ pub enum Warning {
     GeneratorStalled {
         /// The thread's number, from 0.
         thread: usize,
-        /// All of it, of spans of 10 ms or more.
+        /// The sum of its standstills of 10 ms or more.
         total: Duration,
         /// The longest span.
         longest: Duration,
@@ -137,11 +137,10 @@ pub enum Warning {
     LateMedian {
         /// The median of lateness.
         lateness: Duration,
-        /// The corrected median, which has it in it.
+        /// The corrected median, which includes lateness.
         corrected: Duration,
     },
-    /// Requests per second that were sent within the span fell behind the asked rate by more than
-    /// 2 %.
+    /// The requests sent within the span were fewer than 98 % of those due, by more than chance explains.
     RateMissed {
         /// Asked, per second; with stages the mean of the span.
         asked: f64,
@@ -167,7 +166,7 @@ pub enum Warning {
     DescriptorLimit {
         /// The limit.
         limit: u64,
-        /// What the connections need.
+        /// The descriptors that the connections need.
         needed: u64,
     },
     /// The run was not known to be steady when the warm-up's time was up: how it was.

@@ -4,7 +4,7 @@ use rustls::{CipherSuite, ClientConnection, NamedGroup, ProtocolVersion};
 
 use crate::report::TlsFacts;
 
-/// What `session` agreed on; it sent `sni`.
+/// The parameters of TLS in `session`, which has sent `sni`.
 pub(super) fn of(session: &ClientConnection, sni: Option<String>) -> TlsFacts {
     let suite = session.negotiated_cipher_suite().map(|suite| suite.suite());
     let certificate = session.peer_certificates().and_then(<[_]>::first);

@@ -20,7 +20,7 @@ use crate::prepare::PreparedRequest;
 use crate::record::{Flight, Record};
 use crate::report::{Connections, Ending, FailureKind, FatalError};
 
-/// What all slots of a worker use.
+/// The resources that all slots of a worker share.
 #[derive(Debug)]
 pub(super) struct SlotResources {
     pub(super) board: Arc<Board>,

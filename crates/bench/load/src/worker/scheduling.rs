@@ -15,7 +15,7 @@ pub(super) struct ThreadTimes {
 }
 
 impl ThreadTimes {
-    /// Of the calling thread.
+    /// The values of the calling thread.
     pub(super) fn now(starved: StarvedTime) -> Self {
         Self {
             cpu: cpu_time(),
@@ -23,7 +23,7 @@ impl ThreadTimes {
         }
     }
 
-    /// What was added since `before`.
+    /// The increase since `before`.
     pub(super) fn since(&self, before: &Self) -> Self {
         let starved = self.starved.zip(before.starved);
         Self {

@@ -15,7 +15,7 @@ use rustix::time::{
 #[derive(Debug)]
 pub(super) struct Timer {
     descriptor: OwnedFd,
-    /// What it is set to.
+    /// The moment that it is set to.
     set_to: u64,
 }
 

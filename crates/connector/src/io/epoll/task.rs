@@ -114,7 +114,8 @@ impl Task {
         Fate::Unfinished
     }
 
-    /// One step; `false` if there is nothing to do but wait, an error if the connection is over.
+    /// Makes one step; `false` if there is nothing to do but wait, an error if the connection is
+    /// over.
     fn step(&mut self, lent: &mut Loan) -> Result<bool, Reason> {
         match self.agent.want {
             Want::Poll => {

@@ -46,7 +46,7 @@ pub(super) struct Connection {
     ended: bool,
     /// The peer has closed its half, and the connection goes on all the same.
     pub(super) hung_up: bool,
-    /// Where an application that answers from elsewhere says so.
+    /// Rung by an application that answers from another thread.
     pub(super) bell: Arc<Bell>,
     /// The application, if it is to run on this thread; taken out while it does.
     handler: Option<Arc<dyn BlockingHandler>>,
@@ -108,7 +108,8 @@ impl Connection {
         Counters::add(&self.meter.counters().closed, 1);
     }
 
-    /// Does what the connection says, and says what it says next; an error if it is over.
+    /// Does what the connection's action says, and returns its next action; an error if the
+    /// connection is over.
     pub(super) fn obey(&mut self, action: Action) -> Result<Action, Reason> {
         match action {
             Action::Read(awaiting) => {
@@ -152,7 +153,7 @@ impl Connection {
         event(&mut self.conn, io)
     }
 
-    /// The same, for what has the connection say something.
+    /// As [`Self::tell`], for an event to which the connection answers with an action.
     pub(super) fn tell_and_see(
         &mut self,
         event: impl FnOnce(&mut Conn, &mut Io<'_>) -> Action,
@@ -234,7 +235,7 @@ impl Connection {
         (!self.conn.is_idle()).then_some("peer-gone")
     }
 
-    /// How long the peer may keep us waiting from now; `None` is for ever.
+    /// How long the peer may keep the connection waiting from now on; `None`: for ever.
     fn allowance(&mut self, awaiting: WaitClass) -> Option<Duration> {
         if awaiting.restarts() {
             // Each read has all of it, so the socket's timeout stays as it is.

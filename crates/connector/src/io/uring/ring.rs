@@ -44,11 +44,11 @@ pub(super) struct Ring {
     /// By the number that is the operation's `user_data`. Freed by hand, see [`Drop`].
     operations: ManuallyDrop<Slab<Operation>>,
     buffers: ManuallyDrop<Buffers>,
-    /// One receive may fill several buffers (Linux 6.10).
+    /// Whether one receive may fill several buffers (Linux 6.10).
     bundles: bool,
     /// Completions taken from the queue and not yet looked at.
     arrived: VecDeque<cqueue::Entry>,
-    /// What found no room in the submission queue, in order.
+    /// Operations that found no room in the submission queue, in order.
     waiting: VecDeque<squeue::Entry>,
     wakes: Rc<OwnedFd>,
     waker: Waker,
@@ -65,17 +65,17 @@ pub(super) enum Completion {
     Accepted {
         owner: usize,
         socket: io::Result<OwnedFd>,
-        /// This operation has no further results.
+        /// Whether the operation has no further results.
         last: bool,
     },
     /// Something, or the end of it, was received.
     Received {
         owner: usize,
         what: ReceiveResult,
-        /// This operation has no further results.
+        /// Whether the operation has no further results.
         last: bool,
     },
-    /// Some of what was to be sent was, or it cannot be; here it is back.
+    /// Bytes were sent, or sending failed; `out` is given back.
     Sent {
         owner: usize,
         out: Output,
@@ -106,7 +106,7 @@ pub(super) struct Waker(Arc<OwnedFd>);
 
 #[derive(Debug)]
 struct Operation {
-    /// Who hears of it; `None` if nobody wants to any more.
+    /// The task that gets the completion; `None` if nobody wants it any more.
     owner: Option<usize>,
     kind: OperationKind,
     /// Kept open for the kernel, and so that its number means nothing else meanwhile.
@@ -241,7 +241,7 @@ impl Ring {
         }
     }
 
-    /// Submits what was started, and waits for a completion or so long.
+    /// Submits what was started, and waits for a completion, for `timeout` at most.
     pub(super) fn enter(&mut self, timeout: Option<Duration>) -> io::Result<()> {
         // More than fits in the queue; should submitting fail, the wait below fails as well.
         while !self.queue_waiting() && self.ring.submit().is_ok_and(|count| count > 0) {}
@@ -265,7 +265,7 @@ impl Ring {
         }
     }
 
-    /// What has completed, in order. When there is nothing left, [`enter`](Self::enter) again.
+    /// The next completion, in order. If there is none left, [`enter`](Self::enter) again.
     pub(super) fn next(&mut self) -> Option<Completion> {
         loop {
             let entry = self.arrived.pop_front()?;

@@ -162,7 +162,8 @@ impl Task {
         }
     }
 
-    /// One step; `false` if there is nothing to do but wait, an error if the connection is over.
+    /// Makes one step; `false` if there is nothing to do but wait, an error if the connection is
+    /// over.
     fn step(&mut self, ring: &mut Ring, lent: &Loan) -> Result<bool, Reason> {
         match self.agent.want {
             Want::Poll => {

@@ -8,7 +8,7 @@ pub fn cookies<'a>(field: &'a [u8], names: &'a [String]) -> impl Iterator<Item =
     named(field, names).map(|(_, value)| value)
 }
 
-/// As [`cookies`], with empty values.
+/// As [`cookies`], but also those with an empty value.
 pub fn cookies_even_empty<'a>(
     field: &'a [u8],
     names: &'a [String],

@@ -10,14 +10,14 @@ use socket2::SockRef;
 use tokio::net::UdpSocket;
 use tokio::time::sleep;
 
-/// Where and how the front tells of itself.
+/// Where and how the front advertises itself to nodes.
 #[derive(Clone, PartialEq, Eq)]
 pub struct AdvertConfig {
     /// The group and its port. Nodes have 224.0.1.105:23364.
     pub group: (Ipv4Addr, u16),
     /// The address of the interface that it is sent through.
     pub interface: Ipv4Addr,
-    /// What nodes know the front by (`advertise-security-key`), if they do.
+    /// The key by which nodes know the front (`advertise-security-key`), if they ask for one.
     pub key: Option<String>,
 }
 
@@ -93,7 +93,7 @@ fn advert(
     )
 }
 
-/// What tells this front from others: nodes do not look into it.
+/// An identity that tells this front from others: nodes do not look into it.
 fn identity() -> String {
     let number = (u128::from(fastrand::u64(..)) << 64) | u128::from(fastrand::u64(..));
     let digits = format!("{number:032x}");
@@ -111,7 +111,7 @@ fn identity() -> String {
 /// Nodes notice a front within this time.
 const PERIOD: Duration = Duration::from_secs(5);
 
-/// It stays on the link.
+/// The advertisement stays on the link.
 const TTL: u32 = 1;
 
 #[cfg(test)]

@@ -12,20 +12,20 @@ use crate::member::Speech;
 /// What a node says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Message {
-    /// It is there, and so it is reached.
+    /// A node announces itself and says how it is reached.
     Config(Box<NodeConfig>),
-    /// One of its contexts changes, or all do.
+    /// One of a node's contexts changes, or all do.
     App(AppMessage),
-    /// It lives, and has this load.
+    /// A node is alive, and has this load.
     Status {
         /// Who.
         route: String,
-        /// -1: it is in trouble; 0: it stands by; else what it can take, up to 100.
+        /// -1: it is in trouble; 0: it is a standby; else the share of load that it can take, up to 100.
         load: i32,
     },
-    /// Is the front there?
+    /// A node asks whether the front is there.
     Ping,
-    /// What nodes does the front know?
+    /// Somebody asks which nodes the front knows.
     Info,
 }
 
@@ -44,10 +44,10 @@ pub struct NodeConfig {
     pub domain: Option<String>,
 }
 
-/// What becomes of contexts.
+/// A change of a node's contexts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AppMessage {
-    /// What.
+    /// The change.
     pub verb: Verb,
     /// Whose.
     pub route: String,
@@ -57,16 +57,16 @@ pub struct AppMessage {
     pub alias: String,
 }
 
-/// What becomes of a context.
+/// The change of a context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verb {
-    /// It takes all requests.
+    /// The context takes all requests.
     Enable,
-    /// It takes those of its sessions.
+    /// The context takes requests of its sessions only.
     Disable,
-    /// It takes none.
+    /// The context takes no requests.
     Stop,
-    /// It is gone.
+    /// The context is removed.
     Remove,
 }
 
@@ -103,7 +103,8 @@ impl Message {
         }
     }
 
-    /// Whether it says that something is to get no further requests, and asks what it still has.
+    /// Whether the node stops something, so that it must get no further requests, and asks for the number of
+    /// those in flight.
     #[must_use]
     pub fn stops(&self) -> bool {
         matches!(self, Self::App(app) if app.verb == Verb::Stop)

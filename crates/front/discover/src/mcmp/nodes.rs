@@ -21,16 +21,16 @@ use crate::merge::Answer;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Nodes {
     nodes: BTreeMap<String, Node>,
-    /// Those that said that they leave, since the last list.
+    /// Names of nodes that said that they leave, since the last list.
     left: Vec<String>,
-    /// How many were announced so far.
+    /// The number of nodes announced so far, each new one included.
     announced: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Node {
     config: NodeConfig,
-    /// Who announced it.
+    /// The address that announced the node.
     peer: IpAddr,
     /// Tells it from the one before of its name.
     id: u64,
@@ -43,7 +43,7 @@ struct Node {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 struct ContextKey {
     path: String,
-    /// Stands for the host's aliases, which may be long.
+    /// The MD5 of the host's aliases, which may be long.
     host: [u8; 16],
 }
 
@@ -56,12 +56,12 @@ impl ContextKey {
     }
 }
 
-/// What a node is answered.
+/// The answer to a node's message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reply {
     /// The body.
     pub text: String,
-    /// Whether another list of members follows.
+    /// Whether the message changed something, so that a new list of members is due.
     pub changed: bool,
 }
 
@@ -90,7 +90,7 @@ impl McmpRefusal {
         }
     }
 
-    /// What the node is told.
+    /// The words of the refusal that the node is sent.
     #[must_use]
     pub fn words(self) -> &'static str {
         match self {
@@ -111,19 +111,19 @@ impl McmpRefusal {
     }
 }
 
-/// What nodes are measured by.
+/// The rules and facts that nodes are judged by.
 #[derive(Clone, Copy)]
 pub struct NodeRules<'r> {
-    /// Whether a host may be a member.
+    /// Whether a member may be at a host.
     pub may_be_member: &'r dyn Fn(&str) -> bool,
-    /// How many requests a member has in flight.
+    /// The number of requests that a member has in flight.
     pub in_flight: &'r dyn Fn(&str) -> u64,
-    /// How many nodes there may be.
+    /// The most nodes that there may be.
     pub nodes_max: usize,
 }
 
 impl Nodes {
-    /// Takes a message in and answers it.
+    /// Applies a message and answers it.
     ///
     /// # Errors
     /// Nothing was changed.
@@ -169,14 +169,14 @@ impl Nodes {
             .retain(|_, node| is_believed(node.peer, &node.config.host));
     }
 
-    /// Whether nodes were silent for too long, which are then gone.
+    /// Removes nodes that were silent for too long. Whether there were any.
     pub fn expire(&mut self, now: Duration) -> bool {
         let before = self.nodes.len();
         self.nodes.retain(|_, node| node.heard + SILENCE_MAX > now);
         self.nodes.len() < before
     }
 
-    /// When the next node was silent for too long, if it stays silent.
+    /// When the node that has been silent longest is removed, if it stays silent.
     #[must_use]
     pub fn deadline(&self) -> Option<Duration> {
         self.nodes

@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use super::{AccessLog, Record};
 
-/// The logs, and the hosts that each is of.
+/// The hosts' own logs.
 #[derive(Debug, Default)]
 pub(super) struct HostLogs {
     logs: Vec<(PathBuf, Arc<AccessLog>)>,
-    /// By name, in lower case.
+    /// The index of a log in `logs`, by the name of the host in lower case.
     exact: HashMap<String, usize>,
-    /// What names must end in, such as `.example.org`; the longest first.
+    /// For each pattern `*.example.org` the ending `.example.org` and the index of its log; the longest first.
     below: Vec<(String, usize)>,
 }
 

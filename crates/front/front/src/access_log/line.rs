@@ -38,9 +38,9 @@ pub(crate) struct Record<'a> {
     /// `None` where sessions are not kept.
     pub(crate) session: Option<SessionLine<'a>>,
     pub(crate) attempts: u32,
-    /// How the file was had, if one was served.
+    /// Where the front found the file, if one was served.
     pub(crate) file: Option<&'static str>,
-    /// In which coding the front compressed the response, and of how many bytes, if it did.
+    /// The coding in which the front compressed the response, and the bytes before; `None`: it did not.
     pub(crate) compressed: Option<(&'static str, u64)>,
     /// What the cache did, if the route has one.
     pub(crate) cache: Option<CacheLine>,
@@ -65,7 +65,7 @@ pub(crate) struct Record<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SessionLine<'a> {
     pub(crate) outcome: Outcome,
-    /// What the session id ended in, as received.
+    /// The route at the end of the session id, as received.
     pub(crate) route: Option<&'a [u8]>,
     /// The backend of the first attempt.
     pub(crate) first_backend: Option<&'a str>,
@@ -75,9 +75,9 @@ pub(crate) struct SessionLine<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CacheLine {
     pub(crate) result: &'static str,
-    /// Why it was not used, or why the response was not stored.
+    /// Why the cache was not used, or why the response was not stored.
     pub(crate) reason: Option<&'static str>,
-    /// The age of what it gave, in seconds.
+    /// The age of the response from the cache, in seconds.
     pub(crate) age: Option<u32>,
 }
 
@@ -93,7 +93,7 @@ pub(crate) struct RequestLine<'a> {
     pub(crate) user_agent: Option<&'a [u8]>,
 }
 
-/// The time as text, with what stands around it in each format. Formatted once a second.
+/// The time as text, with its surroundings in each format of the log. Formatted once a second.
 #[derive(Debug, Default)]
 pub(super) struct Stamp {
     second: u64,
@@ -102,7 +102,7 @@ pub(super) struct Stamp {
     json: String,
     /// From the offset from UTC on.
     json_end: String,
-    /// Of the record's second.
+    /// The milliseconds of the record's time.
     millis: u32,
 }
 
@@ -202,7 +202,7 @@ impl Record<'_> {
         out.push(b'\n');
     }
 
-    /// How the body was had, if that is worth a word.
+    /// Appends where the body came from: a file, compression or a cache. Nothing for an ordinary response.
     fn append_origin(&self, out: &mut Vec<u8>) {
         if let Some(file) = self.file {
             put(out, b" file=");

@@ -57,8 +57,8 @@ pub(super) fn sees_values(config: &AdminConfig, peer: Peer, own: u32, headers: &
     }
 }
 
-/// Refuses a client that calls us by a name that somebody else's DNS may have led here. A Unix socket
-/// has no address of its own.
+/// Refuses a request whose host is none of the listener's names or addresses: a stranger's DNS may have led the client
+/// here. A Unix socket has no address: `bound` is `None`.
 fn check_host(
     config: &AdminConfig,
     bound: Option<IpAddr>,
@@ -113,7 +113,7 @@ fn has_token(config: &AdminConfig, headers: &Fields) -> bool {
     both.is_some_and(|((_, shown), token)| shown.ct_eq(token.as_bytes()).into())
 }
 
-/// Refuses what a page of another origin sends.
+/// Refuses a request that a page of another origin sends.
 fn check_origin(headers: &Fields) -> Result<(), Reply> {
     let host = headers.get(HOST);
     let own = |origin: &[u8]| {

@@ -81,7 +81,7 @@ pub(super) async fn answer(desk: &Desk, request: &Request) -> Reply {
     }
 }
 
-/// Has the configuration read again.
+/// Reads the configuration again, and answers with the outcome.
 async fn reload(shared: &FrontState) -> Reply {
     let wrong = |detail: &str| Reply::problem(StatusCode::CONFLICT, "reload", detail);
     match shared.control.reload().await {
@@ -111,7 +111,7 @@ fn upgrade(shared: &FrontState) -> Reply {
     }
 }
 
-/// What would become of a request.
+/// Explains what the front would do with a request.
 fn explain(desk: &Desk, request: &Request) -> Reply {
     let (shared, config) = (&*desk.shared, desk.config.load());
     let query = request.head.target.query.as_deref();

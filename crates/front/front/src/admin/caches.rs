@@ -140,5 +140,5 @@ fn read(cache: &Cache, body: &Map<String, Value>) -> Result<(Purge, bool), Strin
     Ok((purge, is_soft))
 }
 
-/// So many keys are named.
+/// The number of keys that the answer names.
 const KEYS_MAX: usize = 20;

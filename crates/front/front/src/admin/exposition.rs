@@ -14,13 +14,13 @@ use std::fmt::{Display, Write as _};
 
 use catamaran_upstream::BucketSums;
 
-/// How a page is written.
+/// The format of a page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Format {
-    /// What every scraper reads.
+    /// Prometheus text format 0.0.4, which every scraper reads.
     #[default]
     Text,
-    /// For those that ask for it.
+    /// OpenMetrics 1.0, for scrapers that ask for it.
     OpenMetrics,
 }
 
@@ -54,7 +54,7 @@ pub(crate) struct Family {
     /// Counters end in `_total`.
     pub(crate) name: &'static str,
     pub(crate) kind: Kind,
-    /// What it says, in one sentence.
+    /// The meaning of the metric, in one sentence.
     pub(crate) help: &'static str,
     /// Each label with what its values are.
     pub(crate) labels: &'static [(&'static str, &'static str)],

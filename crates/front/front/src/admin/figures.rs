@@ -73,7 +73,7 @@ pub(super) fn rates(rates: Rates) -> api::BackendRates {
     }
 }
 
-/// Of the last minute; `None` if nothing was answered.
+/// The latency of the last minute; `None` if no response came in it.
 pub(super) fn latency(figures: &FiguresSnapshot) -> Option<api::BackendLatency> {
     Some(api::BackendLatency {
         count: figures.timed,
@@ -92,7 +92,7 @@ pub(super) fn errors(figures: &FiguresSnapshot) -> BTreeMap<String, api::Failure
     figures.failures.iter().map(of_reason).collect()
 }
 
-/// Responses 5xx: since the start, and within the last minute of how many.
+/// Responses 5xx since the start and within the last minute, with the number of all responses of that minute.
 pub(super) fn server_errors(figures: &FiguresSnapshot) -> api::ServerErrors {
     let minute = figures.responses_minute[5];
     let responses_minute = figures.responses_minute.iter().sum();
@@ -109,7 +109,7 @@ pub(super) fn sticky(outcomes: &[(Outcome, u64)]) -> BTreeMap<String, u64> {
     outcomes.iter().map(of_outcome).collect()
 }
 
-/// Those of all backends; `None` if no sessions are kept.
+/// The outcomes for sessions, summed over all backends; `None` if sessions are not kept.
 pub(super) fn sticky_of_all(upstream: &Upstream) -> Option<BTreeMap<String, u64>> {
     upstream.sticky.as_ref()?;
     let mut sums = BTreeMap::new();
@@ -153,7 +153,7 @@ pub(super) fn last_probe(probe: &LastProbe) -> api::BackendProbe {
     }
 }
 
-/// What stays open although the probe was answered, in words.
+/// What an answered probe does not prove, in words; `None`: nothing, or it was not answered.
 fn unproved(probe: &LastProbe) -> Option<&'static str> {
     match probe.question {
         _ if !probe.answered => None,

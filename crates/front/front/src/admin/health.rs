@@ -37,8 +37,9 @@ pub(super) fn answer(desk: &Desk, head: &RequestHead) -> Option<Reply> {
     })
 }
 
-/// Each upstream that accepts no new client is named, also if `ready` does not ask for it. So is a limit at which clients
-/// are turned away: the front stays ready, since a balancer that sends all elsewhere moves the overload there.
+/// The answer of `/readyz`. It names each upstream that accepts no new clients, also if `ready` does not list it, and
+/// each limit at which clients are turned away. The latter leaves the front ready: a balancer that sends all clients
+/// elsewhere would only move the overload.
 fn readiness(observed: &Observation) -> Reply {
     let mut text = match observed {
         Observation { leaving: true, .. } => "draining\n".to_owned(),
@@ -76,7 +77,7 @@ fn readiness(observed: &Observation) -> Reply {
     Reply::text(status, &text)
 }
 
-/// Whether it gets clients that have no session yet.
+/// Whether the upstream accepts clients that have no session yet.
 pub(super) fn accepts_new(upstream: &Upstream) -> bool {
     upstream.members.iter().any(|member| member.share() > 0)
 }
@@ -96,7 +97,7 @@ fn readiness_of(shared: &FrontState, name: &str) -> Reply {
     }
 }
 
-/// All that metrics tell.
+/// Collects all values that metrics and `/readyz` show.
 pub(super) fn observe(desk: &Desk) -> Observation {
     let shared = &*desk.shared;
     let config = desk.config.load();

@@ -10,7 +10,7 @@ use catamaran_upstream::Backend;
 
 use crate::control::events::{Events, Kind};
 
-/// How the backends were when they were looked at last, by their numbers.
+/// The state of each backend at the last check, by its number.
 #[derive(Debug, Default)]
 pub(super) struct HealthWatch(HashMap<u64, HealthRecord>);
 
@@ -22,7 +22,7 @@ struct HealthRecord {
     downtime: u64,
     /// Whether most of what it answers is 5xx.
     fails: bool,
-    /// Whether it is among those that were looked at last.
+    /// Whether the backend was there at the last check.
     is_present: bool,
 }
 
@@ -60,7 +60,7 @@ impl HealthWatch {
 }
 
 impl HealthRecord {
-    /// What is to be told, in words.
+    /// The texts of the events that the change makes.
     fn changes(&self, now: &Self, cause: &str, errors: u64, responses: u64) -> Vec<String> {
         let mut texts = Vec::new();
         let ejected = now.ejections - self.ejections;
@@ -82,12 +82,12 @@ impl HealthRecord {
     }
 }
 
-/// Whether a backend that answered so many of its responses within the last minute with 5xx is to be looked at.
+/// Whether at least half of the last minute's responses, and at least [`ERRORS_MIN`], are 5xx.
 pub(super) fn is_mostly_5xx(errors: u64, responses: u64) -> bool {
     fails(false, errors, responses)
 }
 
-/// Whether most answers are 5xx; it ends when few are.
+/// Whether the state "mostly 5xx" holds: it begins with [`is_mostly_5xx`], and ends when fewer than a tenth are 5xx.
 fn fails(before: bool, errors: u64, responses: u64) -> bool {
     if before {
         return errors > 0 && 10 * errors >= responses;
@@ -95,7 +95,7 @@ fn fails(before: bool, errors: u64, responses: u64) -> bool {
     errors >= ERRORS_MIN && 2 * errors >= responses
 }
 
-/// Responses 5xx within a minute below which nothing is told.
+/// The least number of responses 5xx within a minute for which there is an event.
 const ERRORS_MIN: u64 = 10;
 
 #[cfg(test)]

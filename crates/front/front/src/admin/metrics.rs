@@ -31,11 +31,11 @@ pub(crate) struct Observation {
     pub(crate) generation: u64,
     /// How many clients may be connected.
     pub(crate) connections_max: usize,
-    /// Those at which clients are turned away.
+    /// The limits at which clients are turned away.
     pub(crate) limits: Vec<(Limit, Spell)>,
     /// What this process uses; `None` if the system does not tell.
     pub(crate) usage: Option<Usage>,
-    /// Each with the name of its profile.
+    /// The certificates, each with the name of its profile.
     pub(crate) certificates: Vec<(String, CertificateFacts)>,
     /// The profiles, and whether their changed files are refused.
     pub(crate) refusals: Vec<(String, bool)>,
@@ -46,7 +46,7 @@ pub(crate) struct Observation {
     pub(crate) own_log_lines_dropped: u64,
     pub(crate) own_log_lines_lost: u64,
     pub(crate) draining: bool,
-    /// Draining, or about to.
+    /// Whether the front drains, or is about to.
     pub(crate) leaving: bool,
     pub(crate) ready: bool,
     /// The upstreams, and whether each accepts new clients.

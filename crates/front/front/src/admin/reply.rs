@@ -60,7 +60,7 @@ impl Reply {
         }
     }
 
-    /// Of the wrong method; `allowed` are the right ones.
+    /// The answer to a wrong method; `allowed` lists the right ones.
     pub(super) fn method(allowed: &'static str) -> Self {
         let detail = format!("only {allowed}");
         Self::problem(StatusCode::METHOD_NOT_ALLOWED, "method", &detail).with(ALLOW, allowed)

@@ -108,7 +108,7 @@ struct AdminWire<'s> {
     server: Server,
     input: BytesMut,
     stream: &'s mut Stream,
-    /// The client may still send of its request.
+    /// Whether a part of the request may still arrive.
     unread: bool,
     work: Work,
 }

@@ -89,7 +89,7 @@ pub(super) fn all(desk: &Desk) -> FrontStatus {
     }
 }
 
-/// What fails in the front itself.
+/// The faults of the front itself, in words.
 fn troubles(shared: &FrontState) -> Vec<String> {
     let loss = shared.access_log.loss();
     let lost = loss.map(|why| format!("lines of the access log are lost: {why}"));
@@ -205,7 +205,7 @@ pub(super) fn member(
     }
 }
 
-/// What there is to tell of a backend, whether the configuration in force has it or not.
+/// The state of a backend, whether the configuration in force has it or a reload has removed it.
 fn backend(backend: &Backend, settings: &BackendConfig) -> api::Backend {
     let counts = backend.counts();
     let state = backend.state();

@@ -61,7 +61,7 @@ impl Deref for WorkerEntry {
 /// A response as it is sent: found in the store, or just received.
 #[derive(Clone, Debug)]
 pub(crate) enum StoredResponse {
-    /// One of an entry's, by its place.
+    /// A response of an entry, by its place there.
     Found(Arc<WorkerEntry>, usize),
     Received(Arc<Object>),
 }

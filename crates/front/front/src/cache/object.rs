@@ -81,7 +81,7 @@ impl Object {
         std::ptr::eq(self, other) || self.head.fields.shares_memory(&other.head.fields)
     }
 
-    /// The same body with other fields.
+    /// The parts of a response with the same body and other fields.
     pub(crate) fn with_fields(&self, headers: &Fields) -> (Fields, Body) {
         let fields = match self.body.blocks {
             Some(_) => headers.packed::<Bytes>(&[]),

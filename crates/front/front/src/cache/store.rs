@@ -31,7 +31,7 @@ use crate::cache::object::{ALLOCATION, Object};
 use crate::config::CacheConfig;
 use crate::lock::lock;
 
-/// What is known of one key.
+/// The entry of one key: its responses, and what is remembered of its fetches.
 #[derive(Debug, Default)]
 pub(crate) struct Entry {
     /// The newest response, if there is any.
@@ -48,7 +48,7 @@ pub(crate) struct Entry {
     is_over: AtomicBool,
 }
 
-/// What is known of a key beside its responses.
+/// The state of an entry besides its responses.
 #[derive(Clone, Copy, Debug, Default)]
 struct EntryState {
     uncacheable_until: Millis,
@@ -86,7 +86,7 @@ impl Found {
     }
 }
 
-/// What a cache holds.
+/// The contents of a cache, and its open fetches.
 #[derive(Debug)]
 pub(crate) struct Store {
     entries: Cache<Box<[u8]>, Arc<Entry>, EntryWeight, RandomState, Evictions>,

@@ -8,7 +8,7 @@ use catamaran_transport::Stream;
 /// response: the kernel has all bytes of the file by then, and the client must not have them if the file has changed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Cork {
-    /// Nothing waits.
+    /// Nothing is held back.
     #[default]
     Off,
     /// Until the response has ended.

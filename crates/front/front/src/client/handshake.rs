@@ -23,7 +23,7 @@ enum Outcome {
     Made,
     Failed(HandshakeError),
     TimedOut,
-    /// Another took its place.
+    /// It was given up to make room for another handshake.
     GivenUp,
 }
 
@@ -108,7 +108,7 @@ fn poll(client: &mut ClientConnection, open: &mut Open<'_>, cx: &mut Context<'_>
     })
 }
 
-/// Why there is no handshake, and what was said of it.
+/// The reason why a handshake failed, and the text of the error, if there is one.
 fn reason(outcome: &Outcome) -> (Reason, Option<String>) {
     let (token, error) = match outcome {
         Outcome::Failed(HandshakeError::Tls(error)) => {
@@ -142,6 +142,6 @@ fn fail(
     }
 }
 
-/// What a client that speaks HTTP without TLS is told.
+/// The answer to a client that speaks HTTP without TLS.
 const PLAIN_HTTP: &[u8] = b"HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\n\
     Content-Length: 41\r\nConnection: close\r\n\r\nThis port speaks TLS: use https:// here.\n";

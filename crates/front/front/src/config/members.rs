@@ -37,7 +37,7 @@ pub struct MemberTrust {
     settings: TrustSettings,
     /// Whether all have the name of the settings.
     is_named: bool,
-    /// What was made so far, by name: building one takes long, and it holds the sessions that can be resumed.
+    /// The trust made so far, by name. Kept because making one takes long, and it holds sessions that can be resumed.
     made: Mutex<HashMap<String, Arc<Trust>>>,
 }
 
@@ -101,10 +101,10 @@ impl MembersConfig {
         self.template.shared.connections_max
     }
 
-    /// What a member is to the upstream.
+    /// The settings of a member as a backend of the upstream.
     ///
     /// # Errors
-    /// It cannot be connected to over TLS, for this reason.
+    /// The reason why the member cannot be connected to over TLS.
     pub(crate) fn backend(&self, member: &Member) -> Result<BackendConfig, String> {
         let found = &member.found;
         let address = match &found.place {

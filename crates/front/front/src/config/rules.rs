@@ -24,7 +24,7 @@ pub struct RouteRules {
     pub rewrite: Option<Rewrite>,
     /// The directory whose files are served; beside an upstream, before it is asked.
     pub files: Option<Arc<FilesConfig>>,
-    /// What is compressed of its responses; `None` is nothing.
+    /// Which of its responses are compressed; `None`: none.
     pub compress: Option<Arc<CompressConfig>>,
     /// The cache that has responses of this route; `None`: nothing is stored.
     pub cache: Option<String>,
@@ -56,7 +56,7 @@ pub struct RouteRules {
     pub request_headers: Vec<FieldRule>,
     /// What is changed of the response's fields, in this order.
     pub response_headers: Vec<FieldRule>,
-    /// What a backend's cookies get.
+    /// The attributes that are added to a backend's cookies.
     pub cookie_flags: CookieFlags,
 }
 
@@ -103,7 +103,7 @@ impl FieldRule {
         }
     }
 
-    /// What its value is made of, if it gets one.
+    /// The template of its value; `None`: the field is removed.
     pub(crate) fn template(&self) -> Option<&Template> {
         match self {
             Self::Set(_, template) | Self::Add(_, template) => Some(template),

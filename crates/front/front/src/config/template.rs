@@ -46,7 +46,7 @@ pub enum TemplateError {
     Unknown {
         /// Its name.
         name: String,
-        /// Those that may stand here.
+        /// The placeholders that are permitted here.
         known: String,
     },
     /// A brace without its other half.
@@ -55,7 +55,7 @@ pub enum TemplateError {
 }
 
 impl Placeholder {
-    /// What header fields may be made of.
+    /// The placeholders that are permitted in header fields.
     pub const OF_FIELDS: &[Self] = &[
         Self::Host,
         Self::Authority,
@@ -64,7 +64,7 @@ impl Placeholder {
         Self::Scheme,
     ];
 
-    /// What the target of a redirect may be made of.
+    /// The placeholders that are permitted in the target of a redirect.
     pub const OF_REDIRECTS: &[Self] = &[
         Self::Host,
         Self::Authority,
@@ -157,7 +157,7 @@ impl Template {
         self.0.iter().any(|part| rest.contains(part))
     }
 
-    /// What stands before the first placeholder.
+    /// The text before the first placeholder.
     #[must_use]
     pub fn beginning(&self) -> &[u8] {
         match self.0.first() {

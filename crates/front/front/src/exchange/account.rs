@@ -11,7 +11,7 @@ use crate::exchange::logged::LoggedRequest;
 use crate::exchange::state::Exchange;
 use crate::site::Member;
 
-/// The status that was sent to the client, or the one for the log.
+/// The status that was sent to the client, or the one that the log shows if none was sent.
 fn logged_status(exchange: &Exchange<'_>) -> Option<StatusCode> {
     exchange.progress.status.or(exchange.unsent)
 }

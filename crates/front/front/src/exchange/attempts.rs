@@ -160,7 +160,7 @@ fn note(exchange: &mut Exchange<'_>, decision: &affinity::Decision<'_>) {
     exchange.attempts.session_route = logged.map(Into::into);
 }
 
-/// When an attempt begins. The first begins with the head.
+/// The time at which an attempt begins. The first attempt begins with the request's head.
 fn now(exchange: &Exchange<'_>) -> Instant {
     if exchange.attempts.count <= 1 {
         exchange.began
@@ -257,7 +257,7 @@ async fn attempt(
     }
 }
 
-/// Lets administrators see that the request's head was sent, and those who read its response for whom.
+/// Notes that the request's head was sent: for administrators, and, with the backend, for readers of a fetch.
 #[inline]
 fn enter_sent(exchange: &Exchange<'_>, body: BodyLength, choice: &Choice<'_>) {
     if let Some(hook) = &exchange.progress.hook {
@@ -274,7 +274,7 @@ fn enter_sent(exchange: &Exchange<'_>, body: BodyLength, choice: &Choice<'_>) {
     }
 }
 
-/// The connection that was waited for.
+/// The connection that was waited for, or the reported failure of the attempt.
 fn after_wait<'m>(
     exchange: &Exchange<'_>,
     member: &'m Member,
@@ -288,7 +288,7 @@ fn after_wait<'m>(
     leased.map_err(left)?.map_err(unleased)
 }
 
-/// Counts an attempt, and begins to lease a connection for it: for a tunnel one of its own.
+/// Counts an attempt, and begins to lease a connection for it. A tunnel gets a new connection of its own.
 fn begin_lease<'m>(
     exchange: &Exchange<'_>,
     member: &'m Member,
@@ -417,7 +417,7 @@ fn note_end(exchange: &Exchange<'_>, member: &Member, began: Instant, ended: Ins
     }
 }
 
-/// An attempt that failed before its relay began, counted and logged.
+/// Counts and logs an attempt that failed before its relay began.
 fn reported(
     exchange: &Exchange<'_>,
     member: &Member,

@@ -31,11 +31,11 @@ use crate::exchange::outgoing::Outgoing;
     reason = "it is kept in a box, and nearly all are tees"
 )]
 pub(crate) enum CacheHook {
-    /// It takes part in it.
+    /// It copies the response, to store it or for readers.
     Tee(Tee),
-    /// It drops what a change has made invalid.
+    /// It drops stored responses that a successful change has made invalid.
     Invalidate(Invalidation),
-    /// It tells the client why it has no part in it.
+    /// It only tells the client, by `Cache-Status`, why it does nothing.
     Tell(Cache, &'static str),
 }
 
@@ -44,28 +44,28 @@ pub(crate) enum CacheHook {
 pub(crate) struct Tee {
     cache: Cache,
     key: CacheKey,
-    /// What the fetch is known by, if others may follow it; then nobody but readers gets the response.
+    /// The name of the fetch, if other requests may join it. Then the response goes to readers alone.
     name: Option<Bytes>,
     fill: Arc<Fill>,
-    /// Counts it among the fetches, if it is one.
+    /// Counts the fetch as open; `None` beside a response that goes to its client.
     _fetch: Option<OpenFetch>,
     request: TeeRequest,
-    /// When it was asked for, and how many purges there were.
+    /// When the request was sent, and how many purges there had been.
     asked: Millis,
     began: u64,
-    /// What the backend may say is valid.
+    /// The stored responses that the backend may confirm by a 304.
     validating: Vec<Arc<Object>>,
     /// Whether a stale response is there for when the backend fails.
     has_stale: bool,
     /// When its head arrived.
     arrived: Millis,
     tags: Box<[u8]>,
-    /// Why it is not.
+    /// Why the response is not stored; `None`: it is, or that is not decided yet.
     refusal: Option<&'static str>,
     is_over: bool,
 }
 
-/// What storing depends on of a request.
+/// The parts of a request on which storing the response depends.
 #[derive(Clone, Debug)]
 pub(crate) struct TeeRequest {
     pub(crate) method: Method,
@@ -81,15 +81,15 @@ pub(crate) struct TeeRequest {
 pub(crate) struct HeadFacts<'h> {
     /// The request that the backend got.
     pub(crate) request: Option<&'h Outgoing<'h>>,
-    /// Whether a page of the operator's has taken its place.
+    /// Whether a page of the operator has replaced the response.
     pub(crate) is_replaced: bool,
-    /// Whether its end is told by its framing.
+    /// Whether the framing, not a close, marks the end of the response.
     pub(crate) is_framed: bool,
     /// The front's own cookie for the client.
     pub(crate) cookie: Option<&'h Bytes>,
 }
 
-/// What a successful change makes invalid.
+/// Drops the stored responses that a successful change makes invalid.
 #[derive(Debug)]
 pub(crate) struct Invalidation {
     pub(crate) cache: Cache,
@@ -97,7 +97,7 @@ pub(crate) struct Invalidation {
 }
 
 impl CacheHook {
-    /// Sees the head of a response, before what is of this exchange alone is changed of it.
+    /// Sees the head of a response, before it is changed for this client alone.
     #[inline(never)]
     pub(crate) fn head(&mut self, head: &mut ResponseHead, facts: HeadFacts<'_>) {
         match self {
@@ -194,7 +194,7 @@ impl CacheHook {
         }
     }
 
-    /// Who attempted what.
+    /// Notes how the response was fetched, for the log.
     pub(crate) fn note_facts(&self, facts: FetchFacts) {
         if let Self::Tee(tee) = self {
             tee.fill.note_facts(facts);
@@ -203,13 +203,13 @@ impl CacheHook {
 }
 
 impl Tee {
-    /// One beside a response that goes to its client.
+    /// A tee beside a response that goes to its client.
     pub(crate) fn beside(cache: &Cache, key: CacheKey, request: TeeRequest) -> Self {
         let fill = Arc::new(Fill::beside(Arc::clone(cache.store.room())));
         Self::new(cache, key, None, fill, request)
     }
 
-    /// One for readers; `name` is what they know it by.
+    /// A tee of a fetch for readers, who join it by `name`.
     pub(crate) fn leading(
         cache: &Cache,
         key: CacheKey,
@@ -245,13 +245,13 @@ impl Tee {
         }
     }
 
-    /// Asks whether these are valid. Some of them may be used if the backend fails, if `has_stale`.
+    /// Notes the stored responses that the backend is asked to confirm. `has_stale`: one may be sent if it fails.
     pub(crate) fn validate(&mut self, objects: Vec<Arc<Object>>, has_stale: bool) {
         self.validating = objects;
         self.has_stale = has_stale;
     }
 
-    /// What the backend is asked about.
+    /// The stored responses that the backend is asked to confirm.
     pub(crate) fn validating(&self) -> &[Arc<Object>] {
         &self.validating
     }
@@ -351,7 +351,7 @@ impl Tee {
         })
     }
 
-    /// The response is not stored: those who wait for it fetch their own.
+    /// Notes that the response is not stored, so that requests which wait for it fetch their own.
     fn refuse(&mut self, status: StatusCode, refusal: &'static str, now: Millis) {
         self.refusal = Some(refusal);
         let lasts = !matches!(
@@ -372,7 +372,7 @@ impl Tee {
         }
     }
 
-    /// The backend says that what is stored is valid.
+    /// Renews a stored response that the backend has confirmed by a 304.
     fn validated(&mut self, head: &ResponseHead, request: Option<&Outgoing<'_>>, now: Millis) {
         self.is_over = true;
         self.land();
@@ -496,14 +496,14 @@ impl Tee {
         }
     }
 
-    /// Nobody follows it from here on.
+    /// Ends the joining of this fetch by further requests.
     fn land(&self) {
         if let Some(name) = &self.name {
             self.cache.store.land(name, &self.fill);
         }
     }
 
-    /// Bytes that may be received at a time.
+    /// The most bytes of bodies that may be in receipt for this cache at a time.
     fn fills_max(&self) -> u64 {
         self.cache.config.memory / 8
     }

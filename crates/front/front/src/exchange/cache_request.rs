@@ -37,22 +37,22 @@ pub(crate) struct CacheRequest<'s> {
     pub(crate) bypass: Option<&'static str>,
     /// Whether a response of success makes stored ones invalid.
     pub(crate) changes: bool,
-    /// The query for the backend, if some of it is dropped.
+    /// The query for the backend; `None`: it stays as it is, `Some(None)`: all of it is dropped.
     query: Option<Option<Bytes>>,
 }
 
-/// What a request's key is made of beside the request.
+/// What the cache key depends on besides the request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct KeyGrounds<'s> {
     pub(crate) upstream: &'s Upstream,
-    /// Stands for what the route changes of its requests.
+    /// A digest of the route's rules that change requests.
     pub(crate) digest: &'s [u8],
     /// The path that the client sent, if the route changes it.
     pub(crate) sent: Option<&'s [u8]>,
 }
 
 impl<'s> CacheRequest<'s> {
-    /// What `request` is to `cache`.
+    /// Works out the key, the demands and a reason to bypass the cache for `request`.
     pub(crate) fn new(cache: &'s Cache, grounds: KeyGrounds<'_>, request: &Outgoing<'_>) -> Self {
         let head = request.facts(None).head;
         let query = head.target.query.as_deref();
@@ -84,7 +84,8 @@ impl<'s> CacheRequest<'s> {
         }
     }
 
-    /// Makes the request the one that all clients' requests for the same are.
+    /// Makes requests with the same key alike for the backend: drops parts of the query, and reduces `Accept-Encoding`
+    /// to the configured codings.
     #[inline(never)]
     pub(crate) fn settle(&self, request: &mut Outgoing<'_>) {
         if self.bypass.is_some() {

@@ -39,7 +39,7 @@ use crate::exchange::source_error::{CachedError, SourceError};
 use crate::exchange::state::Exchange;
 use crate::site::Upstream;
 
-/// A request, what is known of its key, and what is done with it.
+/// A request, the entry of its key, and the plan for it.
 pub(crate) struct RequestPlan<'a> {
     request: Box<CacheRequest<'a>>,
     entry: Option<Arc<WorkerEntry>>,
@@ -47,17 +47,17 @@ pub(crate) struct RequestPlan<'a> {
     now: Millis,
 }
 
-/// What is done with a request.
+/// The plan for a request with a cache.
 enum Plan {
-    /// It is answered with what is stored.
+    /// Answer from memory.
     Serve(Found, CacheResult),
-    /// It is answered with what is stored, which is stale and is fetched anew.
+    /// Answer from memory with a stale response, and fetch it anew.
     Refresh(Found),
-    /// A backend is asked for it alone; what comes is stored if it may be.
+    /// Ask a backend for this request alone, and store the response if that is allowed.
     Direct,
-    /// It waits for what is fetched. A stale response may be there for when that fails.
+    /// Wait for a fetch, which is begun if there is none. A stale response may be used if it fails.
     Await(Option<Found>),
-    /// The client wants nothing but what is stored, and that is not there.
+    /// Answer 504: the client accepts stored responses only, and there is none.
     Refuse,
     /// The cache has no part in it, for this reason.
     PassBy(&'static str),
@@ -77,13 +77,13 @@ enum Waited {
     Served,
     /// The client gets a response of its own.
     Alone,
-    /// Somebody else is to fetch it.
+    /// The fetch gave nothing: the request decides once more what to do.
     Again,
     Failed(Failure),
 }
 
 impl<'a> RequestPlan<'a> {
-    /// What is done with a request of a route with a cache, on this worker.
+    /// Makes the plan for a request of a route with a cache.
     pub(crate) fn new(
         request: Box<CacheRequest<'a>>,
         outgoing: &Outgoing<'_>,
@@ -102,7 +102,7 @@ impl<'a> RequestPlan<'a> {
         }
     }
 
-    /// What answers the request from memory, if that is all that is done.
+    /// The stored response, if the plan is to answer from memory and to do nothing else.
     pub(crate) fn hit(&self) -> Option<Hit<'_, 'a>> {
         match &self.plan {
             Plan::Serve(found, result) => Some(Hit {
@@ -198,13 +198,13 @@ struct CacheLookup<'q, 'a> {
 /// How a request waits for what is fetched.
 struct FillWait<'f> {
     reader: FillReader,
-    /// What is sent if that fails, or takes too long.
+    /// A stale response, to be sent if the fetch fails or takes too long.
     stale: Option<&'f Found>,
 }
 
 impl<'a> CacheLookup<'_, 'a> {
-    /// Serves a request from memory, or from what is fetched for several. If it is to be fetched for itself
-    /// alone, a stale response may be there for when that fails.
+    /// Serves a request from memory, or from a fetch that several requests share. `Continue`: a backend is to be asked
+    /// for this request alone; the stale response may be used if that fails.
     async fn serve(
         self,
         exchange: &mut Exchange<'a>,
@@ -353,8 +353,8 @@ impl<'a> CacheLookup<'_, 'a> {
         serve_hit(exchange, down, self.outgoing, hit).await
     }
 
-    /// A place among those who read what is fetched for a key; it is fetched from now on if it was not.
-    /// `None` if too many wait.
+    /// Joins the fetch for the key of the request, or begins one. `None` if `collapse_max` requests wait for it
+    /// already.
     fn join(
         self,
         exchange: &Exchange<'a>,
@@ -398,7 +398,7 @@ impl<'a> CacheLookup<'_, 'a> {
         tee
     }
 
-    /// Has it fetched. `false` if too much is under way.
+    /// Starts the fetch. `false` if the worker has too many tasks waiting.
     fn order(self, exchange: &Exchange<'a>, tee: Tee) -> bool {
         let order = FetchOrder::new(exchange, self.upstream, self.outgoing, tee);
         let background = exchange.scene.worker.background();
@@ -467,7 +467,7 @@ impl<'a> CacheLookup<'_, 'a> {
         }
     }
 
-    /// Keeps for the log who was asked for what this request had fetched.
+    /// Keeps for the log which backend gave the response that this request had fetched.
     fn note_fetch(self, exchange: &mut Exchange<'a>, fill: &Fill) {
         let facts = fill.facts();
         exchange.attempts.count = facts.attempts;
@@ -505,7 +505,7 @@ impl<'a> CacheLookup<'_, 'a> {
         }
     }
 
-    /// What storing depends on of a request that a backend gets with this method and scope.
+    /// The [`TeeRequest`] for a request that a backend gets with this method and scope.
     fn tee_request(self, method: Method, scope: RequestScope) -> TeeRequest {
         let facts = self.outgoing.facts(None);
         TeeRequest {
@@ -531,7 +531,7 @@ fn note_cache(exchange: &mut Exchange<'_>, cache: &Cache, result: CacheResult, l
     }
 }
 
-/// What is known of a request's key, and what is done with the request.
+/// The entry of the request's key, and the plan for the request.
 fn look_up(
     request: &CacheRequest<'_>,
     outgoing: &Outgoing<'_>,
@@ -543,7 +543,7 @@ fn look_up(
     (entry, plan)
 }
 
-/// What is done with a request.
+/// Makes the plan for a request from the entry of its key.
 fn plan(
     request: &CacheRequest<'_>,
     entry: Option<&Arc<WorkerEntry>>,

@@ -26,20 +26,20 @@ use crate::exchange::source_error::SourceError;
 use crate::version;
 use crate::worker::encoders::ReservedMemory;
 
-/// What a route and a request agree on before there is a response.
+/// How the response to a request may be compressed, as known before there is a response.
 #[derive(Debug)]
 pub(crate) struct CompressionOffer<'s> {
     config: &'s CompressConfig,
-    /// The lines of `Accept-Encoding`, if the response may be coded: most are not, so nothing is read of them yet.
+    /// The unparsed lines of `Accept-Encoding`; none if the response must not be compressed.
     accepts: Vec<Bytes>,
-    /// The response is described and not sent.
+    /// The request is HEAD: the head is adapted, and no body is sent.
     is_head: bool,
     /// Bytes that all encoders of the process may hold.
     memory_max: u64,
 }
 
 impl<'s> CompressionOffer<'s> {
-    /// For a request with this head, as the client sent it.
+    /// The offer for a request with this head, as the client sent it.
     pub(crate) fn new(config: &'s CompressConfig, memory_max: u64, head: &RequestHead) -> Self {
         // The request may forbid it as well (RFC 9111, section 5.2.1.6). HTTP/1.0 has no chunks.
         let may = version::has_chunks(head.version) && !forbids(&head.headers);
@@ -53,7 +53,7 @@ impl<'s> CompressionOffer<'s> {
         }
     }
 
-    /// Those of the route's codings that the client takes, the best first.
+    /// The route's codings that the client accepts, the best first.
     fn accepted(&self) -> AcceptedCodings {
         let lines = self.accepts.iter().map(|line| &line[..]);
         AcceptedCodings::of(lines, &self.config.codings)
@@ -64,12 +64,12 @@ impl<'s> CompressionOffer<'s> {
         self.config.covers(content_type)
     }
 
-    /// Whether the response is described and not sent.
+    /// Whether the request is HEAD, so that the head is adapted and no body is sent.
     pub(crate) fn is_head(&self) -> bool {
         self.is_head
     }
 
-    /// Compresses the response with this head as it streams, if it is to be: its head becomes that of the coded one.
+    /// Begins to compress a response as it streams, and adapts its head. `None`: the response is sent as it is.
     pub(crate) fn begin(
         &self,
         head: &mut ResponseHead,
@@ -93,7 +93,7 @@ impl<'s> CompressionOffer<'s> {
         Some(Box::new(Compression::new(coding, (encoder, memory), left)))
     }
 
-    /// Codes a body that is there as a whole; `None` if there is no memory for that.
+    /// Compresses a whole body; `None` if the encoders would hold too much memory, or the encoder fails.
     pub(crate) fn code<T: AsRef<[u8]>>(
         &self,
         coding: Coding,
@@ -104,8 +104,8 @@ impl<'s> CompressionOffer<'s> {
         code(coding, pieces).ok()
     }
 
-    /// The best coding of a whole body that there is. `have` yields one that is kept, or that is worth being made.
-    /// `None` if the body is better coded as it streams, or sent as it is.
+    /// The best compressed copy of a whole body. `have` yields a copy that is kept or worth making.
+    /// `None` if the body is better compressed as it streams, or sent as it is.
     pub(crate) fn choose(
         &self,
         mut have: impl FnMut(Coding) -> Option<Bytes>,
@@ -122,13 +122,14 @@ impl<'s> CompressionOffer<'s> {
         None
     }
 
-    /// Memory for an encoder; `None` if all of the process would hold too much.
+    /// Reserves the memory of an encoder; `None` if all encoders of the process would hold too much.
     pub(crate) fn reserve(&self, coding: Coding, scene: Scene<'_>) -> Option<ReservedMemory> {
         let memory = scene.worker.encoder_memory();
         memory.reserve(coding.memory(), self.memory_max)
     }
 
-    /// Makes the fields of a 304 those that the response `plain`, for which it stands, would have.
+    /// Adapts the fields of a 304 to the response `plain` for which it stands: `Vary`, and a weak tag if that would be
+    /// compressed.
     pub(crate) fn mark_unmodified(
         &self,
         head: &mut ResponseHead,
@@ -149,7 +150,7 @@ impl<'s> CompressionOffer<'s> {
         }
     }
 
-    /// Says in the head that the response depends on the codings that the client takes. `false` if it does not.
+    /// Adds `Accept-Encoding` to `Vary` if the response depends on the codings that the client takes; `false` if not.
     pub(crate) fn mark_varying(&self, head: &mut ResponseHead) -> bool {
         let is_for = self.is_for(head);
         if is_for {
@@ -158,7 +159,7 @@ impl<'s> CompressionOffer<'s> {
         is_for
     }
 
-    /// Decides in which coding the body streams. A head without a body is settled here.
+    /// The coding in which the body is to stream; `None`: in none. For HEAD the head is adapted here.
     fn settle(&self, head: &mut ResponseHead) -> Option<StreamCoding> {
         if !self.mark_varying(head) {
             return None;
@@ -171,7 +172,7 @@ impl<'s> CompressionOffer<'s> {
         Some(coding)
     }
 
-    /// What becomes of a response, in words.
+    /// Describes how responses would be compressed, for explanations.
     pub(crate) fn words(&self) -> String {
         let accepted = self.accepted();
         let streamed = accepted.iter().find_map(Coding::streamed);
@@ -224,28 +225,28 @@ pub(crate) struct Compression {
     encoder: Option<(Encoder, ReservedMemory)>,
     /// Bytes of the plain body that are still to come, if its head has announced them.
     left: Option<u64>,
-    /// Taken from the source, and not yet coded.
+    /// Bytes taken from the source that are not yet compressed.
     waiting: Bytes,
     turn: Turn,
-    /// Whether bytes were coded that may not have come out.
+    /// Whether the encoder may hold bytes that need a flush.
     is_dirty: bool,
     /// Bytes of the plain body that were coded.
     plain: u64,
-    /// Those of this turn.
+    /// Bytes of the plain body that were compressed in this turn.
     in_turn: usize,
 }
 
-/// What comes next.
+/// The next step of a compression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Turn {
     Work,
-    /// What came out is to be written before more is done.
+    /// Flush the encoder before more is compressed.
     Flush,
-    /// As [`Turn::Flush`], and then others have their turn.
+    /// Flush, and then let other tasks run.
     FlushAndRest,
-    /// Others have their turn.
+    /// Let other tasks run.
     Rest,
-    /// The source has the coded body: nothing is done to it.
+    /// Pass the body on: the source has it compressed.
     Pass,
 }
 
@@ -263,7 +264,7 @@ impl Compression {
         }
     }
 
-    /// A response whose source has the coded body, and so many bytes of the plain one.
+    /// A response whose source has the compressed body; `plain` is the length of the body that is not.
     pub(crate) fn kept(coding: Coding, plain: u64) -> Self {
         Self {
             coding,
@@ -277,7 +278,7 @@ impl Compression {
         }
     }
 
-    /// Counts it, after so many bytes of the coded body.
+    /// Counts the compressed response; `coded` is the length of its body.
     pub(crate) fn count(&self, counters: &WorkerCounters, coded: u64) {
         counters.compressed(self.coding, self.plain, coded);
     }

@@ -61,8 +61,8 @@ impl Downstream<'_> {
         }
     }
 
-    /// Takes account of bytes that the connection itself has written since the exchange last ran, and
-    /// says what is allowed for other exchanges of the connection.
+    /// Reports to `writing` the bytes that the connection has written since the last call, and returns the allowances
+    /// of this exchange for others on its connection.
     pub(crate) fn share_pace(&mut self, waits: Waits, writing: &mut Pace) -> Turns {
         match self {
             Self::Http1(_) | Self::Nobody => Turns {
@@ -73,7 +73,7 @@ impl Downstream<'_> {
         }
     }
 
-    /// The exchange is cut for the client's pace.
+    /// Gives the share of an exchange that is cut for its client's pace to others on the connection.
     pub(crate) fn leave_shares(&mut self) {
         match self {
             Self::Http1(_) | Self::Nobody => {}
@@ -166,8 +166,8 @@ impl Downstream<'_> {
         }
     }
 
-    /// Begins a tunnel with the head of a 101; returns the status that the client is told. From then on
-    /// [`Self::poll_body`] yields what the client sends, and [`Self::send_data`] takes what it is sent.
+    /// Begins a tunnel with the head of a 101; returns the status that the client gets. From then on
+    /// [`Self::poll_body`] yields the client's bytes, and [`Self::send_data`] takes those for the client.
     ///
     /// # Errors
     /// The head cannot be put into the client's protocol; nothing was sent.
@@ -203,9 +203,8 @@ impl Downstream<'_> {
         }
     }
 
-    /// Since when the client of a tunnel counts as silent that may be so for `idle`, if it last took some
-    /// of its bytes `at` that time: while the whole connection is held up, and carries bytes of other
-    /// exchanges, it may be silent for twice as long.
+    /// When the silence of a tunnel's client began, which may last for `idle`: `at`, when it last took bytes, or up to
+    /// `idle` later while the whole connection is held up and carries bytes of other exchanges.
     pub(crate) fn silent_since(&mut self, at: Tick, idle: Duration) -> Tick {
         match self {
             Self::Http1(_) | Self::Nobody => at,

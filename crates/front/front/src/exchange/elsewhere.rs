@@ -7,7 +7,7 @@ use crate::exchange::progress::Progress;
 use crate::exchange::retry::{self, Attempt, Retry, Stage};
 use crate::site::Upstream;
 
-/// What another attempt of an exchange depends on.
+/// The facts that decide whether an exchange may have another attempt.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Elsewhere<'a> {
     pub(crate) upstream: &'a Upstream,
@@ -22,14 +22,14 @@ pub(crate) struct Elsewhere<'a> {
 }
 
 impl Elsewhere<'_> {
-    /// Whether a request of which no byte of a response arrived may be sent to another backend,
-    /// and the budget allows it. The present backend is out.
+    /// Whether the request may be sent to another backend, and the retry budget allows it. No byte of a response has
+    /// arrived, and the present backend is out.
     pub(crate) fn may_serve(&self, progress: &Progress) -> bool {
         self.may_repeat(progress, Stage::Sent)
     }
 
-    /// Whether a request may be sent to another backend whose present one answered with a status of
-    /// `retry_status`, and the budget allows it.
+    /// Whether the request may be sent to another backend, and the retry budget allows it, after the present one
+    /// answered with a status of `retry_status`.
     pub(crate) fn may_decline(&self, progress: &Progress) -> bool {
         progress.status.is_none() && self.may_repeat(progress, Stage::Declined)
     }

@@ -44,7 +44,7 @@ impl Failure {
         Self::client(error.status(), error.token())
     }
 
-    /// A tunnel is asked for, and the backend speaks AJP, which has none.
+    /// The failure of a tunnel to an AJP backend without `upgrade_url`: AJP has no tunnels.
     pub(crate) fn no_upgrade_url() -> Self {
         Self::new(
             Culprit::Front,
@@ -68,7 +68,7 @@ impl Failure {
         }
     }
 
-    /// What another task failed with.
+    /// The failure of the task that fetched the response.
     pub(crate) fn from_fill(failure: FillFailure) -> Self {
         Self {
             status: failure.status,

@@ -20,11 +20,11 @@ use crate::peer::PeerFacts;
 use crate::site::Upstream;
 use crate::worker::{OwnSite, Worker};
 
-/// What is to be fetched.
+/// Everything that the task of a fetch needs.
 #[derive(Debug)]
 pub(crate) struct FetchOrder {
     site: Arc<OwnSite>,
-    /// By their indices in the site.
+    /// The index of the upstream in the site.
     upstream: usize,
     route: Option<usize>,
     listener: usize,
@@ -60,7 +60,7 @@ impl FetchOrder {
     }
 }
 
-/// Asks for all of it, or for the word that what is stored is valid.
+/// Makes the request a GET of the whole response, or a conditional one that may confirm the stored ones.
 fn ask(request: &mut DetachedRequest, validating: &[Arc<Object>], asked: &Outgoing<'_>) {
     let head = request.head_mut();
     head.method = Method::GET;
@@ -80,7 +80,7 @@ fn ask(request: &mut DetachedRequest, validating: &[Arc<Object>], asked: &Outgoi
     }
 }
 
-/// Fetches what was ordered.
+/// Fetches the response, and hands a failure to those who wait for it.
 pub(crate) async fn run(worker: Arc<Worker>, order: FetchOrder) {
     let FetchOrder {
         site,

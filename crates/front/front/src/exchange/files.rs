@@ -36,19 +36,19 @@ struct Opened {
 /// How a request for a file ends.
 enum FileEnd {
     Send(Box<Opened>),
-    /// The client has it.
+    /// The client has a valid copy.
     NotModified(Fields),
     /// A page of this status with these fields, and the reason for the log.
     Page(StatusCode, Fields, &'static str),
-    /// The client is to ask with a slash at the end.
+    /// A directory: the client is redirected to the path with a slash at its end.
     Slash,
-    /// Somebody else may have it. Alone it is this failure.
+    /// There is no such file: the upstream is asked, or without one the answer is this failure.
     Missing(Failure),
-    /// It cannot be read, and an upstream is not asked instead.
+    /// The file exists and cannot be read: the answer is this failure, and no upstream is asked.
     Failed(Failure),
 }
 
-/// Serves a file, or does what is done without it; returns a request that goes to an upstream then.
+/// Serves a file, or answers without one. `Err` returns a request that has to go to the upstream instead.
 pub(crate) async fn serve<'a>(
     exchange: &mut Exchange<'a>,
     down: &mut Downstream<'_>,
@@ -135,8 +135,8 @@ async fn find_file<'a>(
     FileEnd::Failed(from_source(FileBodyError::Changed))
 }
 
-/// Decides what is sent of a file, and takes a small body into memory. `None` if the file was changed
-/// meanwhile: it is to be looked up anew.
+/// Decides what is sent of a file, and reads a small body into memory. `None` if the file was changed
+/// meanwhile: look it up again.
 async fn prepare<'a>(
     exchange: &mut Exchange<'a>,
     down: &mut Downstream<'_>,
@@ -268,7 +268,7 @@ async fn load(
     Ok(Some(body))
 }
 
-/// What is sent of a file, or what is answered without anything of it.
+/// What is sent of a file; `Err`: an answer without its bytes.
 fn sending(response: FileResponse) -> Result<FileSending, FileEnd> {
     let page = |status, fields, token| Err(FileEnd::Page(status, fields, token));
     match response {
@@ -288,5 +288,5 @@ fn from_source(error: FileBodyError) -> Failure {
     Failure::new(error.culprit(), error.status(), error.token())
 }
 
-/// How often a file is opened anew that is changed while it is read.
+/// How often a file is opened again because it was changed while it was read.
 const CHANGES_MAX: usize = 3;

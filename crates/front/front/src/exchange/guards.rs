@@ -28,7 +28,7 @@ impl Guard {
         (!rules.allows(client.ip)).then_some(Self::Address)
     }
 
-    /// What a refused request is answered.
+    /// The status with which a refused request is answered.
     pub(crate) const STATUS: StatusCode = StatusCode::FORBIDDEN;
 
     /// The reason in the log.

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use crate::access_log::{CacheLine, RequestLine};
 
-/// Shares the head's memory until it is detached.
+/// The parts of a request for its log line. They share the head's memory until [`Self::detach`].
 pub(crate) struct LoggedRequest {
     method: Method,
     path: Bytes,

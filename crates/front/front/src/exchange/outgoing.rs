@@ -39,7 +39,7 @@ use crate::version;
 #[derive(Debug)]
 pub(crate) struct Outgoing<'s> {
     request: DetachedRequest,
-    /// The front's own, as long as they are not among these.
+    /// The front's own fields; `None` once [`Self::complete`] has added them to the head.
     own_fields: Option<OwnFields<'s>>,
     client: &'s PeerFacts,
     /// The protocol that the client asks to change to.
@@ -50,13 +50,13 @@ pub(crate) struct Outgoing<'s> {
     pub(crate) dropped: Option<Reason>,
 }
 
-/// What of a request does not belong to the exchange that it was made in, so that another one can be made of it.
+/// The parts of a request that do not belong to its exchange, so that another exchange can send it.
 #[derive(Clone, Debug)]
 pub(crate) struct DetachedRequest {
-    /// Its fields have been cleaned.
+    /// The head, with cleaned fields.
     head: Box<RequestHead>,
     path: NormalPath,
-    /// The value of `Host`, as the fields have it.
+    /// The value of the field `Host`.
     host: Bytes,
     /// Whether fields about the client's certificate are ours to write. If not, a trusted proxy wrote
     /// them.
@@ -65,9 +65,9 @@ pub(crate) struct DetachedRequest {
     identity: Identity,
     /// The value of the front's own cookie, which is not forwarded.
     own: Own,
-    /// What AJP backends are told besides, if the upstream asks for it.
+    /// Named attributes and the user for AJP backends, if the upstream configures any.
     attributes: Option<Box<Attributes>>,
-    /// What the client sent in further fields, if a cache takes part.
+    /// Fields that the client sent and no backend gets, kept only if a cache takes part.
     withheld: Option<Box<Fields>>,
 }
 
@@ -89,20 +89,20 @@ pub(crate) struct BesideFields<'r> {
     pub(crate) names_client: bool,
 }
 
-/// What a request is made for.
+/// The use for which a request is made.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wishes<'s> {
     pub(crate) upstream: &'s Upstream,
-    /// The protocol that the client asks to change to, and may. It goes by HTTP whatever the backends
-    /// speak.
+    /// The protocol that the client asks to change to and the route allows. Such a request is sent over HTTP even to
+    /// AJP backends.
     pub(crate) upgrade: Option<&'s str>,
     /// Whether a cache takes part.
     pub(crate) is_cached: bool,
 }
 
 impl<'s> Outgoing<'s> {
-    /// Cleans a head, as received but for `Max-Forwards`, for the backends of an upstream, who get this path. In a box:
-    /// what decides, and what waits for a backend, moves it several times.
+    /// Makes the request for the backends of an upstream: cleans the received head, and has `path` forwarded. Boxed,
+    /// since the decision and the wait for a backend move it several times.
     pub(crate) fn new(
         grounds: &Grounds<'s>,
         sender: &Sender,
@@ -255,8 +255,8 @@ impl<'s> Outgoing<'s> {
         &mut self.request.head
     }
 
-    /// What a backend is told beside the line and the fields. It takes apart all that there is: what is added to a
-    /// request does not compile until it is said whether a cache has to know it.
+    /// Everything that a backend is told beside the request line and the fields. The function destructures the request,
+    /// so a new field does not compile until it is decided whether a cache must know it.
     pub(crate) fn beside_fields(&self) -> BesideFields<'_> {
         let Self {
             request,
@@ -330,7 +330,7 @@ impl<'s> Outgoing<'s> {
             || may_claim && fields.any(|field| claims::is_certificate_claim(field.name_ref()))
     }
 
-    /// What the choice of a backend depends on.
+    /// The facts on which the choice of a backend depends.
     pub(crate) fn facts<'r>(&'r self, rules: Option<&'r Rules>) -> Facts<'r> {
         Facts {
             unsticky: rules.is_some_and(Rules::is_unsticky),
@@ -398,7 +398,7 @@ impl<'s> Outgoing<'s> {
         })
     }
 
-    /// Does something with the request and with what a backend is told besides.
+    /// Calls `act` with the request, and the facts of the client, for this backend.
     fn with_parts<T>(
         &self,
         backend: &BackendConfig,

@@ -103,7 +103,7 @@ pub(crate) async fn serve(
     relayed.map_err(|error| error.failure())
 }
 
-/// As [`serve`], for those who go on after a failure.
+/// [`serve`] with the relay's own error, for callers that go on after a failure.
 pub(crate) async fn relay(
     exchange: &mut Exchange<'_>,
     down: &mut Downstream<'_>,

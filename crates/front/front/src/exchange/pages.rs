@@ -29,20 +29,20 @@ impl<'s> Pages<'s> {
         Self { of, id }
     }
 
-    /// From now on those of a route, if it has any.
+    /// Replaces the pages with the route's, if it has any.
     pub(crate) fn prefer(&mut self, of_route: Option<&'s ErrorPages>) {
         self.of = of_route.or(self.of);
     }
 
-    /// The same, if responses of backends may have to be replaced.
+    /// These pages, if any backend response may have to be replaced (`replace_errors`), else `None`.
     pub(crate) fn replacing(self) -> Option<Self> {
         self.of
             .is_some_and(|pages| !pages.replaced.is_empty())
             .then_some(self)
     }
 
-    /// The fields and the body of an answer with `status`, which is given for `reason` if there is one.
-    /// `count` takes note of a page that is missing.
+    /// The fields and the body of an answer with `status`, given for `reason` if there is one. `count` is called if a
+    /// page could not be read.
     pub(crate) fn answer(
         &self,
         status: StatusCode,
@@ -121,7 +121,7 @@ const KEPT: [Id; 8] = [
 /// The reason while operators have stopped every backend.
 pub(crate) const MAINTENANCE: &str = "maintenance";
 
-/// Seconds after which a client may ask again in a maintenance: it is no affair of a moment.
+/// `Retry-After` during maintenance, in seconds.
 const MAINTENANCE_RETRY_AFTER: &str = "60";
 
 #[cfg(test)]

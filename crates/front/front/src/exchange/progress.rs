@@ -28,7 +28,7 @@ pub(crate) struct Progress {
     pub(crate) replaced: bool,
     /// What a cache does with the response of a backend.
     pub(crate) hook: Option<Box<CacheHook>>,
-    /// What was received of the body, for a further attempt.
+    /// The bytes of the body received so far, for a further attempt.
     pub(crate) replay: Replay,
     /// The response is compressed.
     pub(crate) compression: Option<Box<Compression>>,

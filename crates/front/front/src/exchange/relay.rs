@@ -48,13 +48,13 @@ use crate::worker::in_flight::Phase;
 /// What the relay needs to know of the request and its exchange.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Terms<'a> {
-    /// What is made of the response.
+    /// The policy by which the response is changed.
     pub(crate) policy: &'a ResponsePolicy<'a>,
     /// Whether the client understands interim responses.
     pub(crate) takes_interims: bool,
-    /// The body that is to come from the client.
+    /// The length of the body that the client is to send.
     pub(crate) body: BodyLength,
-    /// The most bytes that it may have.
+    /// The most bytes that this body may have.
     pub(crate) body_max: u64,
     /// The client waits for 100 (Continue) before it sends its body.
     pub(crate) expect_continue: bool,
@@ -73,13 +73,13 @@ pub(crate) struct Relay<'a, 'b, 'c> {
     progress: &'a mut Progress,
     upload: Upload,
     download: Download,
-    /// Received from the client, but beyond what the backend wants now. In a box, since most requests
-    /// have no body.
+    /// Bytes received from the client that the backend does not take yet. Boxed, since most requests have no
+    /// body.
     held: Option<Box<ByteQueue>>,
     /// Bytes of the request's body that this attempt has taken, from an earlier attempt or from the
     /// client.
     taken: usize,
-    /// Until when a head without body bytes is held back, so that both leave in one write.
+    /// Until when a response head is held back, so that it is written together with the first bytes of its body.
     head_held: Option<Tick>,
     /// When the backend last sent or took bytes, or last had nothing to do.
     backend_moved: Tick,
@@ -110,7 +110,7 @@ enum Download {
     Ended,
 }
 
-/// What may take too long. An error has memory of its own, so it is made when one has passed.
+/// A timeout of the relay. It is not a [`RelayError`] yet, because making one allocates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Timeout {
     Exchange,
@@ -132,7 +132,8 @@ impl From<Timeout> for RelayError {
     }
 }
 
-/// Limits of what is discarded; beyond them the connection is given up.
+/// How much of a replaced response may still be discarded, and until when. Beyond that the backend's connection is
+/// given up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Rest {
     bytes: usize,
@@ -327,7 +328,7 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
         }
     }
 
-    /// As [`Self::poll_backend_write`], of so many bytes.
+    /// [`Self::poll_backend_write`] if there are bytes to write: this many.
     #[inline(never)]
     fn write_to_backend(
         &mut self,
@@ -630,7 +631,7 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
         self.scene.now()
     }
 
-    /// Whether the front waits for the client's next bytes.
+    /// Whether the front waits for the next bytes of the client's body.
     fn wants_body(&self) -> bool {
         matches!(self.upload, Upload::Streaming)
             && self.held_len() == 0

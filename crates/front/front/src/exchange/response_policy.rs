@@ -22,10 +22,10 @@ use crate::site::Member;
 use crate::site::sticky::Sticky;
 use crate::site::sticky::response_cookies::may_carry_cookie;
 
-/// What is made of the response of one attempt.
+/// How the response of one attempt is changed before it is sent.
 #[derive(Debug)]
 pub(crate) struct ResponsePolicy<'a> {
-    /// What holds for a response of a backend.
+    /// The policy for a response of a backend; `None` for any other source.
     pub(crate) backend: Option<BackendPolicy<'a>>,
     /// What the route changes, if it changes anything.
     pub(crate) passage: Option<&'a Passage<'a>>,
@@ -33,7 +33,7 @@ pub(crate) struct ResponsePolicy<'a> {
     pub(crate) request: Option<&'a Outgoing<'a>>,
 }
 
-/// What is made of a backend's response alone.
+/// The part of the policy that concerns responses of backends alone.
 #[derive(Debug)]
 pub(crate) struct BackendPolicy<'a> {
     pub(crate) member: &'a Member,
@@ -79,8 +79,8 @@ impl<'a> ResponsePolicy<'a> {
         self.passage?.compression.as_ref()
     }
 
-    /// Makes a head the one that all clients may get: notes the sessions that it begins, and turns paths
-    /// back.
+    /// Applies what holds for all clients: notes the sessions that the response begins, and turns the backend's paths
+    /// back to the client's.
     #[inline]
     pub(crate) fn turn_back(&self, head: &mut ResponseHead, scene: Scene<'a>) {
         let Some(backend) = &self.backend else {
@@ -100,7 +100,8 @@ impl<'a> ResponsePolicy<'a> {
         cookie.filter(|_| may_carry_cookie(head.status, &head.headers))
     }
 
-    /// Makes such a head the one that the client gets. `is_own` says whether the body is one of the front's.
+    /// Applies what holds for this client: the route's rules for fields and cookies, and the front's own fields.
+    /// `is_own`: the body is a page of the front.
     pub(crate) fn edit(
         &self,
         head: &mut ResponseHead,
@@ -131,7 +132,7 @@ impl<'a> ResponsePolicy<'a> {
 }
 
 impl BackendPolicy<'_> {
-    /// Takes note of the sessions that a response begins.
+    /// Counts the sessions that a response begins as seen by the backend.
     #[inline(never)]
     fn note_sessions(&self, sticky: &Sticky, headers: &Fields, scene: Scene<'_>) {
         for id in sticky.response_cookies.begun(headers) {

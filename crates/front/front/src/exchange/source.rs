@@ -42,7 +42,7 @@ pub(crate) enum Source<'a, 'b> {
     Answer(Answer),
     /// A file. It takes nothing of the request's body.
     File(Box<FileSource<'a>>),
-    /// What a cache has. It takes nothing of the request's body.
+    /// A response of a cache. It takes nothing of the request's body.
     Cached(Box<CachedSource<'a>>),
 }
 
@@ -51,7 +51,7 @@ pub(crate) enum Source<'a, 'b> {
 pub(crate) struct Leased<'a, 'b> {
     pub(crate) lease: &'a mut Lease<'b>,
     pub(crate) config: &'a BackendConfig,
-    /// What the route says, if it says anything.
+    /// The rules of the route, if it has any.
     pub(crate) rules: Option<&'a Rules>,
     /// Whether another backend may serve the request if this one is put out.
     pub(crate) elsewhere: &'a Elsewhere<'a>,
@@ -190,8 +190,7 @@ impl Source<'_, '_> {
         }
     }
 
-    /// Has a coding of the body sent that is kept, or is to be: the head becomes that of the coded response. `None` if
-    /// there is none.
+    /// Has a kept compressed copy of the body sent, and adapts the head to it. `None` if there is no such copy.
     pub(crate) fn kept_coding(
         &mut self,
         offer: &CompressionOffer<'_>,
@@ -221,7 +220,7 @@ impl Source<'_, '_> {
         }
     }
 
-    /// Takes note that something arrived.
+    /// Notes that bytes arrived from a backend.
     pub(crate) fn note_heard(&mut self, at: Tick) {
         match self {
             Self::Backend(leased) => leased.lease.note_heard(at.into()),
@@ -343,7 +342,7 @@ impl Source<'_, '_> {
         }
     }
 
-    /// Whether the end of the response that has begun is told by its framing.
+    /// Whether the framing, not a close, marks the end of the response that has begun.
     pub(crate) fn is_framed(&self) -> bool {
         match self {
             Self::Backend(leased) => leased.lease.is_framed(),

@@ -21,7 +21,7 @@ pub(crate) enum SourceError {
     /// The rest of the response cannot be compressed.
     #[error(transparent)]
     Encoder(EncoderFault),
-    /// What a cache was to give does not come.
+    /// The response of a cache did not come, or may not go to this client.
     #[error(transparent)]
     Cached(Box<CachedError>),
 }
@@ -62,7 +62,7 @@ impl SourceError {
         }
     }
 
-    /// What a client is answered that has got nothing yet.
+    /// The status for a client that has got nothing yet.
     pub(crate) fn status(&self) -> StatusCode {
         match self {
             Self::Upstream(_) => StatusCode::BAD_GATEWAY,
@@ -86,13 +86,13 @@ impl SourceError {
 /// Why a response of the cache does not go to the client that asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub(crate) enum CachedError {
-    /// It is for another client.
+    /// The response may only go to another client.
     #[error("the response that was waited for is not for this client")]
     NotShared,
-    /// The backend answered so, and a stale response is better.
+    /// The backend answered with this status, and a stale response is used instead.
     #[error("the backend answered {0}, which is one of `stale_status`")]
     StaleStatus(StatusCode),
-    /// It did not come.
+    /// The fetch failed.
     #[error("the response that was waited for did not come: {}", .0.reason)]
     Failed(FillFailure),
 }

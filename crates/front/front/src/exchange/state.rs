@@ -34,9 +34,9 @@ pub(crate) struct Exchange<'a> {
     pub(crate) began_tick: Tick,
     /// What the log says of the request, if there is a log.
     pub(crate) logged: Option<Box<LoggedRequest>>,
-    /// What was decided of the request.
+    /// The part of the verdict that is kept.
     pub(crate) decided: Decided<'a>,
-    /// What the attempts came to.
+    /// The result of the attempts.
     pub(crate) attempts: Attempts<'a>,
     pub(crate) progress: Progress,
     pub(crate) reason: Option<Reason>,
@@ -44,7 +44,7 @@ pub(crate) struct Exchange<'a> {
     pub(crate) unsent: Option<StatusCode>,
 }
 
-/// What the verdict says for as long as the exchange lasts.
+/// The part of the verdict that is needed for as long as the exchange lasts.
 pub(crate) struct Decided<'a> {
     /// Who the client is, as far as that is known.
     pub(crate) client_ip: IpAddr,
@@ -61,21 +61,21 @@ pub(crate) struct Decided<'a> {
     pub(crate) given_id: Option<Bytes>,
 }
 
-/// What the attempts of an exchange came to. The last one counts.
+/// The result of the attempts of an exchange: that of the last attempt.
 #[derive(Default)]
 pub(crate) struct Attempts<'a> {
     pub(crate) count: u32,
     pub(crate) member: Option<&'a Member>,
     /// The member of the first attempt.
     pub(crate) first_member: Option<&'a Member>,
-    /// What became of the session, if sessions are kept.
+    /// The outcome for the session; `None`: sessions are not kept.
     pub(crate) sticky: Option<Outcome>,
     /// The route of the session id that decided, for the log.
     pub(crate) session_route: Option<Box<[u8]>>,
 }
 
 impl<'a> Exchange<'a> {
-    /// An exchange of which nothing is decided; of a request that has no `head` nothing will be.
+    /// A new exchange, not yet decided. Without a `head`, because it was refused or never came, it never will be.
     pub(crate) fn new(
         scene: Scene<'a>,
         site: &'a Arc<OwnSite>,

@@ -95,7 +95,7 @@ pub(crate) struct Tunnel<'a, 'c> {
     download: Way,
     /// When bytes last moved.
     moved: Tick,
-    /// When the client, or the backend, last took bytes, or had none to take.
+    /// When the client, and the backend, last took bytes or had none to take.
     client_took: Tick,
     backend_took: Tick,
     /// When the first side closed.
@@ -233,7 +233,7 @@ impl<'a, 'c> Tunnel<'a, 'c> {
         Ok(moved)
     }
 
-    /// The other side has a while from the first close.
+    /// Notes when the first side closed: the other has [`HALF_CLOSED`] left.
     fn note_half_closed(&mut self) {
         let now = self.scene.now();
         self.half_closed = self.half_closed.or(Some(now));

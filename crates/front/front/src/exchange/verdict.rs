@@ -38,7 +38,7 @@ use crate::site::route::{Action, Route, Wanted};
 use crate::site::rules::Rules;
 use crate::tunnel_request::{self, TunnelRequest};
 
-/// What becomes of a request.
+/// The verdict on a request: who answers it, by which route.
 #[derive(Debug)]
 pub(crate) struct Verdict<'s> {
     /// The client's address.
@@ -50,7 +50,7 @@ pub(crate) struct Verdict<'s> {
     pub(crate) decision: Decision<'s>,
 }
 
-/// Who answers a request.
+/// The decision who answers a request.
 #[derive(Debug)]
 pub(crate) enum Decision<'s> {
     /// A backend.
@@ -71,12 +71,12 @@ pub(crate) struct Forward<'s> {
     pub(crate) outgoing: Box<Outgoing<'s>>,
     /// The tunnel that the request asks for, if the route allows it.
     pub(crate) tunnel: Option<Box<TunnelRequest<'s>>>,
-    /// What the request is to the cache of its route, if there is one.
+    /// The key and the demands for the cache of the route; `None`: it has no cache.
     pub(crate) cache: Option<Box<CacheRequest<'s>>>,
 }
 
 impl Forward<'_> {
-    /// Makes the request the one that all clients of a cache share.
+    /// Makes requests with the same cache key alike for the backend.
     #[inline]
     fn share(&mut self) {
         if let Some(cache) = &self.cache {
@@ -89,7 +89,7 @@ impl Forward<'_> {
 #[derive(Debug)]
 pub(crate) struct FilesRequest<'s> {
     pub(crate) directory: &'s Arc<Directory>,
-    /// What is looked for, or why no file has such a name.
+    /// The query for the file, or why no file can have such a name.
     pub(crate) query: Result<FileQuery, NameFault>,
     /// The path to be looked up, as it would be forwarded.
     pub(crate) path: Bytes,
@@ -110,7 +110,8 @@ pub(crate) enum WithoutFile<'s> {
 }
 
 impl<'s> FilesRequest<'s> {
-    /// A request of a client that sent this path. Its head is read before a cache changes it for all clients.
+    /// Makes the query for a file from the head as the client sent it, before a cache changes the head. `sent` is the
+    /// path that the client sent.
     fn new(
         directory: &'s Arc<Directory>,
         sent: Bytes,
@@ -145,8 +146,8 @@ impl<'s> FilesRequest<'s> {
         self.without_file.head()
     }
 
-    /// Where a directory is: at the path that the client sent, with a slash behind it. It begins with one slash, so it
-    /// is on this host.
+    /// The location to which a request for a directory is redirected: the path that the client sent, a slash, and the
+    /// query. It begins with one slash only, so it is on this host.
     pub(crate) fn directory_location(&self) -> Vec<u8> {
         let mut location = [&self.sent[..], b"/"].concat();
         if let Some(query) = &self.sent_query {
@@ -170,13 +171,13 @@ impl WithoutFile<'_> {
 #[derive(Debug)]
 pub(crate) struct OwnAnswer {
     pub(crate) content: OwnContent,
-    /// For the log.
+    /// The reason for the log.
     pub(crate) reason: Reason,
     /// The guard of the route that refuses the client, if one does.
     pub(crate) guard: Option<Guard>,
 }
 
-/// What the front answers.
+/// The content of the front's own answer.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum OwnContent {
     /// The page of this status.
@@ -207,7 +208,7 @@ impl OwnAnswer {
     }
 }
 
-/// Who is to answer.
+/// The target of a request, as its route and method decide.
 #[derive(Debug)]
 enum Target<'s> {
     /// A backend of this upstream, or, if there is a directory, a file of it.
@@ -237,7 +238,7 @@ pub(crate) fn decide<'s>(grounds: Grounds<'s>, mut head: Box<RequestHead>) -> Ve
     }
 }
 
-/// What the route of a request is looked up by, besides its path.
+/// The facts by which the route of a request is looked up, besides its path.
 pub(crate) fn wanted<'h>(
     grounds: &Grounds<'_>,
     sender: &Sender,
@@ -269,7 +270,7 @@ impl<'s> Case<'_, 's> {
         self.verdict(route, None, Decision::Refuse(failure))
     }
 
-    /// What is decided before a route is sought.
+    /// Answers or refuses a request without looking for a route; `Ok(None)`: the route decides.
     fn before_routes(&self, head: &mut RequestHead) -> Result<Option<OwnAnswer>, Failure> {
         if head.method == Method::TRACE {
             // It would send the fields of the request back to a script (RFC 9110, section 9.3.8).
@@ -284,7 +285,7 @@ impl<'s> Case<'_, 's> {
         self.by_listener(head)
     }
 
-    /// Refuses a host or scheme that the connection does not stand for.
+    /// Refuses a host or scheme for which the connection may not be used.
     fn check_names(&self, head: &RequestHead) -> Result<(), Failure> {
         let misdirected = |token| Failure::client(StatusCode::MISDIRECTED_REQUEST, token);
         let connection = self.grounds.peer;
@@ -304,7 +305,7 @@ impl<'s> Case<'_, 's> {
         }
     }
 
-    /// What the listener itself answers, before any route.
+    /// The listener's own answer, before any route; `None`: there is none.
     fn by_listener(&self, head: &RequestHead) -> Result<Option<OwnAnswer>, Failure> {
         let listener = self.grounds.listener;
         let reads = matches!(head.method, Method::GET | Method::HEAD);
@@ -334,7 +335,7 @@ impl<'s> Case<'_, 's> {
         Ok(Some(answer))
     }
 
-    /// What the route says.
+    /// The verdict by the route of the request.
     fn by_route(&self, head: Box<RequestHead>) -> Verdict<'s> {
         let refused = |fault: PathFault| Failure::client(StatusCode::BAD_REQUEST, fault.token());
         let path = match path::normalise(&head.target.path) {
@@ -555,7 +556,7 @@ impl<'s> Case<'_, 's> {
         }
     }
 
-    /// The front answers itself.
+    /// The verdict that the front answers itself.
     fn answer(
         &self,
         route: Option<&'s Route>,

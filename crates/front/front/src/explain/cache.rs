@@ -36,7 +36,7 @@ pub(super) fn outlook(request: &CacheRequest<'_>, outgoing: &Outgoing<'_>) -> Ca
     }
 }
 
-/// The same in words.
+/// [`outlook`] in words.
 pub(super) fn sentence(cache: &CacheOutlook) -> String {
     let name = &cache.name;
     match (&cache.bypass, &cache.stored[..]) {

@@ -195,7 +195,7 @@ fn by_session(foresight: &Foresight<'_>) -> bool {
         || matches!(foresight.decision, Some(Err(_)))
 }
 
-/// What led to the member, or to the members, in one word.
+/// What decides the member, or the possible members, in one word.
 pub(super) fn by(upstream: &Upstream, foresight: &Foresight<'_>) -> &'static str {
     if foresight.members.is_empty() {
         return "nobody";
@@ -213,7 +213,7 @@ pub(super) fn by(upstream: &Upstream, foresight: &Foresight<'_>) -> &'static str
     }
 }
 
-/// The same in a sentence about the only member that may get the request.
+/// The word of [`by`] as a phrase about the only member that may get the request.
 pub(super) fn why(by: &str) -> &'static str {
     match by {
         "session" => "its session is there",

@@ -6,14 +6,13 @@ use crate::config::Config;
 use crate::path;
 use crate::site::route::{RouteTable, Wanted};
 
-/// The routes of a configuration, to be asked. [`super::explain`] says more of one request; this is for
-/// programs that ask for thousands.
+/// Finds the routes of many requests in one configuration. [`super::explain`] says more of a single request.
 #[derive(Debug)]
 pub struct RouteFinder {
     routes: RouteTable,
 }
 
-/// A request, as far as routes are concerned.
+/// The parts of a request by which its route is found.
 #[derive(Clone, Copy, Debug)]
 pub struct RouteRequest<'a> {
     /// Lower case, without port.
@@ -26,7 +25,7 @@ pub struct RouteRequest<'a> {
     pub secure: bool,
 }
 
-/// What a request gets.
+/// The result of a search for a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FoundRoute {
     /// The route of this index in [`Config::routes`].

@@ -68,7 +68,7 @@ pub(crate) fn hide(explanation: &mut Explanation, hidden: &[HiddenValue]) {
     }
 }
 
-/// What a backend would be sent, as far as it may have texts of the file.
+/// The texts of a request to a backend that may contain texts of the file.
 fn texts_sent(sent: &mut BackendRequest) -> Vec<&mut String> {
     let BackendRequest {
         request,

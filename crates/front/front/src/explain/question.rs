@@ -54,11 +54,11 @@ pub(super) struct SupposedRequest<'l> {
 enum Request {
     /// The head, byte by byte.
     Http1(String),
-    /// What the library reads from the frames.
+    /// The head as the `h2` crate reads it from the frames.
     Http2(Box<Http2Request>),
 }
 
-/// A request over HTTP/2, as far as the library that reads it is concerned.
+/// The parts of a request over HTTP/2 that the `h2` crate judges.
 struct Http2Request {
     /// `None`: a part of it is malformed.
     parts: Option<http::request::Parts>,
@@ -85,7 +85,7 @@ impl Unreadable {
         }
     }
 
-    /// What only resets its stream of HTTP/2 (RFC 9113, section 8.1.1).
+    /// A malformed request of HTTP/2, whose stream is reset (RFC 9113, section 8.1.1).
     fn reset(token: &'static str) -> Self {
         Self {
             status: StatusCode::BAD_REQUEST,
@@ -439,7 +439,7 @@ fn local(listener: &ListenAddress, port: u16) -> SocketAddr {
     }
 }
 
-/// Whom a client asks for of which only the path is known.
+/// The host of a request of which only the path is given.
 const HOST: &str = "localhost";
 
 /// By how many times a head may be too large before the library ends the connection.

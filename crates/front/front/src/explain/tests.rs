@@ -630,7 +630,7 @@ proptest! {
 fn a_backend_is_chosen_by_a_field_that_the_front_writes() {
     let mut shop = UpstreamConfig::new("shop", ["a", "b", "c"].map(backend).into());
     shop.policy = Policy::Hash;
-    shop.hash_by = HashBy::Header(FieldName::from_static("X-Forwarded-For"));
+    shop.hash_by = HashBy::Header(FieldName::from_static("Via"));
     let config = Config {
         upstreams: vec![shop],
         routes: vec![route("/", to("shop"))],

@@ -66,10 +66,10 @@ pub(super) fn foresee<'r>(
     }
 }
 
-/// Of a request that no backend takes.
+/// The text for a tunnel that no backend takes.
 pub(super) const WHY_REFUSED: &str =
     "a tunnel is asked for, and the backend speaks AJP and has no `upgrade_url`";
 
-/// Of a request that some of the backends would take.
+/// The text for a tunnel that only some backends take.
 pub(super) const MAY_END: &str =
     "; or 501, because others have no `upgrade_url` and use up the `retries`";

@@ -26,7 +26,7 @@ pub(crate) struct Incoming {
     pub(crate) remote: SocketAddr,
     /// The address the client connected to; for a Unix socket as `remote`.
     pub(crate) local: SocketAddr,
-    /// Its TLS with a proxy that ended it; in a box, since most have none.
+    /// The client's TLS, if a proxy ended it and tells of it; boxed, since most connections have none.
     pub(crate) told_tls: Option<Box<ToldTls>>,
 }
 

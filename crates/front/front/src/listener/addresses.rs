@@ -16,7 +16,7 @@ pub(crate) struct Addresses(Arc<OpenCounts>);
 /// Open connections by address.
 type OpenCounts = Mutex<HashMap<Client, usize>>;
 
-/// Whose connections are counted together.
+/// The key under which connections are counted: an address, or a network of IPv6.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Client {
     Address(Ipv4Addr),

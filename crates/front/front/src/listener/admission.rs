@@ -66,7 +66,7 @@ impl Admission {
         Ok(admitted)
     }
 
-    /// As [`Self::admit`], before it is known who the client is.
+    /// [`Self::admit`] without the limit per address, because a proxy has yet to tell who the client is.
     pub(crate) fn admit_unknown(&self, server: &ServerConfig) -> Result<Admitted, Limit> {
         let open = self.connect(server.clients_max());
         Ok(Admitted {
@@ -114,12 +114,12 @@ impl Drop for OpenConnection {
 /// Which idle clients of a worker are closed to free descriptors.
 #[derive(Debug, Default)]
 pub(crate) struct ShedPolicy {
-    /// Those that have been idle since this tick or an earlier one.
+    /// A client that has been idle since before this tick is closed.
     before: AtomicU64,
 }
 
 impl ShedPolicy {
-    /// From now on, those that have been idle for [`SHED_IDLE`].
+    /// Has clients closed that have been idle for [`SHED_IDLE`] at `now`.
     pub(crate) fn begin(&self, now: Tick) {
         let before = u64::from(now.before(SHED_IDLE));
         self.before.store(before, Ordering::Relaxed);

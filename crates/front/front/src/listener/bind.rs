@@ -29,7 +29,7 @@ pub(crate) struct BoundListener {
 pub(crate) struct Ipv4Ports(HashSet<u16>);
 
 impl Ipv4Ports {
-    /// Of all listeners, that of administrators too.
+    /// The ports of all listeners, including the admin listener.
     pub(crate) fn of(config: &Config) -> Self {
         let listeners = config.listeners.iter().map(|it| &it.address);
         let admin = config.admin.iter().flat_map(|admin| &admin.addresses);
@@ -49,7 +49,7 @@ impl Ipv4Ports {
     }
 }
 
-/// Binds a listener for so many workers.
+/// Binds a listener, with a socket for each worker.
 pub(crate) fn bind(
     address: &ListenAddress,
     beside: &Ipv4Ports,
@@ -58,7 +58,7 @@ pub(crate) fn bind(
     bind_as(address, beside, workers, UNIX.mode)
 }
 
-/// The same with the permissions of a Unix socket's file.
+/// [`bind`], with `mode` as the permissions of a Unix socket's file.
 pub(crate) fn bind_as(
     address: &ListenAddress,
     beside: &Ipv4Ports,

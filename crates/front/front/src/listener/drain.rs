@@ -12,7 +12,7 @@ use tokio::sync::Notify;
 
 #[derive(Debug, Default)]
 pub(crate) struct Drain {
-    /// How it ends, and whether the grace is over.
+    /// The [`Ending`], once the drain has begun, and the bits below.
     state: AtomicU8,
     notify: Notify,
 }
@@ -39,12 +39,12 @@ impl Drain {
         self.notify.notify_waiters();
     }
 
-    /// Connections between requests are to be closed from now on.
+    /// Has connections that wait for a request closed from now on.
     pub(crate) fn end_grace(&self) {
         self.state.fetch_or(GRACE_OVER, Ordering::AcqRel);
     }
 
-    /// Tunnels are to be closed from now on.
+    /// Has tunnels closed from now on.
     pub(crate) fn end_tunnels(&self) {
         self.state.fetch_or(TUNNELS_OVER, Ordering::AcqRel);
     }
@@ -87,9 +87,9 @@ impl Drain {
 const OPEN: u8 = 0;
 const HANDED_OVER: u8 = 1;
 const CLOSED: u8 = 2;
-/// Beside the ending.
+/// The bit of `state` that says that the grace period is over.
 const GRACE_OVER: u8 = 4;
-/// Likewise.
+/// The bit of `state` that says that tunnels must be closed.
 const TUNNELS_OVER: u8 = 8;
 
 #[cfg(test)]

@@ -18,15 +18,15 @@ use crate::control::discovered::SourcedUpstream;
 use crate::lock::lock;
 use crate::worker::FrontState;
 
-/// The thread, once there is one.
+/// The channel to the thread; `None` until an upstream has a source.
 #[derive(Debug, Default)]
 pub(crate) struct Discovery(Mutex<Option<watch::Sender<Vec<SourcedUpstream>>>>);
 
 impl Discovery {
-    /// Asks these sources from now on, and no other ones.
+    /// Replaces the sources that are asked. Starts the thread with the first source.
     ///
     /// # Errors
-    /// There can be no thread.
+    /// The thread cannot be started.
     pub(crate) fn follow(
         &self,
         shared: &Arc<FrontState>,
@@ -66,11 +66,11 @@ struct AskedSource {
     config: Arc<MembersConfig>,
     task: AbortHandle,
     again: Arc<Notify>,
-    /// When a doubted answer is to be asked for again.
+    /// When to ask again because the last answer is doubted; `None`: it is not.
     ask: Option<Instant>,
-    /// Its first answer is in force.
+    /// Whether the first answer of the source is in force.
     is_answered: bool,
-    /// How many answers were taken in, and how many are in force.
+    /// The number of answers that were merged, and the channel that says how many of them are in force.
     taken: u64,
     in_force: watch::Sender<u64>,
 }
@@ -81,15 +81,15 @@ impl Drop for AskedSource {
     }
 }
 
-/// All sources, and what is to be done when.
+/// The state of the thread: all sources, and the times at which it acts.
 struct Discoverer {
     shared: Arc<FrontState>,
     asked: HashMap<String, AskedSource>,
     answers: mpsc::Sender<(String, Answer)>,
     answered: mpsc::Receiver<(String, Answer)>,
-    /// When what changed becomes a site.
+    /// When the changes so far become a site; `None`: nothing has changed.
     publish: Option<Instant>,
-    /// When the next member is gone.
+    /// When the next leaving member is to be removed.
     gone: Option<Instant>,
 }
 
@@ -126,7 +126,7 @@ impl Discoverer {
         }
     }
 
-    /// When something is to be done although nothing happens.
+    /// The next time at which the thread must act, if no answer comes before.
     fn next(&self) -> Option<Instant> {
         let asks = self.asked.values().filter_map(|it| it.ask);
         asks.chain(self.publish).chain(self.gone).min()
@@ -154,7 +154,7 @@ impl Discoverer {
         self.gone.get_or_insert_with(Instant::now);
     }
 
-    /// Asks a source from now on.
+    /// Starts the task that asks a source.
     fn ask(&self, upstream: &str, config: Arc<MembersConfig>) -> AskedSource {
         let (own, mut answers) = mpsc::channel(1);
         let again = Arc::new(Notify::new());
@@ -186,7 +186,7 @@ impl Discoverer {
         }
     }
 
-    /// What nodes of an upstream need of the front.
+    /// The functions through which an MCMP source asks the front about requests in flight and counts messages.
     fn hooks(&self, upstream: &str, in_force: watch::Receiver<u64>) -> McmpHooks {
         let (shared, name) = (Arc::clone(&self.shared), upstream.to_owned());
         let in_flight = move |member: &str| {
@@ -228,7 +228,7 @@ impl Discoverer {
         self.settle();
     }
 
-    /// Unless something waits to become a site, all that was taken in is in force.
+    /// Tells the sources which of their answers are in force: all of them, unless changes wait to become a site.
     fn settle(&self) {
         if self.publish.is_none() {
             for asked in self.asked.values() {
@@ -237,7 +237,7 @@ impl Discoverer {
         }
     }
 
-    /// Does what is due.
+    /// Does what is due: asks sources again, removes members, makes a site.
     fn act(&mut self) {
         let now = Instant::now();
         let is_due = |at: Option<Instant>| at.is_some_and(|at| at <= now);
@@ -270,8 +270,8 @@ impl Discoverer {
     }
 }
 
-/// What changes within this time is one site.
+/// How long changes are gathered before they become one site.
 const GATHER: Duration = Duration::from_millis(200);
 
-/// Answers that wait to be taken in.
+/// The most answers that may wait to be merged.
 const ANSWERS_MAX: usize = 64;

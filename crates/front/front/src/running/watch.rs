@@ -13,13 +13,13 @@ use tokio::time::Instant;
 use crate::tls::{LiveProfile, Stamp, stamps};
 use crate::worker::FrontState;
 
-/// What is known of one profile.
+/// What the thread knows of one profile.
 #[derive(Debug)]
 struct WatchedProfile {
     profile: Weak<LiveProfile>,
-    /// Its files before they were read.
+    /// The stamps of its files from just before they were read.
     built: Vec<Stamp>,
-    /// Its files at the last look, if they differed.
+    /// The stamps of its files at the last look, if they differed from `built`.
     changed: Option<Vec<Stamp>>,
     next_look: Instant,
     next_rotation: Instant,
@@ -28,7 +28,7 @@ struct WatchedProfile {
 /// Starts the thread, which ends with the front.
 ///
 /// # Errors
-/// If there can be no thread.
+/// The thread cannot be started.
 pub(crate) fn start(shared: &Arc<FrontState>) -> io::Result<()> {
     let shared = Arc::downgrade(shared);
     let run = move || {
@@ -126,7 +126,7 @@ fn renew(shared: &FrontState, name: &str, profile: &LiveProfile) {
     }
 }
 
-/// How often it is looked whether anything is due.
+/// How often the thread checks whether anything is due.
 const PERIOD: Duration = Duration::from_millis(500);
 
 #[cfg(test)]

@@ -28,7 +28,7 @@ use crate::worker::Worker;
 pub(crate) struct Accepting {
     worker: Arc<Worker>,
     listener: Arc<Listener>,
-    /// `None` once it was dropped.
+    /// The socket; `None` once it was dropped.
     acceptor: Option<Arc<Acceptor>>,
     connections: JoinSet<()>,
     /// When a failure was last logged.
@@ -172,7 +172,7 @@ impl Accepting {
         self.connections.spawn(Box::pin(serving));
     }
 
-    /// Likewise, when a proxy is to tell who the client is.
+    /// Serves an accepted connection that must begin with a header of the PROXY protocol, if it is admitted.
     fn serve_proxied(&mut self, incoming: Incoming) {
         let worker = &self.worker;
         if !proxied::is_believed(&self.listener, &incoming) {

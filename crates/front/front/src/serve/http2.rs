@@ -67,7 +67,7 @@ pub(crate) async fn serve(worker: Arc<Worker>, client: ClientConnection, deadlin
 /// How a connection ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
-    /// What it was told last is written; the client may still be sending.
+    /// All that the client is told is written. The client may still be sending.
     Told,
     /// Nothing more can be written.
     Cut,
@@ -160,17 +160,17 @@ struct Driver {
     served: u64,
     /// Since when there has been no stream; `None` while there is one.
     idle_since: Option<Tick>,
-    /// Until when the end of the connection may take.
+    /// When the connection is cut, if it has been told to end.
     closing: Option<Tick>,
     /// When the client was told that no further requests are taken.
     said_last: Option<Tick>,
-    /// Until when the other streams of a client may end that reset too many.
+    /// When the connection is ended, if its client has reset too many streams and the others may finish.
     finishing: Option<Tick>,
     session: Arc<Session>,
 }
 
 impl Driver {
-    /// Ready when the connection is over.
+    /// Drives the connection and its streams; ready when the connection is over.
     fn poll(&mut self, cx: &mut Context<'_>, deadline: &Deadline) -> Poll<End> {
         loop {
             while let Poll::Ready(accepted) = self.poll_accept(cx) {
@@ -245,7 +245,7 @@ impl Driver {
         (self.streams.len() >= max).then_some("h2-streams-max")
     }
 
-    /// Tells the connection to end, if there is a reason. `true` if it was told.
+    /// Begins the end of the connection if there is a reason for it. `true` if the `h2` crate has something to write.
     fn decide(&mut self, now: Tick) -> bool {
         // The task of a response ends before its last bytes are written.
         if self.streams.is_empty() && self.session.is_written() {
@@ -284,8 +284,8 @@ impl Driver {
         false
     }
 
-    /// Acts on what a flood is told by, if it is one. After too many resets no further request is taken,
-    /// and the connection ends once those under way have, or as late as a drain would cut them.
+    /// Acts on a flood of frames, if there is one; `None` otherwise. After too many resets no further request is taken,
+    /// and the connection ends with its last request, or when `drain_timeout` is over.
     fn judge(&mut self, now: Tick) -> Option<bool> {
         let (verdict, is_over) = {
             let flood = self.session.flood();
@@ -431,16 +431,16 @@ const FRAME_MAX: u32 = 16 * 1024;
 /// The table of fields that a client may refer to.
 const TABLE_MAX: u32 = 4096;
 
-/// What of one response the crate holds at most.
+/// The most bytes of one response that the crate holds.
 const SEND_BUFFER_MAX: usize = 64 * 1024;
 
 /// Streams that were reset and are remembered, so that frames on their way to them are no error.
 const RESET_STREAMS_MAX: usize = 128;
 
-/// The same for a trusted proxy, whose connection many users share.
+/// [`RESET_STREAMS_MAX`] for a trusted proxy, whose connection many users share.
 const RESET_STREAMS_TRUSTED_MAX: usize = 1024;
 
-/// How long they are remembered.
+/// How long a stream that was reset is remembered.
 const RESET_STREAM_TIME: Duration = Duration::from_secs(5);
 
 /// Malformed requests on one connection, in all; a trusted proxy's may all be.

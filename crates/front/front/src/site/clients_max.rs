@@ -9,12 +9,12 @@ use catamaran_gauge::machine::SPARE_FILES;
 use super::Site;
 use crate::config::{Config, ServerConfig};
 
-/// What the configuration wants, whatever the backends are.
+/// The limits that the configuration asks for, before the files for backends are known.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct WantedLimits {
-    /// As the file has it.
+    /// `connections_max` of the file.
     connections_max: Option<usize>,
-    /// As [`ServerConfig::clients_max`] has it.
+    /// The connections that clients are to have, by [`ServerConfig::clients_max`].
     clients: usize,
     /// Files that are kept open besides connections.
     files: usize,
@@ -31,7 +31,7 @@ impl WantedLimits {
 }
 
 impl Site {
-    /// The same site, in which clients may have as many connections as those of all backends leave them.
+    /// This site with `connections_max` lowered, if need be, to what connections to backends leave of `files_max`.
     pub(super) fn fitted(self) -> Self {
         let Some(limit) = self.server.files_max else {
             return self;
@@ -72,8 +72,8 @@ impl Site {
     }
 }
 
-/// How many connections clients may have of the `wanted` ones if so many files may be open, `others` of them for
-/// connections to backends and what else is kept open. At least half of what there is goes to the clients.
+/// How many of the `wanted` connections clients may have if `limit` files may be open, of which `others` are kept for
+/// backends and files. Clients get at least half of those that are not spare.
 fn share_of_clients(limit: u64, wanted: usize, others: usize) -> usize {
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
     let spare = usize::try_from(SPARE_FILES).unwrap_or(usize::MAX);

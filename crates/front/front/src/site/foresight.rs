@@ -7,11 +7,11 @@ use super::{Choice, Facts, Upstream, UpstreamMembers};
 /// Where a request would go at this moment.
 #[derive(Debug)]
 pub(crate) struct Foresight<'r> {
-    /// What its session says, if sessions are kept: a member, or that nobody may have it.
+    /// The decision by the session: a member, or that no member may have the request. `None`: sessions are not kept.
     pub(crate) decision: Option<Result<Decision<'r>, BackendOut<'r>>>,
-    /// How that came about.
+    /// The steps of that decision.
     pub(crate) steps: Vec<Step>,
-    /// Who it may go to, each with how often in proportion to the others.
+    /// The members that may get it, each with its weight: how often, in proportion to the others.
     pub(crate) members: Vec<(usize, u64)>,
     /// Whether a part of the request leads to the member (policy `hash`).
     pub(crate) by_key: bool,
@@ -31,7 +31,7 @@ impl Foresight<'_> {
 }
 
 impl Upstream {
-    /// As [`Upstream::choose`], for somebody who only wants to know.
+    /// Foresees what [`Upstream::choose`] would choose, without choosing.
     pub(crate) fn foresee<'r>(&'r self, facts: Facts<'r>, tried: &[usize]) -> Foresight<'r> {
         let by_key = self.key(&facts).is_some();
         let mut foresight = Foresight {
@@ -74,7 +74,7 @@ impl Upstream {
         foresight
     }
 
-    /// As [`Upstream::pick`].
+    /// Foresees what [`Upstream::pick`] would pick.
     fn foresee_by_policy(&self, facts: &Facts<'_>, tried: &[usize]) -> Vec<(usize, u64)> {
         let tried = &*facts.without(tried);
         match &self.members[..] {
@@ -88,7 +88,7 @@ impl Upstream {
 /// Members as affinity asks about them, where picking takes no turn.
 struct ForeseenMembers<'a> {
     asking: UpstreamMembers<'a>,
-    /// Among whom it would have been picked, the last time.
+    /// The members among which the last pick would have been made, with their weights.
     members: Vec<(usize, u64)>,
 }
 

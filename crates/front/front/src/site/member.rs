@@ -11,9 +11,9 @@ use crate::config::{Activation, BackendConfig};
 #[derive(Clone, Debug)]
 pub(crate) struct Member {
     pub(crate) backend: Arc<Backend>,
-    /// In force once the site is, and for exchanges that began with the site.
+    /// The settings, which hold once the site is in force, and for exchanges that began under it.
     pub(crate) settings: Arc<Settings>,
-    /// What holds in this site: the file's, or an operator's.
+    /// The controls in this site: the file's, or an operator's.
     pub(crate) controls: Controls,
 }
 
@@ -52,12 +52,12 @@ impl Member {
         &self.settings.name
     }
 
-    /// What the file says of it.
+    /// The controls that the file gives it, without overrides.
     pub(crate) fn file(&self) -> Controls {
         Controls::of_file(&self.settings)
     }
 
-    /// The share of its weight that it gets of requests that are not of its own sessions, in percent.
+    /// The percentage of its weight at which it gets requests other than those of its own sessions; 0: none.
     pub(crate) fn share(&self) -> u8 {
         if self.controls.activation.takes_new() {
             self.backend.share()
@@ -79,7 +79,7 @@ impl Member {
         Some(sessions.unknown_total())
     }
 
-    /// In how long its last session is over if nobody comes again, if sessions are counted.
+    /// The time until its last session is over if no request of it comes; `None`: sessions are not counted.
     pub(crate) fn drained_in(&self) -> Option<Duration> {
         let (sessions, now) = self.backend.sessions()?;
         let last = sessions.last_seen().unwrap_or_default();
@@ -92,7 +92,7 @@ impl Member {
         sessions.is_none_or(|(sessions, now)| sessions.are_over(now))
     }
 
-    /// Says that requests find nobody, if they would have found this member.
+    /// Tells the backend that a request found no member, so that it is probed sooner. Only if it takes new sessions.
     pub(super) fn want(&self) {
         if self.controls.activation.takes_new() {
             self.backend.want();

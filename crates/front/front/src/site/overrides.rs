@@ -18,7 +18,7 @@ use crate::site::{Site, Upstream};
 #[serde(transparent)]
 pub(crate) struct Overrides(BTreeMap<String, BTreeMap<String, Override>>);
 
-/// What was said of one member.
+/// The override of one member.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Override {
@@ -31,14 +31,14 @@ pub(crate) struct Override {
     /// A drain that ends by itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) drain: Option<Drain>,
-    /// When all of it is dropped, in seconds of the Unix epoch.
+    /// When the whole override is dropped, in seconds of the Unix epoch; `None`: never.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) until: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) reason: Option<String>,
-    /// Who said it last.
+    /// Who made the last change.
     pub(crate) by: String,
-    /// When, in seconds of the Unix epoch.
+    /// When the last change was made, in seconds of the Unix epoch.
     pub(crate) at: u64,
 }
 
@@ -49,16 +49,16 @@ pub(crate) struct Set<T> {
     pub(crate) file: T,
 }
 
-/// What becomes of a drain.
+/// A drain that ends by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Drain {
-    /// What the member becomes when nothing is left to wait for.
+    /// The activation of the member when nothing is left to wait for.
     pub(crate) then: Activation,
-    /// When it becomes that whatever is left, in seconds of the Unix epoch; see [`Self::ends`].
+    /// When the drain ends whatever is left, in seconds of the Unix epoch; `None`: see [`Self::ends`].
     pub(crate) deadline: Option<u64>,
     /// When the drain began, in seconds of the Unix epoch.
     pub(crate) began: u64,
-    /// Sessions seen when it began.
+    /// Sessions seen within `session_timeout` when the drain began.
     pub(crate) sessions: u64,
 }
 
@@ -100,7 +100,7 @@ impl fmt::Display for Why {
 }
 
 impl<T: Copy + PartialEq> Set<T> {
-    /// Replaces the value; the one of the file when it was first set stays.
+    /// Replaces the value. The remembered value of the file stays that of when it was first set.
     fn replace(slot: &mut Option<Self>, value: T, file: T) {
         let file = slot.map_or(file, |set| set.file);
         *slot = Some(Self { value, file });
@@ -108,7 +108,7 @@ impl<T: Copy + PartialEq> Set<T> {
 }
 
 impl Override {
-    /// What holds for a member of which the file says `file`.
+    /// The controls of a member, whose file values are `file`, with this override.
     pub(crate) fn apply(&self, file: Controls) -> Controls {
         Controls {
             activation: self.activation.map_or(file.activation, |set| set.value),
@@ -117,7 +117,7 @@ impl Override {
         }
     }
 
-    /// Says another activation; `None` is the file's. A drain that was under way is over.
+    /// Sets the activation, or with `None` goes back to that of the file. A drain under way is over.
     pub(crate) fn activate(&mut self, value: Option<Activation>, file: Controls) {
         self.drain = None;
         match value {
@@ -126,7 +126,7 @@ impl Override {
         }
     }
 
-    /// Says another weight; `None` is the file's.
+    /// Sets the weight, or with `None` goes back to that of the file.
     pub(crate) fn weigh(&mut self, value: Option<u32>, file: Controls) {
         match value {
             Some(value) => Set::replace(&mut self.weight, value, file.weight),
@@ -134,7 +134,7 @@ impl Override {
         }
     }
 
-    /// Says another distance; `None` is the file's.
+    /// Sets the distance, or with `None` goes back to that of the file.
     pub(crate) fn place(&mut self, value: Option<u32>, file: Controls) {
         match value {
             Some(value) => Set::replace(&mut self.distance, value, file.distance),
@@ -142,12 +142,12 @@ impl Override {
         }
     }
 
-    /// Whether it says nothing.
+    /// Whether the override changes nothing.
     fn is_empty(&self) -> bool {
         self.activation.is_none() && self.weight.is_none() && self.distance.is_none()
     }
 
-    /// Drops what the file has changed since.
+    /// Drops the values of keys that the file has changed since they were set. Returns one reason for each.
     fn reconcile(&mut self, file: Controls) -> Vec<Why> {
         let mut changed = Vec::new();
         if self
@@ -171,12 +171,12 @@ impl Override {
 }
 
 impl Overrides {
-    /// What was said of a member.
+    /// The override of a member, if there is one.
     pub(crate) fn get(&self, upstream: &str, backend: &str) -> Option<&Override> {
         self.0.get(upstream)?.get(backend)
     }
 
-    /// Replaces what was said of a member. What says nothing is dropped.
+    /// Replaces the override of a member. One that changes nothing is removed.
     pub(crate) fn put(&mut self, upstream: &str, backend: &str, said: Override) {
         if said.is_empty() {
             self.remove(upstream, backend);
@@ -186,7 +186,7 @@ impl Overrides {
         members.insert(backend.to_owned(), said);
     }
 
-    /// Forgets what was said of a member.
+    /// Removes the override of a member, and returns it.
     pub(crate) fn remove(&mut self, upstream: &str, backend: &str) -> Option<Override> {
         let members = self.0.get_mut(upstream)?;
         let removed = members.remove(backend);
@@ -196,7 +196,7 @@ impl Overrides {
         removed
     }
 
-    /// Each, with its upstream and backend.
+    /// All overrides, each with the names of its upstream and backend.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &str, &Override)> {
         self.0.iter().flat_map(|(upstream, members)| {
             let name = |(backend, said)| (upstream.as_str(), String::as_str(backend), said);
@@ -208,7 +208,7 @@ impl Overrides {
         self.0.is_empty()
     }
 
-    /// What holds for a member.
+    /// The controls of a member: those of the file, with its override.
     pub(crate) fn controls(&self, upstream: &Upstream, member: &Member) -> Controls {
         match self.get(&upstream.name, member.name()) {
             Some(said) => said.apply(member.file()),
@@ -216,8 +216,8 @@ impl Overrides {
         }
     }
 
-    /// What holds for each member of an upstream. If nobody is active, those that drain because their source
-    /// says so serve new sessions, too: it meant to replace them, and has not.
+    /// The controls of each member of an upstream. If no member is active, found members that only their source drains
+    /// serve new sessions, too: the source meant to replace them, and has not.
     pub(crate) fn controls_of(&self, upstream: &Upstream) -> Vec<Controls> {
         let members = upstream.members.iter();
         let mut all: Vec<Controls> = members.map(|it| self.controls(upstream, it)).collect();
@@ -239,8 +239,8 @@ impl Overrides {
         all
     }
 
-    /// Drops what does not hold for the members of `site`, and says what. What was said of a member that was
-    /// found holds whatever its source says, and when it has left and returns.
+    /// Drops overrides that no longer hold for the members of `site`, and returns them. Those of found members always
+    /// stay, also for when a member has left and returns.
     pub(crate) fn reconcile(&mut self, site: &Site) -> Vec<DroppedOverride> {
         let mut dropped = Vec::new();
         let all = std::mem::take(self);

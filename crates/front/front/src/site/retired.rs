@@ -11,12 +11,12 @@ use catamaran_upstream::Backend;
 use crate::lock::lock;
 use crate::site::{BackendStatus, Site};
 
-/// What reloads removed, the oldest first.
+/// The backends that reloads removed, the oldest first.
 #[derive(Debug, Default)]
 pub(crate) struct RetiredBackends(Mutex<Vec<Weak<Backend>>>);
 
 impl RetiredBackends {
-    /// Retires what a reload removed, and forgets what it brought back, which `site` has.
+    /// Retires the backends that a reload removed, and forgets retired ones that are in `site` again.
     pub(crate) fn add(&self, removed: &[Arc<Backend>], site: &Site) {
         removed.iter().for_each(|backend| backend.retire());
         let present: HashSet<*const Backend> = site.backends().map(Arc::as_ptr).collect();
@@ -25,15 +25,15 @@ impl RetiredBackends {
         known.extend(removed.iter().map(Arc::downgrade));
     }
 
-    /// Those that have exchanges in flight.
+    /// The retired backends that have exchanges in flight.
     pub(crate) fn in_use(&self) -> Vec<Arc<Backend>> {
         let known = self.lock();
         let all = known.iter().filter_map(Weak::upgrade);
         all.filter(|backend| backend.in_flight() > 0).collect()
     }
 
-    /// The same with their counts. `present` are the backends of the site in force: one that is retired has
-    /// a name of its own beside them.
+    /// The status of those with exchanges in flight. A name that one of `present`, the backends in force, has already
+    /// gets the address appended.
     pub(crate) fn status(&self, present: &[BackendStatus]) -> Vec<BackendStatus> {
         let name_of = |status: &BackendStatus| (status.upstream.clone(), status.backend.clone());
         let mut taken: HashSet<(String, String)> = present.iter().map(name_of).collect();

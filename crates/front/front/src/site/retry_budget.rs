@@ -33,18 +33,18 @@ impl SharedRetryBudget {
         self.requests[worker].increment();
     }
 
-    /// Whether there is a retry to take.
+    /// Whether a retry may be taken now.
     pub(crate) fn has_retry(&self) -> bool {
         self.left() > 0
     }
 
-    /// The retries there are to take.
+    /// How many retries may be taken now.
     pub(crate) fn left(&self) -> u64 {
         let requests = self.requests.sum();
         self.budget().left(self.origin.elapsed(), requests)
     }
 
-    /// Takes one retry, if there is one.
+    /// Takes one retry; `false` if there is none to take.
     pub(crate) fn retry(&self) -> bool {
         self.budget()
             .spend(self.origin.elapsed(), self.requests.sum())

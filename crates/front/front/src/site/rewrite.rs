@@ -9,7 +9,7 @@ use bytes::Bytes;
 use crate::config::Rewrite;
 use crate::path::{self, NormalPath};
 
-/// A route's prefix and what stands in its place.
+/// A route's prefix and its replacement.
 #[derive(Clone, Debug)]
 pub(crate) struct PathRewrite {
     from: Prefix,
@@ -22,7 +22,7 @@ pub(crate) struct PathRewrite {
 /// The beginning of a path, in whole segments.
 #[derive(Clone, Debug)]
 pub(crate) struct Prefix {
-    /// Without a closing slash; `/` is empty.
+    /// The prefix without a closing slash; empty for `/`.
     text: Box<[u8]>,
     /// Its segments in the form of comparison.
     segments: Box<[Bytes]>,
@@ -76,8 +76,8 @@ impl Prefix {
         }
     }
 
-    /// What is behind it in a normalised path: nothing, or what begins with a slash. Parameters of its last
-    /// segment are no part of that: behind `https://example.org` they would change the host.
+    /// The rest of a normalised path behind the prefix: nothing, or a text that begins with a slash. Parameters of the
+    /// last segment of the prefix are left out: behind `https://example.org` they would change the host.
     pub(crate) fn rest<'p>(&self, path: &'p [u8]) -> &'p [u8] {
         let mut rest = path;
         for wanted in &self.segments {

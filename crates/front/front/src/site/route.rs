@@ -28,17 +28,17 @@ use crate::site::rules::Rules;
 #[derive(Debug, Default)]
 pub(crate) struct RouteTable {
     routes: Vec<Route>,
-    /// So many of them were given; each further one joins two of those.
+    /// How many routes were given. Each further route in `routes` joins two of those.
     given: usize,
-    /// Which one joins a route that members bring with one of the file.
+    /// For a route that members bring and a route of the file, the index of the route that joins them.
     joined: HashMap<(usize, usize), usize>,
     names: HashMap<Box<[u8]>, Tree>,
     addresses: HashMap<Ipv6Addr, Tree>,
-    /// `.example.org`, for every name below it.
+    /// The trees for all names below a domain, by the domain with its leading dot, such as `.example.org`.
     domains: HashMap<Box<[u8]>, Tree>,
-    /// How many labels the domains have; each number once, the greatest first.
+    /// The numbers of labels that domains have, each once, the greatest first.
     domain_labels: Vec<usize>,
-    /// For any host, and for none.
+    /// The tree of routes for any host, and for requests without one.
     any: Tree,
     /// Whether there is one route, and it takes every request.
     takes_all: bool,
@@ -46,7 +46,7 @@ pub(crate) struct RouteTable {
     has_listeners: bool,
     /// Whether any route allows a tunnel.
     has_tunnels: bool,
-    /// Whether members bring any.
+    /// Whether members bring any routes.
     has_found: bool,
 }
 
@@ -55,13 +55,13 @@ pub(crate) struct RouteTable {
 pub(crate) struct Route {
     pub(crate) config: RouteConfig,
     pub(crate) action: Action,
-    /// What it asks for besides; `None` if nothing.
+    /// The rules of the route; `None` if it has none.
     pub(crate) rules: Option<Box<Rules>>,
     rank: Rank,
     exclude: Box<[ExcludedPaths]>,
 }
 
-/// What becomes of a request.
+/// The action of a route on its requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Action {
     /// It goes to the upstream of this index.
@@ -74,7 +74,7 @@ pub(crate) enum Action {
     Files,
 }
 
-/// What a route is looked up by.
+/// The facts by which a route is looked up, besides the path.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wanted<'a> {
     /// Lower case, without port.
@@ -134,8 +134,8 @@ impl RouteTable {
         Ok(table)
     }
 
-    /// Joins each route that members bring with each of the file that is for any host, may have a part of its paths, and
-    /// leads to the same upstream: the rules are those of the file's, and members get as much less as the other says.
+    /// Joins each route that members bring with each route of the file that is for any host, leads to the same upstream
+    /// and may match some of its paths: the rules of the file hold, and the activations of the other restrict members.
     fn join(&mut self) {
         let found = (0..self.given).filter(|&it| self.routes[it].config.found);
         for found in found.collect::<Vec<_>>() {
@@ -176,8 +176,8 @@ impl RouteTable {
         &self.routes[..self.given]
     }
 
-    /// Routes that members bring to which nobody comes who names no host, each with the one of the file that has its
-    /// path and leads elsewhere.
+    /// The routes that members bring whose path a route of the file takes that has another action. Each comes with that
+    /// route of the file. Only requests without a host are considered.
     pub(crate) fn overruled(&self) -> impl Iterator<Item = (&Route, &Route)> {
         let wanted = Wanted {
             host: None,
@@ -235,7 +235,7 @@ impl RouteTable {
         }
     }
 
-    /// Whether two routes do the same.
+    /// Whether two routes treat requests alike: they are one route, or have the same action and no rules.
     fn same(&self, one: Option<usize>, other: Option<usize>) -> bool {
         let plain = |index: usize| {
             let Route { action, rules, .. } = &self.routes[index];
@@ -305,7 +305,7 @@ impl RouteTable {
 }
 
 impl Route {
-    /// The same route, on which members get as much less as on another one.
+    /// This route with the activations of `other` besides, which restrict members.
     fn lessened(&self, other: &Self) -> Self {
         let mut route = self.clone();
         let mut rules = self.config.rules.as_deref().cloned().unwrap_or_default();
@@ -325,7 +325,7 @@ fn takes_every_request(route: &RouteConfig) -> bool {
     is_root && is_bare && any_client && route.exclude.is_empty()
 }
 
-/// The last so many labels of a name, with the dot before them; `None` if nothing stands there.
+/// The last `labels` labels of a name, with the dot before them; `None` if the name has no more labels than that.
 fn above(name: &[u8], labels: usize) -> Option<&[u8]> {
     let dots = (1..name.len()).rev().filter(|&at| name[at] == b'.');
     dots.take(labels)

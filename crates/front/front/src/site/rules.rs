@@ -26,11 +26,11 @@ pub(crate) struct Rules {
     files: Option<Arc<Directory>>,
     /// The cache, by its index in the site.
     cache: Option<usize>,
-    /// Stands for what is changed of requests: stored responses are those of requests that were changed alike.
+    /// A digest of the rules that change requests. It is part of cache keys.
     digest: Digits,
-    /// Members that get nothing here.
+    /// Members that get no requests of this route.
     stopped: Box<[usize]>,
-    /// Members that get only the sessions they have.
+    /// Members that get only their own sessions on this route.
     drained: Box<[usize]>,
 }
 
@@ -55,7 +55,7 @@ impl Rules {
         })
     }
 
-    /// Finds the members that the rules name.
+    /// Looks up the indices of the members that the rules name.
     pub(super) fn resolve(&mut self, member: impl Fn(&str) -> Option<usize>) {
         let of = |wanted: Activation| {
             let activations = self.config.activation.iter();
@@ -65,7 +65,7 @@ impl Rules {
         (self.stopped, self.drained) = (of(Activation::Stopped), of(Activation::Drain));
     }
 
-    /// Finds the cache that the rules name.
+    /// Looks up the index of the cache that the rules name.
     pub(super) fn resolve_cache(&mut self, cache: impl Fn(&str) -> Option<usize>) {
         self.cache = self.config.cache.as_deref().and_then(cache);
     }
@@ -86,7 +86,7 @@ impl Rules {
         self.cache
     }
 
-    /// Stands for what is changed of requests.
+    /// A digest of the rules that change requests, as cache keys have it.
     pub(crate) fn digest(&self) -> &[u8] {
         &self.digest
     }
@@ -96,7 +96,7 @@ impl Rules {
         self.files.as_ref()
     }
 
-    /// What is compressed of its responses, if anything is.
+    /// Which responses are compressed; `None`: none.
     pub(crate) fn compress(&self) -> Option<&CompressConfig> {
         self.config.compress.as_deref()
     }
@@ -112,17 +112,17 @@ impl Rules {
         self.config.client_certificate
     }
 
-    /// Members that get nothing here.
+    /// Members that get no requests of this route.
     pub(crate) fn stopped(&self) -> &[usize] {
         &self.stopped
     }
 
-    /// Members that get only the sessions they have.
+    /// Members that get only their own sessions on this route.
     pub(crate) fn drained(&self) -> &[usize] {
         &self.drained
     }
 
-    /// Whether sessions do not matter here.
+    /// Whether the route ignores sessions (`sticky = false`).
     pub(crate) fn is_unsticky(&self) -> bool {
         self.config.unsticky
     }
@@ -144,23 +144,23 @@ impl Rules {
         self.config.error_pages.as_deref()
     }
 
-    /// What is changed of the request's fields.
+    /// The rules that change the request's fields.
     pub(crate) fn request_fields(&self) -> &[FieldRule] {
         &self.config.request_headers
     }
 
-    /// What a backend's cookies get unless they have it.
+    /// The attributes that are added to a backend's cookies which lack them.
     pub(crate) fn cookie_flags(&self) -> CookieFlags {
         self.config.cookie_flags
     }
 
-    /// What is changed of the response's fields.
+    /// The rules that change the response's fields.
     pub(crate) fn response_fields(&self) -> &[FieldRule] {
         &self.config.response_headers
     }
 }
 
-/// Stands for the rules that change requests, and for those that change responses before they are stored.
+/// A digest of the rules that change requests, and of those that change responses before they are stored.
 fn digest(config: &RouteRules) -> Digits {
     let text = format!("{:?} {:?}", config.rewrite, config.request_headers);
     let digest = Sha256::digest(text.as_bytes());

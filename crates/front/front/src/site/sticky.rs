@@ -28,7 +28,7 @@ pub(crate) struct Sticky {
 }
 
 impl Sticky {
-    /// What the upstream says of sessions, if it does.
+    /// The session settings of an upstream; `None`: it has none.
     pub(super) fn new(config: &UpstreamConfig) -> Option<Self> {
         let sticky = config.sticky.as_ref()?;
         let index = |route: &String| {
@@ -53,7 +53,7 @@ impl Sticky {
         })
     }
 
-    /// Decides where a request goes as far as its session says, and tells `trace` each step.
+    /// Decides by the session where a request goes, and reports each step to `trace`. `own` is the front's own cookie.
     pub(super) fn decide<'r>(
         &'r self,
         head: &'r RequestHead,
@@ -82,8 +82,8 @@ impl Sticky {
         }
     }
 
-    /// The session ids of a request in the order in which they are read, each with where it was
-    /// found: the words for it, and its name.
+    /// The session ids of a request in the order in which they are read. Each comes with its place, "cookie" or "path
+    /// parameter", and its name.
     pub(crate) fn ids<'r>(
         &'r self,
         head: &'r RequestHead,
@@ -110,7 +110,7 @@ impl Sticky {
         &self.config.cookies
     }
 
-    /// Whether an id counts that no response of the backend gave out here.
+    /// Whether a session counts as seen although no response through this front gave out its id.
     pub(super) fn counts_unknown(&self) -> bool {
         self.config.count_unknown
     }

@@ -17,20 +17,20 @@ pub(super) struct Turns {
     tiers: Box<[Box<[usize]>]>,
     /// Each member's tier, and its place there.
     places: Box<[(usize, usize)]>,
-    /// Under the policy `hash`, each tier's table of keys, and what it was made of.
+    /// Under the policy `hash`, the table of keys of each tier; `None` under other policies.
     tables: Option<Box<[Arc<Table>]>>,
     /// For each worker a schedule for each tier. The mutex is never contended: a worker is one
     /// thread.
     workers: PerWorker<Mutex<Box<[Schedule]>>>,
-    /// What the schedules count time from.
+    /// The moment from which the schedules count time.
     built: Instant,
 }
 
-/// The keys of a tier. A change of an operator keeps those that it does not concern: making one takes
-/// many milliseconds.
+/// The table that maps hash keys to the members of a tier. A change of controls keeps tables that it does not concern:
+/// making one takes many milliseconds.
 #[derive(Debug)]
 struct Table {
-    /// The members, and their weights.
+    /// The members and weights that the table was made of.
     made_of: Vec<(usize, u32)>,
     keys: Maglev,
 }
@@ -52,7 +52,7 @@ impl Turns {
         Self::following(&[], config, members, workers)
     }
 
-    /// Those of the same upstream after its members were controlled.
+    /// The schedules of the same upstream for members with other controls.
     pub(super) fn controlled(
         &self,
         config: &UpstreamConfig,
@@ -63,7 +63,7 @@ impl Turns {
         Self::following(known, config, members, workers)
     }
 
-    /// Takes what fits of the tables that are `known` for these members.
+    /// Makes the schedules, and reuses tables of `known` that have the same members and weights.
     fn following(
         known: &[Arc<Table>],
         config: &UpstreamConfig,
@@ -105,8 +105,8 @@ impl Turns {
         }
     }
 
-    /// Picks by policy, the lowest distance first. Those that are suspect are for want of others,
-    /// whatever their distance.
+    /// Picks a member by policy, the lowest distance first. Suspect members, at whatever distance, are picked only if
+    /// there are no others.
     pub(super) fn pick(
         &self,
         worker: usize,
@@ -127,7 +127,7 @@ impl Turns {
         )
     }
 
-    /// Picks likewise, but among these members only.
+    /// [`Self::pick`] among these members only.
     pub(super) fn pick_among(
         &self,
         worker: usize,
@@ -151,7 +151,7 @@ impl Turns {
         })
     }
 
-    /// The table that a key is to be looked up in.
+    /// The table of a tier in which to look up `key`; `None` without a key or tables.
     fn table(&self, key: Option<Key>, tier: usize) -> Option<(Key, &Maglev)> {
         Some((key?, &self.tables.as_ref()?[tier].keys))
     }
@@ -181,8 +181,8 @@ impl Turns {
         })
     }
 
-    /// Who a request may go to next, each with how often it does in proportion to the others; with a
-    /// key it is one. No turn is taken. `among` are the only ones considered, if it is there.
+    /// The members that may get a request next, each with its weight in proportion to the others; with a key there is
+    /// at most one. No turn is taken. With `among`, only those are considered.
     ///
     /// The first worker's schedule stands for all: what they correct of weights they read from the
     /// same counters. It waits for the lock for as long as that worker picks, and the worker as long
@@ -223,7 +223,7 @@ impl Turns {
         foreseen.unwrap_or_default()
     }
 
-    /// Asks of one tier after the other, those that are suspect at last, until there is an answer.
+    /// Calls `ask` for one tier after the other, then again with suspect members, until it answers.
     fn in_order<T>(
         &self,
         members: &[Member],
@@ -261,7 +261,7 @@ impl Turns {
     }
 }
 
-/// The members of a tier as a schedule asks about them.
+/// Answers the questions of a schedule about the members of a tier.
 struct TierMembers<'a> {
     members: &'a [Member],
     tier: &'a [usize],
@@ -292,7 +292,7 @@ impl Members for TierMembers<'_> {
     }
 }
 
-/// The share of one that was not tried yet.
+/// The share of a member of a tier; 0 if it was tried.
 fn share(asked: &TierMembers<'_>, place: usize, tried: &[usize]) -> u8 {
     if tried.contains(&place) {
         0

@@ -23,7 +23,7 @@ pub(crate) struct Balancers {
     tunnels: BTreeSet<String>,
     /// Whether HTTP backends are called by the host that the client asked for (`ProxyPreserveHost`).
     preserve_host: bool,
-    /// What backends of TLS are verified by; `None` if they are not.
+    /// The keys by which the certificates of TLS backends are verified; `None`: they are not.
     verification: Option<Keys>,
 }
 
@@ -128,7 +128,7 @@ impl Balancers {
     }
 }
 
-/// By what `SSLProxyVerify` verifies backends: `None` if it does not.
+/// The keys by which `SSLProxyVerify` has certificates of backends verified; `None`: it does not.
 pub(crate) fn verification(site: Site<'_>, ledger: &mut Ledger) -> Option<Keys> {
     let is_proxy = |it: &&Directive| it.name.starts_with("proxy");
     let in_sections = || site.all().filter(is_proxy).flat_map(Directive::inside);

@@ -305,12 +305,12 @@ impl TunnelRule {
     }
 }
 
-/// What conditions of a virtual host are about.
+/// Facts about a virtual host that its conditions test.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clients<'a> {
-    /// Where they lead.
+    /// The ports of its listeners.
     pub(crate) ports: &'a [Port],
-    /// Whether `SERVER_NAME` is the name of the virtual host, whatever they asked for.
+    /// Whether `SERVER_NAME` is the name of the virtual host, whatever clients asked for.
     pub(crate) is_canonical: bool,
 }
 

@@ -104,7 +104,7 @@ pub(crate) fn call_by_host(rules: &mut [Rule], plan: &mut Plan) {
     }
 }
 
-/// What a section changes of the rules for its paths.
+/// The changes that a section makes to the rules for its paths.
 struct SectionLayer {
     change: SharedSettings,
     guards: Guards,

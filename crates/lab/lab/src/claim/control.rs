@@ -16,7 +16,7 @@ use crate::run::Run;
 pub struct ControlRatio {
     /// The ratio of each start of servers.
     pub starts: Vec<f64>,
-    /// Why nothing may be said of it: a gate forbids that, or starts are too few.
+    /// Why there is no verdict: a gate forbids it, or starts are too few.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub without_verdict: Option<String>,
 }
@@ -53,7 +53,7 @@ pub(crate) fn over_control(
     (0..experiment.cells.len()).map(of_cell).collect()
 }
 
-/// As if somebody had claimed it.
+/// A claim that compares a cell with the control, as a file would have it.
 fn claim(experiment: &Experiment, cell: usize, measure: Measure) -> Claim {
     let [level, over] = [cell, experiment.control].map(|cell| experiment.cells[cell].clone());
     let contrast = Contrast {

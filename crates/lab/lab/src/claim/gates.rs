@@ -101,7 +101,7 @@ pub(super) fn shared_pages(
     })
 }
 
-/// How the memory of a case's runs was counted.
+/// The way in which the memory of a case's runs was counted.
 fn count_of(case: &Case, runs: &Runs<'_>) -> MemoryCount {
     let mut of_case = runs
         .iter()

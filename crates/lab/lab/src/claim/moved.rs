@@ -101,13 +101,13 @@ mod tests {
     use super::super::tests::{experiment, outcome, runs};
     use super::super::{Outcome, Verdict, evaluate};
 
-    /// Claims after twelve rounds in which CPU time in the first third of the span was so many times that in the last, with
-    /// kept and with closed connections.
+    /// The claims after twelve rounds in which CPU time in the first third of the span is a factor times that in the
+    /// last: one factor for kept connections, one for closed ones.
     fn claimed(factors: [f64; 2], says: &str) -> Outcome {
         claimed_by(factors, |factor| [factor, 1.0, 1.0], says)
     }
 
-    /// The same, of thirds that are so many times the usual one.
+    /// The claims where `thirds(factor)` gives the CPU time in each third, as a factor of the usual one.
     fn claimed_by(factors: [f64; 2], thirds: fn(f64) -> [f64; 3], says: &str) -> Outcome {
         let experiment = experiment();
         let mut runs = runs(&experiment, 12, |round| 0.5 + round as f64 / 1000.0);
@@ -136,7 +136,7 @@ mod tests {
         assert_eq!(rate.verdict, Verdict::Differs, "each measure has its own");
     }
 
-    /// It is at the end what it was at the beginning.
+    /// CPU time at the end is as at the beginning, and different in between.
     #[test]
     fn a_level_that_was_another_for_a_while_has_no_claim() {
         let middle = |factor| [1.0, factor, 1.0];

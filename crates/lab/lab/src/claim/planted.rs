@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{CaseEstimate, LEVEL, Outcome, Verdict};
 
-/// What is known of a claim on servers that are made for it.
+/// The true ratio of a claim on servers that are made to have it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PlantedRatio {
     /// The true ratio.
@@ -15,7 +15,7 @@ pub struct PlantedRatio {
     pub decided_after: Option<usize>,
 }
 
-/// Of each case, `None` where nothing is planted.
+/// The planted ratio of each case, `None` where nothing is planted.
 pub(super) fn of(drawn: &[CaseEstimate<'_>]) -> Vec<Option<PlantedRatio>> {
     if drawn.iter().all(|it| it.claim.planted.is_none()) {
         return vec![None; drawn.len()];
@@ -46,7 +46,7 @@ fn is_decided(verdict: Verdict) -> bool {
     )
 }
 
-/// As if there had been at most so many starts.
+/// The verdicts that the first `starts` starts alone would give.
 fn verdicts(drawn: &[CaseEstimate<'_>], starts: usize) -> Vec<Verdict> {
     let mut first = drawn.to_vec();
     for drawn in &mut first {
@@ -61,7 +61,7 @@ fn verdicts(drawn: &[CaseEstimate<'_>], starts: usize) -> Vec<Verdict> {
 }
 
 impl Outcome {
-    /// How far the ratio is off the planted one, as a share with a sign; `None` if either is unknown.
+    /// The relative error of the median ratio, with a sign; `None` if it or the planted one is unknown.
     pub(crate) fn off(&self) -> Option<f64> {
         Some(self.ratio? / self.planted?.ratio - 1.0)
     }
@@ -74,5 +74,5 @@ impl Outcome {
     }
 }
 
-/// What a ratio may be off where its interval is narrower than that: half a percent.
+/// The largest error of a median ratio that counts as true where its interval is narrower: half a percent.
 pub(crate) const TRULY: f64 = 0.005;

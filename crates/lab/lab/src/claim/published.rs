@@ -6,7 +6,7 @@ use super::{Outcome, number};
 use crate::experiment::PublishedRatio;
 
 impl PublishedRatio {
-    /// Its ends, which are the same of one ratio.
+    /// The lower and the upper end of the ratio; of a single ratio they are the same.
     #[must_use]
     pub fn ends(self) -> [f64; 2] {
         match self {
@@ -15,14 +15,14 @@ impl PublishedRatio {
         }
     }
 
-    /// Where a picture has rings: both ends, if they are not the same.
+    /// The ratios at which a picture has rings: one, or both ends.
     pub(crate) fn rings(self) -> Vec<f64> {
         let mut ends = self.ends().to_vec();
         ends.dedup();
         ends
     }
 
-    /// What an interval of ours from `low` to `high` says of it.
+    /// Whether our interval `ours` (lower and upper end) bears this ratio out.
     #[must_use]
     pub fn finding(self, ours: [f64; 2]) -> Finding {
         match self {
@@ -31,7 +31,7 @@ impl PublishedRatio {
         }
     }
 
-    /// As text: `×1.10`, or `×1.10 to ×1.50`.
+    /// The ratio as text: `×1.10`, or `×1.10 to ×1.50`.
     #[must_use]
     pub fn words(self) -> String {
         match self {

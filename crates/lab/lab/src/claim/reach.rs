@@ -9,20 +9,20 @@ use super::starts::StartSpans;
 use super::{LEVEL, can_only_suggest};
 use crate::experiment::Experiment;
 
-/// How many claims of a plan can be shown, if all of their starts agree.
+/// The number of claims that the planned rounds can show, if all starts of servers agree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reach {
     /// All claims, each case counted.
     pub claims: usize,
-    /// Those that can be shown beside the others.
+    /// Claims that can be shown, with the correction for all of them.
     pub shown: usize,
     /// The fewest starts that a claim rests on.
     pub starts: usize,
-    /// How many it takes beside so many claims.
+    /// The starts that a claim needs beside this many claims.
     pub needed: usize,
 }
 
-/// What the claims of an experiment can show at best with the planned rounds.
+/// Computes how many claims of an experiment its planned rounds can show at best.
 #[must_use]
 pub fn reach(experiment: &Experiment) -> Reach {
     let cases = experiment.claims.iter().flat_map(|claim| &claim.cases);

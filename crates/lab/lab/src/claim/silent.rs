@@ -57,7 +57,7 @@ pub(super) fn check(subject: &CaseSubject<'_>) -> Option<GateFinding> {
 
 /// The runs of one side.
 struct Side {
-    /// Those with silences.
+    /// The share of runs that had silences.
     runs: Share,
     longest_ms: f64,
     is_closed: bool,

@@ -12,8 +12,8 @@ use crate::builtin;
 use crate::experiment::{CellServer, Experiment};
 use crate::run::{MemoryCount, Run};
 
-/// A claim beside so many others is held at 5 % for a whole experiment, so 2 of 40 are expected at most; more than 6 are
-/// as rare as one in 300.
+/// Servers that do not differ: at most 5 % of experiments may show any difference, so 2 of 40 seeds are expected; more
+/// than 6 are as rare as one in 300.
 #[test]
 fn no_simulated_plan_shows_differences_that_are_not_there() {
     let mut all = 0;
@@ -34,8 +34,8 @@ fn no_simulated_plan_shows_differences_that_are_not_there() {
     assert!(all <= 30, "{all} of {}", TIMES * 16);
 }
 
-/// The plan of `io-models` with starts in every third round: rounds as the sample show what is not there
-/// in every fourth experiment, starts in none.
+/// The plan of `io-models` with starts in every third round: with rounds as the sample every fourth experiment shows a
+/// difference that does not exist, with starts none does.
 #[test]
 fn simulated_rounds_that_share_a_start_are_no_sample() {
     let text = include_str!("../../experiments/io-models.toml");
@@ -102,7 +102,7 @@ fn simulated_levels_that_are_cold_alike_are_compared_and_others_are_not() {
     }
 }
 
-/// How far values are from their level, and how much each is like the one before it.
+/// The size of a value's noise, and its correlation with the noise before.
 #[derive(Clone, Copy)]
 struct Noise {
     seed: u64,

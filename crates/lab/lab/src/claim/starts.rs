@@ -21,13 +21,13 @@ pub(super) struct Ratio {
     pub(super) value: f64,
 }
 
-/// What tells starts apart: a server's name, or a number of rounds, with the number of the start.
+/// The identity of a start: a server's name, or a number of rounds, with the number of the start.
 type Keys = BTreeSet<(String, u64)>;
 
-/// How long starts of an experiment's servers last.
+/// The number of rounds for which the servers of each cell live.
 #[derive(Debug)]
 pub(super) struct StartSpans {
-    /// Of each cell: the numbers of rounds above 1, each once.
+    /// For each cell: the lifetimes of its servers in rounds, those above 1, each once.
     cells: Vec<BTreeSet<usize>>,
 }
 
@@ -60,7 +60,7 @@ impl StartSpans {
         cells.filter(|cell| is_in(&case.contrasts, *cell)).collect()
     }
 
-    /// How many starts of their own the servers of some cells have in `rounds`, if no run is void.
+    /// The number of starts that the servers of these cells have in `rounds`, if no run is void.
     pub(super) fn planned(&self, cells: &[usize], rounds: Range<usize>) -> usize {
         let lasting = self.together(cells);
         let rounds: Vec<usize> = rounds.collect();

@@ -14,13 +14,13 @@ use crate::experiment::{Case, Claim, Experiment};
 use crate::gate::{Effect, GateFinding};
 use crate::run::{MemoryCount, Run};
 
-/// What a result without its runs has of them.
+/// What is left of an experiment's runs in a result without them.
 #[derive(Debug)]
 pub(crate) struct StoredRounds<'a> {
     pub(crate) claims: &'a [Outcome],
     /// Runs with the values of its cells, by the experiment's numbers of cells.
     pub(crate) runs: Vec<Run>,
-    /// How many rounds there were.
+    /// The number of rounds.
     pub(crate) rounds: usize,
     pub(crate) memory: MemoryCount,
 }
@@ -140,5 +140,5 @@ fn taken(gates: &mut Vec<GateFinding>, verdict: Verdict) -> Option<GateFinding> 
     }
 }
 
-/// How far a ratio may be off for being computed again.
+/// The relative difference that a ratio may have to the stored one when it is computed again.
 const ROUNDING: f64 = 1e-9;

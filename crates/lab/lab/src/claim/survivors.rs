@@ -12,18 +12,18 @@ use crate::experiment::{Case, Claim, Experiment, Levels, label};
 use crate::gate::{Effect, GateFinding, of};
 use crate::run::Run;
 
-/// What became of the runs of a cell that a claim rests on.
+/// Counts of the valid and the void runs of a cell that a claim rests on.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Survival {
     /// The cell's levels that differ between cells, in words.
     pub cell: String,
-    /// Whether it is of the level that stands over the line, and not of the one below it.
+    /// Whether the cell is of the level that is divided, not of the one that divides.
     pub is_above: bool,
     /// All its runs, also those that were made again.
     pub runs: u64,
     /// Void ones.
     pub void: u64,
-    /// How many of them each gate has made void; several gates may have fired on one.
+    /// Void runs by gate; several gates may have fired on one run.
     pub gates: BTreeMap<String, u64>,
     /// Requests of valid runs that were answered.
     pub completed: u64,
@@ -63,7 +63,7 @@ impl Survival {
     }
 }
 
-/// What became of each cell of a case in `runs`, void ones included.
+/// The survival of each cell of a case in `runs`, void ones included.
 pub(super) fn of_case(experiment: &Experiment, case: &Case, runs: &[&Run]) -> Vec<Survival> {
     let cells = (0..experiment.cells.len()).filter(|cell| is_in(&case.contrasts, *cell));
     let survival = |cell: usize| {
@@ -116,7 +116,7 @@ pub(super) fn check(claim: &Claim, cells: &[Survival]) -> Option<GateFinding> {
     Some(GateFinding::new(SURVIVORS, Effect::Claim, words))
 }
 
-/// What the two sides of a claim are called.
+/// The names of the two sides of a claim.
 pub(super) fn names(claim: &Claim) -> [String; 2] {
     let name = |levels: &Levels, other: &str| match levels {
         none if none.is_empty() => other.to_owned(),

@@ -57,7 +57,7 @@ impl Words<'_> {
         }
     }
 
-    /// That there is no interval, and what has been seen.
+    /// The sentence that starts are too few for an interval, with the ratios that were seen.
     fn too_few(&self) -> String {
         let starts = &self.drawn.starts;
         let few = format!(
@@ -78,7 +78,7 @@ impl Words<'_> {
         }
     }
 
-    /// How many starts would show a difference as large as the margin.
+    /// The number of starts that would show a difference as large as the margin, in words.
     fn starts_needed(&self, interval: MedianInterval) -> String {
         let starts = self.drawn.starts.len();
         let width = (interval.high / interval.low).ln() / 2.0;

@@ -11,9 +11,9 @@ use crate::published::{PublishedText, parse};
 /// The results of published runs of a cell.
 #[derive(Debug, Default)]
 pub(super) struct RepeatedRuns {
-    /// By `ab1`, `ab2`, and `ab` of the one on warm servers.
+    /// Figures by name: `ab1` and `ab2` of the first runs, `ab` of the one on warm servers.
     pub(super) figures: BTreeMap<String, AbFigures>,
-    /// What ab prints, by the names of the runs.
+    /// The output of ab, with the name of its run.
     pub(super) printed: Vec<(String, String)>,
 }
 
@@ -65,7 +65,7 @@ impl RepeatedRuns {
     }
 }
 
-/// What ab's text says of a run.
+/// Reads the figures from ab's text.
 fn figures(text: &str) -> AbFigures {
     let Ok(PublishedText::Run(figures)) = parse(text) else {
         return AbFigures::default();

@@ -23,24 +23,24 @@ use crate::run::Second;
 pub(super) struct LoadReport {
     pub(super) document: Report,
     pub(super) text: String,
-    /// Its latencies, as a log for HdrHistogram's tools; empty of an echo.
+    /// The latencies, as a log for HdrHistogram's tools; empty of an echo.
     pub(super) latency: String,
 }
 
 /// One call of the load generator.
 #[derive(Clone, Copy)]
 pub(super) struct LoadCall<'a> {
-    /// Of its group in the space.
+    /// The name of its group in the space.
     pub(super) name: &'a str,
     pub(super) load: &'a Load,
-    /// For how long: measured, or the whole of a warm-up.
+    /// The time of the load: the measured span, or the whole warm-up.
     pub(super) time: Duration,
-    /// What random numbers start from. A warm-up has another seed, so that what it has asked for at random is not asked
-    /// for again: a cache would have it.
+    /// The seed of random numbers. A warm-up has another one than the measured load: else a cache would have what is
+    /// asked for at random.
     pub(super) seed: u64,
 }
 
-/// Whoever hears how far a load generator is; of an echo nobody hears it.
+/// Called at each tick with the load generator's progress; never by the load on an echo.
 pub(super) type TickListener<'a> = Option<&'a mut dyn FnMut(Tick)>;
 
 /// Runs `bench`.
@@ -173,7 +173,7 @@ pub(super) fn as_ab(
     }
 }
 
-/// A file of so many bytes, made once.
+/// The path of a file of `bytes` bytes, which is made once.
 fn body(stage: &Stage, bytes: u64) -> Result<String, DriveFault> {
     let path = stage.space.directory().join(format!("body-{bytes}"));
     if !path.exists() {
@@ -264,13 +264,13 @@ pub(super) fn seconds(document: &Report) -> Vec<Second> {
 /// The load generator, among our commands.
 const BENCH: &str = "bench";
 
-/// Where its options begin, in its words.
+/// The index of the first option in the load generator's command line.
 const OPTIONS: usize = 2;
 
-/// What random numbers of a load start from that is measured or looked at.
+/// The seed of a load that is measured or looked at.
 pub(super) const SEED: u64 = 1;
 
-/// What those of a warm-up start from.
+/// The seed of a warm-up.
 pub(super) const WARM_UP_SEED: u64 = 2;
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use crate::experiment::Load;
 use crate::measure::{CallCounts, SYSCALLS};
 use crate::strace::{Trace, Traces, table_of};
 
-/// What strace has counted, or why it could not.
+/// The system calls that strace has counted, or why it could not.
 pub(super) struct StraceCount {
     calls: CallsByServer,
     requests: u64,
@@ -47,7 +47,7 @@ pub(super) fn count(
     })
 }
 
-/// Those that are followed already go on alone if one cannot be.
+/// Attaches strace to each server to be counted. If one fails, those attached already are detached.
 fn follow(scene: Scene<'_>, stage: &Stage) -> io::Result<Vec<(String, Strace)>> {
     stage
         .named(&scene.experiment.measure.syscalls)
@@ -71,8 +71,8 @@ impl StraceCount {
         }
     }
 
-    /// Takes system calls from what is not counted, and gives the reason why the kernel did not count them. If strace could
-    /// not count them either, they stay there.
+    /// Removes system calls from `uncounted` if strace has counted them, and returns why the kernel has not. If strace
+    /// could not either, they stay there with both reasons.
     pub(super) fn stands_for(&self, uncounted: &mut BTreeMap<String, String>) -> Option<String> {
         let why = uncounted.remove(SYSCALLS)?;
         let Some(fault) = &self.fault else {
@@ -91,7 +91,7 @@ impl StraceCount {
         })
     }
 
-    /// The same as tables.
+    /// The counts as tables by server.
     pub(super) fn traces(&self) -> Traces {
         let trace = |(name, counts): (&String, &Counts)| {
             let all = table_of(counts, false);

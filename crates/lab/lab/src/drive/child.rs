@@ -17,18 +17,18 @@ use crate::extra::now;
 /// How a child has ended.
 pub(super) struct ChildExit {
     pub(super) code: Option<i32>,
-    /// The same in words.
+    /// Its exit code or signal in words.
     pub(super) how: String,
     /// What it printed on standard output.
     pub(super) printed: String,
-    /// What it said on standard error beside how far it was.
+    /// Its standard error, without the lines of progress.
     pub(super) said: String,
-    /// Whether it was told to end.
+    /// Whether we have asked it to end.
     was_told: bool,
 }
 
 impl ChildExit {
-    /// A fault unless its exit code is one of `fine`, or it was told to end.
+    /// Returns a fault unless its exit code is one of `fine`, or we have asked it to end.
     pub(super) fn unless(self, fine: &[i32]) -> Result<(), DriveFault> {
         if self.was_told || self.code.is_some_and(|code| fine.contains(&code)) {
             return Ok(());
@@ -107,13 +107,13 @@ pub(super) fn run(
 
 /// Exit codes of a load that was driven: 1 tells of failed requests, which gates judge.
 pub(super) const DRIVEN: [i32; 2] = [0, 1];
-/// How often a signal is looked for.
+/// The interval at which we check for a signal.
 const LOOK: Duration = Duration::from_millis(100);
-/// How long it may take to end when it is told to.
+/// The time that it has to end once it is asked to.
 const PATIENCE: Duration = Duration::from_secs(3);
 /// Lines that wait to be heard.
 const LINES: usize = 16;
-/// Nothing that we start prints more.
+/// The most bytes of standard output that are read; nothing that we start prints more.
 const PRINTED_MAX: u64 = 1 << 20;
-/// Of what it says beyond this nothing is kept.
+/// The most bytes of standard error that are kept.
 const SAID_MAX: usize = 1 << 16;

@@ -29,37 +29,37 @@ pub(super) struct Counters<'a> {
     /// Server, port, and the port's numbers.
     hops: Vec<(String, String, Vec<u16>)>,
     counted: Vec<String>,
-    /// What cannot be counted, by the base of its measures, and why.
+    /// Why a measure cannot be counted, by the base of its name.
     uncounted: BTreeMap<String, String>,
     /// Whether each process is counted, and times are taken.
     is_traced: bool,
 }
 
-/// What they stand at.
+/// The values of all counters at a moment, or their increase since another.
 #[derive(Debug, Default)]
 pub(super) struct CounterReading {
     /// CPU time of servers by name.
     pub(super) cpu: BTreeMap<String, Duration>,
     /// CPU time of all of the run: servers and load.
     all: Duration,
-    /// Of processes that take what servers leave of a core.
+    /// CPU time of processes that take what servers leave of a core.
     spun: Duration,
-    /// How often quotas have stopped servers, by their names.
+    /// The number of times that quotas have stopped servers, by their names.
     stops: BTreeMap<String, Stops>,
-    /// Of the lab itself.
+    /// CPU time of the lab itself.
     own: Duration,
     cores: Vec<system::Core>,
     /// Connections and handshakes that were dropped for a full queue.
     overflows: u64,
     /// Connections that were opened in the space, by whomever.
     pub(super) opened: u64,
-    /// What the kernel withheld.
+    /// Periods in which quotas were used up, and processes that were killed for want of memory.
     withheld: Withheld,
     /// Local ports in TIME_WAIT.
     time_wait: u64,
     /// Connections that have ended in TIME_WAIT.
     pub(super) waited: u64,
-    /// How many local ports there are.
+    /// The number of local ports.
     local_ports: Option<u64>,
     /// System calls of servers by name.
     pub(super) calls: CallsByServer,
@@ -67,7 +67,7 @@ pub(super) struct CounterReading {
     bytes: BTreeMap<(String, String), u64>,
     /// Segments with data that have reached servers.
     asked: BTreeMap<String, u64>,
-    /// What was not counted, by the base of its measures, and why.
+    /// Why a measure was not counted, by the base of its name.
     uncounted: BTreeMap<String, String>,
 }
 
@@ -220,7 +220,7 @@ impl<'a> Counters<'a> {
         Ok(reading)
     }
 
-    /// What servers have called in the time of a reading; each process since counting began, which is
+    /// The system calls of servers in the time of a reading; those of single processes since counting began, which is
     /// right before.
     pub(super) fn traces(&self, spent: &CounterReading) -> Result<Traces, DriveFault> {
         let mut traces = Traces::new();
@@ -247,7 +247,7 @@ impl<'a> Counters<'a> {
 }
 
 impl CounterReading {
-    /// What was counted since `before`.
+    /// The increase of each counter since `before`.
     pub(super) fn since(mut self, before: &Self) -> Self {
         self.waited = self.waited.saturating_sub(before.waited);
         self.all = self.all.saturating_sub(before.all);
@@ -289,7 +289,7 @@ impl CounterReading {
         self
     }
 
-    /// What it says of the machine.
+    /// The facts about the machine in this reading.
     pub(super) fn machine(&self, load: &Load, servers: &[RunningServer]) -> MachineFacts {
         let all: f64 = self.cores.iter().map(|core| core.total.as_secs_f64()).sum();
         let busy: f64 = self
@@ -326,8 +326,8 @@ impl CounterReading {
         }
     }
 
-    /// What servers with a declared part of a core had of it, while there were `rate` of `requests` in a second. The server in
-    /// front is the one that is tested.
+    /// The CPU time of servers with a declared part of a core, at `rate` of `requests` in a second. The server in front
+    /// is the one that is tested.
     pub(super) fn shares(
         &self,
         servers: &[RunningServer],
@@ -364,7 +364,7 @@ impl CounterReading {
         (servers.len() > 1 && requests > 0).then(|| between as f64 / requests as f64)
     }
 
-    /// How often each of several servers was asked for each of `requests`, by segments with data. Empty if that was not
+    /// Requests that each of several servers got for each of `requests`, by segments with data. Empty if that was not
     /// counted.
     pub(super) fn asked(&self, requests: u64) -> BTreeMap<String, f64> {
         let each = |count: &u64| *count as f64 / requests.max(1) as f64;
@@ -385,7 +385,7 @@ impl CounterReading {
         self.uncounted.contains_key(BYTES)
     }
 
-    /// What was not counted, by the base of its measures, and why.
+    /// Why measures were not counted, by the base of their names.
     pub(super) fn uncounted(&self) -> BTreeMap<String, String> {
         self.uncounted.clone()
     }
@@ -425,7 +425,7 @@ impl CounterReading {
     }
 }
 
-/// What servers have called, by their names.
+/// The system calls of servers, by their names.
 pub(super) type CallsByServer = BTreeMap<String, Counts>;
 
 /// System calls of each server by name, for one request.
@@ -439,8 +439,8 @@ pub(super) fn each(counted: CallCounts<'_>) -> BTreeMap<String, BTreeMap<String,
         .collect()
 }
 
-/// What each server that is to be looked at has allocated, in bytes; `None` if none is. Pages of programs are left out: load
-/// and lab run the same program as our servers, so that these would have but a share of its pages, and others all of theirs.
+/// Bytes that each server to be looked at has allocated; `None` if there is none. Pages of programs are left out: load
+/// and lab share those of our servers, and no other server's.
 pub(super) fn memory(
     experiment: &Experiment,
     servers: &[RunningServer],
@@ -454,8 +454,8 @@ pub(super) fn memory(
     (!names.is_empty()).then(|| of_interest.filter_map(allocated).collect())
 }
 
-/// The same, unless one of them was not started for this run: what an earlier crowd has made it allocate is there for the
-/// next one.
+/// Returns [`memory()`], but `None` if one of the servers is not new in this run: it keeps what an earlier crowd has
+/// made it allocate.
 pub(super) fn memory_of_new(
     experiment: &Experiment,
     servers: &[RunningServer],
@@ -465,7 +465,7 @@ pub(super) fn memory_of_new(
     are_new.then(|| memory(experiment, servers)).flatten()
 }
 
-/// How many ports clients may have in the space, by `ip_local_port_range`.
+/// The number of ports that clients may have in the space, by `ip_local_port_range`.
 fn local_ports(space: &Space) -> Option<u64> {
     let range = space.sysctl("net.ipv4.ip_local_port_range").ok()?;
     let mut ends = range
@@ -485,7 +485,7 @@ fn asked(servers: &[RunningServer], has_bpf: bool) -> Result<Vec<(String, Segmen
     servers.iter().filter_map(counter).collect()
 }
 
-/// What `count` counts, if BPF may be used; else why it is not counted.
+/// The counter that `count` opens, if BPF may be used; else why there is none.
 fn by_bpf<T>(has_bpf: bool, count: impl FnOnce() -> Result<T, BpfFault>) -> Result<T, String> {
     if has_bpf {
         count().map_err(|fault| fault.to_string())

@@ -75,7 +75,7 @@ impl CrowdProcess {
         })
     }
 
-    /// Ends all connections; what became of them.
+    /// Ends all connections; returns the crowd's counts.
     pub(super) fn end(mut self) -> Option<Tally> {
         self.task.signal(Signal::Term);
         let mut line = String::new();
@@ -84,5 +84,5 @@ impl CrowdProcess {
     }
 }
 
-/// What it says once all are connected.
+/// The line that it prints once all are connected.
 pub const READY: &str = "ready";

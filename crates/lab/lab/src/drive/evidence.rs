@@ -16,11 +16,11 @@ use crate::measure::{AbFigures, CallCounts, Evidence};
 #[derive(Clone, Copy)]
 pub(super) struct Spans<'a> {
     pub(super) load: &'a Load,
-    /// The one in which times were taken.
+    /// The span in which times were taken.
     pub(super) timed: &'a MeasuredSpan,
-    /// The one in which calls and bytes were counted; it may be the same.
+    /// The span in which calls and bytes were counted; it may be the same.
     pub(super) counting: &'a MeasuredSpan,
-    /// What strace has counted in another one, where the kernel does not count calls.
+    /// The counts of strace in a span of its own, where the kernel does not count calls.
     pub(super) strace: Option<&'a StraceCount>,
 }
 
@@ -28,7 +28,7 @@ pub(super) struct Spans<'a> {
 #[derive(Debug, Default)]
 pub(super) struct Surroundings {
     pub(super) warm_up: WarmUpFigures,
-    /// What clients beside the load have lost, in words.
+    /// Losses of clients beside the load, in words.
     pub(super) lost: Option<String>,
     /// As [`Evidence::memory`].
     pub(super) memory: Option<BTreeMap<String, u64>>,
@@ -54,7 +54,7 @@ impl<'a> Spans<'a> {
 }
 
 impl Scene<'_> {
-    /// What gates look at.
+    /// Collects the facts that gates look at.
     pub(super) fn facts(
         &self,
         stage: &mut Stage,
@@ -144,7 +144,7 @@ impl Scene<'_> {
         Ok(bytes)
     }
 
-    /// How often each of several servers was asked, and should have been.
+    /// Requests that each of several servers got, and should have got, for each answer to the load.
     fn asked(
         &self,
         stage: &Stage,
@@ -169,7 +169,7 @@ impl Scene<'_> {
     }
 }
 
-/// What servers complain about, and whether they still run.
+/// Alarms in the servers' logs, and servers that have ended.
 fn alarms(servers: &mut [RunningServer]) -> Vec<String> {
     let mut alarms = Vec::new();
     for server in servers {
@@ -199,7 +199,7 @@ fn capped(servers: &mut [RunningServer]) -> Vec<String> {
     servers.iter_mut().flat_map(lines).collect()
 }
 
-/// What idle clients have lost, as an alarm.
+/// An alarm if clients beside the load have lost requests or ended early; else `None`.
 pub(super) fn lost(tally: Option<Tally>) -> Option<String> {
     match tally {
         None => Some("the clients beside the load ended early".to_owned()),

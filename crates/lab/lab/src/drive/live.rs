@@ -17,7 +17,7 @@ use super::{DriveFault, Driver};
 use crate::experiment::{Experiment, Levels, Load};
 use crate::extra::{EndOnDrop, echo};
 
-/// What a cell's loads have done so far, all together.
+/// Counts of all loads of a cell so far.
 #[derive(Debug, Default)]
 pub(crate) struct Answers {
     /// Answers.
@@ -33,8 +33,7 @@ impl Answers {
     }
 }
 
-/// Drives a cell's loads, with what is beside them and what is done meanwhile, while `look` looks on: until
-/// it returns. It is told why a load has failed.
+/// Drives a cell's loads, its crowd and its actions until `look` returns. `look` receives the faults of loads.
 pub(crate) fn live<T>(
     driver: &Driver,
     stage: &Stage,
@@ -149,5 +148,5 @@ const MAIN: &str = "load";
 const LONGEST: Duration = Duration::from_secs(600);
 /// The load on an echo.
 const ECHO: Duration = Duration::from_secs(1);
-/// How often a load generator tells how far it is.
+/// The interval between two ticks of a load generator.
 const TICK: Duration = Duration::from_secs(1);

@@ -44,7 +44,7 @@ impl StableWords {
         self.0.iter().fold(text.to_owned(), replace)
     }
 
-    /// What is recorded of a server.
+    /// The record of a server: its version, command and settings.
     pub(super) fn record(
         &self,
         server: &CellServer,

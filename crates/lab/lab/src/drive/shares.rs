@@ -11,18 +11,18 @@ use crate::facts::Facts;
 use crate::gate::{Effect, GateFinding, check_run};
 use crate::measure::Measure;
 
-/// What all of them have shown.
+/// The measures of all loads at shares of the capacity.
 #[derive(Debug, Default)]
 pub(super) struct ShareValues {
-    /// By the names of measures, such as `p99@0.5`.
+    /// Measures by name, such as `p99@0.5`.
     pub(super) measures: BTreeMap<String, f64>,
-    /// The same in each third of a span.
+    /// The same measures in each third of a span.
     pub(super) thirds: ThirdValues,
-    /// Why a span has shown nothing.
+    /// Gates on spans whose measures were left out.
     pub(super) gates: Vec<GateFinding>,
 }
 
-/// What one of them has shown.
+/// The measures at one share.
 struct ShareSpan {
     share: f64,
     facts: Facts,

@@ -17,10 +17,10 @@ use crate::facts::LevelChange;
 use crate::sample::Sample;
 use crate::strace::Traces;
 
-/// What one span of load has shown.
+/// The reports, counters and samples of one span of load.
 pub(super) struct MeasuredSpan {
     pub(super) report: LoadReport,
-    /// Of loads beside.
+    /// The reports of loads beside the main one.
     pub(super) beside: Vec<LoadReport>,
     pub(super) spent: CounterReading,
     pub(super) samples: Vec<Sample>,
@@ -47,7 +47,7 @@ impl MeasuredSpan {
         self.reports().map(failed).sum()
     }
 
-    /// The same, with those that had an answer of another status than 2xx.
+    /// Requests that failed or had an answer of another status than 2xx, of all loads.
     pub(super) fn errors(&self) -> u64 {
         let others = self.reports().map(|it| it.document.requests.non_2xx);
         self.failed() + others.sum::<u64>()
@@ -60,12 +60,12 @@ impl MeasuredSpan {
             .sum()
     }
 
-    /// Of the load, and of those beside it.
+    /// The report of the main load, then those of the loads beside it.
     pub(super) fn reports(&self) -> impl Iterator<Item = &LoadReport> {
         std::iter::once(&self.report).chain(&self.beside)
     }
 
-    /// So many in a second.
+    /// Requests that were answered in a second, of all loads.
     pub(super) fn rate(&self) -> f64 {
         self.requests() as f64 / self.report.document.elapsed.as_secs_f64().max(1e-9)
     }
@@ -156,7 +156,7 @@ fn joined<T>(thread: thread::ScopedJoinHandle<'_, Result<T, DriveFault>>) -> Res
         .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
-/// Does it again and again until the sender is gone.
+/// Calls it again and again until the sender is gone.
 pub(super) fn go_on(
     stage: &Stage,
     act: &Act,

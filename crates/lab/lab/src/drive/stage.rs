@@ -29,7 +29,7 @@ pub struct Stages {
 pub(crate) struct Stage {
     // Dropped first: they end before what they are in.
     pub(crate) servers: Vec<RunningServer>,
-    /// What takes the parts of cores that servers with weights leave, by core.
+    /// Processes that take the parts of cores that servers with weights leave, by core.
     pub(super) spinners: BTreeMap<usize, Spinner>,
     pub(crate) space: Space,
     pub(crate) addresses: Addresses,
@@ -44,7 +44,7 @@ pub(crate) struct Stage {
 pub(crate) struct RunningServer {
     pub(crate) process: Process,
     pub(crate) record: ServerRecord,
-    /// What stands for paths of this machine in what is recorded of it.
+    /// Replaces paths of this machine in words that are recorded.
     pub(super) stable: StableWords,
     pub(crate) core: Option<usize>,
     /// The part of the core that it may have.

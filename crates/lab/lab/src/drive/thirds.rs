@@ -36,7 +36,7 @@ impl Thirds {
         });
     }
 
-    /// By the name of the measure; empty if the span was too short, or nobody told how far it was.
+    /// Measures in each third, by name; empty if the span was too short, or without ticks.
     pub(super) fn values(&self, stage: &Stage, document: &Report) -> ThirdValues {
         let names = stage.servers.iter().map(|it| it.record.name.as_str());
         self.of(&names.collect::<Vec<_>>(), document)
@@ -93,7 +93,7 @@ impl Thirds {
         values
     }
 
-    /// Where each third begins and ends.
+    /// The moments at which each third begins and ends.
     fn parts(&self) -> Option<[(&Moment, &Moment); 3]> {
         let (begin, end) = (self.moments.first()?, self.moments.last()?);
         if self.moments.len() < MOMENTS_MIN {
@@ -110,7 +110,7 @@ impl Thirds {
     }
 }
 
-/// What happened in a third.
+/// The sums of one third.
 struct Part {
     seconds: f64,
     answers: f64,
@@ -138,16 +138,16 @@ fn latencies(document: &Report) -> ThirdValues {
         .collect()
 }
 
-/// Those that seconds have.
+/// The percentiles that a report has for each second.
 const PERCENTILES: [&str; 2] = ["p50", "p99"];
 
 /// A value for each third at least.
 const MOMENTS_MIN: usize = 4;
 
-/// A tick may come so many seconds late.
+/// The seconds by which a tick may be late.
 const ROUNDING: f64 = 0.05;
 
-/// What stands for the answers of a third that has none: a level, and lower than any other.
+/// The number of answers in a third that has none, so that its rate is a level lower than any other.
 const NO_ANSWER: f64 = 0.5;
 
 const MICROS: f64 = 1e6;

@@ -18,10 +18,10 @@ use super::{DriveFault, Driver};
 use crate::experiment::Load;
 use crate::extra::echo;
 
-/// How a warm-up has ended.
+/// The results of a warm-up.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct WarmUpFigures {
-    /// How long it lasted, in seconds; `None` if there was none.
+    /// Its length in seconds; `None` if there was none.
     pub(super) lasted_s: Option<f64>,
     /// As [`MachineFacts::moving`].
     ///
@@ -35,7 +35,7 @@ pub(super) struct WarmUpFigures {
     pub(super) first: Option<f64>,
 }
 
-/// Warms up; all of it is of the load generator of the run to come.
+/// Drives a warm-up with the load of the run to come.
 pub(super) fn warm(
     driver: &Driver,
     stage: &Stage,
@@ -84,17 +84,17 @@ pub(super) fn warm(
     })
 }
 
-/// How long a warm-up may take.
+/// The shortest and longest time of a warm-up.
 #[derive(Clone, Copy, Debug)]
 struct Limits {
     at_least: Duration,
     at_most: Duration,
-    /// So long for a virtual machine that still compiles; `None` without one.
+    /// The time that a virtual machine has to compile; `None` without one.
     compiling: Option<Duration>,
 }
 
 impl Limits {
-    /// That of a virtual machine that has just started is at least as long as the file says of such ones.
+    /// The limits for these servers. If they have just been started, at least `first_warm`.
     fn of(load: &Load, stage: &Stage) -> Self {
         let (at_least, at_most) = load.warm;
         let at_least = if stage.is_fresh {

@@ -21,7 +21,7 @@ use super::stage::Stage;
 use crate::facts::LevelChange;
 use crate::gate::COMPILING_MAX;
 
-/// What is read at a tick: sums since the beginning.
+/// Sums since the beginning of the load, read at a tick.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct LoadMoment {
     elapsed_s: f64,
@@ -34,7 +34,7 @@ pub(super) struct LoadMoment {
 pub(super) type Cpus = Vec<Option<f64>>;
 
 impl LoadMoment {
-    /// What servers have taken when the load generator told how far it is.
+    /// The sums at a tick of the load generator, with the servers' CPU time at that moment.
     pub(super) fn of(tick: &Tick, cpus: &Cpus) -> Self {
         Self {
             elapsed_s: tick.elapsed_s,
@@ -44,7 +44,7 @@ impl LoadMoment {
         }
     }
 
-    /// The same, with what compilers have taken.
+    /// The same sums with the CPU time of compilers.
     pub(super) fn with_compiling(self, stage: &Stage) -> Self {
         let compiling_s = compiling(stage);
         Self {
@@ -54,7 +54,7 @@ impl LoadMoment {
     }
 }
 
-/// What servers have taken so far.
+/// The CPU time of each server so far.
 pub(super) fn cpus(stage: &Stage) -> Cpus {
     let groups = stage.servers.iter().map(|it| it.process.group());
     let of = |group: Option<&Group>| Some(group?.cpu().ok()?.total().as_secs_f64());
@@ -68,12 +68,12 @@ fn compiling(stage: &Stage) -> f64 {
     machines.filter_map(of).sum()
 }
 
-/// What a load has shown so far.
+/// The series of a load so far, by which its warm-up is judged.
 #[derive(Debug)]
 pub(super) struct LoadWatch {
     /// The shortest span of a value, in seconds.
     value_s: f64,
-    /// What will be measured, in values.
+    /// The length of the span to be measured, as a number of values.
     span: f64,
     before: Option<LoadMoment>,
     /// When each value began, in seconds.
@@ -128,14 +128,14 @@ impl LoadWatch {
         self.before = Some(*now);
     }
 
-    /// Whether virtual machines compile, as far as is known.
+    /// Whether virtual machines still compile; also `true` while there are too few values to tell.
     pub(super) fn compiles(&self) -> bool {
         let last = &self.compiling[self.compiling.len().saturating_sub(COMPILING_VALUES)..];
         let compiling = last.iter().sum::<f64>() / last.len().max(1) as f64;
         last.len() < COMPILING_VALUES_MIN || compiling >= COMPILING_MAX
     }
 
-    /// Whether nothing moves any more, as far as noise lets one see, and nothing compiles.
+    /// Whether the series are steady, as far as noise lets one see, and nothing compiles.
     pub(super) fn is_warm(&self) -> bool {
         let is_still = match self.verdict() {
             Verdict::Steady => true,
@@ -175,18 +175,18 @@ impl LoadWatch {
     }
 }
 
-/// How often a load generator tells how far it is.
+/// The interval between two ticks of the load generator.
 pub(super) const TICK: Duration = Duration::from_millis(200);
 const SECOND: Duration = Duration::from_secs(1);
-/// A tick may come so many seconds early.
+/// The seconds by which a tick may be early.
 const EARLY: f64 = 0.05;
-/// No trend of the last twenty seconds is told by what was before them.
+/// The most values that are looked at: a trend is one of the last twenty seconds.
 const VALUES_MAX: usize = 100;
-/// So many values show a movement that is larger than the noise.
+/// This many values would show a movement that is larger than the noise.
 const UNCLEAR_VALUES: usize = 20;
-/// Over so many of the last values compiling is averaged.
+/// Compiling is averaged over this many of the last values.
 const COMPILING_VALUES: usize = 10;
-/// Fewer values say nothing of it.
+/// With fewer values a virtual machine counts as one that compiles.
 const COMPILING_VALUES_MIN: usize = 3;
 
 #[cfg(test)]

@@ -9,8 +9,8 @@ use super::template::Addresses;
 use super::{Experiment, Levels};
 
 impl Experiment {
-    /// How often servers of a cell are asked at least for each answer that the load gets, as far as the file says so; the
-    /// others are asked once.
+    /// The least requests that servers of a cell get for each answer to the load, by the file's `asked`; a server that
+    /// is not named there gets one.
     ///
     /// # Errors
     /// Templates that do not render, or not to a number; names that no server has.

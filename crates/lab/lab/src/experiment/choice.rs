@@ -5,7 +5,7 @@ use super::{Experiment, Levels};
 /// Why a choice is no cell; each says what there is.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ChoiceFault {
-    /// It is not `FACTOR=LEVEL`.
+    /// A part is not `FACTOR=LEVEL`.
     #[error("`{0}` is not FACTOR=LEVEL, such as {1}")]
     Form(String, String),
     /// No such factor.
@@ -73,7 +73,7 @@ impl Experiment {
         lines.collect::<Vec<_>>().join("\n")
     }
 
-    /// The experiment with this cell alone, and nothing that is claimed or published of it.
+    /// The experiment with this cell alone, without claims and published figures.
     #[must_use]
     pub fn only(&self, cell: usize) -> Self {
         let mut own = self.clone();
@@ -87,7 +87,7 @@ impl Experiment {
     }
 }
 
-/// How many cells are named in the place of one that is not there.
+/// The number of cells that a message suggests instead of one that does not exist.
 const NEAREST: usize = 6;
 
 #[cfg(test)]

@@ -11,15 +11,15 @@ use crate::measure::Measure;
 /// A claim of a file, and the cases that its `each` makes of it.
 #[derive(Clone, Debug)]
 pub struct Claim {
-    /// What is claimed, in words.
+    /// The claim, in words.
     pub says: String,
-    /// What is compared.
+    /// The measure that is compared.
     pub measure: Measure,
     /// The levels of one side; of an interaction, of the first ratio.
     pub level: Levels,
     /// The levels of the other side.
     pub over: Levels,
-    /// What is expected.
+    /// The expected result.
     pub expect: Expectation,
     /// Differences within it are none, such as 0.05.
     pub margin: f64,
@@ -40,12 +40,12 @@ pub struct Claim {
 pub enum PublishedRatio {
     /// Such as 1.102.
     One(f64),
-    /// From the lower end to the upper one.
+    /// The lower and the upper end.
     Range([f64; 2]),
 }
 
 impl Claim {
-    /// What was published of the case with these levels.
+    /// The published ratio of the case with these levels.
     pub(crate) fn published_of(&self, each: &Levels) -> Option<PublishedRatio> {
         let is_of_case = |(at, _): &&(Levels, PublishedRatio)| {
             let mut at = at.iter();
@@ -61,8 +61,8 @@ impl Claim {
 pub struct Case {
     /// The levels of the factors in `each`.
     pub each: Levels,
-    /// What is set beside what. Several: cells that differ in factors which the claim does not name,
-    /// of which the geometric mean is taken.
+    /// The comparisons of cells, of which the geometric mean is taken. There are several if cells differ in factors
+    /// which the claim does not name.
     pub contrasts: Vec<Contrast>,
 }
 
@@ -71,7 +71,7 @@ pub struct Case {
 pub struct Contrast {
     /// One cell, or two of an interaction.
     pub above: Vec<usize>,
-    /// As many that divide.
+    /// The cells that divide: as many.
     pub below: Vec<usize>,
 }
 

@@ -20,13 +20,13 @@ use super::{Experiment, Level, Levels, cells};
 /// The part of its core that a server may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CoreShare {
-    /// In thousandths of the core, from 1 to 999.
+    /// The part in thousandths of the core, from 1 to 999.
     pub thousandths: u32,
-    /// What holds it to that.
+    /// How the server is held to that part.
     pub by: Holder,
 }
 
-/// What holds servers to their parts of a core.
+/// How servers are held to their parts of a core.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Holder {
     /// The kernel stops a server for the rest of each period of this length in which it has used its part up.
@@ -37,13 +37,13 @@ pub enum Holder {
 }
 
 impl CoreShare {
-    /// Of one core.
+    /// The part as a share of one core.
     #[must_use]
     pub fn of_core(self) -> f64 {
         f64::from(self.thousandths) / 1000.0
     }
 
-    /// What the kernel is told.
+    /// The limit for the kernel.
     #[must_use]
     pub fn limit(self) -> CpuLimit {
         match self.by {
@@ -94,7 +94,7 @@ impl Experiment {
 }
 
 impl FileReader<'_> {
-    /// That the parts of each core can be had together, and the load has a core of its own.
+    /// Checks that the parts of each core can be had together, and the load has a core of its own.
     pub(super) fn check_core_shares(&mut self, file: &ExperimentFile, all: &[Levels]) {
         let has_share = |server: &&Spanned<ServerKeys>| server.get_ref().core_share.is_some();
         let load = file.load.get_ref().core;
@@ -127,7 +127,7 @@ impl FileReader<'_> {
         }
     }
 
-    /// That all servers of a cell on one core have parts of it, and no more than all of it.
+    /// Checks that all servers of a cell on one core have parts of it, and no more than all of it.
     fn check_core(
         &mut self,
         at: &Spanned<ServerKeys>,
@@ -181,7 +181,7 @@ pub(crate) fn left(
 
 const QUOTA: &str = "quota";
 
-/// Of quotas unless a file says otherwise.
+/// The default period of quotas.
 const PERIOD: &str = "10ms";
 
 const SHORTEST: Duration = Duration::from_millis(1);

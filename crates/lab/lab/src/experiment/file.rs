@@ -12,10 +12,10 @@ use super::{Factor, Level, Levels, PublishedRatio};
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ExperimentFile {
-    /// As `lab run` calls it.
+    /// The name by which `lab run` takes it.
     pub(super) name: String,
     pub(super) question: String,
-    /// What was published.
+    /// The publication that the experiment repeats.
     #[serde(default)]
     pub(super) source: String,
     /// Whether it is the published form of an experiment.
@@ -37,13 +37,13 @@ pub(super) struct ExperimentFile {
     pub(super) except: Vec<Spanned<ExceptKeys>>,
     #[serde(default)]
     pub(super) server: Vec<Spanned<ServerKeys>>,
-    /// What holds servers to their `core_share`.
+    /// How servers are held to their `core_share`.
     pub(super) core_share: Option<Spanned<CoreShareKeys>>,
     pub(super) load: Spanned<LoadKeys>,
     /// Loads at the same time.
     #[serde(default)]
     pub(super) beside: Vec<Spanned<BesideKeys>>,
-    /// What is done to servers meanwhile.
+    /// Actions on servers while load is on them.
     #[serde(default)]
     pub(super) action: Vec<Spanned<ActionKeys>>,
     /// Gates that are off, since what they look at is the measure, and such as concern times alone.
@@ -68,7 +68,7 @@ pub(super) struct ExperimentFile {
     pub(super) as_published: Vec<Spanned<AsPublishedKeys>>,
 }
 
-/// What a file has of an experiment.
+/// Whether a file has the whole experiment or its published form.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum FileForm {
@@ -131,20 +131,20 @@ pub(super) struct ServerKeys {
     /// When it is started anew.
     #[serde(default)]
     pub(super) restart: Restart,
-    /// What is between it and servers before it.
+    /// A delay between it and the servers before it.
     pub(super) link: Option<LinkKeys>,
-    /// Of the server that is a link: where it leads to. It is no key of a file.
+    /// The servers behind it, if it is a link itself. It is no key of a file.
     #[serde(skip)]
     pub(super) leads_to: Vec<String>,
 }
 
-/// What holds servers to their parts of a core.
+/// How servers are held to their parts of a core.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct CoreShareKeys {
     /// `quota`, `spinner` or `none`; a template.
     pub(super) by: Option<String>,
-    /// Of a quota; a template.
+    /// The period of a quota; a template.
     pub(super) period: Option<String>,
 }
 
@@ -166,7 +166,7 @@ pub(super) enum Restart {
     /// For each run, or with `nest` once in a round.
     #[default]
     Round,
-    /// After so many rounds.
+    /// After this many rounds.
     Rounds(usize),
     /// Never.
     Never,
@@ -189,13 +189,13 @@ impl TryFrom<toml::Value> for Restart {
     }
 }
 
-/// Of a gate.
+/// What a file changes about a gate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Switch {
-    /// It is not looked at.
+    /// The gate is not checked.
     Off,
-    /// It voids no run, and forbids claims on times alone.
+    /// The gate voids no run, and forbids claims on times alone.
     Times,
 }
 
@@ -239,7 +239,7 @@ pub(super) struct BesideKeys {
     pub(super) rate: Level,
 }
 
-/// What is done to a server while load is on it.
+/// An action on a server while load is on it.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ActionKeys {
@@ -275,9 +275,9 @@ pub(super) struct CrowdKeys {
     pub(super) clients: Level,
     /// `never`, or a time.
     pub(super) every: String,
-    /// What is asked for, if it is not what the load asks for.
+    /// The URL that the crowd asks for; by default the load's.
     pub(super) url: Option<String>,
-    /// Of its process, from 0 to 19.
+    /// The niceness of the crowd's process, from 0 to 19.
     pub(super) nice: Option<i8>,
 }
 
@@ -291,7 +291,8 @@ pub(super) struct ExpectKeys {
     pub(super) kept_requests: Option<Level>,
     /// The least time that an answer takes, by what the experiment puts in.
     pub(super) delay: Option<String>,
-    /// How often a server is asked for each answer, if not once: a number, or a template of one.
+    /// Requests that a server gets for each answer to the load, by default 1: a number or a
+    /// template.
     #[serde(default)]
     pub(super) asked: BTreeMap<String, Level>,
     /// Whether the bodies of answers may differ; off unless it is given.
@@ -337,7 +338,7 @@ pub(super) struct ScreenKeys {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ThenKeys {
-    /// How many levels of `of` stay, the control's among them.
+    /// The number of levels of `of` that stay, the control's among them.
     pub(super) keep: Option<usize>,
     pub(super) of: Option<String>,
     /// Levels of `of` that stay as the control's does.
@@ -351,7 +352,7 @@ pub(super) struct ThenKeys {
     pub(super) run: QuickRunKeys,
 }
 
-/// What replaces keys under `--quick`.
+/// The values of keys under `--quick`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct QuickKeys {
@@ -451,15 +452,15 @@ pub(super) struct InteractionKeys {
     pub(super) across: BTreeMap<String, [Level; 2]>,
 }
 
-/// What is expected of a ratio.
+/// The expected result of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Expectation {
     /// The ratio is above 1.
     More,
-    /// It is below 1.
+    /// The ratio is below 1.
     Less,
-    /// It is 1 within the margin.
+    /// The ratio is 1 within the margin.
     Same,
 }
 
@@ -489,7 +490,7 @@ impl Names {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct PublishedKeys {
-    /// What a table is about.
+    /// The subject of a table.
     #[serde(default)]
     pub(super) says: String,
     /// The levels of a text's run, or those that all rows of a table have.
@@ -501,11 +502,11 @@ pub(super) struct PublishedKeys {
     pub(super) text: Option<String>,
     /// Of a text of `strace -c`: how many requests its process answered.
     pub(super) requests: Option<u64>,
-    /// Of a text: what else it cannot carry.
+    /// A conclusion that a text does not support besides those that gates name.
     pub(super) note: Option<String>,
     #[serde(default)]
     pub(super) table: Vec<RowKeys>,
-    /// By factor: levels of the source, and ours that stand for them.
+    /// By factor: a level of the source, and the one of ours that stands for it.
     #[serde(default)]
     pub(super) stands: BTreeMap<String, BTreeMap<String, Level>>,
 }
@@ -516,7 +517,7 @@ pub(super) struct PublishedKeys {
 pub(super) struct RowKeys {
     /// Instead of the levels.
     pub(super) says: Option<String>,
-    /// As the source calls its levels.
+    /// The levels, as the source calls them.
     #[serde(default)]
     pub(super) cell: Levels,
     /// Requests a second; none where the source has none.
@@ -525,20 +526,20 @@ pub(super) struct RowKeys {
     pub(super) low: Option<f64>,
     /// The highest.
     pub(super) high: Option<f64>,
-    /// Of a ratio: what is divided.
+    /// The levels that are divided, of a ratio.
     #[serde(default)]
     pub(super) level: Levels,
-    /// Of a ratio: by what.
+    /// The levels that divide, of a ratio.
     #[serde(default)]
     pub(super) over: Levels,
     pub(super) ratio: Option<f64>,
-    /// The claim of the file that says what holds of it here.
+    /// The claim of the file that tests this ratio here.
     pub(super) claim: Option<String>,
-    /// What else it cannot carry.
+    /// A conclusion that it does not support besides those that gates name.
     pub(super) note: Option<String>,
 }
 
-/// What a published run was one of.
+/// How a published run was chosen among several.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, serde::Serialize)]
 pub enum Selection {
     /// There was one run.
@@ -560,7 +561,7 @@ pub(super) struct AsPublishedKeys {
     pub(super) printed: Option<String>,
     /// The cell whose servers it has.
     pub(super) cell: Levels,
-    /// What these servers have otherwise, by server.
+    /// Settings of these servers for this run, by server.
     #[serde(default)]
     pub(super) set: BTreeMap<String, BTreeMap<String, Level>>,
     pub(super) clients: u64,
@@ -572,7 +573,7 @@ pub(super) struct AsPublishedKeys {
     /// Whether each round makes it, on servers that have just been started.
     #[serde(default)]
     pub(super) every_round: bool,
-    /// Where it is not as it was.
+    /// The ways in which it differs from the published run.
     #[serde(default)]
     pub(super) deviations: Vec<String>,
 }

@@ -15,7 +15,7 @@ use super::claims::{Contrast, names_in};
 /// The kind of a server and what would be compared of its settings.
 type CellSettings = (String, BTreeMap<String, String>);
 
-/// What is wrong with the server of each number; `made` are those of each cell.
+/// Finds faults of servers, each with the server's number; `made` has the servers of each cell.
 pub(super) fn check(
     experiment: &Experiment,
     made: &[Vec<Option<PreparedServer>>],

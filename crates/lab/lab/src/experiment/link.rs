@@ -48,7 +48,7 @@ fn of(server: &ServerKeys, link: &LinkKeys) -> ServerKeys {
     }
 }
 
-/// What the link of a server is called.
+/// The name of a server's link.
 pub(super) fn name(server: &ServerKeys) -> String {
     format!("{}_link", server.name)
 }
@@ -95,7 +95,7 @@ pub(super) fn seen<'a>(server: &ServerKeys, addresses: &'a Addresses) -> Cow<'a,
     Cow::Owned(seen)
 }
 
-/// The same URL at an end of the link. None is there while a file is only checked.
+/// The URL with the address of an end of the link; unchanged without one, while a file is only checked.
 fn through(url: &str, end: Option<&str>) -> String {
     let parts = (
         url.split_once("://"),

@@ -12,7 +12,7 @@ use super::{CellServer, Expect, Experiment, Level, Levels, link};
 /// The load of a cell.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Load {
-    /// What is asked for.
+    /// The URL that is asked for.
     pub url: String,
     /// The core that the load generator is bound to.
     pub core: Option<usize>,
@@ -44,7 +44,7 @@ pub struct Load {
     pub varies: bool,
 }
 
-/// What the load speaks.
+/// The version of HTTP that the load speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HttpVersion {
     /// HTTP/1.1.
@@ -58,26 +58,26 @@ pub enum HttpVersion {
 /// Clients that ask seldom or slowly.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Crowd {
-    /// What they do.
+    /// The behaviour of the clients.
     pub kind: CrowdKind,
-    /// How many.
+    /// The number of clients.
     pub clients: u64,
     /// Between two steps of each: requests, bytes, or reads; `None`: one request is all.
     pub every: Option<Duration>,
-    /// What they ask for; `None`: as the load.
+    /// The URL that they ask for; `None`: the load's.
     pub url: Option<String>,
     /// The priority of their process.
     pub nice: Option<i8>,
 }
 
-/// What slow clients do.
+/// The behaviour of a crowd's clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CrowdKind {
-    /// They keep a connection and ask seldom.
+    /// Keeps a connection and asks seldom.
     Idle,
-    /// They send a head a byte at a time.
+    /// Sends a head a byte at a time.
     Drip,
-    /// They read a response a KiB at a time.
+    /// Reads a response a KiB at a time.
     Sip,
 }
 
@@ -107,7 +107,7 @@ impl CrowdKind {
         ("sip", Self::Sip),
     ];
 
-    /// As files have it.
+    /// The name in files.
     #[must_use]
     pub fn name(self) -> &'static str {
         let found = Self::ALL.iter().find(|(_, kind)| *kind == self);
@@ -115,19 +115,19 @@ impl CrowdKind {
     }
 }
 
-/// What is done to a server while load is on it.
+/// A reload or an upgrade of a server while load is on it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Act {
     /// The server.
     pub server: String,
     /// Whether it is an upgrade, and no reload.
     pub is_upgrade: bool,
-    /// From the beginning of one to that of the next.
+    /// The time from the beginning of one to that of the next.
     pub every: Duration,
 }
 
 impl Experiment {
-    /// How many servers a cell may have.
+    /// The most servers that a cell has.
     #[must_use]
     pub fn servers(&self) -> usize {
         self.servers.len()
@@ -265,7 +265,7 @@ impl Experiment {
         text.or(loads)
     }
 
-    /// What is done to servers of a cell while load is on them.
+    /// The actions on servers of a cell while load is on them.
     ///
     /// # Errors
     /// As [`Experiment::load`].
@@ -287,7 +287,7 @@ impl Experiment {
         text.or(acts)
     }
 
-    /// What answers of a cell should be.
+    /// The expected status, length and other properties of a cell's answers.
     ///
     /// # Errors
     /// Templates that do not render, or not to what is needed.
@@ -396,7 +396,7 @@ impl<'a> Texts<'a> {
         })
     }
 
-    /// Those of the head, then the experiment's own.
+    /// The header fields: the browser's if the file asks for them, then the experiment's own.
     fn headers(&mut self, keys: &LoadKeys) -> Vec<String> {
         let head = match self.one_of("head", &keys.head, &["bare", "browser"]) {
             1 => &BROWSER_FIELDS[..],
@@ -423,8 +423,8 @@ impl<'a> Texts<'a> {
     }
 }
 
-/// What the place of a fault is called that a cell brings out.
+/// The name in messages for faults that only a cell brings out.
 const NAME: &str = "experiment";
 
-/// Of a length that is not looked at.
+/// The word for a length that is not checked.
 const ANY: &str = "any";

@@ -103,7 +103,7 @@ impl FileReader<'_> {
         })
     }
 
-    /// That each level which stands for one of the source's is there.
+    /// Checks that each level of ours which stands for one of the source's exists.
     fn check_stand_ins(&mut self, at: &Spanned<PublishedKeys>, factors: &[Factor]) {
         for (factor, stands) in &at.get_ref().stands {
             for level in stands.values() {
@@ -148,7 +148,7 @@ impl FileReader<'_> {
         })
     }
 
-    /// That a run which goes on with others' servers comes after one that has them.
+    /// Checks that a run which goes on with others' servers comes after one that has them.
     pub(super) fn check_again(&mut self, runs: &[Spanned<AsPublishedKeys>]) {
         for (number, at) in runs.iter().enumerate() {
             let keys = at.get_ref();

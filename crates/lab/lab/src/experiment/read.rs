@@ -42,7 +42,7 @@ pub(super) struct FileReader<'a> {
     report: Report,
 }
 
-/// How many rounds follow a screen, if the file says so.
+/// The number of rounds after a screen, if the file gives it.
 fn rounds_of_screen(file: &ExperimentFile) -> Option<usize> {
     file.screen.as_ref()?.get_ref().then.run.rounds
 }
@@ -190,7 +190,7 @@ impl FileReader<'_> {
         is_all
     }
 
-    /// That each level which is named anywhere is one of its factor's.
+    /// Checks that each level that is named anywhere is one of its factor's.
     fn check_levels(&mut self, file: &ExperimentFile, factors: &[Factor]) {
         self.check_named(&file.control, factors, &[file.control.get_ref()]);
         for except in &file.except {
@@ -311,7 +311,7 @@ impl FileReader<'_> {
         claims
     }
 
-    /// That a claim has two sides, of the same factors.
+    /// Checks that a claim has two sides, of the same factors.
     fn check_sides(&mut self, at: &Spanned<ClaimKeys>) {
         let keys = at.get_ref();
         let is_interaction = keys.interaction.is_some();
@@ -333,7 +333,7 @@ impl FileReader<'_> {
         }
     }
 
-    /// That a claim is about something that is counted.
+    /// Checks that a claim is about a measure that is counted.
     fn check_counted(&mut self, at: &Spanned<ClaimKeys>, measure: &Measure, file: &ExperimentFile) {
         let empty = MeasureKeys::default();
         let counted = file.measure.as_ref().map_or(&empty, |it| it.get_ref());
@@ -388,7 +388,7 @@ impl FileReader<'_> {
         }
     }
 
-    /// That a published form repeats its source: its load runs as the source's did, beside servers and not before them.
+    /// Checks that a published form repeats its source, whose load ran beside servers and not before them.
     fn check_published_form(&mut self, file: &ExperimentFile) {
         let is_published = file.form == FileForm::Published;
         if is_published && file.source.is_empty() {
@@ -407,7 +407,7 @@ impl FileReader<'_> {
         }
     }
 
-    /// That what is nested, acted on and turned off is there.
+    /// Checks that factors of `nest`, servers of actions and gates that are off exist.
     fn check_names(&mut self, file: &ExperimentFile, factors: &[Factor]) {
         for name in &file.nest {
             if !factors.iter().any(|factor| factor.name == *name) {
@@ -432,7 +432,7 @@ impl FileReader<'_> {
         }
     }
 
-    /// That the servers of published runs can be made.
+    /// Checks that the servers of published runs can be made.
     fn check_as_published(&mut self, experiment: &Experiment, runs: &[Spanned<AsPublishedKeys>]) {
         self.check_again(runs);
         for (run, at) in experiment.as_published.iter().zip(runs) {
@@ -441,7 +441,7 @@ impl FileReader<'_> {
         }
     }
 
-    /// That the servers of each cell can be made.
+    /// Checks that the servers of each cell can be made.
     fn check_servers<S>(&mut self, experiment: &Experiment, servers: &[&Spanned<S>]) {
         for cell in &experiment.cells {
             let mut addresses = Addresses::new();
@@ -454,7 +454,7 @@ impl FileReader<'_> {
         }
     }
 
-    /// What is to hold over the rounds, and of the cores.
+    /// Checks what depends on all cells: the rounds, and the parts of cores.
     fn check_run(&mut self, file: &ExperimentFile, cells: &[Levels]) {
         self.check_core_shares(file, cells);
         self.check_restarts(&file.server);
@@ -469,7 +469,7 @@ impl FileReader<'_> {
         }
     }
 
-    /// That what can be rendered without a server renders in each cell. Gives the servers of each cell.
+    /// Checks that templates which need no running server render in each cell. Returns the servers of each cell.
     fn check_templates<S, L>(
         &mut self,
         experiment: &Experiment,

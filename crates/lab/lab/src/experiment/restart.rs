@@ -53,7 +53,7 @@ impl Experiment {
 }
 
 impl FileReader<'_> {
-    /// That no server goes on when one that it is connected to is started anew: its connections would lead
+    /// Checks that no server goes on when one that it is connected to is started anew: its connections would lead
     /// nowhere, and what it answers until it has noticed would be measured.
     pub(super) fn check_restarts(&mut self, servers: &[Spanned<ServerKeys>]) {
         for (number, server) in servers.iter().enumerate() {

@@ -9,9 +9,9 @@ use crate::measure::Measure;
 /// A first pass over many cells, before the rounds of those that are looked at more closely.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Screen {
-    /// Its rounds, which come before the experiment's.
+    /// The rounds of this pass, which come before the experiment's.
     pub rounds: usize,
-    /// Its cells.
+    /// The cells of this pass.
     pub cells: Vec<usize>,
     /// The cells of the rounds after it, before any level is left out.
     pub then: Vec<usize>,
@@ -19,10 +19,10 @@ pub struct Screen {
     pub keep: Option<Keep>,
 }
 
-/// How many levels of a factor survive a screen.
+/// The rule by which levels of a factor survive a screen.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Keep {
-    /// So many, the control's and those of `always` among them.
+    /// The number of levels that stay, the control's and those of `always` among them.
     pub count: usize,
     /// The factor.
     pub of: String,
@@ -134,7 +134,7 @@ impl FileReader<'_> {
         }
     }
 
-    /// That the levels of both passes are their factors'.
+    /// Checks that the levels of both passes are their factors'.
     pub(super) fn check_screen(&mut self, file: &ExperimentFile, factors: &[Factor]) {
         let Some(at) = &file.screen else {
             return;

@@ -13,7 +13,7 @@ use super::Level;
 /// URLs of ports by the names of servers and ports.
 pub type Addresses = BTreeMap<String, BTreeMap<String, String>>;
 
-/// What a template may name.
+/// The names that a template may use.
 #[derive(Debug)]
 pub(crate) struct TemplateNames<'a> {
     pub(crate) factor: &'a BTreeMap<String, Level>,
@@ -61,7 +61,7 @@ pub(crate) fn render(text: &str, names: &TemplateNames<'_>) -> Result<String, St
         })
 }
 
-/// What `map` has for `key`, else `default`.
+/// The value of `key` in `map`, else `default`.
 fn lookup(map: &Value, key: &Value, default: Value) -> Result<Value, Error> {
     let found = map.get_item(key)?;
     Ok(if found.is_undefined() { default } else { found })

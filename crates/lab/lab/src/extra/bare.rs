@@ -22,19 +22,19 @@ use mio::{Events, Interest, Poll, Token};
 
 use super::now;
 
-/// What a connection gets for what arrives on it.
+/// What the server does with bytes that arrive on a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Job {
-    /// It is passed on to a connection to this backend, which each client has for itself.
+    /// Passes them on to this backend, on a connection of its own for each client.
     Relay(SocketAddr),
-    /// A page of so many bytes.
+    /// Answers with a page of this many bytes.
     Answer(usize),
 }
 
-/// What it computes.
+/// The CPU time that requests are made to take.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Effort {
-    /// For so long before each write.
+    /// The time for which it spins before each write.
     pub spin: Duration,
     /// CPU time that each read takes with all that comes of it, on average; zero for what it takes anyway. While the
     /// thread waits for a core, this time stands still.
@@ -87,9 +87,9 @@ pub fn run(
 
 struct Bare {
     poll: Poll,
-    /// Each socket at the number of its descriptor, with that of the one that is written to.
+    /// Sockets by the number of their descriptor, each with the number of the socket that its bytes are written to.
     pairs: Vec<Option<(TcpStream, usize)>>,
-    /// What is written, if not what was read.
+    /// The answer that is written; `None`: the bytes that were read.
     answer: Option<Vec<u8>>,
     effort: Effort,
     /// The CPU time that the thread has when all reads so far have taken theirs.
@@ -200,7 +200,7 @@ fn page(bytes: usize) -> Vec<u8> {
     .into_bytes()
 }
 
-/// Its descriptor, as an index.
+/// The number of its descriptor, as an index.
 fn place(socket: &TcpStream) -> usize {
     socket.as_raw_fd().unsigned_abs() as usize
 }
@@ -213,7 +213,7 @@ const BUFFER: usize = 16 * 1024;
 /// CPU time that may be owed, as for connections that come all at once.
 const BEHIND: Duration = Duration::from_millis(200);
 
-/// How often the end is looked for.
+/// The interval at which `stop` is checked.
 const LOOK: Duration = Duration::from_millis(200);
 
 #[cfg(test)]

@@ -16,12 +16,12 @@ use serde::{Deserialize, Serialize};
 use super::now;
 use crate::experiment::CrowdKind;
 
-/// What is asked for.
+/// The settings of a crowd.
 #[derive(Clone, Debug)]
 pub struct CrowdRequest {
-    /// What the clients do.
+    /// The behaviour of the clients.
     pub kind: CrowdKind,
-    /// How many there are.
+    /// The number of clients.
     pub clients: usize,
     /// Between two steps of each; `None`: one request is all.
     pub every: Option<Duration>,
@@ -29,7 +29,7 @@ pub struct CrowdRequest {
     pub url: String,
 }
 
-/// What became of them.
+/// The counts of a crowd that has ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tally {
     /// Answers that were read in full.
@@ -287,7 +287,7 @@ impl CrowdSite {
     }
 }
 
-/// How long the whole answer is; `None` as long as its head is not there.
+/// The length of the whole answer with its head; `None` until its head is complete.
 fn length(answer: &[u8]) -> Option<usize> {
     let end = answer.windows(4).position(|window| window == b"\r\n\r\n")? + 4;
     let head = String::from_utf8_lossy(&answer[..end]).to_ascii_lowercase();
@@ -299,13 +299,13 @@ fn length(answer: &[u8]) -> Option<usize> {
     Some(end.saturating_add(body.unwrap_or(0)))
 }
 
-/// How long a connect may take.
+/// The time that a connect has.
 const CONNECT: Duration = Duration::from_secs(10);
 
-/// How long the first answers may take.
+/// The time that the first answers have.
 const SETTLE: Duration = Duration::from_secs(30);
 
-/// How often the end is looked for.
+/// The interval at which `stop` is checked.
 const LOOK: Duration = Duration::from_millis(100);
 
 const READ: usize = 64 << 10;

@@ -16,27 +16,27 @@ use mio::{Events, Interest, Poll, Token};
 
 use super::now;
 
-/// How messages go.
+/// The transport of messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transport {
-    /// As parts of a stream.
+    /// As parts of a stream, over TCP.
     Tcp,
-    /// Each in a datagram.
+    /// Each in a datagram, over UDP.
     Udp,
 }
 
-/// What is asked for.
+/// The settings of a load on an echo.
 #[derive(Clone, Debug)]
 pub struct EchoRequest {
-    /// How messages go.
+    /// The transport of messages.
     pub transport: Transport,
     /// Whom they go to.
     pub address: SocketAddr,
-    /// How many are under way at once.
+    /// The number of clients: each has one message under way.
     pub clients: usize,
     /// The length of a message; at least 8, for its number.
     pub bytes: usize,
-    /// How long.
+    /// The duration of the load.
     pub time: Duration,
 }
 
@@ -75,7 +75,7 @@ struct Echo<'a> {
     start: Instant,
     cpu_before: Duration,
     elapsed: Duration,
-    /// Of each answer, in the order of their arrival.
+    /// The latency of each answer, in the order of arrival.
     latencies_us: Vec<u64>,
     seconds: Vec<EchoSecond>,
     failed: u64,
@@ -88,7 +88,7 @@ struct Echo<'a> {
 struct EchoSecond {
     completed: u64,
     failed: u64,
-    /// Where its answers begin among all.
+    /// The index of its first answer in `latencies_us`.
     first: usize,
 }
 
@@ -100,10 +100,10 @@ enum Socket {
 struct EchoClient {
     socket: Socket,
     number: u64,
-    /// What was sent last.
+    /// The message that was sent last.
     message: Vec<u8>,
     sent: Instant,
-    /// What has come back of it.
+    /// The bytes of its echo so far.
     answer: Vec<u8>,
     is_over: bool,
 }
@@ -206,7 +206,7 @@ impl<'a> Echo<'a> {
         }
     }
 
-    /// Gives up datagrams that were not answered in time.
+    /// Counts datagrams without an answer in time as lost, and goes on with the next ones.
     fn look_for_losses(&mut self, now: Instant) {
         for place in 0..self.clients.len() {
             let client = &mut self.clients[place];
@@ -381,13 +381,13 @@ fn times(latencies: &[u64]) -> Times {
     }
 }
 
-/// How often the end, and lost datagrams, are looked for.
+/// The interval at which `stop` and lost datagrams are looked for.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// After so long a datagram counts as lost.
 const LOST: Duration = Duration::from_millis(500);
 
-/// How long a connect may take.
+/// The time that a connect has.
 const CONNECT: Duration = Duration::from_secs(10);
 
 /// More than any message.

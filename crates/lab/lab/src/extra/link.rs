@@ -69,7 +69,7 @@ struct Link {
 /// A client's connection, and the one to the server: sides 0 and 1.
 struct LinkPair {
     sides: [TcpStream; 2],
-    /// What is under way from each side to the other.
+    /// Bytes on their way from each side to the other.
     pipes: [Pipe; 2],
     opened: Instant,
     number: u64,
@@ -239,7 +239,7 @@ const READ: usize = 64 << 10;
 /// A side that has sent so much is not read until it has arrived.
 const UNDER_WAY_MAX: usize = 4 << 20;
 
-/// How often the end is looked for.
+/// The interval at which `stop` is checked.
 const LOOK: Duration = Duration::from_millis(100);
 
 #[cfg(test)]

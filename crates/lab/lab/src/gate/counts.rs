@@ -44,7 +44,7 @@ fn strace(facts: &Facts) -> Option<GateFinding> {
     Some(GateFinding::new("strace", Effect::Note, words))
 }
 
-/// What the kernel did not count of what measures with this base are, since BPF is forbidden or not there.
+/// The gate for measures with this base that the kernel did not count, since BPF is forbidden or not there.
 fn uncounted(facts: &Facts, base: &str) -> Option<GateFinding> {
     let why = facts.machine.as_ref()?.uncounted.get(base)?;
     let words = uncounted_words(base, why);
@@ -57,7 +57,7 @@ pub(crate) fn uncounted_gate(base: &str) -> String {
     format!("uncounted-{base}")
 }
 
-/// What is not counted, and why.
+/// A sentence on what is not counted, and why.
 #[must_use]
 fn uncounted_words(base: &str, why: &str) -> String {
     match base {

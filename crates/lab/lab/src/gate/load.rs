@@ -120,7 +120,7 @@ fn ceiling(facts: &Facts) -> Option<GateFinding> {
     })
 }
 
-/// How far rate times latency may be off.
+/// The relative difference that rate times latency may have to the number of clients.
 const LITTLE_OFF_MAX: f64 = 0.05;
 
 const BUSY: f64 = 0.95;

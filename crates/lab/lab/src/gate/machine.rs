@@ -192,7 +192,7 @@ fn files(limits: &[Check]) -> Option<GateFinding> {
 const FOREIGN: f64 = 0.05;
 const STEAL: f64 = 0.01;
 
-/// How far apart the shares of foreign work may be.
+/// The difference that two runs' shares of foreign work may have.
 const FOREIGN_APART: f64 = 0.05;
 
 const PORTS_USED_MAX: f64 = 0.8;

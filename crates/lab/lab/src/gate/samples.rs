@@ -96,8 +96,8 @@ fn silences(facts: &Facts) -> Option<GateFinding> {
     Some(GateFinding::new("silences", Effect::Note, words))
 }
 
-/// From how many times the median on a maximum is worth a remark.
+/// A maximum has a remark from this many times the median.
 const MAXIMUM_TIMES_MIN: f64 = 10.0;
 
-/// From which factor on two maxima are worth one.
+/// Two maxima have a remark if one is this many times the other.
 const MAXIMA_MIN: f64 = 2.0;

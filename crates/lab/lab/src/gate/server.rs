@@ -228,7 +228,7 @@ fn keep_alive(facts: &Facts) -> Option<GateFinding> {
     Some(GateFinding::new("keep-alive", Effect::Void, words))
 }
 
-/// The least share of kept answers if the server closes a connection after so many requests. Each
+/// The least share of kept answers if the server closes a connection after `limit` requests; 0: it does not. Each
 /// connection that ends with the run may have closed early, hence not 1 but 1.5.
 fn least_kept(limit: u64) -> f64 {
     match limit {
@@ -449,16 +449,16 @@ fn is_watched(facts: &Facts) -> bool {
     machine.is_some_and(|it| it.moving.is_some() || it.hidden.is_some())
 }
 
-/// What bytes of unfinished requests may add to the mean length of a body.
+/// The share by which unfinished requests may change the mean length of a body.
 const ROUNDING: f64 = 0.01;
 
-/// Requests that ended with the span may have been counted at one end of it alone.
+/// The share of requests that may be missing: those at the span's end may be counted at one end of it alone.
 const LOST_MAX: f64 = 0.01;
 
 /// No server reads a request and writes an answer, two system calls with TCP behind them, in less, in microseconds.
 const CPU_MIN_US: f64 = 0.5;
 
-/// From here on a core counts as busy.
+/// The share of its time from which a core counts as busy.
 const SERVER_BUSY: f64 = 0.9;
 const LOAD_BUSY: f64 = 0.9;
 
@@ -468,11 +468,11 @@ pub(crate) const UNSTEADY: &str = "unsteady";
 /// The CPU time that the compilers of a warm virtual machine may take, as a share of the span.
 pub(crate) const COMPILING_MAX: f64 = 0.02;
 
-/// From this share on compiling may be more of a request's CPU time than the usual margin of a claim.
+/// The share of a core from which compiling may take more of a request's CPU time than the usual margin of a claim.
 const COMPILING_COUNTS: f64 = 0.05;
 
-/// What throughput and CPU per request may move within a run.
+/// The share by which throughput and CPU per request may move within a run.
 const MOVEMENT_MAX: f64 = catamaran_stats::MOVEMENT_MAX;
 
-/// How far apart connections opened for a request may be.
+/// The difference that two levels may have in connections opened for a request.
 const DIALS_APART: f64 = 0.5;

@@ -6,7 +6,7 @@ use crate::gate::{Effect, GateFinding, GateRecord};
 /// A gate on a row, among all rows of its source.
 type RowGate = GateRecord<fn(&PublishedRun, &[PublishedRun]) -> Option<GateFinding>>;
 
-/// In the order in which they are named.
+/// Gates on published rows, in the order in which they are named.
 pub static ROW_GATES: &[RowGate] = &[
     GateRecord {
         name: "published",
@@ -40,7 +40,7 @@ pub(crate) fn check_row(row: &PublishedRun, all: &[PublishedRun]) -> Vec<GateFin
     gates.filter_map(|gate| (gate.check)(row, all)).collect()
 }
 
-/// What a figure cannot carry because of how it was chosen.
+/// The conclusions that a figure does not support because of how it was chosen.
 #[must_use]
 pub(crate) fn limit_of(how: Selection) -> &'static str {
     match how {
@@ -69,7 +69,7 @@ fn outside(row: &PublishedRun) -> Option<GateFinding> {
     })
 }
 
-/// The same figure with the same interval in another cell: one of them may have been copied.
+/// Finds the same figure with the same interval in another cell: one of them may have been copied.
 fn twice(row: &PublishedRun, all: &[PublishedRun]) -> Option<GateFinding> {
     let PublishedFigure::Rate {
         mean: Some(mean),

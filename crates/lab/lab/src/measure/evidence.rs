@@ -9,7 +9,7 @@ use catamaran_load::report::Report;
 use super::records::MEASURES;
 use crate::sample::Sample;
 
-/// What a span of load has shown, with what was seen before it.
+/// The results of a span of load, and what was seen before it.
 ///
 /// Counters are sums over the span; measures divide them by the requests.
 #[derive(Debug)]
@@ -20,7 +20,7 @@ pub(crate) struct Evidence<'a> {
     pub(crate) requests: u64,
     /// Requests of all loads that had no good answer.
     pub(crate) failed: u64,
-    /// Those, and requests that were answered with another status than 2xx.
+    /// Failed requests, and those that were answered with another status than 2xx.
     pub(crate) errors: u64,
     /// Actions on servers that were done.
     pub(crate) acted: u64,
@@ -38,11 +38,11 @@ pub(crate) struct Evidence<'a> {
     pub(crate) calls: CallCounts<'a>,
     /// Bytes of a request by hop: `front.http`, or `upstream`.
     pub(crate) bytes: BTreeMap<String, f64>,
-    /// What servers have allocated, in bytes; `None` if nobody asked.
+    /// The memory that servers have allocated, in bytes; `None` if nobody asked.
     pub(crate) memory: Option<BTreeMap<String, u64>>,
-    /// The same for each client of a crowd: of all servers (an empty name), and of each of several.
+    /// The memory for each client of a crowd, in bytes: of all servers (an empty name), and of each of several.
     pub(crate) held: BTreeMap<String, f64>,
-    /// What was sampled in each second.
+    /// The samples of each second.
     pub(crate) samples: &'a [Sample],
     /// Servers whose heap and collections are measured.
     pub(crate) jvms: &'a [String],
@@ -50,7 +50,7 @@ pub(crate) struct Evidence<'a> {
     pub(crate) is_published: bool,
     /// Answers of the first second after a start.
     pub(crate) first: Option<f64>,
-    /// What the published runs of a round have printed, by `ab1`, `ab2` and `ab`.
+    /// The figures that ab printed of a round's published runs, by `ab1`, `ab2` and `ab`.
     pub(crate) published: &'a BTreeMap<String, AbFigures>,
 }
 
@@ -61,7 +61,7 @@ pub(crate) struct CallCounts<'a> {
     pub(crate) requests: u64,
 }
 
-/// What ab prints of a run.
+/// The figures that ab prints of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct AbFigures {
     /// Requests a second.
@@ -97,7 +97,7 @@ impl Evidence<'_> {
         })
     }
 
-    /// So many for each of the requests; `None` if there were none.
+    /// `count` divided by the requests; `None` if there were none.
     pub(super) fn each(&self, count: f64) -> Option<f64> {
         (self.requests > 0).then(|| count / self.requests as f64)
     }

@@ -208,7 +208,7 @@ pub(super) static MEASURES: &[MeasureRecord] = &[
     },
 ];
 
-/// What holds of a measure of throughput or latency, unless its record says otherwise.
+/// The defaults of a measure of throughput or latency.
 const fn time(name: &'static str, kind: MeasureKind, unit: &'static str) -> MeasureRecord {
     MeasureRecord {
         name,
@@ -226,7 +226,7 @@ const fn time(name: &'static str, kind: MeasureKind, unit: &'static str) -> Meas
     }
 }
 
-/// The same of a cost.
+/// The defaults of a cost.
 const fn cost(name: &'static str, kind: MeasureKind, unit: &'static str) -> MeasureRecord {
     MeasureRecord {
         spoiler: Spoiler::Nothing,
@@ -235,7 +235,7 @@ const fn cost(name: &'static str, kind: MeasureKind, unit: &'static str) -> Meas
     }
 }
 
-/// The same of what moves between servers.
+/// The defaults of what moves between servers.
 const fn hop(name: &'static str, unit: &'static str) -> MeasureRecord {
     MeasureRecord {
         spoiler: Spoiler::Nothing,
@@ -343,7 +343,7 @@ fn free(it: &Evidence<'_>) -> Option<f64> {
     (it.is_published && !it.samples.is_empty()).then_some(mean)
 }
 
-/// Of all disks.
+/// The sum over all disks.
 fn disk(it: &Evidence<'_>) -> Option<f64> {
     let span = it.sampled().filter(|_| it.is_published)?;
     let transfers = |sample: &Sample| {

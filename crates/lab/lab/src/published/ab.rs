@@ -3,8 +3,8 @@
 use super::scan::Scan;
 use super::{PublishedText, TextFault, TextFigures, Times};
 
-/// Where its reports begin: at the first of the lines about the server, or of the figures if pages
-/// have left those out.
+/// The bytes at which reports begin: the first of the lines about the server, or of the figures if
+/// pages have left those out.
 pub(super) fn starts(text: &str) -> Vec<usize> {
     // Without a number it is a sentence about it.
     let is_report = |rest: Scan<'_>| rest.number().is_some();
@@ -51,7 +51,7 @@ pub(super) fn read(block: &str) -> Result<PublishedText, TextFault> {
     Ok(PublishedText::Run(Box::new(figures)))
 }
 
-/// What ab calls failed.
+/// The failures that ab counts, by their reasons.
 #[derive(Default)]
 struct Failures {
     unanswered: Option<u64>,

@@ -3,7 +3,7 @@
 use super::scan::{Scan, number, short_count, word_before};
 use super::{PublishedText, TextFault, TextFigures, Times};
 
-/// Where reports begin: at `Running 10s test @ URL`, if one of its samples follows.
+/// The bytes at which reports begin: `Running 10s test @ URL`, if one of its samples follows.
 pub(super) fn starts(text: &str) -> Vec<usize> {
     Scan(text).starts(
         ANCHOR,

@@ -3,7 +3,7 @@
 use super::scan::Scan;
 use super::{Calls, PublishedText, TextFault};
 
-/// Where tables begin: in their heading, of which pages may put each word into a cell.
+/// The bytes at which tables begin: their heading, of which pages may put each word into a cell.
 pub(super) fn starts(text: &str) -> Vec<usize> {
     let places = text.match_indices(ANCHOR).map(|(at, _)| at);
     let is_table = |at: &usize| {
@@ -46,7 +46,7 @@ struct CallsRow<'a> {
     calls: u64,
     errors: Option<u64>,
     name: &'a str,
-    /// Of how many words it is.
+    /// The number of words that the row has.
     words: usize,
 }
 

@@ -3,7 +3,7 @@
 use super::scan::Scan;
 use super::{PublishedText, TextFault, TextFigures, Times};
 
-/// Where reports begin: at `starting benchmark`, or at `finished in` if pages have left that out.
+/// The bytes at which reports begin: `starting benchmark`, or `finished in` if that was left out.
 pub(super) fn starts(text: &str) -> Vec<usize> {
     let is_report = |rest: Scan<'_>| rest.millis().is_some() && rest.line().contains("req/s");
     Scan(text).starts(ANCHOR, is_report, |head| {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::scan::Scan;
 use super::{PublishedText, TextFault, TextFigures, Times};
 
-/// Where reports begin: at `Summary:`, of which `Slowest:` is part.
+/// The bytes at which reports begin: `Summary:`, of which `Slowest:` is part.
 pub(super) fn starts(text: &str) -> Vec<usize> {
     Scan(text).starts(ANCHOR, |_| true, |head| head.places("Summary:").pop())
 }

@@ -3,7 +3,7 @@
 use super::scan::{Scan, short_count};
 use super::{PublishedText, TextFault, TextFigures, Times};
 
-/// Where runs begin: at the first line of sums, and wherever sums fall.
+/// The bytes at which runs begin: the first line of sums, and each line whose sums are smaller.
 pub(super) fn starts(text: &str) -> Vec<usize> {
     let mut starts = Vec::new();
     let mut before = None;

@@ -3,7 +3,7 @@
 use super::scan::{Scan, word_before};
 use super::{PublishedText, TextFault, TextFigures, Times};
 
-/// Where summaries begin that are of interest: at the durations of requests.
+/// The bytes at which summaries begin: the durations of requests.
 pub(super) fn starts(text: &str) -> Vec<usize> {
     let places = Scan(text).places(ANCHOR).into_iter();
     let is_row = |at: &usize| text[at + ANCHOR.len()..].starts_with(['.', ':', ' ']);
@@ -41,7 +41,7 @@ pub(super) fn read(block: &str) -> Result<PublishedText, TextFault> {
     Ok(PublishedText::Run(Box::new(figures)))
 }
 
-/// What stands behind `name......:`.
+/// The text behind `name......:`.
 fn row<'a>(block: &'a str, name: &str) -> Option<&'a str> {
     let places = Scan(block).places(name).into_iter();
     let rows = places.map(|at| &block[at + name.len()..]);

@@ -51,7 +51,7 @@ fn of_html(text: &str) -> String {
     plain
 }
 
-/// What a tag leaves between the words before and behind it.
+/// The text that replaces a tag between the words before and behind it.
 fn gap(name: &[u8]) -> &'static str {
     match std::str::from_utf8(name) {
         Ok("td" | "th") => " ",

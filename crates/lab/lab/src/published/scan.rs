@@ -8,13 +8,13 @@
 pub(super) struct Scan<'a>(pub(super) &'a str);
 
 impl<'a> Scan<'a> {
-    /// What follows the first `label` that no letter or digit stands before.
+    /// The text after the first `label` without a letter or digit before it.
     pub(super) fn after(self, label: &str) -> Option<Self> {
         let at = self.find(label, 0)?;
         Some(Self(&self.0[at + label.len()..]))
     }
 
-    /// Where the first `label` from the byte `from` on stands that no letter or digit is before.
+    /// The byte of the first `label`, from byte `from` on, without a letter or digit before it.
     pub(super) fn find(self, label: &str, from: usize) -> Option<usize> {
         let places = self.0[from..].match_indices(label);
         let is_free = |at: usize| {
@@ -33,8 +33,8 @@ impl<'a> Scan<'a> {
         places
     }
 
-    /// Where reports begin that have an `anchor` in them, behind which `is_report` holds: `first` finds the place in what
-    /// lies between the anchor and the one before it.
+    /// The bytes at which reports begin. A report has an `anchor` behind which `is_report` holds; `first` finds its
+    /// beginning in the text between this anchor and the one before.
     pub(super) fn starts(
         self,
         anchor: &str,
@@ -58,7 +58,7 @@ impl<'a> Scan<'a> {
         number(self.words().next()?)
     }
 
-    /// As [`Self::number`], a whole one.
+    /// Reads a whole number, as [`Self::number`] does any.
     pub(super) fn count(self) -> Option<u64> {
         self.number().map(|number| number as u64)
     }
@@ -85,7 +85,7 @@ impl<'a> Scan<'a> {
         all
     }
 
-    /// What is left of the line.
+    /// The rest of the line.
     pub(super) fn line(self) -> &'a str {
         self.0.lines().next().unwrap_or_default().trim()
     }
@@ -148,7 +148,7 @@ fn duration(text: &str) -> Option<(f64, &str)> {
     total.map(|total| (total, rest))
 }
 
-/// Marks that stand around figures in tables and in markdown.
+/// Whether it is a mark around figures, as in tables and in markdown.
 fn is_mark(letter: char) -> bool {
     matches!(letter, '|' | '\u{2502}' | '*' | ',' | ':' | '=' | '(' | '`')
 }

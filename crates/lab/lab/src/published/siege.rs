@@ -3,7 +3,7 @@
 use super::scan::{Scan, number};
 use super::{PublishedText, TextFault, TextFigures, Times};
 
-/// Where reports begin: at `Transactions: 1000 hits`, since 4.1 in JSON at `"transactions": 1000`.
+/// The bytes at which reports begin: `Transactions: 1000 hits`, since 4.1 `"transactions": 1000`.
 pub(super) fn starts(text: &str) -> Vec<usize> {
     let scan = Scan(text);
     let mut starts = scan.places(IN_JSON);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::scan::{Scan, number};
 use super::{PublishedText, TextFault, TextFigures, Times};
 
-/// Where reports begin: at `Requests [total, rate…]`.
+/// The bytes at which reports begin: `Requests [total, rate…]`.
 pub(super) fn starts(text: &str) -> Vec<usize> {
     let places = Scan(text).places("Requests").into_iter();
     let is_report = |at: &usize| {

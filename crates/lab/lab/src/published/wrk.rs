@@ -3,7 +3,7 @@
 use super::scan::{Scan, number, word_before};
 use super::{PublishedText, TextFault, TextFigures, Times};
 
-/// Where its reports begin: at `2 threads and 100 connections`.
+/// The bytes at which reports begin: `2 threads and 100 connections`.
 pub(super) fn starts(text: &str) -> Vec<usize> {
     let places = Scan(text).places(ANCHOR).into_iter();
     let is_report = |at: &usize| {

@@ -38,8 +38,8 @@ pub(super) fn published(claim: &Outcome) -> String {
         .map_or_else(String::new, PublishedRatio::words)
 }
 
-/// Where throughput and capacity per core disagree, or that they do not; empty where no server has a declared part of a
-/// core, or nothing is claimed of throughput.
+/// Sentences on where throughput and capacity per core disagree, or that they agree; empty where no server has a
+/// declared part of a core, or nothing is claimed of throughput.
 pub(super) fn disagreements(result: &ResultDocument) -> Vec<String> {
     let has_capacity = |cell: &CellResult| cell.measures.contains_key(CAPACITY);
     let is_throughput =
@@ -85,7 +85,7 @@ pub(super) fn planted(result: &ResultDocument) -> Vec<Vec<String>> {
 /// The title of what was planted.
 pub(super) const PLANTED: &str = "Planted, and told";
 
-/// What is to be known of its table.
+/// The explanation of the table of planted ratios.
 pub(super) const PLANTED_LEGEND: &str = "The servers are made so that the true ratios are known. Truly: the interval has the planted ratio, or the median is \
      within 0.5 % of it. Starts: after so many starts of servers the verdict was the last one, beside all claims.";
 
@@ -147,7 +147,7 @@ pub(super) fn gates(claim: &Outcome) -> impl Iterator<Item = &GateFinding> {
     claim.gates.iter().filter(is_new)
 }
 
-/// What is to be known of all claims together; empty if there is nothing.
+/// A remark on all claims together; empty if there is none.
 pub(super) fn remark(result: &ResultDocument) -> String {
     let suggested = result
         .claims
@@ -164,7 +164,7 @@ pub(super) fn remark(result: &ResultDocument) -> String {
     }
 }
 
-/// What none of the published figures can carry, if there are several.
+/// Conclusions that none of the published figures supports, if there are several figures.
 pub(super) fn shared(result: &ResultDocument) -> Vec<&GateFinding> {
     let [first, others @ ..] = &result.published[..] else {
         return Vec::new();
@@ -176,5 +176,5 @@ pub(super) fn shared(result: &ResultDocument) -> Vec<&GateFinding> {
     first.found.iter().filter(is_shared).collect()
 }
 
-/// What runs that were made again are called.
+/// The name for runs that were made again.
 const RUNS: &str = "Void runs";

@@ -9,13 +9,13 @@ use crate::result::ResultDocument;
 
 /// A published ratio beside ours.
 pub(super) struct Headline<'a> {
-    /// What was claimed, with its case.
+    /// The claim with its case, in words.
     pub(super) says: String,
     pub(super) published: PublishedRatio,
     /// The lower end of our interval, the ratio, the upper end; `None` if there is no interval.
     pub(super) ours: Option<[f64; 3]>,
     pub(super) finding: Finding,
-    /// How sure that is; empty if no claim of ours is about it.
+    /// The verdict on our claim as a sentence; empty if there is no such claim.
     sentence: &'a str,
 }
 
@@ -64,7 +64,7 @@ fn of_claim(claim: &Outcome) -> Option<Headline<'_>> {
 }
 
 impl Headline<'_> {
-    /// How sure that is, unless the answer begins with it; empty if there is nothing to say.
+    /// The verdict as a sentence, or empty if the answer begins with it.
     pub(super) fn sentence_beside(&self, answer: &str) -> &str {
         if answer.starts_with(self.sentence) {
             ""

@@ -90,7 +90,7 @@ fn first(page: &mut Page, result: &ResultDocument) {
     }
 }
 
-/// A text of which what stands between backticks is code.
+/// The text as HTML, with `<code>` for what is between backticks.
 fn with_code(text: &str) -> String {
     let parts = text.split('`').enumerate();
     let parts = parts.map(|(place, part)| match place % 2 {

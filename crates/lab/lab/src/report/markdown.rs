@@ -33,7 +33,7 @@ pub fn markdown(result: &ResultDocument) -> String {
     parts.join("\n\n") + "\n"
 }
 
-/// What was published, ours beside it, and the verdict.
+/// The first published ratio, ours beside it, and the verdict.
 fn first(result: &ResultDocument) -> String {
     let Some(said) = headline(result) else {
         return String::new();
@@ -85,7 +85,7 @@ fn again(result: &ResultDocument) -> String {
     text + "\n\n</details>"
 }
 
-/// Their figure, ours, and the limits of theirs.
+/// A table: the published figures, ours, and the limits of the published ones.
 fn published(result: &ResultDocument) -> String {
     if result.published.is_empty() {
         return String::new();

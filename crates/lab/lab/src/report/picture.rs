@@ -13,7 +13,7 @@ pub fn picture(result: &ResultDocument, name: &str) -> Option<String> {
     (!rows.is_empty()).then(|| strip_file(&table::head(name), &rows, WIDTH))
 }
 
-/// What a README has beside its margins, in pixels.
+/// The width of a README without its margins, in pixels.
 const WIDTH: f64 = 820.0;
 
 #[cfg(test)]

@@ -5,13 +5,13 @@ use catamaran_chart::StripRow;
 use crate::measure::{ERRORS, FAILED, Measure, ReportTable, SILENCES};
 use crate::result::{CellResult, MeasureResult, ResultDocument};
 
-/// Measures that stand in one table.
+/// The measures of one table.
 pub(super) struct Group {
-    /// What they are about.
+    /// The subject of the table.
     pub(super) title: &'static str,
-    /// Their names.
+    /// The names of the measures.
     pub(super) names: Vec<String>,
-    /// Whether they are times: then the deviations and the longest request stand beside them.
+    /// Whether they are times: the table then also has the deviations and the longest request.
     pub(super) is_times: bool,
 }
 
@@ -51,7 +51,7 @@ pub(super) fn measures(result: &ResultDocument) -> Vec<String> {
     names.into_iter().cloned().collect()
 }
 
-/// Measures of which each round is drawn at once; the others stand folded away.
+/// Whether each round of a measure is drawn at once; other measures are folded away.
 pub(super) fn is_drawn_first(result: &ResultDocument, name: &str) -> bool {
     let is_claimed = result
         .claims
@@ -60,7 +60,7 @@ pub(super) fn is_drawn_first(result: &ResultDocument, name: &str) -> bool {
     is_claimed || DRAWN.contains(&name)
 }
 
-/// What only another version measures stands among the costs.
+/// The table of a measure; that of the costs for measures that only another version knows.
 fn table_of(name: &str) -> ReportTable {
     Measure::parse(name).map_or(ReportTable::Costs, |measure| measure.record().table)
 }
@@ -124,7 +124,7 @@ pub(super) struct CellFigure {
     pub(super) median: String,
     /// The lowest and the highest, if these are not the same.
     pub(super) spread: Option<String>,
-    /// How many runs have it, if not all.
+    /// The number of runs that have it, if not all.
     pub(super) runs: Option<String>,
 }
 
@@ -138,14 +138,14 @@ impl CellFigure {
         }
     }
 
-    /// What stands beside the median.
+    /// The spread and the number of runs, as far as the figure has them.
     pub(super) fn beside(&self) -> impl Iterator<Item = &str> {
         let parts = [self.spread.as_deref(), self.runs.as_deref()];
         parts.into_iter().flatten()
     }
 }
 
-/// The median of a cell's measure, and what stands beside it.
+/// The figure of a cell's measure: its median, spread and number of runs.
 pub(super) fn figure(cell: &CellResult, name: &str) -> Option<CellFigure> {
     let measure = cell.measures.get(name)?;
     let (min, max) = (digits(measure.min), digits(measure.max));
@@ -160,7 +160,7 @@ pub(super) fn figure(cell: &CellResult, name: &str) -> Option<CellFigure> {
 /// A column of no measure: its head, and the figure of a cell.
 type Extra = (&'static str, fn(&CellResult) -> Option<f64>);
 
-/// Deviations and the longest request, as far as any cell has them. No claim is on them.
+/// The columns of deviations and of the longest request that any cell has. No claim is on them.
 pub(super) fn extras(result: &ResultDocument, group: &Group) -> Vec<Extra> {
     let mut extras: Vec<Extra> = vec![
         ("sd (req/s)", |cell| cell.measures.get("throughput")?.stddev),
@@ -209,7 +209,7 @@ impl MedianRow<'_> {
     }
 }
 
-/// What is to be known of all tables of cells.
+/// The explanation of all tables of cells.
 pub(super) fn legend(result: &ResultDocument) -> String {
     let has = |cell: &CellResult| cell.measures.contains_key(FAILED);
     let is_without_failures = result.cells.iter().any(has) && is_zero(result, FAILED);

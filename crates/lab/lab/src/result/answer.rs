@@ -5,8 +5,8 @@ use std::cmp::Ordering;
 use crate::claim::{Outcome, Verdict, can_only_suggest, number};
 use crate::experiment::{Expectation, Levels, label};
 
-/// A few sentences: what is shown, what is suggested, else why nothing is, and how many are open. What a source was
-/// about, the levels of `subject`, comes first.
+/// The answer in a few sentences: claims that are shown, then those suggested, else why there are none, and the number
+/// of open ones. Claims on `subject`, the levels that a source was about, come first.
 #[must_use]
 pub fn answer(claims: &[Outcome], subject: Option<&Levels>) -> String {
     if claims.is_empty() {
@@ -40,7 +40,7 @@ pub fn answer(claims: &[Outcome], subject: Option<&Levels>) -> String {
     sentences.join(" ")
 }
 
-/// A claim of which something may be told: its cases, the one farthest from 1 first.
+/// A claim in the answer: its cases, the one farthest from 1 first.
 struct ClaimPhrase<'a> {
     cases: Vec<&'a Outcome>,
 }
@@ -66,7 +66,7 @@ impl<'a> ClaimPhrase<'a> {
         told
     }
 
-    /// The same claim, with the same side of 1.
+    /// Whether `case` is of the same claim, on the same side of 1.
     fn is_of(&self, case: &Outcome) -> bool {
         let first = self.cases[0];
         first.says == case.says && is_above(first) == is_above(case)
@@ -103,7 +103,7 @@ fn before(one: &Outcome, other: &Outcome, subject: Option<&Levels>) -> Ordering 
     by_subject.then_with(|| farther(one, other))
 }
 
-/// By the end of the interval that is nearer to 1, so that a wide one does not come first.
+/// Compares by the end of the interval that is nearer to 1, so that a wide one does not come first.
 fn farther(one: &Outcome, other: &Outcome) -> Ordering {
     let distance = |claim: &Outcome| match (claim.low, claim.high) {
         (Some(low), Some(high)) => low.ln().abs().min(high.ln().abs()),
@@ -143,7 +143,7 @@ fn list(head: &str, told: &[ClaimPhrase<'_>]) -> String {
     format!("{head}: {}{more}.", words.join("; "))
 }
 
-/// Why nothing is shown: the sentence of the first claim that a gate forbids, else of the first one.
+/// Says why nothing is shown: the sentence of the first claim that a gate forbids, else of the first one.
 fn nothing(claims: &[Outcome]) -> String {
     let forbidden = |claim: &&Outcome| claim.verdict == Verdict::NoClaim;
     let first = claims.iter().find(forbidden).unwrap_or(&claims[0]);

@@ -17,7 +17,7 @@ use crate::sample::Sample;
 pub struct OverTime {
     /// The run's round, counted from 0.
     pub round: usize,
-    /// Where its sampled values begin and end, in seconds since the load began: one more than values.
+    /// The boundaries of its sampled values, in seconds since the load began: one more than values.
     pub edges_s: Values,
     /// Values by name. Of the load: `answers` (1/s) and `p99` (ms), of seconds from 0 on. Of samples,
     /// with their places in `edges_s`: `cpu.user`, `.system`, `.wait`, `.steal` (% of all cores),
@@ -25,7 +25,7 @@ pub struct OverTime {
     /// `.written` (MiB/s), `.transfers` (1/s), `memory.free`, `.slab`, `.tcp` (MiB), `heap.NAME` (MiB),
     /// `collecting.NAME` (ms/s).
     pub rows: BTreeMap<String, Values>,
-    /// How many seconds `answers` and `p99` hold for, if they were thinned.
+    /// The seconds that each value of `answers` and `p99` covers: 1 unless they were thinned.
     #[serde(default = "one")]
     pub answers_every: usize,
 }
@@ -57,7 +57,7 @@ impl ResultDocument {
 }
 
 impl OverTime {
-    /// Of a run with its samples, with at most so many values; `None` of fewer than two samples.
+    /// The values of a run with its samples, at most `most` of each row; `None` of fewer than two samples.
     fn of(run: &Run, samples: &[Sample], most: usize) -> Option<Self> {
         let mut samples: Vec<&Sample> = samples.iter().collect();
         // The last one is taken when the load ends: a short rest belongs to the second before it.
@@ -100,7 +100,7 @@ impl OverTime {
         })
     }
 
-    /// Where the values of the row `name` begin and end, in seconds since the load began.
+    /// The boundaries of the values of the row `name`, in seconds since the load began.
     #[must_use]
     pub fn edges(&self, name: &str) -> Vec<f64> {
         if !is_of_load(name) {
@@ -138,7 +138,7 @@ fn of_load(run: &Run, every: usize) -> [(String, Values); 2] {
     ]
 }
 
-/// What happened between two samples, by name; what is a level is that of the later one.
+/// The values between two samples, by name; a level is that of the later sample.
 fn values(before: &Sample, after: &Sample) -> Vec<(String, f64)> {
     let span = (after.time_s - before.time_s).max(1e-9);
     let mut values = Vec::new();
@@ -182,7 +182,7 @@ fn values(before: &Sample, after: &Sample) -> Vec<(String, f64)> {
     values
 }
 
-/// What was added to a counter of all that are in both.
+/// The sum of the increases of a counter, over the names that are in both samples.
 fn increase<T>(
     before: &BTreeMap<String, T>,
     after: &BTreeMap<String, T>,
@@ -210,7 +210,7 @@ impl<'de> Deserialize<'de> for Values {
     }
 }
 
-/// Without digits that a plot cannot show.
+/// The number with three digits at most, which a plot can show.
 fn three_digits(value: f64) -> String {
     let places = match value.abs() {
         size if size >= 99.95 => 0,
@@ -234,7 +234,7 @@ const MIB: f64 = 1_048_576.0;
 /// More values than this are thinned: a panel has some 130 pixels.
 const VALUES_MAX: usize = 30;
 
-/// The same of a published form.
+/// The most values of a published form, which has few cells.
 const PUBLISHED_VALUES_MAX: usize = 90;
 
 #[cfg(test)]

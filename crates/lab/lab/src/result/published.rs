@@ -56,7 +56,7 @@ fn ratio_of(run: &PublishedRun) -> Option<PublishedRatio> {
     }
 }
 
-/// What was published, and what it cannot carry.
+/// The published figure in words, and the conclusions that it does not support.
 fn theirs(run: &PublishedRun, all: &[PublishedRun]) -> Option<(String, Vec<GateFinding>)> {
     let figure = match &run.figures {
         PublishedFigure::Text(text) => return text_of(run, text),
@@ -152,7 +152,7 @@ fn block(text: &str) -> String {
     text[start.unwrap_or(0)..].trim_end().to_owned()
 }
 
-/// Our figures for what a text says.
+/// Our figures for a published text.
 fn of_text(cell: &CellResult, is_calls: bool) -> Option<String> {
     let value = |name: &str| cell.measures.get(name);
     if is_calls {
@@ -173,7 +173,7 @@ fn of_text(cell: &CellResult, is_calls: bool) -> Option<String> {
     ))
 }
 
-/// Our rate, and between what most seconds lie, as the sources' intervals say it.
+/// Our rate, with the range of most seconds, as the sources' intervals give it.
 fn of_rate(cell: &CellResult) -> Option<String> {
     let rate = cell.measures.get("throughput")?;
     let seconds = cell.by_second.map_or_else(String::new, |[low, high]| {

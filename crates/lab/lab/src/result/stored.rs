@@ -8,14 +8,14 @@ use crate::experiment::Experiment;
 use crate::host::Host;
 use crate::run::{Run, ServerRecord};
 
-/// What a directory of a result has.
+/// The contents of a result's directory.
 #[derive(Debug)]
 pub struct StoredResult {
     /// The experiment.
     pub experiment: Experiment,
-    /// Where it ran.
+    /// The machine that it ran on.
     pub host: Host,
-    /// What its servers were made of.
+    /// The servers' versions, commands and settings.
     pub servers: Vec<ServerRecord>,
     /// All runs.
     pub runs: Vec<Run>,
@@ -23,13 +23,13 @@ pub struct StoredResult {
     pub as_published: Vec<PrintedRun>,
     /// A note on these runs by the person who made them.
     pub note: String,
-    /// What the slowest cell with so many clients does in a second; empty if nobody asked.
+    /// By number of clients: the slowest cell's requests per second; empty if nothing needed it.
     pub capacity: BTreeMap<u64, f64>,
 }
 
 #[cfg(test)]
 impl StoredResult {
-    /// As if these runs had been read.
+    /// A result with these runs, without the other files of a directory.
     pub(crate) fn of(experiment: Experiment, runs: Vec<Run>) -> Self {
         Self {
             experiment,
@@ -43,13 +43,13 @@ impl StoredResult {
     }
 }
 
-/// What a published run has printed here.
+/// The output of a published run here.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PrintedRun {
     /// The name of the published text.
     pub name: String,
-    /// Where it was not as it was.
+    /// The ways in which it differs from the published run.
     pub deviations: Vec<String>,
-    /// What ab prints.
+    /// The output of ab.
     pub text: String,
 }

@@ -61,7 +61,7 @@ impl Guard {
         self.tell(&format!("+{id}\n"));
     }
 
-    /// It has ended.
+    /// A process group of a shared space has ended.
     pub(crate) fn forget(&self, id: u32) {
         self.tell(&format!("-{id}\n"));
     }
@@ -74,7 +74,7 @@ impl Guard {
         }
     }
 
-    /// Has it do its work, and waits until that is done; `false` if it could not.
+    /// Makes the guard clean up now, and waits until that is done; `false` if it could not.
     pub(super) fn end(&mut self) -> bool {
         drop(self.pipe.get_mut().map(Option::take));
         self.child.wait().is_ok_and(|status| status.success())

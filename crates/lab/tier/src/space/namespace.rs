@@ -35,7 +35,7 @@ impl Namespace {
         &self.name
     }
 
-    /// Does `work` on a thread of its own: a thread that has entered a namespace is not let out again.
+    /// Runs `work` on a thread of its own: a thread that has entered a namespace is not let out again.
     pub(super) fn inside<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T, SpaceFault> {
         let entered = || {
             let kind = Some(LinkNameSpaceType::Network);

@@ -13,7 +13,7 @@ pub(super) struct Ports {
 }
 
 impl Ports {
-    /// Those given out in a network of its own, as the sysctl `ip_local_reserved_ports` has them.
+    /// Ports for servers in a network of its own, in the syntax of `ip_local_reserved_ports`.
     pub(super) const RESERVED: &str = "8001-8256";
 
     pub(super) fn new(own: bool) -> Self {

@@ -38,7 +38,7 @@ pub(super) fn value(name: &str, param: &ParamKeys, text: &str) -> Result<Value, 
     }
 }
 
-/// What is wrong with keys of a file beyond their types.
+/// Reports the faults of a file's keys beyond their types.
 pub(super) fn keys(file: &File, report: &mut Report) {
     let mut fault = |what: String| report.push(Finding::absence(what));
     for file in &file.file {

@@ -85,8 +85,8 @@ impl<'a> Rendering<'a> {
         }
     }
 
-    /// What templates may name besides parameters: `dir`, each port as the `ADDRESS:PORT` of its first
-    /// copy, `all.PORT` with those of all copies, and `program.NAME`.
+    /// Adds the names that templates have besides parameters: `dir`, each port as the `ADDRESS:PORT` of its first copy,
+    /// `all.PORT` with those of all copies, and `program.NAME`.
     fn place(&mut self, place: &Place<'_>) {
         let directory = place.directory.to_string_lossy();
         self.name("dir", Value::from(directory));

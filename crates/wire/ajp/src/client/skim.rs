@@ -34,7 +34,7 @@ pub enum AjpSkim {
     Interim(usize),
     /// The response's head.
     Head(Outline),
-    /// So many bytes of the response's body; zero for packets that carry none.
+    /// This many bytes of the response's body; zero for packets that carry none.
     Body(usize),
     /// The container asks for body bytes: [`Client::body_credit`] says how many.
     BodyWanted,

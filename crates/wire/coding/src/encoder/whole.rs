@@ -118,7 +118,8 @@ impl<T: AsRef<[u8]>, I: Iterator<Item = T>> Read for PieceReader<I> {
 
 const BROTLI_FAULT: EncoderFault = EncoderFault("brotli");
 
-/// Of eleven. It leaves about a tenth less of a text than Zstandard does by its level, in five to eight times the time.
+/// Brotli's quality, of eleven. It leaves about a tenth less of a text than Zstandard does by its level, in five to
+/// eight times the time.
 const BROTLI_QUALITY: i32 = 5;
 
 /// 256 KiB. The library's own, 4 MiB, costs memory that pages are too short to gain from.

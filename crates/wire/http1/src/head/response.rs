@@ -17,10 +17,10 @@ pub(crate) struct Rest {
     pub(crate) keep_alive: bool,
 }
 
-/// What of a request its response is read by.
+/// Facts of a request that its response is read by.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RequestTraits<'a> {
-    /// It was a HEAD.
+    /// Whether the request was a HEAD.
     pub(crate) is_head: bool,
     /// The protocol that it asked to change to.
     pub(crate) upgrade: Option<&'a [u8]>,

@@ -1,6 +1,6 @@
 //! Section 1 of the hardening catalogue: what clients send, and what must come of it.
 //!
-//! This is the table; [`super::requests`] runs it.
+//! This is the table; `requests` runs it.
 
 use super::row::{Row, chunked, cut_off, get, get_of, post, refused, served, served_and_closed};
 

@@ -9,14 +9,14 @@ use super::super::per_second;
 use super::{complete_requests, document_length, round, rows, software};
 use crate::report::{Report, Subject};
 
-/// What is written into the tags (`-x`, `-y`, `-z`).
+/// Attributes to write into the tags of the report (`-x`, `-y`, `-z`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HtmlAttributes {
-    /// Of `<table>` (`-x`).
+    /// The attributes of `<table>` (`-x`).
     pub table: String,
-    /// Of `<tr>` (`-y`).
+    /// The attributes of `<tr>` (`-y`).
     pub row: String,
-    /// Of `<td>` and `<th>` (`-z`).
+    /// The attributes of `<td>` and `<th>` (`-z`).
     pub cell: String,
 }
 

@@ -155,7 +155,7 @@ impl MultiplexedSlot {
         }
     }
 
-    /// How many more requests may begin on the connection.
+    /// The number of requests that may still begin on the connection.
     fn room(&mut self, lent: &SlotResources) -> usize {
         let State::Open(http2) = &mut self.place.state else {
             return 0;
@@ -386,7 +386,7 @@ impl MultiplexedSlot {
     }
 }
 
-/// How often a connection is served in a row, if its server answers at once.
+/// The most times in a row that a connection is served, if its server answers at once.
 const ROUNDS_MAX: u32 = 8;
 
 #[cfg(test)]

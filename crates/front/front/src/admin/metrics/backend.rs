@@ -40,7 +40,7 @@ pub(super) fn render(page: &mut Exposition, backends: &[BackendStatus]) {
     }
 }
 
-/// Those with a further label.
+/// Writes the families that have a further label.
 fn render_labelled(page: &mut Exposition, backends: &[BackendStatus]) {
     let mut responses = page.family(&BACKEND_RESPONSES);
     for status in backends {

@@ -21,7 +21,7 @@ pub(crate) struct Piece {
     outflow: Option<Arc<Outflow>>,
 }
 
-/// What one stream has handed to the connection.
+/// Counts the bytes that one stream has handed to the connection.
 #[derive(Debug)]
 pub(crate) struct Outflow {
     session: Arc<Session>,
@@ -54,7 +54,7 @@ impl Outflow {
         (self.written.load(Ordering::Relaxed), Tick::from(written_at))
     }
 
-    /// The task of `cx` is woken when all is written, or when there is room for more.
+    /// Has the task of `cx` woken when all is written, or when at most [`LOW_WATER`] bytes are left to be written.
     pub(crate) fn watch(&self, cx: &Context<'_>) {
         let mut waker = lock(&self.waker);
         match &mut *waker {
@@ -93,7 +93,7 @@ impl Piece {
         }
     }
 
-    /// What ends a body of which all bytes were handed over.
+    /// A piece without bytes, which ends a body.
     pub(crate) fn end() -> Self {
         Self {
             bytes: Bytes::new(),
@@ -134,5 +134,5 @@ impl Drop for Piece {
     }
 }
 
-/// A stream is asked for more when so many bytes are left to be written.
+/// A stream is woken for more when no more than this number of bytes is left to be written.
 const LOW_WATER: usize = 32 * 1024;

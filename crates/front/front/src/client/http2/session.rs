@@ -37,7 +37,7 @@ pub(crate) struct Session {
     pub(crate) resets: ResetLimit,
     /// Bytes of responses that were taken and are not written, over all streams.
     queued: AtomicUsize,
-    /// What the client sends of requests' bodies, and takes of responses' bodies.
+    /// How exchanges share the bytes of requests' bodies that the client sends, and of responses' bodies that it takes.
     pub(crate) uploads: SharedWay,
     pub(crate) downloads: SharedWay,
     /// When the client last took bytes of a body. Nothing else is progress: PINGs, settings and heads
@@ -47,11 +47,11 @@ pub(crate) struct Session {
     written_at: AtomicU64,
     /// Whether the socket last refused bytes.
     is_blocked: AtomicBool,
-    /// How many bytes of bodies the client takes, over all streams.
+    /// The client's flow-control window of the connection: bytes of bodies that it still takes, over all streams.
     window: AtomicI64,
     /// Resets for malformed requests that the front asked for and that were not written yet.
     own_resets: AtomicUsize,
-    /// The front closes the connection of its own accord.
+    /// Whether the front closes the connection for a reason that it has counted itself.
     is_closing: AtomicBool,
     flood: Mutex<Flood>,
     line: Mutex<Line>,
@@ -107,7 +107,7 @@ impl Session {
         self.queued.fetch_sub(bytes, Ordering::Relaxed);
     }
 
-    /// How much of one response is handed to the connection at a time.
+    /// The most bytes of one response that are handed to the connection at a time.
     pub(crate) fn piece_max(&self) -> usize {
         match self.limited_since() {
             Some(_) if self.downloads.is_shared() => TURN_MAX as usize,
@@ -120,7 +120,7 @@ impl Session {
         self.queued.load(Ordering::Relaxed) == 0
     }
 
-    /// How much of one response may be queued.
+    /// The most bytes of one response that may be queued.
     pub(crate) fn room(&self) -> usize {
         if self.queued.load(Ordering::Relaxed) > QUEUED_MAX {
             STREAM_QUEUED_MIN
@@ -146,7 +146,7 @@ impl Session {
         wrote
     }
 
-    /// Writes what the crate has written and is held.
+    /// Writes the bytes of the `h2` crate that are held.
     pub(crate) fn poll_flush(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.write(|line, written| line.poll_flush(cx, written))
     }
@@ -166,7 +166,7 @@ impl Session {
             .then(|| Tick::from(self.written_at.load(Ordering::Relaxed)))
     }
 
-    /// Takes account of bytes of a response's body that were written at `now`.
+    /// Notes bytes of a response's body that were written at `now`.
     pub(crate) fn note_body_written(&self, bytes: usize, now: Tick) {
         self.body_written_at.store(now.into(), Ordering::Relaxed);
         self.downloads.moved(bytes);
@@ -179,7 +179,7 @@ impl Session {
         is_limited.then(|| Tick::from(self.body_written_at.load(Ordering::Relaxed)))
     }
 
-    /// A frame was received.
+    /// Notes a received frame: its bytes of a body, a wider window, and for the limits of floods.
     pub(crate) fn received(&self, frame: Frame) {
         if frame.kind == Kind::Data {
             self.uploads.moved(frame.len as usize);
@@ -191,7 +191,7 @@ impl Session {
         self.flood().received(frame, self.now());
     }
 
-    /// A frame was written.
+    /// Notes a written frame: its bytes of a body, and resets and errors of the crate, which are counted here.
     pub(crate) fn sent(&self, frame: Frame) {
         match frame.kind {
             Kind::Data => {
@@ -213,17 +213,17 @@ impl Session {
         }
     }
 
-    /// The front closes the connection for a reason that it counts itself.
+    /// Notes that the front closes the connection for a reason that it counts itself.
     pub(crate) fn note_closing(&self) {
         self.is_closing.store(true, Ordering::Relaxed);
     }
 
-    /// The front resets a stream for a reason that it counts itself.
+    /// Notes that the front resets a stream for a reason that it counts itself.
     pub(crate) fn note_own_reset(&self) {
         self.own_resets.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// The floods this client may be trying.
+    /// The counts of frames by which floods are recognised.
     pub(crate) fn flood(&self) -> MutexGuard<'_, Flood> {
         lock(&self.flood)
     }
@@ -261,10 +261,10 @@ const BLAMING: [u32; 6] = [1, 3, 5, 6, 7, 11];
 /// The largest piece handed over: with its head it fills one record of TLS.
 pub(crate) const PIECE_MAX: usize = 16 * 1024 - 9;
 
-/// What of a response is queued while its connection has little queued.
+/// The most bytes of a response that are queued while its connection has little queued.
 const STREAM_QUEUED_MAX: usize = 64 * 1024;
 
-/// What of a response is queued while its connection has more than [`QUEUED_MAX`] queued.
+/// The most bytes of a response that are queued while its connection has more than [`QUEUED_MAX`] queued.
 const STREAM_QUEUED_MIN: usize = 16 * 1024;
 
 /// Bytes queued for one connection from which on each response may queue less.

@@ -502,7 +502,7 @@ impl H2Stream {
         self.abandoned = Some(exchange);
     }
 
-    /// The exchange whose client left.
+    /// Takes the exchange whose client left, if there is one.
     pub(crate) fn take_abandoned(&mut self) -> Option<LeftBehind> {
         self.abandoned.take()
     }
@@ -516,7 +516,7 @@ impl Drop for H2Stream {
     }
 }
 
-/// What it means that the request's body broke off.
+/// The error that a broken-off body of the request stands for.
 fn body_error(error: &h2::Error) -> ClientError {
     match (error.is_reset(), error.is_remote()) {
         (true, true) => ClientError::Reset,

@@ -11,7 +11,7 @@ use base64::engine::general_purpose::STANDARD;
 use catamaran_message::Fields;
 use catamaran_message::name::{SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY, UPGRADE};
 
-/// What the backend must answer.
+/// The answer that the backend must give to the key of a WebSocket handshake.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Handshake {
     accept: String,

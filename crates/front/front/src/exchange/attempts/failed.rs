@@ -71,7 +71,7 @@ impl Failed {
     }
 }
 
-/// Nobody listens there, which is known at once.
+/// Whether nobody listens at the address, as the system says at once.
 fn is_refusal(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionRefused, NotFound};
     matches!(error.kind(), ConnectionRefused | NotFound)

@@ -22,11 +22,11 @@ pub(crate) struct Attributes {
     wanted: Arc<RequestAttributes>,
     user: Option<Bytes>,
     auth_type: Option<Bytes>,
-    /// As the wishes have them.
+    /// The values of the named attributes, in the order of the configuration; `None`: the request has no such value.
     named: Box<[Option<Bytes>]>,
 }
 
-/// What values are made of.
+/// The facts of a request from which the values are made.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Told<'r> {
     pub(crate) peer: Peer,
@@ -73,8 +73,8 @@ impl Attributes {
         Box::new(attributes)
     }
 
-    /// The names and values of all that a response may depend on for every client. A user has a response of its
-    /// own, see [`Self::name_user`].
+    /// The names and values of the named attributes, on which the response may depend for every client. The user is not
+    /// among them: see [`Self::name_user`].
     pub(crate) fn told_of_all(&self) -> impl Iterator<Item = (&str, Option<&[u8]>)> {
         let Self {
             wanted,

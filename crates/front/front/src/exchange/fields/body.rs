@@ -6,10 +6,10 @@
 use catamaran_message::{Fields, NameRef};
 use http::StatusCode;
 
-/// What a response is to the fields that its route says.
+/// Which fields a response may get from its route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FieldScope {
-    /// What the route serves, so that it has all of them.
+    /// A response that the route serves: it may get all fields.
     Served,
     /// Its body is gone, or was never there.
     NotModified,
@@ -18,7 +18,7 @@ pub(crate) enum FieldScope {
 }
 
 impl FieldScope {
-    /// That of a response with this status.
+    /// The scope of a response with this status.
     pub(crate) fn new(status: StatusCode, is_own: bool) -> Self {
         match (status, is_own) {
             (StatusCode::NOT_MODIFIED, _) => Self::NotModified,

@@ -18,7 +18,7 @@ pub(crate) struct Withheld {
 }
 
 impl Withheld {
-    /// None yet. They are kept, or only removed.
+    /// An empty list. `is_kept`: fields that are taken out are kept, not only removed.
     pub(crate) fn new(is_kept: bool) -> Self {
         Self {
             is_kept,
@@ -26,7 +26,7 @@ impl Withheld {
         }
     }
 
-    /// Takes the fields with such names out of a request.
+    /// Takes the fields for whose names `is_such` holds out of a request.
     pub(crate) fn take(&mut self, headers: &mut Fields, is_such: impl Fn(NameRef<'_>) -> bool) {
         headers.retain(|field| {
             let is_doomed = is_such(field.name_ref());
@@ -44,7 +44,7 @@ impl Withheld {
         }
     }
 
-    /// Those that were kept.
+    /// The fields that were kept.
     pub(crate) fn into_fields(self) -> Option<Box<Fields>> {
         self.fields
     }
@@ -123,7 +123,7 @@ pub(crate) fn count_forwards(headers: &mut Fields) -> bool {
     forwards > 0
 }
 
-/// What a field has that may have to go.
+/// The traits of fields that may have to be removed.
 const JUDGED: Traits = Traits::NOT_FORWARDED
     .with(Traits::CLAIM)
     .with(Traits::UNKNOWN);

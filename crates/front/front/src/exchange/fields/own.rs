@@ -30,12 +30,12 @@ pub(crate) struct OwnFields<'s> {
 pub(crate) struct ToldClient {
     pub(crate) peer: Peer,
     pub(crate) identity: Identity,
-    /// The one that the client used.
+    /// The port that the client used.
     pub(crate) port: u16,
 }
 
 impl OwnFields<'_> {
-    /// Whether a field of this name may be among them, or be changed by them.
+    /// Whether [`Self::add_to`] may add or change a field of this name.
     pub(crate) fn has(&self, name: NameRef<'_>) -> bool {
         let of_client = [
             X_FORWARDED_FOR,
@@ -48,7 +48,7 @@ impl OwnFields<'_> {
         of_client.iter().any(|id| name.is(*id)) || self.id.is_some_and(|(its, _)| its.is(name))
     }
 
-    /// Adds them to those of a request whose `Host` is this, and which came by this version.
+    /// Adds the fields to those of a request with this `Host`, which was received by this version of HTTP.
     pub(crate) fn add_to(&self, headers: &mut Fields, host: &[u8], version: Version) {
         if let Some(told) = &self.told {
             told.add_to(headers, host);

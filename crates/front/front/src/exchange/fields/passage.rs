@@ -24,16 +24,16 @@ use crate::site::rules::Rules;
 #[derive(Debug)]
 pub(crate) struct Passage<'s> {
     pub(crate) rules: &'s Rules,
-    /// Values of the response's fields that had placeholders.
+    /// The filled-in values of the response's fields whose templates have placeholders.
     filled: Box<[Vec<u8>]>,
     /// What compresses the response, if the route wants that.
     pub(crate) compression: Option<CompressionOffer<'s>>,
-    /// What the client asked for, as in `Host`.
+    /// The host and port that the client asked for, as in `Host`.
     host: Bytes,
     secure: bool,
 }
 
-/// What placeholders stand for in one exchange.
+/// The values of placeholders in one exchange.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Values<'r> {
     /// As in `Host`.
@@ -43,7 +43,7 @@ pub(crate) struct Values<'r> {
     pub(crate) secure: bool,
     /// The normalised path, which has not been rewritten.
     pub(crate) path: &'r [u8],
-    /// What is behind the route's path, where a redirect asks for it.
+    /// The part of the path behind the route's path; empty unless a redirect uses it.
     pub(crate) rest: &'r [u8],
     pub(crate) query: Option<&'r [u8]>,
 }
@@ -60,7 +60,7 @@ impl<'s> Passage<'s> {
         }
     }
 
-    /// With what compresses the response.
+    /// Adds the compression of the response.
     pub(crate) fn with_compression(
         mut self: Box<Self>,
         offer: Option<CompressionOffer<'s>>,
@@ -91,15 +91,15 @@ impl<'s> Passage<'s> {
             || self.rules.cookie_flags() != CookieFlags::default()
     }
 
-    /// Changes the fields of a response as the route says, as far as it takes them. What is filled in is of
-    /// this exchange, so it is done at each sending.
+    /// Changes the fields of a response by the rules of the route, as far as `scope` permits. The filled-in values are
+    /// those of this exchange, so this is done each time that a stored response is sent.
     pub(crate) fn edit(&self, headers: &mut Fields, scope: FieldScope) {
         cookie_flags::add(headers, self.rules.cookie_flags());
         apply(self.rules.response_fields(), &self.filled, scope, headers);
     }
 }
 
-/// What a client asked for, as the answers of the front's own know it.
+/// The URL that a client asked for, for the front's own answers.
 #[derive(Debug)]
 pub(crate) struct RequestedUrl {
     authority: Bytes,

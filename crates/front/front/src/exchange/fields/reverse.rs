@@ -19,19 +19,19 @@ use crate::site::rewrite::PathRewrite;
 pub(crate) struct Site<'a> {
     pub(crate) rewrite: &'a PathRewrite,
     pub(crate) backend: &'a Address,
-    /// By what the backend is called, if not by what the client asked for.
+    /// The host by which the backend is addressed, if that is not the one that the client asked for.
     pub(crate) called: Option<&'a Authority>,
-    /// What the client asked for.
+    /// The authority that the client asked for.
     pub(crate) authority: &'a [u8],
     pub(crate) secure: bool,
 }
 
-/// Whose an authority is.
+/// To whom the authority of a URL belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Whose {
     /// The backend's, which the client cannot reach.
     Backend,
-    /// What the client asked for.
+    /// The one that the client asked for.
     Client,
     Foreign,
 }

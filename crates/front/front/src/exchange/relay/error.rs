@@ -46,7 +46,7 @@ pub(crate) enum RelayError {
 }
 
 impl RelayError {
-    /// Of a write to the client, during which a file may have failed as well.
+    /// The error of a write to the client, or of the file from which the kernel wrote.
     #[cold]
     pub(super) fn from_write(error: ClientError) -> Self {
         let fault = match &error {
@@ -63,7 +63,7 @@ impl RelayError {
         }
     }
 
-    /// What the client and the log are told.
+    /// The failure, as the client gets it and the log shows it.
     pub(crate) fn failure(&self) -> Failure {
         use Culprit::{Backend, Client};
         let (culprit, status, token) = match self {

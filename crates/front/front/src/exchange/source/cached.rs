@@ -34,10 +34,10 @@ use crate::exchange::fields::body;
 use crate::exchange::outgoing::Outgoing;
 use crate::exchange::source_error::CachedError;
 
-/// What a source of the cache tells of itself once it has its head.
+/// What the cache did for a request, known once the source has its head.
 #[derive(Debug)]
 pub(crate) struct CacheOutcome {
-    /// By its place in [`CacheResult::ALL`].
+    /// The result, as an index in [`CacheResult::ALL`]; `u8::MAX`: not yet known.
     result: AtomicU8,
     age: AtomicU32,
     /// Why the response is not stored.
@@ -60,7 +60,7 @@ impl CacheOutcome {
         self.age.store(age, Ordering::Relaxed);
     }
 
-    /// What the cache did, and the age of what it gave.
+    /// What the cache did, and the age of the response in seconds; `None` until the head is known.
     pub(crate) fn get(&self) -> Option<(CacheResult, u32)> {
         let result = usize::from(self.result.load(Ordering::Relaxed));
         let result = CacheResult::ALL.get(result)?;
@@ -73,7 +73,7 @@ impl CacheOutcome {
     }
 }
 
-/// What a response of the cache is asked for by, and where it tells what the cache did.
+/// The request for a response of the cache, and where the source writes what the cache did.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CacheAsked<'a> {
     pub(crate) request: &'a CacheRequest<'a>,
@@ -86,29 +86,29 @@ pub(crate) struct CacheAsked<'a> {
 pub(crate) struct CachedSource<'a> {
     asked: CacheAsked<'a>,
     from: From,
-    /// When it was found that what is stored may be used.
+    /// The time for which the age of the stored response is computed.
     now: Millis,
-    /// How long it is waited for.
+    /// How long to wait for the head; `None`: without limit.
     patience: Option<Duration>,
     /// Whether a stale response is there if the backend fails.
     has_stale: bool,
-    /// Bytes of the body that are left out, and that are sent then; `None` once there are none.
+    /// The bytes of the body still to skip, and then to send; `None`: nothing is left to send.
     window: Option<(u64, u64)>,
     has_head: bool,
-    /// Whether the front has put a page in the place of what came, or sends nothing of it.
+    /// Whether the answer is the front's own, without the body of the response, such as a 416.
     pub(super) is_own_page: bool,
 }
 
 #[derive(Debug)]
 enum From {
     Stored(StoredResponse, CacheResult, usize),
-    /// A coding of the whole body; `None` once it was sent.
+    /// A compressed copy of the whole body; `None` once it was sent.
     Coded(Option<Bytes>),
     Fill(FillReader),
 }
 
 impl<'a> CachedSource<'a> {
-    /// What is stored, as the answer to a request, and what the cache did, at this time.
+    /// The stored response `found` as the answer to a request. `result` is what the cache did.
     pub(crate) fn stored(
         asked: CacheAsked<'a>,
         found: &Found,
@@ -122,8 +122,8 @@ impl<'a> CachedSource<'a> {
         }
     }
 
-    /// What is being received. It is waited for so long; if a stale response is there, one of
-    /// `stale_status` is not taken.
+    /// A response that is being received, whose head is waited for `patience` at most. With `has_stale`, a response
+    /// with a status of `stale_status` is refused, so that the stale one is sent.
     pub(crate) fn awaited(
         asked: CacheAsked<'a>,
         reader: FillReader,
@@ -261,7 +261,7 @@ impl<'a> CachedSource<'a> {
         })
     }
 
-    /// The head of what is being received.
+    /// The head of a response that is being received. `leads`: this request caused the fetch.
     fn fill_head(&self, fill: &FillHead, leads: bool) -> CachedHead {
         let mut headers = fill.headers.clone();
         let status = fill.status.as_u16();
@@ -298,7 +298,7 @@ impl<'a> CachedSource<'a> {
         }
     }
 
-    /// Begins with a head: with what the client's conditions and ranges make of it.
+    /// Begins the response: applies the client's conditions and ranges to the head.
     fn begin(&mut self, cached: CachedHead) -> Box<ResponseHead> {
         let CachedHead {
             mut head,
@@ -322,7 +322,7 @@ impl<'a> CachedSource<'a> {
         head
     }
 
-    /// What the client's conditions and ranges make of a head of 200.
+    /// Applies the client's conditions and range to a head of 200: it may become a 304, 206 or 416.
     fn judge(&mut self, head: &mut ResponseHead) {
         let asked = self.asked.outgoing.facts(None).head;
         let (method, conditions) = (&asked.method, &asked.headers);
@@ -380,7 +380,7 @@ struct CachedHead {
 }
 
 impl CachedHead {
-    /// The head of what is stored, at this time, and with what the cache did if that is told.
+    /// The head of a stored response with its `Age` at `now`, and with `Cache-Status` if `tells`.
     fn stored(response: &StoredResponse, result: CacheResult, now: Millis, tells: bool) -> Self {
         let object = response.object();
         let stored = &object.head;
@@ -406,7 +406,7 @@ impl CachedHead {
     }
 }
 
-/// What the cache did with what is stored, as `Cache-Status` has it behind the front's name.
+/// What the cache did, in the form that `Cache-Status` has behind the front's name. `left`: seconds of freshness left.
 fn status_parts(
     result: CacheResult,
     left: i64,
@@ -429,7 +429,7 @@ fn whole(number: u64) -> usize {
     usize::try_from(number).unwrap_or(usize::MAX)
 }
 
-/// A body without a part left out.
+/// The window of a whole body.
 const ALL: (u64, u64) = (0, u64::MAX);
 
 #[cfg(test)]

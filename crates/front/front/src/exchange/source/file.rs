@@ -18,7 +18,7 @@ pub(crate) struct FileSource<'a> {
     body: Option<FileBody>,
     /// Whether the kernel can send bytes of a file to the client.
     pub(super) by_parts: bool,
-    /// What the kernel is to send next.
+    /// The part of the file that the kernel is to send next.
     pub(super) part: Option<FilePart>,
     pub(super) is_compressed: bool,
     counters: &'a WorkerCounters,

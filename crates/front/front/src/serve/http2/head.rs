@@ -21,9 +21,9 @@ use crate::exchange::failure::Failure;
 /// Why a request is not served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
-    /// It is answered.
+    /// The request is answered with an error.
     Answer(Failure),
-    /// It is malformed (RFC 9113, section 8.1.1): the stream is reset. The reason's token.
+    /// The request is malformed (RFC 9113, section 8.1.1): its stream is reset, for the reason with this token.
     Reset(&'static str),
 }
 
@@ -104,7 +104,7 @@ fn upgrade(protocol: &str) -> Result<&str, Refusal> {
         .ok_or(Refusal::Reset("h2-pseudo"))
 }
 
-/// The limits of fields, and their values, in which the crate lets white space pass at the ends.
+/// Checks the limits of fields, and that no value begins or ends with white space, which the crate lets pass.
 fn check_fields(headers: &Fields, limits: &Limits) -> Result<(), Refusal> {
     if headers.len() > limits.fields {
         return Err(Fault::TooManyFields.into());
@@ -122,7 +122,7 @@ fn check_fields(headers: &Fields, limits: &Limits) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Whom the request is for: `:authority`, or else Host, which says the same if both are there.
+/// The host of the request: `:authority`, or else `Host`. If both are there they must be equal.
 fn authority(named: Option<&str>, headers: &Fields) -> Result<Authority, Refusal> {
     let mut hosts = headers.get_all(HOST);
     let host = hosts.next();

@@ -12,7 +12,7 @@ use crate::config::{RouteConfig, RouteScheme, RouteTarget};
 /// A route that was not taken.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Runner {
-    /// Its index.
+    /// The index of the route.
     pub(crate) route: usize,
     pub(crate) matches: bool,
     pub(crate) why_not: String,

@@ -19,21 +19,21 @@ pub(super) struct Tree {
     patterns: Vec<Pattern>,
 }
 
-/// What is known of the path that ends with one segment.
+/// A node of the tree: the routes for the path that ends with its segment.
 #[derive(Debug, Default)]
 struct Node {
     /// The nodes of the next segment.
     children: HashMap<Box<[u8]>, usize>,
-    /// For this path alone.
+    /// Routes for this path alone.
     exact: Endings,
-    /// For this path and all below it.
+    /// Routes for this path and all below it.
     prefix: Endings,
 }
 
 /// The routes of one path, which differ in their suffixes.
 #[derive(Debug, Default)]
 struct Endings {
-    /// For any ending.
+    /// Routes without a suffix.
     any: TreeSlot,
     /// Boxed, since few paths have any.
     suffixes: Option<Box<Suffixes>>,
@@ -49,13 +49,13 @@ struct Suffixes {
 #[derive(Debug)]
 struct Pattern {
     rank: Rank,
-    /// Whether it is for some listeners only, and whether for one scheme only.
+    /// Whether the route is for some listeners only, and whether for one scheme only.
     conditions: (bool, bool),
     glob: Glob,
     slot: TreeSlot,
 }
 
-/// The routes of one place: for all listeners, and for some.
+/// The routes with one path and suffix: those for all listeners, and those for some.
 #[derive(Debug, Default)]
 struct TreeSlot {
     all: SchemeSlot,
@@ -63,20 +63,20 @@ struct TreeSlot {
     of_listeners: Option<Box<ListenerSlots>>,
 }
 
-/// By the index of the listener.
+/// The routes for some listeners, by the index of the listener.
 #[derive(Debug, Default)]
 struct ListenerSlots(HashMap<usize, SchemeSlot>);
 
-/// The same by scheme, and for either.
+/// At most one route for each scheme, and one for either.
 #[derive(Clone, Copy, Debug, Default)]
 struct SchemeSlot {
-    /// Each one more than the route's index; 0 is none.
+    /// Each of the three is one more than a route's index; 0: no route.
     any: u32,
     http: u32,
     https: u32,
 }
 
-/// What a lookup asks.
+/// The request of a lookup.
 pub(super) struct RouteLookup<'a, F> {
     /// In the form that routes are compared in.
     pub(super) path: &'a [u8],

@@ -63,7 +63,7 @@ pub(super) fn values_of(
     names.map(|backend| value(key, &upstream.name, backend))
 }
 
-/// The value that stands for a backend: nobody reads its name from it.
+/// The cookie value of a backend: a keyed digest that hides its name.
 fn value(key: &[u8], upstream: &str, backend: &str) -> String {
     let mut mac = Hmac::<Sha256>::new_from_slice(key).expect("HMAC takes keys of any length");
     mac.update(upstream.as_bytes());

@@ -9,7 +9,7 @@ use http::StatusCode;
 use super::own_cookie::values_of;
 use crate::config::{SameSite, StickyConfig, StickyCookie, UpstreamConfig};
 
-/// What is known of the cookies of an upstream's responses.
+/// The cookies of an upstream's responses that concern sessions.
 #[derive(Debug)]
 pub(crate) struct ResponseCookies {
     /// Names of the cookies that hold session ids.

@@ -4,13 +4,13 @@
 //! own. The kernel looks at its account every 4 ms, so a quota is overrun, and what was overrun is missing in the next
 //! period. A weighted scheduler runs the process that has had the least of its weight.
 
-/// What holds the two servers to their parts.
+/// How the two servers are held to their parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
     Quota {
         period_us: u64,
     },
-    /// With a process that takes what the two parts leave.
+    /// By weights, with a process that takes what the two parts leave.
     Spinner,
 }
 
@@ -25,13 +25,13 @@ struct Part {
 struct Process {
     thousandths: u64,
     work_us: u64,
-    /// What waits for it.
+    /// Requests that wait for it.
     queue: u64,
-    /// Of the request that it is at.
+    /// CPU time spent on its current request.
     done_us: u64,
     /// The time that it had, by its weight.
     virtual_time: u64,
-    /// Of a quota: what is left of it in this period.
+    /// The rest of its quota in this period.
     left_us: i64,
 }
 
@@ -101,7 +101,7 @@ fn wake(all: &mut [Process], place: usize) {
     all[place].queue += 1;
 }
 
-/// How many times as much throughput a front has as those that take 1.05, 1.10 and 1.20 times its time.
+/// The throughput of a front divided by that of fronts that take 1.05, 1.10 and 1.20 times its CPU time.
 fn told(way: Way, app: Option<Part>) -> [f64; 3] {
     let of = |work_us| {
         let thousandths = 500;
@@ -131,7 +131,7 @@ fn weights_tell_the_truth_of_a_server_that_is_alone() {
 }
 
 /// The application sleeps for some of its part, and leaves it to front and spinner by their weights, 5 to 1: of each
-/// second the front has (1 − 50 µs × throughput) × 5/6. So 1.20 is told as (120 + 41.7) / (100 + 41.7).
+/// second the front has (1 − 50 µs × throughput) × 5/6. So a true 1.20 is measured as (120 + 41.7) / (100 + 41.7).
 #[test]
 fn weights_tell_too_little_where_another_server_sleeps() {
     is_about(told(Way::Spinner, Some(APP)), [1.035, 1.071, 1.141], 0.01);

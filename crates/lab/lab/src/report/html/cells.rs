@@ -127,5 +127,5 @@ fn number(figure: &str) -> String {
 /// Calls side by side: a table of more would be cut on paper.
 const CALLS_IN_TABLE: usize = 12;
 
-/// With more cells than these a page has strips of the first measures alone, or it would be too large.
+/// A page with more cells has strips of the first measures alone: else it would be too large.
 const DRAWN_CELLS_MAX: usize = 48;

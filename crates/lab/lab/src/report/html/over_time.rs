@@ -6,12 +6,12 @@ use super::page::Page;
 use crate::report::table::digits;
 use crate::result::{CellResult, OverTime, ResultDocument};
 
-/// What one set of panels shows.
+/// A set of panels: one plot for each cell.
 struct Plot {
     title: &'static str,
     unit: &'static str,
-    /// Rows of [`OverTime`] and their names in the legend. A row that ends in a dot stands for one of
-    /// each server.
+    /// Rows of [`OverTime`] and their names in the legend. A row that ends in a dot means one row
+    /// for each server.
     rows: &'static [(&'static str, &'static str)],
     /// A row of each server whose sum hangs below as bars.
     bars: Option<&'static str>,
@@ -21,7 +21,7 @@ struct Plot {
 struct PanelCell<'a> {
     cell: &'a CellResult,
     over: &'a OverTime,
-    /// What tells it from its neighbours.
+    /// The levels that distinguish it from its neighbours.
     label: String,
 }
 
@@ -305,7 +305,7 @@ const MEASURES: [Plot; 13] = [
     },
 ];
 
-/// What is not above this is nothing.
+/// A row whose values are all at most this counts as zero.
 const STILL: f64 = 0.0005;
 
 #[cfg(test)]

@@ -34,7 +34,7 @@ impl Page {
         self.rows(" class=\"figures\"", &heads, rows);
     }
 
-    /// A table of texts, its heads markup: on a narrow page a row's parts stand below each other.
+    /// A table of texts, its heads markup: on a narrow page the cells of a row are stacked.
     pub(super) fn cards(&mut self, heads: &[String], rows: &[Vec<String>]) {
         self.rows(" class=\"cards\"", heads, rows);
     }

@@ -8,7 +8,7 @@ use crate::gate::GateFinding;
 use crate::report::claims;
 use crate::result::{CALLS_MIN, CallResult, PublishedResult, ResultDocument};
 
-/// What was printed then, and what the same command prints here.
+/// The published outputs, beside those of the same commands here.
 pub(super) fn again(page: &mut Page, result: &ResultDocument) {
     if result.as_published.is_empty() {
         return;
@@ -37,7 +37,7 @@ pub(super) fn again(page: &mut Page, result: &ResultDocument) {
     page.end_fold();
 }
 
-/// Their figure, ours, and the limits of theirs.
+/// A table: the published figures, ours, and the limits of the published ones.
 pub(super) fn beside(page: &mut Page, result: &ResultDocument) {
     if result.published.is_empty() {
         return;
@@ -102,7 +102,7 @@ fn ratios(page: &mut Page, result: &ResultDocument) {
     }
 }
 
-/// `shared` is said of all at once.
+/// A row of the table without the findings in `shared`, which are given once for all.
 fn row(run: &PublishedResult, shared: &[&GateFinding]) -> Vec<String> {
     let own = run.found.iter().filter(|fired| !shared.contains(fired));
     let found = own.map(|fired| format!("<li>{}</li>", words(fired)));

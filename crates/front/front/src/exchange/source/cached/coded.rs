@@ -23,8 +23,8 @@ use crate::exchange::scene::Scene;
 use crate::worker::encoders::ReservedMemory;
 
 impl CachedSource<'_> {
-    /// Sends a kept coding in the place of the body, if there is one: the head becomes that of the coded response.
-    /// That of a 304 becomes what it would be if it stood for that.
+    /// Has a kept compressed copy sent in the place of the body, if there is one, and adapts the head. The head of a
+    /// 304 becomes that of a 304 for the compressed response.
     pub(crate) fn kept_coding(
         &mut self,
         offer: &CompressionOffer<'_>,
@@ -62,7 +62,7 @@ impl CachedSource<'_> {
         Some(Box::new(Compression::kept(coding, object.len())))
     }
 
-    /// Makes a coding: at once of a short body, else for those who come later.
+    /// Compresses a body: a short one at once, a long one on a thread, for later requests.
     fn make_coding(
         &self,
         object: &Arc<Object>,
@@ -94,7 +94,7 @@ impl CachedSource<'_> {
     }
 }
 
-/// A coding that is being made. Dropping it gives it up.
+/// A compressed copy that is being made. Dropping this lets a later request try again.
 struct CodingJob {
     store: Arc<Store>,
     key: CacheKey,
@@ -103,7 +103,7 @@ struct CodingJob {
 }
 
 impl CodingJob {
-    /// Makes it on a thread, and keeps it.
+    /// Compresses the body on a thread, and keeps the copy.
     async fn run(self, memory: ReservedMemory, permit: OwnedSemaphorePermit) {
         let (object, coding) = (Arc::clone(&self.object), self.coding);
         let coded = spawn_blocking(move || {
@@ -127,7 +127,7 @@ impl Drop for CodingJob {
     }
 }
 
-/// The head of all of a stored response, in no coding.
+/// The head of the whole stored response, not compressed.
 fn plain_head(object: &Object) -> ResponseHead {
     ResponseHead {
         status: object.head.status,
