@@ -108,7 +108,7 @@ impl Browser {
             opened["errorText"]
         );
         let is_there = format!(
-            "document.readyState == 'complete' && location.href != 'about:blank' || {url:?} == location.href"
+            "document.readyState == 'complete' && (location.href != 'about:blank' || {url:?} == location.href)"
         );
         self.wait(&is_there).map(|_| ())
     }

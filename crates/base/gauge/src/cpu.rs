@@ -57,7 +57,7 @@ pub fn of_this_process() -> Duration {
     Duration::try_from(used).unwrap_or_default()
 }
 
-/// What the calling thread has used so far, to the nanosecond.
+/// The CPU time that the calling thread has used so far, to the nanosecond.
 #[must_use]
 pub fn of_this_thread() -> Duration {
     let used = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);

@@ -72,5 +72,5 @@ fn program(map: &Map) -> Vec<Instruction> {
     [&local_port()[..], &look_up(map.as_fd(), -4), &count].concat()
 }
 
-/// The smallest length of an IP packet that brings data.
+/// The length from which an IP packet counts as one with data: an acknowledgement has 64 bytes at most.
 const LENGTH_MIN: i32 = 65;

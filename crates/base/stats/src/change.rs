@@ -93,7 +93,8 @@ mod tests {
     use super::*;
     use crate::simulation::{Noise, RUNS};
 
-    /// The share of series in which a change is found whose level is this from the middle on, 1 before it.
+    /// The share of simulated series in which a change is found. Their level is 1 in the first half and `then` in the
+    /// second.
     fn found(count: usize, noise: Noise, then: f64) -> f64 {
         let level = |time: f64| if time < count as f64 / 2.0 { 1.0 } else { then };
         let is_found = |seed: &u64| {

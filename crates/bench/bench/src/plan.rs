@@ -181,7 +181,8 @@ fn urls(settings: &Settings) -> Result<Vec<Url>, Refusal> {
     }
 }
 
-/// The number of requests that ends the run, if any; of `-n`, each client of memcached has as many.
+/// The number of requests that ends the run, if any. Without `--rate`, each client of memcached has as many as `-n`
+/// says.
 fn requests(settings: &Settings, urls: &[Url]) -> Option<u64> {
     let load = &settings.load;
     let timed = load.duration.is_some() || !load.stages.is_empty() || load.rate.is_some();
@@ -196,7 +197,7 @@ fn requests(settings: &Settings, urls: &[Url]) -> Option<u64> {
     Some(requests.saturating_mul(clients))
 }
 
-/// The duration that ends the run; by default 10 s if nothing else ends it.
+/// The duration that ends the run; by default 10 s, after the ramp if there is one, if nothing else ends it.
 fn duration(settings: &Settings, requests: Option<u64>) -> Option<Duration> {
     let load = &settings.load;
     let is_ended = requests.is_some() || !load.stages.is_empty() || load.replay.is_some();
@@ -204,7 +205,7 @@ fn duration(settings: &Settings, requests: Option<u64>) -> Option<Duration> {
     load.duration.or(default)
 }
 
-/// The pace, with at least one connection for each of `servers`.
+/// The pace. It has at least one connection for each of `servers`, except in a closed loop whose clients were given.
 fn pace(settings: &Settings, requests: Option<u64>, servers: usize) -> Result<Pace, Refusal> {
     let load = &settings.load;
     if let Some(per_second) = load.rate {

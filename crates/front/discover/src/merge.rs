@@ -51,9 +51,9 @@ pub struct Rules<'r> {
     pub leave: Duration,
     /// The most members that there may be.
     pub members_max: usize,
-    /// Whether any address is believed.
-    pub is_trusted: bool,
     /// Whether the source is trusted, so that a member may have any address.
+    pub is_trusted: bool,
+    /// Whether the front itself listens at an address and port.
     pub is_own: &'r dyn Fn(IpAddr, u16) -> bool,
     /// Whether the configuration has a backend of that name.
     pub is_taken: &'r dyn Fn(&str) -> bool,

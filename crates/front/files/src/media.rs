@@ -35,7 +35,8 @@ fn extension(name: &[u8]) -> Option<&str> {
     (dot > 0 && !extension.is_empty()).then_some(extension)
 }
 
-/// The coding that the name of a file stands for, so that it is no coding of a response: `svgz` is one of SVG 1.1.
+/// The coding of a file's bytes according to its name: gzip for `.svgz` (SVG 1.1), else `None`, also for `.gz`. It is
+/// sent as Content-Encoding, and no precompressed sibling of the file is looked for.
 pub(crate) fn own_coding(name: &[u8]) -> Option<Coding> {
     extension(name)
         .is_some_and(|it| it.eq_ignore_ascii_case("svgz"))

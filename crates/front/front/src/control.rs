@@ -178,7 +178,7 @@ impl Control {
         upgrades.is_under_way = true;
     }
 
-    /// Keeps why an upgrade failed.
+    /// Keeps the reason why an upgrade failed, makes it an event, and lets the next upgrade begin.
     pub(crate) fn note_failed_upgrade(&self, reason: String) {
         let text = format!("an upgrade failed: {reason}");
         self.events.push(Kind::Change, "", "", text);

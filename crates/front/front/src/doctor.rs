@@ -40,7 +40,7 @@ pub fn examine(
     checks.extend(stop(config, unit.as_ref()));
     checks.extend(clock(config, machine));
     checks.extend(certificates(config));
-    checks.extend(private(config, secrets));
+    checks.extend(secret_files(config, secrets));
     checks.extend(space(config));
     checks
 }
@@ -195,8 +195,9 @@ fn certificates(config: &Config) -> Vec<Check> {
     checks
 }
 
-/// Files that others than their user and group may read. Keys of certificates are among the certificates' faults.
-fn private(config: &Config, secrets: &[PathBuf]) -> Vec<Check> {
+/// Checks that only their user and group may use the files with secrets and the admin's state file. Files that cannot
+/// be looked at are left out. Keys of certificates are checked with the certificates.
+fn secret_files(config: &Config, secrets: &[PathBuf]) -> Vec<Check> {
     let state = config.admin.as_ref().and_then(|it| it.state_file.as_ref());
     let mut checks = Vec::new();
     for path in secrets.iter().chain(state) {
@@ -207,7 +208,7 @@ fn private(config: &Config, secrets: &[PathBuf]) -> Vec<Check> {
         let mode = metadata.permissions().mode() & 0o777;
         let suffices = metadata.mode() & 0o007 == 0;
         let what = format!("mode of {path}");
-        let needed = "0640 or less: others than its group cannot read it";
+        let needed = "no access for others than its user and group, such as 0640";
         let value = format!("{mode:04o}");
         checks.push(Check::of(suffices, what, value, needed).by(format!("chmod 640 {path}")));
     }

@@ -587,7 +587,8 @@ impl Upstream {
     }
 }
 
-/// Adds the routes that members bring, except where a route of the file for any host has the same path.
+/// Adds the routes that members bring. One is left out if the file has a route for any host and the same path, unless
+/// that route is exact or has a suffix or a pattern.
 pub(crate) fn add_routes(routes: &mut Vec<RouteConfig>, found: Vec<RouteConfig>) {
     let taken: HashSet<_> = routes
         .iter()

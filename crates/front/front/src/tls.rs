@@ -101,11 +101,11 @@ pub(crate) fn profile(config: &TlsConfig) -> Option<Arc<Profile>> {
     Some(Arc::new(built.profile))
 }
 
-/// Builds the profiles that these listeners name. A profile whose ticket keys are `known` keeps them. The secrets of
-/// every session are written to `key_log`.
+/// Builds all profiles of `configs`, and checks that those which `listeners` name are among them. A profile without a
+/// file of ticket keys keeps those that are `known`. The secrets of every session are written to `key_log`.
 ///
 /// # Errors
-/// The first profile that cannot be built.
+/// The first profile that cannot be built, or that a listener names and that does not exist.
 pub(crate) fn profiles(
     configs: &[TlsConfig],
     listeners: &[ListenerConfig],

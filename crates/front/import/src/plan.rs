@@ -161,7 +161,7 @@ impl Action {
         rewrite.is_some_and(|it| it.trim_end_matches('/') == path)
     }
 
-    /// Forwards paths as they are.
+    /// Removes the rewrite of a `Forward`, so that paths are forwarded as they are. Other actions stay as they are.
     pub(crate) fn forget_rewrite(&mut self) {
         if let Self::Forward { rewrite, .. } = self {
             *rewrite = None;
@@ -636,7 +636,8 @@ impl<'p> Model<'p> {
     }
 }
 
-/// The status of a redirect of the front that does the same: 303 is to clients what 302 is to them.
+/// The status of the front's redirect for `status`; `None` if the front has none. 303 becomes 302, which browsers
+/// follow in the same way after GET, HEAD and POST.
 pub(crate) fn redirect_status(status: u16) -> Option<u16> {
     match status {
         301 | 302 | 307 | 308 => Some(status),

@@ -123,7 +123,7 @@ struct Sample {
 pub struct FiguresSnapshot {
     /// Attempts since the start: requests, and their retries.
     pub attempts: u64,
-    /// Requests by how their session decided; the last attempt counts.
+    /// Requests by the outcome for their session; the last attempt counts.
     pub sticky: Vec<(Outcome, u64)>,
     /// Failed attempts since the start, and within the last minute.
     pub failures: BTreeMap<FailureReason, (u64, u64)>,

@@ -200,7 +200,7 @@ pub enum PublishedFigure {
     Rate {
         /// On average; `None`: the source does not say.
         mean: Option<f64>,
-        /// The lowest and the highest rate of a second.
+        /// The interval of the seconds' rates, as the source gives it.
         interval: Option<[f64; 2]>,
     },
     /// A ratio of throughputs.

@@ -173,7 +173,7 @@ pub struct MachineFacts {
     pub own_cost: Option<f64>,
 }
 
-/// The CPU time of a server that has a declared part of a core.
+/// The declared and the used share of a core of a server that has a declared part of one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ShareFacts {

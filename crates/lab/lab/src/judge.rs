@@ -259,7 +259,8 @@ impl TextRun {
         }
     }
 
-    /// `None` if one of them has no figures.
+    /// Compares two runs: the findings of the gates for pairs, and the ratio of their rates. `None` if one of them has
+    /// no figures.
     fn beside(&self, other: &Self) -> Option<Judgement> {
         let (one, two) = (self.facts.as_ref()?, other.facts.as_ref()?);
         let mut found = gate::check_pair(one, two);

@@ -90,7 +90,7 @@ pub struct ResultDocument {
     pub own_cost: Option<f64>,
 }
 
-/// A cell.
+/// The result of one cell: the measures of its valid runs, and how many runs were void.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CellResult {
     /// Its levels.

@@ -383,7 +383,7 @@ impl RoundMaker<'_> {
     }
 }
 
-/// A run of which nothing is known but why it is void.
+/// A run that failed before it had measures: all that is known is why it is void. It starts at the time of the failure.
 fn void(experiment: &Experiment, request: &RunRequest<'_>, fired: GateFinding) -> Run {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     Run {

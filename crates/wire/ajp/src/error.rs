@@ -117,7 +117,7 @@ pub enum DecodeError {
     /// An attribute code that does not exist; what follows cannot be read.
     #[error("no attribute has the code {0}")]
     AttributeCode(u8),
-    /// A key size that is no sensible number.
+    /// A key size written as text that has more than 15 characters, or is not a decimal number below 2^32.
     #[error("the key size is not a number")]
     KeySize,
     /// A GET_BODY_CHUNK that wants no bytes.

@@ -12,7 +12,8 @@ pub struct Config {
     pub streams_max: u32,
     /// Bytes of one body that may come before they are credited. Default 65,535 (what every peer assumes).
     pub window: u32,
-    /// The same of all bodies of the connection together. Default 65,535, which is the least.
+    /// Bytes of all bodies of the connection together that may come before they are credited. Default 65,535; a smaller
+    /// value counts as 65,535.
     pub connection_window: u32,
     /// Whether clients may ask for tunnels by extended CONNECT (RFC 8441).
     pub takes_tunnels: bool,

@@ -89,7 +89,7 @@ fn a_generator_that_is_stopped_does_not_blame_the_server() {
     let words = "bench --json -k -c 2 --rate 200 --duration 3s --fail-if p99>20ms";
     let words: Vec<&str> = words.split_whitespace().chain([url.as_str()]).collect();
     let mut process = catamaran(&words).unwrap();
-    peer.wait_connections(1);
+    peer.wait_connections(2);
     process.signal(Signal::Stop).unwrap();
     let stop = Deadline::after(STOPPED);
     let is_over = || stop.remaining().is_none().then_some(());

@@ -23,7 +23,8 @@ pub struct Nodes {
     nodes: BTreeMap<String, Node>,
     /// Names of nodes that said that they leave, since the last list.
     left: Vec<String>,
-    /// The number of nodes announced so far, each new one included.
+    /// The number of announcements (CONFIG) accepted so far, those of known nodes included; the last one is the id of
+    /// the node that made it.
     announced: u64,
 }
 

@@ -140,7 +140,7 @@ pub(super) fn upstream(
         sticky: upstream.sticky.is_some(),
         sticky_outcomes: figures::sticky_of_all(upstream),
         ready: health::accepts_new(upstream) && !discovered.awaits(&upstream.name),
-        members: discovered.view(&upstream.name).map(source),
+        members: discovered.view(&upstream.name).map(found_members),
         panic: upstream.members.iter().any(|it| it.backend.is_in_panic()),
         retries: upstream.config().retries,
         retry_budget: api::RetryBudgetStatus {
@@ -151,8 +151,8 @@ pub(super) fn upstream(
     }
 }
 
-/// Where an upstream finds members, and how well that goes.
-fn source(view: MembersView) -> api::FoundMembers {
+/// The found members of an upstream, and the state of their source, as the API shows them.
+fn found_members(view: MembersView) -> api::FoundMembers {
     let refusals = view.refused.into_iter();
     let refused = refusals.map(|(name, why)| api::RefusedMember {
         name,

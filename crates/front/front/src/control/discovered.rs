@@ -380,11 +380,13 @@ impl KnownMembers {
             }
             events.push(Kind::Health, upstream, "", text);
         }
+        let mut told = 0;
         for (name, refusal) in &refused {
             let place = Refusal::ALL.iter().position(|it| it == refusal);
             self.counts.refused[place.unwrap_or_default()] += 1;
             let known = (name.clone(), *refusal);
-            if !self.refused.contains(&known) && self.refused.len() < REFUSED_TOLD {
+            if !self.refused.contains(&known) && told < REFUSED_TOLD {
+                told += 1;
                 let words = refusal.words();
                 let text = format!("{name:?} is refused as a member: {words}");
                 tracing::warn!(upstream, "{text}");
@@ -584,5 +586,5 @@ fn is_own(own: &[SocketAddr], ip: IpAddr, port: u16) -> bool {
 /// The number of changed members up to which each change is logged by itself.
 const EACH_TOLD: usize = 50;
 
-/// Further refusals are not logged if the previous answer had this number of refused members.
+/// The most refusals of one answer that are logged.
 const REFUSED_TOLD: usize = 50;

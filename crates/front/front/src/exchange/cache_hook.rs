@@ -50,8 +50,9 @@ pub(crate) struct Tee {
     /// Counts the fetch as open; `None` beside a response that goes to its client.
     _fetch: Option<OpenFetch>,
     request: TeeRequest,
-    /// When the request was sent, and how many purges there had been.
+    /// When this was made, before the request was sent: ages count from here.
     asked: Millis,
+    /// The number of purges at that time.
     began: u64,
     /// The stored responses that the backend may confirm by a 304.
     validating: Vec<Arc<Object>>,

@@ -467,7 +467,7 @@ impl<'a> CacheLookup<'_, 'a> {
         }
     }
 
-    /// Keeps for the log which backend gave the response that this request had fetched.
+    /// Keeps for the log which backend gave the response that this request had fetched, and after how many attempts.
     fn note_fetch(self, exchange: &mut Exchange<'a>, fill: &Fill) {
         let facts = fill.facts();
         exchange.attempts.count = facts.attempts;

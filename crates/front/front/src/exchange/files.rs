@@ -44,7 +44,8 @@ enum FileEnd {
     Slash,
     /// There is no such file: the upstream is asked, or without one the answer is this failure.
     Missing(Failure),
-    /// The file exists and cannot be read: the answer is this failure, and no upstream is asked.
+    /// The file cannot be sent, because it cannot be read, goes on changing, or the client left: the answer is this
+    /// failure, and no upstream is asked.
     Failed(Failure),
 }
 

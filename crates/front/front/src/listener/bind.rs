@@ -29,7 +29,7 @@ pub(crate) struct BoundListener {
 pub(crate) struct Ipv4Ports(HashSet<u16>);
 
 impl Ipv4Ports {
-    /// The ports of all listeners, including the admin listener.
+    /// The ports of all IPv4 listeners, including those of the admin listener.
     pub(crate) fn of(config: &Config) -> Self {
         let listeners = config.listeners.iter().map(|it| &it.address);
         let admin = config.admin.iter().flat_map(|admin| &admin.addresses);

@@ -284,8 +284,9 @@ impl Driver {
         false
     }
 
-    /// Acts on a flood of frames, if there is one; `None` otherwise. After too many resets no further request is taken,
-    /// and the connection ends with its last request, or when `drain_timeout` is over.
+    /// Acts on a flood of frames; `None` if nothing is to be done now. A flood ends the connection at once, except too
+    /// many resets: then no further request is taken, and the connection ends with its last request, or when
+    /// `drain_timeout` is over.
     fn judge(&mut self, now: Tick) -> Option<bool> {
         let (verdict, is_over) = {
             let flood = self.session.flood();

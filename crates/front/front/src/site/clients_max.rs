@@ -31,7 +31,9 @@ impl WantedLimits {
 }
 
 impl Site {
-    /// This site with `connections_max` lowered, if need be, to what connections to backends leave of `files_max`.
+    /// This site with `connections_max` set to what clients want, or to what connections to backends and files kept
+    /// open leave of `files_max` if that is less, but to half of the descriptors at least. Unchanged without
+    /// `files_max`.
     pub(super) fn fitted(self) -> Self {
         let Some(limit) = self.server.files_max else {
             return self;

@@ -7,7 +7,8 @@ use super::{Choice, Facts, Upstream, UpstreamMembers};
 /// Where a request would go at this moment.
 #[derive(Debug)]
 pub(crate) struct Foresight<'r> {
-    /// The decision by the session: a member, or that no member may have the request. `None`: sessions are not kept.
+    /// The decision by the session: a member, or that no member may have the request. `None`: sessions are not kept, or
+    /// the route ignores them.
     pub(crate) decision: Option<Result<Decision<'r>, BackendOut<'r>>>,
     /// The steps of that decision.
     pub(crate) steps: Vec<Step>,

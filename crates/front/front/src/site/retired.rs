@@ -32,8 +32,8 @@ impl RetiredBackends {
         all.filter(|backend| backend.in_flight() > 0).collect()
     }
 
-    /// The status of those with exchanges in flight. A name that one of `present`, the backends in force, has already
-    /// gets the address appended.
+    /// The status of those with exchanges in flight. A name that is taken, by one of `present`, the backends in force,
+    /// or by an earlier one here, gets the address appended; if that is taken as well, the backend is left out.
     pub(crate) fn status(&self, present: &[BackendStatus]) -> Vec<BackendStatus> {
         let name_of = |status: &BackendStatus| (status.upstream.clone(), status.backend.clone());
         let mut taken: HashSet<(String, String)> = present.iter().map(name_of).collect();

@@ -155,7 +155,7 @@ impl RouteTable {
         }
     }
 
-    /// The tree of a host as a route names it.
+    /// The tree for a host as routes name it, such as `*.example.org`; made if there is none.
     fn of_host(&mut self, host: &str) -> &mut Tree {
         if let Some(domain) = host.strip_prefix('*') {
             return self.domains.entry(domain.as_bytes().into()).or_default();
@@ -235,7 +235,8 @@ impl RouteTable {
         }
     }
 
-    /// Whether two routes treat requests alike: they are one route, or have the same action and no rules.
+    /// Whether two routes treat requests alike: they are one route, or neither has rules and both have the same action,
+    /// which is no redirect.
     fn same(&self, one: Option<usize>, other: Option<usize>) -> bool {
         let plain = |index: usize| {
             let Route { action, rules, .. } = &self.routes[index];

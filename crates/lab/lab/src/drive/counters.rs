@@ -326,8 +326,8 @@ impl CounterReading {
         }
     }
 
-    /// The CPU time of servers with a declared part of a core, at `rate` of `requests` in a second. The server in front
-    /// is the one that is tested.
+    /// The shares of a core that servers with a declared part of one have used: CPU time of a request, over `requests`,
+    /// times `rate` requests in a second. The server in front is the one that is tested.
     pub(super) fn shares(
         &self,
         servers: &[RunningServer],

@@ -94,7 +94,7 @@ struct Limits {
 }
 
 impl Limits {
-    /// The limits for these servers. If they have just been started, at least `first_warm`.
+    /// The limits for these servers. If a Java virtual machine has just been started, at least `first_warm`.
     fn of(load: &Load, stage: &Stage) -> Self {
         let (at_least, at_most) = load.warm;
         let at_least = if stage.is_fresh {

@@ -448,7 +448,7 @@ impl FileReader<'_> {
             for (number, at) in servers.iter().enumerate() {
                 let checked = check_server(experiment, cell, number, &mut addresses);
                 if let Err(faults) = checked {
-                    self.rendered(at, cell, &faults);
+                    self.push_faults_of_cell(at, cell, &faults);
                 }
             }
         }
@@ -485,7 +485,7 @@ impl FileReader<'_> {
                 let checked = check_server(experiment, cell, number, &mut addresses);
                 of_cell.push(checked.unwrap_or_else(|faults| {
                     is_fine = false;
-                    self.rendered(at, cell, &faults);
+                    self.push_faults_of_cell(at, cell, &faults);
                     None
                 }));
             }
@@ -495,31 +495,34 @@ impl FileReader<'_> {
                 continue;
             }
             if let Err(faults) = experiment.load(cell, &addresses) {
-                self.rendered(load, cell, &faults);
+                self.push_faults_of_cell(load, cell, &faults);
                 continue;
             }
             let others = experiment.beside(cell, &addresses).map(drop);
             for done in [others, experiment.acts(cell, &addresses).map(drop)] {
                 if let Err(faults) = done {
-                    self.rendered(load, cell, &faults);
+                    self.push_faults_of_cell(load, cell, &faults);
                 }
             }
             let asked = experiment.asked(cell, &addresses).map(drop);
             for done in [asked, experiment.expect(cell, &addresses).map(drop)] {
                 if let Err(faults) = done {
-                    self.rendered(load, cell, &faults);
+                    self.push_faults_of_cell(load, cell, &faults);
                 }
             }
         }
         made
     }
 
-    /// Faults of a cell; those that other cells have had are not said again.
-    fn rendered<T>(&mut self, at: &Spanned<T>, cell: &Levels, report: &Report) {
-        for Finding { message, hint, .. } in report.findings() {
+    /// Adds the faults of a cell at `at`, except those that another cell has already had there.
+    fn push_faults_of_cell<T>(&mut self, at: &Spanned<T>, cell: &Levels, faults: &Report) {
+        for Finding { message, hint, .. } in faults.findings() {
+            let is_same = |other: &str| {
+                let rest = other.strip_prefix(message.as_str());
+                rest.is_some_and(|rest| rest.starts_with(" (cell "))
+            };
             let mut findings = self.report.findings().iter();
-            let is_known = findings
-                .any(|it| it.span == Some(at.span()) && it.message.starts_with(message.as_str()));
+            let is_known = findings.any(|it| it.span == Some(at.span()) && is_same(&it.message));
             if !is_known {
                 let message = format!("{message} (cell {})", super::label(cell));
                 self.report

@@ -210,7 +210,8 @@ impl<'de> Deserialize<'de> for Values {
     }
 }
 
-/// The number with three digits at most, which a plot can show.
+/// The number rounded to what a plot can show: to three digits from 1 to 100, to thousandths below, to a whole number
+/// above.
 fn three_digits(value: f64) -> String {
     let places = match value.abs() {
         size if size >= 99.95 => 0,

@@ -21,8 +21,9 @@ pub(crate) struct Guard {
 }
 
 impl Guard {
-    /// Arguments: the cgroup and the namespace, or nothing, the directory, and the cgroup's twin of version 1. It is in
-    /// the namespace and not in the group.
+    /// Starts the shell, inside the namespace and outside the cgroup. Its arguments are the path of the cgroup, the
+    /// name of the namespace, the directory, and the path of the cgroup's twin of version 1; what does not exist is an
+    /// empty argument.
     pub(super) fn start(
         namespace: Option<&Namespace>,
         group: Option<&Group>,

@@ -17,9 +17,9 @@ pub struct Encoder {
     names: [NameState; KEYS],
     /// How many entries were made, modulo 256. There are never so many at a time.
     made: u8,
-    /// What the peer allows.
+    /// The largest size of the table in bytes: what the peer allows, but never more than 4,096.
     size_max: usize,
-    /// The least of what it has allowed since the last block.
+    /// The smallest `size_max` since the last block; `None` if it was not set.
     least_size: Option<usize>,
 }
 

@@ -207,7 +207,7 @@ impl Session {
                 }
             }
             Kind::GoAway if frame.word != 0 && !self.is_closing.load(Ordering::Relaxed) => {
-                self.count(fault(frame));
+                self.count(goaway_token(frame));
             }
             _ => {}
         }
@@ -235,8 +235,8 @@ impl Drop for Session {
     }
 }
 
-/// The reason's token of a GOAWAY that the crate sends.
-fn fault(goaway: Frame) -> &'static str {
+/// The token under which a GOAWAY of the `h2` crate is counted.
+fn goaway_token(goaway: Frame) -> &'static str {
     match (goaway.word, &goaway.debug) {
         (1, _) => "h2-protocol-error",
         (3, _) => "h2-flow-control-error",

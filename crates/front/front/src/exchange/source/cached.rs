@@ -95,7 +95,7 @@ pub(crate) struct CachedSource<'a> {
     /// The bytes of the body still to skip, and then to send; `None`: nothing is left to send.
     window: Option<(u64, u64)>,
     has_head: bool,
-    /// Whether the answer is the front's own, without the body of the response, such as a 416.
+    /// Whether a page of the front has replaced the response, or the answer has nothing of its body (416).
     pub(super) is_own_page: bool,
 }
 
