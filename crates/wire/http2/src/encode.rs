@@ -8,7 +8,6 @@ use http::StatusCode;
 use crate::conn::Connection;
 use crate::error::SendError;
 use crate::hpack::{Block, Pseudo};
-use crate::streams::Half;
 
 /// Writes the head of a response. Of its fields those that concern a connection of HTTP/1.1, and Content-Length, are
 /// left out.
@@ -60,8 +59,7 @@ pub(crate) fn trailers(
     trailers: &Fields,
     out: &mut BytesMut,
 ) -> Result<(), SendError> {
-    let stream = conn.streams.get(id).filter(|it| it.outbound == Half::Body);
-    let stream = stream.ok_or(SendError::OutOfTurn)?;
+    let stream = conn.streams.sending(id).ok_or(SendError::OutOfTurn)?;
     if stream.unsent.is_some_and(|unsent| unsent > 0) {
         return Err(SendError::Length);
     }

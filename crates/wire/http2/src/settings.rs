@@ -3,7 +3,7 @@
 use bytes::{BufMut, BytesMut};
 
 use crate::error::Fault;
-use crate::frame::{self, FrameHead, MAX_31_BITS, PAYLOAD_MAX};
+use crate::frame::{self, MAX_31_BITS, PAYLOAD_MAX};
 
 /// How one connection is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,17 +51,12 @@ impl Config {
         if self.takes_tunnels {
             settings.push((ENABLE_CONNECT_PROTOCOL, 1));
         }
-        let head = FrameHead {
-            len: settings.len() * SETTING_LEN,
-            kind: frame::SETTINGS,
-            flags: 0,
-            stream: 0,
-        };
-        head.write(out);
+        let mut payload = Vec::with_capacity(settings.len() * SETTING_LEN);
         for (id, value) in settings {
-            out.put_u16(id);
-            out.put_u32(value);
+            payload.put_u16(id);
+            payload.put_u32(value);
         }
+        frame::write(frame::SETTINGS, 0, 0, &payload, out);
         let widened = self.connection_window.saturating_sub(DEFAULT_WINDOW);
         if widened > 0 {
             frame::write_window_update(0, widened, out);

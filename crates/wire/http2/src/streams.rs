@@ -73,6 +73,12 @@ impl Streams {
         self.open.get_mut(at)
     }
 
+    /// The open stream with this id, if the head of our message is sent and its body has not ended.
+    #[inline]
+    pub(crate) fn sending(&mut self, id: u32) -> Option<&mut Stream> {
+        self.get(id).filter(|stream| stream.outbound == Half::Body)
+    }
+
     /// What an id means. Only one side opens streams, and its ids are odd.
     #[inline]
     pub(crate) fn find(&mut self, id: u32) -> Found<'_> {

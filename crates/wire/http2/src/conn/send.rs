@@ -7,19 +7,15 @@ use super::{Connection, PING_LEN, Role, count};
 use crate::encode;
 use crate::error::{Code, SendError};
 use crate::frame::{self, FrameHead, PAYLOAD_MAX};
-use crate::streams::Half;
 
 impl Connection {
     /// How many bytes of a body may be sent now, in one frame.
     #[inline]
     pub fn room(&mut self, id: u32) -> usize {
         let connection = self.windows.send;
-        let Some(stream) = self.streams.get(id) else {
+        let Some(stream) = self.streams.sending(id) else {
             return 0;
         };
-        if stream.outbound != Half::Body {
-            return 0;
-        }
         let narrower = stream.send_window.min(connection).max(0);
         let window = usize::try_from(narrower).unwrap_or(usize::MAX);
         window.min(self.peer.payload_max).min(PAYLOAD_MAX)
@@ -38,8 +34,7 @@ impl Connection {
         out: &mut BytesMut,
     ) -> Result<usize, SendError> {
         let taken = len.min(self.room(id));
-        let stream = self.streams.get(id).filter(|it| it.outbound == Half::Body);
-        let stream = stream.ok_or(SendError::OutOfTurn)?;
+        let stream = self.streams.sending(id).ok_or(SendError::OutOfTurn)?;
         if let Some(unsent) = &mut stream.unsent {
             let left = unsent.checked_sub(len as u64).ok_or(SendError::Length)?;
             if ends && left > 0 {
