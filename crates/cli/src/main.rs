@@ -11,7 +11,7 @@
 //! | [`catamaran_config`] | the configuration file as typed values, with every fault at once |
 //! | [`catamaran_import`] | configurations of mod_jk, httpd and nginx, turned into a file of the front |
 //! | [`catamaran_admin_api`] | the objects of the admin API, for who answers and who asks |
-//! | [`catamaran_front`] | the front: listeners, routes, the exchange, the relay, the access log, administration |
+//! | [`catamaran_proxy`] | the front: listeners, routes, the exchange, the relay, the access log, administration |
 //! | [`catamaran_connector`] | the application side: AJP13 and HTTP/1.1 served to an application |
 //! | [`catamaran_bench`] | the command `bench`: flags, plans of runs, replay, comparison, output |
 //! | [`catamaran_load`](../catamaran_load/index.html) | the load generator: plan in, report out, and its renderers |

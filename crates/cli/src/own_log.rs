@@ -12,7 +12,7 @@ use std::os::fd::AsFd as _;
 use std::sync::OnceLock;
 use std::{panic, thread};
 
-use catamaran_front::LineQueue;
+use catamaran_proxy::LineQueue;
 pub(crate) use limit::Limit;
 
 /// Standard error, or the queue before it.

@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use std::{fs, io};
 
-use catamaran_front::{Inheritance, Offer, Running, TakenListeners};
+use catamaran_proxy::{Inheritance, Offer, Running, TakenListeners};
 use rustix::process::{Pid, Signal, getppid, kill_process_group, setpgid};
 
 use crate::failure::Failure;

@@ -8,11 +8,11 @@ use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpStream};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-use catamaran_front::config::{
+use catamaran_proxy::config::{
     AccessLogTarget, Address, BackendConfig, Config, ListenAddress, ListenerConfig, LogConfig,
     Protocol, Protocols, RouteConfig, RouteTarget, ServerConfig, UpstreamConfig,
 };
-use catamaran_front::{BoundAddress, Running};
+use catamaran_proxy::{BoundAddress, Running};
 use http::StatusCode;
 
 /// The client sends `input` after the preface, whole or in pieces as its first byte says, and closes.
@@ -72,7 +72,7 @@ fn start() -> Running {
         },
         admin: None,
     };
-    catamaran_front::start(config).expect("a front")
+    catamaran_proxy::start(config).expect("a front")
 }
 
 /// Sends the preface and `frames`, then the end; waits until the front has closed.

@@ -9,7 +9,7 @@ use catamaran_connector::{
     Address, Application, Config, IoModel, Listener, Protocol, Secret, StatusView, TrustedPeers,
     start,
 };
-use catamaran_front::config::ListenAddress;
+use catamaran_proxy::config::ListenAddress;
 
 mod knobs;
 mod response_fields;

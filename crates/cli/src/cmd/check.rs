@@ -4,7 +4,7 @@ use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use catamaran_config::{LoadError, LoadedFile, Report, Severity, load_text};
-use catamaran_front::config::Config;
+use catamaran_proxy::config::Config;
 use serde_json::{Value, json};
 
 use crate::failure::Failure;

@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use catamaran_admin_api::Problem;
 use catamaran_config::{parse_listen_address, read_secret};
-use catamaran_front::config::ListenAddress;
 use catamaran_http_client::name::{AUTHORIZATION, CONTENT_TYPE, IF_MATCH};
 use catamaran_http_client::{BlockingClient, ClientRequest, Fields, ServerAddress};
+use catamaran_proxy::config::ListenAddress;
 use http::Method;
 use serde::Serialize;
 use serde::de::DeserializeOwned;

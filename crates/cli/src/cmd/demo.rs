@@ -10,9 +10,9 @@ use std::time::Duration;
 
 use catamaran_config::{parse_listen_address, parse_upstream_url};
 use catamaran_connector::{self as connector, App, Listener, Secret, StatusView};
-use catamaran_front::BoundAddress;
-use catamaran_front::config::{self, AdminConfig, BackendConfig, ListenAddress, Protocols};
 use catamaran_lab::{builtin, doctor};
+use catamaran_proxy::BoundAddress;
+use catamaran_proxy::config::{self, AdminConfig, BackendConfig, ListenAddress, Protocols};
 use certificate::Certificate;
 
 use super::app::DRAIN_TIMEOUT;
@@ -99,7 +99,7 @@ fn run_front(args: DemoArgs) -> Result<(), Failure> {
             listener.protocols = Protocols::Both;
         }
     }
-    let front = catamaran_front::start(front).map_err(|error| Failure::of(&error))?;
+    let front = catamaran_proxy::start(front).map_err(|error| Failure::of(&error))?;
     front.count_own_log(own_log::queued());
     let trusted = certificate.as_ref().map(Certificate::chain);
     let admin = front.admin_addresses();

@@ -3,8 +3,8 @@
 use std::io::{self, Write as _};
 use std::path::PathBuf;
 
-use catamaran_front::config::{Config, LogConfig, ServerConfig};
-use catamaran_front::doctor::{self, Check, Machine};
+use catamaran_proxy::config::{Config, LogConfig, ServerConfig};
+use catamaran_proxy::doctor::{self, Check, Machine};
 use serde_json::{Value, json};
 
 use crate::failure::Failure;

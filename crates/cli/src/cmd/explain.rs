@@ -6,8 +6,8 @@ use std::path::PathBuf;
 
 use catamaran_admin_api::{BackendRequest, ExplainedRequest, Explanation, PathForms, RouteStatus};
 use catamaran_config::parse_listen_address;
-use catamaran_front::config::ListenAddress;
-use catamaran_front::explain::{Question, explain};
+use catamaran_proxy::config::ListenAddress;
+use catamaran_proxy::explain::{Question, explain};
 
 use super::client::{At, pretty};
 use super::operate::escape;

@@ -10,11 +10,11 @@ use std::time::Duration;
 use catamaran_config::{
     BackendUrl, parse_access_log, parse_listen_address, parse_upstream_url, read_secret,
 };
-use catamaran_front::config::{
+use catamaran_proxy::config::{
     AccessLogTarget, AdminConfig, BackendConfig, Config, ListenAddress, ListenerConfig, LogConfig,
     Protocol, RouteConfig, RouteTarget, Secret, ServerConfig, UpstreamConfig,
 };
-use catamaran_front::{OperatorCommands, ReloadRequest, Running, TakenListeners};
+use catamaran_proxy::{OperatorCommands, ReloadRequest, Running, TakenListeners};
 
 use super::{announce, parse_workers};
 use crate::failure::Failure;
@@ -88,7 +88,7 @@ pub(crate) fn run(args: ServeArgs) -> Result<(), Failure> {
     let config = configuration(&args)?;
     let group = upgrade::group_of_predecessor();
     let (events, arrivals) = sync_channel(EVENTS_MAX);
-    let running = catamaran_front::start_inheriting(config, inheritance, commands(&events))
+    let running = catamaran_proxy::start_inheriting(config, inheritance, commands(&events))
         .map_err(|error| Failure::of(&error))?;
     group.into_iter().for_each(upgrade::join_group);
     running.count_own_log(own_log::queued());

@@ -14,8 +14,8 @@ use std::net::{IpAddr, SocketAddr};
 use std::ops::Range;
 
 use bytes::Bytes;
-use catamaran_front::config::FieldName;
-use catamaran_front::config::{
+use catamaran_proxy::config::FieldName;
+use catamaran_proxy::config::{
     Address, BackendConfig, ClientCertificate, DnsKind, ListenAddress, ListenerConfig,
     MemberSource, Placeholder, ProbeKind, Protocol, RouteConfig, RouteRules, RouteScheme,
     RouteTarget, ServerConfig, StickyConfig, Template,

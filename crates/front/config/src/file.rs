@@ -25,7 +25,7 @@ pub(crate) mod upstream;
 use std::ops::Range;
 use std::path::Path;
 
-use catamaran_front::config::{BackendConfig, ErrorPages, ListenerConfig, LogConfig, ServerConfig};
+use catamaran_proxy::config::{BackendConfig, ErrorPages, ListenerConfig, LogConfig, ServerConfig};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 

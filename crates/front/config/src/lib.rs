@@ -3,7 +3,7 @@
 //! The syntax is TOML; `docs/reference.md` lists the tables and keys and is generated from the
 //! descriptions beside their parsers. There are two sets of types: what the operator wrote, with its
 //! places in the file, is in this crate only; what it means are the types of
-//! `catamaran_front::config`, in which every value is parsed and every default resolved. The crates
+//! `catamaran_proxy::config`, in which every value is parsed and every default resolved. The crates
 //! that get the typed values implement them.
 //!
 //! ```

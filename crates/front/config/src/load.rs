@@ -10,7 +10,7 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use catamaran_front::config::{
+use catamaran_proxy::config::{
     BackendConfig, Config, FoundMember, HiddenValue, Place, RequestAttributes, RouteConfig, Secret,
 };
 use toml::Spanned;

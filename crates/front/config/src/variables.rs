@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ffi::OsString;
 use std::ops::Range;
 
-use catamaran_front::config::{HiddenValue, Secret};
+use catamaran_proxy::config::{HiddenValue, Secret};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 

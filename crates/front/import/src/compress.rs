@@ -1,6 +1,6 @@
 //! Compression: `gzip` of nginx and mod_deflate, as `compress` of routes.
 
-use catamaran_front::config::MediaPattern;
+use catamaran_proxy::config::MediaPattern;
 
 use crate::directive::Directive;
 use crate::ledger::{Ledger, Weight};

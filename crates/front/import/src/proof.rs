@@ -5,8 +5,8 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use catamaran_front::config::{Config, RouteConfig, RouteTarget};
-use catamaran_front::explain::{FoundRoute, RouteFinder, RouteRequest};
+use catamaran_proxy::config::{Config, RouteConfig, RouteTarget};
+use catamaran_proxy::explain::{FoundRoute, RouteFinder, RouteRequest};
 
 use crate::emit::KEPT;
 use crate::ledger::Place;

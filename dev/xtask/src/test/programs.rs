@@ -169,7 +169,7 @@ const NEEDY: &[(&str, &[&str])] = &[
     ("cli it", &["doctor::each_l", "generate::"]),
     ("e2e it", &[""]),
     // The kernel may refuse a filter to others than root.
-    ("front it", &["drain::whoever_could_connect_is_served"]),
+    ("proxy it", &["drain::whoever_could_connect_is_served"]),
     ("gauge it", &[""]),
     ("gauge unit", &["strace::"]),
     ("lab it", &[""]),

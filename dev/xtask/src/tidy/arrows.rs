@@ -108,16 +108,16 @@ const ARROWS: &[Row] = &[
     Row { folder: "transport", may_use: &["tls"] },
     Row { folder: "upstream", may_use: &["ajp", "http1", "balance", "message", "stats", "tls", "transport"] },
     Row { folder: "files", may_use: &["coding", "message"] },
-    Row { folder: "front", may_use: &["admin-api", "gauge", "coding", "discover", "files", "upstream", "http1", "balance", "cache", "message", "tls", "transport", "units"] },
+    Row { folder: "proxy", may_use: &["admin-api", "gauge", "coding", "discover", "files", "upstream", "http1", "balance", "cache", "message", "tls", "transport", "units"] },
     Row { folder: "connector", may_use: &["ajp", "http1", "message", "transport"] },
     Row { folder: "load", may_use: &["ajp", "http1", "memcache", "message", "stats", "chart", "tls", "units"] },
     Row { folder: "bench", may_use: &["load", "units"] },
     Row { folder: "gauge", may_use: &[] },
     Row { folder: "tier", may_use: &["gauge", "http-client", "toml-file", "units"] },
     Row { folder: "lab", may_use: &["chart", "gauge", "load", "stats", "tier", "toml-file", "units"] },
-    Row { folder: "config", may_use: &["front", "toml-file"] },
-    Row { folder: "import", may_use: &["config", "front"] },
-    Row { folder: "cli", may_use: &["admin-api", "config", "front", "connector", "http-client", "import", "bench", "lab", "units"] },
+    Row { folder: "config", may_use: &["proxy", "toml-file"] },
+    Row { folder: "import", may_use: &["config", "proxy"] },
+    Row { folder: "cli", may_use: &["admin-api", "config", "proxy", "connector", "http-client", "import", "bench", "lab", "units"] },
     Row { folder: "testkit", may_use: &["tls"] },
     Row { folder: "e2e", may_use: &["gauge", "testkit", "tier"] },
     Row { folder: "nights", may_use: &["ajp", "e2e", "gauge", "http2", "message", "stats", "testkit", "tier"] },
@@ -138,8 +138,8 @@ mod tests {
         let found = problems(&[
             ("ajp", &["bytes"], &["proptest"]),
             ("upstream", &["ajp", "tokio"], &["testkit"]),
-            ("front", &["upstream", "tokio"], &["ajp", "testkit"]),
-            ("config", &["front"], &[]),
+            ("proxy", &["upstream", "tokio"], &["ajp", "testkit"]),
+            ("config", &["proxy"], &[]),
             ("cli", &["config"], &[]),
             ("testkit", &["socket2"], &[]),
             ("e2e", &["testkit"], &[]),
@@ -166,10 +166,10 @@ mod tests {
     #[test]
     fn an_arrow_against_the_drawing_fails() {
         for (from, to) in [
-            ("front", "config"),
-            ("front", "cli"),
+            ("proxy", "config"),
+            ("proxy", "cli"),
             ("connector", "upstream"),
-            ("upstream", "front"),
+            ("upstream", "proxy"),
             ("ajp", "http1"),
             ("message", "http1"),
             ("balance", "message"),
@@ -177,8 +177,8 @@ mod tests {
             ("load", "bench"),
             ("bench", "http1"),
             ("cli", "load"),
-            ("lab", "front"),
-            ("front", "testkit"),
+            ("lab", "proxy"),
+            ("proxy", "testkit"),
         ] {
             let found = problems(&[(from, &[to], &[]), (to, &[], &[])]);
             let expected = format!("{from}: must not depend on {to}");
@@ -191,9 +191,9 @@ mod tests {
 
     #[test]
     fn tests_must_not_turn_the_drawing_around() {
-        let found = problems(&[("upstream", &[], &["front"]), ("front", &[], &[])]);
+        let found = problems(&[("upstream", &[], &["proxy"]), ("proxy", &[], &[])]);
         assert!(
-            found[0].contains("its tests must not depend on front"),
+            found[0].contains("its tests must not depend on proxy"),
             "{found:?}"
         );
     }

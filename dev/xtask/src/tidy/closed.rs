@@ -96,10 +96,10 @@ fn text(tokens: &[Token], at: usize) -> &str {
     tokens.get(at).map_or("", |token| &token.text)
 }
 
-const CRATE: &str = "crates/front/front/src/";
-const FILE: &str = "crates/front/front/src/exchange/source.rs";
+const CRATE: &str = "crates/front/proxy/src/";
+const FILE: &str = "crates/front/proxy/src/exchange/source.rs";
 /// What belongs to the file.
-const BESIDE: &str = "crates/front/front/src/exchange/source/";
+const BESIDE: &str = "crates/front/proxy/src/exchange/source/";
 
 #[cfg(test)]
 mod tests {
@@ -120,10 +120,10 @@ mod tests {
             "fn f() { match source { Source::Backend(_) => 1, other => 2 } }",
             "fn f() { match source { crate::source::Source::File(it) if it.ok() => 1, _ => 2 } }",
         ] {
-            let found = problems("crates/front/front/src/exchange/relay.rs", text);
+            let found = problems("crates/front/proxy/src/exchange/relay.rs", text);
             assert!(!found.is_empty(), "{text}");
             for problem in found {
-                let start = "crates/front/front/src/exchange/relay.rs:1: must not look at which";
+                let start = "crates/front/proxy/src/exchange/relay.rs:1: must not look at which";
                 assert!(problem.starts_with(start), "{problem}");
             }
         }
@@ -140,7 +140,7 @@ mod tests {
             "fn f() { matches!(AttributeSource::Header(name), AttributeSource::Header(_)) }",
             "fn f() { match e { SourceError::File(_) => 1 } }",
         ] {
-            let found = problems("crates/front/front/src/exchange/relay.rs", text);
+            let found = problems("crates/front/proxy/src/exchange/relay.rs", text);
             assert_eq!(found, Vec::<String>::new(), "{text}");
         }
     }

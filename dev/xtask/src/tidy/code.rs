@@ -113,8 +113,8 @@ const READS_THE_WORLD: &[&str] = &[
 /// Files of other crates that read what the program itself wrote, or certificates, which are renewed
 /// while the front serves.
 const READS_ITS_OWN: &[&str] = &[
-    "crates/front/front/src/control/state_file.rs",
-    "crates/front/front/src/tls.rs",
+    "crates/front/proxy/src/control/state_file.rs",
+    "crates/front/proxy/src/tls.rs",
 ];
 
 #[cfg(test)]
@@ -130,8 +130,8 @@ mod tests {
     fn unsafe_fails_outside_its_place() {
         let text = "//! A.\nfn a() { unsafe { b() } }";
         assert!(
-            problems("crates/front/front/src/a.rs", text)[0]
-                .starts_with("crates/front/front/src/a.rs:2: unsafe")
+            problems("crates/front/proxy/src/a.rs", text)[0]
+                .starts_with("crates/front/proxy/src/a.rs:2: unsafe")
         );
         assert_eq!(
             problems("crates/connector/src/io/uring/ring.rs", text),
@@ -139,7 +139,7 @@ mod tests {
         );
         assert_eq!(problems("crates/connector/src/io/epoll.rs", text).len(), 1);
         assert_eq!(
-            problems("crates/front/front/src/a.rs", "#![deny(unsafe_code)]"),
+            problems("crates/front/proxy/src/a.rs", "#![deny(unsafe_code)]"),
             Vec::<String>::new()
         );
     }
@@ -148,18 +148,18 @@ mod tests {
     fn a_sleep_fails_in_tests_only() {
         let call = "fn a() { tokio::time::sleep(d); }";
         assert_eq!(
-            problems("crates/front/front/src/a.rs", call),
+            problems("crates/front/proxy/src/a.rs", call),
             Vec::<String>::new()
         );
         for path in [
-            "crates/front/front/src/a/tests.rs",
-            "crates/front/front/tests/it/a.rs",
+            "crates/front/proxy/src/a/tests.rs",
+            "crates/front/proxy/tests/it/a.rs",
             "dev/e2e/src/a.rs",
         ] {
             assert_eq!(problems(path, call).len(), 1, "{path}");
         }
         let inner = format!("#[cfg(test)]\nmod tests {{ {call} }}");
-        assert_eq!(problems("crates/front/front/src/a.rs", &inner).len(), 1);
+        assert_eq!(problems("crates/front/proxy/src/a.rs", &inner).len(), 1);
     }
 
     #[test]

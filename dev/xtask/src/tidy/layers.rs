@@ -265,8 +265,8 @@ fn text(tokens: &[Token], at: usize) -> &str {
 }
 
 const DRAWINGS: [Drawing; 5] = [
-    Drawing::of("front", "crates/front/front/src/"),
-    Drawing::of("exchange", "crates/front/front/src/exchange/"),
+    Drawing::of("proxy", "crates/front/proxy/src/"),
+    Drawing::of("exchange", "crates/front/proxy/src/exchange/"),
     Drawing::of("upstream", "crates/front/upstream/src/"),
     Drawing::of("import", "crates/front/import/src/"),
     Drawing::of("lab", "crates/lab/lab/src/"),
@@ -279,7 +279,7 @@ const SRC: &str = "/src/";
 mod tests {
     use super::*;
 
-    const DRAWING: &str = "a ─► z\n## Crates\n```\ncli ─► front\n```\nModules of `front`: each …\n\
+    const DRAWING: &str = "a ─► z\n## Crates\n```\ncli ─► proxy\n```\nModules of `proxy`: each …\n\
                            ```\nreload ─► exchange, explain\n  ─► site\n```\n\
                            Modules of `exchange`:\n```\nretry ─► relay ─► stage\n```\n";
 
@@ -405,7 +405,7 @@ mod tests {
         assert_eq!(
             and_back,
             [
-                "crates/front/front/src/exchange/relay.rs:1: `relay` must not use `retry`: see the layers in \
+                "crates/front/proxy/src/exchange/relay.rs:1: `relay` must not use `retry`: see the layers in \
               ARCHITECTURE.md"
             ]
         );
@@ -415,7 +415,7 @@ mod tests {
     fn the_drawing_has_every_module_and_no_other() {
         assert_eq!(
             front("cache/fill.rs", "use crate::reload::f;"),
-            ["ARCHITECTURE.md: the layers lack the module cache of crates/front/front/src/"]
+            ["ARCHITECTURE.md: the layers lack the module cache of crates/front/proxy/src/"]
         );
         let found = problems(&DRAWINGS[0], &["exchange"], "lib.rs", "");
         assert_eq!(found.len(), 3, "{found:?}");

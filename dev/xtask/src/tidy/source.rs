@@ -206,7 +206,7 @@ mod tests {
     fn knows_the_crate_by_its_folder() {
         for (path, expected) in [
             ("crates/wire/ajp/src/wire.rs", "ajp"),
-            ("crates/front/front/tests/it/main.rs", "front"),
+            ("crates/front/proxy/tests/it/main.rs", "proxy"),
             ("crates/cli/build.rs", "cli"),
             ("crates/connector/examples/axum.rs", "connector"),
             ("dev/fuzz/bodies/ajp/entropy.rs", "fuzz"),

@@ -5,7 +5,7 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use catamaran_front::config::{CertificateConfig, ListenAddress, TlsConfig};
+use catamaran_proxy::config::{CertificateConfig, ListenAddress, TlsConfig};
 use rcgen::{CertificateParams, DnType, KeyPair};
 use tempfile::TempDir;
 

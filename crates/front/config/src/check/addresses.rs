@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use catamaran_front::config::ListenAddress;
+use catamaran_proxy::config::ListenAddress;
 
 use crate::file::File;
 use crate::report::{Finding, Report};

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use catamaran_front::config::{RouteTarget, SetCookie};
+use catamaran_proxy::config::{RouteTarget, SetCookie};
 
 use crate::file::File;
 use crate::file::route::Route;

@@ -4,7 +4,7 @@
 use std::ops::Range;
 use std::path::Path;
 
-use catamaran_front::config::ListenAddress;
+use catamaran_proxy::config::ListenAddress;
 
 use crate::file::File;
 use crate::report::{Finding, Report};

@@ -2,10 +2,10 @@
 
 use std::collections::HashMap;
 
-use catamaran_front::config::{
+use catamaran_proxy::config::{
     Address, ClientCertificate, ListenerConfig, RouteConfig, RouteScheme, RouteTarget,
 };
-use catamaran_front::explain::{FoundRoute, RouteFinder, RouteRequest};
+use catamaran_proxy::explain::{FoundRoute, RouteFinder, RouteRequest};
 
 use super::redirects::{FrontOfRoutes, sample, sample_host};
 use crate::file::route::Route;

@@ -5,8 +5,8 @@
 
 use std::sync::Arc;
 
-use catamaran_front::config::{Config, LogConfig, Place, RouteConfig, RouteScheme, RouteTarget};
-use catamaran_front::explain::{Explanation, Question, explain};
+use catamaran_proxy::config::{Config, LogConfig, Place, RouteConfig, RouteScheme, RouteTarget};
+use catamaran_proxy::explain::{Explanation, Question, explain};
 use http::{StatusCode, Uri};
 
 use crate::file::File;

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::path::PathBuf;
 
-use catamaran_front::config::{AdminConfig, ListenAddress, Secret};
+use catamaran_proxy::config::{AdminConfig, ListenAddress, Secret};
 use toml::Spanned;
 use toml::de::DeValue;
 

@@ -1,8 +1,8 @@
 //! `remote_user` and `auth_type` of an upstream, and `[upstream.NAME.attributes]`: what AJP backends are
 //! told of a request besides its head.
 
-use catamaran_front::config::FieldName;
-use catamaran_front::config::{AttributeSource, ClientFact, TlsFact};
+use catamaran_proxy::config::FieldName;
+use catamaran_proxy::config::{AttributeSource, ClientFact, TlsFact};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 

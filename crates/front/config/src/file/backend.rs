@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use catamaran_front::config::{BackendConfig, PacketSize, Protocol, Secret, SentHost};
+use catamaran_proxy::config::{BackendConfig, PacketSize, Protocol, Secret, SentHost};
 use toml::de::DeTable;
 
 use self::keys::HTTP;

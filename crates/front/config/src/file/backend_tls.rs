@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use catamaran_front::config::{
+use catamaran_proxy::config::{
     Address, BackendConfig, ClientIdentity, Roots, Trust, TrustFault, TrustSettings,
 };
 

@@ -1,6 +1,6 @@
 //! `[[upstream.NAME.backend]]`: tunnels to a backend.
 
-use catamaran_front::config::{BackendConfig, End, Protocol};
+use catamaran_proxy::config::{BackendConfig, End, Protocol};
 
 use super::Surroundings;
 use super::backend::resolve;

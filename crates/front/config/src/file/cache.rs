@@ -3,8 +3,8 @@
 use std::ops::{Range, RangeInclusive};
 use std::time::Duration;
 
-use catamaran_front::config::FieldName;
-use catamaran_front::config::{CacheConfig, QueryRule, SetCookie};
+use catamaran_proxy::config::FieldName;
+use catamaran_proxy::config::{CacheConfig, QueryRule, SetCookie};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 

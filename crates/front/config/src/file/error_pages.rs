@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use catamaran_front::config::{ErrorPages, Page};
+use catamaran_proxy::config::{ErrorPages, Page};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 

@@ -8,7 +8,7 @@ mod proxy;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use catamaran_front::config::{ListenAddress, ListenerConfig, QueryForm};
+use catamaran_proxy::config::{ListenAddress, ListenerConfig, QueryForm};
 use http2::Protocol;
 use toml::Spanned;
 use toml::de::DeValue;

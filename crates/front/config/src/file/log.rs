@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use catamaran_front::config::{AccessLogFormat, AccessLogTarget, LogConfig};
+use catamaran_proxy::config::{AccessLogFormat, AccessLogTarget, LogConfig};
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};

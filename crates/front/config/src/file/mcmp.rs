@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::ops::Range;
 use std::path::PathBuf;
 
-use catamaran_front::config::{AdvertConfig, McmpSource};
+use catamaran_proxy::config::{AdvertConfig, McmpSource};
 use ipnet::IpNet;
 use toml::Spanned;
 use toml::de::DeValue;

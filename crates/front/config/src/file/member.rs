@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::path::Path;
 
-use catamaran_front::config::{Address, FoundMember, FoundState, MemberPlace, Protocol, Speech};
+use catamaran_proxy::config::{Address, FoundMember, FoundState, MemberPlace, Protocol, Speech};
 use toml::de::DeTable;
 
 use super::backend::{self, resolve};

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use catamaran_front::config::{
+use catamaran_proxy::config::{
     Address, DnsKind, DnsSource, FileSource, FoundMember, MemberSource, MemberTemplate,
     MemberTrust, MembersConfig, Protocol, Speech,
 };

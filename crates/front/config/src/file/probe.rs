@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use catamaran_front::config::{ProbeConfig, ProbeKind, ProbeRequest};
+use catamaran_proxy::config::{ProbeConfig, ProbeKind, ProbeRequest};
 use http::Method;
 use toml::Spanned;
 use toml::de::DeValue;

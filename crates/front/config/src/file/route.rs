@@ -10,7 +10,7 @@ mod rules;
 use std::ops::Range;
 use std::sync::Arc;
 
-use catamaran_front::config::{FieldRule, Redirect, RouteConfig, RouteTarget, Template};
+use catamaran_proxy::config::{FieldRule, Redirect, RouteConfig, RouteTarget, Template};
 pub use fields::is_ruled_field;
 pub(crate) use fields::{
     REQUEST_SECTION, RESPONSE_NAME, RESPONSE_SECTION, SERVER_SECTION, reserved_of_requests,

@@ -3,7 +3,7 @@
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
-use catamaran_front::config::ServerConfig;
+use catamaran_proxy::config::ServerConfig;
 use toml::Spanned;
 use toml::de::DeValue;
 

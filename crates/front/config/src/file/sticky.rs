@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use catamaran_front::config::{IdFirst, SameSite, Secret, StickyConfig, StickyCookie};
+use catamaran_proxy::config::{IdFirst, SameSite, Secret, StickyConfig, StickyCookie};
 use toml::Spanned;
 use toml::de::DeValue;
 

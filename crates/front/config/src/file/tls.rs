@@ -3,8 +3,8 @@
 use std::ops::Range;
 use std::path::PathBuf;
 
-use catamaran_front::config::{CertificateConfig, ClientCertificate, TlsConfig, TlsVersion};
-use catamaran_front::tls::{Fault, Part};
+use catamaran_proxy::config::{CertificateConfig, ClientCertificate, TlsConfig, TlsVersion};
+use catamaran_proxy::tls::{Fault, Part};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -172,7 +172,7 @@ fn check(profile: &TlsConfig, is_meant: fn(Part) -> bool, places: &Places, repor
             finding.hint(fault.hint)
         }
     };
-    match catamaran_front::tls::check(profile) {
+    match catamaran_proxy::tls::check(profile) {
         Ok(warnings) => warnings
             .into_iter()
             .filter(|it| is_meant(it.part))

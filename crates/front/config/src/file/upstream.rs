@@ -2,7 +2,7 @@
 
 use std::ops::{Range, RangeInclusive};
 
-use catamaran_front::config::{
+use catamaran_proxy::config::{
     BackendConfig, Policy, Protocol, RequestAttributes, RetrySentRule, UpstreamConfig,
 };
 use toml::Spanned;

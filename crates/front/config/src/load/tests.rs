@@ -1,7 +1,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use catamaran_front::config::{Secret, Trust};
+use catamaran_proxy::config::{Secret, Trust};
 use rcgen::generate_simple_self_signed;
 
 use super::*;
@@ -449,7 +449,7 @@ fn pages_are_read_with_the_file_and_a_missing_one_is_no_fault() {
     );
     assert_eq!(loaded.report.findings().len(), 2, "{said}");
     let pages = loaded.config.error_pages.as_ref().unwrap();
-    let seen = |pages: &catamaran_front::config::ErrorPages| {
+    let seen = |pages: &catamaran_proxy::config::ErrorPages| {
         let mut seen = Vec::new();
         for (statuses, page) in &pages.pages {
             seen.push((*statuses.start(), page.content_type, page.body.is_some()));

@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use catamaran_front::config::{Address, BackendConfig, ListenAddress, Protocol};
+use catamaran_proxy::config::{Address, BackendConfig, ListenAddress, Protocol};
 
 /// Why a text is not the URL of a backend.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]

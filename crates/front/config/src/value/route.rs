@@ -3,8 +3,8 @@
 //! The front compares them with a normalised request. A pattern that no normalised request can equal
 //! is a fault here, because such a route would never match.
 
-use catamaran_front::config::FieldName;
-use catamaran_front::config::{Exclusion, Placeholder, SameSite, Template, TemplateError};
+use catamaran_proxy::config::FieldName;
+use catamaran_proxy::config::{Exclusion, Placeholder, SameSite, Template, TemplateError};
 
 use super::address::is_label;
 

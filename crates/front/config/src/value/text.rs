@@ -3,8 +3,8 @@
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
-use catamaran_front::config::FieldName;
-use catamaran_front::config::{AccessLogTarget, HashBy, HostName, SentHost};
+use catamaran_proxy::config::FieldName;
+use catamaran_proxy::config::{AccessLogTarget, HashBy, HostName, SentHost};
 use http::HeaderValue;
 use ipnet::IpNet;
 

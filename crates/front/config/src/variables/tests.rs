@@ -1,4 +1,4 @@
-use catamaran_front::config::{BackendConfig, ListenAddress};
+use catamaran_proxy::config::{BackendConfig, ListenAddress};
 
 use super::*;
 use crate::load::parse_with;

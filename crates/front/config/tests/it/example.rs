@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use catamaran_config::{load, parse};
-use catamaran_front::config::{
+use catamaran_proxy::config::{
     AccessLogFormat, AccessLogTarget, Address, Config, ListenAddress, Policy, Protocol,
     RouteTarget, Secret,
 };

@@ -5,7 +5,7 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::Path;
 
 use catamaran_config::load;
-use catamaran_front::config::{Address, Coding, FilesConfig, Links, ListenAddress, RouteTarget};
+use catamaran_proxy::config::{Address, Coding, FilesConfig, Links, ListenAddress, RouteTarget};
 
 /// What is said of a file with these tables in that directory.
 fn said(directory: &Path, tables: &str) -> String {

@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use catamaran_front::config::{Activation, BackendConfig, ClientCertFields, Protocol};
+use catamaran_proxy::config::{Activation, BackendConfig, ClientCertFields, Protocol};
 
 use super::BackendDefaults;
 use crate::file::backend_tls::TlsKeys;

@@ -1,6 +1,6 @@
 //! The protocols of `[[listen]]`, and the limits of HTTP/2.
 
-use catamaran_front::config::{Http2Config, ListenerConfig, Protocols};
+use catamaran_proxy::config::{Http2Config, ListenerConfig, Protocols};
 
 use super::RawListen;
 use crate::fill;

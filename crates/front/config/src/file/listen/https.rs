@@ -1,6 +1,6 @@
 //! The keys of `[[listen]]` about `https://`.
 
-use catamaran_front::config::ListenerConfig;
+use catamaran_proxy::config::ListenerConfig;
 
 use super::RawListen;
 use crate::file::Surroundings;

@@ -1,6 +1,6 @@
 //! The keys of `[[listen]]` that limit heads and chunked framing.
 
-use catamaran_front::config::Limits;
+use catamaran_proxy::config::Limits;
 
 use super::RawListen;
 use crate::fill;

@@ -1,6 +1,6 @@
 //! The keys of `[[listen]]` for the PROXY protocol.
 
-use catamaran_front::config::{ListenAddress, ListenerConfig};
+use catamaran_proxy::config::{ListenAddress, ListenerConfig};
 
 use super::RawListen;
 use crate::fill;

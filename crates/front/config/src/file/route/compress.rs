@@ -1,6 +1,6 @@
 //! The keys of `[[route]]` about compressing responses.
 
-use catamaran_front::config::{Coding, CompressConfig, MediaPattern};
+use catamaran_proxy::config::{Coding, CompressConfig, MediaPattern};
 use thiserror::Error;
 
 use super::rules::ServedBy;

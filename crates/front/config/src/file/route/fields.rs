@@ -1,7 +1,7 @@
 //! `[route.request_headers]` and `[route.response_headers]`: what a route changes of fields.
 
-use catamaran_front::config::FieldName;
-use catamaran_front::config::{FieldRule, NameRef, Placeholder, Template, Traits};
+use catamaran_proxy::config::FieldName;
+use catamaran_proxy::config::{FieldRule, NameRef, Placeholder, Template, Traits};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 

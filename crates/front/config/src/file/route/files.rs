@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use catamaran_front::config::{Coding, EtagRule, FilesConfig, Links};
+use catamaran_proxy::config::{Coding, EtagRule, FilesConfig, Links};
 use http::HeaderValue;
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 use thiserror::Error;

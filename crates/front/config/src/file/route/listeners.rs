@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::path::Path;
 
-use catamaran_front::config::{ListenAddress, ListenerConfig};
+use catamaran_proxy::config::{ListenAddress, ListenerConfig};
 
 use super::Route;
 use crate::file::PlacedValue;

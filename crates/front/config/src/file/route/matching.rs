@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use catamaran_front::config::{RouteConfig, RouteScheme, RouteTarget};
+use catamaran_proxy::config::{RouteConfig, RouteScheme, RouteTarget};
 use http::StatusCode;
 
 use super::listeners::{ListenerRef, ListenerRefs, parse_listener};

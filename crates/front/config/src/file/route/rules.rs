@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use catamaran_front::config::{Activation, CookieFlags, Rewrite, RouteRules, SameSite};
+use catamaran_proxy::config::{Activation, CookieFlags, Rewrite, RouteRules, SameSite};
 use ipnet::IpNet;
 
 use crate::fill;
