@@ -339,9 +339,14 @@ impl Connection {
         self.streams.len()
     }
 
-    /// Whether a head, or trailers, has begun to come and is not complete.
+    /// Whether the peer's opening (preface and settings) is not complete, or a head or trailers that have begun to come.
     pub fn is_amid_head(&self) -> bool {
-        self.open_block.is_some() || self.awaits_block
+        self.stage == Stage::Begun || self.open_block.is_some() || self.awaits_block
+    }
+
+    /// Whether the window of the connection lets no byte of any body be sent.
+    pub fn is_shut(&self) -> bool {
+        self.windows.send <= 0
     }
 
     /// Whether the server takes requests for tunnels (RFC 8441).
@@ -363,8 +368,8 @@ pub(crate) fn count(bytes: usize) -> u32 {
     u32::try_from(bytes).unwrap_or(u32::MAX)
 }
 
-/// What a client sends first.
-const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+/// What a client sends first (RFC 9113, section 3.4).
+pub const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 pub(crate) const PING_LEN: usize = 8;
 

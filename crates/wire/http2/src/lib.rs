@@ -32,10 +32,10 @@ mod streams;
 mod tally;
 
 pub use client::Client;
-pub use conn::Connection;
+pub use conn::{Connection, PREFACE};
 pub use error::{Code, Fault, SendError, StreamFault};
 pub use event::Event;
 pub use limits::Limits;
-pub use server::Server;
+pub use server::{Server, read_request};
 pub use settings::Config;
 pub use tally::Tally;

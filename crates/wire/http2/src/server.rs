@@ -4,11 +4,12 @@ use bytes::BytesMut;
 use catamaran_message::{BodyLength, Fields, RequestHead, Response};
 use http::StatusCode;
 
+use crate::block::ReceivedBlock;
 use crate::conn::{Connection, Role};
 use crate::encode;
 use crate::error::{Fault, SendError, StreamFault};
 use crate::event::Event;
-use crate::hpack::Pseudo;
+use crate::hpack::{Decoder, Encoder, LineName, Pseudo};
 use crate::limits::Limits;
 use crate::request;
 use crate::settings::Config;
@@ -86,7 +87,7 @@ impl Server {
     }
 
     /// Writes the final head of a response. `ends`: nothing follows it. A response to HEAD, 204 and 304 have no
-    /// body, whatever their head announces.
+    /// body, whatever their head announces. Returns whether nothing follows.
     ///
     /// # Errors
     /// See [`SendError`]; nothing was written.
@@ -96,7 +97,7 @@ impl Server {
         head: &Response<'_>,
         ends: bool,
         out: &mut BytesMut,
-    ) -> Result<(), SendError> {
+    ) -> Result<bool, SendError> {
         let is_head = self.awaited(stream)?;
         if head.status.is_informational() {
             return Err(SendError::Status);
@@ -127,7 +128,7 @@ impl Server {
         if ends {
             self.connection.end_outbound(stream, out);
         }
-        Ok(())
+        Ok(ends)
     }
 
     /// Whether the request of a stream whose response has not begun is HEAD.
@@ -136,6 +137,30 @@ impl Server {
         let awaited = open.filter(|it| it.outbound == Half::Awaited);
         awaited.map(|it| it.is_head).ok_or(SendError::OutOfTurn)
     }
+}
+
+/// Reads the head of a request as a server that receives these fields, pseudo-fields first. `ends`: no body follows.
+/// `takes_tunnels`: extended CONNECT is allowed (RFC 8441).
+///
+/// # Errors
+/// The server ends the connection. Within `Ok`: what is wrong with the request alone.
+pub fn read_request<'f>(
+    fields: impl IntoIterator<Item = (&'f [u8], &'f [u8])>,
+    ends: bool,
+    takes_tunnels: bool,
+    limits: &Limits,
+) -> Result<Result<Box<RequestHead>, StreamFault>, Fault> {
+    let mut bytes = BytesMut::new();
+    let mut encoder = Encoder::default();
+    let mut compressed = encoder.block(&mut bytes);
+    for (name, value) in fields {
+        compressed.field(LineName::read(name), value);
+    }
+    let mut block = ReceivedBlock::default();
+    block.read(&mut Decoder::default(), &bytes, limits)?;
+    let mut head = Box::new(RequestHead::empty());
+    let read = request::read(&mut block, ends, takes_tunnels, limits, &mut head);
+    Ok(read.map(|_| head))
 }
 
 /// Reads the block as the head of a request.

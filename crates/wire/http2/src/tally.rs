@@ -10,6 +10,7 @@ pub struct Tally {
     pub provoked_resets: u32,
     /// SETTINGS, PING, priorities, empty DATA, frames that are not known, and those for streams that are over.
     pub useless: u32,
-    /// WINDOW_UPDATE for windows that were open anyway. Clients send some as they take a body.
+    /// WINDOW_UPDATE for windows that were open anyway, or of streams that are over. Clients send some as they take a
+    /// body.
     pub window_updates: u32,
 }

@@ -263,7 +263,8 @@ fn answered_as_said(
     request: &Request,
 ) -> Result<&'static str, &'static str> {
     let summary = explained["summary"].as_str().unwrap_or_default();
-    if summary.contains("its stream is reset") {
+    let ends = ["its stream is reset", "its connection is closed"];
+    if ends.iter().any(|end| summary.contains(end)) {
         return match answered.status {
             None => Ok("reset"),
             Some(_) => Err("it is not reset"),

@@ -1,14 +1,13 @@
 //! HTTP/2 of one client's connection, below what drives it.
 //!
-//! The `h2` crate knows the protocol. Here is what a connection's tasks share ([`session`]), its socket
-//! ([`wire`]), what limits its client ([`flood`], [`share`]), and one stream as the relay sees it
-//! ([`stream`]). [`crate::serve`] has the tasks.
+//! The codec is `catamaran_http2`. Here is what a connection's tasks share ([`session`]): its socket, its bytes and what
+//! its streams have to send ([`line`]), what limits its client ([`flood`], [`share`]), and one stream as the relay sees
+//! it ([`stream`]). [`crate::serve`] has the tasks.
 
+mod channel;
 pub(crate) mod flood;
-mod frames;
-pub(crate) mod piece;
+pub(crate) mod line;
 pub(crate) mod session;
 mod share;
 pub(crate) mod stream;
 pub(crate) mod websocket;
-pub(crate) mod wire;

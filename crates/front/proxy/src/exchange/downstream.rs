@@ -140,7 +140,7 @@ impl Downstream<'_> {
     pub(crate) fn send_head(&mut self, head: &ResponseHead) -> Result<(), ResponseError> {
         match self {
             Self::Http1(client) => client.send_head(&response(head)),
-            Self::Http2(stream) => stream.send_head(head.status, &head.headers, length(head)),
+            Self::Http2(stream) => stream.send_head(&response(head)),
             Self::Nobody => Ok(()),
         }
     }
@@ -196,7 +196,7 @@ impl Downstream<'_> {
 
     /// Fails if the client broke a tunnel whose bytes are not wanted now. Over HTTP/1.1 that is known
     /// only by reading or writing.
-    pub(crate) fn poll_broken(&mut self, cx: &mut Context<'_>) -> Result<(), ClientError> {
+    pub(crate) fn poll_broken(&mut self, cx: &Context<'_>) -> Result<(), ClientError> {
         match self {
             Self::Http1(_) | Self::Nobody => Ok(()),
             Self::Http2(stream) => stream.poll_left(cx),
@@ -359,7 +359,8 @@ impl Downstream<'_> {
     pub(crate) fn recycle(&mut self, head: Box<RequestHead>) {
         match self {
             Self::Http1(client) => client.recycle(head),
-            Self::Http2(_) | Self::Nobody => {}
+            Self::Http2(stream) => stream.recycle(head),
+            Self::Nobody => {}
         }
     }
 }

@@ -6,20 +6,16 @@ use std::sync::Arc;
 
 use bytes::BytesMut;
 use catamaran_http1::{Fault, Server, ServerEvent};
-use catamaran_message::name::{
-    CONNECTION, KEEP_ALIVE, PROXY_CONNECTION, TE, TRANSFER_ENCODING, UPGRADE,
-};
-use catamaran_message::{NameRef, RequestHead};
+use catamaran_http2::{StreamFault, read_request};
+use catamaran_message::RequestHead;
 use catamaran_tls::{Facts, Profile, Session};
-use h2::ext::Protocol;
-use http::header::{CONTENT_LENGTH, HeaderName, HeaderValue};
-use http::{Method, StatusCode, Uri, Version};
+use http::StatusCode;
 
-use crate::client::http2::websocket;
+use crate::client::http2::{session, websocket};
 use crate::config::{ListenAddress, ListenerConfig, Protocols};
 use crate::exchange::failure::Failure;
 use crate::peer::PeerFacts;
-use crate::serve::http2::head::{self, Refusal};
+use crate::serve::http2::failure;
 use crate::site::Site;
 
 /// A request that is to be explained.
@@ -54,18 +50,8 @@ pub(super) struct SupposedRequest<'l> {
 enum Request {
     /// The head, byte by byte.
     Http1(String),
-    /// The head as the `h2` crate reads it from the frames.
-    Http2(Box<Http2Request>),
-}
-
-/// The parts of a request over HTTP/2 that the `h2` crate judges.
-struct Http2Request {
-    /// `None`: a part of it is malformed.
-    parts: Option<http::request::Parts>,
-    /// The size of its head by the rules of the protocol (RFC 9113, section 6.5.2).
-    size: usize,
-    /// Whether it has fields of a connection, which are malformed (RFC 9113, section 8.2.2).
-    is_of_connection: bool,
+    /// The fields, those of the request line first.
+    Http2(Vec<(String, String)>),
 }
 
 /// Why a request is not served.
@@ -91,6 +77,26 @@ impl Unreadable {
             status: StatusCode::BAD_REQUEST,
             token,
             text: format!("it is no request of HTTP/2, and its stream is reset: {token}"),
+        }
+    }
+}
+
+impl From<catamaran_http2::Fault> for Unreadable {
+    fn from(fault: catamaran_http2::Fault) -> Self {
+        let token = fault.token();
+        Self {
+            status: StatusCode::BAD_REQUEST,
+            token,
+            text: format!("it is no request of HTTP/2, and its connection is closed: {token}"),
+        }
+    }
+}
+
+impl From<StreamFault> for Unreadable {
+    fn from(fault: StreamFault) -> Self {
+        match fault.status() {
+            Some(_) => Self::failed(failure(fault)),
+            None => Self::reset(fault.token()),
         }
     }
 }
@@ -144,9 +150,7 @@ impl<'l> SupposedRequest<'l> {
                         listener.label()
                     ));
                 }
-                (true, _) | (_, Protocols::Http2) => {
-                    Request::Http2(Box::new(http2(question, &url, secure)?))
-                }
+                (true, _) | (_, Protocols::Http2) => Request::Http2(http2(question, &url, secure)?),
                 (false, _) => Request::Http1(head(question, &url)?),
             },
             listener,
@@ -162,58 +166,33 @@ impl<'l> SupposedRequest<'l> {
     /// Reads the head as the listener would.
     pub(super) fn read(self, site: &Site) -> Result<Box<RequestHead>, Unreadable> {
         let limits = self.listener.limits;
-        let parts = match self.request {
+        match self.request {
             Request::Http1(head) => {
                 let mut server = Server::new(limits);
-                return match server.receive(&mut BytesMut::from(head.as_bytes()))? {
+                match server.receive(&mut BytesMut::from(head.as_bytes()))? {
                     Some(ServerEvent::Head(head)) => Ok(head),
                     // A head that is whole is one, or a fault.
                     _ => Err(Fault::RequestLine.into()),
-                };
+                }
             }
-            Request::Http2(request) => request.read(limits.head_bytes)?,
-        };
-        let is_tunnel = parts.extensions.get::<Protocol>().is_some();
-        if is_tunnel && !site.routes.has_tunnels() {
-            return Err(Unreadable::reset("h2-refused"));
-        }
-        let length = parts.headers.get(CONTENT_LENGTH);
-        let ended = !is_tunnel && length.is_none_or(|length| length == "0");
-        match head::read(parts, ended, &limits) {
-            Ok(mut head) => {
+            Request::Http2(fields) => {
+                let value = |wanted: &str| {
+                    let mut fields = fields.iter();
+                    fields.find_map(|(name, value)| (name == wanted).then_some(&value[..]))
+                };
+                let is_tunnel = value(":protocol").is_some();
+                let ends = !is_tunnel && value("content-length").is_none_or(|it| it == "0");
+                let fields = fields
+                    .iter()
+                    .map(|(name, value)| (name.as_bytes(), value.as_bytes()));
+                let has_tunnels = site.routes.has_tunnels();
+                let mut head = read_request(fields, ends, has_tunnels, &session::limits(&limits))??;
                 if is_tunnel {
                     websocket::suppose_key(&mut head.headers);
                 }
                 Ok(head)
             }
-            Err(Refusal::Answer(failure)) => Err(Unreadable::failed(failure)),
-            Err(Refusal::Reset(token)) => Err(Unreadable::reset(token)),
         }
-    }
-}
-
-impl Http2Request {
-    /// Judges it as the library does, in the same order.
-    fn read(self, head_max: usize) -> Result<http::request::Parts, Unreadable> {
-        let refused = || Unreadable::reset("h2-refused");
-        if self.is_of_connection || self.size > head_max.saturating_mul(ABUSE) {
-            return Err(refused());
-        }
-        if self.size >= head_max {
-            return Err(Fault::HeadTooLarge.into());
-        }
-        self.parts.ok_or_else(refused)
-    }
-}
-
-/// Whether a field is one of a connection, or names codings of one.
-fn is_of_connection(name: &HeaderName, value: &HeaderValue) -> bool {
-    match NameRef::from(name.as_str()) {
-        NameRef::Known(TE) => value != "trailers",
-        NameRef::Known(
-            CONNECTION | KEEP_ALIVE | PROXY_CONNECTION | TRANSFER_ENCODING | UPGRADE,
-        ) => true,
-        NameRef::Known(_) | NameRef::Other(_) => false,
     }
 }
 
@@ -334,55 +313,36 @@ fn slash(target: &str) -> &'static str {
     }
 }
 
-/// The request as a client of HTTP/2 sends it.
-fn http2(question: &Question, url: &Url<'_>, secure: bool) -> Result<Http2Request, String> {
+/// The fields that a client of HTTP/2 sends.
+fn http2(
+    question: &Question,
+    url: &Url<'_>,
+    secure: bool,
+) -> Result<Vec<(String, String)>, String> {
     let is_secure = match url.authority {
         Some(_) => url.secure,
         None => secure,
     };
-    let scheme = if is_secure { "https" } else { "http" };
-    let authority = url.authority.unwrap_or(HOST);
     let target = format!("{}{}", slash(url.target), url.target);
-    let method = method(question)?;
-    let mut pairs = vec![
-        (":method", method),
-        (":scheme", scheme),
-        (":authority", authority),
-        (":path", &target),
+    let mut fields = vec![
+        (":method".to_owned(), method(question)?.to_owned()),
+        (
+            ":scheme".to_owned(),
+            if is_secure { "https" } else { "http" }.to_owned(),
+        ),
+        (
+            ":authority".to_owned(),
+            url.authority.unwrap_or(HOST).to_owned(),
+        ),
+        (":path".to_owned(), target),
     ];
     for line in &question.headers {
-        pairs.push(field(line)?);
+        let (name, value) = field(line)?;
+        fields.push((name.to_ascii_lowercase(), value.to_owned()));
     }
-    let size = |(name, value): &(&str, &str)| name.len() + value.len() + 32;
-    let mut request = Http2Request {
-        parts: None,
-        size: pairs.iter().map(size).sum(),
-        is_of_connection: false,
-    };
-    let mut made = http::Request::new(());
-    let mut is_malformed = false;
-    for (name, value) in pairs.into_iter().skip(4) {
-        if name == ":protocol" {
-            made.extensions_mut().insert(Protocol::from(value));
-            continue;
-        }
-        let name = HeaderName::from_bytes(name.as_bytes());
-        let (Ok(name), Ok(value)) = (name, HeaderValue::from_str(value)) else {
-            is_malformed = true;
-            continue;
-        };
-        request.is_of_connection |= is_of_connection(&name, &value);
-        made.headers_mut().append(name, value);
-    }
-    let builder = Uri::builder().scheme(scheme).authority(authority);
-    let uri = builder.path_and_query(&target[..]).build();
-    if let (Ok(method), Ok(uri), false) = (method.parse::<Method>(), uri, is_malformed) {
-        *made.method_mut() = method;
-        *made.uri_mut() = uri;
-        *made.version_mut() = Version::HTTP_2;
-        request.parts = Some(made.into_parts().0);
-    }
-    Ok(request)
+    // Clients send those of the request line first, wherever somebody has written them.
+    fields.sort_by_key(|(name, _)| !name.starts_with(':'));
+    Ok(fields)
 }
 
 /// The name and the value of a line. A colon at the beginning belongs to the name.
@@ -441,6 +401,3 @@ fn local(listener: &ListenAddress, port: u16) -> SocketAddr {
 
 /// The host of a request of which only the path is given.
 const HOST: &str = "localhost";
-
-/// By how many times a head may be too large before the library ends the connection.
-const ABUSE: usize = 4;

@@ -382,13 +382,13 @@ fn a_client_of_http2_is_read_as_one() {
     let sent = explanation.sent.expect("it is sent");
     let via = ("via".to_owned(), "2.0 catamaran".to_owned());
     assert!(sent.fields.contains(&via), "{sent:?}");
-    // What the library refuses is no request.
+    // What is malformed is no request.
     let reset = ask(&config, url, "GET", "Connection: close").expect("a question");
     assert!(reset.summary.contains("its stream is reset"), "{reset:?}");
 
     let connect = |config: &Config| ask(config, url, "CONNECT", ":protocol: websocket");
     let refused = connect(&config).expect("a question");
-    assert!(refused.summary.contains("h2-refused"), "{refused:?}");
+    assert!(refused.summary.contains("h2-pseudo"), "{refused:?}");
     config.routes[1].rules = Some(Arc::new(RouteRules {
         upgrade: vec!["websocket".to_owned()],
         ..RouteRules::default()

@@ -199,8 +199,8 @@ fn after_too_many_resets_the_others_finish() {
     assert_eq!(goaway(&mut client), Some(Said::GoAway(NO_ERROR)));
     // It gets nothing further, ...
     client.send(&get(999), usize::MAX);
-    let refused = client.wait(|said| matches!(said, Said::Reset(..))).unwrap();
-    assert_eq!(refused, Some(Said::Reset(999, REFUSED_STREAM)));
+    let refused = client.wait(|said| matches!(said, Said::Reset(999, _)));
+    assert_eq!(refused.unwrap(), Some(Said::Reset(999, REFUSED_STREAM)));
     // ... and what it had asked for.
     exchange.send(ANSWER);
     let ended = client.wait(|said| *said == Said::End(1)).unwrap();

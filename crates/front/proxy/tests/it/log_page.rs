@@ -105,9 +105,10 @@ fn literals(text: &str) -> impl Iterator<Item = String> {
     parts.filter(is_token).map(str::to_owned)
 }
 
-const CRATES: [&str; 5] = [
+const CRATES: [&str; 6] = [
     "wire/ajp",
-    "front/front",
+    "front/proxy",
+    "wire/http2",
     "wire/http1",
     "wire/transport",
     "front/upstream",

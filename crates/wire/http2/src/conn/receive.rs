@@ -255,7 +255,7 @@ impl Connection {
             Found::Open(stream) => &mut stream.send_window,
             Found::Idle => return Err(Fault::Protocol),
             Found::Reset | Found::Closed => {
-                self.tally.useless += 1;
+                self.tally.window_updates += 1;
                 return Ok(None);
             }
         };

@@ -153,13 +153,8 @@ fn row_21_small_pieces_for_a_stopped_backend_are_few() {
             client.send(&upload, cut);
             client.send(&frame(kind::PING, 0, 0, &[0; 8]), 1);
             let said = client.next_said().unwrap();
-            if scheme == "ajp" {
-                assert_eq!(said, Said::GoAway(ENHANCE_YOUR_CALM));
-            } else {
-                // A socket's buffer may take all that the client may send.
-                let expected = [Said::Pong, Said::GoAway(ENHANCE_YOUR_CALM)];
-                assert!(expected.contains(&said), "{said:?}");
-            }
+            // They are within the window, and are kept as the bytes that they are.
+            assert_eq!(said, Said::Pong);
             let after = front.memory().unwrap().resident_peak;
             assert!(after < before + (4 << 20), "{before} to {after}");
         }
@@ -380,7 +375,8 @@ fn an_upload_to_a_stopped_backend_takes_no_memory() {
             let sent: u64 = String::from_utf8(client.stdout).unwrap().parse().unwrap();
             assert!(sent < 64 << 20, "{sent} bytes went somewhere");
         }
-        assert!(after < before + (1 << 20), "{scheme}: {before} to {after}");
+        // Each of two workers may keep what one window of a body took, by the allocator's pages of half a MiB.
+        assert!(after < before + (3 << 20), "{scheme}: {before} to {after}");
     }
 }
 

@@ -7,7 +7,8 @@
 
 use std::time::Duration;
 
-use crate::client::http2::frames::{Frame, Kind};
+use catamaran_http2::Tally;
+
 use crate::deadlines::Tick;
 
 /// How many streams may be reset, by either side.
@@ -39,10 +40,6 @@ pub(crate) struct Flood {
     is_over: bool,
     /// The reason for which the connection is to be closed.
     verdict: Option<&'static str>,
-    /// Since when a head is being received, and in how many further frames, how many of them empty.
-    head: Option<Tick>,
-    continuations: u32,
-    empty_continuations: u32,
     /// Frames without use in the present period.
     useless: u32,
     period: Tick,
@@ -57,9 +54,6 @@ impl Flood {
             limit,
             is_over: false,
             verdict: None,
-            head: None,
-            continuations: 0,
-            empty_continuations: 0,
             useless: 0,
             period: now,
             resets: 0,
@@ -77,46 +71,22 @@ impl Flood {
         self.is_over
     }
 
-    /// Since when a head is being received.
-    pub(crate) fn head_since(&self) -> Option<Tick> {
-        self.head
-    }
-
-    /// Counts a received frame.
-    pub(crate) fn received(&mut self, frame: Frame, now: Tick) {
-        match frame.kind {
-            Kind::Headers => {
-                self.continuations = 0;
-                self.empty_continuations = 0;
-                self.head = (!frame.ends_head()).then_some(now);
-            }
-            Kind::Continuation => self.continuation(frame),
-            Kind::Reset => self.reset(now),
-            Kind::Control => self.useless(now),
-            Kind::Data if frame.len == 0 && !frame.ends_stream() => self.useless(now),
-            Kind::Data | Kind::WindowUpdate | Kind::GoAway | Kind::Other => {}
+    /// Counts what the client has sent lately.
+    pub(crate) fn count(&mut self, tally: Tally, now: Tick) {
+        for _ in 0..tally.resets.saturating_add(tally.provoked_resets) {
+            self.reset(now);
+        }
+        if tally.useless > 0 {
+            self.useless(tally.useless, now);
         }
     }
 
-    fn continuation(&mut self, frame: Frame) {
-        self.continuations += 1;
-        self.empty_continuations += u32::from(frame.len == 0);
-        if frame.ends_head() {
-            self.head = None;
-        }
-        if self.continuations > CONTINUATIONS_MAX
-            || self.empty_continuations > EMPTY_CONTINUATIONS_MAX
-        {
-            self.verdict.get_or_insert("h2-continuation-flood");
-        }
-    }
-
-    fn useless(&mut self, now: Tick) {
+    fn useless(&mut self, frames: u32, now: Tick) {
         if now.since(self.period) >= PERIOD {
             self.period = now;
             self.useless = 0;
         }
-        self.useless += 1;
+        self.useless = self.useless.saturating_add(frames);
         if self.useless > USELESS_MAX {
             self.verdict.get_or_insert("h2-frame-flood");
         }
@@ -144,13 +114,7 @@ impl Flood {
     }
 }
 
-/// CONTINUATION frames in one head; a head of 32 KiB takes two.
-const CONTINUATIONS_MAX: u32 = 16;
-
-/// CONTINUATION frames without bytes in one head: none is of use.
-const EMPTY_CONTINUATIONS_MAX: u32 = 2;
-
-/// PING, SETTINGS, PRIORITY and empty DATA in one [`PERIOD`].
+/// Frames without use (see [`Tally::useless`]) in one [`PERIOD`].
 const USELESS_MAX: u32 = 1000;
 
 const PERIOD: Duration = Duration::from_secs(10);
@@ -162,18 +126,12 @@ pub(crate) const RESET_FLOOD: &str = "h2-reset-flood";
 mod tests {
     use super::*;
 
-    const RST: Frame = frame(Kind::Reset, 4, 0);
-
-    const fn frame(kind: Kind, len: u32, flags: u8) -> Frame {
-        Frame {
-            len,
-            kind,
-            flags,
-            stream: 1,
-            word: 0,
-            debug: [0; 10],
-        }
-    }
+    const RESET: Tally = Tally {
+        resets: 1,
+        provoked_resets: 0,
+        useless: 0,
+        window_updates: 0,
+    };
 
     fn at(millis: u64) -> Tick {
         Tick::from(millis)
@@ -182,71 +140,49 @@ mod tests {
     #[test]
     fn a_browser_may_leave_a_page_and_the_next_one() {
         let mut flood = Flood::new(at(0), ResetLimit::per_second(20));
-        (0..100).for_each(|_| flood.received(RST, at(0)));
+        (0..100).for_each(|_| flood.count(RESET, at(0)));
         assert_eq!(flood.verdict(), None);
-        (0..100).for_each(|_| flood.received(RST, at(5000)));
+        (0..100).for_each(|_| flood.count(RESET, at(5000)));
         assert!(!flood.is_over());
-        flood.received(RST, at(5000));
+        flood.count(RESET, at(5000));
         assert!(flood.is_over());
-        (0..50).for_each(|_| flood.received(RST, at(5000)));
+        (0..50).for_each(|_| flood.count(RESET, at(5000)));
         assert_eq!(flood.verdict(), None, "its other streams may end");
-        flood.received(RST, at(5000));
+        flood.count(RESET, at(5000));
         assert_eq!(flood.verdict(), Some(RESET_FLOOD));
     }
 
     #[test]
     fn a_limit_of_its_own_is_kept() {
         let mut flood = Flood::new(at(0), ResetLimit::per_second(2000));
-        (0..10_000).for_each(|index| flood.received(RST, at(25 * index)));
-        (0..10_000).for_each(|_| flood.received(RST, at(500_000)));
+        (0..10_000).for_each(|index| flood.count(RESET, at(25 * index)));
+        (0..10_000).for_each(|_| flood.count(RESET, at(500_000)));
         assert!(!flood.is_over());
-        flood.received(RST, at(500_000));
+        flood.count(RESET, at(500_000));
         assert!(flood.is_over());
     }
 
     #[test]
     fn resets_drip_as_long_as_they_are_forgotten() {
         let mut flood = Flood::new(at(0), ResetLimit::per_second(20));
-        (0..10_000).for_each(|index| flood.received(RST, at(50 * index)));
+        (0..10_000).for_each(|index| flood.count(RESET, at(50 * index)));
         assert!(!flood.is_over());
-        (0..10_000).for_each(|index| flood.received(RST, at(500_000 + 40 * index)));
+        (0..10_000).for_each(|index| flood.count(RESET, at(500_000 + 40 * index)));
         assert_eq!(flood.verdict(), Some(RESET_FLOOD));
     }
 
     #[test]
     fn frames_without_use_are_counted_by_time() {
+        let useless = Tally {
+            useless: 1,
+            ..Tally::default()
+        };
         let pinged = |millis: u64| {
             let mut flood = Flood::new(at(0), ResetLimit::per_second(20));
-            (0..3000).for_each(|index| {
-                flood.received(frame(Kind::Control, 8, 0), at(index * millis));
-            });
+            (0..3000).for_each(|index| flood.count(useless, at(index * millis)));
             flood.verdict()
         };
         assert_eq!(pinged(10), None);
         assert_eq!(pinged(9), Some("h2-frame-flood"));
-        let mut flood = Flood::new(at(0), ResetLimit::per_second(20));
-        (0..2000).for_each(|_| flood.received(frame(Kind::Data, 1, 0), at(0)));
-        (0..2000).for_each(|_| flood.received(frame(Kind::Data, 0, 1), at(0)));
-        assert_eq!(flood.verdict(), None, "data, and the ends of bodies");
-        (0..1001).for_each(|_| flood.received(frame(Kind::Data, 0, 0), at(0)));
-        assert_eq!(flood.verdict(), Some("h2-frame-flood"));
-    }
-
-    #[test]
-    fn a_head_ends_in_time_and_in_few_frames() {
-        let mut flood = Flood::new(at(0), ResetLimit::per_second(20));
-        flood.received(frame(Kind::Headers, 9, 0), at(7));
-        assert_eq!(flood.head_since(), Some(at(7)));
-        flood.received(frame(Kind::Continuation, 9, 4), at(8));
-        assert_eq!((flood.head_since(), flood.verdict()), (None, None));
-        flood.received(frame(Kind::Headers, 9, 0), at(9));
-        (0..16).for_each(|_| flood.received(frame(Kind::Continuation, 9, 0), at(9)));
-        assert_eq!(flood.verdict(), None);
-        flood.received(frame(Kind::Continuation, 9, 0), at(9));
-        assert_eq!(flood.verdict(), Some("h2-continuation-flood"));
-        let mut flood = Flood::new(at(0), ResetLimit::per_second(20));
-        flood.received(frame(Kind::Headers, 9, 0), at(9));
-        (0..3).for_each(|_| flood.received(frame(Kind::Continuation, 0, 0), at(9)));
-        assert_eq!(flood.verdict(), Some("h2-continuation-flood"));
     }
 }

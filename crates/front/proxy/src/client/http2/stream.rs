@@ -1,26 +1,20 @@
 //! One stream of a connection: a request's body that comes in and a response that goes out.
 //!
-//! What is written is queued here until the client's windows take it, then with the `h2` crate. The
-//! client may send more of a body only for bytes that the relay has taken.
+//! The client may send more of a body only for bytes that the relay has taken.
 
 use std::future::poll_fn;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
 use catamaran_http1::ResponseError;
-use catamaran_message::{BodyLength, Fields, RequestHead};
-use catamaran_transport::ByteQueue;
+use catamaran_http2::{Code, SendError};
+use catamaran_message::{BodyLength, Fields, RequestHead, Response};
 use catamaran_upstream::LeftBehind;
-use h2::server::SendResponse;
-use h2::{Reason, RecvStream, SendStream};
-use http::header::CONTENT_LENGTH;
 use http::{Method, StatusCode};
-use tokio::task::yield_now;
 
-use crate::client::http2::piece::{Outflow, Piece};
-use crate::client::http2::session::{PIECE_MAX, Session};
+use crate::client::http2::session::Session;
 use crate::client::http2::share::Share;
 use crate::client::http2::websocket::{self, Handshake};
 use crate::client::pace::{Pace, Turn, Turns, Waits};
@@ -31,22 +25,13 @@ use crate::deadlines::{Deadline, Tick};
 #[derive(Debug)]
 pub(crate) struct H2Stream {
     session: Arc<Session>,
-    body: RecvStream,
-    respond: SendResponse<Piece>,
-    /// The sending side of the response; `None` until its head is handed to the connection.
-    sending: Option<SendStream<Piece>>,
-    outflow: Arc<Outflow>,
-    /// The request is HEAD, whose response has no body.
-    is_head: bool,
-    response: StreamState,
-    /// The response has no body, whatever its head announces.
-    is_bodiless: bool,
+    /// Its number on the connection.
+    id: u32,
+    response: ResponseStage,
     /// Bytes that the body of the response may still have. `None`: its length was not announced.
     left: Option<u64>,
     /// More of a body came than the head announced.
     is_overlong: bool,
-    /// Bytes of the response's body that wait for the client's windows.
-    queue: ByteQueue,
     /// Bytes of the response's body taken so far.
     sent: u64,
     /// Bytes of the response's body that were written and have been reported to the client's [`Pace`].
@@ -74,37 +59,25 @@ enum Tunnel {
 }
 
 /// How far the response is.
-#[derive(Debug)]
-enum StreamState {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ResponseStage {
     Awaited,
-    /// The head waits, so that it is written together with the first bytes of the body, or with the end.
-    Head(http::Response<()>),
     Body,
-    /// All of the body is queued, and the head with it if that has not been handed over.
-    Ended(Option<http::Response<()>>),
-    /// All was handed to the connection.
-    Sent,
+    /// Its head was sent, and it has no body, whatever its head announces.
+    Bodiless,
+    /// All of it was taken.
+    Ended,
 }
 
 impl H2Stream {
-    pub(crate) fn new(
-        session: Arc<Session>,
-        method: &Method,
-        body: RecvStream,
-        respond: SendResponse<Piece>,
-    ) -> Self {
+    /// The stream of a request that has just begun.
+    pub(crate) fn new(session: Arc<Session>, id: u32) -> Self {
         Self {
-            outflow: Arc::new(Outflow::new(Arc::clone(&session))),
             session,
-            body,
-            respond,
-            sending: None,
-            is_head: *method == Method::HEAD,
-            response: StreamState::Awaited,
-            is_bodiless: false,
+            id,
+            response: ResponseStage::Awaited,
             left: None,
             is_overlong: false,
-            queue: ByteQueue::default(),
             sent: 0,
             paced: 0,
             received: 0,
@@ -152,13 +125,18 @@ impl H2Stream {
             Tunnel::None | Tunnel::Open => None,
         };
         websocket::clean_answer(headers, handshake);
-        self.send_head(StatusCode::OK, headers, BodyLength::Unknown)?;
+        self.send_head(&Response {
+            status: StatusCode::OK,
+            reason: None,
+            headers,
+            body: BodyLength::Unknown,
+        })?;
         self.tunnel = Tunnel::Open;
         Ok(StatusCode::OK)
     }
 
-    /// Ends the tunnel's way to the client; ready when the end was handed to the connection.
-    pub(crate) fn poll_finish(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), ClientError>> {
+    /// Ends the tunnel's way to the client; ready when all that was taken for it is written.
+    pub(crate) fn poll_finish(&mut self, cx: &Context<'_>) -> Poll<Result<(), ClientError>> {
         self.send_end();
         self.poll_write(cx).map_ok(|_| ())
     }
@@ -169,40 +147,54 @@ impl H2Stream {
     }
 
     /// The client is to see that its tunnel failed (RFC 8441, section 5).
-    pub(crate) fn fail_tunnel(&mut self) {
-        self.reset(Reason::CANCEL);
+    pub(crate) fn fail_tunnel(&self) {
+        self.session.line().reset(self.id, Code::CANCEL);
     }
 
     /// When the silence of the client of a tunnel began: at `at`, or when it last took bytes if that was later; see
     /// [`Turn::silence_since`].
     pub(crate) fn silent_since(&mut self, at: Tick, idle: Duration) -> Tick {
         // The exchange that made the tunnel is over.
-        self.downloads.wait(&self.session.downloads, false);
-        self.uploads.wait(&self.session.uploads, false);
+        let nothing = Waits {
+            writing: false,
+            reading: false,
+        };
+        self.share(nothing);
+        let mut line = self.session.line();
         let turn = Turn {
             due: 0,
-            others: self.session.limited_since(),
+            others: line.limited_since(),
         };
-        let (_, written_at) = self.outflow.written();
-        turn.silence_since(written_at.max(at), idle)
+        let moved = line.channel(self.id).map_or(at, |it| it.written_at.max(at));
+        turn.silence_since(moved, idle)
     }
 
     /// Its number on the connection.
     pub(crate) fn id(&self) -> u32 {
-        self.respond.stream_id().as_u32()
+        self.id
+    }
+
+    /// Notes what the exchange waits for, in its shares of the connection.
+    fn share(&mut self, waits: Waits) {
+        let line = self.session.line();
+        self.downloads.wait(&line.downloads, waits.writing);
+        self.uploads.wait(&line.uploads, waits.reading);
     }
 
     /// Reports the bytes that the client took of this response to `writing`, and returns the allowances of this stream
     /// for others on its connection; see [`Share`]. Only bytes of bodies are progress.
     pub(crate) fn share_pace(&mut self, waits: Waits, writing: &mut Pace) -> Turns {
-        let (written, written_at) = self.outflow.written();
+        self.share(waits);
+        let mut line = self.session.line();
+        let others = line.limited_since();
+        let channel = line.channel(self.id);
+        let (written, written_at) = channel.map_or((self.paced, Tick::NEVER), |channel| {
+            (channel.written, channel.written_at)
+        });
         if written > self.paced {
             writing.moved(written_at, written - self.paced);
             self.paced = written;
         }
-        self.downloads.wait(&self.session.downloads, waits.writing);
-        self.uploads.wait(&self.session.uploads, waits.reading);
-        let others = self.session.limited_since();
         Turns {
             writing: self.downloads.turn(written, others),
             reading: self.uploads.turn(self.received, None),
@@ -211,100 +203,91 @@ impl H2Stream {
 
     /// Gives the share of an exchange that is cut for its pace to the other streams.
     pub(crate) fn leave_shares(&mut self) {
-        self.downloads.leave(&self.session.downloads);
-        self.uploads.leave(&self.session.uploads);
+        let line = self.session.line();
+        self.downloads.leave(&line.downloads);
+        self.uploads.leave(&line.uploads);
     }
 
     /// The next piece of the request's body. The client may send as much more.
-    pub(crate) fn poll_body(
-        &mut self,
-        cx: &mut Context<'_>,
-    ) -> Poll<Result<BodyPart, ClientError>> {
-        loop {
-            let Some(data) = ready!(self.body.poll_data(cx)) else {
-                return Poll::Ready(Ok(BodyPart::End));
-            };
-            let data = data.map_err(|error| body_error(&error))?;
-            // An error means that the stream is over, which the next call tells.
-            self.body.flow_control().release_capacity(data.len()).ok();
-            if !data.is_empty() {
-                self.received += data.len() as u64;
-                return Poll::Ready(Ok(BodyPart::Data(data)));
+    pub(crate) fn poll_body(&mut self, cx: &Context<'_>) -> Poll<Result<BodyPart, ClientError>> {
+        let mut line = self.session.line();
+        let Some(channel) = line.channel(self.id) else {
+            return Poll::Ready(Err(ClientError::Left));
+        };
+        if let Some(over) = channel.over {
+            return Poll::Ready(Err(over.into()));
+        }
+        if let Some(data) = channel.body.pop(usize::MAX) {
+            self.received += data.len() as u64;
+            line.credit(self.id, data.len());
+            return Poll::Ready(Ok(BodyPart::Data(data)));
+        }
+        if channel.has_ended {
+            return Poll::Ready(Ok(BodyPart::End));
+        }
+        channel.watch(cx);
+        Poll::Pending
+    }
+
+    /// Whether bytes of the body were received that have not been taken.
+    pub(crate) fn has_input(&self) -> bool {
+        let mut line = self.session.line();
+        line.channel(self.id)
+            .is_some_and(|channel| !channel.body.is_empty())
+    }
+
+    /// Fails if the client has reset the stream, or its connection broke.
+    pub(crate) fn poll_left(&self, cx: &Context<'_>) -> Result<(), ClientError> {
+        let mut line = self.session.line();
+        let channel = line.channel(self.id).ok_or(ClientError::Left)?;
+        match channel.over {
+            Some(over) => Err(over.into()),
+            None => {
+                channel.watch(cx);
+                Ok(())
             }
         }
     }
 
-    /// Whether bytes of the body were received that have not been taken.
-    pub(crate) fn has_input(&mut self) -> bool {
-        self.body.flow_control().used_capacity() > 0
-    }
-
-    /// Fails if the client has reset the stream, or its connection broke.
-    pub(crate) fn poll_left(&mut self, cx: &mut Context<'_>) -> Result<(), ClientError> {
-        let reset = match &mut self.sending {
-            Some(sending) => sending.poll_reset(cx),
-            None => self.respond.poll_reset(cx),
-        };
-        match reset {
-            Poll::Pending => Ok(()),
-            Poll::Ready(Ok(_)) => Err(ClientError::Reset),
-            Poll::Ready(Err(_)) => Err(ClientError::Left),
-        }
-    }
-
     /// Sends 100 (Continue).
-    pub(crate) fn send_continue(&mut self) {
-        self.send_informational(StatusCode::CONTINUE, &Fields::new());
+    pub(crate) fn send_continue(&self) {
+        let mut line = self.session.line();
+        line.send_interim(self.id, StatusCode::CONTINUE, &Fields::new());
     }
 
     /// Passes an interim response on, unless the client takes nothing: no window holds such heads back, so they would
     /// wait in memory.
-    pub(crate) fn send_interim(&mut self, status: StatusCode, headers: &Fields) {
-        if !self.session.is_blocked() {
-            self.send_informational(status, headers);
+    pub(crate) fn send_interim(&self, status: StatusCode, headers: &Fields) {
+        let mut line = self.session.line();
+        if !line.is_blocked() {
+            line.send_interim(self.id, status, headers);
         }
-    }
-
-    fn send_informational(&mut self, status: StatusCode, headers: &Fields) {
-        if !matches!(self.response, StreamState::Awaited) {
-            return;
-        }
-        let mut response = http::Response::new(());
-        *response.status_mut() = status;
-        *response.headers_mut() = headers.to_map();
-        // A client that has left is noticed elsewhere.
-        self.respond.send_informational(response).ok();
     }
 
     /// Takes the head of the response.
-    pub(crate) fn send_head(
-        &mut self,
-        status: StatusCode,
-        headers: &Fields,
-        body: BodyLength,
-    ) -> Result<(), ResponseError> {
-        if !matches!(self.response, StreamState::Awaited) {
+    pub(crate) fn send_head(&mut self, head: &Response<'_>) -> Result<(), ResponseError> {
+        if self.response != ResponseStage::Awaited {
             return Err(ResponseError::OutOfTurn);
         }
-        if status.is_informational() {
+        if head.status.is_informational() {
             return Err(ResponseError::InterimStatus);
         }
-        let mut response = http::Response::new(());
-        *response.status_mut() = status;
-        *response.headers_mut() = headers.to_map();
-        let has_none = status == StatusCode::NO_CONTENT;
-        if let BodyLength::Known(length) = body
-            && !has_none
-        {
-            response.headers_mut().insert(CONTENT_LENGTH, length.into());
-        }
-        self.is_bodiless = has_none || self.is_head || status == StatusCode::NOT_MODIFIED;
-        self.left = match body {
-            _ if self.is_bodiless => Some(0),
+        let is_bodiless = match self.session.line().send_head(self.id, head) {
+            Ok(ends) => ends,
+            // The exchange goes on until it sees that its client has left.
+            Err(SendError::OutOfTurn) => false,
+            Err(_) => return Err(ResponseError::OutOfTurn),
+        };
+        self.response = if is_bodiless {
+            ResponseStage::Bodiless
+        } else {
+            ResponseStage::Body
+        };
+        self.left = match head.body {
+            _ if is_bodiless => Some(0),
             BodyLength::Known(length) => Some(length),
             BodyLength::Unknown => None,
         };
-        self.response = StreamState::Head(response);
         Ok(())
     }
 
@@ -317,111 +300,59 @@ impl H2Stream {
             *left -= data.len() as u64;
         }
         self.sent += data.len() as u64;
-        self.session.enqueue(data.len());
-        self.queue.push(data);
+        if !data.is_empty() {
+            self.session.line().send_data(self.id, data);
+        }
     }
 
     /// Ends the response. `false` if it is not as long as announced.
     pub(crate) fn send_end(&mut self) -> bool {
-        let is_whole =
-            self.is_bodiless || (!self.is_overlong && self.left.is_none_or(|it| it == 0));
+        let is_whole = match self.response {
+            ResponseStage::Bodiless | ResponseStage::Ended => true,
+            ResponseStage::Body => !self.is_overlong && self.left.is_none_or(|it| it == 0),
+            ResponseStage::Awaited => false,
+        };
+        if is_whole && self.response == ResponseStage::Body {
+            self.session.line().send_end(self.id);
+        }
         if is_whole {
-            self.response = match std::mem::replace(&mut self.response, StreamState::Sent) {
-                StreamState::Head(head) => StreamState::Ended(Some(head)),
-                StreamState::Body => StreamState::Ended(None),
-                other => other,
-            };
+            self.response = ResponseStage::Ended;
         }
         is_whole
     }
 
     /// Whether the queue is full: add nothing until some of it is written.
     pub(crate) fn is_full(&self) -> bool {
-        self.unwritten() >= self.session.room()
+        let mut line = self.session.line();
+        let room = line.room();
+        line.unwritten(self.id) >= room
     }
 
-    /// Bytes of the response not yet written. A head alone counts as one. A short end that was handed
-    /// to the connection counts as written unless the socket refuses bytes: the exchange is over, and
-    /// its task need not be woken once more.
+    /// Bytes of the response's body that are not written.
     pub(crate) fn unwritten(&self) -> usize {
-        let head = matches!(self.response, StreamState::Head(_) | StreamState::Ended(_));
-        let handed = match self.outflow.unwritten() {
-            ..=END_MAX
-                if matches!(self.response, StreamState::Sent) && !self.session.is_blocked() =>
-            {
-                0
-            }
-            handed => handed,
-        };
-        self.queue.len() + handed + usize::from(head)
+        self.session.line().unwritten(self.id)
     }
 
     /// Hands the response to the connection, as far as the client's windows take it; ready when all of
     /// it is written.
-    pub(crate) fn poll_write(&mut self, cx: &mut Context<'_>) -> Poll<Result<usize, ClientError>> {
-        let before = self.unwritten();
-        if self.hand_over(cx).is_err() {
-            let left = self.poll_left(cx).err();
-            return Poll::Ready(Err(left.unwrap_or(ClientError::Left)));
+    pub(crate) fn poll_write(&self, cx: &Context<'_>) -> Poll<Result<usize, ClientError>> {
+        let mut line = self.session.line();
+        let before = line.unwritten(self.id);
+        if before > 0 {
+            line.pump();
         }
-        match self.unwritten() {
-            0 => Poll::Ready(Ok(before)),
-            _ => {
-                self.outflow.watch(cx);
+        let unwritten = line.unwritten(self.id);
+        let Some(channel) = line.channel(self.id) else {
+            return Poll::Ready(Err(ClientError::Left));
+        };
+        match channel.over {
+            Some(over) => Poll::Ready(Err(over.into())),
+            None if unwritten == 0 => Poll::Ready(Ok(before)),
+            None => {
+                channel.watch(cx);
                 Poll::Pending
             }
         }
-    }
-
-    fn hand_over(&mut self, cx: &mut Context<'_>) -> Result<(), h2::Error> {
-        self.hand_over_head()?;
-        let Some(sending) = &mut self.sending else {
-            return Ok(());
-        };
-        while !self.queue.is_empty() {
-            // A piece at a time, so that responses which wait for the connection take turns.
-            let piece_max = self.session.piece_max();
-            sending.reserve_capacity(self.queue.len().min(piece_max));
-            let mut capacity = sending.capacity();
-            if capacity == 0 {
-                capacity = match sending.poll_capacity(cx) {
-                    Poll::Ready(Some(capacity)) => capacity?,
-                    Poll::Ready(None) => return Err(Reason::CANCEL.into()),
-                    Poll::Pending => return Ok(()),
-                };
-            }
-            let Some(bytes) = self.queue.pop(capacity.min(piece_max)) else {
-                return Ok(());
-            };
-            let piece = Piece::new(bytes, &self.outflow);
-            let is_last = self.queue.is_empty() && matches!(self.response, StreamState::Ended(_));
-            sending.send_data(piece, is_last)?;
-            if is_last {
-                self.response = StreamState::Sent;
-            }
-        }
-        if matches!(self.response, StreamState::Ended(_)) {
-            sending.send_data(Piece::end(), true)?;
-            self.response = StreamState::Sent;
-        }
-        Ok(())
-    }
-
-    /// Hands over the head, if it waits: with the end, if no body follows.
-    fn hand_over_head(&mut self) -> Result<(), h2::Error> {
-        let (head, after) = match std::mem::replace(&mut self.response, StreamState::Body) {
-            StreamState::Head(head) => (head, StreamState::Body),
-            StreamState::Ended(Some(head)) if self.queue.is_empty() => (head, StreamState::Sent),
-            StreamState::Ended(Some(head)) => (head, StreamState::Ended(None)),
-            other => {
-                self.response = other;
-                return Ok(());
-            }
-        };
-        let ends = matches!(after, StreamState::Sent);
-        self.response = after;
-        self.sending = Some(self.respond.send_response(head, ends)?);
-        Ok(())
     }
 
     /// Bytes of the response's body taken so far.
@@ -432,14 +363,14 @@ impl H2Stream {
     /// Whether the client can know that it has the whole response.
     pub(crate) fn has_response(&self) -> bool {
         match self.response {
-            StreamState::Awaited => false,
-            StreamState::Head(_) | StreamState::Body => self.left == Some(0),
-            StreamState::Ended(_) | StreamState::Sent => true,
+            ResponseStage::Awaited => false,
+            ResponseStage::Body => self.left == Some(0),
+            ResponseStage::Bodiless | ResponseStage::Ended => true,
         }
     }
 
     /// Sends the rest of a response that will not be completed, for so long, and resets the stream.
-    pub(crate) async fn give_up(&mut self, deadline: &Deadline, limit: Duration) {
+    pub(crate) async fn give_up(&self, deadline: &Deadline, limit: Duration) {
         let end = deadline.now() + limit;
         deadline.set(end);
         poll_fn(|cx| match self.poll_write(cx) {
@@ -447,9 +378,7 @@ impl H2Stream {
             _ => Poll::Ready(()),
         })
         .await;
-        // A reset takes back what the connection has not written: it has its turn.
-        yield_now().await;
-        self.reset(Reason::INTERNAL_ERROR);
+        self.session.line().reset(self.id, Code::INTERNAL_ERROR);
     }
 
     /// Waits for the end of a request whose response is sent and of which only the end is missing, so that the
@@ -460,13 +389,10 @@ impl H2Stream {
         let end = deadline.now() + self.session.listener.linger_timeout;
         deadline.set(end);
         poll_fn(|cx| {
-            while let Poll::Ready(part) = self.body.poll_data(cx) {
-                let Some(Ok(data)) = part else {
+            while let Poll::Ready(part) = self.poll_body(cx) {
+                if !matches!(part, Ok(BodyPart::Data(_))) {
                     return Poll::Ready(());
-                };
-                // Of bytes that came beyond the announced length the crate makes an error.
-                self.received += data.len() as u64;
-                self.body.flow_control().release_capacity(data.len()).ok();
+                }
             }
             let is_whole = self.announced == Some(self.received);
             let ends = deadline.now() >= end || self.session.acceptor.drain().has_begun();
@@ -480,21 +406,15 @@ impl H2Stream {
     }
 
     /// Ends a stream whose exchange was cut off, or whose tunnel has ended.
-    pub(crate) async fn cut_off(&mut self) {
+    pub(crate) fn cut_off(&self) {
+        let mut line = self.session.line();
         if !matches!(self.tunnel, Tunnel::Open) {
-            return self.reset(Reason::INTERNAL_ERROR);
+            return line.reset(self.id, Code::INTERNAL_ERROR);
         }
-        let has_ended = self.body.is_end_stream() && matches!(self.response, StreamState::Sent);
-        if !has_ended {
-            // A reset takes back what the connection has not written: it has its turn.
-            yield_now().await;
-            self.reset(Reason::CANCEL);
+        let channel = line.channel(self.id);
+        if !channel.is_some_and(|channel| channel.has_ended && channel.is_sent) {
+            line.reset(self.id, Code::CANCEL);
         }
-    }
-
-    /// Ends the stream, whatever of it is missing, unless it is over.
-    pub(crate) fn reset(&mut self, reason: Reason) {
-        self.respond.send_reset(reason);
     }
 
     /// Keeps an exchange whose client left.
@@ -506,28 +426,19 @@ impl H2Stream {
     pub(crate) fn take_abandoned(&mut self) -> Option<LeftBehind> {
         self.abandoned.take()
     }
+
+    /// Takes back the request's head, for the next one on the connection to use its memory.
+    pub(crate) fn recycle(&self, head: Box<RequestHead>) {
+        self.session.line().recycle(head);
+    }
 }
 
 impl Drop for H2Stream {
     fn drop(&mut self) {
-        self.session.dequeue(self.queue.len());
-        self.downloads.wait(&self.session.downloads, false);
-        self.uploads.wait(&self.session.uploads, false);
+        self.share(Waits {
+            writing: false,
+            reading: false,
+        });
+        self.session.line().leave(self.id);
     }
 }
-
-/// The error that a broken-off body of the request stands for.
-fn body_error(error: &h2::Error) -> ClientError {
-    match (error.is_reset(), error.is_remote()) {
-        (true, true) => ClientError::Reset,
-        // The crate compares the body with its announced length.
-        (true, false) if error.reason() == Some(Reason::PROTOCOL_ERROR) => {
-            ClientError::Malformed("h2-length-mismatch")
-        }
-        (true, false) => ClientError::Malformed("h2-refused"),
-        (false, _) => ClientError::Left,
-    }
-}
-
-/// The end of a response that is left to the connection: a piece.
-const END_MAX: usize = PIECE_MAX;

@@ -134,7 +134,7 @@ fn it_is_announced_only_where_a_route_allows_a_tunnel() {
     assert_eq!(client.next_said().unwrap(), Said::Reset(1, PROTOCOL_ERROR));
     let ids = client.settings().iter().map(|(id, _)| *id);
     assert!(!ids.into_iter().any(|id| id == ENABLE_CONNECT_PROTOCOL));
-    wait_for_reason(&running, "client:h2-refused");
+    wait_for_reason(&running, "client:h2-pseudo");
     assert_eq!(peer.connections(), 1, "only the first one's");
 }
 

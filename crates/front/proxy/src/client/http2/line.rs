@@ -1,0 +1,582 @@
+//! The state of one connection, which its driver and the tasks of its streams change in turn: the codec, the bytes on
+//! both ways, and the streams.
+//!
+//! What a stream has to send stays with it until the windows and the output have room ([`Line::pump`]); streams take
+//! turns, a frame at a time. Nothing is written to the socket but by the driver, after all that the connection's tasks
+//! had to say since it was woken.
+
+use std::collections::VecDeque;
+use std::io;
+use std::task::{Context, Poll, Waker, ready};
+
+use bytes::{Bytes, BytesMut};
+use catamaran_http2::{Code, Event, Fault, SendError, Server, StreamFault, Tally};
+use catamaran_message::{Fields, RequestHead, Response};
+use catamaran_transport::{HIGH_WATER, Output, buffers};
+use http::StatusCode;
+
+use crate::client::ClientConnection;
+use crate::client::http2::channel::{Channel, Over};
+use crate::client::http2::share::{SharedWay, TURN_MAX};
+use crate::deadlines::Tick;
+
+/// A client's connection that speaks HTTP/2.
+#[derive(Debug)]
+pub(crate) struct Line {
+    /// `None` once nothing more is read or written.
+    client: Option<ClientConnection>,
+    codec: Server,
+    /// Bytes that were received and not decoded.
+    input: BytesMut,
+    output: Output,
+    /// Whose bytes those of `output` are, in their order; what follows the last of them is of no body.
+    parts: VecDeque<OutputPart>,
+    /// The bytes of all `parts`.
+    parted: usize,
+    /// The open streams, by their numbers.
+    channels: Vec<Channel>,
+    /// The streams that have something to send and whose windows are open, in the order of their turns.
+    listed: VecDeque<u32>,
+    /// Bytes of responses' bodies that were taken of streams and that the socket has not taken.
+    pub(super) queued: usize,
+    /// When the socket last took bytes of a body. Nothing else is progress: PINGs, settings and heads would keep all
+    /// responses alive that the client does not take.
+    body_written_at: Tick,
+    /// When the socket last took bytes of any kind.
+    written_at: Tick,
+    /// Whether the socket last refused bytes.
+    is_blocked: bool,
+    /// How exchanges share the bytes of requests' bodies that the client sends, and of responses' bodies that it takes.
+    pub(super) uploads: SharedWay,
+    pub(super) downloads: SharedWay,
+    /// The driver's task, unless it has been woken since it ran.
+    driver: Option<Waker>,
+}
+
+/// Bytes of one kind in the output.
+#[derive(Debug)]
+struct OutputPart {
+    /// The stream of whose body they are; 0: they are frames' heads, fields, or of the connection.
+    stream: u32,
+    len: usize,
+}
+
+/// What the driver has to see to.
+#[derive(Debug)]
+pub(crate) enum Received {
+    /// A request, or what is wrong with one that is to be answered.
+    Request {
+        stream: u32,
+        head: Result<Box<RequestHead>, StreamFault>,
+        /// It has no body.
+        ends: bool,
+    },
+    /// A message was malformed, and its stream was reset. No task of a stream tells of it.
+    Refused(StreamFault),
+    /// The client takes no further streams.
+    GoAway,
+    /// The client has read all that it was sent before [`Connection::ping`](catamaran_http2::Connection::ping).
+    Pong,
+}
+
+impl Line {
+    /// The connection of a client. What was received of it already is read first; `begin` makes the codec, and writes
+    /// its first frames.
+    pub(crate) fn new(
+        mut client: ClientConnection,
+        now: Tick,
+        begin: impl FnOnce(&mut BytesMut) -> Server,
+    ) -> Self {
+        let mut output = Output::default();
+        Self {
+            input: client.take_input(),
+            codec: begin(output.staging()),
+            client: Some(client),
+            output,
+            parts: VecDeque::new(),
+            parted: 0,
+            channels: Vec::new(),
+            listed: VecDeque::new(),
+            queued: 0,
+            body_written_at: now,
+            written_at: now,
+            is_blocked: false,
+            uploads: SharedWay::default(),
+            downloads: SharedWay::default(),
+            driver: None,
+        }
+    }
+
+    // ---- the driver's side
+
+    /// Has the driver's task woken when a stream has something to send.
+    pub(crate) fn watch(&mut self, cx: &Context<'_>) {
+        self.driver = Some(cx.waker().clone());
+    }
+
+    /// Wakes the driver, once until it runs.
+    fn wake_driver(&mut self) {
+        if let Some(driver) = self.driver.take() {
+            driver.wake();
+        }
+    }
+
+    /// Takes the next event out of what was received. Those of streams are passed on to their tasks.
+    ///
+    /// # Errors
+    /// The connection is to be closed.
+    pub(crate) fn receive(&mut self, now: Tick) -> Result<Option<Received>, Fault> {
+        while let Some(event) = self
+            .codec
+            .receive(&mut self.input, self.output.staging_bare())?
+        {
+            if let Some(received) = self.take(event, now) {
+                return Ok(Some(received));
+            }
+        }
+        if self.input.is_empty() {
+            // An idle connection holds no memory.
+            buffers::give(std::mem::take(&mut self.input));
+        }
+        Ok(None)
+    }
+
+    fn take(&mut self, event: Event<RequestHead>, now: Tick) -> Option<Received> {
+        match event {
+            Event::Head { stream, head, ends } => {
+                self.open(stream, ends, now);
+                let head = Ok(head);
+                return Some(Received::Request { stream, head, ends });
+            }
+            Event::Refused {
+                stream,
+                fault,
+                ends,
+            } => {
+                self.open(stream, ends, now);
+                let head = Err(fault);
+                return Some(Received::Request { stream, head, ends });
+            }
+            Event::Failed { stream, fault } => return self.fail(stream, fault),
+            Event::GoAway { .. } => return Some(Received::GoAway),
+            Event::Pong => return Some(Received::Pong),
+            Event::Body { stream, data, ends } => {
+                self.uploads.moved(data.len());
+                match self.channel(stream) {
+                    Some(channel) => channel.receive(data, ends),
+                    None => self.credit(stream, data.len()),
+                }
+            }
+            Event::Trailers { stream, .. } => {
+                if let Some(channel) = self.channel(stream) {
+                    channel.receive(Bytes::new(), true);
+                }
+            }
+            Event::Reset { stream, .. } => {
+                if let Some(channel) = self.channel(stream) {
+                    channel.end(Over::Reset);
+                }
+            }
+            Event::Window { stream: 0 } => {
+                for at in 0..self.channels.len() {
+                    let stream = self.channels[at].id;
+                    self.list(stream);
+                }
+                self.pump();
+            }
+            Event::Window { stream } => {
+                self.list(stream);
+                self.pump();
+            }
+        }
+        None
+    }
+
+    fn open(&mut self, stream: u32, ends: bool, now: Tick) {
+        self.channels.push(Channel::new(stream, ends, now));
+    }
+
+    fn fail(&mut self, stream: u32, fault: StreamFault) -> Option<Received> {
+        match self.channel(stream) {
+            // Its exchange tells of it.
+            Some(channel) if !channel.is_sent => {
+                channel.end(Over::Malformed(fault.token()));
+                None
+            }
+            Some(channel) => {
+                channel.end(Over::Left);
+                Some(Received::Refused(fault))
+            }
+            None => Some(Received::Refused(fault)),
+        }
+    }
+
+    /// Reads once, if the client takes what it is answered; 0 is its close.
+    pub(crate) fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        if self.output.len() >= UNTAKEN_MAX {
+            // The driver is woken when the socket takes bytes.
+            return Poll::Pending;
+        }
+        let Some(client) = &mut self.client else {
+            return Poll::Ready(Ok(0));
+        };
+        if self.input.capacity() == 0 && !client.stream.has_news() {
+            ready!(client.stream.poll_readable(cx))?;
+        }
+        make_room(&mut self.input);
+        let read = client.stream.poll_read(cx, &mut self.input);
+        if self.input.is_empty() {
+            buffers::give(std::mem::take(&mut self.input));
+        }
+        read
+    }
+
+    /// Writes all that the tasks of the connection had to send; ready when it is written.
+    pub(crate) fn poll_flush(&mut self, cx: &mut Context<'_>, now: Tick) -> Poll<io::Result<()>> {
+        while let Some(client) = &mut self.client
+            && !self.output.is_empty()
+        {
+            let before = self.output.len();
+            let flushed = self.output.poll_write(cx, &mut client.stream);
+            let written = before - self.output.len();
+            if written > 0 {
+                self.written_at = now;
+                self.wrote(written, now);
+            }
+            if written > 0 || flushed.is_pending() {
+                self.is_blocked = flushed.is_pending();
+            }
+            ready!(flushed)?;
+            self.pump();
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// The socket has taken bytes of the output: tells the streams whose they are.
+    fn wrote(&mut self, mut written: usize, now: Tick) {
+        let mut moved = 0;
+        while written > 0 {
+            let Some(part) = self.parts.front_mut() else {
+                break;
+            };
+            let (stream, taken) = (part.stream, part.len.min(written));
+            part.len -= taken;
+            if part.len == 0 {
+                self.parts.pop_front();
+            }
+            written -= taken;
+            self.parted -= taken;
+            if stream > 0 {
+                moved += taken;
+                if let Some(channel) = self.channel(stream) {
+                    channel.wrote(taken, now);
+                }
+            }
+        }
+        if moved > 0 {
+            self.queued -= moved;
+            self.body_written_at = now;
+            self.downloads.moved(moved);
+        }
+    }
+
+    /// What the client has sent without use since the last call.
+    pub(crate) fn take_tally(&mut self) -> Tally {
+        self.codec.connection.take_tally()
+    }
+
+    /// Whether a part of the opening or of a head has come, and the rest has not.
+    pub(crate) fn is_amid_head(&self) -> bool {
+        self.codec.connection.is_amid_head()
+    }
+
+    /// Whether no stream is open and all is written.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.channels.is_empty() && self.output.is_empty()
+    }
+
+    /// Whether all is written.
+    pub(crate) fn is_written(&self) -> bool {
+        self.output.is_empty()
+    }
+
+    /// Tells the client that the connection ends. Unless `is_final`, it is asked whether it has read that.
+    pub(crate) fn go_away(&mut self, code: Code, is_final: bool) {
+        let (connection, out) = (&mut self.codec.connection, self.output.staging());
+        connection.go_away(code, is_final, out);
+        if !is_final {
+            connection.ping(out);
+        }
+    }
+
+    /// Ends all streams: their tasks notice.
+    pub(crate) fn end_streams(&mut self) {
+        for channel in &mut self.channels {
+            channel.end(Over::Left);
+        }
+        self.listed.clear();
+    }
+
+    /// Takes the client back. What is not written is dropped.
+    pub(crate) fn take_client(&mut self) -> Option<ClientConnection> {
+        self.end_streams();
+        // Tasks of streams may go on for long, until their backends let go.
+        self.input = BytesMut::new();
+        self.output.clear();
+        self.parts.clear();
+        self.client.take()
+    }
+
+    // ---- what is asked of the whole connection
+
+    /// Since when the socket has taken nothing, if it refuses bytes.
+    pub(crate) fn blocked_since(&self) -> Option<Tick> {
+        self.is_blocked.then_some(self.written_at)
+    }
+
+    /// Whether the socket last refused bytes.
+    pub(super) fn is_blocked(&self) -> bool {
+        self.is_blocked
+    }
+
+    /// When the client last took bytes of a body, if it is the socket or the window of the connection
+    /// that holds responses up, not that of one stream.
+    pub(super) fn limited_since(&self) -> Option<Tick> {
+        let is_limited = self.is_blocked || self.codec.connection.is_shut();
+        is_limited.then_some(self.body_written_at)
+    }
+
+    // ---- one stream's side
+
+    /// The stream with this number, until its task has let go of it.
+    pub(super) fn channel(&mut self, stream: u32) -> Option<&mut Channel> {
+        let at = self.position(stream)?;
+        self.channels.get_mut(at)
+    }
+
+    fn position(&self, stream: u32) -> Option<usize> {
+        self.channels
+            .binary_search_by_key(&stream, |channel| channel.id)
+            .ok()
+    }
+
+    /// The client may send so many more bytes of a body.
+    pub(super) fn credit(&mut self, stream: u32, bytes: usize) {
+        let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+        let out = self.output.staging_bare();
+        self.codec.connection.credit(stream, bytes, out);
+        if !self.output.is_empty() {
+            self.wake_driver();
+        }
+    }
+
+    /// Sends an interim head.
+    pub(super) fn send_interim(&mut self, stream: u32, status: StatusCode, fields: &Fields) {
+        let out = self.output.staging();
+        // A client that has left is noticed elsewhere.
+        let sent = self.codec.send_interim(stream, status, fields, out);
+        if sent.is_ok() {
+            self.wake_driver();
+        }
+    }
+
+    /// Sends the head of a response. `true`: nothing follows it.
+    ///
+    /// # Errors
+    /// It does not belong there; nothing was sent.
+    pub(super) fn send_head(
+        &mut self,
+        stream: u32,
+        response: &Response<'_>,
+    ) -> Result<bool, SendError> {
+        let out = self.output.staging();
+        let ends = self.codec.send_head(stream, response, false, out)?;
+        if let Some(channel) = self.channel(stream) {
+            channel.is_sent = ends;
+        }
+        self.wake_driver();
+        Ok(ends)
+    }
+
+    /// Takes bytes of a response's body.
+    pub(super) fn send_data(&mut self, stream: u32, data: Bytes) {
+        let len = data.len();
+        if let Some(channel) = self.channel(stream)
+            && channel.over.is_none()
+        {
+            channel.queue.push(data);
+            self.queued += len;
+            self.list(stream);
+        }
+    }
+
+    /// Nothing follows the bytes that were taken of the response's body.
+    pub(super) fn send_end(&mut self, stream: u32) {
+        if let Some(channel) = self.channel(stream) {
+            channel.ends = true;
+            self.list(stream);
+        }
+    }
+
+    /// Puts a stream that has something to send in the line, if it is not in it.
+    fn list(&mut self, stream: u32) {
+        if let Some(channel) = self.channel(stream)
+            && !channel.is_listed
+            && channel.has_output()
+        {
+            channel.is_listed = true;
+            self.listed.push_back(stream);
+        }
+    }
+
+    /// Hands over what streams have to send: a frame of each in turn, while the windows and the output have room.
+    pub(super) fn pump(&mut self) {
+        let before = self.output.len();
+        while !self.output.is_full()
+            && let Some(stream) = self.listed.pop_front()
+        {
+            if self.hand_over(stream) {
+                self.listed.push_back(stream);
+            }
+        }
+        if self.output.len() > before {
+            self.wake_driver();
+        }
+    }
+
+    /// Hands over a frame of a stream. `true` if it may have more.
+    fn hand_over(&mut self, stream: u32) -> bool {
+        let piece_max = self.piece_max();
+        let Some(at) = self.position(stream) else {
+            return false;
+        };
+        let channel = &mut self.channels[at];
+        channel.is_listed = false;
+        if !channel.has_output() {
+            return false;
+        }
+        let len = channel.queue.len().min(piece_max);
+        let is_last = channel.ends && len == channel.queue.len();
+        let out = self.output.staging();
+        let begun = self.codec.connection.begin_data(stream, len, is_last, out);
+        let Ok(taken) = begun else {
+            // The stream is over, or the length was announced otherwise, which its task finds.
+            channel.end(Over::Left);
+            return false;
+        };
+        if taken == 0 && len > 0 {
+            // The windows are shut: an event tells when they are open.
+            return false;
+        }
+        channel.unwritten += taken;
+        channel.is_sent = is_last && taken == len;
+        let framing = self.output.len() - self.parted;
+        self.parts.push_back(OutputPart {
+            stream: 0,
+            len: framing,
+        });
+        let mut left = taken;
+        while let Some(bytes) = channel.queue.pop(left) {
+            left -= bytes.len();
+            self.output.push(bytes);
+        }
+        self.parts.push_back(OutputPart { stream, len: taken });
+        self.parted += framing + taken;
+        channel.is_listed = channel.has_output();
+        channel.is_listed
+    }
+
+    /// The most bytes of one response that are handed over in a turn.
+    fn piece_max(&self) -> usize {
+        match self.limited_since() {
+            Some(_) if self.downloads.is_shared() => TURN_MAX as usize,
+            _ => PIECE_MAX,
+        }
+    }
+
+    /// The most bytes of one response that may be queued.
+    pub(super) fn room(&self) -> usize {
+        if self.queued > QUEUED_MAX {
+            STREAM_QUEUED_MIN
+        } else {
+            STREAM_QUEUED_MAX
+        }
+    }
+
+    /// Bytes of a response's body that are not written; see [`Channel::unwritten`].
+    pub(super) fn unwritten(&mut self, stream: u32) -> usize {
+        let is_blocked = self.is_blocked;
+        let channel = self.channel(stream);
+        channel.map_or(0, |channel| channel.unwritten(is_blocked))
+    }
+
+    /// Resets a stream, whatever of it is missing.
+    pub(crate) fn reset(&mut self, stream: u32, code: Code) {
+        if let Some(channel) = self.channel(stream) {
+            channel.over.get_or_insert(Over::Left);
+        }
+        let out = self.output.staging_bare();
+        self.codec.connection.reset(stream, code, out);
+        self.wake_driver();
+    }
+
+    /// Lets go of a stream. What of it is not over is reset: the rest of an upload is not needed once the response is
+    /// whole (RFC 9113, section 8.1).
+    pub(crate) fn leave(&mut self, stream: u32) {
+        let Some(at) = self.position(stream) else {
+            return;
+        };
+        let channel = self.channels.remove(at);
+        self.queued -= channel.queue.len();
+        let code = if channel.is_sent {
+            Code::NO_ERROR
+        } else {
+            Code::CANCEL
+        };
+        let before = self.output.len();
+        let out = self.output.staging_bare();
+        self.codec.connection.reset(stream, code, out);
+        if self.output.len() > before || self.channels.is_empty() {
+            self.wake_driver();
+        }
+    }
+
+    /// Takes back a request's head, for the next one to use its memory.
+    pub(crate) fn recycle(&mut self, head: Box<RequestHead>) {
+        self.codec.recycle(head);
+    }
+}
+
+/// Makes room for a read. A frame of a body keeps its buffer until it is taken, and the allocator keeps memory for
+/// each size that was ever asked for: so there are two sizes, one for heads and one for bodies.
+fn make_room(input: &mut BytesMut) {
+    let room = input.capacity() - input.len();
+    if input.capacity() == 0 {
+        *input = buffers::take();
+    } else if room < ROOM_MIN {
+        let partial = std::mem::replace(input, BytesMut::with_capacity(CHUNK));
+        input.extend_from_slice(&partial);
+    }
+}
+
+/// The largest piece handed over: with its head it fills one record of TLS.
+pub(super) const PIECE_MAX: usize = 16 * 1024 - 9;
+
+/// The most bytes of a response that are queued while its connection has little queued.
+const STREAM_QUEUED_MAX: usize = 64 * 1024;
+
+/// The most bytes of a response that are queued while its connection has more than [`QUEUED_MAX`] queued.
+const STREAM_QUEUED_MIN: usize = 16 * 1024;
+
+/// Bytes queued for one connection from which on each response may queue less.
+const QUEUED_MAX: usize = 512 * 1024;
+
+/// Nothing is read of a client that has not taken so many bytes: it would be answered with more, such as
+/// acknowledgements of PING.
+const UNTAKEN_MAX: usize = 4 * HIGH_WATER;
+
+/// With less room than this a frame that has not come whole is moved to a buffer of [`CHUNK`] bytes.
+const ROOM_MIN: usize = 4 * 1024;
+
+/// A buffer for frames of a body, of which one has at most 16 KiB and its head.
+const CHUNK: usize = 32 * 1024;
