@@ -1,4 +1,4 @@
-//! The commands, a module each.
+//! The commands, one module for each.
 
 pub(crate) mod app;
 pub(crate) mod bench;
@@ -24,14 +24,15 @@ use std::num::NonZeroUsize;
 
 use crate::own_log;
 
-/// Says on standard error where something listens, in the words that scripts wait for.
+/// Reports the addresses that the process listens on to standard error, in the words that
+/// scripts wait for.
 fn announce(addresses: &[impl Display]) -> io::Result<()> {
     addresses
         .iter()
         .try_for_each(|address| own_log::say(format_args!("listening on {address}")))
 }
 
-/// Reads a number of workers; as the file's `workers`.
+/// Parses a number of workers, with the same limits as the file's `workers`.
 fn parse_workers(text: &str) -> Result<NonZeroUsize, String> {
     let workers = text
         .parse()
@@ -40,5 +41,5 @@ fn parse_workers(text: &str) -> Result<NonZeroUsize, String> {
     workers.ok_or_else(|| format!("must be a number from 1 to {WORKERS_MAX}"))
 }
 
-/// Each worker is a thread.
+/// The most workers; each worker is a thread.
 const WORKERS_MAX: usize = 1024;

@@ -1,10 +1,12 @@
-//! The limit of open files, which is the limit of connections.
+//! Raises the limit of open files, which limits the number of connections.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Raises the limit of open files as far as the system lets us, and gives it; `None` is no limit.
-/// The soft limit is 1024 on most systems for the sake of programs that use `select`; this one does
-/// not.
+/// Raises the soft limit of open files as far as the system allows, and returns it; `None` if there
+/// is no limit.
+///
+/// On most systems the soft limit is 1024 for the sake of programs that use `select`, which this one
+/// does not.
 pub(crate) fn raise_limit() -> Option<u64> {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     let raised = setrlimit(
@@ -17,8 +19,8 @@ pub(crate) fn raise_limit() -> Option<u64> {
     if raised.is_ok() { maximum } else { current }
 }
 
-/// Raises the limit, and warns when `needed` is not available, with what else than raising it further
-/// would help.
+/// Raises the limit of open files, and warns if it stays below `needed`. `remedy` says what would
+/// help apart from raising it further.
 pub(crate) fn raise_limit_to(needed: usize, remedy: &str) {
     if let Some(message) = shortage(raise_limit(), needed, remedy) {
         tracing::warn!("{message}");
@@ -33,7 +35,7 @@ fn shortage(limit: Option<u64>, needed: usize, remedy: &str) -> Option<String> {
     ))
 }
 
-/// Files open besides connections: listeners, logs, event queues.
+/// The number of files that are open beside connections: listeners, logs and event queues.
 pub(crate) const BESIDES: usize = 64;
 
 #[cfg(test)]

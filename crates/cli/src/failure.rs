@@ -1,4 +1,4 @@
-//! Failures of a command: one line on standard error and an exit code.
+//! The failures of commands: one line on standard error and an exit code.
 
 use std::error::Error;
 use std::fmt::Write as _;
@@ -9,21 +9,23 @@ use catamaran_config::Report;
 
 use crate::own_log;
 
-/// Why a command ends.
+/// Why a command ends without success.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// The arguments ask for what cannot be, or 1 is a verdict of the command; exit code 2.
+    /// The arguments cannot be used. It is also used for any fault of a command for which exit
+    /// code 1 is a verdict. The exit code is 2.
     Usage(String),
-    /// Something could not be done; exit code 1.
+    /// Something could not be done. The exit code is 1.
     Fault(String),
-    /// As `Fault`, and everything has been said already: these words.
+    /// As `Fault`, but these words have already been printed.
     Said(String),
-    /// The reader of our output closed the pipe, which is fine.
+    /// The reader of our output closed the pipe. This counts as success.
     OutputClosed,
 }
 
 impl Failure {
-    /// A fault in the words of an error and of its causes, as far as they are not in it already.
+    /// A fault with the message of an error, followed by those of its causes that it does not
+    /// contain already.
     pub(crate) fn of(error: &dyn Error) -> Self {
         let mut message = error.to_string();
         let mut cause = error.source();
@@ -37,7 +39,8 @@ impl Failure {
         Self::Fault(message)
     }
 
-    /// The same of a command whose exit code 1 is a verdict: a fault must not look like one.
+    /// Converts a fault of a command for which exit code 1 is a verdict, so that the fault does
+    /// not look like one.
     pub(crate) fn without_verdict(self) -> Self {
         match self {
             Self::Fault(message) => Self::Usage(message),
@@ -45,7 +48,7 @@ impl Failure {
         }
     }
 
-    /// Faults of a file, which are said here as its report shows them.
+    /// Prints the faults of a file as its report shows them, and returns them as a failure.
     pub(crate) fn of_report(report: &Report) -> Self {
         let said = report.to_string();
         // Nothing is left to be done when standard error is closed.
@@ -53,7 +56,7 @@ impl Failure {
         Self::Said(said)
     }
 
-    /// Says what is left to say, and gives the exit code.
+    /// Prints the message unless it was printed already, and returns the exit code.
     pub(crate) fn exit(self) -> ExitCode {
         self.say();
         match self {
@@ -63,7 +66,7 @@ impl Failure {
         }
     }
 
-    /// What is wrong, in words.
+    /// The message of the failure.
     pub(crate) fn words(&self) -> String {
         match self {
             Self::Usage(message) | Self::Fault(message) | Self::Said(message) => message.clone(),
@@ -71,7 +74,7 @@ impl Failure {
         }
     }
 
-    /// Says what is left to say.
+    /// Prints the message unless it was printed already.
     pub(crate) fn say(&self) {
         if let Self::Usage(message) | Self::Fault(message) = self {
             // Nothing is left to be done when standard error is closed.
@@ -80,7 +83,7 @@ impl Failure {
     }
 }
 
-/// Of writing to standard output or standard error.
+/// Converts errors of writing to standard output or standard error.
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
         match error.kind() {

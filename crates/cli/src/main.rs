@@ -53,11 +53,11 @@ use tracing::level_filters::LevelFilter;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
-/// Heads and buffers come and go with each request. With glibc's allocator that took 17 % of the
-/// front's CPU, most of it in merging and splitting free chunks.
+/// The allocator: heads and buffers come and go with each request. With glibc's allocator that took 17 % of the front's
+/// CPU, most of it for merging and splitting free chunks.
 ///
-/// Without transparent huge pages (`no_thp`): of their 2 MiB little is used, with them 10,000 idle
-/// clients took 500 bytes more each, and no request was cheaper.
+/// It does not use transparent huge pages (`no_thp`). Little of their 2 MiB is used: with them each of 10,000 idle
+/// clients took 500 bytes more, and no request was cheaper.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -109,7 +109,7 @@ enum Command {
 }
 
 impl Command {
-    /// Whether it serves clients until a signal.
+    /// Whether the command serves clients until a signal comes.
     fn serves(&self) -> bool {
         match self {
             Self::Serve(_) | Self::App(_) => true,
@@ -166,7 +166,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// `bench` has a parser of its own, and with it the help of its flags.
+/// Turns the arguments `help bench` into `bench --help`: `bench` has a parser of its own, which also prints the help of
+/// its flags.
 fn without_help_of_bench(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let mut arguments: Vec<OsString> = arguments.collect();
     if arguments
@@ -178,7 +179,7 @@ fn without_help_of_bench(arguments: impl Iterator<Item = OsString>) -> Vec<OsStr
     arguments
 }
 
-/// The only place that says where events go; libraries merely emit them.
+/// Sends events to standard error. This is the only place that decides where they go; libraries only emit them.
 fn log_to_stderr(level: &str, limit: Limit) {
     let level: LevelFilter = level
         .parse()

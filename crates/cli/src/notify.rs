@@ -1,10 +1,10 @@
-//! Tells the service manager what the front is doing, by the protocol of sd_notify(3): datagrams to
-//! the socket that `$NOTIFY_SOCKET` names. Without the variable nothing is sent. If the manager does
-//! not listen, the front serves all the same.
+//! Tells the service manager what the front is doing, with the protocol of sd_notify(3): datagrams to the socket named
+//! in `$NOTIFY_SOCKET`. Nothing is sent without the variable. If the manager does not listen, the front serves all the
+//! same.
 //!
-//! `sd-notify` sends by a socket that waits as long as the manager's queue is full, so that a manager that hangs would
-//! hold up a reload or a drain; here a send ends after [`PATIENCE`]. What it could take over are the four messages of
-//! these 90 lines.
+//! The crate `sd-notify` is not used, because its socket waits as long as the manager's queue is full, so that a
+//! manager that hangs would block a reload or a drain. Here sending ends after [`PATIENCE`]. The crate could only
+//! replace the four messages of this small file.
 
 use std::ffi::OsString;
 use std::io;
@@ -15,26 +15,26 @@ use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// Who to tell, if anybody.
+/// The service manager to tell; it may be nobody.
 pub(crate) struct Manager {
     to: Option<(UnixDatagram, SocketAddr)>,
 }
 
-/// What the front is doing.
+/// What the front tells the manager.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum News {
-    /// It serves: after the start, and after each reload, applied or refused.
+    /// The front serves. This is sent after the start, and after each reload, whether it was applied or refused.
     Ready,
-    /// It begins to read its configuration again.
+    /// The front begins to read its configuration again.
     Reloading,
-    /// It drains, to end.
+    /// The front drains and will then end.
     Stopping,
-    /// This process serves in its place from now on, and is the one to send signals to.
+    /// The process with this id serves in place of this one from now on, and signals must be sent to it.
     Successor(u32),
 }
 
 impl Manager {
-    /// The manager that the environment names.
+    /// The manager named in the environment.
     pub(crate) fn from_environment() -> Self {
         let Some(name) = std::env::var_os(VARIABLE).filter(|name| !name.is_empty()) else {
             return Self { to: None };
@@ -68,14 +68,14 @@ impl News {
     }
 }
 
-/// A socket whose sender does not wait for ever for a manager that takes nothing.
+/// A socket on which sending does not wait for ever if the manager takes nothing.
 fn socket() -> io::Result<UnixDatagram> {
     let socket = UnixDatagram::unbound()?;
     socket.set_write_timeout(Some(PATIENCE))?;
     Ok(socket)
 }
 
-/// A path, or behind `@` a name without a file.
+/// The address of a socket: a path, or after `@` the name of an abstract one.
 fn address(name: &OsString) -> io::Result<SocketAddr> {
     match name.as_bytes() {
         [b'@', name @ ..] => SocketAddr::from_abstract_name(name),
@@ -91,7 +91,7 @@ fn monotonic_micros() -> i64 {
 
 const VARIABLE: &str = "NOTIFY_SOCKET";
 
-/// How long a manager whose queue is full is waited for.
+/// How long sending waits for a manager whose queue is full.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 #[cfg(test)]

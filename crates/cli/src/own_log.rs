@@ -1,7 +1,7 @@
-//! What this process says on standard error: events, messages, panics.
+//! What this process writes to standard error: events, messages and panics.
 //!
-//! Commands that serve put their lines in a queue, so that neither a request nor the end waits for
-//! a slow reader; `main` has the queue written before it returns. Other commands write at once.
+//! Commands that serve put their lines into a queue, so that neither a request nor the end waits for a
+//! slow reader; `main` has the queue written before it returns. Other commands write at once.
 
 mod limit;
 
@@ -15,19 +15,20 @@ use std::{panic, thread};
 use catamaran_proxy::LineQueue;
 pub(crate) use limit::Limit;
 
-/// Standard error, or the queue before it.
+/// Writes to standard error, or to the queue before it if [`queue`] was called.
 pub(crate) struct OwnLog;
 
-/// Dropped, it waits until the queue is written, unless nobody reads it.
+/// The end of the queue. Dropping it waits until the queue is written, unless nobody reads it.
 pub(crate) struct Rest {
     queue: LineQueue,
     limit: Limit,
 }
 
-/// From now on what is said goes through a queue, and so does what `limit` leaves out. To be called once.
+/// Makes everything that is written from now on go through a queue, and has a thread report what `limit`
+/// leaves out. Call it only once.
 ///
 /// # Errors
-/// There is no thread for it.
+/// The system refuses a thread or a file descriptor.
 pub(crate) fn queue(limit: Limit) -> io::Result<Rest> {
     let started = LineQueue::start("own", io::stderr().as_fd().try_clone_to_owned()?)?;
     let queue = QUEUE.get_or_init(|| started).clone();
@@ -47,15 +48,15 @@ pub(crate) fn queue(limit: Limit) -> io::Result<Rest> {
     Ok(Rest { queue, limit })
 }
 
-/// The queue, if there is one.
+/// The queue before standard error; `None` if [`queue`] was not called.
 pub(crate) fn queued() -> Option<LineQueue> {
     QUEUE.get().cloned()
 }
 
-/// Says a line.
+/// Writes one line.
 ///
 /// # Errors
-/// Standard error cannot be written. A queue has no errors.
+/// Standard error cannot be written to. Writing to a queue never fails.
 pub(crate) fn say(line: impl Display) -> io::Result<()> {
     OwnLog.write_fmt(format_args!("{line}\n"))
 }
@@ -71,7 +72,7 @@ impl Write for OwnLog {
         }
     }
 
-    /// As one piece, so that no other thread's words come between.
+    /// Writes the text as one piece, so that the output of other threads does not come in between.
     fn write_fmt(&mut self, words: Arguments<'_>) -> io::Result<()> {
         self.write_all(words.to_string().as_bytes())
     }

@@ -1,15 +1,15 @@
-//! How this binary was built: the profile of cargo, which says how fast the binary is.
+//! The cargo profile with which this binary was built, which determines how fast it is.
 //!
-//! `release` compiles quickly; `dist` is what packages have and what figures are published of; `dev` is
-//! for tests. `build.rs` finds the name.
+//! `release` compiles quickly; `dist` is for packages and for published figures; `dev` is for tests.
+//! `build.rs` finds out the name.
 
 #[cfg(test)]
 mod folder;
 
-/// The profile's name.
+/// The name of the profile.
 pub(crate) const NAME: &str = env!("CATAMARAN_PROFILE");
 
-/// What `--version` says after the program's name.
+/// What `--version` prints after the program's name.
 pub(crate) const VERSION: &str = concat!(
     env!("CARGO_PKG_VERSION"),
     " (",
@@ -17,7 +17,7 @@ pub(crate) const VERSION: &str = concat!(
     " build)"
 );
 
-/// The name, unless it is that of builds whose figures may be compared with others.
+/// The name of the profile, unless it is [`DIST`], whose figures may be compared with others.
 pub(crate) fn if_slow() -> Option<&'static str> {
     (NAME != DIST).then_some(NAME)
 }

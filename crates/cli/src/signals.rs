@@ -1,8 +1,8 @@
 //! The signals that a running front or connector handles.
 //!
-//! SIGTERM and SIGINT ask for a drain, and a second one of them ends the process at once; a front with
-//! `drain_delay` begins to drain at the second one instead, and ends at a third ([`Deadly`]). For the front, SIGHUP asks for a reload, SIGUSR1 for logs to be opened again and SIGUSR2 for an upgrade, as
-//! they do of nginx.
+//! SIGTERM and SIGINT ask for a drain, and a second one of them ends the process at once. A front with `drain_delay`
+//! begins to drain only at the second one, and ends at a third ([`Deadly`]). For the front, SIGHUP asks for a reload,
+//! SIGUSR1 for opening the logs again, and SIGUSR2 for an upgrade, as with nginx.
 
 use std::io;
 use std::sync::Arc;
@@ -15,14 +15,14 @@ use signal_hook::iterator::Signals as Arrivals;
 
 use crate::failure::Failure;
 
-/// Signals, caught from now on.
+/// The caught signals, waiting to be handled.
 pub(crate) struct Signals {
     arrivals: Arrivals,
-    /// Set once a stop was asked for: then SIGTERM and SIGINT end the process.
+    /// Set after a stop was asked for: from then on SIGTERM and SIGINT end the process.
     asked: Arc<AtomicBool>,
 }
 
-/// Whether the next signal to stop ends the process at once.
+/// Controls whether the next SIGTERM or SIGINT ends the process at once.
 pub(crate) struct Deadly(Arc<AtomicBool>);
 
 impl Deadly {
@@ -34,18 +34,18 @@ impl Deadly {
 /// What a signal asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SignalRequest {
-    /// To drain and end.
+    /// Drain and end.
     Stop,
-    /// To read the configuration again.
+    /// Read the configuration again.
     Reload,
-    /// To open the access log again.
+    /// Open the access log again.
     Reopen,
-    /// To hand over to a new process.
+    /// Hand over to a new process.
     Upgrade,
 }
 
 impl Signals {
-    /// Catches the signals. To be called before anything is started, so that none is missed.
+    /// Begins to catch the signals. Call this before anything is started, so that no signal is missed.
     pub(crate) fn catch() -> Result<Self, Failure> {
         Self::register().map_err(|error| Failure::Fault(format!("cannot catch signals: {error}")))
     }
@@ -64,12 +64,12 @@ impl Signals {
         })
     }
 
-    /// A hand on what the next signal to stop does.
+    /// The control of what the next SIGTERM or SIGINT does.
     pub(crate) fn deadly(&self) -> Deadly {
         Deadly(Arc::clone(&self.asked))
     }
 
-    /// Returns when the process is asked to stop; there is nothing else that it could do.
+    /// Waits until a signal asks the process to stop. All other requests are refused with a warning.
     pub(crate) fn wait_for_stop(mut self) {
         for signal in self.arrivals.forever() {
             if asked(signal) == SignalRequest::Stop {
@@ -80,7 +80,7 @@ impl Signals {
         }
     }
 
-    /// Sends on what is asked for, from a thread of its own that ends with the process.
+    /// Starts a thread that sends on what the signals ask for. It ends with the process, or when nobody receives.
     pub(crate) fn forward<E>(mut self, to: SyncSender<E>) -> io::Result<()>
     where
         E: From<SignalRequest> + Send + 'static,
@@ -97,7 +97,7 @@ impl Signals {
     }
 }
 
-/// Says what a first signal does, and a second one would.
+/// Logs that the process is draining and that a further signal ends it at once.
 pub(crate) fn say_draining() {
     tracing::info!("draining; a second signal quits at once");
 }

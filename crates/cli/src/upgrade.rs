@@ -1,10 +1,11 @@
-//! Handing the listeners over to a new process of the same command, so that a new binary is started
-//! without a lost request.
+//! Hands the listeners over to a new process of the same command, so that a new binary can be started without losing a
+//! request.
 //!
-//! An environment variable tells the new process that its standard input is its end of the handover.
-//! When it has asked, the listening sockets and the message that it serves pass through it. Until that message arrives
-//! this process serves as before; if it never arrives, this process goes on. Until it serves, the new process has a
-//! process group of its own, which is killed then: what it was started by, and what it started, may have hung as well.
+//! An environment variable tells the new process that its standard input is its end of the handover. When it has asked,
+//! the listening sockets are sent to it there, and it sends the message that it serves. Until that message arrives this
+//! process serves as before; if it never arrives, this process goes on. Until it serves, the new process has a process
+//! group of its own. That group is killed if the upgrade fails, because whatever started the new process, or was
+//! started by it, may hang as well.
 
 use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, OwnedFd};
@@ -22,16 +23,16 @@ use rustix::process::{Pid, Signal, getppid, kill_process_group, setpgid};
 
 use crate::failure::Failure;
 
-/// How an upgrade ended: what was taken over and by which process, or why nothing was.
+/// How an upgrade ended: what was taken over and the id of the process that did, or why nothing was taken over.
 pub(crate) type Outcome = Result<(TakenListeners, u32), String>;
 
-/// An upgrade under way.
+/// An upgrade that has begun and not ended.
 pub(crate) struct PendingUpgrade {
-    /// The mutex is for the rare case that this process is asked to stop meanwhile.
+    /// The new process. The mutex is for the rare case that this process is asked to stop meanwhile.
     child: Arc<Mutex<Child>>,
 }
 
-/// As [`begin`]; why there is none is said in the log and to administrators.
+/// As [`begin`]. If it fails, the reason is logged and shown to administrators.
 pub(crate) fn try_begin<E>(running: &Running, report: SyncSender<E>) -> Option<PendingUpgrade>
 where
     E: From<Outcome> + Send + 'static,
@@ -47,7 +48,7 @@ where
     }
 }
 
-/// Starts the new process. How that ends is sent to `report`.
+/// Starts the new process, and a thread that sends the outcome to `report`.
 fn begin<E>(running: &Running, report: SyncSender<E>) -> io::Result<PendingUpgrade>
 where
     E: From<Outcome> + Send + 'static,
@@ -66,25 +67,25 @@ where
 }
 
 impl PendingUpgrade {
-    /// Ends the new process, in order if it serves already.
+    /// Asks the new process and what it started to end (SIGTERM); if it serves already, it ends in an orderly way.
     pub(crate) fn abandon(&self) {
         end(&lock(&self.child), Signal::TERM);
     }
 }
 
-/// Ends the new process and all that it started.
+/// Sends a signal to the new process and all that it started.
 fn end(child: &Child, signal: Signal) {
     if let Err(error) = kill_process_group(Pid::from_child(child), signal) {
         tracing::debug!(%error, "the new process has ended already");
     }
 }
 
-/// Whether another process started this one to take over.
+/// Whether this process was started by another one to take over from it.
 fn is_successor() -> bool {
     std::env::var_os(VARIABLE).is_some_and(|value| value == STDIN)
 }
 
-/// What the process before this one hands over, if it started this one to take over.
+/// What the process before this one hands over; nothing if this one was not started to take over.
 pub(crate) fn inheritance() -> Result<Inheritance, Failure> {
     if !is_successor() {
         return Ok(Inheritance::default());
@@ -103,20 +104,24 @@ pub(crate) fn inheritance() -> Result<Inheritance, Failure> {
     Ok(inheritance)
 }
 
-/// The process group of the process that started this one to take over, if it did. To be asked for before this one
-/// serves: then the other one may end at once, and its parent is another process afterwards.
+/// The process group of the process that started this one to take over; `None` if this one was not started so.
+///
+/// Call this before this process serves: after that the other one may end at once, and then this one has another
+/// parent.
 pub(crate) fn group_of_predecessor() -> Option<Pid> {
     group_of(getppid().filter(|_| is_successor())?)
 }
 
-/// Goes to that group, now that this process serves: a terminal, and the process that started the front, reach it there.
+/// Moves this process to that group. Call this when it serves, so that a terminal and the process that started the
+/// front reach it there.
 pub(crate) fn join_group(group: Pid) {
     // It is gone if the last of its processes has ended and was waited for.
     setpgid(None, Some(group)).ok();
 }
 
-/// `None` if the process has ended, or if its group belongs to another PID namespace. rustix's `getpgid` takes that for
-/// impossible, and panics.
+/// The process group of a process; `None` if the process has ended, or if its group belongs to another PID namespace.
+///
+/// rustix's `getpgid` takes the latter for impossible, and panics.
 fn group_of(process: Pid) -> Option<Pid> {
     let stat = fs::read_to_string(format!("/proc/{}/stat", process.as_raw_nonzero())).ok()?;
     // The name before it may have any character. Then state, parent, group.
@@ -138,8 +143,10 @@ fn wait(offer: Offer, child: &Mutex<Child>) -> Outcome {
     }
 }
 
-/// Starts the command that this process was started by. By its own words, so that a link or the
-/// search path may lead to another version; if that leads nowhere, by the file it was loaded from.
+/// Starts the command with which this process was started.
+///
+/// The program is looked up as it was called, so that a link or the search path may lead to another version. If that
+/// leads nowhere, the file from which this process was loaded is started.
 fn spawn(theirs: OwnedFd, since: u64) -> io::Result<Child> {
     let mut words = std::env::args_os();
     let program = words.next().unwrap_or_default();
@@ -162,7 +169,7 @@ fn spawn(theirs: OwnedFd, since: u64) -> io::Result<Child> {
     }
 }
 
-/// The path of this program's file, which may have been replaced since.
+/// The path from which this program was loaded. The file may have been replaced since.
 fn loaded_from() -> io::Result<PathBuf> {
     let path = std::env::current_exe()?;
     let text = path.as_os_str().as_bytes();
@@ -176,11 +183,11 @@ fn lock(child: &Mutex<Child>) -> MutexGuard<'_, Child> {
     child.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Tells the new process where its end of the handover is.
+/// The environment variable that tells the new process where its end of the handover is.
 const VARIABLE: &str = "CATAMARAN_INHERIT";
 const STDIN: &str = "stdin";
 
-/// Tells the new process when the first one of this front began.
+/// The environment variable that tells the new process when the first process of this front began.
 const SINCE: &str = "CATAMARAN_SERVED_SINCE";
 
 /// How long the new process may take until it serves.

@@ -12,8 +12,9 @@
 //! | `/sink` | a line of text once the request's body has been read and thrown away |
 //! | `/snoop` | what the container sees of the request, as JSON |
 //!
-//! Everything else is 404, a number that is none 400. Path parameters (`;jsessionid=…`) and the
-//! query are ignored for choosing the answer. Any method will do; HEAD gets the head alone.
+//! Any other path is answered 404, and 400 if a number in it is malformed. Path parameters
+//! (`;jsessionid=…`) and the query are ignored for choosing the answer. Any method will do; HEAD gets the
+//! head alone.
 
 use std::time::Duration;
 
@@ -40,14 +41,14 @@ pub struct App {
 const _: () = assert!(PAGE.len() == 347);
 
 impl App {
-    /// The application; it needs nothing.
+    /// Creates the application. It has no settings.
     #[must_use]
     pub fn new() -> Self {
         let pattern = (0..PATTERN_BYTES).map(pattern_byte).collect();
         Self { pattern }
     }
 
-    /// The answer, or `None` if a number in the path is not one.
+    /// The response to a request; `None` if a number in the path is malformed.
     fn answer(&self, request: &Request) -> Option<Response> {
         let path = request.path.split(|byte| *byte == b';').next();
         let mut segments = path.unwrap_or_default().split(|byte| *byte == b'/');
@@ -180,7 +181,7 @@ fn pattern_byte(position: u64) -> u8 {
     low ^ high
 }
 
-/// A decimal number of digits only: `parse` would take a sign as well.
+/// Parses a decimal number of digits only; unlike `parse`, it refuses a sign.
 fn number(text: &[u8]) -> Option<u64> {
     if !text.iter().all(u8::is_ascii_digit) {
         return None;

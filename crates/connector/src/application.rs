@@ -25,9 +25,9 @@ use crate::pool::{self, Limits, Pool};
 use crate::service::{self, RequestBody, Spawn, Tasks};
 use crate::{Config, StartError};
 
-/// What answers requests.
+/// The application that answers requests, of one of three kinds.
 ///
-/// A [`Handler`] is converted by itself; the others say what they are.
+/// A [`Handler`] converts by `into`; the other kinds have the constructors below.
 pub struct Application(ApplicationKind);
 
 enum ApplicationKind {
@@ -57,14 +57,14 @@ impl Application {
         Self(ApplicationKind::Service(service::spawner(service)))
     }
 
-    /// Runs on the threads of the connector's executor, one request on each; see
+    /// A handler that may block. It runs on the threads of the connector's executor, one request on each; see
     /// [`Config::max_threads`].
     pub fn blocking(handler: impl BlockingHandler) -> Self {
         Self(ApplicationKind::Blocking(Arc::new(handler)))
     }
 
-    /// Plays the answers of `handler` on those threads: its delays and pauses, and a peer that is
-    /// slow, hold a thread each.
+    /// Runs a [`Handler`] on threads that may block: its delays and pauses, and slow peers, each hold a thread, as in a
+    /// servlet container.
     pub fn on_threads(handler: impl Handler) -> Self {
         Self::blocking(PlayedHandler(handler))
     }
@@ -87,7 +87,7 @@ impl fmt::Debug for Application {
     }
 }
 
-/// An application with the place where it runs.
+/// An application ready to serve, with what it runs on.
 #[derive(Debug)]
 pub(crate) enum Runner {
     Inline(Inline),
@@ -95,31 +95,32 @@ pub(crate) enum Runner {
     Service(Tasks),
 }
 
-/// A handler that runs on the event loop.
+/// A handler that the event loop calls directly.
 pub(crate) struct Inline(Box<dyn Handler>);
 
-/// A handler and the threads that it blocks.
+/// A blocking handler and the pool of threads that call it.
 pub(crate) struct Executor {
     handler: Arc<dyn BlockingHandler>,
     pool: Pool,
 }
 
-/// The connection that has a request for the application.
+/// What an application needs to know of the connection that a request came on.
 #[derive(Clone, Copy)]
 pub(crate) struct Caller<'a> {
-    /// The counters of the connection.
+    /// The counters that the connection counts in.
     pub(crate) counters: &'a Counters,
-    /// The driver, which is woken when the application has something for the connection.
+    /// The driver that the application wakes when it has something for the connection.
     pub(crate) driver: &'a Arc<dyn Wake>,
     /// The driver's key for the connection.
     pub(crate) key: usize,
 }
 
 impl Runner {
-    /// Makes the application ready for requests.
+    /// Starts what the application runs on, such as its threads.
     ///
     /// # Errors
-    /// [`StartError::Worker`] if the system refuses a thread, [`StartError::NoRuntime`].
+    /// [`StartError::Worker`] if the system refuses a thread; [`StartError::NoRuntime`] if a service has no tokio
+    /// runtime.
     pub(crate) fn start(application: Application, config: &Config) -> Result<Self, StartError> {
         Ok(match application.0 {
             ApplicationKind::Service(service) => {
@@ -142,7 +143,7 @@ impl Runner {
         })
     }
 
-    /// The handler, for a driver that runs it on the connection's own thread.
+    /// The blocking handler, for a driver that calls it on the connection's own thread; `None` for other kinds.
     pub(crate) fn blocking_handler(&self) -> Option<&Arc<dyn BlockingHandler>> {
         match self {
             Self::Blocking(executor) => Some(&executor.handler),
@@ -163,8 +164,8 @@ impl Runner {
         matches!(self, Self::Service(_))
     }
 
-    /// Gives the request that the connection delivered to the application, and the connection as much of the answer as
-    /// there is.
+    /// Passes a request to the application, and as much of its answer as there is to the connection. Returns what the
+    /// driver is to do next.
     pub(crate) fn serve(
         &self,
         request: Box<Request>,
@@ -224,7 +225,7 @@ impl Caller<'_> {
 }
 
 impl Limits {
-    /// The limits in the configuration.
+    /// The pool limits that the configuration sets.
     pub(crate) fn of(config: &Config) -> Self {
         Self {
             max_threads: config.max_threads.get(),
@@ -235,7 +236,7 @@ impl Limits {
     }
 }
 
-/// The answer to a request for which there is neither a thread nor a place in the queue.
+/// The 503 response to a request for which there is no thread and no room in the queue.
 fn busy() -> Response {
     let text = "all threads of the application are busy; try again\n";
     Response::text(StatusCode::SERVICE_UNAVAILABLE, text).with_header(RETRY_AFTER, "1")

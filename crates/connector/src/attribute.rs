@@ -1,4 +1,4 @@
-//! Which AJP request attributes are believed and which refuse the request.
+//! Which AJP request attributes are accepted; a request with any other is refused.
 //!
 //! An attribute reaches the application under its own name, so a peer that may send any name can set
 //! the container's internal attributes. The three `*.servlet.include.*` names let Ghostcat
@@ -41,7 +41,7 @@ impl<S: AsRef<str>> FromIterator<S> for AllowedAttributes {
 impl FromStr for AllowedAttributes {
     type Err = Infallible;
 
-    /// Names separated by commas or white space.
+    /// Parses names separated by commas or white space.
     fn from_str(list: &str) -> Result<Self, Infallible> {
         let separator = |c: char| c == ',' || c.is_whitespace();
         Ok(list
@@ -73,11 +73,11 @@ impl Pattern {
     }
 }
 
-/// The client's port, in decimal.
+/// The attribute with the client's port, in decimal.
 pub(crate) const REMOTE_PORT: &[u8] = b"AJP_REMOTE_PORT";
-/// The address that the client connected to.
+/// The attribute with the address that the client connected to.
 pub(crate) const LOCAL_ADDR: &[u8] = b"AJP_LOCAL_ADDR";
-/// The client's TLS version, as `TLSv1.3`.
+/// The attribute with the client's TLS version, such as `TLSv1.3`.
 pub(crate) const SSL_PROTOCOL: &[u8] = b"AJP_SSL_PROTOCOL";
 
 const NEVER: [&[u8]; 6] = [

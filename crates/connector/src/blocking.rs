@@ -18,12 +18,12 @@ use crate::handler::{BodyLength, Request};
 use crate::io::{FAR, now};
 use crate::pipe::{BodyEnd, ClosedPipe, Head, ResponseEnd};
 
-/// An application that may block: on its reader, its writer, or anything else.
+/// A handler that may block: on its reader, its writer, or anything else.
 ///
-/// It may be called on several threads at the same time.
+/// Several threads may call it at the same time.
 pub trait BlockingHandler: Send + Sync + 'static {
-    /// Answers one request. The response is complete when this returns; none begun, an error or a
-    /// panic is answered with 500, or by cutting a response that has begun to be sent.
+    /// Answers one request. The response is complete when this returns `Ok`. An error, a panic, or a
+    /// response that was not begun is answered with 500; a response that was partly sent is cut.
     ///
     /// # Errors
     /// Whatever keeps the response from being complete; those of `body` and of the writer may be
@@ -50,17 +50,17 @@ where
     }
 }
 
-/// Reads the request's body, up to its end. Nothing of it is asked for before the first read.
+/// Reads the request's body up to its end. The client is asked for the body only at the first read.
 ///
-/// The peer's leaving, its silence for longer than the connection timeout, and bytes that are no
-/// body are errors, with a [`BodyError`](crate::BodyError) inside.
+/// A read fails, with a [`BodyError`](crate::BodyError) inside, if the peer leaves, if it sends
+/// nothing for longer than the connection timeout, or if its bytes are not a valid body.
 pub struct BodyReader<'a> {
     end: &'a BodyEnd,
     wait: &'a dyn Wait,
     piece: Bytes,
 }
 
-/// Begins the response.
+/// Begins the response to a request: sets header fields and the length, then [`begin`](Self::begin)s.
 pub struct Responder<'a> {
     end: &'a ResponseEnd,
     wait: &'a dyn Wait,
@@ -70,10 +70,10 @@ pub struct Responder<'a> {
 
 /// Writes the response's body.
 ///
-/// What is written is kept together until it is worth sending; [`flush`](Write::flush) sends it at
-/// once. A response that ends before anything was sent gets its length announced. Writing waits
-/// while the peer takes nothing, and fails with [`BrokenPipe`](io::ErrorKind::BrokenPipe) when it
-/// has left or the response can have no (more) body.
+/// Writes are buffered; [`flush`](Write::flush) sends them at once. A response that ends before
+/// anything was sent gets its length announced. Writing waits while the peer takes nothing, and fails
+/// with [`BrokenPipe`](io::ErrorKind::BrokenPipe) when it has left or the response cannot have more
+/// body.
 pub struct ResponseWriter<'a> {
     end: &'a ResponseEnd,
     wait: &'a dyn Wait,
@@ -81,21 +81,22 @@ pub struct ResponseWriter<'a> {
 
 /// How a thread waits for a change of its pipe.
 pub(crate) trait Wait {
-    /// The waker that the pipe is to wake.
+    /// The waker that the pipe has to wake when it changes.
     fn waker(&self) -> &Waker;
 
-    /// Returns once there may be news: when the waker was woken after the last return, or when
-    /// something was done that may have changed the pipe.
+    /// Waits until the pipe may have changed: until the waker was woken after the last return, or
+    /// this thread did something that may have changed it.
     fn wait(&self);
 
-    /// As [`Self::wait`], but returns at `until` if there is no news.
+    /// As [`Self::wait`], but returns at `until` at the latest.
     fn wait_until(&self, until: Instant);
 
-    /// Something was added to the pipe that need not wait; the thread does not sleep for it.
+    /// Tells that something was added to the pipe. A driver on this thread may send it; the thread
+    /// does not sleep.
     fn nudge(&self) {}
 }
 
-/// Sleeps until woken.
+/// Sleeps until the waker is woken: the [`Wait`] of a thread of the executor.
 pub(crate) struct Sleep {
     bell: Arc<Bell>,
     waker: Waker,
@@ -107,7 +108,7 @@ struct Bell {
     ring: Condvar,
 }
 
-/// Runs `handler` to its end on this thread.
+/// Calls `handler` for one request on this thread, and ends the response.
 pub(crate) fn run(
     handler: &dyn BlockingHandler,
     request: &Request,
@@ -156,7 +157,7 @@ impl BodyReader<'_> {
     /// The next piece of the body as it came, without copying; `None` at its end.
     ///
     /// # Errors
-    /// As for reading.
+    /// Those of reading; see [`BodyReader`].
     pub fn read_bytes(&mut self) -> io::Result<Option<Bytes>> {
         if self.fill()? {
             Ok(Some(std::mem::take(&mut self.piece)))
@@ -165,7 +166,7 @@ impl BodyReader<'_> {
         }
     }
 
-    /// Waits until there is something; `false` at the end.
+    /// Waits until `piece` has bytes; `false` at the end of the body.
     fn fill(&mut self) -> io::Result<bool> {
         while self.piece.is_empty() {
             match self.end.poll_read(self.wait.waker()) {
@@ -199,13 +200,14 @@ impl BufRead for BodyReader<'_> {
 }
 
 impl<'a> Responder<'a> {
-    /// The response's header fields; lengths and framing are the connector's business, and ignored.
+    /// The response's header fields. Fields for length and framing are ignored: the connector writes
+    /// its own.
     pub fn headers_mut(&mut self) -> &mut Fields {
         &mut self.headers
     }
 
-    /// Announces the length of the body, which the writer then has to be given exactly; otherwise
-    /// the response is cut.
+    /// Announces the length of the body in bytes. If the writer is not given exactly that many, the
+    /// response is cut.
     pub fn set_length(&mut self, length: u64) {
         self.set_body_length(BodyLength::Known(length));
     }
@@ -214,12 +216,12 @@ impl<'a> Responder<'a> {
         self.length = length;
     }
 
-    /// Holds the thread for so long, unless there is nobody left to answer.
+    /// Sleeps for `pause`, or fails early once the peer has left.
     pub(crate) fn hold(&self, pause: Duration) -> io::Result<()> {
         hold(self.end, self.wait, pause)
     }
 
-    /// Begins the response. Nothing is sent yet.
+    /// Sets the response's status and head, and returns the writer for its body. Nothing is sent yet.
     #[must_use]
     pub fn begin(self, status: StatusCode) -> ResponseWriter<'a> {
         self.end.set_head(Head {
@@ -238,7 +240,7 @@ impl ResponseWriter<'_> {
     /// Writes all of `data`, without copying it if it is large.
     ///
     /// # Errors
-    /// As for writing.
+    /// [`BrokenPipe`](io::ErrorKind::BrokenPipe), as for other writes.
     pub fn write_bytes(&mut self, data: Bytes) -> io::Result<()> {
         self.wait_for_room()?;
         self.end.push(data).map_err(broken)?;
@@ -246,7 +248,7 @@ impl ResponseWriter<'_> {
         Ok(())
     }
 
-    /// Holds the thread for so long, unless there is nobody left to write to.
+    /// Sleeps for `pause`, or fails early once the peer has left.
     pub(crate) fn hold(&self, pause: Duration) -> io::Result<()> {
         hold(self.end, self.wait, pause)
     }

@@ -1,10 +1,10 @@
-//! Paths that are served over TLS only, and the redirect of requests in the clear.
+//! Paths that are served over TLS only: plain HTTP requests for them are redirected.
 //!
-//! A request in the clear for such a path is redirected to the same place over `https`; the
-//! application does not see it. An application may normalise a path before it uses it, so the
-//! comparison does, too: escapes are decoded, `;parameters` removed, empty and dot segments resolved.
-//! Another application resolves nothing, so a path is redirected as well if it is below a listed
-//! prefix at any step of the resolution (`/admin/../x`).
+//! A plain request for such a path is redirected to the same path over `https`; the application does
+//! not see it. An application may normalise a path before it uses it, so the comparison does, too:
+//! escapes are decoded, `;parameters` removed, empty and dot segments resolved. Another application
+//! resolves nothing, so a path is redirected as well if it is below a listed prefix at any step of
+//! the resolution (`/admin/../x`).
 
 use std::num::NonZeroU16;
 use std::str::FromStr;
@@ -25,7 +25,7 @@ pub struct ConfidentialPaths(Vec<Vec<Vec<u8>>>);
 pub struct ConfidentialPathError(String);
 
 impl ConfidentialPaths {
-    /// Whether `path`, as the client wrote it, may be meant for one of these.
+    /// Whether `path`, as the client wrote it, may lead below one of these prefixes.
     #[must_use]
     pub fn contains(&self, path: &[u8]) -> bool {
         // Nothing to resolve for an empty list.
@@ -42,7 +42,7 @@ impl ConfidentialPaths {
 impl FromStr for ConfidentialPaths {
     type Err = ConfidentialPathError;
 
-    /// Paths separated by commas. `/admin/*`, as a servlet container writes it, is `/admin`.
+    /// Parses paths separated by commas. `/admin/*`, as servlet containers write it, means `/admin`.
     fn from_str(list: &str) -> Result<Self, Self::Err> {
         let mut paths = Vec::new();
         for path in list.split(',').map(str::trim) {
@@ -56,7 +56,7 @@ impl FromStr for ConfidentialPaths {
     }
 }
 
-/// The answer to a request in the clear for a confidential path: 302, as Tomcat sends it.
+/// The response that redirects a plain request to `https` on `port`: 302, as Tomcat sends it.
 pub(crate) fn redirect(request: &Request, port: NonZeroU16) -> Response {
     match location(request, port) {
         Some(location) => {
@@ -103,8 +103,8 @@ fn is_host(host: &[u8]) -> bool {
     !host.is_empty() && host.iter().all(fits)
 }
 
-/// The segments of a path, decoded and resolved. `each` sees what is resolved so far, from the
-/// root on and after each segment.
+/// The segments of a path, decoded and resolved. Calls `each` with the resolved segments, first with
+/// none and then after each segment.
 fn resolve(path: &[u8], mut each: impl FnMut(&[Vec<u8>])) -> Vec<Vec<u8>> {
     let mut resolved: Vec<Vec<u8>> = Vec::new();
     each(&resolved);

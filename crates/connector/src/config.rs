@@ -19,36 +19,35 @@ use crate::attribute::AllowedAttributes;
 use crate::confidential::ConfidentialPaths;
 use crate::trust::TrustedPeers;
 
-/// Everything [`start`](crate::start) needs besides the application.
+/// The configuration of a connector: everything that [`start`](crate::start) needs besides the application.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// The addresses to listen on, each with its protocol. At least one.
+    /// The addresses to listen on, each with its protocol; at least one.
     pub listeners: Vec<Listener>,
-    /// Which I/O model runs the connections. Default: [`IoModel::Epoll`].
+    /// The I/O model that runs the connections. Default: [`IoModel::Epoll`].
     pub io: IoModel,
-    /// Event loops, each on a thread of its own. Default: one per core. Tomcat: `pollerThreadCount`
-    /// of old, always one today. Without effect on [`IoModel::Threads`].
+    /// The number of event loops, each on its own thread. Default: one per core. Old Tomcats have
+    /// `pollerThreadCount`, today's always one. Without effect on [`IoModel::Threads`].
     pub workers: NonZeroUsize,
-    /// Connections open at once, all listeners together; further ones wait in the kernel's queue
-    /// until one closes. Default 8192, as Tomcat's `maxConnections`.
+    /// The most connections open at once, over all listeners; further ones wait in the kernel's queue until one
+    /// closes. Default 8192, as Tomcat's `maxConnections`.
     pub max_connections: usize,
-    /// Length of that queue per listener. Default 1024; Tomcat's `acceptCount` (100) overflows
-    /// when a front opens its whole pool at once.
+    /// The length of that queue, per listener. Default 1024; Tomcat's `acceptCount` (100) overflows when a front
+    /// opens its whole pool at once.
     pub accept_count: u32,
-    /// Threads for a [blocking](crate::Application::blocking) application at most: so many of its
-    /// requests are worked on at once. Default 200, as Tomcat's `maxThreads`. On
-    /// [`IoModel::Threads`] each connection has one of them while it is open, so fewer than the
-    /// fronts keep connections starve those beyond: they wait in the kernel's queue.
+    /// The most threads for a [blocking](crate::Application::blocking) application, and so the most of its requests
+    /// that run at once. Default 200, as Tomcat's `maxThreads`. On [`IoModel::Threads`] each open connection holds
+    /// one of them, so with fewer than the fronts keep connections, the remaining connections wait in the kernel's
+    /// queue.
     pub max_threads: NonZeroUsize,
-    /// Threads of those that are started at once and kept. Default 10; Tomcat: `minSpareThreads`.
+    /// The number of application threads that are started at once and kept. Default 10; Tomcat: `minSpareThreads`.
     pub min_spare_threads: usize,
-    /// Requests that may wait for a thread; further ones are answered with 503 and counted as
-    /// `executor-full`. Default 8192, one for each connection of the default
-    /// [`max_connections`](Self::max_connections). Tomcat: the executor's `maxQueueSize`, unlimited
-    /// by default.
+    /// The most requests that wait for a thread; further ones are answered with 503 and counted as `executor-full`.
+    /// Default 8192, one for each connection of the default [`max_connections`](Self::max_connections). Tomcat: the
+    /// executor's `maxQueueSize`, unlimited by default.
     pub max_queue_size: usize,
-    /// How long a thread beyond the spare ones may have nothing to do before it ends. Default 60 s.
-    /// Tomcat: the executor's `maxIdleTime`.
+    /// How long a thread beyond the spare ones may be idle before it ends. Default 60 s. Tomcat: the executor's
+    /// `maxIdleTime`.
     pub max_idle_time: Duration,
     /// How long the peer may take to send the first byte after connecting, a whole head once begun,
     /// and each further piece of a body. Default 20 s, as `connectionTimeout` in Tomcat's
@@ -61,15 +60,15 @@ pub struct Config {
     /// How long an AJP connection may be idle between requests; `None` (the default, and Tomcat's) never closes
     /// one.
     pub ajp_keep_alive_timeout: Option<Duration>,
-    /// How long the peer may take nothing of what is to be sent to it. Default 30 s.
+    /// How long the peer may accept none of the bytes to be sent before the connection is closed. Default 30 s.
     pub write_timeout: Duration,
-    /// Requests on one HTTP connection before it is closed; `None`, the default, sets no limit.
-    /// Tomcat's `maxKeepAliveRequests` is 100, which costs a front a dial for every 100 requests.
+    /// The most requests on one HTTP connection before it is closed; `None`, the default, sets no limit. Tomcat's
+    /// `maxKeepAliveRequests` is 100, so a front must connect anew after every 100 requests.
     pub max_keep_alive_requests: Option<NonZeroU64>,
-    /// Bytes of a request body that the application left unread which are still read and thrown
-    /// away in order to keep an HTTP connection. Default 2 MiB, as Tomcat's `maxSwallowSize`.
+    /// The most bytes of an unread request body that are read and thrown away in order to keep an HTTP connection.
+    /// Default 2 MiB, as Tomcat's `maxSwallowSize`.
     pub max_swallow_size: u64,
-    /// Largest AJP packet, both ways; must equal the front's setting. Default 8192. Tomcat:
+    /// The largest AJP packet in bytes, in both directions; must equal the front's setting. Default 8192. Tomcat:
     /// `packetSize`; mod_jk: `max_packet_size`; mod_proxy_ajp: `ProxyIOBufferSize`.
     pub packet_size: catamaran_ajp::PacketSize,
     /// How many packets of a request body of known length are asked for over AJP besides the one that
@@ -81,39 +80,37 @@ pub struct Config {
     /// The secret that every AJP request must carry; `None` is allowed on loopback and Unix sockets only. Tomcat:
     /// `secret` and `secretRequired`.
     pub secret: Option<Secret>,
-    /// The page on which the connector shows what it is doing, and who may see it. Default: `None`, all paths are
-    /// the application's. Tomcat: the server status of its manager.
+    /// The status page of the connector, and who may see it. Default: `None`, there is no such page. Tomcat: the
+    /// server status of its manager.
     pub status: Option<StatusView>,
     /// AJP request attributes accepted besides the well-known ones; a request with any other is
     /// refused with 403. Tomcat: `allowedRequestAttributesPattern`.
     pub allowed_request_attributes: AllowedAttributes,
-    /// Who is believed about users and TLS without a secret. With a secret every request has
-    /// proved it, and the list does not matter. Others are served as if they had said nothing of
-    /// either. Default: this machine; listing a network trusts every host in it.
+    /// Peers whose statements about users and TLS are believed although there is no secret. With a secret, every
+    /// request proves it and the list does not matter. Requests of other peers are served as if they stated nothing
+    /// about either. Default: this machine; listing a network trusts every host in it.
     pub trusted_peers: TrustedPeers,
     /// Whether the application authenticates users itself: then `remote_user` and `auth_type` of
     /// a front are not passed on, also from a trusted front. Default `false`; Tomcat's `tomcatAuthentication`
     /// is `true`, for it has no list of [trusted peers](Self::trusted_peers).
     pub tomcat_authentication: bool,
-    /// How AJP fronts write paths. Must be what they do: an encoded path that is taken for a
-    /// decoded one is escaped twice. Default [`UriForm::Encoded`].
+    /// How AJP fronts write paths. Must match them: an encoded path that is taken for a decoded one is escaped
+    /// twice. Default [`UriForm::Encoded`].
     pub uri: UriForm,
     /// Whether AJP body packets are body bytes and nothing else, as lighttpd sends them, instead of
     /// a count and the bytes. Default `false`; no other front works with it.
     pub bare_body: bool,
-    /// The most body bytes of a request, AJP and HTTP; more is refused with 413, before the
-    /// application sees the request if its length is announced. `None`, the default, sets no limit.
-    /// Tomcat's `maxPostSize` (2 MiB) is about forms only, which are the application's business
-    /// here; nginx: `client_max_body_size`.
+    /// The most body bytes of a request, over AJP and HTTP. A longer one is refused with 413; if it announces its
+    /// length, before the application sees it. `None`, the default, sets no limit. Tomcat's `maxPostSize` (2 MiB)
+    /// limits forms only, which this connector leaves to the application; nginx: `client_max_body_size`.
     pub max_post_size: Option<NonZeroU64>,
-    /// Paths that are served over TLS only: a request in the clear is sent to
-    /// [`redirect_port`](Self::redirect_port) with 302. Over AJP the front says what is encrypted,
-    /// if it is believed. Default: none. In a servlet's `web.xml`: `transport-guarantee`.
+    /// Paths that are served over TLS only: a plain request is redirected to [`redirect_port`](Self::redirect_port)
+    /// with 302. Over AJP the front states whether its client used TLS, if it is trusted. Default: none. In a
+    /// servlet's `web.xml`: `transport-guarantee`.
     pub confidential: ConfidentialPaths,
-    /// Where such requests are sent, at the host the client asked for. Default 443, as Tomcat's
-    /// `redirectPort`.
+    /// The port of that redirect, at the host that the client asked for. Default 443, as Tomcat's `redirectPort`.
     pub redirect_port: NonZeroU16,
-    /// Permissions of Unix socket files: who may write may connect. Default 0660, the owner and
+    /// The permissions of Unix socket files: who may write to the file may connect. Default 0660, the owner and
     /// group. Tomcat's `unixDomainSocketPathPermissions` lets everybody (`rw-rw-rw-`).
     pub unix_socket_mode: UnixSocketMode,
 }
@@ -177,15 +174,15 @@ impl Config {
     }
 }
 
-/// A page about the connector, in front of the application.
+/// A status page of the connector, which takes precedence over the application.
 ///
-/// It is JSON, or HTML for a client that prefers that (`Accept`) or asks for it (`?format=html`).
+/// The page is JSON, or HTML for a client that prefers it (`Accept`) or asks for it (`?format=html`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StatusView {
-    /// The path that shows it, exactly. Default `/_status`.
+    /// The exact path of the page. Default `/_status`.
     pub path: String,
-    /// The peers that may see the page; others are answered 403. Default: this machine. The connection must come
-    /// from there, and so must the client behind a front, as AJP tells; an HTTP request that bears signs of a front
+    /// The peers that may see the page; others are answered 403. Default: this machine. Both the connection and,
+    /// over AJP, the client that the front names must be listed; an HTTP request that bears signs of a front
     /// (`Via`, `Forwarded`, `X-Forwarded-For`) is refused.
     pub peers: TrustedPeers,
 }
@@ -199,12 +196,12 @@ impl Default for StatusView {
     }
 }
 
-/// One place to listen.
+/// An address to listen on, with the protocol spoken there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listener {
-    /// The protocol spoken there.
+    /// The protocol that clients speak on this address.
     pub protocol: Protocol,
-    /// The address.
+    /// The address to bind.
     pub address: Address,
 }
 
@@ -217,19 +214,19 @@ pub enum Protocol {
     Http,
 }
 
-/// Where a listener is bound.
+/// The address of a listener.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Address {
     /// A TCP address; port 0 lets the system choose (see
     /// [`Running::addresses`](crate::Running::addresses)).
     Tcp(SocketAddr),
-    /// A Unix socket, created with [`Config::unix_socket_mode`] and removed at the end. A socket
-    /// file that nobody listens on any more is replaced.
+    /// A Unix socket, created with [`Config::unix_socket_mode`] and removed when the connector ends. A socket file
+    /// on which nobody listens is replaced.
     Unix(PathBuf),
 }
 
 impl fmt::Display for Listener {
-    /// As an upstream URL of the front: `ajp://127.0.0.1:8009`, `http+unix:/run/app.sock`.
+    /// Writes the listener as an upstream URL of the front: `ajp://127.0.0.1:8009`, `http+unix:/run/app.sock`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let scheme = match self.protocol {
             Protocol::Ajp => "ajp",
@@ -242,18 +239,18 @@ impl fmt::Display for Listener {
     }
 }
 
-/// Which I/O model runs the connections.
+/// The I/O model that runs connections: how threads wait for sockets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum IoModel {
-    /// Readiness: a few event loops, as Tomcat's NIO.
+    /// Readiness: a few event loops on epoll, like Tomcat's NIO.
     Epoll,
-    /// Completion: a few event loops on io_uring, as Tomcat's NIO2 on systems that have it. Needs
-    /// Linux 6.0 that allows it, and the feature `uring`, which is on by default.
+    /// Completion: a few event loops on io_uring, like Tomcat's NIO2 on systems that have it. Needs Linux 6.0 with
+    /// io_uring allowed, and the feature `uring`, which is on by default.
     #[cfg(feature = "uring")]
     Uring,
-    /// Blocking: a thread per connection from a pool of [`Config::max_threads`], as Tomcat's BIO. Needs the feature
-    /// `threads`, which is on by default.
+    /// Blocking: a thread per connection from a pool of [`Config::max_threads`], like Tomcat's BIO. Needs the
+    /// feature `threads`, which is on by default.
     #[cfg(feature = "threads")]
     Threads,
 }
@@ -261,8 +258,7 @@ pub enum IoModel {
 /// How a front writes the path of an AJP request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UriForm {
-    /// As a URI has it, percent-encoded: mod_jk (`ForwardURIProxy`, its default), mod_proxy_ajp,
-    /// IIS, our own front.
+    /// Percent-encoded, as in a URI: mod_jk (`ForwardURIProxy`, its default), mod_proxy_ajp, IIS, our own front.
     Encoded,
     /// Decoded: lighttpd, nginx's ajp module, mod_jk with `JkOptions +ForwardURICompat`. A `%`, `?`
     /// or `#` is a character of the path and is escaped once, before anything is compared; nothing
@@ -274,13 +270,13 @@ pub enum UriForm {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnixSocketMode(u32);
 
-/// The error of text that is not a [`UnixSocketMode`].
+/// The error for a text that is not a [`UnixSocketMode`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a mode is three octal digits, such as 660; 0 in front is allowed")]
 pub struct UnixSocketModeError;
 
 impl UnixSocketMode {
-    /// As `chmod` takes it.
+    /// The permission bits, as `chmod` takes them.
     pub(crate) fn bits(self) -> u32 {
         self.0
     }
@@ -295,7 +291,7 @@ impl Default for UnixSocketMode {
 impl FromStr for UnixSocketMode {
     type Err = UnixSocketModeError;
 
-    /// Three octal digits, or four that begin with 0.
+    /// Parses three octal digits, or four that begin with 0.
     fn from_str(digits: &str) -> Result<Self, Self::Err> {
         let is_octal = |digit| matches!(digit, b'0'..=b'7');
         if !matches!(digits.len(), 3 | 4) || !digits.bytes().all(is_octal) {
@@ -308,12 +304,12 @@ impl FromStr for UnixSocketMode {
     }
 }
 
-/// The shared secret of AJP. Never printed; compared in constant time (CVE-2026-43514).
+/// The shared secret of AJP. `Debug` does not print it; it is compared in constant time (CVE-2026-43514).
 #[derive(Clone)]
 pub struct Secret(Bytes);
 
 impl IoModel {
-    /// Its name, as on the command line.
+    /// The model's name on the command line.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -325,7 +321,7 @@ impl IoModel {
         }
     }
 
-    /// Every model this build has.
+    /// All models that this build has.
     pub const ALL: &[Self] = &[
         Self::Epoll,
         #[cfg(feature = "uring")]
@@ -334,7 +330,7 @@ impl IoModel {
         Self::Threads,
     ];
 
-    /// Whether each connection has a thread, on which a blocking handler runs.
+    /// Whether each connection has its own thread, on which a blocking handler runs.
     pub(crate) fn has_thread_per_connection(self) -> bool {
         match self {
             Self::Epoll => false,
@@ -354,7 +350,7 @@ impl Secret {
         (!secret.is_empty()).then_some(Self(secret))
     }
 
-    /// Whether `proof`, which a peer presented, is the secret.
+    /// Whether `proof`, as sent by a peer, equals the secret.
     pub(crate) fn is_proved_by(&self, proof: &[u8]) -> bool {
         // `ct_eq` of slices returns early for unequal lengths only: the length is no secret.
         self.0.as_ref().ct_eq(proof).into()

@@ -49,26 +49,26 @@ pub(crate) struct Conn {
     exchange: Exchange,
     peer: Peer,
     config: Arc<Config>,
-    /// Requests handed to the application so far.
+    /// The number of requests passed to the application so far.
     served: u64,
-    /// The peer has completed a message; until then it is held to the first-byte deadline.
+    /// Whether the peer has completed a message; until then the first-byte deadline applies to it.
     heard: bool,
-    /// No further request is to be served after this one.
+    /// Whether the connection closes after the present request.
     draining: bool,
 }
 
 /// Buffers that a driver lends to a connection for one call.
 #[derive(Debug)]
 pub(crate) struct Io<'a> {
-    /// Received and not yet consumed.
+    /// Bytes received and not yet consumed.
     pub(crate) input: &'a mut BytesMut,
-    /// To be sent, in order.
+    /// Bytes to be sent, in order.
     pub(crate) out: &'a mut Output,
-    /// The current value of the `Date` field, if there is a clock.
+    /// The value for the `Date` field; `None` if there is no usable clock.
     pub(crate) date: Option<&'a str>,
 }
 
-/// What the driver is to do next. Whatever it is, bytes in [`Io::out`] are to be sent meanwhile.
+/// What the driver has to do next. In any case it has to send the bytes in [`Io::out`] meanwhile.
 #[derive(Debug)]
 pub(crate) enum Action {
     /// Read more, then poll again; if the peer lets the deadline of [`WaitClass`] pass, call
@@ -79,26 +79,26 @@ pub(crate) enum Action {
     /// Hand the request to the application and its answer to [`Conn::respond`], or the other end of
     /// its pipe to [`Conn::attach`].
     Serve(Box<Request>),
-    /// Poll again after so long, not before.
+    /// Poll again after this time, not before.
     Wait(Duration),
-    /// Poll again when the application wakes the connection. Meanwhile, for what is awaited of the
-    /// peer, do as for [`Action::Read`], but read only if it [`reads`](WaitClass::reads); and with
-    /// `write`, poll again as for [`Action::Write`], whichever comes first.
+    /// Poll again when the application wakes the connection. Meanwhile wait for the peer as for
+    /// [`Action::Read`], but read only if `awaiting` [`reads`](WaitClass::reads). With `write`, also poll again
+    /// when there is room, as for [`Action::Write`].
     Park {
         awaiting: Option<WaitClass>,
         write: bool,
     },
-    /// Send what is left, then close.
+    /// Send the remaining bytes, then close.
     Close(Close),
 }
 
 /// How a connection ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Close {
-    /// Bytes of the peer may still be under way. Closing at once would answer them with a reset,
-    /// which can destroy the response before it is read: send FIN, then read on for a moment.
+    /// Whether to send FIN and read on for a moment: bytes of the peer may be under way, and closing at once
+    /// would answer them with a reset, which can destroy the response before it is read.
     pub(crate) linger: bool,
-    /// The reason token if this is no orderly end.
+    /// The reason token of a close that is not orderly; `None`: orderly.
     pub(crate) reason: Option<&'static str>,
 }
 
@@ -116,31 +116,31 @@ impl Close {
     }
 }
 
-/// What the peer is being waited for: the class of deadline that applies.
+/// What the connection waits for from its peer, which determines the deadline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WaitClass {
     /// The first byte after connecting.
     FirstByte,
     /// The next request.
     NextRequest,
-    /// The rest of a head. Counts from its first byte, so that single bytes do not prolong it.
+    /// The rest of a head. The deadline counts from the first byte, so that single bytes do not prolong it.
     Head,
-    /// More of the body that the application reads. Counts from the last byte.
+    /// More of the body that the application reads. The deadline counts from the last byte.
     Body,
-    /// What is left of a request after its response. Counts from the response's end.
+    /// The rest of the request's body after the response was sent. The deadline counts from the response's end.
     Leftover,
-    /// Nothing more: the peer has closed its half, and may be gone. Counts from the last sign of
-    /// life of the application.
+    /// Nothing from the peer, which has closed its half and may be gone. The deadline counts from the
+    /// application's last output.
     Answer,
 }
 
 impl WaitClass {
-    /// Whether bytes from the peer start the deadline anew.
+    /// Whether bytes from the peer restart the deadline.
     pub(crate) fn restarts(self) -> bool {
         matches!(self, Self::FirstByte | Self::NextRequest | Self::Body)
     }
 
-    /// Whether there is anything to be read.
+    /// Whether the driver has to read from the peer.
     pub(crate) fn reads(self) -> bool {
         self != Self::Answer
     }
@@ -158,40 +158,40 @@ enum ConnState {
     Closing(Close),
 }
 
-/// The request being answered; as small as it is so that an idle connection may carry it.
+/// The request being answered. Kept small, because idle connections have one too.
 #[derive(Debug, Default)]
 struct Exchange {
     source: Source,
-    /// Where the application answers, if it does not answer at once.
+    /// The pipe to an application that answers later; `None` if it answers at once.
     port: Option<ConnEnd>,
-    /// The response that is due after the request's body or its delay.
+    /// The response to be sent after the request's body or its delay.
     delayed: Option<Box<Response>>,
-    /// The request is HEAD.
+    /// Whether the request is HEAD.
     head_only: bool,
-    /// How long its body is.
+    /// The length of the request's body.
     length: BodyLength,
-    /// The peer has closed its half, and nothing has been produced for it since.
+    /// Whether the peer has closed its half, and nothing has been produced for it since.
     hung_up: bool,
-    /// The client waits for 100 (Continue).
+    /// Whether the client waits for 100 (Continue).
     expects_continue: bool,
-    /// The final head has been written: a fault can no longer be answered.
+    /// Whether the final head has been written, so that a fault cannot be answered any more.
     head_sent: bool,
-    /// Bytes of body received while it was being read.
+    /// The number of body bytes received while the application was reading.
     received: u64,
-    /// Bytes of unread body thrown away.
+    /// The number of bytes of unread body thrown away.
     swallowed: u64,
 }
 
-/// Why a request or a connection is given up.
+/// Why a request or a connection is refused, and with which answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Refusal {
-    /// The status to answer with; `None` closes without an answer.
+    /// The status to answer with; `None`: close without an answer.
     status: Option<StatusCode>,
     reason: &'static str,
 }
 
 impl Conn {
-    /// A connection just accepted.
+    /// The state of a connection just accepted.
     pub(crate) fn new(protocol: Protocol, peer: Peer, config: Arc<Config>) -> Self {
         Self {
             wire: Wire::new(protocol, &config),
@@ -205,7 +205,7 @@ impl Conn {
         }
     }
 
-    /// Goes on as far as the bytes at hand allow.
+    /// Consumes and produces as many bytes as possible, and returns what the driver has to do next.
     pub(crate) fn poll(&mut self, io: &mut Io<'_>) -> Action {
         let action = match self.state {
             ConnState::Idle => self.poll_head(io),
@@ -221,7 +221,7 @@ impl Conn {
         action.unwrap_or_else(|refusal| self.refuse(refusal, io))
     }
 
-    /// The application's answer to the request that [`Action::Serve`] delivered.
+    /// Takes the application's response to the request that [`Action::Serve`] delivered.
     pub(crate) fn respond(&mut self, response: Response, io: &mut Io<'_>) -> Action {
         debug_assert_eq!(self.state, ConnState::Serving);
         if response.after_body && self.exchange.length != BodyLength::Known(0) {
@@ -233,7 +233,7 @@ impl Conn {
         self.answer(response, io)
     }
 
-    /// Begins the response, now or after its delay.
+    /// Begins the response at once, or returns [`Action::Wait`] for its delay.
     fn answer(&mut self, response: Response, io: &mut Io<'_>) -> Action {
         if response.delay.is_zero() {
             return match self.begin(response, io) {
@@ -247,13 +247,12 @@ impl Conn {
         Action::Wait(delay)
     }
 
-    /// The application failed to answer.
+    /// Handles the failure of the application to answer: 500, or a cut response.
     pub(crate) fn fail(&mut self, reason: &'static str, io: &mut Io<'_>) -> Action {
         self.refuse(Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, reason), io)
     }
 
-    /// The peer sent its last byte. Call it when a read that [`Action::Read`] asked for found the
-    /// end of the stream.
+    /// Handles the end of the peer's stream. To be called when a read that [`Action::Read`] asked for finds it.
     pub(crate) fn handle_eof(&mut self, io: &mut Io<'_>) -> Action {
         match self.wire.receive_eof(io.input) {
             Ok(()) => self.close(Close::orderly(false)),
@@ -261,7 +260,7 @@ impl Conn {
         }
     }
 
-    /// The deadline of [`Action::Read`] passed.
+    /// Handles the end of the deadline of [`Action::Read`] or [`Action::Park`].
     pub(crate) fn handle_timeout(&mut self, io: &mut Io<'_>) -> Action {
         match self.state {
             ConnState::Idle if io.input.is_empty() => self.close(Close::orderly(false)),
@@ -292,9 +291,9 @@ impl Conn {
         }
     }
 
-    /// The peer has closed its half while nothing is read. A web server that closes an AJP
-    /// connection has given the request up; an HTTP client may merely have finished sending, so it
-    /// is answered, but no application is kept busy for it for longer than the deadline allows.
+    /// Handles the peer's close of its half while the driver does not read; `None`: nothing changes. A front
+    /// that closes an AJP connection has given up the request. An HTTP client may only have finished sending:
+    /// it is answered, but the application may not take longer than the deadline.
     pub(crate) fn handle_hangup(&mut self, io: &mut Io<'_>) -> Option<Action> {
         let is_over = !self.wire.is_http();
         match self.state {
@@ -309,10 +308,9 @@ impl Conn {
         }
     }
 
-    /// Whether the driver must read into [`Io::input`] what has arrived by now before the next
-    /// [`poll`](Self::poll), although nothing asked for it: over AJP, a response whose end finds
-    /// any bytes is the last one of its connection, for no front sends its next request before that
-    /// end.
+    /// Whether the driver must read what has arrived before the next [`poll`](Self::poll), although no action
+    /// asked for it. Over AJP no front sends its next request before the response has ended; if bytes arrive
+    /// earlier, that response is the last one of the connection.
     pub(crate) fn watches_input(&self) -> bool {
         let under_way = matches!(
             self.state,
@@ -321,7 +319,7 @@ impl Conn {
         under_way && !self.wire.is_http()
     }
 
-    /// Stops the connection: it closes after the request under way, or now if there is none.
+    /// Makes the request under way the last; an idle connection closes at the next [`poll`](Self::poll).
     pub(crate) fn drain(&mut self) {
         self.draining = true;
     }
@@ -331,18 +329,18 @@ impl Conn {
         self.state == ConnState::Idle
     }
 
-    /// Whether closing now would make a response that has not ended look whole: to a client of
-    /// HTTP/1.0 whose response has no length, only a reset tells that it was cut.
+    /// Whether closing now would make an incomplete response look complete, as for HTTP/1.0 without a length:
+    /// only a reset tells the client that it was cut.
     pub(crate) fn awaits_close(&self) -> bool {
         self.wire.awaits_close()
     }
 
-    /// The other end.
+    /// The addresses of the connection's ends.
     pub(crate) fn peer(&self) -> &Peer {
         &self.peer
     }
 
-    /// Which protocol this is.
+    /// The protocol of the connection.
     pub(crate) fn protocol(&self) -> Protocol {
         if self.wire.is_http() {
             Protocol::Http
@@ -396,7 +394,7 @@ impl Conn {
         Ok(event)
     }
 
-    /// Throws the request's body away; the response comes when there is nothing left of it.
+    /// Reads the request's body and throws it away; begins the response at its end.
     fn poll_receiving(&mut self, io: &mut Io<'_>) -> Result<Action, Refusal> {
         while self.exchange.length != BodyLength::Known(0) {
             match self.receive_body(io)? {
@@ -419,7 +417,7 @@ impl Conn {
         self.poll_source(io)
     }
 
-    /// Writes the response's head and makes its body the source of what follows.
+    /// Writes the response's head, and keeps its body as the source of what follows.
     fn begin(&mut self, response: Response, io: &mut Io<'_>) -> Result<(), Refusal> {
         let silent = self.is_silent(response.status);
         let reads_body = matches!(response.body, Body::Echo { .. }) && !silent;
@@ -447,7 +445,7 @@ impl Conn {
             )
     }
 
-    /// Lets the client send its body, if it waits for leave.
+    /// Sends 100 (Continue) if the client waits for it.
     fn send_continue(&mut self, io: &mut Io<'_>) {
         self.wire.send_continue(io.out);
         self.exchange.expects_continue = false;
@@ -473,7 +471,7 @@ impl Conn {
         Ok(())
     }
 
-    /// Whether this connection is to end with this response.
+    /// Whether the connection closes after this response.
     fn is_last(&self, reads_body: bool, input: &[u8]) -> bool {
         if self.draining || !self.wire.is_http() {
             return self.draining;
@@ -555,8 +553,8 @@ impl Conn {
         self.poll_head(io)
     }
 
-    /// Answers a refusal if that is still possible, and closes: bytes that were refused leave no
-    /// certainty about where the next message begins.
+    /// Answers a refusal if no head has been sent, and closes: after refused bytes nobody knows where the next
+    /// message begins.
     fn refuse(&mut self, refusal: Refusal, io: &mut Io<'_>) -> Action {
         if let Some(port) = &self.exchange.port {
             port.fail(refusal.reason);

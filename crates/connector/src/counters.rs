@@ -1,4 +1,4 @@
-//! A worker's counters, and their sum.
+//! The counters of each worker, and their sum.
 //!
 //! Each worker owns one [`Counters`] for each listener, so workers share no cache line; [`Snapshot`]
 //! is their sum. Relaxed atomics suffice, because the numbers imply no order of events.
@@ -17,7 +17,7 @@ pub(crate) struct Counters {
     pub(crate) requests: AtomicU64,
     pub(crate) bytes_in: AtomicU64,
     pub(crate) bytes_out: AtomicU64,
-    /// Connections by [`Stage`].
+    /// Open connections by [`Stage`].
     stages: [AtomicU64; Stage::COUNT],
     processing_nanos: AtomicU64,
     processing_nanos_max: AtomicU64,
@@ -64,17 +64,17 @@ impl Counters {
         }
     }
 
-    /// A connection has reached this stage.
+    /// Counts one more open connection at this stage.
     pub(crate) fn enter(&self, stage: Stage) {
         self.stages[stage as usize].fetch_add(1, Relaxed);
     }
 
-    /// A connection has left this stage.
+    /// Counts one connection less at this stage.
     pub(crate) fn leave(&self, stage: Stage) {
         self.stages[stage as usize].fetch_sub(1, Relaxed);
     }
 
-    /// A request took so long from its head to the end of its response.
+    /// Counts the time that a request took, from its head to the end of its response.
     pub(crate) fn answered(&self, took: Duration) {
         let nanos = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
         self.processing_nanos.fetch_add(nanos, Relaxed);
@@ -106,7 +106,7 @@ impl Counters {
     }
 }
 
-/// What a connection is about.
+/// The stage of an open connection, as the status view shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
     Accepting,
@@ -120,22 +120,23 @@ impl Stage {
     const COUNT: usize = 5;
 }
 
-/// Connections open now, by what they are about.
+/// Connections open now, by their stage.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Connections {
-    /// Accepted; nothing has come yet.
+    /// Connections that were accepted and have sent nothing yet.
     pub accepting: u64,
-    /// A head or a body is being received, and the application does not run.
+    /// Connections that receive a head or a body while the application does not run.
     pub reading: u64,
-    /// The application is at work, or its answer is delayed.
+    /// Connections whose application is at work, or whose answer is delayed.
     pub serving: u64,
-    /// More of a response is there than the peer takes, or the connection is being closed.
+    /// Connections whose peer takes the response more slowly than it is produced, or that are being
+    /// closed.
     pub writing: u64,
-    /// Idle between two requests.
+    /// Connections that are idle between two requests.
     pub keep_alive: u64,
 }
 
-/// What a connector has done so far, all workers together.
+/// The counters of a connector since its start, summed over all workers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Snapshot {
     /// Connections accepted.
@@ -153,21 +154,22 @@ pub struct Snapshot {
     /// The time that requests took, from the head to the end of the response or of what is left of
     /// the body; measured only with a [status view](crate::Config::status), else zero.
     pub processing_time: Duration,
-    /// The longest of them.
+    /// The longest time of a single request.
     pub processing_time_max: Duration,
-    /// Requests and connections that ended badly, by reason token.
+    /// Requests and connections that ended with a fault, by reason token.
     pub refused: BTreeMap<&'static str, u64>,
 }
 
 impl Snapshot {
-    /// Connections open now.
+    /// The number of connections open now.
     #[must_use]
     pub fn open(&self) -> u64 {
         self.accepted.saturating_sub(self.closed)
     }
 }
 
-/// The codecs and the connector know about 50 tokens; what does not fit is counted as the last.
+/// Slots for reason tokens. The codecs and the connector know about 50; further ones share the last
+/// slot.
 const REASONS_MAX: usize = 96;
 
 #[cfg(test)]

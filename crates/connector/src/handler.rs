@@ -17,10 +17,10 @@ use crate::config::Protocol;
 
 /// An application that answers at once, without blocking.
 ///
-/// It may be called from several workers at the same time. A panic is answered with 500.
+/// Several workers may call it at the same time. A panic is answered with 500.
 pub trait Handler: Send + Sync + 'static {
-    /// The answer to one request. The request's body is not there yet: only an answer with
-    /// [`Body::Echo`] or [`Response::after_body`] reads it, all others leave it unread.
+    /// Returns the response to one request. The request's body has not been read: only a response
+    /// with [`Body::Echo`] or [`Response::after_body`] reads it, all others leave it unread.
     fn handle(&self, request: &Request) -> Response;
 }
 
@@ -33,24 +33,24 @@ impl<F: Fn(&Request) -> Response + Send + Sync + 'static> Handler for F {
 /// One request as the application sees it, whichever protocol brought it.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// The method.
+    /// The method, such as GET.
     pub method: Method,
-    /// The protocol the *client* spoke, such as `HTTP/1.1`; over AJP, the front's word.
+    /// The protocol that the *client* spoke, such as `HTTP/1.1`; over AJP, as the front states it.
     pub version: Bytes,
     /// The path, still percent-encoded; begins with `/`, or is `*` for `OPTIONS`.
     pub path: Bytes,
-    /// What follows the `?`, raw.
+    /// The query after the `?`, as received; `None` if there is no `?`.
     pub query: Option<Bytes>,
     /// Header fields in the order received, without `Content-Length` and `Transfer-Encoding`, which
     /// [`body`](Self::body) stands for.
     pub headers: Fields,
-    /// How long the body is.
+    /// The length of the body.
     pub body: BodyLength,
-    /// Where the request came from and where it was meant to go.
+    /// The addresses of the client's connection, and the host it asked for.
     pub origin: Origin,
-    /// What the front says of the client's TLS connection; empty without TLS.
+    /// What the front states about the client's TLS connection; empty without TLS.
     pub tls: Tls,
-    /// Whom the front has authenticated, if it has.
+    /// The user that the front has authenticated; `None` if it has not.
     pub user: Option<Bytes>,
     /// How the front has authenticated the user, such as `BASIC`.
     pub auth_type: Option<Bytes>,
@@ -60,10 +60,11 @@ pub struct Request {
     pub attributes: Vec<(Bytes, Bytes)>,
 }
 
-/// The ends of the client's connection: the front's word over AJP, the socket's over HTTP.
+/// The ends of the client's connection: over AJP as the front states them, over HTTP those of the
+/// socket.
 #[derive(Clone, Debug)]
 pub struct Origin {
-    /// What the connection to this application speaks.
+    /// The protocol of the connection to this application.
     pub protocol: Protocol,
     /// The client's address; `None` on a Unix socket.
     pub remote_addr: Option<Bytes>,
@@ -84,7 +85,7 @@ pub struct Origin {
 }
 
 impl Origin {
-    /// `https` if the client's connection is encrypted.
+    /// The scheme of the client's request: `https` if its connection is encrypted, else `http`.
     #[must_use]
     pub fn scheme(&self) -> &'static str {
         if self.secure { "https" } else { "http" }
@@ -106,7 +107,7 @@ pub struct Tls {
     pub certificate: Option<Bytes>,
 }
 
-/// Whom the front has authenticated; an extension of a service's request.
+/// The user that the front has authenticated; an extension of a service's request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
     /// The user's name.
@@ -115,8 +116,8 @@ pub struct Identity {
     pub auth_type: Option<Bytes>,
 }
 
-/// The protocol the client spoke, if that is none of `http`'s versions; an extension of a service's
-/// request.
+/// The protocol that the client spoke, if the `http` crate has no such version; an extension of a
+/// service's request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientProtocol(pub Bytes);
 
@@ -129,24 +130,24 @@ pub struct Route(pub Bytes);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Attributes(pub Vec<(Bytes, Bytes)>);
 
-/// An answer, described rather than produced.
+/// A response as data, which the connector sends.
 #[derive(Clone, Debug)]
 pub struct Response {
     /// The status, 200 to 999.
     pub status: StatusCode,
-    /// Header fields; lengths and framing are the connector's business and ignored here.
+    /// Header fields. Fields for length and framing are ignored: the connector writes its own.
     pub headers: Fields,
     /// The body; not sent for HEAD, 204, 205 and 304.
     pub body: Body,
-    /// How long to wait before the first byte. Holds a timer, not a thread.
+    /// How long to wait before the first byte is sent. This holds a timer, not a thread.
     pub delay: Duration,
-    /// Whether to read the request's body to its end, and throw it away, before any of this.
-    /// Not for [`Body::Echo`], which would find nothing left.
+    /// Whether to read the request's body to its end and throw it away before the delay and the
+    /// response. Not for [`Body::Echo`], which would find nothing left.
     pub after_body: bool,
 }
 
 impl Response {
-    /// An answer without headers or delay.
+    /// A response without header fields or delay.
     pub fn new(status: StatusCode, body: Body) -> Self {
         Self {
             status,
@@ -157,13 +158,13 @@ impl Response {
         }
     }
 
-    /// A plain text.
+    /// A response with a plain text in UTF-8.
     pub fn text(status: StatusCode, text: impl Into<Bytes>) -> Self {
         Self::new(status, Body::Full(text.into()))
             .with_header(CONTENT_TYPE, "text/plain; charset=utf-8")
     }
 
-    /// The same with one more header field; an earlier one of that name is replaced.
+    /// Sets one more header field; an earlier one of that name is replaced.
     #[must_use]
     pub fn with_header(mut self, name: impl AsRef<str>, value: impl AsRef<[u8]>) -> Self {
         self.headers.insert(name.as_ref(), value);
@@ -171,31 +172,31 @@ impl Response {
     }
 }
 
-/// A response body, of any size at a constant price in memory.
+/// A response body of any size, which takes constant memory.
 #[derive(Clone, Debug)]
 pub enum Body {
-    /// These bytes.
+    /// The whole body as these bytes.
     Full(Bytes),
-    /// `length` bytes: `pattern` over and over, cut at the end.
+    /// `pattern` repeated until there are `length` bytes.
     Repeat {
-        /// What is repeated; if empty, so is the body.
+        /// The bytes to repeat; if they are empty, so is the body.
         pattern: Bytes,
-        /// How many bytes there are in all.
+        /// The length of the whole body in bytes.
         length: u64,
     },
-    /// `chunk`, `count` times, each sent as soon as it is due: the first at once, the next `every`
-    /// later. The length is not announced.
+    /// `chunk`, sent `count` times: first at once, then each time after `every`. The length is not
+    /// announced.
     Stream {
-        /// What is sent each time.
+        /// The bytes sent each time.
         chunk: Bytes,
-        /// How many times.
+        /// How many times `chunk` is sent.
         count: u64,
-        /// The pause between two.
+        /// The pause between two sends.
         every: Duration,
     },
     /// `prefix`, then the request's body as it arrives.
     Echo {
-        /// What comes before the request's body.
+        /// The bytes before the request's body.
         prefix: Bytes,
     },
 }

@@ -1,8 +1,8 @@
 //! Drivers: they move bytes between sockets and `Conn`s.
 //!
 //! A driver is a whole event loop for one I/O model. This module has what drivers share: bound
-//! listeners, the state that workers and [`Running`](crate::Running) use, and how long each kind of
-//! waiting may last. Only here does the crate read the clock.
+//! listeners, the state that workers and [`Running`](crate::Running) use, and the deadline of each kind
+//! of wait. Only here does the crate read the clock.
 
 use std::fmt;
 use std::sync::atomic::AtomicUsize;
@@ -35,7 +35,7 @@ use crate::pool::Pool;
 use crate::status::{self, Status, Threads};
 use crate::{IoModel, StartError};
 
-/// A worker that runs, of whichever driver.
+/// A running worker of any driver.
 #[derive(Debug)]
 pub(crate) enum Worker {
     Loop(event_loop::LoopHandle),
@@ -44,7 +44,7 @@ pub(crate) enum Worker {
 }
 
 impl Worker {
-    /// How many workers the configuration asks for; each takes a socket of every listener.
+    /// The number of workers that the configuration asks for; each has its own socket of every listener.
     pub(crate) fn count(config: &Config) -> usize {
         if config.io.has_thread_per_connection() {
             // One pool of threads serves all listeners.
@@ -53,7 +53,7 @@ impl Worker {
         config.workers.get()
     }
 
-    /// How many sets of counters there are, so that no two cores write the same ones often.
+    /// The number of sets of counters; with several, cores rarely write the same ones.
     pub(crate) fn shards(config: &Config) -> usize {
         if config.io.has_thread_per_connection() {
             return 16;
@@ -83,7 +83,7 @@ impl Worker {
         }
     }
 
-    /// Makes the worker look at [`ConnectorState`]'s stop.
+    /// Makes the worker check whether the connector is to stop.
     pub(crate) fn wake(&self) {
         match self {
             Self::Loop(worker) => worker.wake(),
@@ -106,16 +106,16 @@ impl Worker {
 pub(crate) struct ConnectorState {
     pub(crate) config: Arc<Config>,
     pub(crate) runner: Runner,
-    /// The listeners as bound.
+    /// The listeners, with the ports that the system chose.
     pub(crate) listeners: Vec<Listener>,
     /// For each shard, the counters of each listener.
     pub(crate) counters: Vec<Vec<Arc<Counters>>>,
-    /// Threads that each have a connection, where that is the model.
+    /// The pool with a thread for each connection, on [`IoModel::Threads`](crate::IoModel::Threads).
     threads: OnceLock<Arc<Pool>>,
-    /// Connections open now.
+    /// The number of connections open now.
     open: AtomicUsize,
-    /// When to give up what is still open; set once the connector is being stopped. A lock because
-    /// there is no atomic instant; taken at the stop only.
+    /// When to cut what is still open; `None` until the connector is being stopped. A lock because there
+    /// is no atomic instant; taken at the stop only.
     stop: Mutex<Option<Instant>>,
 }
 
@@ -133,7 +133,7 @@ impl ConnectorState {
         }
     }
 
-    /// What the connector is doing.
+    /// The state and counters of the connector.
     pub(crate) fn status(&self) -> Status {
         let pool = self.threads.get().map(|pool| pool.usage());
         let listeners = self.listeners.iter().enumerate().map(|(place, listener)| {
@@ -155,7 +155,7 @@ impl ConnectorState {
         }
     }
 
-    /// The answer to a request for the status view, which counts it; `None` leaves it to the
+    /// The status page, if the request is for it, which is counted; `None` leaves the request to the
     /// application.
     fn view(&self, request: &Request, counters: &Counters) -> Option<Response> {
         let view = self.config.status.as_ref()?;
@@ -166,7 +166,7 @@ impl ConnectorState {
         Some(status::answer(request, view, || self.status()))
     }
 
-    /// Hands the request that the connection delivered to the status view or the application.
+    /// Passes a request to the status view or to the application.
     fn serve(
         &self,
         request: Box<Request>,
@@ -180,7 +180,7 @@ impl ConnectorState {
         }
     }
 
-    /// Asks the connector to stop within `deadline` from now, or sooner if that was asked before.
+    /// Stops the connector within `deadline` from now, or sooner if that was asked before.
     pub(crate) fn stop_within(&self, deadline: Duration) {
         let at = now() + deadline.min(FAR);
         let mut stop = self
@@ -197,7 +197,7 @@ impl ConnectorState {
             .unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// Counts one more connection unless there are as many as allowed.
+    /// Counts one more open connection. Returns `false` if there are as many as allowed.
     fn admit(&self) -> bool {
         let max = self.config.max_connections;
         let admitted = self
@@ -206,7 +206,7 @@ impl ConnectorState {
         admitted.is_ok()
     }
 
-    /// Whether there are as many connections as allowed.
+    /// Whether as many connections are open as allowed.
     fn is_full(&self) -> bool {
         self.open.load(Relaxed) >= self.config.max_connections
     }
@@ -215,7 +215,7 @@ impl ConnectorState {
         self.open.fetch_sub(1, Relaxed);
     }
 
-    /// How long a peer may keep a connection waiting; `None`: for ever.
+    /// How long a peer may keep a connection waiting; `None`: without limit.
     fn patience(&self, awaiting: WaitClass, protocol: Protocol) -> Option<Duration> {
         let patience = match (awaiting, protocol) {
             (WaitClass::NextRequest, Protocol::Http) => Some(self.config.http_keep_alive_timeout),
@@ -236,8 +236,8 @@ impl fmt::Debug for ConnectorState {
     }
 }
 
-/// The longest wait: a century. Longer ones, which a configuration or an application may name,
-/// could overflow an instant they are added to.
+/// The longest wait: a century. Longer ones, which a configuration or an application may name, could
+/// overflow the instant they are added to.
 pub(crate) const FAR: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
 #[expect(
@@ -248,8 +248,8 @@ pub(crate) fn now() -> Instant {
     Instant::now()
 }
 
-/// The current `Date`; `None` if the clock says a time before 1970 or after 9999. It was never set then,
-/// and without a clock there is to be no `Date` (RFC 9110, section 6.6.1).
+/// The current `Date`; `None` if the clock shows a time before 1970 or after 9999, so that it was never
+/// set: without a clock a server must not send `Date` (RFC 9110, section 6.6.1).
 fn date() -> Option<String> {
     date_at(SystemTime::now())
 }
@@ -259,19 +259,20 @@ fn date_at(time: SystemTime) -> Option<String> {
     (since.as_secs() < YEAR_10000).then(|| httpdate::fmt_http_date(time))
 }
 
-/// Has the socket end with a reset when it is closed, so that no peer takes what it got for whole.
+/// Makes the socket send a reset when it is closed, so that no peer takes an incomplete response for a
+/// whole one.
 fn reset_on_close(socket: SockRef<'_>) {
     // Refused only by a socket that is broken, which is a reset of its own.
     let _ = socket.set_linger(Some(Duration::ZERO));
 }
 
-/// In seconds after the beginning of 1970: the format of a date has four digits for the year.
+/// The beginning of the year 10000 in seconds since 1970: a date's year has four digits.
 const YEAR_10000: u64 = 253_402_300_800;
-/// Read at once at most.
+/// The most bytes read at once.
 const READ_MAX: usize = 64 * 1024;
-/// Pause before accepting again when there were no descriptors or connections left.
+/// The pause before accepting again when no descriptor or no connection was left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-/// How long to wait for the peer's end of stream after ours.
+/// How long to wait for the peer's end of stream after our own.
 const LINGER: Duration = Duration::from_secs(2);
-/// How much to throw away meanwhile.
+/// The most bytes that are read and thrown away meanwhile.
 const LINGER_BYTES: usize = 256 * 1024;

@@ -1,10 +1,8 @@
-//! The application side: AJP13 and HTTP/1.1 served to an application, what Tomcat's `<Connector>`
-//! is.
+//! A server of AJP13 and HTTP/1.1 for applications behind a front, like Tomcat's `<Connector>`.
 //!
-//! [`start`] binds the listeners of a [`Config`] and serves an [`Application`] until
-//! [`Running::shutdown`]. Connections are sans-IO state machines on the codecs `catamaran-ajp` and
-//! `catamaran-http1`; a driver ([`IoModel`]) moves their bytes, and the same bytes get the same
-//! answers on each, from each kind of application:
+//! [`start`] binds the listeners of a [`Config`] and serves an [`Application`] until [`Running::shutdown`]. Connections
+//! are sans-IO state machines on the codecs `catamaran-ajp` and `catamaran-http1`; a driver ([`IoModel`]) moves their
+//! bytes, and the same bytes get the same answers on each, from each kind of application:
 //!
 //! | kind | runs | for |
 //! |---|---|---|
@@ -12,17 +10,16 @@
 //! | [`Application::service`] | as tasks of a tokio runtime | axum, or any other tower service |
 //! | [`Application::blocking`] | on threads of an executor | code that blocks, as a servlet does |
 //!
-//! The bodies of the last two stream in both directions at once, with back-pressure. An application
-//! may answer early, leave the body unread, fail, panic, stall, or outlive its client; other requests
-//! are not affected. A response that did not end is cut so that its client sees it. The request of a
-//! client that leaves is cancelled.
+//! The bodies of the last two stream in both directions at once, with back-pressure. An application may answer early,
+//! leave the body unread, fail, panic, stall, or outlive its client; other requests are not affected. A response that
+//! did not end is cut so that its client sees it. The request of a client that leaves is cancelled.
 //!
-//! Safe by default: AJP beyond loopback does not start without a [`Secret`]. Identity and TLS
-//! attributes are trusted only from a peer that sent the secret or is listed. Request attributes that
-//! are not known to be harmless refuse the request.
+//! Safe by default: AJP beyond loopback does not start without a [`Secret`]. Identity and TLS attributes are trusted
+//! only from a peer that sent the secret or is listed. Request attributes that are not known to be harmless refuse the
+//! request.
 //!
-//! The drivers `threads` and `uring` are features that are on by default: an application that needs neither leaves
-//! them out, and with them all `unsafe` code of the crate.
+//! The drivers `threads` and `uring` are features that are on by default: an application that needs neither leaves them
+//! out, and with them all `unsafe` code of the crate.
 //!
 //! # A service
 //!

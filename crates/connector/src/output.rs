@@ -1,8 +1,8 @@
 //! The bytes to be written to a socket: framing is copied, large slices of bodies are not.
 //!
 //! A codec appends heads and framing to [`Output::staging`]. Large slices of a body are queued as
-//! they are, and are written with the framing around them in one vectored write. It has no limit of
-//! its own: its user asks [`Output::is_full`] before adding more, which gives back-pressure. A
+//! they are, and are written with the framing around them in one vectored write. An output has no
+//! limit: its user asks [`Output::is_full`] before adding more, which gives back-pressure. A
 //! written output may keep its memory, so drivers lend outputs to connections.
 
 use std::io::IoSlice;
@@ -10,14 +10,14 @@ use std::io::IoSlice;
 use bytes::{Bytes, BytesMut};
 use catamaran_transport::ByteQueue;
 
-/// A queue of bytes to be written in order. One that was never appended to takes a pointer's space.
+/// A queue of bytes to be written in order. It allocates memory only when bytes are first added.
 #[derive(Debug, Default)]
 pub(crate) struct Output(Option<Box<ByteQueue>>);
 
-/// Bytes that may wait to be sent before no more are produced.
+/// The number of waiting bytes at which an [`Output`] is full.
 pub(crate) const OUT_MARK: usize = 64 * 1024;
 
-/// Slices in one vectored write: enough for [`OUT_MARK`] bytes twice over in AJP packets of the
+/// The most slices in one vectored write: enough for twice [`OUT_MARK`] bytes in AJP packets of the
 /// default size.
 pub(crate) const SLICES_MAX: usize = 40;
 
@@ -32,7 +32,7 @@ impl Output {
         self.0.get_or_insert_default().push(data);
     }
 
-    /// Bytes not yet written.
+    /// The number of bytes not yet written.
     pub(crate) fn len(&self) -> usize {
         self.0.as_ref().map_or(0, |queue| queue.len())
     }
@@ -42,19 +42,19 @@ impl Output {
         self.len() == 0
     }
 
-    /// Whether so much is waiting that no more should be added before some of it is written.
+    /// Whether as many bytes wait that no more should be added before some are written.
     pub(crate) fn is_full(&self) -> bool {
         self.len() >= OUT_MARK
     }
 
-    /// What to write, if it is in one piece, as almost all small responses are.
+    /// The bytes to write, if they are in one piece, as for almost all small responses.
     pub(crate) fn only_slice(&self) -> Option<&[u8]> {
         self.0.as_ref().and_then(|queue| queue.only_slice())
     }
 
-    /// What to write next, in order, as far as it fits; returns the part of `slices` in use. It
-    /// stays where it is in memory until [`advance`](Self::advance) or the next byte is appended;
-    /// moving the output moves none of it.
+    /// The bytes to write next, in order, as many as `slices` has room for; returns the slices in
+    /// use. They stay where they are in memory until [`advance`](Self::advance) or the next byte is
+    /// appended, also if the output is moved.
     pub(crate) fn slices<'a, 'b>(
         &'a self,
         slices: &'b mut [IoSlice<'a>; SLICES_MAX],
@@ -62,7 +62,7 @@ impl Output {
         self.0.as_ref().map_or(&[], |queue| queue.slices(slices))
     }
 
-    /// The first `written` bytes have been written.
+    /// Removes the first `written` bytes, which have been written.
     pub(crate) fn advance(&mut self, written: usize) {
         if let Some(queue) = &mut self.0 {
             queue.advance(written);

@@ -1,4 +1,4 @@
-//! The two streams of an exchange whose application runs on a thread of a pool or in a task.
+//! The pipe between a connection and an application that runs on a thread of a pool or in a task.
 //!
 //! The request's body goes to the application, the response comes back; each stream buffers up to a
 //! fixed limit. Three handles share the memory: the connection has [`ConnEnd`], the application has
@@ -31,26 +31,26 @@ use crate::handler::BodyLength;
 
 /// How an application tells a driver that a connection has something to do.
 pub(crate) trait Wake: fmt::Debug + Send + Sync {
-    /// Makes the driver poll the connection that it knows as `key` soon. May be called from any
-    /// thread, for connections that are gone, and without need.
+    /// Makes the driver poll the connection with this key soon. Any thread may call it, also for
+    /// connections that are gone, and more often than needed.
     fn wake(&self, key: usize);
 }
 
-/// A driver, and which of its connections is meant.
+/// A connection to be woken: its driver and its key.
 #[derive(Debug)]
 pub(crate) struct Wakeup {
-    /// Whom to tell.
+    /// The driver to wake.
     pub(crate) driver: Arc<dyn Wake>,
     /// The driver's key for the connection.
     pub(crate) key: usize,
 }
 
-/// Bytes of a request's body read before the application has taken them.
+/// The most bytes of a request's body that are buffered before the application takes them.
 pub(crate) const BODY_MARK: usize = 64 * 1024;
-/// Bytes of a response that the application may be ahead of the connection; a single piece may
-/// exceed it.
+/// The most bytes of a response that are buffered before the connection takes them; a single piece
+/// may exceed it.
 pub(crate) const PARTS_MARK: usize = 64 * 1024;
-/// From this number of queued bytes on, they are sent without waiting for more. Below it, an
+/// The number of buffered bytes from which on they are sent without waiting for more. Below it, an
 /// application that waited for room is woken.
 pub(crate) const PARTS_DUE: usize = PARTS_MARK / 2;
 
@@ -59,9 +59,9 @@ pub(crate) const PARTS_DUE: usize = PARTS_MARK / 2;
 pub(crate) struct Head {
     /// The status, 200 to 999.
     pub(crate) status: StatusCode,
-    /// The fields, without framing.
+    /// The header fields, without those for length and framing.
     pub(crate) headers: Fields,
-    /// How long the body will be.
+    /// The length of the body, if the application has set it.
     pub(crate) length: BodyLength,
 }
 
@@ -80,30 +80,30 @@ impl BodyError {
     }
 }
 
-/// There is nobody to send to: the peer has left, or the response is over.
+/// The error of writing to a pipe whose peer has left or whose response is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ClosedPipe;
 
-/// What follows in the response after the bytes that the connection took.
+/// What the connection has to expect after the response bytes that it took.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Progress {
     /// More may come; with `flush`, the bytes so far must not be held back on the way.
     Open { flush: bool },
     /// The response is complete.
     Complete,
-    /// The application failed, for this reason; nothing of the response is left.
+    /// The application failed for this reason; the response has no more bytes.
     Failed(&'static str),
 }
 
-/// The connection's end.
+/// The connection's end of the pipe.
 #[derive(Debug)]
 pub(crate) struct ConnEnd(Arc<Pipe>);
 
-/// The application's end of the request's body.
+/// The application's end for reading the request's body.
 #[derive(Debug)]
 pub(crate) struct BodyEnd(Arc<Pipe>);
 
-/// The application's end of the response.
+/// The application's end for writing the response.
 #[derive(Debug)]
 pub(crate) struct ResponseEnd(Arc<Pipe>);
 
@@ -119,32 +119,32 @@ struct PipeState {
     body: ByteQueue,
     head: Option<Head>,
     parts: ByteQueue,
-    /// The connection may take what there is of the response. Until then it is kept together, so
-    /// that a small one leaves in one write, whatever else wakes the connection.
+    /// Whether the connection may take what there is of the response. Until then it is kept
+    /// together, so that a small one leaves in one write, whatever else wakes the connection.
     due: bool,
     flush: bool,
     outcome: Option<Outcome>,
-    /// The connection has let go.
+    /// Whether the connection has dropped its end of the pipe.
     gone: bool,
-    /// The driver has been woken and has not looked yet.
+    /// Whether the driver has been woken and has not polled yet.
     woken: bool,
     reader: Option<Waker>,
     writer: Option<Waker>,
-    /// Woken when the connection lets go.
+    /// The waker to wake when the connection drops its end.
     witness: Option<Waker>,
 }
 
-/// The request's body.
+/// The state of the request's body on its way to the application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Inflow {
-    /// The application has not asked for it.
+    /// The application has not asked for the body.
     Unasked,
-    /// It is being read.
+    /// The application reads the body, and more is to come.
     Open,
-    /// The rest of it is queued.
+    /// The whole rest of the body is queued.
     Ended,
     Failed(BodyError),
-    /// The application will not read any more of it.
+    /// The application will not read any more of the body.
     Unwanted,
 }
 
@@ -154,7 +154,7 @@ enum Outcome {
     Failed(&'static str),
 }
 
-/// The streams of one exchange; `body` is the length of the request's body.
+/// Creates the pipe of one exchange; `body` is the length of the request's body.
 pub(crate) fn pipe(wakeup: Wakeup, body: BodyLength) -> (ConnEnd, BodyEnd, ResponseEnd) {
     let state = PipeState {
         inflow: match body {
@@ -185,14 +185,15 @@ pub(crate) fn pipe(wakeup: Wakeup, body: BodyLength) -> (ConnEnd, BodyEnd, Respo
 }
 
 impl ConnEnd {
-    /// Whether to receive more of the body. The connection begins every look at the pipe with this.
+    /// Whether to receive more of the body. The connection calls this first each time it polls the
+    /// pipe.
     pub(crate) fn wants_body(&self) -> bool {
         let mut state = self.0.lock();
         state.woken = false;
         state.inflow == Inflow::Open && state.body.len() < BODY_MARK
     }
 
-    /// Whether the application can do nothing before more of the body comes.
+    /// Whether the application waits for more of the request's body.
     pub(crate) fn awaits_body(&self) -> bool {
         self.0.lock().reader.is_some()
     }
@@ -202,7 +203,7 @@ impl ConnEnd {
         matches!(self.0.lock().inflow, Inflow::Open | Inflow::Ended)
     }
 
-    /// Hands over a piece of the body.
+    /// Passes a piece of the body to the application.
     pub(crate) fn push_body(&self, data: Bytes) {
         let mut state = self.0.lock();
         if state.inflow == Inflow::Open {
@@ -211,23 +212,24 @@ impl ConnEnd {
         }
     }
 
-    /// The body is complete.
+    /// Tells the application that the body is complete.
     pub(crate) fn end_body(&self) {
         self.end_inflow(Inflow::Ended);
     }
 
-    /// The exchange is given up: what the application reads next is an error with this reason.
+    /// Gives up the exchange: the application's next read fails with this reason.
     pub(crate) fn fail(&self, reason: &'static str) {
         self.end_inflow(Inflow::Failed(BodyError { reason }));
     }
 
-    /// The response's head, once the application has let go of it.
+    /// Takes the response's head; `None` unless it is there and may be sent.
     pub(crate) fn take_head(&self) -> Option<Head> {
         let mut state = self.0.lock();
         if state.due { state.head.take() } else { None }
     }
 
-    /// Has `send` take as much of the response's body as it can, and says what comes after that.
+    /// Lets `send` take as much of the response's body as it can, and returns what is to be
+    /// expected next.
     pub(crate) fn send(&self, send: impl FnOnce(&mut ByteQueue)) -> Progress {
         let mut state = self.0.lock();
         // A head that has come since it was looked for goes first; the driver was woken for it.
@@ -276,9 +278,9 @@ impl Drop for ConnEnd {
 }
 
 impl BodyEnd {
-    /// The next piece of the body, `None` at its end. Until there is one, `waker` is kept to be
-    /// told, and what has been added to the response is sent. The first call lets a client that
-    /// asked for leave send its body.
+    /// The next piece of the body; `None` at its end. If there is none yet, stores `waker`, and
+    /// sends what has been added to the response. The first call sends 100 (Continue) to a client
+    /// that waits for it.
     pub(crate) fn poll_read(&self, waker: &Waker) -> Poll<Option<Result<Bytes, BodyError>>> {
         let mut state = self.0.lock();
         let was_full = state.body.len() >= BODY_MARK;
@@ -318,8 +320,8 @@ impl Drop for BodyEnd {
 }
 
 impl ResponseEnd {
-    /// Sets the head; it is sent with the first bytes that are. A second one replaces the first
-    /// until then.
+    /// Sets the head, which is sent with the first bytes of the body. Until then another one
+    /// replaces it.
     pub(crate) fn set_head(&self, head: Head) {
         self.0.lock().head = Some(head);
     }
@@ -346,7 +348,7 @@ impl ResponseEnd {
         Ok(count)
     }
 
-    /// Ready if more may be added. If not, `waker` is woken when there is room.
+    /// Ready if more may be added to the response. If not, `waker` is woken when there is room.
     pub(crate) fn poll_room(&self, waker: &Waker) -> Poll<Result<(), ClosedPipe>> {
         let mut state = self.0.lock();
         if state.gone {
@@ -359,7 +361,7 @@ impl ResponseEnd {
         Poll::Pending
     }
 
-    /// Ready if the connection has let go of the exchange. If not, `waker` is woken when it does.
+    /// Ready if the connection has given up the exchange. If not, `waker` is woken when it does.
     pub(crate) fn poll_gone(&self, waker: &Waker) -> Poll<()> {
         let mut state = self.0.lock();
         if state.gone {
@@ -375,10 +377,10 @@ impl ResponseEnd {
         Poll::Pending
     }
 
-    /// Has all that was added sent now, and not held back by a front.
+    /// Sends everything added so far, and asks a front not to hold it back.
     ///
     /// # Errors
-    /// [`ClosedPipe`].
+    /// [`ClosedPipe`] if the peer has left.
     pub(crate) fn flush(&self) -> Result<(), ClosedPipe> {
         let mut state = self.0.lock();
         if state.gone {
@@ -389,7 +391,7 @@ impl ResponseEnd {
         Ok(())
     }
 
-    /// The response is complete. If none of it has been sent, its length is known now.
+    /// Completes the response. If none of it has been sent, its length is announced.
     pub(crate) fn end(self) {
         let mut state = self.0.lock();
         let unsent = (!state.due).then_some(state.parts.len() as u64);
@@ -401,7 +403,7 @@ impl ResponseEnd {
         self.0.finish(state, Outcome::Complete);
     }
 
-    /// The application failed: the peer is told if nothing was sent, else the response is cut.
+    /// Fails the response: the client gets 500 if nothing was sent, else the response is cut.
     pub(crate) fn fail(self, reason: &'static str) {
         self.0.finish(self.0.lock(), Outcome::Failed(reason));
     }
@@ -444,7 +446,7 @@ impl Pipe {
         }
     }
 
-    /// Lets the connection take what there is of the response.
+    /// Lets the connection take what there is of the response, and wakes its driver.
     fn release(&self, mut state: MutexGuard<'_, PipeState>) {
         state.due = true;
         self.ring(state);
@@ -465,7 +467,7 @@ impl Pipe {
     }
 }
 
-/// Wakes after unlocking: what a waker does is not ours to know.
+/// Unlocks, then wakes: a waker may run any code.
 fn wake(waker: Option<Waker>, state: MutexGuard<'_, PipeState>) {
     drop(state);
     if let Some(waker) = waker {

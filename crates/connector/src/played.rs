@@ -1,4 +1,4 @@
-//! Sends answers that are data from a thread that may block.
+//! Runs a [`Handler`] on a thread that may block, by sending its response as data.
 //!
 //! For the built-in application: a delay then holds a thread, as in a servlet, and one application
 //! can be compared on an event loop and on threads.
@@ -9,7 +9,7 @@ use crate::blocking::{BlockingHandler, BodyReader, Responder};
 use crate::handler::{Handler, Request};
 use crate::source::{Piece, Source};
 
-/// A handler whose answers are played.
+/// A [`Handler`] as a [`BlockingHandler`].
 #[derive(Debug)]
 pub(crate) struct PlayedHandler<H>(pub(crate) H);
 

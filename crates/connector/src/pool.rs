@@ -10,43 +10,43 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use std::{fmt, io, thread};
 
-/// How large a pool may grow; the names are those of Tomcat's `<Executor>`.
+/// The limits of a pool of threads; the names are those of Tomcat's `<Executor>`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
-    /// Threads at most; at least one.
+    /// The most threads; at least one.
     pub(crate) max_threads: usize,
-    /// Threads that are started with the pool and never end for want of work.
+    /// The number of threads that are started with the pool and never end for lack of work.
     pub(crate) min_spare_threads: usize,
-    /// Jobs that may wait while all threads are busy.
+    /// The most jobs that wait while all threads are busy.
     pub(crate) max_queue_size: usize,
-    /// How long a thread beyond those may have nothing to do.
+    /// How long a thread beyond the spare ones may be idle before it ends.
     pub(crate) max_idle_time: Duration,
 }
 
-/// What a pool is doing.
+/// How many threads and jobs a pool has at the moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Usage {
-    /// Threads, busy or not.
+    /// The number of threads, busy or not.
     pub(crate) threads: usize,
-    /// Threads that run a job.
+    /// The number of threads that run a job.
     pub(crate) busy: usize,
-    /// Jobs that wait for a thread.
+    /// The number of jobs that wait for a thread.
     pub(crate) queued: usize,
 }
 
-/// Something to be run once.
+/// A job, which a thread runs once.
 pub(crate) type Job = Box<dyn FnOnce() + Send>;
 
-/// A pool of threads. Dropping it closes it.
+/// A pool of threads. Dropping it closes the pool.
 pub(crate) struct Pool(Arc<PoolState>);
 
 struct PoolState {
     name: &'static str,
     limits: Limits,
     state: Mutex<QueueState>,
-    /// There is a job, or the pool was closed.
+    /// Signalled when there is a job, or the pool was closed.
     changed: Condvar,
-    /// A thread has ended.
+    /// Signalled when a thread has ended.
     ended: Condvar,
 }
 
@@ -54,17 +54,17 @@ struct PoolState {
 struct QueueState {
     queue: VecDeque<Job>,
     threads: usize,
-    /// Threads that wait for a job, including those about to notice one in the queue, and those
-    /// about to begin to wait.
+    /// The number of threads that wait for a job, including those about to take one from the queue,
+    /// and those about to begin to wait.
     idle: usize,
     closed: bool,
 }
 
 impl Pool {
-    /// A pool with its spare threads, each named `name`.
+    /// Starts a pool with its spare threads, each named `name`.
     ///
     /// # Errors
-    /// The system's, if it refuses a thread.
+    /// The system refuses a thread.
     pub(crate) fn start(name: &'static str, limits: Limits) -> io::Result<Self> {
         let pool = Self(Arc::new(PoolState {
             name,
@@ -84,10 +84,10 @@ impl Pool {
         Ok(pool)
     }
 
-    /// Has a thread run `job`, now or as soon as one is free.
+    /// Runs `job` on a thread, now or as soon as one is free.
     ///
     /// # Errors
-    /// Gives the job back if the queue is full, the pool closed, or there is no thread and the
+    /// Returns the job if the queue is full, the pool is closed, or there is no thread and the
     /// system refuses one.
     pub(crate) fn run(&self, job: Job) -> Result<(), Job> {
         let mut state = self.0.lock();
@@ -102,7 +102,7 @@ impl Pool {
         self.0.enqueue(state, job)
     }
 
-    /// What the pool is doing.
+    /// The present use of the pool.
     pub(crate) fn usage(&self) -> Usage {
         let state = self.0.lock();
         Usage {
@@ -112,14 +112,14 @@ impl Pool {
         }
     }
 
-    /// Accepts no more jobs. Those that wait are still run.
+    /// Accepts no more jobs. Jobs in the queue still run.
     pub(crate) fn close(&self) {
         self.0.lock().closed = true;
         self.0.changed.notify_all();
     }
 
-    /// Waits until all threads have ended, which they do after [`close`](Self::close), but no longer
-    /// than `limit`; says how many are left.
+    /// Waits, `limit` at the longest, until all threads have ended, as they do after
+    /// [`close`](Self::close). Returns the number of threads left.
     pub(crate) fn join(&self, limit: Duration) -> usize {
         let some_left = |state: &mut QueueState| state.threads > 0;
         let ended = self
@@ -184,7 +184,7 @@ impl PoolState {
         Ok(())
     }
 
-    /// Starts a thread that has been counted already.
+    /// Starts a thread, which the caller has counted already. On failure it is no longer counted.
     fn spawn(self: &Arc<Self>, first: Option<Handover>) -> io::Result<()> {
         let shared = Arc::clone(self);
         let work = move || shared.work(first.as_ref().and_then(take));
@@ -211,7 +211,7 @@ impl PoolState {
         }
     }
 
-    /// Waits for a job; `None` ends the thread, which is no longer counted then.
+    /// Waits for a job; `None`: the thread has to end, and is no longer counted.
     fn next(&self) -> Option<Job> {
         let mut state = self.lock();
         loop {

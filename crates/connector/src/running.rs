@@ -17,45 +17,46 @@ pub enum StartError {
     /// The configuration has no listener.
     #[error("no listener: name at least one address to listen on")]
     NoListeners,
-    /// AJP beyond loopback without a secret: anybody who reaches the port would be believed.
+    /// An AJP address beyond loopback has no secret, so that anybody who reaches the port would be
+    /// trusted.
     #[error(
         "AJP on {address} without a secret: everybody who reaches this port could pretend to be the front \
          (CVE-2020-1938); set a secret, or listen on 127.0.0.1 or a Unix socket"
     )]
     SecretRequired {
-        /// The address asked for.
+        /// The address of the listener without a secret.
         address: SocketAddr,
     },
-    /// Somebody else listens there already.
+    /// Another process listens on the address already.
     #[error(
         "{listener} is in use: another process listens there; stop it or choose another address"
     )]
     AddressInUse {
-        /// The listener asked for.
+        /// The listener that was to be bound.
         listener: Listener,
     },
-    /// The place of a Unix socket is taken by something that is not a socket.
+    /// The path of a Unix socket is taken by something that is not a socket.
     #[error("{path} exists and is not a socket; remove it or choose another path", path = path.display())]
     NotASocket {
-        /// The path asked for.
+        /// The path that is taken.
         path: PathBuf,
     },
-    /// The system refused to listen there.
+    /// The system refused to listen on the address.
     #[error("cannot listen on {listener}")]
     Listen {
-        /// The listener asked for.
+        /// The listener that was to be bound.
         listener: Listener,
         /// The system's reason.
         source: std::io::Error,
     },
-    /// The application is a service, and there is no runtime for its futures.
+    /// The application is a service, and there is no tokio runtime for its futures.
     #[error("no tokio runtime: start the connector of a service from within one")]
     NoRuntime,
-    /// There is no io_uring, or not for this process.
+    /// io_uring is missing, or this process may not use it.
     #[cfg(feature = "uring")]
     #[error("{fault}; use another I/O model, such as epoll")]
     NoUring {
-        /// What stands against it.
+        /// Why io_uring cannot be used.
         fault: NoUring,
         /// The system's reason.
         source: std::io::Error,
@@ -70,13 +71,13 @@ pub enum StartError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NoUring {
-    /// The kernel is older than io_uring, or was built without.
+    /// The kernel is older than io_uring, or was built without it.
     #[error("this kernel has no io_uring (Linux 6.0 or later has what is needed)")]
     Absent,
     /// The kernel has an io_uring without multishot receives or rings of buffers.
     #[error("the io_uring of this kernel is too old: Linux 6.0 is needed")]
     TooOld,
-    /// A policy denies it to this process; containers often do.
+    /// A policy forbids io_uring to this process, as containers often do.
     #[error(
         "io_uring is forbidden here: allow it by sysctl kernel.io_uring_disabled=0 and in the \
          seccomp profile of the container, if there is one"
@@ -87,8 +88,8 @@ pub enum NoUring {
 /// Starts a connector: listeners are bound and workers run when this returns.
 ///
 /// # Errors
-/// What [`Config::check`] refuses, and whatever the system says to listening: see [`StartError`].
-/// Nothing is left running or bound then.
+/// What [`Config::check`] refuses, or the system's error on binding or on starting threads: see
+/// [`StartError`]. Nothing is left running or bound then.
 pub fn start(config: Config, application: impl Into<Application>) -> Result<Running, StartError> {
     config.check()?;
     let runner = Runner::start(application.into(), &config)?;
@@ -128,12 +129,12 @@ pub fn start(config: Config, application: impl Into<Application>) -> Result<Runn
 pub struct Running {
     shared: Arc<ConnectorState>,
     workers: Vec<Worker>,
-    /// Removed from the file system when the connector ends.
+    /// Unix socket files, removed when the connector ends.
     files: Vec<SocketFile>,
 }
 
 impl Running {
-    /// The listeners in the order configured, with the ports that the system chose.
+    /// The listeners in the order configured, with the ports that the system chose for port 0.
     #[must_use]
     pub fn addresses(&self) -> &[Listener] {
         &self.shared.listeners
@@ -154,7 +155,7 @@ impl Running {
         self.join_workers();
     }
 
-    /// The counters so far.
+    /// The sum of all counters since the start.
     #[must_use]
     pub fn counters(&self) -> Snapshot {
         let mut sum = Snapshot::default();
@@ -164,7 +165,7 @@ impl Running {
         sum
     }
 
-    /// What is going on now and has happened so far, listener by listener.
+    /// The present state and the counters, listener by listener.
     #[must_use]
     pub fn status(&self) -> Status {
         self.shared.status()

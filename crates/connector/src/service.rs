@@ -1,6 +1,6 @@
-//! Asynchronous applications: any tower service, its futures on the runtime current at start.
+//! Asynchronous applications: any tower service, on the tokio runtime that is current at the start.
 //!
-//! Heads are converted here alone, to the types of the `http` crate and back.
+//! This module alone converts heads to the types of the `http` crate and back.
 //!
 //! Each request is a task that owns the application's end of the pipe. The task is dropped when the
 //! connection gives up the exchange. If it ends, fails or panics before the response is complete, the
@@ -28,31 +28,31 @@ use crate::pipe::{self, BodyEnd, BodyError, ClosedPipe, Head, ResponseEnd};
 
 /// The body of a request to a service.
 ///
-/// Nothing of it is asked for before it is first polled. The peer's leaving, its silence for longer
-/// than the connection timeout, and bytes that are no body are errors.
+/// The client is asked for the body only when it is first polled. Polling fails if the peer leaves,
+/// if it sends nothing for longer than the connection timeout, or if its bytes are not a valid body.
 #[derive(Debug)]
 pub struct RequestBody {
     end: BodyEnd,
-    /// What has not been read yet.
+    /// The length of what has not been read yet.
     left: BodyLength,
 }
 
-/// A service and the runtime of its futures.
+/// A service, and the runtime that runs its futures.
 pub(crate) struct Tasks {
     service: Box<dyn Spawn>,
     runtime: Handle,
 }
 
-/// A service of any type.
+/// A service of any type, behind one interface.
 pub(crate) trait Spawn: Send + Sync {
-    /// Has a task of `runtime` answer the request.
+    /// Spawns a task on `runtime` that answers the request.
     fn spawn(&self, request: http::Request<RequestBody>, response: ResponseEnd, runtime: &Handle);
 }
 
-/// What a service may fail with.
+/// The error of a service or of its response body.
 pub(crate) type Cause = Box<dyn Error + Send + Sync>;
 
-/// The original that each request gets a clone of. Locked for that only: not all services are
+/// The service that is cloned for each request. Locked only while it is cloned: not all services are
 /// `Sync`.
 struct Original<S>(Arc<Mutex<S>>);
 
@@ -132,7 +132,7 @@ where
     }
 }
 
-/// Has the service answer, and its answer sent.
+/// Calls the service for a request, and sends its response.
 async fn answer<S, B>(
     mut service: S,
     request: http::Request<RequestBody>,
@@ -194,7 +194,7 @@ where
     }
 }
 
-/// The length of a response body, if it is known.
+/// The length of a response body, from `Content-Length` or else from the body's size hint.
 fn length(headers: &HeaderMap, hint: &SizeHint) -> BodyLength {
     let announced = headers.get(CONTENT_LENGTH).and_then(decimal);
     announced
@@ -209,7 +209,7 @@ fn decimal(value: &HeaderValue) -> Option<u64> {
         .then(|| text.parse().ok())?
 }
 
-/// The request as services know it; what they have no field for is in its extensions.
+/// Converts a request to the `http` crate's type; what that has no field for goes to its extensions.
 fn into_http(request: Request, body: BodyEnd) -> Result<http::Request<RequestBody>, http::Error> {
     let Request {
         method,

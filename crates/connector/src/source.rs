@@ -1,4 +1,4 @@
-//! The next piece of a response body, made from the answer's description.
+//! Produces a response body piece by piece from its description, [`Body`].
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use crate::handler::{Body, BodyLength};
 
-/// The rest of a response body.
+/// The part of a response body that has not been produced yet.
 #[derive(Debug, Default)]
 pub(crate) enum Source {
     #[default]
@@ -28,20 +28,21 @@ pub(crate) enum Source {
     },
 }
 
-/// One step of sending a body.
+/// The next step of sending a body.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Piece {
     /// Send these bytes, at most [`PIECE_MAX`].
     Data(Bytes),
-    /// Send what there is, then wait so long.
+    /// Send what there is, then wait this long.
     Pause(Duration),
-    /// Pass on a piece of the request's body; when that has ended, so has this one.
+    /// Pass on a piece of the request's body; this body ends where that does.
     Request,
     /// The body is complete.
     End,
 }
 
-/// Large enough to fill any AJP packet, small enough to keep the output bounded.
+/// The most bytes of a piece: enough for any AJP packet, few enough to keep the output
+/// bounded.
 pub(crate) const PIECE_MAX: usize = 64 * 1024;
 
 impl Source {
@@ -115,7 +116,8 @@ fn next_repeat(pattern: &Bytes, at: &mut usize, left: &mut u64) -> Piece {
 }
 
 impl Body {
-    /// The length to announce, given that of the request's body.
+    /// The length of the body to announce, given that of the request's body, which it may
+    /// repeat.
     pub(crate) fn length(&self, request: BodyLength) -> BodyLength {
         match self {
             Self::Full(data) => BodyLength::Known(data.len() as u64),

@@ -2,7 +2,7 @@
 //!
 //! It shows, for each listener, what Tomcat's manager shows under server status. The data is read
 //! from the workers' counters on request; nothing is stored for it. This module also decides who may
-//! ask.
+//! see it.
 
 use std::fmt::Write;
 use std::net::IpAddr;
@@ -16,32 +16,33 @@ use serde_json::Value;
 
 use crate::{Body, IoModel, Listener, Protocol, Request, Response, Snapshot, StatusView};
 
-/// What a connector is doing and has done.
+/// The state and the counters of a connector.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Status {
     /// The I/O model.
     pub io: IoModel,
-    /// Threads that block, if there are any: those of connections or of a blocking application.
+    /// The threads that may block, of connections or of a blocking application; `None` if there are
+    /// none.
     pub threads: Option<Threads>,
-    /// The listeners in the order configured, and what is counted for each.
+    /// The listeners in the order configured, with their counters.
     pub listeners: Vec<(Listener, Snapshot)>,
 }
 
 /// Threads of a pool.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Threads {
-    /// The most threads that there may be.
+    /// The most threads that the pool may have.
     pub max: usize,
-    /// The threads that there are.
+    /// The number of threads now.
     pub current: usize,
-    /// The threads that have something to do; on [`IoModel::Threads`] a connection, even an idle
+    /// The number of threads at work; on [`IoModel::Threads`] those with a connection, even an idle
     /// one.
     pub busy: usize,
-    /// The work that waits for a thread.
+    /// The number of jobs that wait for a thread.
     pub queued: usize,
 }
 
-/// The answer to a request for the view.
+/// The response to a request for the status page.
 pub(crate) fn answer(
     request: &Request,
     view: &StatusView,
@@ -66,7 +67,8 @@ pub(crate) fn answer(
         .with_header(CACHE_CONTROL, "no-store")
 }
 
-/// Not only the peer has to be listed, for that may be a front which anybody can ask.
+/// Whether the request may see the status page. Both the peer and the client must be listed, for the
+/// peer may be a front that anybody can use.
 fn may_see(request: &Request, view: &StatusView) -> bool {
     let origin = &request.origin;
     let client_is_listed = match origin.protocol {
@@ -96,7 +98,7 @@ fn wants_html(request: &Request) -> bool {
 }
 
 impl Status {
-    /// The whole as JSON; names have their unit last.
+    /// The status as JSON; names end with their unit.
     fn to_json(&self) -> String {
         let mut json = format!("{{\n  \"io\": \"{}\",\n  \"threads\": ", self.io.as_str());
         match self.threads {
@@ -126,7 +128,7 @@ impl Status {
         json
     }
 
-    /// A page of tables.
+    /// The status as an HTML page of tables.
     fn to_html(&self) -> String {
         let mut html = format!(
             "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n<title>Connector \

@@ -1,16 +1,16 @@
-//! Which peers are trusted without a secret.
+//! The peers that are trusted without a secret.
 //!
-//! Over AJP the front says who the user is and whether the client's connection is encrypted. A secret
-//! proves that the peer is a front. Without one, a peer is trusted only by the address it connects
-//! from, and this is the list of such addresses (CVE-2026-15554: a peer that can reach the port must
-//! not choose a user name). HTTP has no such claims.
+//! Over AJP the front states who the user is and whether the client's connection is encrypted. A
+//! secret proves that the peer is a front. Without one, a peer is trusted only by the address it
+//! connects from, and this is the list of such addresses (CVE-2026-15554: a peer that can reach the
+//! port must not choose a user name). Over HTTP there are no such statements.
 
 use std::net::IpAddr;
 use std::str::FromStr;
 
 use ipnet::IpNet;
 
-/// Networks, and Unix sockets or not.
+/// A list of networks, with or without Unix sockets.
 ///
 /// Default: this machine, that is `127.0.0.0/8`, `::1` and Unix sockets, whose file permissions
 /// decide who connects.
@@ -20,13 +20,13 @@ pub struct TrustedPeers {
     unix: bool,
 }
 
-/// The error of an entry that a list of [`TrustedPeers`] cannot have.
+/// The error for a text that is no entry of [`TrustedPeers`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is no address, no network such as 10.0.0.0/8, and neither `unix` nor `none`")]
 pub struct TrustedPeersError(String);
 
 impl TrustedPeers {
-    /// Nobody: what a front says of users and TLS counts only with the secret.
+    /// An empty list: a front's statements about users and TLS count only with the secret.
     #[must_use]
     pub fn none() -> Self {
         Self {
@@ -35,7 +35,7 @@ impl TrustedPeers {
         }
     }
 
-    /// Whether a peer at this address is listed; `None` is a Unix socket.
+    /// Whether a peer with this address is listed; `None` is a Unix socket.
     pub(crate) fn contains(&self, peer: Option<IpAddr>) -> bool {
         let Some(ip) = peer else {
             return self.unix;
@@ -58,7 +58,8 @@ impl Default for TrustedPeers {
 impl FromStr for TrustedPeers {
     type Err = TrustedPeersError;
 
-    /// Addresses, networks and the word `unix`, separated by commas; `none` alone lists nobody.
+    /// Parses addresses, networks and the word `unix`, separated by commas; `none` alone is an empty
+    /// list.
     fn from_str(list: &str) -> Result<Self, Self::Err> {
         let mut peers = Self::none();
         if list.trim() == "none" {

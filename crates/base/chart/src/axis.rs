@@ -1,24 +1,25 @@
-//! Axes: which values they reach, where a value lies, and which are written beside them.
+//! The axes of charts: the range of values that they cover, where on the axis a value lies, and
+//! which ticks and labels are drawn.
 
-/// An axis.
+/// The horizontal or vertical axis of a chart: its label and its kind of scale.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Axis {
-    /// What the axis shows, with its unit.
+    /// The label of the axis: what it shows, with the unit.
     pub label: String,
     kind: Kind,
 }
 
 #[derive(Clone, Debug, PartialEq)]
 enum Kind {
-    /// From zero up.
+    /// Starts at zero, evenly divided.
     Linear,
-    /// Whole decades.
+    /// Logarithmic, covering whole decades.
     Log,
-    /// Values in this order at these places of 0 to 1, with their labels.
+    /// Runs from 0 to 1, with ticks only at these positions, each with its label.
     Places(Vec<(f64, String)>),
 }
 
-/// An axis in pixels.
+/// An axis with a fixed range of values, which maps a value to a coordinate in pixels.
 #[derive(Clone, Debug)]
 pub(crate) struct Scale<'a> {
     kind: &'a Kind,
@@ -29,19 +30,19 @@ pub(crate) struct Scale<'a> {
 }
 
 impl Axis {
-    /// From zero up, evenly.
+    /// A linear axis, which starts at zero.
     #[must_use]
     pub fn linear(label: &str) -> Self {
         Self::new(label, Kind::Linear)
     }
 
-    /// By powers of ten.
+    /// A logarithmic axis, divided by powers of ten.
     #[must_use]
     pub fn log(label: &str) -> Self {
         Self::new(label, Kind::Log)
     }
 
-    /// From 0 to 1, with these labels only.
+    /// An axis from 0 to 1 that has only these ticks, each a position with its label.
     #[must_use]
     pub fn places(label: &str, ticks: Vec<(f64, String)>) -> Self {
         Self::new(label, Kind::Places(ticks))
@@ -54,7 +55,8 @@ impl Axis {
         }
     }
 
-    /// The axis for these values, between two places in pixels.
+    /// Chooses the range that covers these values and lays it between the pixel coordinates
+    /// `from` and `to`.
     pub(crate) fn scale(&self, values: impl Iterator<Item = f64>, from: f64, to: f64) -> Scale<'_> {
         let is_log = self.kind == Kind::Log;
         let usable = values.filter(|value| value.is_finite() && (!is_log || *value > 0.0));
@@ -81,7 +83,8 @@ impl Axis {
 }
 
 impl Scale<'_> {
-    /// Where a value lies; `None` if nowhere.
+    /// The pixel coordinate of a value; `None` if the axis cannot show it, such as zero on a
+    /// logarithmic axis.
     pub(crate) fn at(&self, value: f64) -> Option<f64> {
         let value = match self.kind {
             Kind::Log if value > 0.0 => value.log10(),
@@ -91,7 +94,7 @@ impl Scale<'_> {
         value.is_finite().then(|| self.place(value))
     }
 
-    /// Places and labels, about `count` of them at most.
+    /// The ticks as pairs of a pixel coordinate and a label: at most about `count` of them.
     pub(crate) fn ticks(&self, count: usize) -> Vec<(f64, String)> {
         let count = count.max(1);
         match self.kind {
@@ -128,8 +131,8 @@ impl Scale<'_> {
     }
 }
 
-/// A round distance of ticks: the smallest of 1, 2 and 5 times a power of ten that is `least` or
-/// more, but for a thousandth. `least` is positive.
+/// A round distance between ticks: the smallest of 1, 2 and 5 times a power of ten that is not
+/// below `least`, with a thousandth of tolerance. `least` must be positive.
 #[must_use]
 pub fn round_step(least: f64) -> f64 {
     let power = 10_f64.powf(least.log10().floor());
@@ -139,7 +142,7 @@ pub fn round_step(least: f64) -> f64 {
     found.unwrap_or(10.0) * power
 }
 
-/// A label of few letters.
+/// A short label for a number, such as `1.5G`.
 fn number(value: f64) -> String {
     match value {
         value if value >= 1e9 => format!("{}G", short(value / 1e9)),

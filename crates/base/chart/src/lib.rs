@@ -1,8 +1,9 @@
-//! Pictures as SVG: line charts, small ones beside each other, strips of dots, bars of ratios. Data in, text out.
+//! Charts as SVG text: line charts, groups of small charts, strips of dots, and bars of ratios. Data in, text
+//! out.
 //!
-//! A chart has a fixed size in pixels, because the text of a scaled picture is either too small or
-//! too large. Colours are variables of [`STYLE`], for light and dark. The caller decides what is
-//! drawn and how a page arranges charts. [`panels()`] are small charts that share their axes.
+//! A chart has a fixed size in pixels, because the text of a scaled picture is either too small or too large.
+//! Colours are CSS variables that [`STYLE`] defines, for light and dark pages. The caller decides what is drawn
+//! and how a page arranges the charts. [`panels()`] draws small charts that share their axes.
 //!
 //! ```
 //! use catamaran_chart::{Axis, Chart, Series};
@@ -30,33 +31,33 @@ pub use panels::{PANEL_HEIGHT, PANEL_WIDTH, Panel, PanelChart, Steps, panels};
 pub use ratios::Ratios;
 pub use strips::{STRIP_STYLE, StripRow, Strips, strip, strip_file};
 
-/// A chart.
+/// A line chart: a title, two axes and the lines to draw. [`Chart::svg`] draws it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Chart {
-    /// What the chart shows; read by screen readers.
+    /// What the chart shows. It is not drawn, but read out by screen readers.
     pub title: String,
-    /// The horizontal axis.
+    /// The horizontal axis, with its label and scale.
     pub x: Axis,
-    /// The vertical axis.
+    /// The vertical axis, with its label and scale.
     pub y: Axis,
-    /// The lines, at most [`SERIES_MAX`] with a colour of their own.
+    /// The lines. The first [`SERIES_MAX`] have different colours; later ones repeat them.
     pub series: Vec<Series>,
 }
 
-/// A line.
+/// One line of a chart.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Series {
-    /// Its name in the legend.
+    /// The name of the line in the legend.
     pub name: String,
-    /// Its points, from left to right. Those that are not finite, and on a logarithmic axis those
-    /// that are not above zero, are left out.
+    /// The points as (x, y), from left to right. A point that is not finite, or not above zero on a logarithmic
+    /// axis, is left out.
     pub points: Vec<(f64, f64)>,
 }
 
-/// Lines with a colour of their own.
+/// How many lines have a colour of their own; further lines repeat the colours.
 pub const SERIES_MAX: usize = 6;
 
-/// What a page has to have once for all charts.
+/// The CSS that a page with charts must contain once, in a `style` element or a style sheet.
 pub const STYLE: &str = "\
 svg.chart { font: 12px system-ui, sans-serif; max-width: 100%; display: block }
 svg.chart text, symbol.chart text { fill: light-dark(#444, #bbb) }
@@ -74,7 +75,7 @@ svg.axes { position: absolute }
 ";
 
 impl Series {
-    /// A line of these points.
+    /// A line with this name in the legend, through these points.
     #[must_use]
     pub fn new(name: &str, points: Vec<(f64, f64)>) -> Self {
         Self {
@@ -85,7 +86,8 @@ impl Series {
 }
 
 impl Chart {
-    /// The chart as an `svg` element of so many pixels; below 240 by 140 nothing fits.
+    /// Draws the chart as an `svg` element of this size in pixels. Use at least 240 by 140: nothing fits into
+    /// less.
     #[must_use]
     pub fn svg(&self, width: u32, height: u32) -> String {
         let frame = Frame {
@@ -157,7 +159,8 @@ impl Chart {
         );
     }
 
-    /// Names beside samples of the lines, right of the vertical axis' unit.
+    /// Draws the legend: a sample of each line with its name, to the right of the vertical axis' unit. A chart
+    /// with a single line has none.
     fn legend(&self, svg: &mut String, frame: &Frame) {
         if self.series.len() < 2 {
             return;
@@ -198,7 +201,7 @@ fn line(svg: &mut String, number: usize, series: &Series, x: &Scale<'_>, y: &Sca
     }
 }
 
-/// What stands for line `number` in a legend of the page's own.
+/// A sample of line `number` as a small `svg` element, for a legend that the page writes itself.
 #[must_use]
 pub fn line_key(number: usize) -> String {
     let class = number % SERIES_MAX;
@@ -207,14 +210,14 @@ pub fn line_key(number: usize) -> String {
     )
 }
 
-/// The sign of the bars of [`Panel::bars`] in a legend of the page's own.
+/// A sample of the bars of [`Panel::bars`] as a small `svg` element, for a legend that the page writes itself.
 #[must_use]
 pub fn bar_key() -> String {
     "<svg class=\"chart\" width=\"16\" height=\"8\"><path class=\"hang\" d=\"M0 0H16V8H0z\"/></svg>"
         .to_owned()
 }
 
-/// Where lines are drawn, in pixels.
+/// The rectangle of a chart in which the lines are drawn, in pixels.
 #[derive(Clone, Copy, Debug)]
 struct Frame {
     left: f64,
@@ -223,7 +226,7 @@ struct Frame {
     bottom: f64,
 }
 
-/// `text` as it stands in markup.
+/// `text` with the characters that have a meaning in HTML and SVG replaced by entities.
 #[must_use]
 pub fn escaped(text: &str) -> String {
     text.replace('&', "&amp;")
@@ -236,18 +239,18 @@ pub(crate) fn push(text: &mut String, arguments: std::fmt::Arguments<'_>) {
     text.write_fmt(arguments).expect("a string takes all");
 }
 
-/// Room for the labels of the vertical axis.
+/// The space at the left for the labels of the vertical axis, in pixels.
 const MARGIN_LEFT: f64 = 58.0;
-/// Room for the unit and the legend.
+/// The space at the top for the unit of the vertical axis and the legend.
 const MARGIN_TOP: f64 = 26.0;
-/// Room for half of the last label.
+/// The space at the right for the half of the last label that reaches beyond the axis.
 const MARGIN_RIGHT: f64 = 22.0;
-/// Room for the labels and the unit of the horizontal axis.
+/// The space at the bottom for the labels and the unit of the horizontal axis.
 const MARGIN_BOTTOM: f64 = 42.0;
-/// The distance of labels, at least.
+/// The least distance between two labels, in pixels.
 const TICK_ROOM_X: f64 = 70.0;
 const TICK_ROOM_Y: f64 = 34.0;
-/// The width of a letter, at most on average.
+/// The average width of a letter in pixels, estimated rather too high.
 const LETTER: f64 = 7.0;
 #[cfg(test)]
 mod tests {

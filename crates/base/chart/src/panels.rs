@@ -1,38 +1,42 @@
-//! Small charts beside each other on one pair of axes, so that they can be compared by eye.
+//! Small charts side by side that share one pair of axes, so that they can be compared by eye.
 
 use crate::axis::{Axis, Scale};
 use crate::{SERIES_MAX, escaped, push};
 
-/// One of several small charts.
+/// The content of one of several small charts.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Panel {
-    /// What the panel shows; read by screen readers.
+    /// What the panel shows. It is not drawn, but read out by screen readers.
     pub title: String,
-    /// The lines, at most [`SERIES_MAX`] with a colour of their own.
+    /// The lines. The first [`SERIES_MAX`] have different colours; later ones repeat them.
     pub lines: Vec<Steps>,
-    /// What hangs below the horizontal axis as bars, if anything.
+    /// Bars that hang below the horizontal axis; `None` for no bars.
     pub bars: Option<Steps>,
 }
 
-/// Values that each hold from one place to the next.
+/// A step function: each value holds from one edge to the next.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Steps {
-    /// The places, from left to right: one more than there are values. What has no places is not drawn.
+    /// The x positions of the steps from left to right, one more than there are values. Steps without
+    /// edges are not drawn.
     pub edges: Vec<f64>,
-    /// The values. Those that are not finite leave a gap.
+    /// The value between two neighbouring edges. A value that is not finite leaves a gap.
     pub values: Vec<f64>,
 }
 
-/// Several panels as SVG.
+/// The panels as SVG, ready to be put into a page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PanelChart {
-    /// The axes of all panels, which the page has to have once before them.
+    /// The drawing of the shared axes. It must stand in the page once, before the first of the panels.
     pub axes: String,
-    /// An `svg` element for each panel, of [`PANEL_WIDTH`] by [`PANEL_HEIGHT`] pixels or less.
+    /// An `svg` element for each panel, at most [`PANEL_WIDTH`] by [`PANEL_HEIGHT`] pixels.
     pub panels: Vec<String>,
 }
 
-/// Draws panels on one pair of axes. `id` names the axes in the page: letters, digits and hyphens.
+/// Draws the panels with one shared pair of axes.
+///
+/// `id` is the name by which the panels refer to the axes in the page: letters, digits and hyphens. It
+/// must be unique in the page.
 #[must_use]
 pub fn panels(id: &str, x: &Axis, y: &Axis, panels: &[Panel]) -> PanelChart {
     let lines = || panels.iter().flat_map(|panel| &panel.lines);
@@ -60,7 +64,7 @@ pub fn panels(id: &str, x: &Axis, y: &Axis, panels: &[Panel]) -> PanelChart {
     }
 }
 
-/// What all panels share.
+/// The scales that all panels share.
 struct Sheet<'a> {
     x: Scale<'a>,
     y: Scale<'a>,
@@ -124,7 +128,7 @@ impl Sheet<'_> {
         svg + "</svg>"
     }
 
-    /// Steps of the same height are one.
+    /// The SVG path of a step line. Neighbouring steps of the same height become one segment.
     fn path(&self, steps: &Steps) -> String {
         let mut path = String::new();
         let mut level: Option<String> = None;
@@ -175,19 +179,19 @@ impl Steps {
     }
 }
 
-/// The width of a panel.
+/// The width of a panel in pixels.
 pub const PANEL_WIDTH: u32 = 172;
-/// The height of a panel that has bars; others are lower.
+/// The height in pixels of a panel that has bars; panels without bars are lower.
 pub const PANEL_HEIGHT: u32 = 136;
 
 const LEFT: f64 = 36.0;
 const RIGHT: f64 = 10.0;
 const TOP: f64 = 8.0;
-/// Where the horizontal axis is.
+/// The y coordinate of the horizontal axis.
 const BASE: f64 = 92.0;
-/// Room for bars below it.
+/// The height of the space below the axis for bars.
 const BARS: u32 = 24;
-/// How deep the largest bar hangs.
+/// The length of the largest bar in pixels.
 const BARS_ROOM: f64 = 20.0;
 const TICKS_Y: usize = 3;
 const TICKS_X: usize = 3;

@@ -1,19 +1,20 @@
-//! Ratios and their intervals as bars on one logarithmic scale.
+//! Ratios with their intervals, drawn as bars on one shared logarithmic scale.
 
 use crate::push;
 use crate::strips::open;
 
-/// Ratios with their intervals on one logarithmic scale around 1, so that bars can be compared.
+/// A logarithmic scale around 1, on which ratios and their intervals are drawn as bars that can be compared.
 #[derive(Clone, Copy, Debug)]
 pub struct Ratios {
-    /// The logarithm at either end.
+    /// The natural logarithm of the ratio at the right end; the left end has its negative.
     reach: f64,
-    /// In pixels.
+    /// The width of the drawing in pixels.
     width: f64,
 }
 
 impl Ratios {
-    /// A scale on which all these values have their place; what is farther off than twentyfold stands at the end.
+    /// Makes a scale that is wide enough for all these values. It shows at most a factor of 20 either way; a
+    /// value farther off is drawn at the end.
     #[must_use]
     pub fn of(values: impl Iterator<Item = f64>) -> Self {
         let values = values.filter(|value| value.is_finite() && *value > 0.0);
@@ -23,7 +24,7 @@ impl Ratios {
         Self { reach, width }
     }
 
-    /// The same scale, `width` pixels wide.
+    /// The same scale, drawn `width` pixels wide.
     #[must_use]
     pub fn with_width(self, width: f64) -> Self {
         Self { width, ..self }
@@ -34,7 +35,7 @@ impl Ratios {
         self.width / 2.0 + share.clamp(-1.0, 1.0) * (self.width / 2.0 - RATIO_EDGE)
     }
 
-    /// The scale's ticks.
+    /// The values at which the scale has ticks.
     fn ticks(&self) -> Vec<f64> {
         let fits = |ticks: &&&[f64]| ticks.iter().all(|tick| tick.ln() <= self.reach);
         let above = TICKS.iter().find(fits).copied().unwrap_or_default();
@@ -42,7 +43,7 @@ impl Ratios {
         below.chain([1.0]).chain(above.iter().copied()).collect()
     }
 
-    /// The scale with its figures, to stand above the bars.
+    /// Draws the scale with its numbers, to be placed above the bars.
     #[must_use]
     pub fn axis(&self) -> String {
         let mut svg = open("scale of the ratios", self.width, 18.0);
@@ -57,7 +58,10 @@ impl Ratios {
         svg + "</svg>"
     }
 
-    /// A ratio with its interval, `ours` from the lower end on, and `rings` at values that others have told.
+    /// Draws one ratio with its interval.
+    ///
+    /// `ours` holds the lower end of the interval, the ratio and the upper end. `rings` are values published by
+    /// others, drawn as rings.
     #[must_use]
     pub fn bar(&self, ours: Option<[f64; 3]>, rings: &[f64]) -> String {
         let (height, middle) = (24.0, 12.0);
@@ -96,17 +100,17 @@ fn digits_of_tick(tick: f64) -> String {
     }
 }
 
-/// A scale shows at least this factor, so that small differences look small.
+/// The least factor that a scale covers, so that small differences look small.
 const SCALE_MIN: f64 = 1.25;
 
-/// A scale shows at most this factor.
+/// The largest factor that a scale covers.
 const REACH_MAX: f64 = 20.0;
 
-/// The width of a scale of ratios in pixels, and what is kept free at either end.
+/// The usual width of a scale in pixels, and the space kept free at either end.
 const RATIO_WIDTH: f64 = 190.0;
 const RATIO_EDGE: f64 = 14.0;
 
-/// Ticks above 1; the first ones that fit are taken.
+/// Sets of ticks above 1, from wide to narrow scales. The first set that fits the scale is used.
 const TICKS: [&[f64]; 5] = [&[10.0], &[2.0, 5.0], &[2.0], &[1.5], &[1.2]];
 
 #[cfg(test)]

@@ -1,11 +1,11 @@
-//! Strips: a row for each of several things, with a dot for each of its values and a stroke at their median.
+//! Strip charts: one row for each item, with a dot for each of its values and a stroke at their median.
 //!
-//! A strip has a fixed size in pixels; pages have a wide and a narrow one and show what fits. Both use the same dots, and all
-//! strips of a page the same labels, which keeps a page of many rows small.
+//! A strip has a fixed size in pixels. Pages contain a wide and a narrow version and show the one that fits. Both
+//! versions use the same dots, and all strips of a page share their labels, which keeps a page of many rows small.
 
 use crate::{escaped, push, round_step};
 
-/// What a page has to have once for strips and ratios.
+/// The CSS that a page with strips or ratios must contain once.
 pub const STRIP_STYLE: &str = "\
 svg.strip { font: 12px system-ui, sans-serif; display: block }
 svg.strip text { fill: light-dark(#444, #bbb) }
@@ -19,20 +19,20 @@ svg.strip .mid { stroke: light-dark(#1a1a1a, #eee); stroke-width: 2 }
 svg.strip .said { fill: none; stroke: light-dark(#c2570c, #f0a060); stroke-width: 2 }
 ";
 
-/// A row of a strip, such as a cell of an experiment.
+/// One row of a strip, such as one cell of an experiment.
 #[derive(Clone, Copy, Debug)]
 pub struct StripRow<'a> {
     /// The text beside the row.
     pub label: &'a str,
-    /// The value of each round.
+    /// The values to draw as dots, one for each round.
     pub values: &'a [f64],
-    /// Their median.
+    /// The median of `values`; it is drawn as a stroke.
     pub median: f64,
-    /// The median in words.
+    /// The median as text, such as a number with its unit.
     pub median_text: &'a str,
 }
 
-/// Where a strip's parts are, in pixels.
+/// The layout of a strip: where its parts are, in pixels.
 struct StripFrame {
     is_narrow: bool,
     row: f64,
@@ -41,7 +41,7 @@ struct StripFrame {
     height: f64,
 }
 
-/// The scale of a strip, from zero on.
+/// The horizontal scale of a strip, which starts at zero.
 struct StripScale {
     step: f64,
     end: f64,
@@ -56,7 +56,7 @@ impl StripScale {
         Self { step, end }
     }
 
-    /// Grid and figures.
+    /// Draws the grid lines and the numbers of the scale.
     fn draw(&self, svg: &mut String, frame: &StripFrame) {
         let (bottom, base) = (frame.height - 28.0, frame.height - 12.0);
         for number in 0..=(self.end / self.step).round() as u32 {
@@ -74,16 +74,17 @@ impl StripScale {
     }
 }
 
-/// Strips of one page, which share dots and labels.
+/// Draws the strips of one page. They share the definitions of dots and labels, so one page needs one `Strips`.
 #[derive(Clone, Debug, Default)]
 pub struct Strips {
     count: usize,
-    /// Labels that were drawn, wide and narrow.
+    /// The sets of labels that were drawn already, each with whether it is the narrow version.
     labels: Vec<(Vec<String>, bool)>,
 }
 
 impl Strips {
-    /// A row for each cell with a dot for each value and a stroke at the median, in both widths.
+    /// Draws a strip in its wide and its narrow version, as HTML: a row for each cell with a dot for each value and a
+    /// stroke at the median.
     pub fn strip(&mut self, title: &str, rows: &[StripRow<'_>]) -> String {
         self.count += 1;
         let [wide, narrow] = PAGE_WIDTHS.map(|width| self.picture(title, rows, width));
@@ -120,7 +121,7 @@ impl Strips {
         svg + "</svg>"
     }
 
-    /// The labels of the rows, which strips of the same cells share.
+    /// Draws the labels of the rows. If an earlier strip of the page had the same labels, it refers to those.
     fn labels(&mut self, svg: &mut String, rows: &[StripRow<'_>], frame: &StripFrame) {
         let names: Vec<String> = rows.iter().map(|row| row.label.to_owned()).collect();
         let key = (names, frame.is_narrow);
@@ -137,7 +138,8 @@ impl Strips {
     }
 }
 
-/// Dots and strokes of all rows: [`ACROSS`] units to the end of the scale, two units for each row.
+/// The SVG paths of the dots and of the median strokes of all rows. The scale is [`ACROSS`] units long, and each row is
+/// two units high.
 fn places(rows: &[StripRow<'_>], end: f64) -> (String, String) {
     let (mut dots, mut strokes) = (String::new(), String::new());
     let at = |value: f64| value / end * ACROSS;
@@ -153,7 +155,8 @@ fn places(rows: &[StripRow<'_>], end: f64) -> (String, String) {
     (dots, strokes)
 }
 
-/// A row for each cell with a dot for each value and a stroke at the median, as a picture by itself.
+/// Draws a strip as one independent `svg` element: a row for each cell with a dot for each value and a stroke at the
+/// median.
 #[must_use]
 pub fn strip(title: &str, rows: &[StripRow<'_>], width: f64) -> String {
     let frame = StripFrame::of(rows, width);
@@ -168,7 +171,7 @@ pub fn strip(title: &str, rows: &[StripRow<'_>], width: f64) -> String {
     svg + "</svg>"
 }
 
-/// A strip as a file by itself, such as a README shows: it has its style in it.
+/// A strip as an SVG file of its own, with its style inside, such as for a README.
 #[must_use]
 pub fn strip_file(title: &str, rows: &[StripRow<'_>], width: f64) -> String {
     let strip = strip(title, rows, width);
@@ -204,7 +207,7 @@ impl StripFrame {
         }
     }
 
-    /// Where a row's dots are.
+    /// The y coordinate of the dots of the row with this number.
     fn middle(&self, place: usize) -> f64 {
         let above = if self.is_narrow {
             self.row - 12.0
@@ -215,7 +218,7 @@ impl StripFrame {
     }
 }
 
-/// A label in lines that fit.
+/// Breaks a label at spaces into lines that fit, each of less than [`LABEL_MAX`] bytes unless a single word is longer.
 fn wrapped(label: &str) -> Vec<String> {
     let mut lines: Vec<String> = vec![String::new()];
     for word in label.split(' ') {
@@ -232,7 +235,7 @@ fn wrapped(label: &str) -> Vec<String> {
     lines
 }
 
-/// A cell's label. On narrow pages it stands above the dots.
+/// Draws the label of a row. In the narrow version it stands above the dots.
 fn label(svg: &mut String, frame: &StripFrame, place: usize, row: &StripRow<'_>) {
     let lines = wrapped(row.label);
     let middle = frame.middle(place);
@@ -251,7 +254,7 @@ fn label(svg: &mut String, frame: &StripFrame, place: usize, row: &StripRow<'_>)
     }
 }
 
-/// A cell's dots and median.
+/// Draws the dots and the median stroke of a row.
 fn dots(
     svg: &mut String,
     frame: &StripFrame,
@@ -276,7 +279,7 @@ fn dots(
     );
 }
 
-/// A round distance of ticks of which at most about `count` fit up to `top`.
+/// A round distance between ticks, such that at most about `count` ticks fit between zero and `top`.
 fn step(top: f64, count: f64) -> f64 {
     round_step((top / count).max(1e-9))
 }
@@ -294,20 +297,20 @@ pub(crate) fn open(title: &str, width: f64, height: f64) -> String {
     )
 }
 
-/// The width of a letter, at most on average.
+/// The average width of a letter in pixels, estimated rather too high.
 const LETTER: f64 = 6.8;
 
-/// The widths of strips on pages: one that fits a screen, one that fits a telephone.
+/// The widths of the two versions of a strip in pixels: for a screen and for a telephone.
 const PAGE_WIDTHS: [f64; 2] = [920.0, 350.0];
 
-/// Units of a strip from zero to the end of its scale.
+/// The length of a strip's scale in units of the shared drawing.
 const ACROSS: f64 = 1000.0;
 
-/// The distance of a label's lines in pixels, and what fits one of them.
+/// The height of a line of a label in pixels, and the most characters in such a line.
 const LINE: f64 = 15.0;
 const LABEL_MAX: usize = 44;
 
-/// The distance of ticks, at least.
+/// The least distance between two ticks, in pixels.
 const TICK_ROOM: f64 = 90.0;
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
-//! The kernel's BPF: maps, programs, and what programs are attached to.
+//! The kernel's BPF: maps, programs, and attaching programs to events.
 //!
-//! All of it is one system call, whose argument contains addresses of our memory. So this file is the
-//! only one of the crate with `unsafe`. An attached program runs as long as its [`AttachedProgram`] lives,
-//! and ends when this process ends, in whatever way.
+//! All of it goes through one system call, whose argument contains addresses of our memory. So this is the
+//! only file of the crate with `unsafe`. An attached program runs as long as its [`AttachedProgram`]
+//! exists, and at the latest until this process ends, in whatever way.
 
 #![expect(
     unsafe_code,
@@ -17,7 +17,7 @@ use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd};
 
 pub(crate) use self::instruction::Instruction;
 
-/// What the kernel refused.
+/// The kernel refused a BPF operation, usually for want of permission.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "the kernel refuses {what}: {source}{said}; counting needs root (CAP_BPF, CAP_PERFMON, CAP_NET_ADMIN) and a kernel with BPF"
@@ -25,7 +25,7 @@ pub(crate) use self::instruction::Instruction;
 pub struct BpfFault {
     what: &'static str,
     source: io::Error,
-    /// What its verifier says of a program, on lines of its own.
+    /// The verifier's message about a program, on lines of its own; empty if there is none.
     said: String,
 }
 
@@ -36,45 +36,45 @@ impl BpfFault {
     }
 }
 
-/// A table that programs and this process share.
+/// A BPF map: a table that BPF programs and this process share.
 #[derive(Debug)]
 pub(crate) struct Map {
     file: OwnedFd,
     key_bytes: usize,
-    /// Of a buffer for one entry, as the kernel reads and writes it.
+    /// The size of a buffer for one entry, as the kernel reads and writes it.
     value_bytes: usize,
 }
 
-/// What a map is made as.
+/// The kind of a map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MapKind {
     Hash,
-    /// When it is full, what was not used for the longest time makes room.
+    /// When the map is full, the entry that was not used for the longest time is removed.
     HashOfRecent,
-    /// Each core has values of its own, so that programs need no atomic operations.
+    /// Each core has its own value for a key, so programs need no atomic operations.
     HashPerCore,
 }
 
-/// A program that the kernel has taken.
+/// A program that the kernel has verified and loaded. It does not run before it is attached.
 #[derive(Debug)]
 pub(crate) struct Program(OwnedFd);
 
-/// What a program is called for.
+/// The kind of event that a program handles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ProgramKind {
     RawTracepoint,
-    /// Packets of a cgroup's sockets.
+    /// Packets of the sockets of a cgroup.
     CgroupPackets,
 }
 
-/// Which packets.
+/// Which packets of a cgroup's sockets a program sees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Direction {
     Received,
     Sent,
 }
 
-/// A program that runs; dropping this detaches it.
+/// A program that runs on its event. Dropping this detaches it.
 #[derive(Debug)]
 pub(crate) struct AttachedProgram(#[expect(dead_code, reason = "closing it detaches")] OwnedFd);
 
@@ -107,14 +107,15 @@ impl Map {
         })
     }
 
-    /// Puts an entry of zeros into it.
+    /// Inserts an entry for `key` whose value is all zeros.
     pub(crate) fn insert_zero(&self, key: &[u8]) -> Result<(), BpfFault> {
         let mut value = vec![0; self.value_bytes];
         self.access(MAP_UPDATE, key, &mut value)
             .map_err(|source| refused("an entry of a map", source))
     }
 
-    /// The words of an entry, those of all cores after each other; `None` if there is no such entry.
+    /// The value for `key` as 64-bit words; `None` if there is no such entry. In a map with a value for
+    /// each core, these follow each other.
     pub(crate) fn read(&self, key: &[u8]) -> Result<Option<Vec<u64>>, BpfFault> {
         let mut value = vec![0; self.value_bytes];
         match self.access(MAP_LOOKUP, key, &mut value) {
@@ -129,7 +130,7 @@ impl Map {
         }
     }
 
-    /// All keys. One that a program puts in meanwhile may be missing.
+    /// All keys of the map. A key that a program inserts meanwhile may be missing.
     pub(crate) fn keys(&self) -> Result<Vec<Vec<u8>>, BpfFault> {
         let mut keys: Vec<Vec<u8>> = Vec::new();
         loop {
@@ -175,7 +176,7 @@ impl AsFd for Map {
 }
 
 impl Program {
-    /// Has the kernel verify and take a program. On refusal, the verifier's words are in the fault.
+    /// Has the kernel verify and load a program. If it refuses, the fault contains the verifier's message.
     pub(crate) fn load(kind: ProgramKind, program: &[Instruction]) -> Result<Self, BpfFault> {
         let mut log = vec![0_u8; 1 << 16];
         let (number, what) = match kind {
@@ -212,7 +213,7 @@ impl Program {
         again.map(Self).map_err(|_| BpfFault { what, source, said })
     }
 
-    /// Runs it whenever the tracepoint `name` is passed, by whatever process.
+    /// Attaches the program to the tracepoint `name`: it runs whenever any process passes it.
     pub(crate) fn attach_to_tracepoint(&self, name: &CStr) -> Result<AttachedProgram, BpfFault> {
         let mut attributes = OpenTracepoint {
             name: address(name.as_ptr()),
@@ -226,7 +227,8 @@ impl Program {
             .map_err(|source| refused("a raw tracepoint", source))
     }
 
-    /// Runs it for packets of sockets that were made in `cgroup` or below.
+    /// Attaches the program to `cgroup`: it runs for the packets of sockets that were created in it or
+    /// below it.
     pub(crate) fn attach_to_cgroup(
         &self,
         cgroup: BorrowedFd<'_>,
@@ -253,8 +255,8 @@ fn refused(what: &'static str, source: io::Error) -> BpfFault {
     BpfFault::new(what, source)
 }
 
-/// At least as many cores as the kernel keeps values for: it writes one for each that is possible,
-/// whether present or not.
+/// An upper bound of the number of cores that the kernel keeps values for: it has one for each possible
+/// core, present or not.
 fn cores_max() -> Result<usize, BpfFault> {
     const FILE: &str = "/sys/devices/system/cpu/possible";
     let text = std::fs::read_to_string(FILE).map_err(|source| refused(FILE, source))?;
@@ -273,10 +275,10 @@ fn address<T>(pointer: *const T) -> u64 {
     pointer.expose_provenance() as u64
 }
 
-/// bpf(2) for commands that return a file descriptor.
+/// Calls bpf(2) with a command that returns a file descriptor.
 ///
 /// # Safety
-/// As [`bpf`], and `command` returns a descriptor of its own.
+/// As for [`bpf`]; in addition, `command` must return a descriptor that nothing else owns.
 unsafe fn open<T>(command: c_long, attributes: &mut T) -> io::Result<OwnedFd> {
     // SAFETY: the caller answers for the attributes.
     let answer = unsafe { bpf(command, attributes) }?;
@@ -285,11 +287,11 @@ unsafe fn open<T>(command: c_long, attributes: &mut T) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(number) })
 }
 
-/// bpf(2).
+/// Calls bpf(2).
 ///
 /// # Safety
-/// `T` is the part of `union bpf_attr` that `command` reads, all its bytes initialised. Every address
-/// in it is good for what `command` reads or writes there, until the call returns.
+/// `T` must be the part of `union bpf_attr` that `command` reads, with all its bytes initialised. Every
+/// address in it must be valid for what `command` reads or writes there, until the call returns.
 unsafe fn bpf<T>(command: c_long, attributes: &mut T) -> io::Result<c_long> {
     let bytes = size_of::<T>();
     // SAFETY: the kernel reads and writes at most `bytes` at the address of a live exclusive reference;

@@ -1,10 +1,12 @@
-//! Bytes on the wire, counted by the kernel for each port of a group.
+//! Packets and bytes on the wire, counted by the kernel for each port of a group.
 //!
-//! A program of 24 instructions sees each packet that a socket of the group sends or receives (root
-//! needed; it costs 2 % of CPU). Packets are whole IP packets with their headers: of TCP over IPv4
-//! with timestamps, 52 bytes each, and 8 more in the first of either side. On loopback a packet is
-//! what one write gave, up to 64 KiB.
-//! Without root, a load generator's own count is all there is, which has the client's hop only.
+//! A BPF program of 24 instructions sees each packet that a socket of the group sends or receives.
+//! This needs root and costs 2 % of CPU. Counted are whole IP packets with their headers, which for
+//! TCP over IPv4 with timestamps are 52 bytes each, and 8 more in the first packet of either side.
+//! On loopback a packet is what one write passed on, up to 64 KiB.
+//!
+//! Without root, only a load generator's own count is available, which covers only the connection
+//! between the client and the server.
 
 use std::fs::File;
 use std::io;
@@ -20,32 +22,32 @@ use crate::bpf::{
 };
 use crate::group::Group;
 
-/// Counts while it lives.
+/// A running count of the packets of a group's sockets. Counting ends when it is dropped.
 #[derive(Debug)]
 pub struct Bytes {
     received: Counter,
     sent: Counter,
 }
 
-/// The traffic over one port, both ways.
+/// The traffic on one port, in both directions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Hop {
-    /// The traffic to the group's sockets.
+    /// What the group's sockets received.
     pub received: Traffic,
-    /// By them.
+    /// What the group's sockets sent.
     pub sent: Traffic,
 }
 
-/// The traffic one way.
+/// The traffic in one direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
-    /// IP packets.
+    /// The number of IP packets.
     pub packets: u64,
-    /// Their bytes, headers of IP and TCP included.
+    /// The bytes of these packets, including the headers of IP and TCP.
     pub bytes: u64,
 }
 
-/// What went since `earlier`.
+/// The traffic between two readings: `later - earlier`.
 impl Sub for Traffic {
     type Output = Self;
 
@@ -57,7 +59,7 @@ impl Sub for Traffic {
     }
 }
 
-/// What went since `earlier`.
+/// The traffic between two readings: `later - earlier`.
 impl Sub for Hop {
     type Output = Self;
 
@@ -70,12 +72,14 @@ impl Sub for Hop {
 }
 
 impl Bytes {
-    /// Begins to count packets of sockets that processes of `group` open from then on, if either end
-    /// has one of these ports: their own, or that of a server they call. A packet between two of
-    /// them counts for the group's own.
+    /// Begins to count the packets of sockets that processes of `group` open from now on.
+    ///
+    /// Only packets are counted of which either end has one of `ports`: the group's own port, or
+    /// that of a server that it calls. If both ends have one, the packet counts for the port of the
+    /// group's own end.
     ///
     /// # Errors
-    /// No permission, or a kernel without BPF.
+    /// The process lacks the permission, or the kernel has no BPF.
     pub fn count(group: &Group, ports: &[u16]) -> Result<Self, BpfFault> {
         let directory = File::open(group.path()).map_err(BpfFault::of_group)?;
         let counter = |direction| Counter::start(&directory, direction, ports);
@@ -85,10 +89,10 @@ impl Bytes {
         })
     }
 
-    /// The traffic over `port` so far; zero for a port that is not counted.
+    /// The traffic on `port` so far; zero for a port that is not counted.
     ///
     /// # Errors
-    /// The kernel does not let the map be read.
+    /// The kernel refuses to read the map.
     pub fn of(&self, port: u16) -> Result<Hop, BpfFault> {
         Ok(Hop {
             received: self.received.of(port)?,
@@ -126,12 +130,13 @@ impl Counter {
     }
 }
 
-/// A port as the maps have it.
+/// A port in the form in which the maps have it as a key.
 pub(crate) fn key(port: u16) -> [u8; 4] {
     u32::from(port).to_ne_bytes()
 }
 
-/// Keeps the packet in register 6, and writes its local port as a key at the end of the stack.
+/// Instructions that keep the packet in r6 and write its local port as a key at the end of the
+/// stack.
 pub(crate) fn local_port() -> [Instruction; 3] {
     [
         copy(R6, R1),
@@ -140,8 +145,8 @@ pub(crate) fn local_port() -> [Instruction; 3] {
     ]
 }
 
-/// Looks up the local port, then the remote one, and counts under the first that is counted. Every
-/// packet may pass (result 1).
+/// The program: it looks up the local port and then the remote one, and counts the packet for the
+/// first of them that is counted. It lets every packet pass (result 1).
 fn program(map: &Map) -> Vec<Instruction> {
     let look_up = look_up(map.as_fd(), -4);
     let remote = [
@@ -168,9 +173,9 @@ impl BpfFault {
     }
 }
 
-// Places in `struct __sk_buff` (linux/bpf.h).
+// Offsets in `struct __sk_buff` (linux/bpf.h).
 pub(crate) const LENGTH: i16 = 0;
-/// In the order of the network.
+/// The offset of the remote port in `struct __sk_buff`; the port is in network byte order.
 const REMOTE_PORT: i16 = 132;
-/// In the order of the machine.
+/// The offset of the local port in `struct __sk_buff`; the port is in the machine's byte order.
 const LOCAL_PORT: i16 = 136;

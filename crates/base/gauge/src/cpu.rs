@@ -1,7 +1,7 @@
-//! CPU time of processes.
+//! The CPU time of processes, read from `/proc`.
 //!
-//! `/proc` counts in ticks of 10 ms. Time of children that have ended is part of the sum over a tree
-//! only if their parent has waited for them.
+//! `/proc` counts in ticks of 10 ms. In a sum over a tree of processes, the time of children that
+//! have ended is included only if their parent has waited for them.
 
 use std::io;
 use std::ops::Sub;
@@ -9,24 +9,25 @@ use std::time::Duration;
 
 use crate::process;
 
-/// CPU time that was used.
+/// CPU time, by where it was spent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Cpu {
-    /// Outside the kernel.
+    /// The time outside the kernel.
     pub user: Duration,
-    /// In the kernel.
+    /// The time in the kernel.
     pub system: Duration,
 }
 
 impl Cpu {
-    /// User and system time.
+    /// The sum of user and system time.
     #[must_use]
     pub fn total(self) -> Duration {
         self.user + self.system
     }
 }
 
-/// What was used since `earlier`; zero where the sum fell because a process is gone.
+/// The time used between two readings: `later - earlier`. It is zero where the value fell because a
+/// process is gone.
 impl Sub for Cpu {
     type Output = Self;
 
@@ -38,10 +39,11 @@ impl Sub for Cpu {
     }
 }
 
-/// What the process `id` and its threads have used so far, without its children.
+/// The CPU time that the process `id` with all its threads has used so far, without that of its
+/// children.
 ///
 /// # Errors
-/// The process is gone, or `/proc` cannot be read.
+/// The process has ended, or `/proc` cannot be read.
 pub fn of_process(id: u32) -> io::Result<Cpu> {
     let stat = process::stat(id)?;
     Ok(Cpu {
@@ -50,7 +52,7 @@ pub fn of_process(id: u32) -> io::Result<Cpu> {
     })
 }
 
-/// What this process and all its threads have used so far, to the nanosecond.
+/// The CPU time that this process with all its threads has used so far, to the nanosecond.
 #[must_use]
 pub fn of_this_process() -> Duration {
     let used = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);

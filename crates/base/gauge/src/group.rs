@@ -1,12 +1,11 @@
-//! A group of processes: a cgroup of its own (version 2, no controller needed).
+//! A group of processes: a cgroup (version 2) of its own, which needs no controller.
 //!
-//! With a [`CpuLimit`] it has the `cpu` controller as well: of version 2 where its groups may have it, else of
-//! version 1, by a second cgroup of the same name in that hierarchy.
+//! With a [`CpuLimit`] the group uses the `cpu` controller as well: that of version 2 if it is available to the
+//! group, or else that of version 1, in a second cgroup of the same name in that hierarchy.
 //!
-//! Processes that a group's processes start belong to the group, whatever becomes of their parents.
-//! So its CPU time is complete, and killing it leaves nothing running. Dropping a [`Group`] kills its
-//! processes and removes it. If this process is killed, nothing is dropped; a guard process covers
-//! that case.
+//! Processes that are started by a group's processes belong to the group, whatever becomes of their parents. So
+//! the group's CPU time is complete, and killing the group leaves nothing running. Dropping a [`Group`] kills its
+//! processes and removes it. If this process is killed, nothing is dropped; a guard process covers that case.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -23,54 +22,55 @@ use crate::cpu::Cpu;
 use crate::limited::{self, Controller, CpuLimit, Stops};
 use crate::process::fault;
 
-/// A cgroup that this process has made.
+/// A cgroup that this process has made. Dropping it kills all its processes and removes it.
 #[derive(Debug)]
 pub struct Group {
     path: PathBuf,
-    /// Its path below the group of this process.
+    /// The path of the cgroup below that of this process.
     name: PathBuf,
     id: u64,
-    /// The controller that limits the group to a part of a core; `None`: there is no limit.
+    /// The controller that limits the group's CPU time; `None` if there is no limit.
     limited: Option<Controller>,
 }
 
-/// Why there is no group, or it does not obey.
+/// Why a group could not be made or controlled.
 #[derive(Debug, thiserror::Error)]
 pub enum GroupFault {
-    /// Linux has the file system since 4.5.
+    /// The cgroup2 file system is not mounted. Linux has it since 4.5.
     #[error("no cgroup2 file system is mounted: `mount -t cgroup2 none /sys/fs/cgroup/unified`")]
     NotMounted,
-    /// Without root, or delegation by systemd (`Delegate=yes`), groups cannot be made.
+    /// A file of the group could not be accessed. Making groups needs root, or delegation by systemd
+    /// (`Delegate=yes`).
     #[error("cannot {what} {}: {source}; processes are looked up by their parents instead", path.display())]
     File {
-        /// What was tried.
+        /// The operation, such as `read`.
         what: &'static str,
-        /// On which file.
+        /// The file concerned.
         path: PathBuf,
-        /// Why it failed.
+        /// The error of the system.
         source: io::Error,
     },
-    /// Shares of a core need the controller `cpu`, which belongs to one version of cgroups at a time.
+    /// Limiting CPU time needs the controller `cpu`, which belongs to only one version of cgroups at a time.
     #[error("no cgroup has the controller `cpu`: {0}")]
     NoCpu(String),
-    /// The kernel took longer than 10 s.
+    /// The kernel took longer than 10 s to kill the processes of this group.
     #[error("{} still has processes after {} s", .0.display(), PATIENCE.as_secs())]
     Late(PathBuf),
 }
 
 impl Group {
-    /// Makes a group below the one that this process is in.
+    /// Makes a group called `name` below the cgroup that this process is in.
     ///
     /// # Errors
-    /// No cgroup2 file system, no permission, or there is a group of that name.
+    /// The cgroup2 file system is not mounted, the permission is lacking, or a group of that name exists.
     pub fn create(name: &str) -> Result<Self, GroupFault> {
         Self::create_in(&own()?, Path::new(""), name)
     }
 
-    /// Makes a group below this one.
+    /// Makes a group called `name` below this one.
     ///
     /// # Errors
-    /// As [`Group::create`].
+    /// As for [`Group::create`].
     pub fn child(&self, name: &str) -> Result<Self, GroupFault> {
         Self::create_in(&self.path, &self.name, name)
     }
@@ -88,11 +88,11 @@ impl Group {
         })
     }
 
-    /// Holds its processes to a part of a core from now on: those that [`Group::command`] starts and that
-    /// [`Group::enter`] takes afterwards.
+    /// Limits the CPU time of the group from now on: of processes that [`Group::command`] starts or
+    /// [`Group::enter`] takes in afterwards.
     ///
     /// # Errors
-    /// No permission, or no version of cgroups has the controller `cpu` for it.
+    /// The permission is lacking, or no version of cgroups offers it the controller `cpu`.
     pub fn limit(&mut self, limit: CpuLimit) -> Result<(), GroupFault> {
         let controller = limited::controller(&own()?, &self.name)?;
         controller.set(limit)?;
@@ -100,16 +100,18 @@ impl Group {
         Ok(())
     }
 
-    /// How often its quota has stopped it; `None` where it has no [`CpuLimit`].
+    /// How often the quota has stopped the group; `None` if the group has no [`CpuLimit`].
     ///
     /// # Errors
-    /// The group is gone.
+    /// The group does not exist any longer.
     pub fn stops(&self) -> Result<Option<Stops>, GroupFault> {
         self.limited.as_ref().map(Controller::stops).transpose()
     }
 
-    /// Where groups of version 1 below this one are, if the controller `cpu` is of that version: who removes this
-    /// group in the place of this process removes that one, too. It may not exist.
+    /// The cgroup of version 1 that accompanies this one; `None` unless the controller `cpu` belongs to version
+    /// 1.
+    ///
+    /// Whoever removes this group on behalf of this process must remove that one as well. It may not exist.
     #[must_use]
     pub fn twin(&self) -> Option<PathBuf> {
         let own = own().ok()?;
@@ -117,20 +119,19 @@ impl Group {
         controller.twin().map(Path::to_owned)
     }
 
-    /// Where it is in the file system.
+    /// The group's directory in the cgroup2 file system.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Its number, as BPF programs know it.
+    /// The group's number, by which BPF programs know it.
     #[must_use]
     pub fn id(&self) -> u64 {
         self.id
     }
 
-    /// A command that runs `program` in this group from its first instruction on. Arguments may be
-    /// added to it.
+    /// A command that runs `program` in this group from its first instruction on. The caller may add arguments.
     #[must_use]
     pub fn command(&self, program: impl AsRef<OsStr>) -> Command {
         let mut command = Command::new("/bin/sh");
@@ -142,10 +143,10 @@ impl Group {
         command
     }
 
-    /// Takes a process that runs already, without its children.
+    /// Moves a running process into the group, without its children.
     ///
     /// # Errors
-    /// The process is gone, or no permission.
+    /// The process is gone, or the permission is lacking.
     pub fn enter(&self, id: u32) -> Result<(), GroupFault> {
         let id = id.to_string();
         self.write("cgroup.procs", &id)?;
@@ -155,16 +156,16 @@ impl Group {
         twin.unwrap_or(Ok(()))
     }
 
-    /// The file that takes processes into its cgroup of version 1.
+    /// The file of the accompanying cgroup of version 1 to which processes are written; `None` without one.
     fn twin_processes(&self) -> Option<PathBuf> {
         let twin = self.limited.as_ref()?.twin()?;
         Some(twin.join("cgroup.procs"))
     }
 
-    /// The processes in it and in the groups below it.
+    /// The ids of the processes in the group and in the groups below it.
     ///
     /// # Errors
-    /// The group is gone.
+    /// The group does not exist any longer.
     pub fn processes(&self) -> Result<Vec<u32>, GroupFault> {
         let mut processes = Vec::new();
         for path in groups(&self.path)? {
@@ -174,11 +175,13 @@ impl Group {
         Ok(processes)
     }
 
-    /// The CPU time that its processes have used so far, those that have ended included. The total is exact to
-    /// the microsecond; how it is divided is a sample's estimate.
+    /// The CPU time that the group's processes have used so far, including those that have ended.
+    ///
+    /// The total is exact to the microsecond; the division into user and system time is the kernel's estimate
+    /// from samples.
     ///
     /// # Errors
-    /// The group is gone.
+    /// The group does not exist any longer.
     pub fn cpu(&self) -> Result<Cpu, GroupFault> {
         let text = read(&self.path.join("cpu.stat"))?;
         let time = |name| value(&text, name).map_or(Duration::ZERO, Duration::from_micros);
@@ -189,10 +192,11 @@ impl Group {
         })
     }
 
-    /// Kills all its processes and those below at once (SIGKILL); returns when none is left.
+    /// Kills all processes of the group and of those below it at once (SIGKILL), and returns when none is left.
     ///
     /// # Errors
-    /// The group is gone, or some live on after 10 s. Linux has `cgroup.kill` since 5.14.
+    /// The group is gone, some processes live on after 10 s, or the kernel has no `cgroup.kill` (Linux has it
+    /// since 5.14).
     pub fn kill(&self) -> Result<(), GroupFault> {
         self.write("cgroup.kill", "1")?;
         self.wait_until_empty()
@@ -203,8 +207,8 @@ impl Group {
         fs::write(&path, text).map_err(|source| failed("write", &path, source))
     }
 
-    /// The kernel makes `cgroup.events` ready for poll(2) when it differs from what this very file
-    /// was read as last.
+    /// Waits until the group has no processes. The kernel makes `cgroup.events` ready for poll(2) when its
+    /// content differs from what was last read through this very file descriptor.
     fn wait_until_empty(&self) -> Result<(), GroupFault> {
         let path = self.path.join("cgroup.events");
         let file = |source| failed("read", &path, source);
@@ -240,7 +244,7 @@ impl Drop for Group {
     }
 }
 
-/// A group and all below it, outer ones first.
+/// The paths of a group and of all groups below it, outer ones first.
 fn groups(path: &Path) -> Result<Vec<PathBuf>, GroupFault> {
     let mut groups = vec![path.to_owned()];
     let mut next = 0;
@@ -255,7 +259,7 @@ fn groups(path: &Path) -> Result<Vec<PathBuf>, GroupFault> {
     Ok(groups)
 }
 
-/// The group of this process.
+/// The path of the cgroup that this process is in.
 fn own() -> Result<PathBuf, GroupFault> {
     let of_proc = |error| failed("read", Path::new("/proc/self"), fault(error));
     let process = Process::myself().map_err(of_proc)?;
@@ -268,7 +272,7 @@ fn own() -> Result<PathBuf, GroupFault> {
     Ok(mount.join(below.trim_start_matches('/')))
 }
 
-/// The number behind `name` in a file of lines `name number`.
+/// The number after `name` in a text whose lines are `name number`.
 pub(crate) fn value(text: &str, name: &str) -> Option<u64> {
     let lines = text.lines().filter_map(|line| line.split_once(' '));
     let found = lines.into_iter().find(|(key, _)| *key == name)?;
@@ -284,10 +288,11 @@ pub(crate) fn failed(what: &'static str, path: &Path, source: io::Error) -> Grou
     GroupFault::File { what, path, source }
 }
 
-/// How long the kernel has for killing a group.
+/// How long to wait until the kernel has killed a group.
 const PATIENCE: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Enters the cgroup `$0` and, if it is named, `$1`; then it is the program.
+/// A shell script that moves itself into the cgroup whose file is `$0` and, if `$1` is not empty, into that of
+/// `$1`; then it becomes the program.
 const ENTER: &str =
     r#"echo 0 >"$0" && if [ -n "$1" ]; then echo 0 >"$1"; fi && shift && exec "$@""#;

@@ -1,9 +1,9 @@
-//! The performance data of a HotSpot JVM: heap, garbage collection, compilation.
+//! The performance data of a HotSpot JVM: heap, garbage collection and compilation.
 //!
-//! The JVM keeps a file mapped, `hsperfdata_USER/PID` in the system's directory of temporary files, and
-//! `jstat` reads the same. Reading it costs the JVM nothing. Eden is brought up to date by a sampler
-//! every 50 ms with the serial and the parallel collector, and at collections with G1. There is no
-//! file with `-XX:-UsePerfData`; then `jcmd PID GC.heap_info` is what remains.
+//! The JVM keeps the file `hsperfdata_USER/PID` in the system's directory of temporary files mapped; `jstat` reads
+//! the same file. Reading it costs the JVM nothing. The usage of eden is updated every 50 ms with the serial and
+//! the parallel collector, but only at collections with G1. With `-XX:-UsePerfData` there is no such file; then
+//! `jcmd PID GC.heap_info` is what remains.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,70 +13,74 @@ use std::time::Duration;
 
 use crate::process;
 
-/// A JVM at one moment.
+/// The state of a JVM at one moment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Jvm {
-    /// Bytes of the heap that hold objects, dead ones included.
+    /// The bytes of the heap that hold objects, including dead ones.
     pub heap_used: u64,
-    /// Bytes of the heap that are allotted.
+    /// The bytes of the heap that the JVM has allocated.
     pub heap_committed: u64,
-    /// Its garbage collectors.
+    /// The JVM's garbage collectors.
     pub collectors: Vec<Collector>,
-    /// The CPU time that the just-in-time compilers have taken so far; `None` if it was not counted. Of a virtual
-    /// machine that gives its threads no names (before Java 9) it is the time by the clock, which goes on while
-    /// they wait for a core.
+    /// The CPU time that the just-in-time compilers have used so far; `None` if it is not known.
+    ///
+    /// For a JVM that does not name its threads (before Java 9) it is elapsed time instead, which also passes while
+    /// the compilers wait for a core.
     pub compiling: Option<Duration>,
 }
 
-/// A garbage collector.
+/// One garbage collector's totals so far.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Collector {
-    /// As the JVM names it, such as `G1 young collection pauses`.
+    /// The JVM's name for it, such as `G1 young collection pauses`.
     pub name: String,
-    /// Collections so far.
+    /// The number of collections so far.
     pub collections: u64,
-    /// The time they took.
+    /// The total time of these collections.
     pub took: Duration,
 }
 
 /// Why a JVM's performance data cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum JvmFault {
-    /// Not a HotSpot JVM, not yet started, or started with `-XX:-UsePerfData`.
+    /// The process with this id has no such file: it is not a HotSpot JVM, is just starting, or runs with
+    /// `-XX:-UsePerfData`.
     #[error("no performance data of process {0}: a JVM that runs with -XX:-UsePerfData has none")]
     NoFile(u32),
-    /// The file may be read by its owner and by root.
+    /// The file cannot be read. Only its owner and root may read it.
     #[error("cannot read {}: {source}", path.display())]
     File {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// Why it failed.
+        /// The error of the system.
         source: std::io::Error,
     },
-    /// The JVM has not filled it yet, or it is damaged.
+    /// The JVM has not filled the file yet, or the file is damaged.
     #[error("performance data is not complete: {0}")]
     Data(&'static str),
 }
 
-/// A JVM that is read again and again. Where its file is, and which of its threads compile, is looked for once, and
-/// anew when threads came or went: to look through dozens of machines each second would be a load of its own.
+/// Reads the data of one JVM repeatedly.
+///
+/// It remembers where the file is and which threads compile, and looks for those threads again only when the number
+/// of threads has changed: searching dozens of JVMs each second would be a load of its own.
 #[derive(Debug)]
 pub struct JvmReader {
     id: u32,
     known: Mutex<JvmState>,
 }
 
-/// What was found of a JVM.
+/// What is remembered of a JVM between two readings.
 #[derive(Debug, Default)]
 struct JvmState {
     file: Option<PathBuf>,
-    /// The number of threads when the compilers' threads were looked for; 0 if they must be looked for.
+    /// The number of threads at the last search for the compilers' threads; 0 if a search is due.
     threads: usize,
     compilers: Vec<u32>,
 }
 
 impl JvmReader {
-    /// A reader of the JVM with process id `id`.
+    /// A reader for the JVM with process id `id`. Nothing is read yet.
     #[must_use]
     pub fn new(id: u32) -> Self {
         Self {
@@ -85,13 +89,13 @@ impl JvmReader {
         }
     }
 
-    /// The process id.
+    /// The process id of the JVM.
     #[must_use]
     pub fn id(&self) -> u32 {
         self.id
     }
 
-    /// Reads what the JVM says of itself now.
+    /// Reads the current data of the JVM.
     ///
     /// # Errors
     /// There is no performance data, or it cannot be read or understood.
@@ -116,7 +120,7 @@ impl JvmReader {
 }
 
 impl JvmState {
-    /// The CPU time of the compilers' threads; `None` if none has its name.
+    /// The CPU time of the compilers' threads; `None` if no thread has a compiler's name.
     fn compiled(&mut self, id: u32) -> Option<Duration> {
         let threads = process::threads(&[id]);
         if threads != self.threads {
@@ -133,7 +137,7 @@ impl JvmState {
     }
 }
 
-/// Reads what the JVM with process id `id` says of itself now.
+/// Reads the current data of the JVM with process id `id`.
 ///
 /// # Errors
 /// There is no performance data, or it cannot be read or understood.
@@ -141,7 +145,7 @@ pub fn read(id: u32) -> Result<Jvm, JvmFault> {
     JvmReader::new(id).read()
 }
 
-/// The threads that compile.
+/// The ids of the threads that compile.
 fn compilers(id: u32) -> Vec<u32> {
     let directory = fs::read_dir(format!("/proc/{id}/task"));
     let entries = directory.into_iter().flatten().flatten();
@@ -158,14 +162,14 @@ fn compilers(id: u32) -> Vec<u32> {
     tasks
 }
 
-/// The CPU time of a thread.
+/// The CPU time of the thread `task` of the process `id`.
 fn cpu(id: u32, task: u32) -> Option<Duration> {
     let schedstat = fs::read_to_string(format!("/proc/{id}/task/{task}/schedstat")).ok()?;
     let nanos = schedstat.split(' ').next()?.parse().ok()?;
     Some(Duration::from_nanos(nanos))
 }
 
-/// A JVM has its file in `/tmp` whatever `java.io.tmpdir` says, as its own root directory has it.
+/// The path of the JVM's file. It is in `/tmp` of the JVM's own root directory, whatever `java.io.tmpdir` says.
 fn find(id: u32) -> Option<PathBuf> {
     let own_root = format!("/proc/{id}/root/tmp");
     let root = if Path::new(&own_root).exists() {
@@ -182,7 +186,7 @@ fn find(id: u32) -> Option<PathBuf> {
         .find(|path| path.exists())
 }
 
-/// A counter. Other kinds of data are left out.
+/// The value of one entry. Other types of entries are left out.
 #[derive(Clone, Debug, PartialEq)]
 enum Value {
     Number(u64),
@@ -233,8 +237,10 @@ fn interpret(values: &Values) -> Result<Jvm, JvmFault> {
     })
 }
 
-/// `perfMemory.hpp`: a header of 32 bytes, then entries, each with its length, a name that ends in
-/// zero, and data: one long (`J`), or text (`B`, an array of bytes).
+/// Reads the entries of a file in the format of `perfMemory.hpp`.
+///
+/// There is a header of 32 bytes, then entries, each with its length, a name that ends in a zero byte, and data:
+/// one long (`J`), or text (`B`, an array of bytes).
 fn parse(file: &[u8]) -> Result<Values, JvmFault> {
     if file.get(..4) != Some(&MAGIC) {
         return Err(JvmFault::Data(
@@ -302,10 +308,10 @@ fn until_zero(bytes: &[u8]) -> String {
 const MAGIC: [u8; 4] = [0xca, 0xfe, 0xc0, 0xc0];
 const ENTRY_BYTES_MIN: usize = 20;
 
-/// Names of compilers' threads, as far as the kernel keeps them.
+/// The names of the compilers' threads, cut to the length that the kernel keeps.
 const COMPILERS: [&str; 2] = ["C1 CompilerThre", "C2 CompilerThre"];
 
-/// How many threads of a virtual machine may come before the last compiler's.
+/// How many threads of a JVM may come before that of the last compiler.
 const THREADS_OF_ITS_OWN: usize = 64;
 
 #[cfg(test)]

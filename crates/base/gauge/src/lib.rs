@@ -1,17 +1,20 @@
-//! Figures of the kernel and of a JVM about a group of processes.
+//! Measurements of a group of processes, from the kernel and from a JVM.
 //!
-//! This crate only measures; experiments draw conclusions. A server usually has several processes, so
-//! figures are sums over all of them. A [`Group`] (cgroup) holds a server's processes, however they
-//! were started; [`process::tree`] lists those below a root where there are no cgroups. A process
-//! that ends between being listed and being read counts as nothing.
+//! This crate only measures; drawing conclusions is left to the experiments. A server usually has
+//! several processes, so figures are sums over all of them. A [`Group`] (a cgroup) holds all processes
+//! of a server, however they were started; where cgroups are not available, [`process::tree`] lists
+//! the processes below a root. A process that ends between being listed and being read counts as
+//! nothing.
 //!
-//! - [`Group`]: CPU time to the microsecond, killing them all; a part of a core by [`CpuLimit`];
-//! - [`cpu`], [`memory`], [`process`]: what `/proc` says of processes; [`system`], [`network`]: of the
-//!   machine, for a series that is taken each second;
+//! - [`Group`]: CPU time to the microsecond, killing all processes, and limiting CPU time with a
+//!   [`CpuLimit`];
+//! - [`cpu`], [`memory`], [`process`]: what `/proc` says of processes; [`system`], [`network`]: what
+//!   it says of the machine, for a series with a reading each second;
 //! - [`machine`]: what a machine allows a server or a load, and settings that do harm;
-//! - [`Syscalls`] and [`Bytes`]: counted by the kernel through BPF; [`Strace`] without it;
+//! - [`Syscalls`] and [`Bytes`]: counted by the kernel through BPF; [`Strace`] where BPF is not
+//!   available;
 //! - [`jvm`]: heap, collections and compilation of a JVM;
-//! - [`probe`]: which of these ways are open here.
+//! - [`probe`]: which of these ways work here.
 //!
 //! ```
 //! use catamaran_gauge::{cpu, memory, process};

@@ -1,8 +1,8 @@
-//! A declared part of a core for a group of processes, by the controller `cpu`: a quota, or a weight.
+//! Limits the CPU time of a group with the controller `cpu`: by a quota, or by a weight.
 //!
-//! A quota stops the processes once they have run for their time in a period. A weight divides a core among those
-//! who want it: the others get a part that one does not use. So a group has its part of a core by a quota, and at
-//! least its part by a weight.
+//! A quota stops the processes once they have used their time in a period, so the group gets at most its part of
+//! a core. A weight divides a core among the groups that want it, and what one does not use goes to the others,
+//! so the group gets at least its part.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -14,42 +14,43 @@ use procfs::process::Process;
 use crate::group::{GroupFault, failed, read, value};
 use crate::process::fault;
 
-/// How a group's processes are held to a part of a core.
+/// How the CPU time of a group is limited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CpuLimit {
-    /// They run for `time` in each `period`, and are stopped for the rest of it.
+    /// The processes run for `time` in each `period`, and are stopped for the rest of it.
     Quota {
-        /// At least a millisecond.
+        /// The CPU time in each period; at least a millisecond.
         time: Duration,
-        /// From a millisecond to a second.
+        /// The length of a period: from a millisecond to a second.
         period: Duration,
     },
-    /// Beside other groups with a weight, their part in thousandths of the core, from 1 to 1,000.
+    /// The group's part of a core in thousandths, from 1 to 1,000, when other groups with a weight compete for
+    /// it.
     Weight(u32),
 }
 
 /// How often a quota has stopped a group.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stops {
-    /// Periods in which its processes ran (`nr_periods`).
+    /// The periods in which the group's processes ran (`nr_periods`).
     pub periods: u64,
-    /// Periods in which the quota was used up (`nr_throttled`).
+    /// The periods in which the quota was used up (`nr_throttled`).
     pub stopped: u64,
 }
 
-/// The cgroup whose controller `cpu` holds a group.
+/// The cgroup whose controller `cpu` limits a group.
 #[derive(Debug)]
 pub(crate) enum Controller {
-    /// The group itself.
+    /// Version 2: the group's own cgroup.
     Two(PathBuf),
-    /// A cgroup of the same name in the hierarchy of version 1, and how many parts the name has.
+    /// Version 1: a cgroup of the same name in that hierarchy, and how many components the name has.
     One(PathBuf, usize),
 }
 
-/// The controller of the group `name` below the group `own`, which this process is in.
+/// Finds the controller for the group called `name` below `own`, the cgroup that this process is in.
 ///
 /// # Errors
-/// There is none.
+/// Neither version offers the controller.
 pub(crate) fn controller(own: &Path, name: &Path) -> Result<Controller, GroupFault> {
     let controllers = fs::read_to_string(own.join("cgroup.controllers")).unwrap_or_default();
     if controllers.split_whitespace().any(|it| it == CPU) {
@@ -80,7 +81,7 @@ pub(crate) fn controller(own: &Path, name: &Path) -> Result<Controller, GroupFau
 }
 
 impl Controller {
-    /// The cgroup of version 1.
+    /// The cgroup of version 1; `None` if the controller is of version 2.
     pub(crate) fn twin(&self) -> Option<&Path> {
         match self {
             Self::Two(_) => None,
@@ -110,7 +111,7 @@ impl Controller {
         Ok(())
     }
 
-    /// Files and what they are to have.
+    /// The names of the files to write for this limit, with their contents.
     fn values(&self, limit: CpuLimit) -> Vec<(&'static str, String)> {
         let us = |time: Duration| time.as_micros().to_string();
         match (self, limit) {
@@ -138,7 +139,7 @@ impl Controller {
         })
     }
 
-    /// Removes a cgroup of version 1, and those above it that were made for it and are empty.
+    /// Removes the cgroup of version 1, and those above it that were made for it and are empty.
     pub(crate) fn remove(&self) {
         if let Self::One(path, parts) = self {
             for path in path.ancestors().take(*parts) {
@@ -155,7 +156,7 @@ impl Controller {
     }
 }
 
-/// Lets groups below `parent` have the controller.
+/// Makes the controller available to the groups below `parent`.
 fn give(parent: &Path) -> Result<(), GroupFault> {
     let path = parent.join("cgroup.subtree_control");
     let known = read(&path)?;

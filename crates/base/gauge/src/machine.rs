@@ -1,7 +1,9 @@
-//! What a machine allows a server that runs for long: a line for each limit, and advice that does harm.
+//! Checks what a machine allows a long-running server: one result for each limit, and warnings of settings that do
+//! harm.
 //!
-//! Everything is read below a root, so that tests can plant it. Nothing is changed: each [`Check`] has the command that
-//! would change it. What is needed is an argument; this module knows no configuration.
+//! All files are read below a root directory, so that tests can provide their own. Nothing is changed: each [`Check`]
+//! has the command that would change the setting. What the server needs is passed as an argument; this module knows no
+//! configuration.
 
 mod cgroup;
 mod cores;
@@ -15,21 +17,21 @@ use std::{fmt, fs};
 use rustix::process::{Resource, getrlimit};
 pub use unit::Unit;
 
-/// Whether something suffices.
+/// The verdict of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It does.
+    /// The limit suffices.
     Enough,
-    /// It does not.
+    /// The limit does not suffice.
     Short,
-    /// Nothing depends on it, but it is worth knowing.
+    /// Nothing depends on the value, but it is worth knowing.
     Note,
-    /// A setting that old pages recommend, and that does not help or does harm.
+    /// The setting is one that old pages recommend, but it does not help or does harm.
     Folklore,
 }
 
 impl Verdict {
-    /// In one word.
+    /// The verdict in one word.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -41,23 +43,23 @@ impl Verdict {
     }
 }
 
-/// One thing that was looked at.
+/// The result of looking at one limit or setting.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Check {
-    /// What was looked at, as the system calls it.
+    /// What was looked at, under the system's name for it.
     pub what: String,
-    /// What is there.
+    /// The value found.
     pub value: String,
-    /// What is needed, and which keys ask for it; or what to know of it.
+    /// What is needed, with the configuration keys that ask for it; otherwise what to know about the setting.
     pub needed: String,
-    /// What changes it; empty if nothing has to be changed.
+    /// The command that changes it; empty if nothing has to be changed.
     pub command: String,
-    /// Whether it suffices.
+    /// Whether the value suffices.
     pub verdict: Verdict,
 }
 
 impl Check {
-    /// A check with this verdict and no command.
+    /// A check with this verdict and without a command.
     #[must_use]
     pub fn new(
         verdict: Verdict,
@@ -74,7 +76,7 @@ impl Check {
         }
     }
 
-    /// Enough if `suffices`, otherwise short.
+    /// A check whose verdict is [`Verdict::Enough`] if `suffices`, and [`Verdict::Short`] otherwise.
     #[must_use]
     pub fn of(
         suffices: bool,
@@ -90,13 +92,13 @@ impl Check {
         Self::new(verdict, what, value, needed)
     }
 
-    /// Whether it is short.
+    /// Whether the verdict is [`Verdict::Short`].
     #[must_use]
     pub fn is_short(&self) -> bool {
         self.verdict == Verdict::Short
     }
 
-    /// With what changes it, unless there is enough.
+    /// Adds the command that changes the setting, unless the verdict is [`Verdict::Enough`].
     #[must_use]
     pub fn by(mut self, command: impl Into<String>) -> Self {
         if self.verdict != Verdict::Enough {
@@ -106,7 +108,7 @@ impl Check {
     }
 }
 
-/// One line.
+/// The check as one line.
 impl fmt::Display for Check {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
@@ -126,45 +128,46 @@ impl fmt::Display for Check {
     }
 }
 
-/// What a front needs of a machine.
+/// What a server needs of the machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServerDemand {
-    /// Connections of clients.
+    /// The most connections of clients.
     pub clients: u64,
-    /// Connections to backends.
+    /// The most connections to backends.
     pub backends: u64,
-    /// Open files: connections of both kinds, logs and listeners.
+    /// The most open files: both kinds of connections, logs and listeners.
     pub files: u64,
-    /// Handshakes and connections that wait to be accepted, at a listener.
+    /// The most handshakes and connections that wait at a listener to be accepted.
     pub burst: u64,
-    /// Addresses of backends, each with the connections that it may have.
+    /// The addresses of backends, each with the most connections that it may have.
     pub dials: Vec<(String, u64)>,
-    /// Threads that serve requests.
+    /// The number of threads that serve requests.
     pub workers: u64,
-    /// Bytes of memory.
+    /// The memory needed, in bytes.
     pub memory: u64,
 }
 
-/// A machine, as the kernel's files show it.
+/// A machine, as described by the files of its kernel.
 #[derive(Clone, Debug)]
 pub struct Machine {
     root: PathBuf,
 }
 
 impl Machine {
-    /// This machine.
+    /// The machine that this process runs on.
     #[must_use]
     pub fn here() -> Self {
         Self::below("/")
     }
 
-    /// One whose files are below `root`.
+    /// A machine whose files are below `root`, for tests.
     #[must_use]
     pub fn below(root: impl Into<PathBuf>) -> Self {
         Self { root: root.into() }
     }
 
-    /// Everything that `demand` may meet. With a `unit`, its limit of open files counts instead of this process's.
+    /// Checks every limit that `demand` may reach. With a `unit`, the unit's limit of open files is used instead of
+    /// this process's.
     #[must_use]
     pub fn examine(&self, demand: &ServerDemand, unit: Option<&Unit>) -> Vec<Check> {
         let needed =
@@ -178,21 +181,23 @@ impl Machine {
         checks
     }
 
-    /// Whether a known service says that it keeps the clock right.
+    /// Whether one of the known services reports that it keeps the clock right.
     #[must_use]
     pub fn is_clock_set(&self) -> bool {
         CLOCKS.iter().any(|path| self.root.join(path).exists())
     }
 
-    /// How many files a server may open: what its unit says, or else what it inherits from this process.
+    /// How many files a server may open: as its unit says, or else as it inherits from this process.
     #[must_use]
     pub fn open_files(&self, unit: Option<&Unit>) -> u64 {
         let of_unit = unit.and_then(|unit| unit.open_files);
         of_unit.unwrap_or_else(|| getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX))
     }
 
-    /// The limit that a server inherits from who starts it, and the most that any process may have. `need` files are
-    /// needed, `reason` says for what.
+    /// Checks the limit of open files that a server inherits from whoever starts it, and the most that any process may
+    /// have.
+    ///
+    /// `need` is the number of files needed, and `reason` says in words what for.
     #[must_use]
     pub fn files(&self, need: u64, reason: &str, unit: Option<&Unit>) -> Vec<Check> {
         let needed = format!("{need} needed: {reason}");
@@ -235,7 +240,7 @@ impl Machine {
         checks
     }
 
-    /// A file's text without the space around it; `None` if it cannot be read.
+    /// The text of a file below the root, trimmed; `None` if it cannot be read.
     fn read(&self, path: impl AsRef<Path>) -> Option<String> {
         let text = fs::read_to_string(self.root.join(path)).ok()?;
         Some(text.trim().to_owned())
@@ -250,16 +255,16 @@ impl Machine {
     }
 }
 
-/// What systemd-timesyncd, chrony and ntpsec leave while they run.
+/// Files that systemd-timesyncd, chrony and ntpsec keep while they run.
 const CLOCKS: [&str; 4] = [
     "run/systemd/timesync/synchronized",
     "run/chrony/chronyd.pid",
     "run/ntpd.pid",
     "run/ntpsec.pid",
 ];
-/// The limit of open files, as a check names it.
+/// The name of the check of open files.
 pub const OPEN_FILES: &str = "open files";
-/// Listeners, logs, event queues.
+/// Files that a server needs beside its connections, for listeners, logs and event queues.
 pub const SPARE_FILES: u64 = 64;
 
 #[cfg(test)]

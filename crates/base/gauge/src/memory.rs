@@ -1,45 +1,48 @@
-//! Memory of processes, in bytes.
+//! The memory of processes, in bytes.
 //!
-//! [`of_process`] reads counters and is cheap (0.03 ms a process). [`shares`] makes the kernel walk
-//! all pages (5 ms for 100 processes), so it is for the start, the middle and the end of a run.
+//! [`of_process`] reads counters and is cheap (0.03 ms for a process). [`shares`] makes the kernel walk all pages
+//! (5 ms for 100 processes), so use it only at the start, in the middle and at the end of a run.
 
 use std::io;
 
 use crate::process::{fault, open};
 
-/// Memory of one process at one moment, from `/proc/PID/status`.
+/// The memory of one process at one moment, from `/proc/PID/status`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Memory {
-    /// All resident pages (`VmRSS`).
+    /// All resident memory (`VmRSS`).
     pub resident: u64,
-    /// The most that was ever resident (`VmHWM`): the figure to assert "constant memory" on,
-    /// because no moment escapes it.
+    /// The most memory that was ever resident (`VmHWM`). Assert "constant memory" on this figure, because no moment
+    /// escapes it.
     pub resident_peak: u64,
-    /// Resident anonymous pages (`RssAnon`): what the process itself allocated, such as heaps and
-    /// stacks, without the program text and libraries that every process maps.
+    /// The resident anonymous memory (`RssAnon`): what the process itself allocated, such as heaps and stacks,
+    /// without the program text and libraries that every process maps.
     pub private: u64,
 }
 
-/// Memory of several processes, each page counted by who else has it, from `smaps_rollup`.
+/// The memory of several processes together, from `smaps_rollup`: a page that several processes share is divided
+/// among them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Shares {
-    /// `Pss`: a page that n processes share counts as 1/n, also if the others are foreign. It depends on who else
-    /// runs the same program: no figure to compare servers by.
+    /// `Pss`: a page that n processes share counts as 1/n for each, also if the others are foreign.
+    ///
+    /// So it depends on who else runs the same program: do not compare servers by it.
     pub proportional: u64,
-    /// `Pss_Anon`, `Pss_Shmem` and `SwapPss`: what the processes allocated, in memory or swapped out. A page that n
-    /// of them have, such as after a fork, counts as 1/n for each. Pages of files are left out: program text,
-    /// libraries, and the class archive of a Java virtual machine, until they are written. So it stays when another
-    /// process begins to run the same program, and it can be compared between servers of any number of processes.
-    /// Shared memory (such as the scoreboard of httpd, a zone of nginx) is in it, as are huge pages that the kernel
-    /// chose itself; hugetlbfs is not. A program that lies on tmpfs has its text in it: the kernel counts such
-    /// pages as shared memory.
+    /// `Pss_Anon`, `Pss_Shmem` and `SwapPss`: what the processes allocated, in memory or swapped out.
+    ///
+    /// A page that n of the processes share, such as after a fork, counts as 1/n for each. Pages of files are left
+    /// out until they are written: program text, libraries, and the class archive of a JVM. So the figure stays the
+    /// same when another process begins to run the same program, and servers of any number of processes can be
+    /// compared by it. It includes shared memory (such as the scoreboard of httpd or a zone of nginx) and huge
+    /// pages that the kernel chose itself, but not hugetlbfs. If a program lies on tmpfs, its text is included,
+    /// because the kernel counts such pages as shared memory.
     pub anonymous: u64,
 }
 
-/// The memory of the process `id` alone.
+/// The memory of the process `id` alone, without its children.
 ///
 /// # Errors
-/// The process is gone or has no memory any more (then the kind is `InvalidData`).
+/// The process is gone, or it has no memory any more (the kind is `InvalidData`).
 pub fn of_process(id: u32) -> io::Result<Memory> {
     let status = open(id)?.status().map_err(fault)?;
     let bytes = |kib: Option<u64>| kib.map(|kib| kib * 1024).ok_or(io::ErrorKind::InvalidData);
@@ -50,10 +53,10 @@ pub fn of_process(id: u32) -> io::Result<Memory> {
     })
 }
 
-/// The memory of the processes `ids` together. Those that have ended have none.
+/// The memory of the processes `ids` together. Processes that have ended count as nothing.
 ///
 /// # Errors
-/// A process belongs to somebody else, or all have ended.
+/// A process belongs to another user, or all have ended.
 pub fn shares(ids: &[u32]) -> io::Result<Shares> {
     let mut sum = Shares::default();
     let mut found = false;
@@ -113,6 +116,6 @@ mod tests {
         );
     }
 
-    /// Above the largest process id that Linux gives (2^22).
+    /// A process id above the largest that Linux gives (2^22).
     const NONE: u32 = 5_000_000;
 }

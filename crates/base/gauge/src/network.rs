@@ -1,7 +1,8 @@
-//! What a network namespace has done and holds: interfaces, TCP's counters and sockets.
+//! The state of a network namespace: its interfaces, protocol counters and TCP sockets.
 //!
-//! A process is named whose namespace it is: its own for the machine's, one that lives in a space for
-//! the space's. Counters go on from the namespace's start: a series is made of differences.
+//! A namespace is specified by a process in it: this process for the machine's own, a process inside a
+//! space for the space's. Counters count from the start of the namespace, so a series is made from their
+//! differences.
 
 use std::collections::BTreeMap;
 use std::{fs, io};
@@ -10,61 +11,63 @@ use serde::{Deserialize, Serialize};
 
 use crate::process::{fault, open};
 
-/// A network namespace at one moment.
+/// The state of a network namespace at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Network {
-    /// By their names, such as `lo`.
+    /// The interfaces by name, such as `lo`.
     pub interfaces: BTreeMap<String, Interface>,
-    /// The state of its TCP sockets.
+    /// The state of the TCP sockets.
     pub sockets: Sockets,
-    /// The kernel's counters of its protocols.
+    /// The kernel's counters for each protocol.
     pub counters: Counters,
 }
 
-/// The traffic over an interface so far.
+/// The total traffic of an interface so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Interface {
-    /// Bytes that came.
+    /// The bytes received.
     pub received_bytes: u64,
-    /// Packets that came.
+    /// The packets received.
     pub received_packets: u64,
-    /// Bytes that went.
+    /// The bytes sent.
     pub sent_bytes: u64,
-    /// Packets that went.
+    /// The packets sent.
     pub sent_packets: u64,
 }
 
-/// TCP sockets now, of IPv4 and IPv6.
+/// The current TCP sockets, of IPv4 and IPv6.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sockets {
-    /// Ports that are kept for a minute after their connection.
+    /// The sockets in TIME_WAIT, whose ports stay taken for a minute after their connection.
     pub time_wait: u64,
-    /// What all buffers of TCP hold, in bytes; of the whole machine, whatever the namespace.
+    /// The bytes that all TCP buffers hold: of the whole machine, not of the namespace.
     pub memory: u64,
 }
 
-/// Counters of protocols by group and name as the kernel has them, such as `TcpExt.ListenOverflows`.
+/// The kernel's protocol counters, by group and name, such as `TcpExt.ListenOverflows`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counters(BTreeMap<String, u64>);
 
 impl Counters {
-    /// The counter `name`; 0 if the kernel has none of that name.
+    /// The value of the counter `name`; 0 if the kernel has no counter of that name.
     #[must_use]
     pub fn of(&self, name: &str) -> u64 {
         self.0.get(name).copied().unwrap_or(0)
     }
 
-    /// Connections that were refused or forgotten because a listener's queue was full
-    /// (`ListenOverflows`), and handshakes because too many were under way (`TCPReqQFullDrop`,
-    /// `TCPReqQFullDoCookies`).
+    /// The number of connections that were refused or forgotten because a listener's queue was full
+    /// (`ListenOverflows`), and of handshakes for which this happened because too many were under way
+    /// (`TCPReqQFullDrop`, `TCPReqQFullDoCookies`).
     #[must_use]
     pub fn overflows(&self) -> u64 {
         self.of_tcp(["ListenOverflows", "TCPReqQFullDrop", "TCPReqQFullDoCookies"])
     }
 
-    /// Connections that ended in TIME_WAIT (`TW`, counted as they enter it, not as they leave; `TWKilled`,
-    /// those that stay for a shorter time), or would have but for `tcp_max_tw_buckets`
+    /// The number of connections that ended in TIME_WAIT, or would have but for `tcp_max_tw_buckets`
     /// (`TCPTimeWaitOverflow`).
+    ///
+    /// `TW` counts them as they enter that state, not as they leave it; `TWKilled` counts those that stay
+    /// in it for a shorter time.
     #[must_use]
     pub fn time_waits(&self) -> u64 {
         self.of_tcp(["TW", "TWKilled", "TCPTimeWaitOverflow"])
@@ -76,10 +79,10 @@ impl Counters {
     }
 }
 
-/// The namespace that the process `id` is in.
+/// Reads the state of the namespace that the process `id` is in.
 ///
 /// # Errors
-/// The process is gone, or its `/proc/ID/net` cannot be read.
+/// The process has ended, or its `/proc/ID/net` cannot be read.
 pub fn of(id: u32) -> io::Result<Network> {
     let read = |name: &str| fs::read_to_string(format!("/proc/{id}/net/{name}"));
     let mut counters = counters(&read("snmp")?);
@@ -105,8 +108,11 @@ fn interfaces(id: u32) -> io::Result<BTreeMap<String, Interface>> {
     Ok(interfaces.collect())
 }
 
-/// Pairs of lines, `GROUP: NAME…` and `GROUP: NUMBER…`. procfs reads one of the two files that are
-/// written so, and not the one with the counters of listeners. What is no number from 0 is left out.
+/// Reads counters from pairs of lines, `GROUP: NAME…` and `GROUP: NUMBER…`. Negative values and values
+/// that are no number are left out.
+///
+/// The crate procfs reads only one of the two files of this format, and not the one with the counters of
+/// listeners.
 fn counters(text: &str) -> BTreeMap<String, u64> {
     let lines: Vec<&str> = text.lines().collect();
     let mut counters = BTreeMap::new();
@@ -125,7 +131,7 @@ fn counters(text: &str) -> BTreeMap<String, u64> {
     counters
 }
 
-/// The line `TCP: NAME NUMBER NAME NUMBER…`.
+/// Reads the line `TCP: NAME NUMBER NAME NUMBER…`.
 fn sockets(text: &str) -> Sockets {
     let line = text.lines().find_map(|line| line.strip_prefix("TCP:"));
     let words: Vec<&str> = line.unwrap_or_default().split_whitespace().collect();

@@ -1,4 +1,5 @@
-//! How each figure is measured on this machine, and why not in a better way, as a [`Check`] for each.
+//! Says how each figure is measured on this machine, and why not in a better way, as one [`Check`]
+//! for each figure.
 
 use std::time::Duration;
 
@@ -8,7 +9,8 @@ use crate::limited::CpuLimit;
 use crate::machine::Check;
 use crate::syscalls::Syscalls;
 
-/// Tries to hold an empty group called `name` to a part of a core; it is gone afterwards.
+/// Checks whether CPU time can be limited, by trying it on an empty group called `name`, which is
+/// removed afterwards.
 #[must_use]
 pub fn shares(name: &str) -> Check {
     let quota = CpuLimit::Quota {
@@ -24,7 +26,8 @@ pub fn shares(name: &str) -> Check {
     )
 }
 
-/// Tries each collector on an empty group called `name`, which is gone afterwards. Changes nothing.
+/// Checks each way of measuring on an empty group called `name`, which is removed afterwards. Nothing
+/// is changed.
 #[must_use]
 pub fn ways(name: &str) -> Vec<Check> {
     let group = Group::create(name);
@@ -70,7 +73,8 @@ pub fn ways(name: &str) -> Vec<Check> {
     ]
 }
 
-/// Short if the best way is not open, for `why`.
+/// A check of one figure: if there is a reason `why` the best way is not available, it is short and
+/// names the next way.
 fn way(what: &'static str, why: Option<String>, [best, next]: [&'static str; 2]) -> Check {
     match why {
         None => Check::of(true, what, best, ""),

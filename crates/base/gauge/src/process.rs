@@ -1,4 +1,4 @@
-//! Which processes there are, and what they hold: threads and open files.
+//! Which processes there are, and what each of them holds: threads and open files.
 
 use std::collections::HashMap;
 use std::io;
@@ -10,7 +10,7 @@ use rustix::process::{Resource, getrlimit};
 
 use crate::cpu::ticks;
 
-/// The process `root` and all below it; empty when `root` is gone.
+/// The ids of the process `root` and of all processes below it; empty if `root` is gone.
 ///
 /// # Errors
 /// `/proc` cannot be read.
@@ -19,48 +19,49 @@ pub fn tree(root: u32) -> io::Result<Vec<u32>> {
     Ok(tree.iter().map(|stat| stat.pid.cast_unsigned()).collect())
 }
 
-/// How many threads the processes `ids` have now.
+/// How many threads the processes `ids` have together; processes that are gone count as nothing.
 #[must_use]
 pub fn threads(ids: &[u32]) -> usize {
     let of = |id: &u32| stat(*id).map_or(0, |stat| stat.num_threads.max(0).cast_unsigned());
     usize::try_from(ids.iter().map(of).sum::<u64>()).unwrap_or(usize::MAX)
 }
 
-/// What the kernel calls the process `id`: its program's name, 15 letters at most; `None` if it is gone.
+/// The kernel's name for the process `id`: the name of its program, cut to 15 characters; `None` if the
+/// process is gone.
 #[must_use]
 pub fn name(id: u32) -> Option<String> {
     let name = std::fs::read_to_string(format!("/proc/{id}/comm")).ok()?;
     Some(name.trim_end().to_owned())
 }
 
-/// How many file descriptors the process `id` has open.
+/// The number of file descriptors that the process `id` has open.
 ///
 /// # Errors
-/// The process is gone or belongs to somebody else.
+/// The process has ended, or belongs to another user.
 pub fn open_files(id: u32) -> io::Result<usize> {
     open(id)?.fd_count().map_err(fault)
 }
 
-/// What a process uses, as exporters of metrics tell it.
+/// What a process uses, as exporters of metrics report it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Usage {
-    /// CPU time of all its threads since it began; ticks of 10 ms.
+    /// The CPU time of all its threads since it was started, in ticks of 10 ms.
     pub cpu: Duration,
-    /// Resident memory in bytes.
+    /// The resident memory in bytes.
     pub resident: u64,
-    /// Address space in bytes.
+    /// The size of the address space in bytes.
     pub address_space: u64,
-    /// Threads.
+    /// The number of threads of the process.
     pub threads: u64,
-    /// Open files.
+    /// The number of open files.
     pub open_files: u64,
-    /// How many may be open (the soft limit); `None` if that is not limited.
+    /// How many files may be open (the soft limit); `None` if that is not limited.
     pub open_files_max: Option<u64>,
-    /// When it began, since the beginning of 1970.
+    /// The time at which the process was started, since the beginning of 1970.
     pub began: Duration,
 }
 
-/// What this process uses now.
+/// The resources that this process uses now.
 ///
 /// # Errors
 /// `/proc` cannot be read.
@@ -104,7 +105,7 @@ pub(crate) fn open(id: u32) -> io::Result<Process> {
     Process::new(i32::try_from(id).map_err(none)?).map_err(fault)
 }
 
-/// The system's own fault where there is one.
+/// Converts an error of procfs to the system's own error where there is one.
 pub(crate) fn fault(error: ProcError) -> io::Error {
     let kind = match error {
         ProcError::PermissionDenied(_) => io::ErrorKind::PermissionDenied,

@@ -1,9 +1,10 @@
-//! Segments with data that reach the ports of a group: at least one for each request.
+//! Counts TCP segments with data that reach the ports of a group: at least one for each request.
 //!
-//! A program of 16 instructions sees each packet that a socket of the group receives (root needed). It counts those to one
-//! of the ports that are longer than an acknowledgement is: over TCP on IPv4 with timestamps that has 52 bytes, 60 in a
-//! handshake, and 64 with a selective one. So a request of at least 13 bytes counts, and a connect or an acknowledgement
-//! does not. A client that has written several requests at once may have them counted as one.
+//! A BPF program of 16 instructions sees each packet that a socket of the group receives, which needs root. It counts
+//! the packets to one of the ports that are longer than an acknowledgement. Over TCP on IPv4 with timestamps that is 52
+//! bytes long, 60 in a handshake, and 64 with one selective acknowledgement. So a request of at least 13 bytes is
+//! counted, and a connect or an acknowledgement is not. Several requests that a client writes at once may be counted as
+//! one.
 
 use std::fs::File;
 use std::os::fd::AsFd as _;
@@ -17,7 +18,7 @@ use crate::bpf::{
 use crate::bytes::{LENGTH, key, local_port};
 use crate::group::Group;
 
-/// Counts while it lives.
+/// A running count of segments with data. Counting ends when it is dropped.
 #[derive(Debug)]
 pub struct Segments {
     map: Map,
@@ -26,10 +27,10 @@ pub struct Segments {
 }
 
 impl Segments {
-    /// Begins to count segments with data to these ports of processes of `group`.
+    /// Counts segments with data that come to `ports` of processes of `group`, from then on.
     ///
     /// # Errors
-    /// No permission, or a kernel without BPF.
+    /// The process lacks the permission, or the kernel has no BPF.
     pub fn count(group: &Group, ports: &[u16]) -> Result<Self, BpfFault> {
         let directory = File::open(group.path()).map_err(BpfFault::of_group)?;
         let map = Map::create(MapKind::Hash, 4, 8, ports.len().max(1))?;
@@ -45,10 +46,10 @@ impl Segments {
         })
     }
 
-    /// How many have reached any of the ports so far.
+    /// How many segments with data have reached any of the ports so far.
     ///
     /// # Errors
-    /// The kernel does not let the map be read.
+    /// The kernel refuses to read the map.
     pub fn received(&self) -> Result<u64, BpfFault> {
         let mut sum = 0;
         for port in &self.ports {
@@ -58,7 +59,8 @@ impl Segments {
     }
 }
 
-/// Looks up the local port, and counts if the packet is long enough. Every packet may pass (result 1).
+/// The program: it looks up the local port, and counts the packet if it is long enough. It lets every packet pass
+/// (result 1).
 fn program(map: &Map) -> Vec<Instruction> {
     let count = [
         skip_if_zero(R0, 4),
@@ -72,5 +74,5 @@ fn program(map: &Map) -> Vec<Instruction> {
     [&local_port()[..], &look_up(map.as_fd(), -4), &count].concat()
 }
 
-/// The length from which an IP packet counts as one with data: an acknowledgement has 64 bytes at most.
+/// The length from which an IP packet counts as one with data: an acknowledgement has at most 64 bytes.
 const LENGTH_MIN: i32 = 65;

@@ -1,7 +1,7 @@
-//! System calls counted by strace, where there is no BPF.
+//! Counts system calls with strace, where BPF is not available.
 //!
-//! Each call then stops the process twice, so durations from such a run are invalid: counting needs a
-//! run of its own.
+//! Each call then stops the process twice, so durations from such a run are invalid: counting needs a run
+//! of its own.
 
 use std::io::{self, BufRead as _, BufReader};
 use std::path::Path;
@@ -14,7 +14,7 @@ use tempfile::NamedTempFile;
 
 use crate::syscalls::{Call, Counts};
 
-/// strace at work on processes; dropping it lets them go on alone.
+/// A running strace that counts the calls of processes. Dropping it ends strace; the processes go on.
 #[derive(Debug)]
 pub struct Strace {
     child: Child,
@@ -22,12 +22,14 @@ pub struct Strace {
 }
 
 impl Strace {
-    /// Follows the processes `ids`, and what they start from then on. Returns when strace says that
-    /// it has hold of them all; those that have ended meanwhile are not missed.
+    /// Attaches strace to the processes `ids`, and to what they start from then on.
+    ///
+    /// It returns when strace reports that it is attached to all of them; a process that has ended
+    /// meanwhile is not waited for.
     ///
     /// # Errors
-    /// strace is not installed (package `strace`), may not trace one of them, finds none of them, or does
-    /// not say within ten seconds that it has hold of them.
+    /// strace is not installed (package `strace`), may not trace one of the processes, finds none of
+    /// them, or does not report within ten seconds that it is attached.
     pub fn follow(ids: &[u32]) -> io::Result<Self> {
         let table = NamedTempFile::new()?;
         let mut command = Command::new("strace");
@@ -46,17 +48,18 @@ impl Strace {
         Ok(strace)
     }
 
-    /// Ends strace, and returns what it has counted.
+    /// Ends strace and returns its counts.
     ///
     /// # Errors
-    /// It had ended by itself, or its table cannot be read.
+    /// strace had ended by itself, or its table cannot be read.
     pub fn finish(mut self) -> io::Result<Counts> {
         self.interrupt();
         self.child.wait()?;
         read(self.table.path())
     }
 
-    /// It reports each process on stderr, as attached or as one that it cannot attach to.
+    /// Waits until strace is attached to the processes. It reports each one on stderr, as attached or as
+    /// one that it cannot attach to.
     fn wait_until_attached(&mut self, ids: &[u32]) -> io::Result<()> {
         let stderr = self.child.stderr.take().ok_or(io::ErrorKind::BrokenPipe)?;
         let (sender, lines) = sync_channel(LINES);
@@ -107,17 +110,17 @@ impl Drop for Strace {
     }
 }
 
-/// That it has no process left, with the last that it said.
+/// The error that strace has no process left and has ended, with the last line that it wrote.
 fn ended(said: &str) -> io::Error {
     io::Error::other(format!("strace ended: {}", said.trim()))
 }
 
-/// What a line on strace's stderr tells of a process.
+/// What a line on strace's stderr says of a process.
 #[derive(Debug, PartialEq, Eq)]
 enum Word {
-    /// `strace: Process 42 attached`, or `strace: Process 42 attached with 3 threads`.
+    /// strace is attached: `Process 42 attached`, or `Process 42 attached with 3 threads`.
     Attached,
-    /// `strace: attach: ptrace(PTRACE_SEIZE, 42): No such process`.
+    /// strace cannot attach to this process: `attach: ptrace(PTRACE_SEIZE, 42): No such process`.
     Refused(u32),
     Other,
 }
@@ -133,7 +136,7 @@ impl Word {
     }
 }
 
-/// Whether a process has ended, though its parent may not have asked how.
+/// Whether a process has ended, even if its parent has not waited for it yet.
 fn is_gone(id: u32) -> bool {
     let stat = procfs::process::Process::new(id.cast_signed()).and_then(|process| process.stat());
     stat.is_ok_and(|stat| matches!(stat.state, 'Z' | 'X'))
@@ -144,7 +147,8 @@ fn read(path: &Path) -> io::Result<Counts> {
     Ok(parse(&std::fs::read_to_string(path)?))
 }
 
-/// The table of `strace -c -U name,calls,errors`: a name, a count, and errors if there were any, a line.
+/// Reads the table of `strace -c -U name,calls,errors`: each line has a name, a count, and the number of
+/// errors if there were any.
 fn parse(table: &str) -> Counts {
     let rows = table.lines().filter_map(|line| {
         let mut words = line.split_whitespace();
@@ -159,9 +163,9 @@ fn parse(table: &str) -> Counts {
     Counts::new(rows.filter(|(name, _)| name != "total"))
 }
 
-/// How long strace may say nothing while it has no hold of all.
+/// How long strace may be silent while it is not attached to all processes.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Lines that wait to be heard.
+/// How many lines of strace may wait to be read.
 const LINES: usize = 16;
 
 #[cfg(test)]
@@ -226,6 +230,6 @@ mod tests {
         assert!(strace.finish().unwrap().of("read") > 0);
     }
 
-    /// Above the largest that Linux gives (2^22).
+    /// A process id above the largest that Linux gives (2^22).
     const GONE: u32 = 5_000_000;
 }

@@ -1,11 +1,13 @@
-//! System calls, counted by the kernel for each group and number.
+//! Counts system calls in the kernel, for each group and each number of a call.
 //!
-//! A program of 15 instructions runs at the tracepoint `sys_enter`, and one at `sys_exit`, which leaves
-//! after three instructions unless the call has failed (root needed). They count calls of processes
-//! that are in a counted group itself, not in one below it. Calls by processes of another architecture
-//! (i386 on x86-64) have other numbers and are counted under them. In detail, there are times and
-//! counts of each process, too: three more look-ups in maps for each call.
-//! Without root, [`crate::strace`] counts, which slows down what it counts.
+//! One BPF program, of 15 instructions, runs at the tracepoint `sys_enter`, and one at `sys_exit`,
+//! which leaves after three instructions unless the call has failed. Both need root. They count the
+//! calls of processes that are directly in a counted group, not in one below it. Calls by processes of
+//! another architecture (i386 on x86-64) have other numbers and are counted under those. Counting in
+//! detail also gives the time of calls and counts for each process, at the cost of three more map
+//! look-ups for each call.
+//!
+//! Without root, use [`crate::strace`], which slows down the processes whose calls it counts.
 
 mod program;
 
@@ -17,66 +19,67 @@ use std::time::Duration;
 use crate::bpf::{AttachedProgram, BpfFault, Instruction, Map, MapKind, Program, ProgramKind};
 use crate::group::Group;
 
-/// Counts while it lives.
+/// A running count of system calls. Counting ends when it is dropped.
 #[derive(Debug)]
 pub struct Syscalls {
     groups: Map,
-    /// By process, if it counts in detail.
+    /// The counts for each process, if counting in detail.
     processes: Option<Map>,
-    /// A map that the programs need and nobody reads.
+    /// A map that only the programs use. It is kept here so that it stays open.
     _begun: Option<Map>,
     _attached: Vec<AttachedProgram>,
 }
 
-/// What was called, by the name of the call.
+/// The system calls that were made, by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counts(BTreeMap<String, Call>);
 
-/// The result of one system call.
+/// The figures of one system call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Call {
-    /// How often it was made.
+    /// How often the call was made.
     pub calls: u64,
-    /// How often it failed. 0 where that is not counted: in plain counts, on other processors than
-    /// x86-64.
+    /// How often the call failed. It is 0 where that is not counted: in plain counts on other
+    /// processors than x86-64.
     pub errors: u64,
-    /// The time between entries and exits, waiting included, as of `strace -c -w`; zero unless counted
-    /// in detail.
+    /// The time between entry and exit, including waiting, as with `strace -c -w`. It is zero unless
+    /// counted in detail.
     pub time: Duration,
 }
 
 impl Counts {
-    /// Counts by name, as strace has them.
+    /// Collects figures by the name of the call, as strace gives them. Calls that were never made are
+    /// left out.
     pub fn new(counts: impl IntoIterator<Item = (String, Call)>) -> Self {
         let made = counts.into_iter().filter(|(_, call)| call.calls > 0);
         Self(made.collect())
     }
 
-    /// All calls.
+    /// The number of all calls together.
     #[must_use]
     pub fn total(&self) -> u64 {
         self.0.values().map(|call| call.calls).sum()
     }
 
-    /// How often the call `name` was made.
+    /// The number of calls of `name`.
     #[must_use]
     pub fn of(&self, name: &str) -> u64 {
         self.call(name).calls
     }
 
-    /// The result of the call `name`.
+    /// The figures of the call `name`; zero if it was never made.
     #[must_use]
     pub fn call(&self, name: &str) -> Call {
         self.0.get(name).copied().unwrap_or_default()
     }
 
-    /// Names and results, by name; calls that were never made are left out.
+    /// The names and figures in the order of the names; calls that were never made are left out.
     pub fn iter(&self) -> impl Iterator<Item = (&str, Call)> {
         self.0.iter().map(|(name, call)| (name.as_str(), *call))
     }
 }
 
-/// What was called since `earlier`.
+/// The calls made between two readings: `later - earlier`.
 impl Sub<&Self> for Counts {
     type Output = Self;
 
@@ -95,10 +98,10 @@ impl Sub<&Self> for Counts {
 }
 
 impl Syscalls {
-    /// Begins to count what processes of these groups call, and what of that fails.
+    /// Begins to count the calls of processes of these groups, and the failed ones among them.
     ///
     /// # Errors
-    /// No permission, or a kernel without BPF.
+    /// The process lacks the permission, or the kernel has no BPF.
     pub fn count(groups: &[&Group]) -> Result<Self, BpfFault> {
         let map = by_group(groups)?;
         let mut attached = vec![attach(&program::entry(map.as_fd()), c"sys_enter")?];
@@ -114,10 +117,11 @@ impl Syscalls {
         })
     }
 
-    /// As [`Syscalls::count`], with the time of calls, and each process by itself.
+    /// Begins to count as [`Syscalls::count`] does, and also measures the time of calls and counts for
+    /// each process.
     ///
     /// # Errors
-    /// No permission, or a kernel without BPF.
+    /// The process lacks the permission, or the kernel has no BPF.
     pub fn count_in_detail(groups: &[&Group]) -> Result<Self, BpfFault> {
         let map = by_group(groups)?;
         let processes = Map::create(MapKind::HashPerCore, KEY_BYTES, VALUE_BYTES, PROCESS_CALLS)?;
@@ -139,10 +143,10 @@ impl Syscalls {
         })
     }
 
-    /// What the processes of a group have called so far; nothing for a group that is not counted.
+    /// The calls of the processes of a group so far; empty for a group that is not counted.
     ///
     /// # Errors
-    /// The kernel does not let the map be read.
+    /// The kernel refuses to read the map.
     pub fn of(&self, group: &Group) -> Result<Counts, BpfFault> {
         let mut counts = Vec::new();
         for number in 0..NUMBERS {
@@ -152,11 +156,11 @@ impl Syscalls {
         Ok(Counts::new(counts))
     }
 
-    /// What each process of a group has called so far, those that have ended included; nothing unless
-    /// counted in detail.
+    /// The calls of each process of a group so far, by process id, including processes that have ended;
+    /// empty unless counted in detail.
     ///
     /// # Errors
-    /// The kernel does not let the map be read.
+    /// The kernel refuses to read the map.
     pub fn of_processes(&self, group: &Group) -> Result<BTreeMap<u32, Counts>, BpfFault> {
         let mut found: BTreeMap<u32, Vec<(String, Call)>> = BTreeMap::new();
         let Some(map) = &self.processes else {
@@ -177,7 +181,7 @@ impl Syscalls {
     }
 }
 
-/// A map with an entry for each number of each group.
+/// Makes a map with an entry for each call number of each group.
 fn by_group(groups: &[&Group]) -> Result<Map, BpfFault> {
     let entries = groups.len().max(1) * NUMBERS as usize;
     let map = Map::create(MapKind::HashPerCore, KEY_BYTES, VALUE_BYTES, entries)?;
@@ -197,7 +201,7 @@ fn attach(
     program.attach_to_tracepoint(tracepoint)
 }
 
-/// The values of all cores together.
+/// Adds up the values of all cores.
 fn sum(words: &[u64]) -> Call {
     let mut call = Call::default();
     for value in words.chunks_exact(VALUE_BYTES / 8) {
@@ -223,16 +227,16 @@ fn name(number: u32) -> String {
     )
 }
 
-/// Linux has less than 480 calls.
+/// The numbers of calls that are counted: Linux has fewer than 480.
 const NUMBERS: u32 = 512;
 const KEY_BYTES: usize = 16;
-/// Calls, errors, nanoseconds.
+/// The size of a value: the numbers of calls and of errors, and nanoseconds.
 const VALUE_BYTES: usize = 24;
-/// Different calls of all processes together: 400 processes with 40 each.
+/// How many pairs of a process and a call can be counted: 400 processes with 40 different calls each.
 const PROCESS_CALLS: usize = 16_384;
-/// Threads that can be in a call at the same time.
+/// How many threads can be inside a call at the same time.
 const THREADS: usize = 32_768;
-/// Where `struct pt_regs` has the number of the call (`orig_ax`).
+/// The offset of the call's number in `struct pt_regs` (`orig_ax`); `None` where it is not known.
 const NUMBER_IN_REGISTERS: Option<i32> = if cfg!(target_arch = "x86_64") {
     Some(120)
 } else {

@@ -1,6 +1,7 @@
-//! What the machine as a whole has done and holds: cores, disks, memory.
+//! The state of the machine as a whole: cores, disks and memory.
 //!
-//! Counters go on from the machine's start: a series is made of differences. All of it takes 0.1 ms.
+//! Counters count from the start of the machine, so a series is made from their differences. Reading all of it
+//! takes 0.1 ms.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -14,58 +15,58 @@ use serde::{Deserialize, Serialize};
 use crate::cpu::ticks;
 use crate::process::fault;
 
-/// What a core has done so far.
+/// How a core has spent its time so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Core {
-    /// Time in which it computed outside the kernel.
+    /// The time in which it executed code outside the kernel.
     pub user: Duration,
-    /// Time in which it computed in the kernel, interrupts included.
+    /// The time in which it executed kernel code, including interrupts.
     pub system: Duration,
-    /// Time in which it was idle while something waited for a disk.
+    /// The time in which it was idle while something waited for a disk.
     pub wait: Duration,
-    /// Time in which a hypervisor let something else compute instead.
+    /// The time in which the hypervisor ran something else on it.
     pub steal: Duration,
-    /// All time, idle or not.
+    /// All time, idle time included.
     pub total: Duration,
 }
 
-/// What a disk has done so far.
+/// The totals of a disk so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Disk {
-    /// Reads that were done.
+    /// The number of completed reads.
     pub reads: u64,
-    /// Writes that were done.
+    /// The number of completed writes.
     pub writes: u64,
-    /// Bytes that were read.
+    /// The bytes read.
     pub read_bytes: u64,
-    /// Bytes that were written.
+    /// The bytes written.
     pub written_bytes: u64,
 }
 
-/// The machine's memory now, in bytes.
+/// The machine's current memory, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Memory {
-    /// All there is.
+    /// All memory of the machine.
     pub total: u64,
-    /// What is not used for anything.
+    /// The memory that is not used for anything.
     pub free: u64,
-    /// What programs could have without swapping.
+    /// The memory that programs could still get without swapping.
     pub available: u64,
-    /// What holds contents of files.
+    /// The memory that caches the contents of files.
     pub cached: u64,
-    /// What holds objects of the kernel, such as sockets.
+    /// The memory that holds objects of the kernel, such as sockets.
     pub slab: u64,
 }
 
 impl Core {
-    /// Time in which it computed.
+    /// The time in which the core executed code, in or outside the kernel.
     #[must_use]
     pub fn busy(&self) -> Duration {
         self.user + self.system
     }
 }
 
-/// What was done since `earlier`.
+/// How the time between two readings was spent: `later - earlier`.
 impl Sub for Core {
     type Output = Self;
 
@@ -80,7 +81,7 @@ impl Sub for Core {
     }
 }
 
-/// Every core that is online, by number.
+/// The cores that are online, in the order of their numbers.
 ///
 /// # Errors
 /// `/proc/stat` cannot be read.
@@ -89,7 +90,7 @@ pub fn cores() -> io::Result<Vec<Core>> {
     Ok(stats.cpu_time.iter().map(core).collect())
 }
 
-/// Every disk by its name, such as `sda`, without those made of others' parts: partitions count as their disk.
+/// The disks by name, such as `sda`. Partitions are not listed: they count as part of their disk.
 ///
 /// # Errors
 /// `/proc/diskstats` cannot be read.
@@ -100,7 +101,7 @@ pub fn disks() -> io::Result<BTreeMap<String, Disk>> {
     Ok(all.iter().filter(|disk| whole(disk)).map(named).collect())
 }
 
-/// The machine's memory now.
+/// The machine's current memory.
 ///
 /// # Errors
 /// `/proc/meminfo` cannot be read.
@@ -115,7 +116,8 @@ pub fn memory() -> io::Result<Memory> {
     })
 }
 
-/// proc(5): waiting for a disk is idle; the time of guests is in user and nice already.
+/// Converts the times of a core (see proc(5)): waiting for a disk is idle time, and the time of guests is part
+/// of user and nice already.
 fn core(time: &CpuTime) -> Core {
     let user = time.user + time.nice;
     let system = time.system + time.irq.unwrap_or(0) + time.softirq.unwrap_or(0);
@@ -139,7 +141,7 @@ fn disk(disk: &DiskStat) -> Disk {
     }
 }
 
-/// Bytes of a sector in `/proc/diskstats`, whatever the disk's own are.
+/// The bytes of a sector in `/proc/diskstats`, whatever the disk's own sectors are.
 const SECTOR: u64 = 512;
 
 #[cfg(test)]

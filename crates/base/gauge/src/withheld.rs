@@ -1,19 +1,19 @@
-//! What the kernel has withheld from this process's own control groups: CPU time by a quota, memory by
-//! killing. A container's limits are such groups, whichever version of cgroups has them.
+//! What the kernel has withheld from the cgroups of this process: CPU time by a quota, and memory by
+//! killing. The limits of a container are such groups, whichever version of cgroups has them.
 
 use std::fs;
 use std::path::PathBuf;
 
-/// Counters since the groups were made.
+/// Totals since the groups were made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Withheld {
-    /// Periods in which the quota was used up (`nr_throttled`).
+    /// The periods in which the quota was used up (`nr_throttled`).
     pub throttled: u64,
-    /// Processes of the whole machine that were killed for want of memory.
+    /// The processes of the whole machine that were killed for want of memory.
     pub oom_kills: u64,
 }
 
-/// What was withheld so far; what cannot be read counts as nothing.
+/// Reads the totals so far; what cannot be read counts as zero.
 #[must_use]
 pub fn withheld() -> Withheld {
     let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
@@ -28,7 +28,8 @@ pub fn withheld() -> Withheld {
     }
 }
 
-/// The files that may have the quota's counters, by the lines of `/proc/self/cgroup`.
+/// The paths of the files that may have the quota's counters, found from the lines of
+/// `/proc/self/cgroup`.
 fn cpu_stats(groups: &str) -> Vec<PathBuf> {
     let mut paths = Vec::new();
     for line in groups.lines() {
@@ -51,7 +52,7 @@ fn cpu_stats(groups: &str) -> Vec<PathBuf> {
     paths
 }
 
-/// The number of the line `NAME NUMBER`.
+/// The number after `name` in a text whose lines are `NAME NUMBER`.
 fn field(text: &str, name: &str) -> Option<u64> {
     let mut lines = text.lines().map(str::split_whitespace);
     lines.find_map(|mut words| {

@@ -1,4 +1,4 @@
-//! A file as types that serde derives, where a key needs no more than a type.
+//! Reads a file into a type for which serde derives `Deserialize`, where a key needs no more than a type.
 
 use std::ops::Range;
 
@@ -9,8 +9,10 @@ use crate::report::{Finding, Report};
 use crate::suggest::hint;
 use crate::syntax::parsed;
 
-/// Reads the report's first text as a type. The report gets all faults of syntax. If there are none, it gets the unknown
-/// keys up to the first other fault, or else that fault: serde does not go on after it.
+/// Reads the report's first text as a `T`; `None` if it has a fault, which the report then has.
+///
+/// The report gets all faults of syntax. If there are none, it gets every unknown key, and at most one other fault,
+/// because serde stops at its first error.
 pub fn read<T: DeserializeOwned>(text: &str, report: &mut Report) -> Option<T> {
     let mut table = parsed(text, 0, report)?;
     loop {
@@ -28,7 +30,8 @@ pub fn read<T: DeserializeOwned>(text: &str, report: &mut Report) -> Option<T> {
     }
 }
 
-/// What serde says, and of an unknown key what may have been meant or is there.
+/// An error of serde as a finding; for an unknown key, with the name that may have been meant or the names that there
+/// are.
 fn finding(error: &Error) -> Finding {
     let place = error.span().unwrap_or_default();
     if !is_unknown_key(error) {
@@ -45,7 +48,7 @@ fn is_unknown_key(error: &Error) -> bool {
     error.message().starts_with("unknown field ")
 }
 
-/// Takes the key at a place away; whether it was there.
+/// Removes the key at a place of the table, and says whether it was there.
 fn remove(table: &mut DeTable<'_>, place: &Range<usize>) -> bool {
     let found = table.keys().find(|key| key.span() == *place);
     match found.map(|key| key.get_ref().to_string()) {

@@ -1,71 +1,72 @@
-//! The description of a key, from which its parser, its error messages and its reference entry are
-//! made.
+//! The description of a key, from which its parser, its error messages and its entry in the reference are made.
 //!
-//! A key is a record beside the code that reads it. Its text is for operators: what changes when
-//! the value changes, what goes wrong at either extreme, and what other servers call it.
+//! A key is described by a record beside the code that reads it. Its text is for operators: what changes when the value
+//! changes, what goes wrong at either extreme, and what other servers call it.
 //!
-//! The documentation of the type that a key fills refers to the reference for all of that. A test holds each default
-//! here against that of the type.
+//! The documentation of the type that a key fills refers to the reference for all of that. A test compares each default
+//! here with that of the type.
 
 use toml::Spanned;
 use toml::de::DeValue;
 
 use crate::value::{Complaint, Values};
 
-/// A key of the file: its name, what its value may be and which field it fills, and what it means. All that there is to
-/// say of a key is said here, and a list of them is how a table is read.
+/// The description of one key: its name, what its value may be, which field it fills, and what it means.
+///
+/// Everything about a key is said here, and a table is read by going through a list of keys.
 pub struct Key<T: 'static> {
-    /// Its name in the file.
+    /// The name of the key in the file.
     pub name: &'static str,
-    /// Which backends, routes or the like it is for.
+    /// For which kind of backends, routes or the like the key is.
     pub group: Group,
-    /// What its value may be, and what is filled with it.
+    /// What the value may be, and which field of `T` it fills.
     pub value: &'static dyn Value<T>,
-    /// What holds when the key is left out.
+    /// What applies if the key is left out.
     pub preset: Preset,
-    /// A value other than the preset, as one would write it.
+    /// An example value other than the preset, as one would write it in the file.
     pub sample: &'static str,
-    /// What changes when it changes, and why the preset is what it is.
+    /// What changes when the value changes, and why the preset is what it is.
     pub effect: &'static str,
-    /// What goes wrong when it is too low, too high or wrong.
+    /// What goes wrong when the value is too low, too high or wrong.
     pub extremes: &'static str,
-    /// The directives of other servers that it answers to; empty when there is none.
+    /// The directives of other servers that correspond to it; empty if there are none.
     pub elsewhere: &'static str,
 }
 
-/// What holds when a key is left out.
+/// What applies if a key is left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Preset {
-    /// The file is at fault.
+    /// The key must be present: its absence is a fault of the file.
     Required,
-    /// This value, as one would write it.
+    /// This value applies, written as in the file.
     Value(&'static str),
-    /// No value; in words, what that means.
+    /// There is no value; the text says what that means.
     Unset(&'static str),
 }
 
-/// Keys that belong together within their table: they are only for AJP, say. The text is for developers.
+/// Marks keys of a table that belong together, such as those that are only for AJP. The text is for developers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Group(pub &'static str);
 
-/// Keys that are for everything that the table describes.
+/// The group of keys that are for everything that the table describes.
 pub const ALL: Group = Group("all");
 
-/// A kind of value, without what it fills.
+/// What a value may be, regardless of what it fills.
 pub trait Kind: Sync {
-    /// The kind and its range, for the reference page.
+    /// The kind of value and its range in words, for the reference page.
     fn describe(&self) -> String;
-    /// Whether this is such a value.
+    /// Whether `value` is a valid value of this kind.
     fn takes(&self, value: &Spanned<DeValue<'_>>) -> bool;
 }
 
-/// A kind of value that fills something of a `T`.
+/// What a value may be, and which part of a `T` it fills.
 pub trait Value<T>: Kind {
-    /// Fills it, or says everything that is wrong with the value and leaves it as it was.
+    /// Reads `value` into its field. If it is wrong, returns everything that is wrong with it and leaves the field as
+    /// it was.
     fn read_into(&self, value: &Spanned<DeValue<'_>>, into: &mut T) -> Result<(), Vec<Complaint>>;
 }
 
-/// Values of the kind `V`, and what of a `T` one is put into.
+/// A kind of value `V`, and a function that gives the field of a `T` into which the value is put.
 pub struct Fill<V: Values, T>(pub V, pub fn(&mut T) -> &mut V::Read);
 
 impl<V: Values, T> Kind for Fill<V, T> {
@@ -85,7 +86,7 @@ impl<V: Values, T> Value<T> for Fill<V, T> {
     }
 }
 
-/// A [`Fill`] of a field: `fill!(Counts(1..=100), ProbeConfig.up)`.
+/// Makes a [`Fill`] of a field: `fill!(Counts(1..=100), ProbeConfig.up)`.
 #[macro_export]
 macro_rules! fill {
     ($kind:expr, $type:ident $(. $field:ident)+) => {
@@ -93,7 +94,7 @@ macro_rules! fill {
     };
 }
 
-/// A key, whatever it fills. The fields are those of [`Key`].
+/// A key without the type that it fills. The fields are those of [`Key`].
 #[derive(Clone, Copy)]
 #[expect(missing_docs, reason = "they are those of `Key`")]
 pub struct AnyKey {
@@ -107,9 +108,9 @@ pub struct AnyKey {
     pub elsewhere: &'static str,
 }
 
-/// A list of keys, whatever they fill.
+/// A list of keys without the type that they fill.
 pub trait AnyKeys: Sync {
-    /// The one of that index.
+    /// The key at `index`; `None` past the end.
     fn get(&self, index: usize) -> Option<AnyKey>;
 }
 
@@ -129,7 +130,7 @@ impl<T> AnyKeys for &'static [Key<T>] {
     }
 }
 
-/// Keys of a table: those of a list that are in certain groups.
+/// A part of the keys of a table: those of a list that belong to certain groups.
 pub struct Part {
     keys: &'static dyn AnyKeys,
     groups: fn(Group) -> bool,
@@ -144,7 +145,7 @@ impl Part {
         }
     }
 
-    /// The keys of a list whose groups `groups` accepts.
+    /// Those keys of the list whose group `groups` accepts.
     pub const fn of(keys: &'static dyn AnyKeys, groups: fn(Group) -> bool) -> Self {
         Self { keys, groups }
     }
@@ -155,15 +156,15 @@ impl Part {
     }
 }
 
-/// A table of the file.
+/// The description of a table of the file.
 pub struct Section {
-    /// How its header is written, such as `[[listen]]`.
+    /// The header of the table as it is written, such as `[[listen]]`.
     pub header: &'static str,
-    /// What it is for.
+    /// What the table is for, as text for the reference page.
     pub intro: &'static str,
-    /// Its keys, in the order of the reference.
+    /// The keys of the table, in the order of the reference page.
     pub keys: &'static [Part],
-    /// Keys that a later version will have, with what to do until then.
+    /// Keys that a later version will have, each with what to do until then.
     pub later: &'static [(&'static str, &'static str)],
 }
 
@@ -173,7 +174,7 @@ impl Section {
         self.keys().any(|key| key.name == name)
     }
 
-    /// All its keys, in the order of the reference.
+    /// All keys of the table, in the order of the reference page.
     pub fn keys(&self) -> impl Iterator<Item = AnyKey> {
         self.keys.iter().flat_map(Part::keys)
     }

@@ -1,8 +1,8 @@
-//! Files of keys in TOML: what a key may be, how a table is read, and how all faults are shown at once.
+//! Reads TOML files with described keys, and reports all faults of a file at once.
 //!
-//! A [`table::Table`] is read key by key ([`key::Key`], whose [`value`] is of some kind) and collects what is
-//! wrong in a [`report::Report`], which shows each fault with its line. Which keys and tables a file has is its
-//! reader's affair.
+//! A [`table::Table`] is read key by key. A [`key::Key`] describes a key, and [`value`] has the kinds of
+//! values. What is wrong is collected in a [`report::Report`], which shows each fault with its line. Which
+//! tables and keys a file has is up to the caller.
 //!
 //! ```
 //! use catamaran_toml_file::report::Report;

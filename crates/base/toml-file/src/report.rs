@@ -1,8 +1,8 @@
-//! The faults of a file and of those it includes, and how they are shown.
+//! The faults and warnings of a file and of those it includes, and how they are shown.
 //!
-//! Other modules find the faults. This one holds them with the texts of the files and writes them: one
-//! line that says what, where and what to do, then the line of source with the place marked. The
-//! contents of a `secret` are never shown.
+//! Other modules find the faults. This one keeps them together with the texts of the files and prints
+//! them: one line that says what is wrong, where, and what to do, then the line of the file with the
+//! place marked. The value of a `secret` is never shown.
 
 mod excerpt;
 
@@ -21,22 +21,22 @@ pub enum Severity {
     Warning,
 }
 
-/// One thing to say about a file.
+/// One fault or warning about a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// Whether the file can still be used.
+    /// Whether the file can be used in spite of the finding.
     pub severity: Severity,
     /// What is wrong.
     pub message: String,
-    /// What to do about it; empty when the message says it all.
+    /// What to do about it; empty if the message says it all.
     pub hint: String,
-    /// The bytes at fault, of all files one behind the other; `None` when the fault is that something
-    /// is missing.
+    /// The bytes concerned, as offsets in all texts one after the other; `None` if something is
+    /// missing from the file as a whole.
     pub span: Option<Range<usize>>,
 }
 
 impl Finding {
-    /// What keeps the file from being used.
+    /// A fault at this place: the file cannot be used.
     pub fn fault(message: impl Into<String>, span: Range<usize>) -> Self {
         let (message, hint) = (message.into(), String::new());
         Self {
@@ -47,7 +47,7 @@ impl Finding {
         }
     }
 
-    /// What the file can be used with.
+    /// A warning about this place: the file can be used.
     pub fn warning(message: impl Into<String>, span: Range<usize>) -> Self {
         Self {
             severity: Severity::Warning,
@@ -66,7 +66,7 @@ impl Finding {
         }
     }
 
-    /// This finding, with what to do about it.
+    /// Adds what to do about it.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = hint.into();
@@ -74,31 +74,34 @@ impl Finding {
     }
 }
 
-/// Where a finding is.
+/// The file, line and column of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Position<'r> {
-    /// The name of its file.
+    /// The name of the file.
     pub file: &'r str,
-    /// Its line and its column in characters, from 1; `None` if it is about the file as a whole.
+    /// The line and the column in characters, both from 1; `None` if the finding is about the file as
+    /// a whole.
     pub place: Option<(usize, usize)>,
 }
 
-/// The findings of a file and those it includes, in the order of the files.
+/// The texts of a file and of those it includes, with all findings about them. Printing it shows the
+/// findings.
 #[derive(Clone, Debug)]
 pub struct Report {
-    /// Boxed to keep small what a reader returns.
+    /// Boxed to keep small what a reader returns as an error.
     sources: Box<Sources>,
-    /// Values that no message may show, and what it shows instead.
+    /// Values that no message may show, each with what is shown instead.
     hidden: Vec<(String, String)>,
     findings: Vec<Finding>,
     unknown_key: UnknownKeyHint,
 }
 
-/// What to do about a key that its table does not know, given the name that may have been meant.
+/// Makes the hint for a key that its table does not know. The arguments are the key, and the known
+/// name that may have been meant.
 pub type UnknownKeyHint = fn(&str, Option<&str>) -> String;
 
 impl Report {
-    /// A report on a file with this text, which the findings show under `name`.
+    /// An empty report on a file with this text. Findings show the file as `name`.
     pub fn new(name: &str, text: &str) -> Self {
         Self {
             sources: Box::new(Sources::new(name, text)),
@@ -108,14 +111,14 @@ impl Report {
         }
     }
 
-    /// A report on a file that is at fault as a whole, such as one that cannot be read.
+    /// A report whose only finding is a fault of the file as a whole, such as that it cannot be read.
     pub fn absence(name: &str, message: impl Into<String>) -> Self {
         let mut report = Self::new(name, "");
         report.push(Finding::absence(message));
         report
     }
 
-    /// This report, with what this kind of file says of keys that a table does not know.
+    /// Sets how this kind of file hints at what to do about an unknown key.
     pub fn with_unknown_key(self, unknown_key: UnknownKeyHint) -> Self {
         Self {
             unknown_key,
@@ -127,17 +130,18 @@ impl Report {
         (self.unknown_key)(name, meant)
     }
 
-    /// Adds the text of an included file; gives the offset of its first byte.
+    /// Adds the text of an included file, and returns the offset of its first byte.
     pub fn add(&mut self, name: &str, text: &str) -> usize {
         self.sources.add(name, text)
     }
 
-    /// The offset of the first byte of the file of that number; 0 is the one that was asked for.
+    /// The offset of the first byte of the file with this number, in the order of [`Report::add`]; 0
+    /// is the file that was asked for.
     pub fn start(&self, number: usize) -> usize {
         self.sources.start(number)
     }
 
-    /// All texts from an offset on.
+    /// The texts of all files from this offset on.
     pub fn text_at(&self, offset: usize) -> &str {
         self.sources.text().get(offset..).unwrap_or_default()
     }
@@ -154,25 +158,26 @@ impl Report {
         self.findings.push(finding);
     }
 
-    /// Names a variable in all findings to come where they would show its value. One of a few letters
-    /// may be a part of any word.
+    /// Replaces this value by the name of its variable in all later findings. A value of a few
+    /// characters is not replaced, because it could be a part of any word.
     pub fn hide(&mut self, value: String, variable: &str) {
         if value.chars().count() >= HIDDEN_MIN {
             self.hidden.push((value, format!("${{{variable}}}")));
         }
     }
 
-    /// Sorts by place, now that all is found; faults of the whole file, which have none, come last.
+    /// Sorts the findings by their places; those without a place come last. Call it when everything is
+    /// found.
     pub fn finish(&mut self) {
         self.hidden.clear();
         let place = |finding: &Finding| finding.span.as_ref().map_or(usize::MAX, |span| span.start);
         self.findings.sort_by_key(place);
     }
 
-    /// `value` if nothing is wrong.
+    /// Returns `value` if there is no fault.
     ///
     /// # Errors
-    /// Itself, finished, if it has a fault.
+    /// The report itself, finished, if it has a fault.
     pub fn or<T>(mut self, value: T) -> Result<T, Self> {
         self.finish();
         match self.faults() {
@@ -181,12 +186,14 @@ impl Report {
         }
     }
 
-    /// Drops what was found of the file as a whole: it is not known whole.
+    /// Removes the findings about the file as a whole. They may be wrong if a part of the file could
+    /// not be read.
     pub fn forget_absences(&mut self) {
         self.findings.retain(|finding| finding.span.is_some());
     }
 
-    /// Of the findings after the first `known`, keeps those whose places `keep` accepts.
+    /// Removes those findings after the first `known` ones whose place `keep` does not accept.
+    /// Findings without a place stay.
     pub fn retain_from(&mut self, known: usize, keep: impl Fn(&Range<usize>) -> bool) {
         let mut number = 0;
         self.findings.retain(|finding| {
@@ -195,23 +202,24 @@ impl Report {
         });
     }
 
-    /// The line, from 1, on which a byte stands in its file.
+    /// The line, from 1, of this byte in its own file.
     #[must_use]
     pub fn line(&self, offset: usize) -> usize {
         self.sources.line(offset)
     }
 
-    /// The line, from 1, when the lines of all files are counted.
+    /// The line, from 1, of this byte when the lines of all files are counted.
     pub(crate) fn line_of_all(&self, offset: usize) -> usize {
         self.sources.line_of_all(offset)
     }
 
-    /// The name of the file that a byte is in.
+    /// The name of the file that contains this byte.
     pub fn name(&self, offset: usize) -> &str {
         self.sources.name(offset)
     }
 
-    /// Where a byte stands, in words for a finding at another: the file is named if it is another.
+    /// Where a byte stands, as words for a finding at the offset `finding`: the line, and the file if
+    /// it is another one.
     pub fn spot(&self, offset: usize, finding: usize) -> String {
         let (name, line) = (self.name(offset), self.line(offset));
         if self.sources.start_of(offset) == self.sources.start_of(finding) {
@@ -221,18 +229,19 @@ impl Report {
         }
     }
 
-    /// Whether there are more faults than are shown, so that hints are no longer worth their time.
+    /// Whether there are more findings than are shown, so that looking for hints is not worth the time
+    /// any more.
     pub fn is_full(&self) -> bool {
         self.findings.len() > SHOWN_MAX
     }
 
-    /// Everything found.
+    /// All findings so far.
     #[must_use]
     pub fn findings(&self) -> &[Finding] {
         &self.findings
     }
 
-    /// Where one of its findings is.
+    /// Where a finding of this report is.
     #[must_use]
     pub fn position(&self, finding: &Finding) -> Position<'_> {
         let start = finding.span.as_ref().map_or(0, |span| span.start);
@@ -246,19 +255,19 @@ impl Report {
         }
     }
 
-    /// The line that a byte is on.
+    /// The line that contains this byte.
     fn excerpt(&self, start: usize) -> excerpt::Line<'_> {
         let file = self.sources.around(start);
         excerpt::Line::at(&self.sources.text()[..file.end], file.start, start)
     }
 
-    /// How many findings keep the file from being used.
+    /// The number of findings that keep the file from being used.
     #[must_use]
     pub fn faults(&self) -> usize {
         self.count(Severity::Fault)
     }
 
-    /// How many findings are warnings.
+    /// The number of warnings.
     #[must_use]
     pub fn warnings(&self) -> usize {
         self.count(Severity::Warning)
@@ -316,10 +325,10 @@ impl Report {
     }
 }
 
-/// Findings shown at most: past that, a file is not a configuration with slips in it.
+/// The most findings that are shown: a file with more is not a configuration with slips in it.
 const SHOWN_MAX: usize = 100;
 
-/// Letters of a value that is hidden, at least.
+/// The least number of characters of a value that is replaced.
 const HIDDEN_MIN: usize = 4;
 
 #[cfg(test)]

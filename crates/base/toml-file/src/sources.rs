@@ -1,17 +1,17 @@
-//! The texts that a configuration is made of: the file, and those it includes.
+//! The texts that a configuration consists of: the file, and those it includes.
 //!
-//! All of them share one space of offsets, one text behind the other, so that a span says both the
+//! All texts share one range of offsets, one text after the other, so that a span says both the
 //! file and the place in it. The first text is the file that was asked for.
 
 use std::ops::Range;
 
-/// Texts with their names.
+/// The texts with the names of their files.
 #[derive(Clone, Debug)]
 pub(crate) struct Sources {
-    /// All texts; a newline parts them.
+    /// All texts, separated by newlines.
     text: String,
     files: Vec<(String, Range<usize>)>,
-    /// Where the lines of all texts begin.
+    /// The offsets at which the lines of all texts begin.
     lines: Vec<usize>,
 }
 
@@ -26,7 +26,7 @@ impl Sources {
         sources
     }
 
-    /// Adds a text; gives the offset of its first byte.
+    /// Adds a text, and returns the offset of its first byte.
     pub(crate) fn add(&mut self, name: &str, text: &str) -> usize {
         if !self.files.is_empty() {
             self.text.push('\n');
@@ -40,37 +40,37 @@ impl Sources {
         start
     }
 
-    /// All texts, by their offsets.
+    /// All texts, one after the other.
     pub(crate) fn text(&self) -> &str {
         &self.text
     }
 
-    /// The offset of the first byte of the file of that number.
+    /// The offset of the first byte of the file with this number.
     pub(crate) fn start(&self, number: usize) -> usize {
         self.files[number].1.start
     }
 
-    /// The offset of the first byte of the file that an offset is in.
+    /// The offset of the first byte of the file that contains this offset.
     pub(crate) fn start_of(&self, offset: usize) -> usize {
         self.file(offset).1.start
     }
 
-    /// The name of the file that an offset is in.
+    /// The name of the file that contains this offset.
     pub(crate) fn name(&self, offset: usize) -> &str {
         &self.file(offset).0
     }
 
-    /// What the file that an offset is in holds of the whole text.
+    /// The offsets of the file that contains this offset.
     pub(crate) fn around(&self, offset: usize) -> Range<usize> {
         self.file(offset).1.clone()
     }
 
-    /// The line, from 1, of its file.
+    /// The line, from 1, of this offset in its own file.
     pub(crate) fn line(&self, offset: usize) -> usize {
         self.line_of_all(offset) + 1 - self.line_of_all(self.start_of(offset))
     }
 
-    /// The line, from 1, when the lines of all files are counted.
+    /// The line, from 1, of this offset when the lines of all files are counted.
     pub(crate) fn line_of_all(&self, offset: usize) -> usize {
         self.lines.partition_point(|&start| start <= offset)
     }

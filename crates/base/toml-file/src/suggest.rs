@@ -1,8 +1,8 @@
-//! "Did you mean": the known name nearest to a mistyped one.
+//! "Did you mean": finds the known name that is nearest to a mistyped one.
 
 use strsim::osa_distance;
 
-/// The nearest of `known`, if it is near enough to be what was meant.
+/// The known name nearest to `word`; `None` if none is near enough to be what was meant.
 pub fn nearest<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
     let word = plain(word);
     let score = |name: &'k str| {
@@ -22,31 +22,34 @@ pub fn nearest<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> Opti
     (distance <= limit).then_some(name)
 }
 
-/// What to do about a name that is none of `known`.
+/// The hint for a word that is not among `known`: the nearest known name, or the list of
+/// them.
 pub fn hint(word: &str, known: &[&str]) -> String {
     let meant = nearest(word, known.iter().copied());
     meant_or(meant, || format!("there are {}", known.join(", ")))
 }
 
-/// Asks for the name that may have been meant; without one, what else to do.
+/// The hint "did you mean …?"; if there is no such name, what `otherwise` says.
 pub fn meant_or(meant: Option<&str>, otherwise: impl FnOnce() -> String) -> String {
     meant.map_or_else(otherwise, |meant| format!("did you mean `{meant}`?"))
 }
 
-/// A name without the differences that do not count.
+/// A name without differences that do not count: in lower case, with `_` for `-`, cut to
+/// [`WORD_MAX`].
 fn plain(name: &str) -> String {
     let name = name.to_lowercase().replace('-', "_");
     name.chars().take(WORD_MAX).collect()
 }
 
-/// The words of a name in one order: `max_connections` means `connections_max`.
+/// The parts of a name in alphabetical order, so that `max_connections` is recognised as
+/// `connections_max`.
 fn parts(name: &str) -> Vec<&str> {
     let mut parts: Vec<&str> = name.split('_').collect();
     parts.sort_unstable();
     parts
 }
 
-/// Letters compared at most: no name of ours is longer.
+/// The most characters that are compared: no known name is longer.
 const WORD_MAX: usize = 40;
 
 #[cfg(test)]

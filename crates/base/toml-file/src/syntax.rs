@@ -1,4 +1,4 @@
-//! A text as a table of TOML, or what its parser says where it is none.
+//! Parses a text as TOML, and reports the parser's errors.
 
 use std::ops::Range;
 
@@ -7,9 +7,11 @@ use toml::de::DeTable;
 
 use crate::report::{Finding, Report};
 
-/// The table of one of the report's texts, whose first byte has the offset `start`. Where the syntax is broken
-/// the report gets the parser's words for the first lines of it; such a text is not read further, since the parser
-/// may lose any part of it.
+/// The top-level table of one of the report's texts, whose first byte has the offset `start`; `None` if the syntax
+/// is broken.
+///
+/// In that case the report gets the parser's messages for the first faulty lines. Such a text is not read further,
+/// since the parser may have lost any part of it.
 pub fn parsed<'t>(
     text: &'t str,
     start: usize,
@@ -34,12 +36,12 @@ pub fn parsed<'t>(
     errors.is_empty().then_some(table)
 }
 
-/// A place in a text, as a place in all texts.
+/// Converts a place in one text to a place in all texts, given the offset of the text.
 pub fn shifted(place: Range<usize>, by: usize) -> Range<usize> {
     place.start + by..place.end + by
 }
 
-/// Faults of a text that are shown at most: with more, it is hardly meant to be TOML.
+/// The most faults of syntax that are reported: a text with more is hardly meant to be TOML.
 const SHOWN_MAX: usize = 10;
 
 #[cfg(test)]

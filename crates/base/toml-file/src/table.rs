@@ -1,8 +1,7 @@
-//! Reading one table of a file, key by key.
+//! Reads one table of a file, key by key.
 //!
-//! A table collects its faults and returns them when it is finished; unknown keys are faults then. A
-//! missing or wrong key leaves the typed value as it was, so reading continues and all faults of a
-//! file are found at once.
+//! A table collects its faults and adds them to the report when it is finished; unknown keys are found then. A
+//! missing or wrong key leaves its field as it was, so reading goes on and all faults of a file are found at once.
 
 use std::ops::Range;
 
@@ -14,20 +13,20 @@ use crate::report::{Finding, Report};
 use crate::suggest::nearest;
 use crate::value::Complaint;
 
-/// One table of a file, being read.
+/// One table of a file, while it is read. Call [`Table::finish`] at the end, or its findings are lost.
 pub struct Table<'f> {
     section: &'static Section,
     place: Range<usize>,
     entries: &'f DeTable<'f>,
     findings: Vec<Finding>,
-    /// Keys that are sub-tables and read elsewhere.
+    /// Names of sub-tables that are read elsewhere.
     tables: &'static [&'static str],
-    /// Whether a key is one of many that are read elsewhere.
+    /// Whether a key is read elsewhere, for keys that are too many for a list.
     is_elsewhere: fn(&str) -> bool,
 }
 
 impl<'f> Table<'f> {
-    /// The table of a section, with the place of its header.
+    /// Begins to read a table that `section` describes; `place` is that of its header.
     pub fn new(section: &'static Section, place: Range<usize>, entries: &'f DeTable<'f>) -> Self {
         Self {
             section,
@@ -39,7 +38,7 @@ impl<'f> Table<'f> {
         }
     }
 
-    /// The value of a key that the section has.
+    /// The value of a key that the section has; `None` if it is not written.
     fn find(&self, name: &str) -> Option<&'f Spanned<DeValue<'f>>> {
         debug_assert!(
             self.knows(name),
@@ -49,48 +48,49 @@ impl<'f> Table<'f> {
         self.entries.get(name)
     }
 
-    /// Names the keys that are tables of their own and not looked at here.
+    /// Names the keys that are tables of their own and are read elsewhere, so that they do not count as unknown.
     pub fn except(mut self, tables: &'static [&'static str]) -> Self {
         self.tables = tables;
         self
     }
 
-    /// Says which keys are not looked at here, where a list of them would be long.
+    /// As [`Table::except`], by a function, where a list would be long.
     pub fn except_those(mut self, is_elsewhere: fn(&str) -> bool) -> Self {
         self.is_elsewhere = is_elsewhere;
         self
     }
 
-    /// Where the table's header stands.
+    /// The place of the table's header.
     pub fn place(&self) -> Range<usize> {
         self.place.clone()
     }
 
-    /// Where the value of the key of that name stands, or else the header.
+    /// The place of the value of the key `name`, or of the header if the key is not written.
     pub fn place_of(&self, name: &str) -> Range<usize> {
         self.find(name).map_or_else(|| self.place(), Spanned::span)
     }
 
-    /// Whether the key of that name is a list of nothing.
+    /// Whether the value of the key `name` is an empty list.
     pub fn is_empty_list(&self, name: &str) -> bool {
         let value = self.find(name);
         value.is_some_and(|it| it.get_ref().as_array().is_some_and(|it| it.is_empty()))
     }
 
-    /// Whether an unknown key is one of `names`, misspelt.
+    /// Whether an unknown key of the table looks like a misspelt one of `names`.
     pub fn has_slip_of(&self, names: &[&str]) -> bool {
         let is_slip =
             |name: &str| !self.section.has(name) && nearest(name, names.iter().copied()).is_some();
         self.entries.keys().any(|name| is_slip(name.get_ref()))
     }
 
-    /// Whether there is a key or table of that name, well or badly.
+    /// Whether the key or table `name` is written, with a valid value or not.
     pub fn has(&self, name: &str) -> bool {
         self.find(name).is_some()
     }
 
-    /// Reads those of the keys that are there into what they fill, and complains of those that must be there and are
-    /// not. A wrong one leaves it as it was.
+    /// Reads those of `keys` that are written into their fields of `into`.
+    ///
+    /// A required key that is missing is a fault. A wrong value is a fault as well, and leaves its field as it was.
     pub fn read<T: 'static>(
         &mut self,
         keys: impl IntoIterator<Item = &'static Key<T>>,
@@ -111,7 +111,7 @@ impl<'f> Table<'f> {
         }
     }
 
-    /// The keys of certain groups that are there, well or badly, each with the place of its value.
+    /// The keys of certain groups that are written, with a valid value or not, each with the place of its value.
     pub fn written<T: 'static>(
         &self,
         keys: &'static [Key<T>],
@@ -136,12 +136,12 @@ impl<'f> Table<'f> {
         self.push(Finding::fault(message, self.place()).hint(hint));
     }
 
-    /// Adds a finding of its own.
+    /// Adds a finding.
     pub fn push(&mut self, finding: Finding) {
         self.findings.push(finding);
     }
 
-    /// Says what to do about the faults of the value of that name.
+    /// Adds a hint to the findings about the value of the key `name`.
     pub fn hint_at(&mut self, name: &str, hint: &str) {
         let place = self.place_of(name);
         for finding in &mut self.findings {
@@ -151,12 +151,12 @@ impl<'f> Table<'f> {
         }
     }
 
-    /// Whether nothing was wrong so far.
+    /// Whether the table has no findings so far.
     pub fn is_good(&self) -> bool {
         self.findings.is_empty()
     }
 
-    /// Whether the key of that name is there, and nothing was wrong with its value so far.
+    /// Whether the key `name` is written and its value has no findings so far.
     pub fn is_good_at(&self, name: &str) -> bool {
         let place = self.place_of(name);
         let is_there =
@@ -164,7 +164,7 @@ impl<'f> Table<'f> {
         self.has(name) && !self.findings.iter().any(is_there)
     }
 
-    /// Complains of unknown keys and hands over everything found.
+    /// Adds a fault for each unknown key, and moves all findings to the report.
     pub fn finish(mut self, report: &mut Report) {
         let unknown: Vec<_> = self
             .entries
@@ -180,7 +180,7 @@ impl<'f> Table<'f> {
             .for_each(|finding| report.push(finding));
     }
 
-    /// Whether it may have a key or a table of that name.
+    /// Whether the table may have a key or a sub-table of that name.
     fn knows(&self, name: &str) -> bool {
         self.section.has(name) || self.tables.contains(&name) || (self.is_elsewhere)(name)
     }
@@ -200,7 +200,7 @@ impl<'f> Table<'f> {
     }
 }
 
-/// The tables of a list such as `[[listen]]`, with their places; complains of anything else.
+/// The tables of a list such as `[[listen]]`, each with its place. Anything else is reported as a fault.
 pub fn tables<'f>(
     header: &str,
     value: &'f Spanned<DeValue<'f>>,
@@ -219,8 +219,8 @@ pub fn tables<'f>(
         .collect()
 }
 
-/// The header of a list of tables below a name: `[[upstream.tomcat.backend]]`, with `NAME` for one that
-/// would need quotes.
+/// The header of a list of tables below a name, such as `[[upstream.tomcat.backend]]`. A name that would need quotes
+/// is shown as `NAME`.
 pub fn list_header(kind: &str, name: &str, list: &str) -> String {
     let is_bare = |it: u8| it.is_ascii_alphanumeric() || b"-_".contains(&it);
     let name = if name.bytes().all(is_bare) {
@@ -231,7 +231,7 @@ pub fn list_header(kind: &str, name: &str, list: &str) -> String {
     format!("[[{kind}.{name}.{list}]]")
 }
 
-/// A table such as `[server]`, with its place; complains of anything else.
+/// The table that `value` is, such as `[server]`, with its place. Anything else is reported as a fault.
 pub fn table<'f>(
     header: &str,
     value: &'f Spanned<DeValue<'f>>,

@@ -1,8 +1,9 @@
-//! The kinds of values of keys: a duration, a size, a count, one of several words, a parsed text.
+//! The kinds of values that a key can have: a duration, a size, a count, one of several words, a
+//! parsed text.
 //!
-//! Each kind reads a value, says what is wrong with one it refuses, and describes its range for the
-//! reference page, so the page and the parser agree. Messages are predicates ("has no unit"), because
-//! the name of the key or flag precedes them.
+//! Each kind reads a value, says what is wrong with one that it refuses, and describes its range for
+//! the reference page, so the page and the parser agree. Messages are predicates ("has no unit"),
+//! because the name of the key or flag is put before them.
 
 use std::fmt::Display;
 use std::ops::{Range, RangeInclusive};
@@ -12,28 +13,28 @@ use catamaran_units::{parse_duration, parse_size, show_duration, show_size};
 use toml::Spanned;
 use toml::de::DeValue;
 
-/// What is wrong with a value, and where in it.
+/// What is wrong with a value, and where in the file.
 #[derive(Debug)]
 pub struct Complaint {
-    /// What is wrong, as a predicate.
+    /// What is wrong, as a predicate such as "has no unit".
     pub message: String,
-    /// Where.
+    /// The place of what is wrong.
     pub span: Range<usize>,
 }
 
-/// A kind of value.
+/// A kind of value, and how it is read.
 pub trait Values: Sync {
-    /// What a value of this kind means.
+    /// The type of a value that was read.
     type Read;
 
-    /// Reads a value, or says everything that is wrong with it.
+    /// Reads a value, or returns everything that is wrong with it.
     fn read(&self, value: &Spanned<DeValue<'_>>) -> Result<Self::Read, Vec<Complaint>>;
 
-    /// The kind and its range, for the reference page.
+    /// The kind and its range in words, for the reference page.
     fn describe(&self) -> String;
 }
 
-/// A duration such as `"200ms"`, both ends included.
+/// A duration such as `"200ms"` within this range.
 pub struct Durations(pub RangeInclusive<Duration>);
 
 impl Values for Durations {
@@ -70,7 +71,7 @@ impl Values for Durations {
     }
 }
 
-/// A number of bytes, such as `"64KiB"` or `65536`, both ends included.
+/// A number of bytes, such as `"64KiB"` or `65536`, within this range.
 pub struct Sizes<T>(pub RangeInclusive<T>);
 
 impl<T: Copy + PartialOrd + TryFrom<u64> + TryInto<u64> + Sync> Values for Sizes<T> {
@@ -103,7 +104,7 @@ impl<T: Copy + TryInto<u64>> Sizes<T> {
     }
 }
 
-/// A part of a whole, such as `"50%"`, from `"0%"` to `"100%"`.
+/// A percentage, from `"0%"` to `"100%"`, read as a number from 0 to 100.
 pub struct Percents;
 
 impl Values for Percents {
@@ -127,7 +128,7 @@ impl Values for Percents {
     }
 }
 
-/// A whole number, both ends included.
+/// A whole number within this range.
 pub struct Counts<T>(pub RangeInclusive<T>);
 
 impl<T: Copy + PartialOrd + TryFrom<u64> + Display + Sync> Values for Counts<T> {
@@ -167,7 +168,7 @@ impl Values for Switch {
     }
 }
 
-/// One of some words.
+/// One of these words, each with the value that it stands for.
 pub struct Choices<T: 'static>(pub &'static [(&'static str, T)]);
 
 impl<T: Clone + Sync> Values for Choices<T> {
@@ -190,11 +191,11 @@ impl<T: Clone + Sync> Values for Choices<T> {
     }
 }
 
-/// A text with a syntax of its own.
+/// A text with a syntax of its own, read by a function.
 pub struct Syntax<T, E> {
-    /// What the text is: "an address such as ...".
+    /// What the text must be, in words, such as "an address such as ...".
     pub what: &'static str,
-    /// Reads it.
+    /// Reads the text. The error becomes the message.
     pub parse: fn(&str) -> Result<T, E>,
 }
 
@@ -212,7 +213,7 @@ impl<T, E: Display> Values for Syntax<T, E> {
     }
 }
 
-/// A value, or `"off"` for none.
+/// A value of the kind `V`, or `"off"`, which reads as `None`.
 pub struct OrOff<V>(pub V);
 
 impl<V: Values> Values for OrOff<V> {
@@ -230,11 +231,11 @@ impl<V: Values> Values for OrOff<V> {
     }
 }
 
-/// A value, or `true` for the usual one, or `false` for none.
+/// A value of the kind `V`, or `true` for the usual value, or `false`, which reads as `None`.
 pub struct OrSwitch<V: Values> {
-    /// What else it may be.
+    /// The kind of value that is allowed beside `true` and `false`.
     pub values: V,
-    /// What `true` stands for.
+    /// The value that `true` stands for.
     pub on: V::Read,
 }
 
@@ -253,7 +254,7 @@ impl<V: Values<Read: Copy + Sync>> Values for OrSwitch<V> {
     }
 }
 
-/// One value, or a list of them.
+/// One value of the kind `V`, or a list of such values.
 pub struct OneOrMore<V>(pub V);
 
 impl<V: Values> Values for OneOrMore<V> {
@@ -282,7 +283,7 @@ impl<V: Values> Values for OneOrMore<V> {
     }
 }
 
-/// A value that there need not be.
+/// A value of the kind `V`, read as `Some`, for a field that may be left empty.
 pub struct Optional<V>(pub V);
 
 impl<V: Values> Values for Optional<V> {
@@ -297,7 +298,7 @@ impl<V: Values> Values for Optional<V> {
     }
 }
 
-/// Values of a kind, and what each is turned into.
+/// A value of the kind `V`, converted by a function after it was read.
 pub struct Map<V: Values, T>(pub V, pub fn(V::Read) -> T);
 
 impl<V: Values, T> Values for Map<V, T> {
@@ -312,11 +313,11 @@ impl<V: Values, T> Values for Map<V, T> {
     }
 }
 
-/// Values by name, such as `{ a = 1, b = 2 }`.
+/// A table of names with values of one kind, such as `{ a = 1, b = 2 }`.
 pub struct NamedValues<V> {
-    /// What the table is: "backends with ...".
+    /// What the table contains, in words, such as "backends with ...".
     pub what: &'static str,
-    /// What each may be.
+    /// The kind of each value.
     pub of: V,
 }
 
@@ -351,7 +352,7 @@ impl<V: Values> Values for NamedValues<V> {
     }
 }
 
-/// The complaint about a whole value.
+/// A complaint about a whole value, as the error of [`Values::read`].
 pub fn complaint(message: impl Display, value: &Spanned<DeValue<'_>>) -> Vec<Complaint> {
     vec![Complaint {
         message: message.to_string(),
@@ -372,7 +373,8 @@ fn wrong_type(what: &str, got: &DeValue<'_>, value: &Spanned<DeValue<'_>>) -> Ve
     complaint(format!("must be {what}, not {got}"), value)
 }
 
-/// The value of a TOML integer in any of its notations, if it is not negative.
+/// The value of a TOML integer in any notation (decimal, hexadecimal and so on); `None` if it is
+/// negative or no integer.
 fn integer(value: &DeValue<'_>) -> Option<u64> {
     let number = value.as_integer()?;
     u64::from_str_radix(number.as_str(), number.radix()).ok()

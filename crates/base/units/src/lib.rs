@@ -1,10 +1,10 @@
-//! Durations and sizes as texts with units: `1.5m`, `200ms`, `64KiB`; and counts as people read them: `1,000`.
+//! Durations and sizes as texts with units (`1.5m`, `200ms`, `64KiB`), and counts as people read them
+//! (`1,000`).
 //!
-//! The configuration file, the flags of `catamaran app` and those of `catamaran bench` read them
-//! here, so that a value means the same everywhere. A value is one decimal number and one unit
-//! without a space between them. There is no sign, no exponent and no sequence such as `1m30s`.
-//! The value must be a whole number of nanoseconds or bytes; it is computed exactly, without floating
-//! point.
+//! The configuration file and the flags of `catamaran app` and `catamaran bench` are read with this crate, so
+//! a value means the same everywhere. A value is one decimal number and one unit without a space between them.
+//! There is no sign, no exponent and no sequence such as `1m30s`. The value must be a whole number of
+//! nanoseconds or bytes; it is computed exactly, without floating point.
 //!
 //! ```
 //! use std::time::Duration;
@@ -19,27 +19,27 @@ use std::time::Duration;
 /// Why a text is not a duration.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DurationError {
-    /// A bare number.
+    /// The text is a number without a unit.
     #[error("has no unit; write \"{0}s\" or \"{0}ms\"")]
     Unit(String),
-    /// Something else.
+    /// The text is not a number with a known unit.
     #[error(
         "is not a duration; write a number and its unit (us, ms, s, m, h) without a space, such as \
          \"90s\" or \"1.5m\""
     )]
     Syntax,
-    /// Not a whole number of nanoseconds.
+    /// The text is not a whole number of nanoseconds.
     #[error("is too fine a duration; the finest is a nanosecond, \"0.001us\"")]
     Fine,
-    /// More than 64 bits of nanoseconds, which are 584 years.
+    /// The text is more than 64 bits of nanoseconds, which are 584 years.
     #[error("is too long a duration")]
     Range,
 }
 
-/// Reads a duration such as `200ms`, `5s`, `1.5m`, `2h`.
+/// Reads a duration such as `200ms`, `5s`, `1.5m` or `2h`.
 ///
 /// # Errors
-/// When the unit is missing or unknown, or the number is malformed, too large or too fine.
+/// The unit is missing or unknown, or the number is malformed, too large or too fine.
 pub fn parse_duration(text: &str) -> Result<Duration, DurationError> {
     let (number, unit) = Decimal::split(text).ok_or(DurationError::Syntax)?;
     if unit.is_empty() {
@@ -53,7 +53,7 @@ pub fn parse_duration(text: &str) -> Result<Duration, DurationError> {
     }
 }
 
-/// Writes a count with a comma at each thousand.
+/// Writes a count with a comma between thousands, such as `1,000`.
 #[must_use]
 pub fn show_count(count: u64) -> String {
     let digits = count.to_string();
@@ -67,7 +67,7 @@ pub fn show_count(count: u64) -> String {
     text
 }
 
-/// Writes a duration as a whole number of the largest unit that divides it; what is below a
+/// Writes a duration as a whole number of the largest unit that divides it, such as `90s`. What is below a
 /// microsecond is left out.
 pub fn show_duration(duration: Duration) -> String {
     let micros = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
@@ -77,27 +77,27 @@ pub fn show_duration(duration: Duration) -> String {
 /// Why a text is not a size.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SizeError {
-    /// A unit that means 1000 to some and 1024 to others.
+    /// The unit of the text means 1000 to some and 1024 to others, such as `k`.
     #[error("has an ambiguous unit; write \"{0}{1}iB\" (1024) or \"{0}{2}B\" (1000)")]
     Ambiguous(String, char, char),
-    /// Something else.
+    /// The text is not a number with a known unit.
     #[error(
         "is not a size; write a number and its unit (B, KiB, MiB, GiB, kB, MB, GB) without a space, \
          such as \"64KiB\""
     )]
     Syntax,
-    /// Not a whole number of bytes.
+    /// The text is not a whole number of bytes.
     #[error("is not a whole number of bytes")]
     Fraction,
-    /// More than 64 bits of bytes.
+    /// The text is more than 64 bits of bytes.
     #[error("is too large a size")]
     Range,
 }
 
-/// Reads a number of bytes such as `8192`, `64KiB`, `1.5MB`.
+/// Reads a number of bytes such as `8192`, `64KiB` or `1.5MB`.
 ///
 /// # Errors
-/// When the unit is unknown or ambiguous (`8k`), or the number is malformed, too large or not whole.
+/// The unit is unknown or ambiguous (`8k`), or the number is malformed, too large or not whole.
 pub fn parse_size(text: &str) -> Result<u64, SizeError> {
     let (number, unit) = Decimal::split(text).ok_or(SizeError::Syntax)?;
     let unit = if unit.is_empty() { "B" } else { unit };
@@ -116,26 +116,27 @@ pub fn parse_size(text: &str) -> Result<u64, SizeError> {
     })
 }
 
-/// Writes a size as a whole number of the largest binary unit that divides it.
+/// Writes a size as a whole number of the largest binary unit that divides it, such as `64KiB`.
 pub fn show_size(bytes: u64) -> String {
     show(bytes, &SIZE_UNITS[..BINARY_UNITS], "B")
 }
 
-/// A decimal number: digits, and possibly a point and further digits.
+/// A decimal number: digits, optionally followed by a point and more digits.
 struct Decimal<'a> {
     whole: &'a str,
-    /// Behind the point, without zeros at the end.
+    /// The digits after the point, without zeros at the end.
     fraction: &'a str,
 }
 
-/// Why a product is not a whole number of 64 bits.
+/// Why a product is not a whole number of at most 64 bits.
 enum Inexact {
     Fraction,
     Overflow,
 }
 
 impl<'a> Decimal<'a> {
-    /// The number that a text begins with, and the rest.
+    /// Splits a text into the number that it begins with and the rest; `None` if it does not begin with a
+    /// number.
     fn split(text: &'a str) -> Option<(Self, &'a str)> {
         let (whole, rest) = digits(text)?;
         let (fraction, unit) = match rest.strip_prefix('.') {
@@ -165,7 +166,7 @@ impl<'a> Decimal<'a> {
     }
 }
 
-/// The digits that a text begins with, at least one, and the rest.
+/// Splits a text into the digits that it begins with and the rest; `None` if it does not begin with a digit.
 fn digits(text: &str) -> Option<(&str, &str)> {
     let end = text
         .find(|c: char| !c.is_ascii_digit())
@@ -186,7 +187,7 @@ fn show(value: u64, units: &[(&str, u64)], unit_of_zero: &str) -> String {
     }
 }
 
-/// Units of durations in nanoseconds, the largest first.
+/// The units of durations with their nanoseconds, the largest first.
 const DURATION_UNITS: [(&str, u64); 5] = [
     ("h", 3_600_000_000_000),
     ("m", 60_000_000_000),
@@ -195,7 +196,7 @@ const DURATION_UNITS: [(&str, u64); 5] = [
     ("us", 1000),
 ];
 
-/// Units of sizes in bytes, the binary ones first and the largest of them first.
+/// The units of sizes with their bytes: first the binary ones, the largest first.
 const SIZE_UNITS: [(&str, u64); 7] = [
     ("GiB", 1 << 30),
     ("MiB", 1 << 20),
@@ -206,7 +207,7 @@ const SIZE_UNITS: [(&str, u64); 7] = [
     ("kB", 1000),
 ];
 
-/// So many of [`SIZE_UNITS`] are written.
+/// How many of [`SIZE_UNITS`] are binary; only these are used to write a size.
 const BINARY_UNITS: usize = 4;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! `--data-file`: a CSV file (RFC 4180) whose cells `{{csv COLUMN}}` puts into requests.
+//! `--data-file`: reads a CSV file (RFC 4180), whose cells `{{csv COLUMN}}` puts into requests.
 
 use catamaran_load::plan::{Row, Table};
 use csv::{ByteRecord, ErrorKind, Position, ReaderBuilder};
@@ -6,10 +6,10 @@ use csv::{ByteRecord, ErrorKind, Position, ReaderBuilder};
 use crate::refusal::Refusal;
 use crate::settings;
 
-/// Reads the file.
+/// Reads the CSV file at `path` as a table.
 ///
 /// # Errors
-/// [`Refusal::File`], or [`Refusal::Line`] with the line at fault.
+/// [`Refusal::File`] if the file cannot be read; [`Refusal::Line`] with the line at fault.
 pub(crate) fn read(path: &str) -> Result<Table, Refusal> {
     table(&settings::file(path)?).map_err(|(line, what)| Refusal::Line {
         path: path.to_owned(),
@@ -18,7 +18,8 @@ pub(crate) fn read(path: &str) -> Result<Table, Refusal> {
     })
 }
 
-/// The table of a file, whose first line has the columns' names; or the line at fault and why.
+/// Reads the table from the file's bytes: its first line has the columns' names. The error is the
+/// line at fault and why.
 fn table(text: &[u8]) -> Result<Table, (u64, String)> {
     let text = text.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(text);
     let mut reader = ReaderBuilder::new().from_reader(text);
@@ -58,8 +59,8 @@ fn table(text: &[u8]) -> Result<Table, (u64, String)> {
     }
 }
 
-/// Counts lines up to a record. The reader's own count is that of where the last record ended, before
-/// its line end and empty lines.
+/// Finds the line number of each record. The reader's own count is that of the last record's end,
+/// before its line end and empty lines.
 #[derive(Debug)]
 struct DataLines<'a> {
     text: &'a [u8],
@@ -76,7 +77,7 @@ impl<'a> DataLines<'a> {
         }
     }
 
-    /// The line in which the record at `position` begins. Positions come in order.
+    /// The line in which the record at `position` begins; calls must come in the order of positions.
     fn of(&mut self, position: Option<&Position>) -> u64 {
         let wanted = position.map_or(0, |position| position.byte() as usize);
         let from = wanted.clamp(self.at, self.text.len());

@@ -1,4 +1,4 @@
-//! One run, from its plan to its report: begun, shown while it lasts, ended when asked to.
+//! One run, from its plan to its report: starts it, shows its progress, and ends it upon a signal.
 
 use std::io::{self, Write as _};
 use std::path::Path;
@@ -16,7 +16,7 @@ use crate::refusal::Refusal;
 use crate::settings::Settings;
 use crate::{BenchFailure, Program, memcached, output, plan, refuse, replay};
 
-/// Runs the load of a command line to its end, and reports.
+/// Runs the load of a command line to its end, and prints the report; returns the exit code.
 pub(crate) fn whole(
     name: &str,
     settings: &Settings,
@@ -60,7 +60,7 @@ pub(crate) fn whole(
     conclude(settings, &plan, report, display)
 }
 
-/// Runs a part of something larger to its end, or to the interrupt.
+/// Runs one of several parts, such as a step of `bench knee`, to its end or until it is interrupted.
 pub(crate) fn part(
     plan: Plan,
     program: &Program,
@@ -104,7 +104,7 @@ fn conclude(
     output::end(settings, plan, report, has_heartbeat)
 }
 
-/// Shows the run until it ends, or ends it when asked to.
+/// Shows the run's progress until it ends, and stops it once `interrupted` is true.
 fn watch(mut running: RunHandle, display: &mut Display, interrupted: &AtomicBool) -> Report {
     let stopper = running.stopper();
     while !running.wait(TICK) {
@@ -116,7 +116,7 @@ fn watch(mut running: RunHandle, display: &mut Display, interrupted: &AtomicBool
     running.finish()
 }
 
-/// Adds the warning that this is a slow build, behind those of the run.
+/// Adds the warning that this is a slow build after the warnings of the run.
 fn warn_of_build(report: &mut Report, program: &Program) {
     let profile = program.slow_profile;
     report.warnings.extend(profile.map(Warning::Build));

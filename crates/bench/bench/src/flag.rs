@@ -1,10 +1,10 @@
-//! Every flag of `bench`: ab's of 2.4 and of trunk, and ours. A flag is one record.
+//! Every flag of `bench`: those of ab 2.4, of ab's trunk, and our own. A flag is one record.
 //!
-//! A record has the flag's names, its help, how its value is read, what it sets and what it does not go with. The
-//! files below `flag` have the records by the groups of the help, each beside the settings that they fill. The
-//! command line is split by the records, `--help` prints them, and a test compares docs/bench.md with them. What
-//! the settings lead to is in `target` (header fields, address, TLS), `plan` (all else of a run), `memcached`
-//! and `output`.
+//! A record has the flag's names, its help, how its value is read, what it sets, and what it does
+//! not go with. The files below `flag` have the records in the groups of the help, each beside the
+//! settings that they fill. The records split the command line and are printed by `--help`, and a
+//! test compares docs/bench.md with them. `target` (header fields, address, TLS), `plan` (all else
+//! of a run), `memcached` and `output` use the settings.
 
 pub(crate) mod checks;
 pub(crate) mod connection;
@@ -22,45 +22,44 @@ use crate::number;
 use crate::refusal::{Refusal, RunKind};
 use crate::settings::Settings;
 
-/// One flag.
+/// One flag: its names, its help, and how its value is read.
 pub(crate) struct Flag {
-    /// ab's letter, if it is one of ab's.
+    /// The flag's one-letter name, if it is one of ab's; `None`: the flag has only a long name.
     pub(crate) short: Option<char>,
-    /// Its name after two dashes.
+    /// The long name, without the two dashes.
     pub(crate) long: &'static str,
-    /// Other long names that it is accepted under, as in other tools; without dashes.
+    /// Other long names that are accepted for the flag, as in other tools; without dashes.
     pub(crate) aliases: &'static [&'static str],
     pub(crate) value: ValueKind,
-    /// Whether its value is a secret, which no message prints.
+    /// Whether the value is a secret, which messages must not print.
     pub(crate) is_secret: bool,
     pub(crate) help: &'static str,
-    /// The kinds of runs that it does not go with, and what their refusal calls it.
+    /// The kinds of runs in which the flag is refused, each with the words for the flag in the refusal.
     pub(crate) conflicts: &'static [(RunKind, &'static str)],
-    /// Long names of flags that say the same in another way. One of two flags that are twins names the other.
+    /// Long names of flags that set the same thing. For two twins, it suffices that one names the other.
     pub(crate) twins: &'static [&'static str],
-    /// The long name of the flag that is meant instead, which the value tells: `--requests FILE.jsonl` is
-    /// `--requests-file`.
+    /// The long name of the flag that the value means instead, if any: `--requests FILE.jsonl` is `--requests-file`.
     pub(crate) substitute: fn(&FlagUse<'_>) -> Option<&'static str>,
-    /// Reads its value into the settings. Flags take effect in the order of the line, as in ab.
+    /// Reads the flag's value into the settings. Flags take effect in the order of the line, as in ab.
     pub(crate) apply: fn(&mut Settings, &FlagUse<'_>) -> Result<(), Refusal>,
-    /// Guesses what was meant by a word behind a flag without a value, or joined to it.
+    /// Guesses what was meant by a word that follows a flag without a value, or is joined to it.
     pub(crate) hint: Hint,
 }
 
-/// What was probably meant by a word, and whether it is the line's only one.
+/// Guesses what was meant by a word; the `bool` says whether the word is the only operand.
 pub(crate) type Hint = fn(&str, bool) -> Option<String>;
 
-/// Whether a flag has a value.
+/// Whether a flag takes a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ValueKind {
     No,
-    /// Always, and this is what the help calls it.
+    /// The value is required; the help prints this name for it.
     Needed(&'static str),
-    /// Only as `--flag=VALUE`, because what follows may be the URL.
+    /// The value is optional and must be written `--flag=VALUE`, because the next word may be the URL.
     Attached(&'static str),
 }
 
-/// Flags that the help lists together.
+/// Flags that the help lists under one title.
 #[derive(Debug)]
 pub(crate) struct Group {
     pub(crate) title: &'static str,
@@ -99,7 +98,7 @@ pub(crate) static GROUPS: [Group; 7] = [
     },
 ];
 
-/// A flag of a command line, with its value.
+/// A flag in a command line, with its value.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FlagUse<'a> {
     pub(crate) mode: Mode,
@@ -107,17 +106,17 @@ pub(crate) struct FlagUse<'a> {
     pub(crate) value: Option<&'a str>,
 }
 
-/// The flag with this letter.
+/// The flag with the one-letter name `letter`; `None` if there is none.
 pub(crate) fn short(letter: char) -> Option<&'static Flag> {
     all().find(|flag| flag.short == Some(letter))
 }
 
-/// The flag of this name.
+/// The flag with the long name or alias `name`; `None` if there is none.
 pub(crate) fn long(name: &str) -> Option<&'static Flag> {
     all().find(|flag| flag.long == name || flag.aliases.contains(&name))
 }
 
-/// Refuses the first flag of a line that does not go with a run of this kind.
+/// Refuses the line if it has a flag that does not go with a run of `kind`.
 pub(crate) fn check(flags: &[&'static Flag], kind: RunKind) -> Result<(), Refusal> {
     let mut conflicts = flags.iter().flat_map(|flag| flag.conflicts);
     match conflicts.find(|(other, _)| *other == kind) {
@@ -126,7 +125,7 @@ pub(crate) fn check(flags: &[&'static Flag], kind: RunKind) -> Result<(), Refusa
     }
 }
 
-/// Refuses two flags of a line that say the same, whichever comes first.
+/// Refuses the line if it has two flags that set the same thing, in any order.
 pub(crate) fn check_twins(flags: &[&'static Flag], mode: Mode) -> Result<(), Refusal> {
     for flag in flags {
         let mut others = flags.iter();
@@ -142,7 +141,7 @@ fn all() -> impl Iterator<Item = &'static Flag> {
 }
 
 impl Flag {
-    /// The fields that a record leaves out: a flag of ours without a value and without a hint.
+    /// The defaults of a record's fields: a flag that ab does not have, without a value and without a hint.
     const OURS: Self = Self {
         short: None,
         long: "",
@@ -167,7 +166,7 @@ impl Flag {
     }
 }
 
-/// Names are unique.
+/// Two flags are equal if they have the same long name, which is unique.
 impl PartialEq for Flag {
     fn eq(&self, other: &Self) -> bool {
         self.long == other.long
@@ -183,7 +182,7 @@ impl fmt::Debug for Flag {
 }
 
 impl FlagUse<'_> {
-    /// The use of the flag that is meant, which is another one for some values.
+    /// The flag that is meant: for some values it is not the one typed (see [`Flag::substitute`]).
     pub(crate) fn meant(self) -> Self {
         let substitute = (self.flag.substitute)(&self).and_then(long);
         Self {
@@ -192,7 +191,7 @@ impl FlagUse<'_> {
         }
     }
 
-    /// The value; empty if there is none.
+    /// The value as typed; empty if there is none.
     fn text(&self) -> &str {
         self.value.unwrap_or_default()
     }
@@ -201,7 +200,7 @@ impl FlagUse<'_> {
         self.text().to_owned()
     }
 
-    /// The refusal of the value, which it prints unless that is a secret.
+    /// The refusal of the value. It contains the value unless that is a secret.
     fn bad(&self, expected: &'static str) -> Refusal {
         let flag = self.flag.name(self.mode);
         if self.flag.is_secret {
@@ -214,7 +213,7 @@ impl FlagUse<'_> {
         }
     }
 
-    /// A whole number, as ab reads it in its mode.
+    /// The value as a whole number; in ab mode it is read as ab does.
     fn count(&self) -> Option<u64> {
         match self.mode {
             Mode::Ab => u64::try_from(number::atoi(self.text())).ok(),
@@ -226,7 +225,7 @@ impl FlagUse<'_> {
         self.count().ok_or_else(|| self.bad(expected))
     }
 
-    /// A number above zero that may have a fraction.
+    /// The value as a number above zero, which may have a fraction; `expected` is the words for the refusal.
     fn amount(&self, expected: &'static str) -> Result<f64, Refusal> {
         number::amount(self.text()).ok_or_else(|| self.bad(expected))
     }
@@ -252,7 +251,7 @@ mod tests {
         assert_eq!(letters.iter().collect::<BTreeSet<_>>().len(), letters.len());
     }
 
-    /// The options of ab's own parser: 2.4's, TLS's and trunk's.
+    /// The letters are those of ab's own parser: of 2.4, of TLS and of trunk.
     #[test]
     fn all_of_abs_letters_are_there() {
         let ab = "n:c:t:s:b:T:p:u:v:lrkVhwiIx:y:z:C:H:P:A:g:X:de:SqB:m:Z:f:E:QDR:o:W:";
@@ -278,8 +277,8 @@ mod tests {
         }
     }
 
-    /// What is of HTTP must not be passed over in silence where memcached is spoken. A flag of these groups that
-    /// has a meaning there is an exception, to be named here with its reason; there is none.
+    /// Flags for HTTP must not be ignored silently in a run on memcached. A flag of these groups
+    /// with a meaning there would be an exception, to be named here with its reason; there is none.
     #[test]
     fn flags_of_http_conflict_with_memcached() {
         for title in ["Requests", "TLS"] {

@@ -1,9 +1,9 @@
-//! Splitting a command line into flags and operands, as ab's parser does or as people expect.
+//! Splits a command line into flags and operands, by ab's rules or by our own.
 //!
 //! ab uses APR's getopt: letters may be joined (`-kc 100`), a value may follow without a space
 //! (`-n100`), flags end at the first operand, and an unknown letter is reported but only ends the
-//! parsing. Ours accepts flags behind the URL as well, and refuses unknown ones. Both accept our long
-//! names; ab has none.
+//! parsing. Our rules allow flags after the URL as well, and refuse unknown ones. Both accept our
+//! long names; ab has none.
 
 use crate::flag::{self, Flag, ValueKind};
 use crate::habit;
@@ -18,25 +18,25 @@ pub enum Mode {
     Ours,
 }
 
-/// A part of a command line.
+/// A part of a command line: a flag with its value, an operand, or a message that ends the parsing.
 #[derive(Debug)]
 pub(crate) enum Part<'a> {
     Flag(&'static Flag, Option<&'a str>),
     Operand(&'a str),
-    /// A complaint in ab's words; parsing has ended there and what follows are operands.
+    /// A message in ab's words. It ends the parsing: what follows are operands.
     Complaint(String),
 }
 
-/// A command line being split.
+/// An iterator over the parts of a command line.
 #[derive(Debug)]
 pub(crate) struct Line<'a> {
     mode: Mode,
     rest: &'a [String],
-    /// The letters of a word like `-kv` that are not read yet.
+    /// The letters of a joined word like `-kv` that are still to be read.
     letters: &'a str,
-    /// The flag before them, of the same word.
+    /// The flag that was read before `letters`, of the same word.
     joined_to: Option<&'static Flag>,
-    /// Whether only operands can follow.
+    /// Whether all further words are operands.
     ended: bool,
 }
 
@@ -116,7 +116,7 @@ impl<'a> Line<'a> {
     }
 }
 
-/// `letters` begin with a letter that is no flag, such as the 1 of `-d10s`.
+/// The refusal of `letters`, which begin with an unknown letter, such as the 1 of `-d10s`.
 fn unknown_letter(letter: char, letters: &str, joined_to: Option<&Flag>) -> Refusal {
     let hint = joined_to.and_then(|flag| (flag.hint)(letters, true));
     match hint {

@@ -1,9 +1,9 @@
-//! Flags of wrk, hey, oha and h2load that ab's letters do not have: they are refused with a hint at
-//! the flag that is meant. All of this is checked before anything is sent; ab mode has ab's rules.
+//! Refuses flags of wrk, hey, oha and h2load that ab does not have, with a hint at the flag that is
+//! meant. This happens before anything is sent; ab mode has ab's rules.
 
 use crate::refusal::Refusal;
 
-/// The refusal of a flag that is not in the table.
+/// The refusal of an unknown flag, with a hint if it is one of another tool's.
 pub(crate) fn unknown(word: String) -> Refusal {
     match hint(&word) {
         Some(hint) => Refusal::Habit { word, hint },
@@ -19,7 +19,7 @@ pub(crate) fn hint(word: &str) -> Option<&'static str> {
     habit.map(|(_, hint)| *hint)
 }
 
-/// Names without their dashes, and what to give instead.
+/// Names of other tools' flags, without dashes, and the hint for them.
 const HABITS: [(&[&str], &str); 14] = [
     (
         &["L", "latency", "u_latency"],

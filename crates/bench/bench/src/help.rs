@@ -1,23 +1,23 @@
-//! The texts of `-h` and `-V`, ours and ab's.
+//! The texts of `-h` and `-V`, for `bench` and for ab mode.
 
 use std::fmt::Write as _;
 
 use crate::flag::{Flag, GROUPS, Group, ValueKind};
 
-/// A flag, for man pages and completions of shells.
+/// The description of a flag, for man pages and shell completions.
 #[derive(Clone, Copy, Debug)]
 pub struct FlagHelp {
-    /// The title of its group.
+    /// The title of the group that the help lists the flag in.
     pub group: &'static str,
-    /// Its letter, if it has one.
+    /// The flag's one-letter name; `None` if there is none.
     pub short: Option<char>,
-    /// Its name after two dashes.
+    /// The flag's long name, without the two dashes.
     pub long: &'static str,
-    /// The name of its value, if it has one.
+    /// The name of the flag's value in the help; `None` if the flag takes no value.
     pub value: Option<&'static str>,
-    /// Whether the value may be left out; it is given behind an `=` then.
+    /// Whether the value may be left out; if it is given, it must be joined by an `=`.
     pub is_optional: bool,
-    /// The effect, in a phrase.
+    /// The flag's effect, as one phrase.
     pub help: &'static str,
 }
 
@@ -38,7 +38,7 @@ pub fn flags() -> impl Iterator<Item = FlagHelp> {
     })
 }
 
-/// Our help, from the table of flags.
+/// The help of `bench`, generated from the records of flags.
 pub(crate) fn ours() -> String {
     let mut text = format!("{INTRODUCTION}\n");
     for group in &GROUPS {
@@ -74,7 +74,7 @@ fn entry(text: &mut String, flag: &Flag) {
     }
 }
 
-/// Lines of whole words.
+/// Breaks `text` between words into lines of at most `width` letters.
 fn wrap(text: &str, width: usize) -> impl Iterator<Item = String> {
     let mut words = text.split_whitespace().peekable();
     std::iter::from_fn(move || {
@@ -87,12 +87,12 @@ fn wrap(text: &str, width: usize) -> impl Iterator<Item = String> {
     })
 }
 
-/// ab's first lines, which are also its version.
+/// ab's banner, which is also what it prints for `-V`; as HTML if `html`.
 pub(crate) fn ab_banner(html: bool) -> &'static str {
     if html { AB_BANNER_HTML } else { AB_BANNER }
 }
 
-/// ab's usage for the program of this name.
+/// ab's usage message; `name` is the program's name in it.
 pub(crate) fn ab_usage(name: &str) -> String {
     format!("Usage: {name} [options] [http[s]://]hostname[:port]/path\n{AB_OPTIONS}")
 }

@@ -1,4 +1,4 @@
-//! How `bench` was called: by which name, by whose rules, with which words.
+//! How the program was called: as `bench` or as `ab`, and with which arguments.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -6,10 +6,10 @@ use std::path::Path;
 use crate::BenchFailure;
 use crate::getopt::Mode;
 
-/// A call of `bench`, or of `ab`.
+/// A call of `bench`, or of the program as `ab`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Invocation {
-    /// The name by which ab was called, for its messages.
+    /// The name of the program in ab's messages.
     pub(crate) name: String,
     pub(crate) mode: Mode,
     /// The arguments, without `--compat ab`.
@@ -17,8 +17,8 @@ pub struct Invocation {
 }
 
 impl Invocation {
-    /// Takes the arguments of `bench`. `--compat ab` is taken out of them, because what the rest means depends
-    /// on it.
+    /// Makes the call of `bench` with these arguments. `--compat ab` is removed from them first,
+    /// because the meaning of the rest depends on it.
     ///
     /// # Errors
     /// [`BenchFailure::Usage`]: an argument is not UTF-8.
@@ -45,10 +45,10 @@ impl Invocation {
         })
     }
 
-    /// Takes the arguments of a program that was called by `name`, which is ab's.
+    /// Makes the call of the program as `ab`; `name` is its zeroth argument.
     ///
     /// # Errors
-    /// As [`Self::new`].
+    /// The same as of [`Self::new`].
     pub fn as_ab(name: &OsString, arguments: Vec<OsString>) -> Result<Self, BenchFailure> {
         Ok(Self {
             name: name.to_string_lossy().into_owned(),
@@ -64,7 +64,7 @@ impl Invocation {
     }
 }
 
-/// Whether a program was called as `ab`, by the name that is its zeroth argument.
+/// Whether the program was called as `ab`; `name` is its zeroth argument.
 #[must_use]
 pub fn is_ab(name: &OsString) -> bool {
     Path::new(name).file_name().is_some_and(|name| name == "ab")

@@ -1,4 +1,4 @@
-//! `bench knee`: runs the steps of a search for the highest rate that is sustained.
+//! `bench knee`: runs the steps of a search for the highest rate that a server sustains.
 
 use std::io::{self, Write as _};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,10 +16,10 @@ use crate::refusal::{Refusal, RunKind};
 use crate::settings::Settings;
 use crate::{BenchFailure, Program, flag, memcached, plan, refuse};
 
-/// The word that asks for it, as the first of the line.
+/// The word that asks for the search for a knee, as the first word of a command line.
 pub(crate) const WORD: &str = "knee";
 
-/// Searches for the knee of the server of a command line.
+/// Runs the search for the server of a command line, and prints the result; returns the exit code.
 pub(crate) fn run(
     name: &str,
     mut settings: Settings,
@@ -51,7 +51,7 @@ pub(crate) fn run(
     })
 }
 
-/// The plan of the first step, and where the search begins.
+/// The plan of the first step, and the search, which begins at its rate. Fills in defaults for what was not given.
 fn prepare(settings: &mut Settings) -> Result<(Plan, Search), Refusal> {
     flag::check(&settings.flags, RunKind::Knee)?;
     if settings.checks.gate.conditions.is_empty() {
@@ -68,7 +68,7 @@ fn prepare(settings: &mut Settings) -> Result<(Plan, Search), Refusal> {
     Ok((plan::prepare(settings)?, Search::new(first, max)))
 }
 
-/// Runs all steps, or those up to the interrupt, and says each.
+/// Runs all steps, or those until the interrupt, and prints each.
 fn climb(
     first: &Plan,
     mut search: Search,
@@ -121,7 +121,8 @@ fn say(text: &str) -> Result<(), End> {
     written.map_err(|error| End::Failed(error.into()))
 }
 
-/// The plan of a step: long enough for a 99th percentile, and twice as long if it did not tell.
+/// The plan of a step at `rate`. It is long enough for a 99th percentile; a repetition of an
+/// undecided step is twice as long.
 fn step_plan(plan: &Plan, rate: f64, is_repeat: bool) -> Plan {
     let mut plan = plan.clone();
     if let Pace::Open { per_second, .. } = &mut plan.pace {
@@ -133,7 +134,7 @@ fn step_plan(plan: &Plan, rate: f64, is_repeat: bool) -> Plan {
     plan
 }
 
-/// The condition that breaks a step, if nobody says.
+/// The default condition that a step must not meet to be sustained.
 const LIMIT: &str = "p99>100ms";
 
 /// The rate at which the search begins by default, in requests per second.
@@ -142,13 +143,13 @@ const FIRST_RATE: f64 = 250.0;
 /// The default duration of a step.
 const STEP: Duration = Duration::from_secs(5);
 
-/// No step is made longer than this by a low rate.
+/// The longest time that a step gets because its rate is low.
 const STEP_MAX: Duration = Duration::from_secs(60);
 
-/// Left out at the beginning of each step, in which what the last one left behind is answered.
+/// The warm-up of each step, in which requests left from the last one are answered.
 const WARM_UP: Duration = Duration::from_secs(1);
 
-/// Ten requests beyond the 99th percentile, and what the schedule's chance takes.
+/// The least number of requests in a step: ten beyond the 99th percentile, and some for the randomness of the schedule.
 const REQUESTS_MIN: f64 = 1150.0;
 
 #[cfg(test)]

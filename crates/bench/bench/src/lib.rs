@@ -1,10 +1,10 @@
-//! `catamaran bench`: from a command line to a run of the load generator, and to what is printed of it.
+//! `catamaran bench`: parses a command line, runs the load generator, and prints the result.
 //!
-//! The command line is parsed by own rules and not by clap, because ab's must hold exactly: `getopt`
-//! splits it by the records in `flag`, which fill the `settings`, and `plan` turns these into a plan.
-//! `load` runs the plan; `progress` and `output` print the result, `knee` and `versus` run several
-//! plans. Signals, the limit of open files and the name of the build are the program's ([`Program`]); what
-//! comes back is an exit code.
+//! The command line is parsed by our own code and not by clap, because ab's rules must hold
+//! exactly: `getopt` splits it by the records in `flag`, which fill the `settings`, and `plan`
+//! turns these into a plan. `load` runs the plan; `progress` and `output` print the result; `knee`
+//! and `versus` run several plans. The program that contains `bench` handles signals and the limit
+//! of open files ([`Program`]); [`run`] returns the exit code.
 
 mod data;
 mod execution;
@@ -43,22 +43,23 @@ use refusal::{AB_INVALID, AbEnd, Refusal};
 use settings::Information;
 use thiserror::Error;
 
-/// What `bench` needs of the program that runs it.
+/// What `bench` needs from the program that contains it.
 #[derive(Clone, Copy, Debug)]
 pub struct Program {
-    /// Its version, as `-V` prints it.
+    /// The program's version, as `-V` prints it.
     pub version: &'static str,
-    /// The profile of its build, unless it is that of which figures may be compared with others.
+    /// The name of the cargo profile of this build if it is too slow for comparisons, for a
+    /// warning; `None`: the build is a fast one.
     pub slow_profile: Option<&'static str>,
-    /// Catches signals from now on: a first SIGINT or SIGTERM sets the flag, a second one ends the process with this
-    /// exit code.
+    /// Installs signal handlers: a first SIGINT or SIGTERM sets the returned flag, a second one
+    /// ends the process with the given exit code.
     pub catch_interrupts: fn(i32) -> io::Result<Arc<AtomicBool>>,
     /// Raises the limit of open files as far as the system allows.
     pub raise_limit: fn(),
 }
 
 impl Program {
-    /// Catches signals: a first one ends the run with its report, a second one the process.
+    /// Installs the signal handlers: a first signal ends the run with its report, a second one ends the process.
     fn interrupts(&self, mode: Mode) -> Result<Arc<AtomicBool>, BenchFailure> {
         let code = match mode {
             Mode::Ab => 1,
@@ -69,21 +70,21 @@ impl Program {
     }
 }
 
-/// Why `bench` ends without an exit code of its own.
+/// Why `bench` ends with an error instead of an exit code.
 #[derive(Debug, Error)]
 pub enum BenchFailure {
-    /// The arguments ask for what cannot be.
+    /// The arguments are not valid.
     #[error("{0}")]
     Usage(String),
-    /// Something could not be done.
+    /// Something failed, such as reading a file.
     #[error("{0}")]
     Fault(String),
-    /// The reader of the output closed the pipe.
+    /// The reader of the output has closed the pipe.
     #[error("the output is closed")]
     OutputClosed,
 }
 
-/// A fault of writing to standard output or standard error.
+/// Converts an error of writing to standard output or standard error.
 impl From<io::Error> for BenchFailure {
     fn from(error: io::Error) -> Self {
         match error.kind() {
@@ -93,10 +94,10 @@ impl From<io::Error> for BenchFailure {
     }
 }
 
-/// Runs a command line of `bench`, and returns the exit code.
+/// Runs a command line of `bench`; returns the exit code.
 ///
 /// # Errors
-/// [`BenchFailure`].
+/// The command line is refused, something failed, or the output was closed: see [`BenchFailure`].
 pub fn run(invocation: &Invocation, program: &Program) -> Result<u8, BenchFailure> {
     let Invocation { name, mode, words } = invocation;
     let mode = *mode;
@@ -122,7 +123,7 @@ pub fn run(invocation: &Invocation, program: &Program) -> Result<u8, BenchFailur
     }
 }
 
-/// Prints the help or the version that was asked for instead of a run.
+/// Prints the help or the version that was asked for, instead of a run.
 fn inform(
     name: &str,
     mode: Mode,
@@ -146,7 +147,7 @@ fn inform(
     Ok(0)
 }
 
-/// Reports why a command line is refused; in ab mode prints ab's words and returns ab's exit code.
+/// Reports the refusal of a command line; in ab mode prints ab's message and returns ab's exit code.
 fn refuse(name: &str, mode: Mode, refusal: &Refusal) -> Result<u8, BenchFailure> {
     if mode == Mode::Ours {
         return Err(BenchFailure::Usage(format!(

@@ -1,5 +1,5 @@
-//! What `bench` asks of memcached: its flags become operations, keys and values, and `--prefill` a run of
-//! its own before the one that is measured.
+//! memcached in `bench`: makes operations, keys and values of the flags, and for `--prefill` a run
+//! before the measured one.
 
 use std::num::{NonZeroU32, NonZeroU64};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,15 +13,15 @@ use crate::settings::Settings;
 use crate::url::{Scheme, Url};
 use crate::{BenchFailure, Program, execution, flag, refuse};
 
-/// Whether the URLs are of memcached.
+/// Whether the URLs have the scheme `memcached`.
 pub(crate) fn is_spoken(urls: &[Url]) -> bool {
     urls.iter().any(|url| url.scheme == Scheme::Memcached)
 }
 
-/// Looks at which flags go with which URLs.
+/// Checks that flags for memcached and URLs go together.
 ///
 /// # Errors
-/// [`Refusal::NeedsMemcached`] or [`Refusal::Conflict`].
+/// [`Refusal::NeedsMemcached`] for a flag that needs memcached; [`Refusal::Conflict`] for one that does not go with it.
 pub(crate) fn check(settings: &Settings, urls: &[Url]) -> Result<(), Refusal> {
     if !is_spoken(urls) {
         let mut own = flag::memcached::FLAGS.iter();
@@ -36,7 +36,7 @@ pub(crate) fn check(settings: &Settings, urls: &[Url]) -> Result<(), Refusal> {
     flag::check(&settings.flags, kind)
 }
 
-/// The keys, values and operations of the load, with defaults for those not given.
+/// The options of the load on memcached, with defaults for those not given.
 pub(crate) fn asked(settings: &Settings) -> Memcached {
     let asked = &settings.memcached;
     Memcached {
@@ -47,7 +47,7 @@ pub(crate) fn asked(settings: &Settings) -> Memcached {
     }
 }
 
-/// The operations, each with its weight.
+/// The operations as requests, each with its weight.
 pub(crate) fn operations(settings: &Settings) -> Vec<Request> {
     let mix = mix(settings).into_iter();
     mix.map(|(operation, weight)| Request::operation(operation, weight))
@@ -59,7 +59,7 @@ fn mix(settings: &Settings) -> Vec<(Operation, NonZeroU32)> {
     mix.unwrap_or_else(|| MIX.to_vec())
 }
 
-/// The report's facts about the load on memcached; `None` if another protocol is spoken.
+/// The report's facts about the load on memcached; `None` if the URLs are not of memcached.
 pub(crate) fn subject(settings: &Settings, urls: &[Url]) -> Option<MemcachedSubject> {
     if !is_spoken(urls) {
         return None;
@@ -79,10 +79,11 @@ pub(crate) fn subject(settings: &Settings, urls: &[Url]) -> Option<MemcachedSubj
     })
 }
 
-/// Stores a value under every key, if that was asked for. The exit code, if that is the end of it.
+/// With `--prefill`, stores a value under every key. `Some`: the exit code of a run that ends here;
+/// `None`: go on with the measured run.
 ///
 /// # Errors
-/// [`BenchFailure`]: the plan makes no sense, or not every value was stored.
+/// [`BenchFailure`]: the plan is not valid, or not every value was stored.
 pub(crate) fn prefill(
     settings: &Settings,
     plan: &Plan,
@@ -105,7 +106,7 @@ pub(crate) fn prefill(
     })
 }
 
-/// Why not every value was stored.
+/// The message on why not every value was stored; `None` if all were.
 fn fault(report: &Report) -> Option<String> {
     if let Ending::Failure(error) = &report.ending {
         return Some(error.message.clone());
@@ -129,7 +130,7 @@ fn fault(report: &Report) -> Option<String> {
     ))
 }
 
-/// The default mix of operations: mostly reading, as of a cache.
+/// The default mix of operations: mostly reads, as caches have.
 const MIX: [(Operation, NonZeroU32); 2] = [
     (Operation::Get, NonZeroU32::new(9).expect("above zero")),
     (Operation::Set, NonZeroU32::MIN),

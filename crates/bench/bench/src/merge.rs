@@ -1,4 +1,4 @@
-//! `bench merge A.hdr B.hdr [--hdr FILE]`: the HDR logs of several generators as one.
+//! `bench merge A.hdr B.hdr [--hdr FILE]`: adds up the HDR logs of several load generators.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write as _};
@@ -9,10 +9,10 @@ use crate::BenchFailure;
 use crate::output::cannot_write;
 use crate::settings::reason;
 
-/// The word that asks for it, as the first of the line.
+/// The first word of a command line that asks for a merge.
 pub(crate) const WORD: &str = "merge";
 
-/// Prints the sum of several HdrHistogram logs, and writes it as a log if that is asked for.
+/// Prints the sum of several HdrHistogram logs; with `--hdr`, also writes it as a log.
 pub(crate) fn run(arguments: &[String]) -> Result<u8, BenchFailure> {
     let (paths, to) = read_line(arguments)?;
     let logs: Result<Vec<Log>, BenchFailure> = paths.into_iter().map(read).collect();
@@ -24,7 +24,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<u8, BenchFailure> {
     Ok(0)
 }
 
-/// The logs, and the file of `--hdr`.
+/// The paths of the logs, and the file of `--hdr`; `None` without that flag.
 fn read_line(arguments: &[String]) -> Result<(Vec<&str>, Option<&str>), BenchFailure> {
     let usage = || BenchFailure::Usage(USAGE.to_owned());
     let (mut paths, mut to) = (Vec::new(), None);

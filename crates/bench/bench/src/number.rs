@@ -1,4 +1,4 @@
-//! Numbers as ab reads them, and numbers, durations and stages as people write them.
+//! Reads numbers as ab does, and numbers, durations and stages as people write them.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use catamaran_load::plan::{Operation, Stage};
 use catamaran_units::{DurationError, parse_duration, parse_size};
 
-/// C's `atoi`: blanks, a sign, digits, and whatever follows is ignored; no digits are 0.
+/// Reads a number as C's `atoi` does: blanks, a sign, digits; what follows is ignored, and without digits it is 0.
 pub(crate) fn atoi(text: &str) -> i64 {
     let text = text.trim_start_matches([' ', '\t', '\n', '\u{b}', '\u{c}', '\r']);
     let (negative, digits) = match text.strip_prefix('-') {
@@ -30,7 +30,7 @@ pub(crate) fn atoi(text: &str) -> i64 {
     i64::from(i32::from_le_bytes([a, b, c, d]))
 }
 
-/// A whole number, with `k` for a thousand and `M` for a million.
+/// Reads a whole number, with `k` for a thousand and `M` for a million.
 pub(crate) fn count(text: &str) -> Option<u64> {
     let (digits, factor) = match text.as_bytes().last()? {
         b'k' | b'K' => (&text[..text.len() - 1], 1000),
@@ -43,7 +43,7 @@ pub(crate) fn count(text: &str) -> Option<u64> {
     digits.parse::<u64>().ok()?.checked_mul(factor)
 }
 
-/// A number above zero, such as a rate, with `k` and `M` as in [`count`].
+/// Reads a number above zero, such as a rate, with `k` and `M` as in [`count`].
 pub(crate) fn amount(text: &str) -> Option<f64> {
     let value = match text.as_bytes().last()? {
         b'k' | b'K' => decimal(&text[..text.len() - 1])? * 1e3,
@@ -53,7 +53,7 @@ pub(crate) fn amount(text: &str) -> Option<f64> {
     (value > 0.0).then_some(value)
 }
 
-/// A duration as everywhere, or a bare number of seconds, since ab's times are seconds.
+/// Reads a duration with its unit, or a bare number of seconds, since ab's times are seconds.
 pub(crate) fn duration(text: &str) -> Option<Duration> {
     let duration = match parse_duration(text) {
         Err(DurationError::Unit(seconds)) => parse_duration(&format!("{seconds}s")),
@@ -62,7 +62,7 @@ pub(crate) fn duration(text: &str) -> Option<Duration> {
     duration.ok().filter(|duration| *duration <= DURATION_MAX)
 }
 
-/// `30s=100` or `30s..100`.
+/// Reads a stage: `30s=100` holds a level, `30s..100` ramps to it.
 pub(crate) fn stage(text: &str) -> Option<Stage> {
     let (time, level, ramp) = match text.split_once("..") {
         Some((time, level)) => (time, level, true),
@@ -79,7 +79,7 @@ pub(crate) fn stage(text: &str) -> Option<Stage> {
     })
 }
 
-/// `get=9,set=1`: each operation once at most, and one at least.
+/// Reads a mix of operations such as `get=9,set=1`: each at most once, and at least one.
 pub(crate) fn mix(text: &str) -> Option<Vec<(Operation, NonZeroU32)>> {
     let mut mix: Vec<(Operation, NonZeroU32)> = Vec::new();
     for each in text.split(',') {
@@ -96,13 +96,13 @@ pub(crate) fn mix(text: &str) -> Option<Vec<(Operation, NonZeroU32)>> {
     (!mix.is_empty()).then_some(mix)
 }
 
-/// A number of bytes, as a count or as a size with its unit.
+/// Reads a number of bytes: a count, or a size with its unit.
 pub(crate) fn size(text: &str) -> Option<usize> {
     let bytes = count(text).or_else(|| parse_size(text).ok())?;
     usize::try_from(bytes).ok()
 }
 
-/// Digits with at most one point among them: no sign, exponent or name of a number.
+/// Reads a plain decimal number: digits with at most one point, and no sign, exponent, `inf` or `nan`.
 fn decimal(text: &str) -> Option<f64> {
     let plain = text
         .bytes()
@@ -110,7 +110,7 @@ fn decimal(text: &str) -> Option<f64> {
     text.parse().ok().filter(|_| plain)
 }
 
-/// A year: longer is a slip of the keyboard, and clocks can still add it.
+/// The longest duration accepted, a year: longer is a typing error, and clocks can still add it.
 pub(crate) const DURATION_MAX: Duration = Duration::from_secs(365 * 24 * 3600);
 
 #[cfg(test)]

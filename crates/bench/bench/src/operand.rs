@@ -1,4 +1,4 @@
-//! Which words of a command line may be targets.
+//! Checks which words of a command line may be targets.
 //!
 //! Flags of other load generators take values that ab's flags of the same letter do not take (`-q 50`
 //! of hey, `-d 10s` of wrk), so a value can be left over. Such a word must not become a server that
@@ -8,20 +8,20 @@
 use crate::flag::Flag;
 use crate::refusal::Refusal;
 
-/// A word that is no flag and no flag's value.
+/// A word of the command line that is neither a flag nor a flag's value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Operand {
     pub(crate) text: String,
-    /// Whether it is the first word of the line.
+    /// Whether the operand is the first word of the command line.
     pub(crate) is_first: bool,
-    /// The flag that is directly before it, if that takes no value.
+    /// The flag directly before the operand, if that flag takes no value.
     pub(crate) behind: Option<&'static Flag>,
 }
 
-/// Looks at all operands of a line.
+/// Checks that each operand of a line is a target.
 ///
 /// # Errors
-/// [`Refusal::Reserved`], [`Refusal::Stray`] with what was probably meant, or [`Refusal::Url`].
+/// [`Refusal::Reserved`], [`Refusal::Stray`] with the probable meaning of the word, or [`Refusal::Url`].
 pub(crate) fn check(operands: &[Operand]) -> Result<(), Refusal> {
     let is_only = operands.len() == 1;
     for operand in operands {
@@ -50,10 +50,10 @@ pub(crate) fn check(operands: &[Operand]) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Looks at a target that may have no scheme.
+/// Checks a target that may have no scheme.
 ///
 /// # Errors
-/// [`Refusal::Url`] for a word that is more likely something else than a host.
+/// [`Refusal::Url`] for a word that is probably not a host.
 pub(crate) fn check_bare(text: &str) -> Result<(), Refusal> {
     let refuse = |reason| {
         let url = text.to_owned();
@@ -84,7 +84,7 @@ fn has_scheme(text: &str) -> bool {
     text.contains("://") || over_unix.iter().any(|scheme| text.starts_with(scheme))
 }
 
-/// First words that are not hosts: they are kept for commands of their own.
+/// Words that are commands of `bench` if they come first, and not hosts.
 const RESERVED: [&str; 3] = ["report", "merge", "knee"];
 
 #[cfg(test)]

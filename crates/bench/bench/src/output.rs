@@ -1,8 +1,8 @@
-//! The output of a run at its beginning and its end: texts, files and exit code.
+//! Writes the output of a run at its beginning and its end: texts, files and exit code.
 //!
-//! In ab mode these are ab's banner, report, error messages, files and exit codes. Otherwise there is
-//! one report on standard output, as text, JSON or CSV. Files are opened before the run, so that no
-//! run is lost because of a mistyped path.
+//! In ab mode it is ab's banner, report, error messages, files and exit codes. Otherwise it is one
+//! report on standard output, as text, JSON or CSV. Files are opened before the run, so that no run
+//! is lost because of a mistyped path.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Read as _, Write as _};
@@ -21,7 +21,7 @@ use crate::getopt::Mode;
 use crate::settings::{Settings, reason};
 use crate::{BenchFailure, help};
 
-/// Everything before the first request.
+/// Writes all that is printed before the first request.
 pub(crate) fn begin(settings: &Settings, plan: &Plan, has_heartbeat: bool) -> io::Result<()> {
     let output = &settings.output;
     let mut stdout = io::stdout().lock();
@@ -55,7 +55,7 @@ pub(crate) fn begin(settings: &Settings, plan: &Plan, has_heartbeat: bool) -> io
     stdout.flush()
 }
 
-/// The request as it is sent, or for HTTP/2 as HTTP/1.1 would write it, without its body.
+/// The head of the request as it is sent; for HTTP/2, as HTTP/1.1 would write it.
 fn head_of(request: &Request, spoken: SpokenProtocol) -> String {
     let Request {
         method,
@@ -78,8 +78,8 @@ fn head_of(request: &Request, spoken: SpokenProtocol) -> String {
     format!("{method} {target} {version}\r\n{fields}\r\n")
 }
 
-/// Opens every file that is to be written, so that a path that cannot be is known before the run.
-/// ab finds out afterwards.
+/// Opens every file that will be written, so that a wrong path is found before the run. ab finds
+/// out after the run, so ab mode checks nothing.
 pub(crate) fn check_files(settings: &Settings) -> Result<(), BenchFailure> {
     if settings.mode == Mode::Ab {
         return Ok(());
@@ -107,7 +107,7 @@ pub(crate) fn check_files(settings: &Settings) -> Result<(), BenchFailure> {
     Ok(())
 }
 
-/// Everything after the last answer.
+/// Writes all that is printed or written after the last response; returns the exit code.
 pub(crate) fn end(
     settings: &Settings,
     plan: &Plan,
@@ -129,7 +129,7 @@ pub(crate) fn end(
     Ok(code)
 }
 
-/// Prints the first answer's head, with `-v 2` or more.
+/// With `-v 2` or more, prints the head of the first response.
 fn trace(output: &OutputSettings, report: &Report) -> io::Result<()> {
     let server = &report.server;
     let Some(status) = server.first_status else {
@@ -159,7 +159,7 @@ fn say(text: &str) -> io::Result<()> {
     stdout.flush()
 }
 
-/// The text for standard output: JSON, CSV, HTML or plain.
+/// The report for standard output, as JSON, CSV, HTML or plain text.
 fn text_of(settings: &Settings, report: &Report) -> String {
     let output = &settings.output;
     if output.json == Some(Sink::Stdout) {
@@ -175,13 +175,13 @@ fn text_of(settings: &Settings, report: &Report) -> String {
     }
 }
 
-/// The results of the conditions of `--fail-if`.
+/// The results of the conditions of `--fail-if`; `None` if there are none.
 fn judge(settings: &Settings, report: &Report) -> Option<Gate> {
     let is_wanted = !settings.checks.gate.conditions.is_empty();
     is_wanted.then(|| settings.checks.gate.judge(report))
 }
 
-/// The gate's exit code; a run that was interrupted has its own.
+/// The exit code that the gate decides; `None` without a gate, or if the run was interrupted, which has its own code.
 fn gate_code(report: &Report) -> Option<u8> {
     let gate = report
         .gate
@@ -194,8 +194,8 @@ fn gate_code(report: &Report) -> Option<u8> {
     })
 }
 
-/// The exit code of a run without `--fail-if`: 1 if requests failed, hung or were never sent, if nothing came but
-/// errors, or if the figures are invalid.
+/// The exit code of a run without `--fail-if`: 1 if requests failed, hung or were never sent, if
+/// there were only errors, or if the figures are invalid.
 fn exit_code(report: &Report) -> u8 {
     match report.ending {
         Ending::Stopped => INTERRUPTED,
@@ -239,7 +239,7 @@ fn end_as_ab(
     Ok(u8::from(stopped))
 }
 
-/// ab's line for each connection that TLS ended. It reads twice from a refused one: see
+/// Prints ab's line for each connection that TLS ended. ab reads twice from a refused one: see
 /// [`AbCounts`](catamaran_load::report::AbCounts).
 fn complain_of_tls(plan: &Plan, report: &Report) -> io::Result<()> {
     let mut targets = plan.targets.iter();
@@ -257,7 +257,7 @@ fn complain_of_tls(plan: &Plan, report: &Report) -> io::Result<()> {
     stderr.flush()
 }
 
-/// ab dies of the first error of the kind that ends it, before it counts that.
+/// The number of requests that ab has counted when a fatal error ends it: it stops before it counts that one.
 fn done_before_death(report: &Report) -> u64 {
     let fatal = match &report.ending {
         Ending::Failure(error) => report.failures.of(error.kind),
@@ -266,7 +266,7 @@ fn done_before_death(report: &Report) -> u64 {
     ab::complete_requests(report).saturating_sub(fatal)
 }
 
-/// The words that ab prints instead of a report, and its exit code; `None`: it prints a report.
+/// The message that ab prints instead of a report, and its exit code; `None`: it prints a report.
 fn dying_words(settings: &Settings, plan: &Plan, report: &Report) -> Option<(String, u8)> {
     match &report.ending {
         Ending::Failure(error) => Some(fatal(settings, plan, error)),
@@ -300,13 +300,13 @@ fn fatal(settings: &Settings, plan: &Plan, error: &FatalError) -> (String, u8) {
     }
 }
 
-/// An error in APR's form; the system has the low byte of its number as the exit code.
+/// An error in APR's form with the exit code: the low byte of the error's number, as the system passes it on.
 fn apr(call: &str, words: &str, number: i32) -> (String, u8) {
     let [code, ..] = number.to_le_bytes();
     (format!("{call}: {words} ({number})"), code)
 }
 
-/// Writes ab's files. The error is ab's message for a file that cannot be written.
+/// Writes ab's output files. The error is ab's message for a file that cannot be written.
 fn write_files(output: &OutputSettings, report: &Report) -> Result<(), String> {
     let cannot_open =
         |what, error: &io::Error| format!("Cannot open {what} output file: {}", reason(error));
@@ -344,12 +344,12 @@ fn write_hdr(path: &str, report: &Report) -> io::Result<()> {
     file.flush()
 }
 
-/// Writes a file of ours.
+/// Writes `text` to a file of ours, not one of ab's.
 pub(crate) fn write(path: &str, text: &str) -> Result<(), BenchFailure> {
     fs::write(path, text).map_err(|error| cannot_write(path, &error))
 }
 
-/// Runs add up in one file, below one header.
+/// Adds a row to a CSV file, with the header first if the file is empty: so runs can be collected in one file.
 fn add_row(path: &str, row: &str) -> io::Result<()> {
     let mut file = open_table(path)?;
     if file.metadata()?.len() == 0 {
@@ -358,11 +358,12 @@ fn add_row(path: &str, row: &str) -> io::Result<()> {
     file.write_all(row.as_bytes())
 }
 
-/// Opens a file to which rows are added. One with other columns is refused: a row would say something else there.
+/// Opens a CSV file to which rows are added. A file with other columns is refused, since the row
+/// would have other meanings there.
 fn open_table(path: &str) -> io::Result<File> {
     let file = OpenOptions::new().append(true).create(true).open(path)?;
     let metadata = file.metadata()?;
-    // What is no file, such as a pipe, is not read.
+    // Anything but a regular file, such as a pipe, is not read.
     if metadata.is_file() && metadata.len() > 0 {
         let header = render::csv::header().into_bytes();
         let mut first = Vec::new();
@@ -378,7 +379,7 @@ fn open_table(path: &str) -> io::Result<File> {
     Ok(file)
 }
 
-/// A time as C's `ctime` prints it, without the line end.
+/// Formats a time as C's `ctime` does, without the line end.
 fn ctime(time: SystemTime, zone: &TimeZone) -> String {
     let timestamp = Timestamp::try_from(time).unwrap_or(Timestamp::UNIX_EPOCH);
     let time = timestamp.to_zoned(zone.clone());
@@ -389,10 +390,10 @@ pub(crate) fn cannot_write(path: &str, error: &io::Error) -> BenchFailure {
     BenchFailure::Fault(format!("cannot write {path}: {}", reason(error)))
 }
 
-/// The exit code of a gate that the run did not decide.
+/// The exit code if the run does not decide the gate.
 pub(crate) const UNDECIDED: u8 = 3;
 
-/// The exit code that a shell gives a command that SIGINT ended: 128 and the signal's number.
+/// The exit code of an interrupted run, as shells have it for SIGINT: 128 plus the signal's number.
 pub(crate) const INTERRUPTED: u8 = 130;
 
 const SSL_READ_FAILED: &str = "SSL read failed (5) - closing connection";

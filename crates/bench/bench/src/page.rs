@@ -1,4 +1,4 @@
-//! `bench report RUN.json [PAGE.html]`: a run's JSON report as a page.
+//! `bench report RUN.json [PAGE.html]`: makes an HTML page of a run's JSON report.
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -10,10 +10,10 @@ use catamaran_load::report::Report;
 use crate::settings::reason;
 use crate::{BenchFailure, output};
 
-/// The word that asks for it, as the first of the line.
+/// The first word of a command line that asks for a page.
 pub(crate) const WORD: &str = "report";
 
-/// Writes the page; without its name, beside the report.
+/// Writes the page; without a name for it, beside the report.
 pub(crate) fn run(arguments: &[String]) -> Result<u8, BenchFailure> {
     let (from, to) = match arguments {
         [from] => (

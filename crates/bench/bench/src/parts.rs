@@ -1,4 +1,4 @@
-//! What the commands have in common that make several runs and say one thing of all: `bench knee` and `--versus`.
+//! Shared code of the commands that make several runs and print one result: `bench knee` and `--versus`.
 
 use std::io::{self, Write as _};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,7 +12,7 @@ use crate::refusal::Refusal;
 use crate::settings::Settings;
 use crate::{BenchFailure, Program, execution, output, refuse};
 
-/// Why such a command ends before its time.
+/// Why a command of several runs ends early.
 #[derive(Debug)]
 pub(crate) enum End {
     Refused(Refusal),
@@ -29,7 +29,7 @@ impl End {
     }
 }
 
-/// Runs a part to its end; `None` if it was interrupted.
+/// Runs one part to its end; `None` if it was interrupted.
 pub(crate) fn run(
     plan: Plan,
     program: &Program,
@@ -43,12 +43,12 @@ pub(crate) fn run(
     Ok(is_whole.then_some(report))
 }
 
-/// Whether standard output has text, not JSON.
+/// Whether standard output gets text, not JSON.
 pub(crate) fn is_text(settings: &Settings) -> bool {
     settings.output.json != Some(Sink::Stdout)
 }
 
-/// Writes the results of all: the text or the JSON on standard output, and the JSON's file.
+/// Writes the result of all runs: text or JSON to standard output, and the JSON file if there is one.
 pub(crate) fn write(settings: &Settings, text: &str, json: &str) -> Result<(), BenchFailure> {
     let shown = if is_text(settings) { text } else { json };
     io::stdout().lock().write_all(shown.as_bytes())?;

@@ -1,6 +1,6 @@
-//! From the settings of a command line to the plan of a run, and what the report needs to know of it.
+//! Makes the plan of a run from the settings of a command line, with the facts that the report repeats.
 //!
-//! All defaults are here. In ab mode they are ab's: one thread, HTTP/1.0, no timeout of a request,
+//! All defaults are here. In ab mode they are ab's: one thread, HTTP/1.0, no timeout for a request,
 //! and an end at the first error. Otherwise a run continues after errors and counts them.
 
 use std::num::{NonZeroU32, NonZeroU64, NonZeroUsize};
@@ -21,7 +21,7 @@ use crate::settings::{self, Settings};
 use crate::url::{self, Scheme, Url};
 use crate::{flag, memcached, operand, requests, schedstat, target};
 
-/// Puts the settings together.
+/// Makes the plan of a run from the settings, with defaults for those not given.
 pub(crate) fn prepare(settings: &Settings) -> Result<Plan, Refusal> {
     if settings.checks.gate.conditions.is_empty() && !settings.checks.gate.waived.is_empty() {
         return Err(Refusal::NeedsCondition);
@@ -97,7 +97,7 @@ fn check_http2(settings: &Settings, urls: &[Url]) -> Result<(), Refusal> {
     flag::check(&settings.flags, RunKind::Http2)
 }
 
-/// The requests of `--requests-file`, in place of the target's.
+/// Replaces the target's requests by those of `--requests-file`, if it is given.
 fn take_requests(settings: &Settings, targets: &mut [Target]) -> Result<(), Refusal> {
     let load = &settings.load;
     let Some(path) = &load.requests_file else {
@@ -114,7 +114,7 @@ fn take_requests(settings: &Settings, targets: &mut [Target]) -> Result<(), Refu
     Ok(())
 }
 
-/// The log of `--replay`, whose requests take the place of the target's.
+/// Reads the log of `--replay`, and replaces the target's requests by the log's; `None` without that flag.
 fn replay(settings: &Settings, targets: &mut [Target]) -> Result<Option<Replay>, Refusal> {
     let load = &settings.load;
     let Some(path) = &load.replay else {
@@ -144,7 +144,7 @@ fn replay(settings: &Settings, targets: &mut [Target]) -> Result<Option<Replay>,
     Ok(Some(replay))
 }
 
-/// The rate is the mean of the log, which the warm-up has.
+/// The pace of a replay. Its rate, which only the warm-up has, is the mean of the log.
 fn replay_pace(settings: &Settings, replay: &Replay) -> Pace {
     let connections = settings.load.concurrency.unwrap_or(OPEN_CONNECTIONS).max(1);
     Pace::Open {
@@ -181,8 +181,8 @@ fn urls(settings: &Settings) -> Result<Vec<Url>, Refusal> {
     }
 }
 
-/// The number of requests that ends the run, if any. Without `--rate`, each client of memcached has as many as `-n`
-/// says.
+/// The number of requests that ends the run; `None`: there is no such number. In a closed loop on
+/// memcached, `-n` counts for each client.
 fn requests(settings: &Settings, urls: &[Url]) -> Option<u64> {
     let load = &settings.load;
     let timed = load.duration.is_some() || !load.stages.is_empty() || load.rate.is_some();
@@ -197,7 +197,8 @@ fn requests(settings: &Settings, urls: &[Url]) -> Option<u64> {
     Some(requests.saturating_mul(clients))
 }
 
-/// The duration that ends the run; by default 10 s, after the ramp if there is one, if nothing else ends it.
+/// The duration that ends the run; `None`: something else ends it. The default, if nothing does, is
+/// 10 s after the ramp.
 fn duration(settings: &Settings, requests: Option<u64>) -> Option<Duration> {
     let load = &settings.load;
     let is_ended = requests.is_some() || !load.stages.is_empty() || load.replay.is_some();
@@ -205,7 +206,8 @@ fn duration(settings: &Settings, requests: Option<u64>) -> Option<Duration> {
     load.duration.or(default)
 }
 
-/// The pace. It has at least one connection for each of `servers`, except in a closed loop whose clients were given.
+/// The pace of the run. It has at least one connection for each of the `servers`, except in a
+/// closed loop whose number of clients was given.
 fn pace(settings: &Settings, requests: Option<u64>, servers: usize) -> Result<Pace, Refusal> {
     let load = &settings.load;
     if let Some(per_second) = load.rate {
@@ -239,12 +241,12 @@ fn pace(settings: &Settings, requests: Option<u64>, servers: usize) -> Result<Pa
     }
 }
 
-/// Clients of a closed loop.
+/// The number of clients of a closed loop.
 fn clients(settings: &Settings, has_requests: bool) -> u64 {
     let load = &settings.load;
     let highest = load.stages.iter().map(|stage| stage.level);
     match load.concurrency {
-        // As trunk does: one per thread.
+        // As ab's trunk does: one client per thread.
         Some(0) => threads_asked(settings).get() as u64,
         Some(clients) => clients,
         None => match settings.mode {
@@ -254,7 +256,7 @@ fn clients(settings: &Settings, has_requests: bool) -> u64 {
     }
 }
 
-/// The number of threads: as asked for, but not more than connections.
+/// The number of threads: as set, but not more than connections.
 fn threads(settings: &Settings, connections: NonZeroUsize) -> NonZeroUsize {
     threads_asked(settings).min(connections)
 }
@@ -331,7 +333,7 @@ fn connections(settings: &Settings, urls: &[Url], targets: usize) -> Connections
     }
 }
 
-/// `-k`, or what cannot be without.
+/// Whether connections are kept: with `-k`, or because the settings need it.
 pub(crate) fn keeps_alive(settings: &Settings) -> bool {
     let asked = &settings.connection;
     let pipelines = asked.pipeline.is_some_and(|depth| depth > 1);
@@ -362,7 +364,7 @@ fn samples(settings: &Settings, requests: Option<u64>) -> Samples {
     Samples::First(non_zero(requests.unwrap_or(SAMPLES_MAX)))
 }
 
-/// One target for each endpoint, in the order in which they come first, with all its requests.
+/// The targets: one for each endpoint, in the order of the URLs, each with all its requests.
 fn targets(settings: &Settings, urls: &[Url]) -> Result<Vec<Target>, Refusal> {
     let mut grouped: Vec<(&Url, Endpoint, Vec<Request>)> = Vec::new();
     if memcached::is_spoken(urls) {
@@ -389,7 +391,7 @@ fn targets(settings: &Settings, urls: &[Url]) -> Result<Vec<Target>, Refusal> {
         .collect())
 }
 
-/// The report's facts about what is measured.
+/// The report's facts about the run: its URLs and options.
 fn subject(settings: &Settings, urls: &[Url], first: &Target) -> Subject {
     let url = &urls[0];
     Subject {
@@ -409,7 +411,7 @@ fn subject(settings: &Settings, urls: &[Url], first: &Target) -> Subject {
     }
 }
 
-/// The report's name for the protocol of a target.
+/// The protocol of a target, as the report names it.
 fn protocol(target: &Target) -> SpokenProtocol {
     match &target.endpoint.protocol {
         Protocol::Http2 => SpokenProtocol::Http2,
@@ -422,7 +424,7 @@ fn protocol(target: &Target) -> SpokenProtocol {
     }
 }
 
-/// At least one.
+/// The number, raised to 1 if it is 0.
 fn non_zero(number: u64) -> NonZeroUsize {
     let number = usize::try_from(number).unwrap_or(usize::MAX);
     NonZeroUsize::new(number).unwrap_or(NonZeroUsize::MIN)
@@ -434,24 +436,24 @@ const REPLAY_METHODS: [&str; 2] = ["GET", "HEAD"];
 /// The default duration of a run.
 const DURATION: Duration = Duration::from_secs(10);
 
-/// Clients of a run that has no number of requests, if nobody says.
+/// The default number of clients of a run without a number of requests.
 const CLIENTS: u64 = 10;
 
-/// Connections of an open loop, if nobody says.
+/// The default number of connections of an open loop.
 const OPEN_CONNECTIONS: u64 = 100;
 
-/// Requests that may wait for a connection, per thread.
+/// The most requests that may wait for a connection, per thread.
 const BACKLOG: u64 = 1 << 20;
 
-/// The time that requests in flight have to end when the duration is over.
+/// The time that requests in flight have after the duration is over.
 const GRACE: Duration = Duration::from_secs(2);
 
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Failures before ab gives up.
+/// The number of failures after which ab gives up.
 const AB_PATIENCE: u32 = 10;
 
-/// Requests kept for `-g` when their number is not known, 400 MB of them.
+/// The most requests kept for `-g` when their number is not known: 400 MB of memory.
 const SAMPLES_MAX: u64 = 10_000_000;
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
-//! The output while a run lasts: five lines on a terminal, ab's lines, or counters every few seconds.
+//! Prints the progress of a run: five lines on a terminal, ab's lines, or counters every few seconds.
 //!
-//! Everything goes to standard error, and the five lines only to a terminal. ab's lines appear when
-//! so many requests are complete. That is checked a few times a second, so several lines may appear
-//! together; at the end none is missing.
+//! Everything goes to standard error, and the five lines only to a terminal. ab's lines are due at
+//! certain numbers of complete requests. That is checked a few times a second, so several lines may
+//! appear together; at the end none is missing.
 
 use std::io::{self, IsTerminal as _, Write as _};
 use std::time::Duration;
@@ -16,16 +16,16 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use crate::getopt::Mode;
 use crate::settings::Settings;
 
-/// Shows a run.
+/// Shows the progress of a run on standard error.
 #[derive(Debug)]
 pub(crate) struct Display {
     lines: Option<Lines>,
-    /// ab's "Completed N requests" is printed at multiples of this; 0 is never.
+    /// ab prints "Completed N requests" at multiples of this number; 0: never.
     heartbeat: u64,
     said: u64,
-    /// When the next line of counters is due.
+    /// The time at which the next line of counters is printed; `None`: none are printed.
     watchdog: Option<Duration>,
-    /// When the next line of JSON is due.
+    /// The schedule of lines of JSON (`--ticks`); `None`: none are printed.
     ticks: Option<Ticks>,
 }
 
@@ -46,12 +46,12 @@ impl Display {
         }
     }
 
-    /// Whether ab's lines are shown, on which its other lines depend.
+    /// Whether ab's lines of progress are printed; other lines of ab depend on it.
     pub(crate) fn has_heartbeat(&self) -> bool {
         self.heartbeat > 0
     }
 
-    /// Shows how far it is.
+    /// Prints the lines that are due when the run has come to `progress`.
     pub(crate) fn show(&mut self, progress: &Progress) {
         if let Some(lines) = &mut self.lines {
             lines.show(progress);
@@ -71,7 +71,7 @@ impl Display {
         }
     }
 
-    /// Prints the last progress of `done` requests, and takes the lines away.
+    /// Ends the display: removes the five lines, and prints ab's lines up to `done` requests.
     pub(crate) fn finish(mut self, done: u64) {
         if let Some(lines) = self.lines.take() {
             lines.bar.finish_and_clear();
@@ -93,7 +93,7 @@ impl Display {
     }
 }
 
-/// When lines of `--ticks` are written.
+/// The schedule of the lines of `--ticks`.
 #[derive(Debug)]
 struct Ticks {
     every: Duration,
@@ -105,9 +105,9 @@ impl Ticks {
         Self { every, next: every }
     }
 
-    /// Whether a line is due. One that was missed is left out.
+    /// Whether a line is due at `elapsed`. A line that was missed is left out.
     fn is_due(&mut self, elapsed: Duration) -> bool {
-        // Measuring begins anew after a warm-up.
+        // A warm-up has ended: the time runs anew.
         self.next = self.next.min(elapsed.saturating_add(self.every));
         let is_due = elapsed >= self.next;
         if is_due {
@@ -119,7 +119,7 @@ impl Ticks {
     }
 }
 
-/// Requests between ab's lines of progress: a tenth of all, at least 100; 0 (no lines) up to 150.
+/// The number of requests between ab's lines of progress: a tenth of all, at least 100; 0 (no lines) for up to 150.
 fn heartbeat(requests: u64) -> u64 {
     if requests > 150 {
         (requests / 10).max(100)
@@ -129,7 +129,7 @@ fn heartbeat(requests: u64) -> u64 {
 }
 
 fn say(line: &str) {
-    // Nobody is told when standard error is closed, and the run is worth more than its progress.
+    // Errors are ignored: when standard error is closed, the run matters more than its progress.
     let _ = writeln!(io::stderr(), "{line}");
 }
 
@@ -158,7 +158,7 @@ fn tick(progress: &Progress) -> Tick {
     }
 }
 
-/// Five lines that are written anew once a second, as the report begins.
+/// The five lines on a terminal, rewritten once a second in the form of the report.
 #[derive(Debug)]
 struct Lines {
     bar: ProgressBar,
@@ -202,7 +202,7 @@ impl Lines {
         self.before = *progress;
     }
 
-    /// The rate is that since the last time.
+    /// The five lines. The rate is that since the last call.
     fn lines(&self, progress: &Progress) -> [String; 5] {
         let elapsed = progress.elapsed.saturating_sub(self.before.elapsed);
         let completed = progress.completed.saturating_sub(self.before.completed);
@@ -231,7 +231,7 @@ impl Lines {
         })
     }
 
-    /// The time left, by the duration or by the requests, whichever ends sooner.
+    /// The time left, by the duration or by the number of requests, whichever ends sooner.
     fn left(&self, progress: &Progress) -> String {
         let by_time = self.duration.map(|it| it.saturating_sub(progress.elapsed));
         let done = progress.completed + progress.failed;
@@ -248,7 +248,7 @@ impl Lines {
 
 const WATCHDOG_INTERVAL: Duration = Duration::from_secs(5);
 
-/// The interval between two lines.
+/// The interval at which the lines are rewritten.
 const INTERVAL: Duration = Duration::from_secs(1);
 
 #[cfg(test)]

@@ -1,13 +1,13 @@
-//! Why a command line of `bench` is refused, as our messages and as ab's.
+//! Why a command line of `bench` is refused, with our message and with ab's.
 //!
-//! Ours are one line and exit code 2. ab has two kinds: those that print its usage and exit with
-//! 22 (EINVAL), and those that are a sentence and an empty line and exit with 1.
+//! Our messages are one line, with exit code 2. ab has two kinds: those that print its usage and
+//! exit with 22 (EINVAL), and those that are a sentence and an empty line and exit with 1.
 
 use catamaran_load::gate::ConditionFault;
 use catamaran_load::plan::PlanFault;
 use thiserror::Error;
 
-/// Why a command line is refused.
+/// A reason to refuse a command line; its text is the message.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub(crate) enum Refusal {
     #[error("{0} is no flag of bench")]
@@ -106,24 +106,24 @@ pub(crate) enum Refusal {
     Plan(#[from] PlanFault),
 }
 
-/// A kind of run that does not go with every flag.
+/// A kind of run in which some flags are refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RunKind {
-    /// `--http2`.
+    /// A run over HTTP/2 (`--http2`).
     Http2,
-    /// A memcached:// URL.
+    /// A run on a `memcached://` URL.
     Memcached,
-    /// `--requests-file`.
+    /// A run with a file of requests (`--requests-file`).
     RequestsFile,
-    /// `--replay`.
+    /// A replay of an access log (`--replay`).
     Replay,
-    /// `bench knee`.
+    /// The search for a knee (`bench knee`).
     Knee,
-    /// `--versus`.
+    /// A comparison of two servers (`--versus`).
     Versus,
 }
 
-/// The beginning of [`Refusal::Conflict`], with the reason.
+/// Writes the beginning of [`Refusal::Conflict`]'s message: the kind of run and the reason.
 impl std::fmt::Display for RunKind {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
@@ -155,19 +155,19 @@ impl std::fmt::Display for Body {
     }
 }
 
-/// How ab ends upon a refusal.
+/// What ab prints when it refuses a command line, and its exit code.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum AbEnd {
-    /// `ab: ` and this, its usage, exit code 22.
+    /// ab prints `ab: `, this text and its usage; exit code 22.
     Usage(String),
-    /// This, exit code 1.
+    /// ab prints this text; exit code 1.
     Fatal(String),
-    /// This, and the exit code that APR's error number gives.
+    /// ab prints this text; the exit code follows from APR's error number.
     Apr(String, u8),
 }
 
 impl Refusal {
-    /// ab's words and exit code.
+    /// The refusal as ab words it, with its exit code.
     pub(crate) fn as_ab(&self) -> AbEnd {
         match self {
             Self::Requests(_) => AbEnd::Fatal("Invalid number of requests\n".to_owned()),
@@ -203,14 +203,14 @@ impl Refusal {
                 format!("apr_sockaddr_info_get() for {name}: Name or service not known (670002)"),
                 50,
             ),
-            // What ab has no words for, as it has no such flags.
+            // ab has no words for these, since it has no such flags.
             other => AbEnd::Fatal(format!("ab: {other}")),
         }
     }
 }
 
-/// EINVAL: of what the system says, and of ab's usage.
+/// ab's exit code for invalid arguments: the system's EINVAL.
 pub(crate) const AB_INVALID: u8 = 22;
 
-/// The most clients: Debian's ab has this limit, upstream's 2.4 a tenth of it.
+/// The most clients: the limit of Debian's ab; that of upstream's 2.4 is a tenth of it.
 pub(crate) const CONCURRENCY_MAX: u64 = 200_000;

@@ -1,8 +1,8 @@
-//! `--replay`: an access log as a schedule of requests.
+//! `--replay`: makes a schedule of requests from an access log.
 //!
-//! Lines are in the combined format (nginx, httpd, `catamaran serve`) or `catamaran serve`'s JSON, or
-//! a mixture. Logs have times to the second: requests of one second are spread evenly over it, in
-//! the order of the file. What is not sent is counted, never an error.
+//! Lines are in the combined format (nginx, httpd, `catamaran serve`) or `catamaran serve`'s JSON,
+//! or a mixture. Logs have times in seconds: requests of one second are spread evenly over it, in
+//! the order of the file. Lines that are not sent are counted, and are no error.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -11,14 +11,14 @@ use catamaran_load::plan::{Arrival, Replay, Request};
 use catamaran_load::report::ReplayFacts;
 use jiff::Timestamp;
 
-/// The requests of an access log.
+/// The requests of an access log, and counts of the lines that are left out.
 #[derive(Debug)]
 pub struct Log {
-    /// The requests by time; those of one second in the order of the file.
+    /// The requests in the order of time; those of one second in the order of the file.
     entries: Vec<Entry>,
-    /// Lines with other methods.
+    /// The number of lines with methods that are not sent.
     other_methods: u64,
-    /// Lines that are no requests, or that are not understood.
+    /// The number of lines that are no requests, or cannot be read.
     unread: u64,
 }
 
@@ -29,7 +29,7 @@ struct Entry {
     target: String,
 }
 
-/// Reads a log, of which `methods` are sent.
+/// Reads an access log; only requests with one of `methods` are kept.
 #[must_use]
 pub fn read(text: &[u8], methods: &[String]) -> Log {
     let mut log = Log {
@@ -53,13 +53,13 @@ pub fn read(text: &[u8], methods: &[String]) -> Log {
 }
 
 impl Log {
-    /// Method and target of each, in their order.
+    /// The method and target of each request, in the order of time.
     pub fn requests(&self) -> impl Iterator<Item = (&str, &str)> {
         let all = self.entries.iter();
         all.map(|it| (it.method.as_str(), it.target.as_str()))
     }
 
-    /// Counts of the log's requests and of lines that are not sent.
+    /// Counts of the log's requests and of the lines that are left out, for the report.
     #[must_use]
     pub fn facts(&self) -> ReplayFacts {
         ReplayFacts {
@@ -69,8 +69,8 @@ impl Log {
         }
     }
 
-    /// The schedule of the requests, `speed` times as fast as in the log, and the requests to send:
-    /// `base` with each method and target once. `None`: the log has none.
+    /// The schedule, `speed` times as fast as the log, and the different requests in it: `base`
+    /// with each method and target. `None`: the log has no requests.
     pub(crate) fn replay(&self, speed: f64, base: &Request) -> Option<(Replay, Vec<Request>)> {
         let (first, last) = (self.entries.first()?.second, self.entries.last()?.second);
         let mut requests: Vec<Request> = Vec::new();
@@ -92,7 +92,7 @@ impl Log {
                 arrivals.push(Arrival { at_ns, request });
             }
         }
-        // The last second belongs to it as a whole.
+        // The last second counts in full.
         let seconds = (last - first + 1) as f64 / speed;
         let replay = Replay {
             arrivals: arrivals.into(),
@@ -103,7 +103,7 @@ impl Log {
     }
 }
 
-/// A sentence on which lines of the log are sent.
+/// A sentence on the requests and the skipped lines of the log, for the output.
 pub(crate) fn summary(facts: &ReplayFacts) -> String {
     format!(
         "replay: {} requests; skipped {} lines with other methods and {} that are no requests",
@@ -111,12 +111,12 @@ pub(crate) fn summary(facts: &ReplayFacts) -> String {
     )
 }
 
-/// Logs have no bodies, so that methods with one send an empty one.
+/// Makes a request of a log's entry. Logs have no bodies, so methods that need a body send an empty one.
 fn request(entry: &Entry, base: &Request) -> Request {
     let request = Request {
         method: entry.method.clone(),
         target: entry.target.clone(),
-        // Braces in a log are those of its clients.
+        // Braces in a log are not placeholders: the clients sent them.
         has_placeholders: false,
         ..base.clone()
     };
@@ -144,7 +144,7 @@ fn entry(line: &[u8]) -> Option<Entry> {
     checked(time.to_timestamp().ok()?, method, target)
 }
 
-/// Up to the quote that ends it, without the escapes of httpd and nginx.
+/// Reads `text` up to the quote that ends it, and decodes the escapes of httpd and nginx.
 fn unescaped(text: &str) -> Option<String> {
     let mut bytes = Vec::new();
     let mut rest = text.bytes();
@@ -175,7 +175,7 @@ fn json(line: &[u8]) -> Option<Entry> {
     checked(time, text("method")?, &target)
 }
 
-/// Only what can be sent as it stands.
+/// Makes an entry; `None` if method or target cannot be sent unchanged.
 fn checked(time: Timestamp, method: &str, target: &str) -> Option<Entry> {
     let is_token = !method.is_empty() && method.bytes().all(|byte| byte.is_ascii_uppercase());
     let is_target = target.starts_with('/') || target.starts_with("http");
@@ -187,7 +187,7 @@ fn checked(time: Timestamp, method: &str, target: &str) -> Option<Entry> {
     })
 }
 
-/// `2x`, `0.5x` or `2`: how many times as fast as the log.
+/// Reads a speed such as `2x`, `0.5x` or `2`: a multiple of the log's speed.
 pub(crate) fn speed(text: &str) -> Option<f64> {
     let digits = text.strip_suffix('x').unwrap_or(text);
     let plain = |byte: u8| byte.is_ascii_digit() || byte == b'.';

@@ -1,5 +1,5 @@
-//! `--requests-file`: requests of their own methods, paths, headers, bodies, weights and names, one
-//! JSON object a line.
+//! `--requests-file`: reads requests with their own methods, paths, headers, bodies, weights and
+//! names, one JSON object a line.
 
 use std::collections::HashSet;
 use std::num::NonZeroU32;
@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::refusal::Refusal;
 use crate::{settings, target};
 
-/// A line.
+/// One line of the file: a request, with `path` required.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RequestLine {
@@ -24,10 +24,10 @@ struct RequestLine {
     name: Option<String>,
 }
 
-/// Reads the requests of a file. What they do not say is as in `base`.
+/// Reads the requests of a file. What a line leaves out is as in `base`.
 ///
 /// # Errors
-/// [`Refusal::File`], or [`Refusal::Line`] with the line at fault.
+/// [`Refusal::File`] if the file cannot be read; [`Refusal::Line`] with the line at fault.
 pub(crate) fn read(
     path: &str,
     base: &Request,
@@ -127,7 +127,7 @@ fn request(line: &[u8], base: &Request) -> Result<Request, String> {
     })
 }
 
-/// An object, or a list of lines as of `-H`.
+/// Reads the headers of a line: an object, or a list of lines as for `-H`.
 fn headers(value: Value) -> Result<Vec<Header>, String> {
     match value {
         Value::Object(fields) => fields
@@ -152,14 +152,14 @@ fn headers(value: Value) -> Result<Vec<Header>, String> {
     }
 }
 
-/// The error's words without its line, which is always the first one.
+/// The error's text without the line number, which is always 1.
 fn fault(error: &serde_json::Error) -> String {
     error
         .to_string()
         .replace(" at line 1 column ", " at column ")
 }
 
-/// The most names: each has a histogram in each thread.
+/// The most different names: each has a histogram in each thread.
 const NAMES_MAX: usize = 1000;
 
 #[cfg(test)]

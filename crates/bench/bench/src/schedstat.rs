@@ -1,15 +1,15 @@
-//! The scheduler's account of the calling thread, as Linux keeps it.
+//! Reads Linux's scheduler statistics of the calling thread.
 
 use std::fs;
 use std::time::Duration;
 
-/// The time for which the calling thread was ready to run, but had no CPU.
+/// The time for which the calling thread was ready to run, but had no CPU; `None` where the kernel does not tell.
 pub(crate) fn starved_time() -> Option<Duration> {
     starved(&fs::read_to_string("/proc/thread-self/schedstat").ok()?)
 }
 
-/// The second figure of a `schedstat` (the kernel's sched-stats.rst): nanoseconds in a run queue. The
-/// first two are zero where the kernel does not account for them.
+/// Parses a `schedstat` (the kernel's sched-stats.rst): its second figure is nanoseconds in a run
+/// queue. The first two are zero where the kernel does not account for them.
 fn starved(schedstat: &str) -> Option<Duration> {
     let mut figures = schedstat.split_ascii_whitespace().map(str::parse::<u64>);
     let (Ok(running), Ok(waiting)) = (figures.next()?, figures.next()?) else {

@@ -1,4 +1,4 @@
-//! A command line, read: the settings that its flags have filled, parsed but not yet combined.
+//! The settings of a command line: what its flags say, parsed but not yet combined to a plan.
 //!
 //! The settings of each group of flags are beside its records (`flag`). Files named for bodies and
 //! certificates are read with the flags; files to be written are opened elsewhere.
@@ -17,16 +17,16 @@ use crate::getopt::{Line, Mode, Part};
 use crate::operand::Operand;
 use crate::refusal::Refusal;
 
-/// The settings that a command line gives.
+/// All settings that a command line gives.
 #[derive(Debug)]
 pub(crate) struct Settings {
     pub(crate) mode: Mode,
     pub(crate) urls: Vec<String>,
-    /// The words of the line that are neither flags nor their values, which are in `urls`, too.
+    /// The words that are neither flags nor their values; they are in `urls`, too.
     pub(crate) operands: Vec<Operand>,
-    /// The flags of the line, in its order.
+    /// The flags of the command line, in its order.
     pub(crate) flags: Vec<&'static Flag>,
-    /// Complaints of ab that do not end it.
+    /// Messages that ab prints without ending.
     pub(crate) complaints: Vec<String>,
     pub(crate) load: LoadSettings,
     pub(crate) request: RequestSettings,
@@ -35,21 +35,21 @@ pub(crate) struct Settings {
     pub(crate) tls: TlsSettings,
     pub(crate) checks: CheckSettings,
     pub(crate) output: OutputSettings,
-    /// The text to print instead of a run.
+    /// The help or version to print instead of a run; `None`: there is a run.
     pub(crate) information: Option<Information>,
 }
 
-/// A text that is printed at once, whatever follows on the line.
+/// A text that is printed instead of a run, whatever follows on the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Information {
     Help,
-    /// The version; as HTML in ab when `-w` came before.
+    /// The version; in ab mode as HTML if `-w` came before.
     Version {
         html: bool,
     },
 }
 
-/// Reads a command line. What has [`Settings::information`] is not read to its end.
+/// Reads a command line. If it asks for help or the version, the rest is not read.
 pub(crate) fn read(arguments: &[String], mode: Mode) -> Result<Settings, Refusal> {
     let mut settings = Settings::new(mode);
     let (mut is_first, mut before) = (true, None);
@@ -101,7 +101,7 @@ impl Settings {
     }
 }
 
-/// The bytes of a file that a flag names.
+/// The contents of a file that a flag names.
 pub(crate) fn file(path: &str) -> Result<Vec<u8>, Refusal> {
     fs::read(path).map_err(|error| Refusal::File {
         path: path.to_owned(),
@@ -109,7 +109,7 @@ pub(crate) fn file(path: &str) -> Result<Vec<u8>, Refusal> {
     })
 }
 
-/// The system's words without Rust's addition of the number.
+/// The system's message of an error, without the number that Rust adds.
 pub(crate) fn reason(error: &io::Error) -> String {
     let text = error.to_string();
     match text.split_once(" (os error") {

@@ -1,4 +1,4 @@
-//! The address to connect to and the request to send, made of one URL and the options typed with it.
+//! Makes the address to connect to and the request to send from one URL and the settings.
 //!
 //! The order of header fields is ab's: Connection, Cookie, credentials, the body's, those of `-H`,
 //! and then Host, User-Agent and Accept unless `-H` has them.
@@ -22,7 +22,7 @@ use crate::refusal::{Body, Refusal};
 use crate::settings::Settings;
 use crate::url::{Scheme, Url};
 
-/// The request for a URL.
+/// Makes the request for a URL.
 pub(crate) fn request(settings: &Settings, url: &Url) -> Result<Request, Refusal> {
     let asked = &settings.request;
     let version = match settings.mode {
@@ -48,14 +48,14 @@ pub(crate) fn request(settings: &Settings, url: &Url) -> Result<Request, Refusal
         version,
         headers: headers(settings, url, version)?,
         body: Bytes::copy_from_slice(&asked.content),
-        // To ab braces are braces.
+        // In ab mode, braces are sent as they are.
         has_placeholders: settings.mode == Mode::Ours,
         name: None,
         weight: NonZeroU32::MIN,
     })
 }
 
-/// Whether a body is announced, even an empty one.
+/// Whether the request has a body, even an empty one.
 pub(crate) fn sends_body(settings: &Settings) -> bool {
     matches!(settings.request.body, Some(Body::Post | Body::Put))
 }
@@ -69,7 +69,7 @@ fn headers(settings: &Settings, url: &Url, version: HttpVersion) -> Result<Vec<H
         _ if asked.http2 => {}
         (true, HttpVersion::Http10) => push("Connection", "Keep-Alive"),
         (false, HttpVersion::Http11) => push("Connection", "close"),
-        // What the version means by itself.
+        // The version's default is what is wanted.
         _ => {}
     }
     if !asked.cookies.is_empty() {
@@ -140,7 +140,7 @@ pub(crate) fn line_to_header(line: &str) -> Result<Header, Refusal> {
     }
 }
 
-/// The address, transport and protocol for a URL.
+/// The address, transport and protocol of connections for a URL.
 pub(crate) fn endpoint(settings: &Settings, url: &Url) -> Result<Endpoint, Refusal> {
     let transport = match &settings.request.proxy {
         Some((host, port)) => Transport::Tcp {
@@ -165,7 +165,7 @@ pub(crate) fn endpoint(settings: &Settings, url: &Url) -> Result<Endpoint, Refus
     })
 }
 
-/// The host of a Host field in the line, or the URL's.
+/// The host: of a Host field given by `-H`, or else of the URL.
 fn asked_host(settings: &Settings, url: &Url) -> String {
     let lines = settings.request.headers.iter();
     let mut fields = lines.filter_map(|line| line.split_once(':'));
@@ -228,10 +228,10 @@ fn system_roots() -> Result<Vec<u8>, Refusal> {
     bundles.next().ok_or(Refusal::NoRoots)
 }
 
-/// The field of a user's credentials, as `-A` and a URL with a user send it.
+/// The name of the header field with credentials, which `-A` and a URL with a user send.
 const AUTHORIZATION: &str = "Authorization";
 
-/// Where systems keep their roots: Debian, Fedora, Alpine and openSUSE.
+/// The files in which systems keep their root certificates: Debian, Fedora, Alpine and openSUSE.
 const ROOTS: [&str; 4] = [
     "/etc/ssl/certs/ca-certificates.crt",
     "/etc/pki/tls/certs/ca-bundle.crt",

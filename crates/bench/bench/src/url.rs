@@ -1,8 +1,8 @@
-//! URLs of `bench`: as ab takes them apart, and as people write them.
+//! Parses URLs, by ab's rules and by our own.
 //!
-//! ab needs a slash behind the host and knows two schemes. Ours are `http`, `https`, `ajp`, `memcached` and
-//! these protocols over Unix sockets: `http+unix:/run/app.sock:/path`, with the path behind a colon as
-//! nginx writes it, or `http+unix://%2Frun%2Fapp.sock/path`.
+//! ab needs a slash after the host and knows two schemes. We have `http`, `https`, `ajp`,
+//! `memcached` and these protocols over Unix sockets: `http+unix:/run/app.sock:/path`, with the
+//! path after a colon as in nginx, or `http+unix://%2Frun%2Fapp.sock/path`.
 
 use std::path::PathBuf;
 
@@ -10,7 +10,7 @@ use catamaran_load::plan::Transport;
 
 use crate::refusal::Refusal;
 
-/// The protocol that a URL asks for.
+/// The protocol that a URL names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Scheme {
     Http,
@@ -19,26 +19,26 @@ pub(crate) enum Scheme {
     Memcached,
 }
 
-/// A URL, taken apart.
+/// The parts of a URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Url {
     pub(crate) scheme: Scheme,
     pub(crate) transport: Transport,
-    /// The host's name in the report: without brackets; the path of a Unix socket.
+    /// The host as the report prints it: without brackets; for a Unix socket, its path.
     pub(crate) hostname: String,
-    /// 0 for Unix sockets.
+    /// The port; 0 for Unix sockets.
     pub(crate) port: u16,
-    /// The Host field: with brackets, and with the port unless it is the scheme's own.
+    /// The value of the Host field: with brackets, and with the port unless it is the scheme's default.
     pub(crate) authority: String,
-    /// `user:password`, for Basic authorization.
+    /// The credentials `user:password` for Basic authorization; `None` if the URL has none.
     pub(crate) user: Option<String>,
-    /// Path and query.
+    /// The path with the query.
     pub(crate) path: String,
-    /// The URL as it was given.
+    /// The URL as the user gave it.
     pub(crate) text: String,
 }
 
-/// Reads a URL as ab does: everything up to the first slash is host and port, whatever it looks like.
+/// Parses a URL as ab does: everything up to the first slash is host and port, even if it is not valid.
 pub(crate) fn parse_as_ab(text: &str) -> Result<Url, Refusal> {
     let refuse = || refusal(text, "ab wants [http[s]://]hostname[:port]/path");
     let (scheme, rest) = match (text.strip_prefix("http://"), text.strip_prefix("https://")) {
@@ -81,7 +81,7 @@ fn port(digits: &str) -> Option<u16> {
     (port > 0).then_some(port)
 }
 
-/// A URL reached over TCP. `host` is without brackets; `text` is the URL as given, for messages.
+/// Makes a URL reached over TCP. `host` is without brackets; `text` is the URL as given, for messages.
 fn tcp_url(scheme: Scheme, host: &str, port: Option<u16>, path: &str, text: &str) -> Url {
     let port = port.unwrap_or_else(|| scheme.default_port());
     let bracketed = if host.contains(':') {
@@ -121,7 +121,7 @@ impl Scheme {
     }
 }
 
-/// The bytes that are in no placeholder, such as `{{rand 1 6}}`, which may have spaces.
+/// The bytes of `text` outside placeholders such as `{{rand 1 6}}`, which may contain spaces.
 fn outside_braces(text: &str) -> impl Iterator<Item = u8> {
     let pieces = text.split("{{").enumerate();
     let outside = pieces.map(|(number, piece)| match piece.split_once("}}") {
@@ -131,7 +131,7 @@ fn outside_braces(text: &str) -> impl Iterator<Item = u8> {
     outside.flat_map(str::bytes)
 }
 
-/// Reads a URL as people write it: the path may be missing, credentials and a fragment may be there.
+/// Parses a URL by our rules: the path may be missing, credentials and a fragment are allowed.
 pub(crate) fn parse(text: &str) -> Result<Url, Refusal> {
     if outside_braces(text).any(|byte| byte <= b' ' || byte == 0x7f) {
         return Err(refusal(
@@ -171,7 +171,7 @@ pub(crate) fn parse(text: &str) -> Result<Url, Refusal> {
         return Err(refusal(text, "it has no host"));
     }
     let parsed = host_and_port(authority).filter(|(host, _)| {
-        // What is left of a port that is none, and of an address without brackets.
+        // Refuses the rest of a malformed port, and an IPv6 address without brackets.
         authority.starts_with('[') || !host.contains(':')
     });
     let (host, port) = parsed.ok_or_else(|| {
@@ -188,7 +188,7 @@ pub(crate) fn parse(text: &str) -> Result<Url, Refusal> {
     }
 }
 
-/// Refuses what memcached has not.
+/// Refuses the parts of a URL that memcached does not have.
 fn of_memcached(url: Url) -> Result<Url, Refusal> {
     if url.path != "/" {
         return Err(refusal(
@@ -245,7 +245,7 @@ fn unix(scheme: Scheme, rest: &str, text: &str) -> Result<Url, Refusal> {
     })
 }
 
-/// Percent-escapes decoded, as RFC 3986, section 2.1, has them.
+/// Decodes percent-escapes (RFC 3986, section 2.1); `None` if one is malformed.
 fn unescaped(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();

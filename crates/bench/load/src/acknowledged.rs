@@ -1,8 +1,8 @@
-//! How much of what was written to a TCP connection the peer's kernel has acknowledged.
+//! Reads how many bytes of a TCP connection the peer's kernel has acknowledged.
 //!
-//! Linux keeps the figure in TCP_INFO, also of a connection that has broken. No safe wrapper knows
-//! the option yet, so it is declared here with nix's macro, as plain bytes. `transport` has the same
-//! for the front; an instrument shares no code with what it measures.
+//! Linux keeps the figure in TCP_INFO, even after the connection has broken. No safe wrapper has
+//! the option yet, so it is declared here with nix's macro, as plain bytes. `transport` has the
+//! same for the front; an instrument shares no code with what it measures.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -11,7 +11,7 @@ use nix::sys::socket::getsockopt;
 use nix::{getsockopt_impl, libc, sockopt_impl};
 
 sockopt_impl!(
-    /// The beginning of Linux' `struct tcp_info`, which grows at its end only.
+    /// The beginning of Linux' `struct tcp_info`, which only grows at its end.
     TcpInfo,
     GetOnly,
     libc::IPPROTO_TCP,
@@ -19,12 +19,12 @@ sockopt_impl!(
     [u8; LENGTH]
 );
 
-/// Bytes acknowledged since the connection was made by this side, without its SYN.
+/// The bytes that the peer has acknowledged on a connection that this side has made, without its SYN.
 pub(crate) fn acknowledged(stream: &impl AsFd) -> io::Result<u64> {
     let info = getsockopt(stream, TcpInfo)?;
     let (_, bytes) = info.split_last_chunk().expect("longer than the figure");
     Ok(u64::from_ne_bytes(*bytes).saturating_sub(1))
 }
 
-/// Up to and with `tcpi_bytes_acked`, which is the last of these bytes. Linux has it since 4.1.
+/// The bytes of the structure up to and including `tcpi_bytes_acked`, the last field read. Linux has it since 4.1.
 const LENGTH: usize = 128;

@@ -16,56 +16,56 @@ use crate::report::{Ending, FailureKind, TlsFacts};
 use crate::stream::Address;
 use crate::tls::TlsTarget;
 
-/// The run, as all its threads see it.
+/// The state of a run that its threads share.
 #[derive(Debug)]
 pub(crate) struct Board {
     pub(crate) plan: Plan,
     pub(crate) clock: Clock,
-    /// Per target.
+    /// The prepared requests, one entry for each target.
     pub(crate) targets: Vec<PreparedTarget>,
-    /// Per request of the plan: its target, and its place there.
+    /// For each request of the plan: its target, and its place among that target's requests.
     places: Vec<(usize, usize)>,
     pub(crate) names: Names,
     pub(crate) addresses: Vec<Address>,
     pub(crate) tls_targets: Vec<Option<TlsTarget>>,
-    /// Threads that have not prepared what their first request needs.
+    /// The number of threads that have not yet prepared what their first request needs.
     unready: Mutex<usize>,
     all_ready: Condvar,
-    /// When measuring begins; [`NEVER`] while nobody knows.
+    /// The time at which measuring begins; [`NEVER`] while it is not known.
     measure_from: AtomicU64,
-    /// The length of the first answer's body, for each of the plan's requests; [`UNKNOWN`] before it.
+    /// For each request of the plan, the length of its first response's body; [`UNKNOWN`] before that.
     lengths: Vec<AtomicU64>,
-    /// The checksum of each request's body the first time; [`UNKNOWN`] before.
+    /// For each request of the plan, the checksum of its first response's body; [`UNKNOWN`] before that.
     checksums: Vec<AtomicU64>,
     pub(crate) first: OnceLock<FirstResponse>,
     pub(crate) tls: OnceLock<TlsFacts>,
     stop: Arc<AtomicBool>,
-    /// Why, if `stop` was not set from outside. A lock, because it is taken once in a run.
+    /// The reason of the end, unless `stop` was set from outside. A lock, because it is taken once in a run.
     ending: Mutex<Option<Ending>>,
     pub(crate) lines: Vec<Line>,
-    /// The first error of each kind of failure that needs one.
+    /// For each kind of failure, the text of its first error, where the kind needs one.
     reasons: [OnceLock<String>; FailureKind::ALL.len()],
-    /// Failures of any kind, and answers, for the patience with connects.
+    /// The number of failures, and whether there was a response, for [`ConnectPatience`](crate::plan::ConnectPatience).
     pub(crate) failures: AtomicU64,
     pub(crate) answers: AtomicBool,
-    /// The warm-up's verdict (steady, moving or unclear); unset if nobody looked.
+    /// The result of the test whether the run was steady after the warm-up; unset if there was no test.
     pub(crate) steady: OnceLock<catamaran_stats::WarmUp>,
 }
 
-/// The first answer.
+/// Facts of the first response, for the report.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FirstResponse {
-    /// Its status.
+    /// The status code of the response.
     pub(crate) status: u16,
-    /// Its Server field, whole.
+    /// The value of the response's Server field; `None` if there is none.
     pub(crate) server: Option<String>,
-    /// The length of its body, without chunk framing.
+    /// The length of the response's body in bytes, without chunk framing.
     pub(crate) body_bytes: u64,
-    /// Its head as received, at most 8 KiB; an AJP13 head is written as HTTP would.
+    /// The response's head as received, at most 8 KiB; an AJP13 head is written as HTTP/1.1 would be.
     pub(crate) head: Vec<u8>,
 }
 
-/// One thread's counters while it runs. That thread alone writes here, so plain stores do.
+/// The counters of one thread while it runs. Only that thread writes them, so plain stores suffice.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(crate) struct Line {
@@ -76,15 +76,15 @@ pub(crate) struct Line {
     pub(crate) received: AtomicU64,
     pub(crate) latency_sum: AtomicU64,
     pub(crate) latency_max: AtomicU64,
-    /// Requests that are due and wait for a connection.
+    /// The number of requests that are due and wait for a connection.
     pub(crate) waiting: AtomicU64,
-    /// Answers by the first digit of their status, from 1 on.
+    /// The numbers of responses by the first digit of their status, from 1 on.
     pub(crate) statuses: [AtomicU64; 5],
-    /// Hits, misses and stored values of memcached.
+    /// The numbers of memcached's hits, misses and stored values.
     pub(crate) operations: [AtomicU64; 3],
-    /// Latencies of about the last second. A lock, because it is taken once a second.
+    /// The latencies of about the last second. A lock, because it is taken once a second.
     pub(crate) recent: Mutex<catamaran_stats::Slice>,
-    /// When an event last came.
+    /// The time of the last event.
     pub(crate) active_at: AtomicU64,
 }
 
@@ -129,13 +129,13 @@ impl Board {
         }
     }
 
-    /// The request of this number.
+    /// The prepared request with the number `place` in the plan.
     pub(crate) fn request(&self, place: u32) -> &PreparedRequest {
         let (target, place) = self.places[place as usize];
         &self.targets[target].requests[place]
     }
 
-    /// The target of the request of this number.
+    /// The target of the request `number` of the plan.
     pub(crate) fn target_of(&self, number: usize) -> usize {
         self.places[number].0
     }
@@ -144,7 +144,7 @@ impl Board {
         self.measure_from.load(Relaxed)
     }
 
-    /// Prepares what the first request of a thread needs, and waits for the other threads.
+    /// Prepares what a thread's first request needs, such as TLS, and waits until all threads have done so.
     pub(crate) fn get_ready(&self) {
         for target in self.tls_targets.iter().flatten() {
             target.prime();
@@ -153,8 +153,8 @@ impl Board {
         self.wait_for_all();
     }
 
-    /// A thread is ready for its first request. With the last one time begins, for the measured span or
-    /// for a warm-up of known length: what one thread prepares makes no request of another late.
+    /// Notes that a thread is ready. With the last one the clock begins for the measured span, or
+    /// for a warm-up of known length, so that no thread's preparation makes requests late.
     fn make_ready(&self) {
         let mut unready = self.unready.lock().unwrap_or_else(PoisonError::into_inner);
         *unready = unready.saturating_sub(1);
@@ -170,7 +170,7 @@ impl Board {
         self.all_ready.notify_all();
     }
 
-    /// Waits until all threads are ready, or the run is stopped.
+    /// Waits until all threads are ready or the run is stopped.
     fn wait_for_all(&self) {
         let mut unready = self.unready.lock().unwrap_or_else(PoisonError::into_inner);
         while *unready > 0 && !self.is_stopped() {
@@ -179,17 +179,17 @@ impl Board {
         }
     }
 
-    /// Measuring begins at `from`; said once.
+    /// Sets the time at which measuring begins; called once.
     pub(crate) fn measure(&self, from: u64) {
         self.measure_from.store(from, Relaxed);
     }
 
-    /// Whether a body of `len` bytes is as long as that request's first one was.
+    /// Whether a body of `len` bytes is as long as the first body of the same request.
     pub(crate) fn fits(&self, place: u32, len: u64) -> bool {
         is_first_or_same(&self.lengths[place as usize], len)
     }
 
-    /// Returns a sink that adds a body's bytes to the checksum `crc`, if bodies are compared.
+    /// Returns a function that adds bytes of a body to the checksum `crc`, if the plan compares bodies.
     pub(crate) fn checksum<'a>(&self, crc: &'a mut u32) -> impl FnMut(&[u8]) + use<'a> {
         let is_compared = self.plan.checks.body_content;
         move |bytes| {
@@ -199,31 +199,31 @@ impl Board {
         }
     }
 
-    /// Whether a body's checksum is that of the request's first one.
+    /// Whether a body's checksum equals that of the first body of the same request.
     pub(crate) fn has_same_body(&self, place: u32, checksum: u32) -> bool {
         is_first_or_same(&self.checksums[place as usize], checksum.into())
     }
 
-    /// Whether each time another request is sent, so that answers may differ, too.
+    /// Whether the request differs each time it is sent, so that responses may differ too.
     pub(crate) fn varies(&self, place: u32) -> bool {
         let dynamic = self.request(place).dynamic.as_ref();
         dynamic.is_some_and(|dynamic| dynamic.varies())
     }
 
-    /// Whether what arrived of a body that was cut is as long as the first one by chance.
+    /// Whether the `len` bytes received of an incomplete body are fewer or more than the first body had.
     pub(crate) fn differs(&self, place: u32, len: u64) -> bool {
         let first = self.lengths[place as usize].load(Relaxed);
         first != UNKNOWN && first != len
     }
 
-    /// Why a request failed, if it is the first of its kind and the kind needs it.
+    /// Keeps the text of a failure's error, if it is the first of its kind and the kind needs a reason.
     pub(crate) fn explain(&self, kind: FailureKind, error: &io::Error) {
         if kind.has_reason() {
             self.reasons[kind as usize].get_or_init(|| error.to_string());
         }
     }
 
-    /// The reasons that were given.
+    /// The first error's text for each kind of failure that has one.
     pub(crate) fn reasons(&self) -> BTreeMap<FailureKind, String> {
         let reasons = FailureKind::ALL.into_iter().zip(&self.reasons);
         reasons
@@ -231,18 +231,18 @@ impl Board {
             .collect()
     }
 
-    /// When an event last came on any connection.
+    /// The time of the last event on any connection.
     pub(crate) fn active_at(&self) -> u64 {
         let active = self.lines.iter().map(|line| line.active_at.load(Relaxed));
         active.max().unwrap_or(0)
     }
 
-    /// The flag that ends the run when it becomes true.
+    /// The flag that ends the run when it is set to true.
     pub(crate) fn stop_flag(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.stop)
     }
 
-    /// Ends the run for all threads. The first reason counts.
+    /// Ends the run for all threads. If it is called more than once, the first reason counts.
     pub(crate) fn end(&self, ending: Ending) {
         let mut first = self.ending.lock().unwrap_or_else(PoisonError::into_inner);
         first.get_or_insert(ending);
@@ -253,7 +253,7 @@ impl Board {
         self.stop.load(Relaxed)
     }
 
-    /// Why it was ended early; `None`: from outside, or it was not.
+    /// The reason why the run was ended early; `None`: it was ended from outside, or was not.
     pub(crate) fn ending(&self) -> Option<Ending> {
         let ending = self.ending.lock().unwrap_or_else(PoisonError::into_inner);
         ending.clone()
@@ -266,7 +266,7 @@ fn unknown(count: usize) -> Vec<AtomicU64> {
     values.take(count).collect()
 }
 
-/// Whether `value` is the `known` one; the first that comes is.
+/// Whether `value` equals `known`; if `known` is not set yet, it is set to `value`.
 fn is_first_or_same(known: &AtomicU64, value: u64) -> bool {
     match known.load(Relaxed) {
         UNKNOWN => known
@@ -330,7 +330,7 @@ mod tests {
         Board::new(plan, Vec::new(), Vec::new(), tls_targets, threads)
     }
 
-    /// Whatever a thread prepares, such as its first handshake of TLS, is before the measured time.
+    /// Preparations of a thread, such as its first TLS handshake, come before the measured time.
     #[test]
     fn time_begins_when_the_last_thread_is_ready() {
         let board = board(WarmUp::None, 3);

@@ -1,8 +1,7 @@
-//! The protocol on a connection, for the worker: request bytes are sent as they are, and the bytes
-//! that come back become [`Step`]s.
+//! The protocols on a connection, for the worker: turns the bytes that are received into [`Step`]s.
 //!
-//! The plan chooses one of three protocols. None keeps what it reads. [`stream`](crate::stream) has
-//! the sockets.
+//! The plan chooses one of three protocols. None of them stores received bytes. The sockets are in
+//! [`stream`](crate::stream).
 
 use bytes::BytesMut;
 use catamaran_ajp as ajp;
@@ -14,42 +13,42 @@ use crate::memcached::{self, Outcome};
 use crate::prepare::{Codec, PreparedRequest};
 use crate::report::FailureKind;
 
-/// One connection's end.
+/// The client's side of one connection, for HTTP/1.x, AJP13 or memcached.
 #[derive(Debug)]
 pub(crate) enum Client {
     Http(http1::Skimmer),
     Ajp {
         client: Box<ajp::Client>,
-        /// Bytes of the body's rest that were sent.
+        /// The number of bytes sent so far of the body that the server must ask for.
         rest_sent: usize,
     },
     Memcached(Box<memcached::Client>),
 }
 
-/// One step of an answer.
+/// One step of a response: what [`Client::receive`] has found in the input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// An interim (1xx) head, with its length in bytes.
+    /// An interim (1xx) head; its length in bytes.
     Interim(u64),
-    /// The head.
+    /// The final head of the response.
     Head {
         status: u16,
         bytes: u64,
-        /// The head announced the body's length, or that there is no body.
+        /// Whether the head announced the body's length, or that there is no body.
         has_length: bool,
     },
-    /// Bytes of the body: how many.
+    /// A number of bytes of the body.
     Body(u64),
-    /// The answer is complete.
+    /// The response is complete.
     End,
 }
 
-/// The last heads seen, of one of the plan's requests, by a worker.
+/// The last heads that a worker has received for one request of the plan.
 #[derive(Debug, Default)]
 pub(crate) struct LastHeads {
     http: http1::KnownHead,
     ajp: ajp::client::KnownHead,
-    /// The head of an HTTP/2 answer, as HTTP/1.1 would write it.
+    /// The head of an HTTP/2 response, written as HTTP/1.1 would.
     http2: Option<Vec<u8>>,
 }
 
@@ -68,7 +67,7 @@ impl Client {
         }
     }
 
-    /// The answer that comes next is to this request, which was or is being sent.
+    /// Announces that the next response is to `request`, which was or is being sent.
     pub(crate) fn expect(&mut self, request: &PreparedRequest) {
         match (self, &request.ajp) {
             (Self::Http(skimmer), _) => skimmer.expect(request.to_head),
@@ -85,9 +84,9 @@ impl Client {
         }
     }
 
-    /// Takes the next step out of `input`; `None`: more bytes, please, with those left in `input`
-    /// before them. What has to be sent in turn is appended to `own.out`. The body's
-    /// bytes are shown to `sink`.
+    /// Takes the next step out of `input`; `None`: more bytes are needed, behind those left in
+    /// `input`. Bytes that must be sent in reply are appended to `own.out`. The body's bytes are
+    /// passed to `sink`.
     pub(crate) fn receive(
         &mut self,
         input: &mut &[u8],
@@ -123,8 +122,8 @@ impl Client {
         }
     }
 
-    /// The result of the operation on memcached that has just ended, `None` of other protocols; or the failure of a
-    /// request whose connection goes on.
+    /// The result of the last operation on memcached; `None` for other protocols. The error is a
+    /// failure after which the connection can still be used.
     pub(crate) fn outcome(&self) -> Result<Option<Outcome>, FailureKind> {
         match self {
             Self::Http(_) | Self::Ajp { .. } => Ok(None),
@@ -132,7 +131,8 @@ impl Client {
         }
     }
 
-    /// The server's words of a failure that [`Client::receive`] or [`Client::outcome`] has just given.
+    /// The server's message about the failure that [`Client::receive`] or [`Client::outcome`] has
+    /// just returned; `None` if there is none.
     pub(crate) fn said(&self) -> Option<&str> {
         match self {
             Self::Http(_) | Self::Ajp { .. } => None,
@@ -140,8 +140,8 @@ impl Client {
         }
     }
 
-    /// The server closed its sending side, `left` says whether it left bytes that were not taken.
-    /// Whether that completes the answer.
+    /// Notes that the server has closed its sending side; `left`: unread bytes remain. Returns
+    /// whether that completes the response.
     pub(crate) fn receive_eof(&mut self, left: bool) -> bool {
         match self {
             Self::Http(skimmer) => skimmer.receive_eof(left).is_ok_and(|end| end.is_some()),
@@ -149,7 +149,7 @@ impl Client {
         }
     }
 
-    /// Bytes of the current request's body that the AJP13 server asked for and was sent.
+    /// The number of bytes of the current request's body that the AJP13 server has asked for and was sent.
     pub(crate) fn rest_sent(&self) -> usize {
         match self {
             Self::Http(_) | Self::Memcached(_) => 0,
@@ -157,7 +157,7 @@ impl Client {
         }
     }
 
-    /// Whether another request may be sent, as far as the peer and the framing say.
+    /// Whether another request may be sent on the connection, by its protocol's rules.
     pub(crate) fn can_reuse(&self) -> bool {
         match self {
             Self::Http(skimmer) => skimmer.is_idle(),
@@ -167,15 +167,15 @@ impl Client {
     }
 }
 
-/// The client's side of an exchange whose answer is received.
+/// The request of an exchange, and the buffer for bytes in reply, while its response is received.
 pub(crate) struct OwnSide<'a> {
     pub(crate) request: &'a PreparedRequest,
-    /// Takes the bytes that the protocol has to send in reply.
+    /// The buffer for bytes that the protocol must send in reply.
     pub(crate) out: &'a mut BytesMut,
 }
 
 impl LastHeads {
-    /// The head of an answer over HTTP/2.
+    /// Writes the head of an HTTP/2 response as text.
     pub(crate) fn of_http2(head: &http::response::Parts) -> Self {
         let status = head.status;
         let mut text = format!("HTTP/2 {}\r\n", status.as_str()).into_bytes();
@@ -190,7 +190,7 @@ impl LastHeads {
         }
     }
 
-    /// Passes each Set-Cookie field of the last head on.
+    /// Calls `take` with each Set-Cookie field of the last head.
     pub(crate) fn each_set_cookie(&self, codec: Codec, mut take: impl FnMut(&[u8])) {
         if codec == Codec::Ajp {
             let head = self.ajp.head().into_iter();
@@ -207,7 +207,7 @@ impl LastHeads {
         }
     }
 
-    /// The last head, as HTTP would write it, and its Server field.
+    /// The last head, as HTTP would write it, and the value of its Server field.
     pub(crate) fn head(&self, codec: Codec) -> (Vec<u8>, Option<String>) {
         let bytes = match (&self.http2, codec, self.ajp.head()) {
             (Some(text), ..) => text.clone(),
@@ -300,7 +300,7 @@ fn ajp_head_text(head: &ajp::ResponseHead) -> Vec<u8> {
     text.into()
 }
 
-/// The value of the first Server field.
+/// The value of the first Server field in `head`; `None` if there is none.
 fn server_field(head: &[u8]) -> Option<String> {
     let lines = head.split(|byte| *byte == b'\n').skip(1);
     let mut values = lines.filter_map(|line| {
@@ -311,7 +311,7 @@ fn server_field(head: &[u8]) -> Option<String> {
     values.next()
 }
 
-/// Before the data of a SEND_BODY_CHUNK: magic, length of the packet, code, length of the data.
+/// The bytes before the data of a SEND_BODY_CHUNK: magic, length of the packet, code, length of the data.
 const CHUNK_BYTES: usize = 7;
 
 #[cfg(test)]

@@ -5,17 +5,17 @@
 
 use std::time::{Duration, Instant};
 
-/// A moment that never comes.
+/// A time that never comes.
 pub(crate) const NEVER: u64 = u64::MAX;
 
-/// The run's clock: nanoseconds since the run began, on all threads.
+/// The run's clock: nanoseconds since the run began, the same for all threads.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clock {
     epoch: Instant,
 }
 
 impl Clock {
-    /// Begins a run.
+    /// Starts the clock at zero.
     #[expect(
         clippy::disallowed_methods,
         reason = "the one place where the engine looks at the time"
@@ -31,12 +31,12 @@ impl Clock {
     }
 }
 
-/// A duration as the engine counts it.
+/// A duration in nanoseconds; [`NEVER`] if it is too long.
 pub(crate) fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(NEVER)
 }
 
-/// The moment `duration` after `start`; [`NEVER`] without a duration.
+/// The time `duration` after `start`; [`NEVER`] for `None`.
 pub(crate) fn after(start: u64, duration: Option<Duration>) -> u64 {
     duration.map_or(NEVER, |duration| start.saturating_add(nanos(duration)))
 }

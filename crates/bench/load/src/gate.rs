@@ -1,11 +1,11 @@
-//! A gate: conditions on a run's figures, decided on the interval of each estimate.
+//! A gate: conditions on a run's figures, each decided by the confidence interval of its figure.
 //!
 //! A run is a sample. A condition fails if the whole interval of its figure is beyond the limit,
-//! passes if none of it is, and is undecided otherwise. Answers that are not 2xx and requests without
-//! an answer fail the gate, unless they are waived: a fast error page would pass any limit of latency.
-//! What the generator did itself is nobody's verdict: the gate is undecided. So is a percentile of a
-//! closed loop whose clients waited for so long that the requests which they did not send might break
-//! the limit.
+//! passes if no part of it is, and is undecided otherwise. Responses that are not 2xx and requests
+//! without a response fail the gate unless they are waived, since a fast error page would pass any
+//! limit of latency. Lateness of the generator makes the gate undecided. So does a closed loop
+//! whose clients waited for so long that the requests which they did not send might break the limit
+//! of a percentile.
 
 mod condition;
 mod figure;
@@ -24,25 +24,25 @@ use crate::report::{Ending, Report, Warning};
 /// The verdict of a gate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verdict {
-    /// The limit holds.
+    /// The limit of the condition is kept.
     Passed,
-    /// The run does not tell.
+    /// The run is not enough to decide the condition.
     Undecided,
-    /// The limit is broken.
+    /// The limit of the condition is broken.
     Failed,
 }
 
-/// A gate: all that it is to decide.
+/// A gate: the conditions that a run must meet.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Gate {
-    /// The conditions that the user asked for.
+    /// The conditions that the user has set.
     pub conditions: Vec<Condition>,
-    /// Faults that the user has waived: they do not fail the gate.
+    /// Faults that the user has waived, so that they do not fail the gate.
     pub waived: Vec<Waiver>,
 }
 
 impl Verdict {
-    /// Its word in texts and files.
+    /// The verdict as a word in texts and files.
     pub fn word(self) -> &'static str {
         match self {
             Self::Passed => "passed",
@@ -51,7 +51,7 @@ impl Verdict {
         }
     }
 
-    /// The verdict of this word.
+    /// The verdict whose word is `word`; `None` if there is none.
     pub fn named(word: &str) -> Option<Self> {
         let all = [Self::Passed, Self::Undecided, Self::Failed];
         all.into_iter().find(|verdict| verdict.word() == word)
@@ -59,7 +59,7 @@ impl Verdict {
 }
 
 impl Gate {
-    /// Decides about a run.
+    /// Judges a run by all conditions.
     pub fn judge(&self, report: &Report) -> document::Gate {
         let has_errors = self
             .conditions
@@ -87,7 +87,7 @@ impl Gate {
     }
 }
 
-/// A condition that the user asked for.
+/// Judges a run by one condition of the user.
 fn judge(
     condition: &Condition,
     report: &Report,
@@ -126,7 +126,7 @@ fn judge(
 fn decide(condition: &Condition, figure: &Figure, report: &Report) -> (Verdict, Option<String>) {
     let Limit { side, value: limit } = condition.limit;
     if condition.measure == Measure::Errors && limit == 0.0 && side == Side::Above {
-        // That there can be none is beyond proof; that there were none is not.
+        // A figure of zero passes: that none were observed is certain, though it does not prove that none can occur.
         let verdict = if figure.value == Some(0.0) {
             Verdict::Passed
         } else {
@@ -168,8 +168,8 @@ fn decide(condition: &Condition, figure: &Figure, report: &Report) -> (Verdict, 
     (Verdict::Passed, None)
 }
 
-/// Why a percentile that keeps its limit tells nothing: clients of a closed loop waited for so long in
-/// stalls that more requests might have broken the limit than may, had they been sent meanwhile.
+/// Why a percentile that is within its limit decides nothing: clients of a closed loop waited in
+/// stalls, and the requests that they did not send meanwhile might have broken the limit.
 fn hidden(percent: f64, limit_ms: f64, report: &Report) -> Option<String> {
     if report.latency.corrected.is_some() {
         return None;
@@ -189,16 +189,16 @@ fn hidden(percent: f64, limit_ms: f64, report: &Report) -> Option<String> {
     })
 }
 
-/// A fault of the generator that may have made latencies longer.
+/// A fault of the generator that may have lengthened latencies.
 struct Disturbance {
-    /// The kind of the warning.
+    /// The token of the warning about the fault.
     token: String,
-    /// The most time that it can have added to a latency.
+    /// The most time that the fault can have added to a latency.
     longest: Duration,
 }
 
 impl Disturbance {
-    /// The disturbance that can have added most; `None` if there was none.
+    /// The largest disturbance that the report's warnings show; `None` if there was none.
     fn of(report: &Report) -> Option<Self> {
         let disturbance = |warning: &Warning| {
             let longest = match warning {
@@ -223,7 +223,7 @@ impl Disturbance {
     }
 }
 
-/// Why a limit within the interval decides nothing.
+/// The reason for an undecided condition, whose limit is within the interval.
 fn within(figure: &Figure) -> String {
     match figure.independent {
         Some(parts) if parts < INDEPENDENT_MIN => format!(
@@ -234,7 +234,7 @@ fn within(figure: &Figure) -> String {
     }
 }
 
-/// The conditions that hold for any run, with the waiver of each.
+/// The conditions that hold for any run, each with the waiver that switches it off.
 fn own_conditions(report: &Report, has_errors: bool) -> Vec<(Waiver, document::Condition)> {
     let counts = &report.requests;
     let count = |waiver: Waiver, count: u64, of_server: u64| {
@@ -258,7 +258,7 @@ fn own_conditions(report: &Report, has_errors: bool) -> Vec<(Waiver, document::C
     let failed = counts.failed + report.unfinished.hung;
     let of_server = failed.saturating_sub(own_lacks(report));
     let mut own = Vec::new();
-    // A limit of errors counts these, and says how many there may be.
+    // A limit of errors counts these faults itself and says how many are allowed.
     if !has_errors {
         own.push(count(Waiver::Non2xx, counts.non_2xx, counts.non_2xx));
         own.push(count(Waiver::Unsent, unsent, unsent));
@@ -287,14 +287,14 @@ fn own_conditions(report: &Report, has_errors: bool) -> Vec<(Waiver, document::C
     own
 }
 
-/// Requests that failed for what this machine lacked.
+/// The number of requests that failed because this machine lacked something, such as ports.
 fn own_lacks(report: &Report) -> u64 {
     let failures = report.failures.iter();
     let own = failures.filter(|(kind, _)| kind.is_own());
     own.map(|(_, count)| count).sum()
 }
 
-/// Why the figures of a run are not the server's; `None` if they are.
+/// Why the figures of a run are not those of the server; `None` if they are.
 pub fn invalid(report: &Report) -> Option<String> {
     match &report.ending {
         Ending::Failure(error) => return Some(format!("the run was given up: {}", error.message)),
@@ -312,7 +312,7 @@ pub fn invalid(report: &Report) -> Option<String> {
     found.map(Warning::text)
 }
 
-/// Whether the figures of a run with this warning are not the server's.
+/// Whether a warning means that the figures are not those of the server.
 pub(crate) fn invalidates(warning: &Warning) -> bool {
     matches!(
         warning,

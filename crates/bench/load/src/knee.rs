@@ -1,10 +1,10 @@
-//! The search for the highest rate that a server sustains: its knee.
+//! Searches for the highest rate that a server sustains: its knee.
 //!
-//! Each step of the search is a run of its own at one rate, judged by a [`gate`](crate::gate). The
-//! rate doubles until a step is not sustained (or halves until one is), and then the interval between
-//! the highest rate that passed and the lowest that did not is halved by ratio. A step that does not
-//! tell is repeated once for twice as long. One at which the generator was late says nothing of the
-//! server: it is done again up to three times, unless its gate waives lateness.
+//! Each step of the search is a run at one rate, judged by a [`gate`](crate::gate). The rate
+//! doubles until a step fails (or halves until one passes); then the interval between the highest
+//! rate that passed and the lowest that did not is halved by ratio. An undecided step is repeated
+//! once for twice as long. A step at which the generator was late tells nothing about the server:
+//! it is repeated up to three times, unless its gate waives lateness.
 
 use crate::document;
 use crate::document::knee::{LATE, Step};
@@ -19,22 +19,22 @@ pub struct Search {
     passed: Option<f64>,
     /// The lowest rate that failed.
     failed: Option<f64>,
-    /// The lowest rate that did not pass.
+    /// The lowest rate that did not pass: it failed or was undecided.
     unproven: Option<f64>,
-    /// The highest rate that neither passed, as those below it did, nor failed.
+    /// The highest rate that was undecided, or that passed above one that did not.
     undecided: Option<f64>,
-    /// The last step did not tell, and is done again.
+    /// Whether the last step was undecided and is repeated.
     is_repeat: bool,
-    /// The number of times that the generator was late at this rate.
+    /// The number of times that the generator was late at the current rate.
     late: u32,
     max: f64,
     halvings: u32,
-    /// Steps above `unproven`, where it did not fail but was undecided.
+    /// The number of steps above `unproven`, where the search looks for a rate that surely fails.
     upper_steps: u32,
 }
 
 impl Search {
-    /// Begins at `first`, and tries no rate above `max`.
+    /// A search that begins at the rate `first`, and tries no rate above `max`.
     pub fn new(first: f64, max: f64) -> Self {
         Self {
             next: Some(first.min(max)),
@@ -50,23 +50,23 @@ impl Search {
         }
     }
 
-    /// The rate to try next, and whether the last step at it is to be repeated for longer.
+    /// The rate to try next, and whether that is a longer repetition of the last step; `None`: the search is over.
     pub fn next(&self) -> Option<(f64, bool)> {
         self.next.map(|rate| (rate, self.is_repeat))
     }
 
-    /// The highest rate that was sustained.
+    /// The highest rate that was sustained; `None`: no rate was.
     pub fn sustained(&self) -> Option<f64> {
         self.passed
     }
 
-    /// The lowest rate that was not.
+    /// The lowest rate that was not sustained; `None`: no rate has failed.
     pub fn broken(&self) -> Option<f64> {
         self.failed
     }
 
-    /// The generator was late at the step, which is done again; after `LATE_MAX` times the rate is
-    /// one that does not tell.
+    /// Notes that the generator was late at the last step. The step is repeated; after `LATE_MAX`
+    /// times its rate counts as undecided.
     pub fn note_late(&mut self) {
         self.late += 1;
         if self.late > LATE_MAX {
@@ -75,7 +75,7 @@ impl Search {
         }
     }
 
-    /// Takes the result of the step at the next rate.
+    /// Notes the verdict of the step at the rate of [`Self::next()`].
     pub fn note(&mut self, verdict: Verdict) {
         let Some(rate) = self.next else { return };
         if verdict == Verdict::Undecided && !self.is_repeat {
@@ -88,7 +88,7 @@ impl Search {
         match verdict {
             Verdict::Passed if !is_upper => self.passed = Some(rate),
             Verdict::Failed => self.failed = Some(lower(self.failed, rate)),
-            // A rate that passes above one that did not proves nothing either.
+            // A rate that passes above one that did not pass proves nothing.
             Verdict::Passed | Verdict::Undecided => {
                 self.undecided = Some(self.undecided.map_or(rate, |known| known.max(rate)));
             }
@@ -127,7 +127,7 @@ impl Search {
     }
 }
 
-/// The document's record of the step at `rate`, whose run `gate` judges.
+/// The record of the step at `rate` for the JSON document; `gate` judges its run.
 pub fn step(rate: f64, report: &Report, gate: &Gate) -> Step {
     let judged = gate.judge(report);
     let seconds = report.elapsed.as_secs_f64();
@@ -159,8 +159,8 @@ pub fn step(rate: f64, report: &Report, gate: &Gate) -> Step {
     }
 }
 
-/// Whether nothing fails the step, and it tells nothing because the run is invalid by the generator's own
-/// lateness. Where that is waived, it is no condition.
+/// Whether the step is undecided only because the generator was late: no condition has failed. A
+/// gate that waives lateness has no such condition.
 fn is_generator(judged: &document::Gate) -> bool {
     let undecided = Verdict::Undecided.word();
     let mut conditions = judged.conditions.iter();
@@ -173,11 +173,11 @@ fn lower(known: Option<f64>, rate: f64) -> f64 {
     known.map_or(rate, |known| known.min(rate))
 }
 
-/// A step is done again so often because the generator was late. A generator that cannot do the rate is
-/// late each time.
+/// The most times that a step is repeated because the generator was late. A generator that cannot
+/// reach the rate is late each time.
 const LATE_MAX: u32 = 3;
 
-/// The knee is known when the rates on both sides of it differ by no more than this.
+/// The search ends when the rates on both sides of the knee differ by no more than this factor.
 const RATIO: f64 = 1.05;
 
 /// The most times that the first rate is halved before one is sustained: down to a 64th of it.
@@ -193,7 +193,7 @@ mod tests {
     use crate::gate::{self, Condition};
     use crate::report::Warning;
 
-    /// Searches; `judge` decides about a step at a rate and its repetition.
+    /// Runs a search in which `judge` decides the verdict of a step by its rate.
     fn search(first: f64, max: f64, judge: impl Fn(f64) -> Verdict) -> (Search, Vec<f64>) {
         let mut search = Search::new(first, max);
         let mut tried = Vec::new();
@@ -261,8 +261,8 @@ mod tests {
         search(64.0, f64::INFINITY, |_| Verdict::Undecided)
     }
 
-    /// The verdict of a step at which the generator was late by 50 ms at the 99th percentile, with so
-    /// many error pages, and with the median of latency in milliseconds.
+    /// The verdict of a step at which the generator was late by 50 ms at the 99th percentile, with
+    /// this number of error pages, and with the median of latency in milliseconds.
     fn verdict_of_late(error_pages: u64, median: u64, waived: &[Waiver]) -> String {
         let mut report = gate::tests::run((0..2000).map(|_| median));
         report.requests.non_2xx = error_pages;
@@ -275,7 +275,7 @@ mod tests {
         step(600.0, &report, &gate).verdict
     }
 
-    /// Late by chance at the first rate, and at the next one: no lower rate is tried for that.
+    /// The generator is late by chance at the first and the next rate: no lower rate is tried because of it.
     #[test]
     fn a_late_generator_does_not_lower_the_rate() {
         let mut search = Search::new(600.0, f64::INFINITY);
@@ -297,7 +297,7 @@ mod tests {
         assert!(search.sustained() >= Some(1200.0), "{search:?}");
     }
 
-    /// A rate that the generator cannot do ends the search upwards.
+    /// A rate that the generator cannot reach ends the search for higher rates.
     #[test]
     fn a_generator_that_is_always_late_does_not_tell() {
         let mut search = Search::new(600.0, f64::INFINITY);

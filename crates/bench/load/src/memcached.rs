@@ -1,7 +1,7 @@
-//! Operations on memcached as bytes, and whether an answer is the one to them.
+//! Writes operations on memcached, and checks the replies to them.
 //!
-//! The number of an operation in the run determines its key and the value that it stores, so that a run
-//! can be repeated. [`value`] says how a value carries its key and its checksum.
+//! The number of an operation in the run determines its key and the value that it stores, so that a
+//! run can be repeated. [`value`] describes how a value contains its key and its checksum.
 
 mod value;
 mod zipf;
@@ -19,7 +19,7 @@ use crate::pace;
 use crate::plan::{KeyOrder, Memcached, Operation};
 use crate::report::FailureKind;
 
-/// The result of an answered operation.
+/// The result of an operation that was answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     Hit,
@@ -27,7 +27,7 @@ pub(crate) enum Outcome {
     Stored,
 }
 
-/// Makes the operations of one kind.
+/// Writes the operations of one kind, such as gets.
 #[derive(Clone, Debug)]
 pub(crate) struct Maker {
     operation: Operation,
@@ -45,19 +45,19 @@ enum Order {
     InTurn,
 }
 
-/// An operation on a key, as it is sent.
+/// An operation and its key, as they were sent.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct KeyOperation {
     operation: Operation,
     key: u64,
 }
 
-/// The bytes of an operation.
+/// An operation with its bytes on the wire.
 #[derive(Debug)]
 pub(crate) struct OperationBytes {
     pub(crate) sent: KeyOperation,
     pub(crate) bytes: Vec<u8>,
-    /// Of these, bytes of a value.
+    /// The number of `bytes` that are a value.
     pub(crate) value_bytes: usize,
 }
 
@@ -80,7 +80,7 @@ impl Maker {
         }
     }
 
-    /// The operation that has this number in the run, from 1.
+    /// Writes the operation with the number `number` in the run, from 1.
     pub(crate) fn write(&self, seed: u64, number: u64) -> OperationBytes {
         let key = self.key(seed, number);
         let mut text = Vec::with_capacity(KEY_START.len() + 20);
@@ -121,13 +121,13 @@ impl Maker {
     }
 }
 
-/// A connection's end: reads replies, and holds each against its operation.
+/// The client's side of a connection: reads replies, and compares each with its operation.
 #[derive(Debug)]
 pub(crate) struct Client {
     skimmer: Skimmer,
     check: Check,
     key: Vec<u8>,
-    /// The last reply that is complete.
+    /// The last complete reply; `None` before it.
     reply: Option<Reply>,
 }
 
@@ -141,7 +141,7 @@ impl Client {
         }
     }
 
-    /// The reply that comes next is to this operation.
+    /// Announces that the next reply is to the operation `sent`.
     pub(crate) fn expect(&mut self, sent: KeyOperation) {
         self.reply = None;
         match sent.operation {
@@ -157,7 +157,7 @@ impl Client {
         }
     }
 
-    /// Takes the next step out of `input`, as [`client::Client::receive`](crate::client::Client::receive).
+    /// Takes the next step out of `input`, as [`client::Client::receive`](crate::client::Client::receive) does.
     pub(crate) fn receive(&mut self, input: &mut &[u8]) -> Result<Option<Step>, FailureKind> {
         let check = &mut self.check;
         let skimmed = self.skimmer.receive(input, |data| check.add(data));
@@ -180,7 +180,7 @@ impl Client {
         self.skimmer.is_idle()
     }
 
-    /// The result of the last operation, or what it failed of although the connection goes on.
+    /// The result of the last operation. The error is a failure after which the connection can still be used.
     pub(crate) fn outcome(&self) -> Result<Outcome, FailureKind> {
         match self.reply {
             Some(Reply::Value { is_own: true }) if self.check.is_right() => Ok(Outcome::Hit),
@@ -192,7 +192,7 @@ impl Client {
         }
     }
 
-    /// The server's words of its last refusal.
+    /// The server's message of the last refusal; empty if there was none.
     pub(crate) fn said(&self) -> &str {
         self.skimmer.said()
     }
@@ -207,23 +207,23 @@ fn failure(fault: catamaran_memcache::Fault) -> FailureKind {
     }
 }
 
-/// Appends the key of this number, and gives it.
+/// Appends the key with this number to `out`; returns it.
 fn write_key(number: u64, out: &mut Vec<u8>) -> &[u8] {
     out.extend_from_slice(KEY_START.as_bytes());
     write!(out, "{number}").expect("a vector takes all");
     out
 }
 
-/// The prefix of all keys, so that no key of anybody else is touched.
+/// The prefix of all keys, so that keys of other applications are not touched.
 pub(crate) const KEY_START: &str = "catamaran:";
 
-/// The status of each answer of memcached, whose protocol has none.
+/// The status given to every answer of memcached, whose protocol has none.
 const ANSWERED: u16 = 200;
 
-/// Room for the bytes of a set besides its value; more than any command needs.
+/// The room for the bytes of a set besides its value; no command needs more.
 const COMMAND_BYTES: usize = 64;
 
-/// Apart from the random numbers of schedules, placeholders and weights.
+/// A constant by which the random numbers of keys differ from those of schedules, placeholders and weights.
 const STREAM: u64 = 0x6B65_7973_0000_0001;
 
 #[cfg(test)]
@@ -271,7 +271,7 @@ mod tests {
         assert_eq!(keys, expected);
     }
 
-    /// What the client makes of a reply to a get of key 5 whose value is `value`.
+    /// The outcome of a get of key 5 whose reply has the value `value`.
     fn outcome_of(value: &[u8]) -> Result<Outcome, FailureKind> {
         let mut client = Client::new(Dialect::Text);
         let (operation, key) = (Operation::Get, 5);

@@ -1,4 +1,4 @@
-//! The times at which requests are due.
+//! The times at which requests are due, in closed and open loops.
 //!
 //! A [`Feed`] returns [`Ticket`]s, one per request, each with the time at which the request was
 //! *due*. In a closed loop that is when its client becomes free. In an open loop it comes from a
@@ -18,48 +18,48 @@ pub(crate) use schedule::{Schedule, random};
 use crate::clock::NEVER;
 use crate::stop::Share;
 
-/// Leave to send one request.
+/// The permission to send one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ticket {
-    /// When it was due.
+    /// The time at which the request was due.
     pub(crate) due: u64,
-    /// Whether its request is measured; requests of the warm-up are not.
+    /// Whether the request is measured; requests of the warm-up are not.
     pub(crate) counted: bool,
-    /// Which of the target's requests it is; `None`: the one whose turn it is.
+    /// The request's place among the target's requests; `None`: the connection sends them in turn.
     pub(crate) request: Option<u32>,
 }
 
-/// The source of one thread's requests: schedule or clients, and the budget of requests.
+/// The source of one thread's requests: a schedule or clients, and the number of requests left.
 #[derive(Debug)]
 pub(crate) struct Feed {
     pub(crate) mode: Mode,
     share: Share,
-    /// When measuring begins.
+    /// The time at which measuring begins.
     measure_from: u64,
-    /// No request begins from here on, but those that became due since the last look before it: that
-    /// they are late is the generator's doing, and they would be called unsent.
+    /// The time from which no request begins, except those that became due since the last look:
+    /// they would else be called unsent, though only the generator is late.
     until: u64,
-    /// When the schedule was last looked at, and when before that.
+    /// The times of the last look at the schedule and of the one before.
     looked_at: u64,
     looked_before: u64,
-    /// The budget had no more.
+    /// Whether the number of requests is used up.
     spent: bool,
 }
 
-/// Closed or open.
+/// The kind of loop: closed, by clients, or open, by a schedule.
 #[derive(Debug)]
 pub(crate) enum Mode {
-    /// Clients numbered below this may send.
+    /// A closed loop: clients numbered below `clients` may send.
     Closed { clients: usize },
-    /// Any free client sends what is due.
+    /// An open loop: any free client sends what is due.
     Open(Open),
 }
 
-/// An open loop's requests that are due.
+/// The schedule of an open loop, and its requests that are due.
 #[derive(Debug)]
 pub(crate) struct Open {
     schedule: Schedule,
-    /// When each of those that wait was due, and which it is.
+    /// The waiting requests: the time at which each was due, and its place.
     backlog: VecDeque<(u64, Option<u32>)>,
     backlog_max: usize,
 }
@@ -87,7 +87,7 @@ impl Feed {
         }
     }
 
-    /// The warm-up ends at `from`, and with `schedule` begins what counts, up to `until`.
+    /// Begins the measured span, from `from` to `until`; `schedule` replaces the warm-up's.
     pub(crate) fn measure(&mut self, from: u64, until: u64, schedule: Option<Schedule>) {
         self.measure_from = from;
         self.until = until;
@@ -96,7 +96,7 @@ impl Feed {
         }
     }
 
-    /// A request for the client of this number, which is free since `now`.
+    /// The permission for `client`, which is free since `now`, to send a request; `None`: there is none to send.
     pub(crate) fn claim(&mut self, client: usize, now: u64) -> Option<Ticket> {
         if now >= self.until && !self.has_fresh(now) {
             return None;
@@ -125,13 +125,13 @@ impl Feed {
         }
     }
 
-    /// Whether the number of requests was reached, so that none is left to begin.
+    /// Whether the number of requests is used up.
     pub(crate) fn is_spent(&self) -> bool {
         self.spent
     }
 
-    /// Takes from the schedule what has become due; returns how many counted requests found no
-    /// place to wait.
+    /// Moves the requests that have become due from the schedule to the backlog; returns the number
+    /// of counted requests that had no room there.
     pub(crate) fn collect_due(&mut self, now: u64) -> u64 {
         let Mode::Open(open) = &mut self.mode else {
             return 0;
@@ -157,7 +157,7 @@ impl Feed {
         }
     }
 
-    /// When the schedule has its next request; never in a closed loop.
+    /// The time at which the schedule's next request is due; never in a closed loop.
     pub(crate) fn next_due(&self) -> u64 {
         match &self.mode {
             Mode::Open(open) if !self.spent && open.schedule.next() < self.until => {
@@ -167,8 +167,8 @@ impl Feed {
         }
     }
 
-    /// Whether [`Self::claim`] would hand out a waiting request at `now`. Always `false` in a closed loop, where no
-    /// request waits.
+    /// Whether [`Self::claim`] would return a waiting request at `now`. Always `false` in a closed
+    /// loop, where no request waits.
     pub(crate) fn has_waiting(&self, now: u64) -> bool {
         if now < self.until {
             matches!(&self.mode, Mode::Open(open) if !open.backlog.is_empty())
@@ -177,8 +177,8 @@ impl Feed {
         }
     }
 
-    /// Whether the request that waits longest has become due since the last look but one, so that
-    /// nobody could have sent it before.
+    /// Whether the request that has waited longest became due after the look before last, so that
+    /// it could not have been sent before.
     fn has_fresh(&self, now: u64) -> bool {
         let Mode::Open(open) = &self.mode else {
             return false;
@@ -198,7 +198,7 @@ impl Feed {
         }
     }
 
-    /// Whether no request will begin any more.
+    /// Whether no further request will begin.
     pub(crate) fn is_exhausted(&self, now: u64) -> bool {
         if now >= self.until {
             return !self.has_fresh(now);
@@ -212,7 +212,7 @@ impl Feed {
         }
     }
 
-    /// Empties the backlog; returns when each of its counted requests was due.
+    /// Empties the backlog; returns the time at which each of its counted requests was due.
     pub(crate) fn take_unsent(&mut self) -> Vec<u64> {
         let Mode::Open(open) = &mut self.mode else {
             return Vec::new();
@@ -223,7 +223,7 @@ impl Feed {
     }
 }
 
-/// Later than this after the end, in nanoseconds, nothing begins.
+/// The time after the end, in nanoseconds, after which no late request begins.
 const LATE_MAX: u64 = 100_000_000;
 
 #[cfg(test)]

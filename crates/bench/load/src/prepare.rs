@@ -1,4 +1,4 @@
-//! The plan's requests as the bytes that will be written, made once before the run.
+//! Turns the plan's requests into the bytes that will be written, once before the run.
 //!
 //! HTTP requests are written exactly as in the plan, even if they are invalid: a tool that tests
 //! servers must be able to send invalid requests. AJP13 requests are encoded by the codec, whose
@@ -27,12 +27,12 @@ use crate::plan::{self, Endpoint, Operation, Plan, PlanFault, Protocol};
 pub(crate) struct PreparedTarget {
     pub(crate) codec: Codec,
     pub(crate) requests: Vec<PreparedRequest>,
-    /// Draws the next request by weight; `None`: all have one weight and are sent in turn.
+    /// Draws the next request by weight; `None`: all have the same weight and are sent in turn.
     pub(crate) choice: Option<Choice>,
     has_dynamic: bool,
 }
 
-/// Which code reads the answers of a target.
+/// The protocol whose code reads a target's responses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Codec {
     Http1,
@@ -41,52 +41,53 @@ pub(crate) enum Codec {
     Memcached(Dialect),
 }
 
-/// Which request comes next, drawn by weight.
+/// Draws requests by their weights.
 #[derive(Debug)]
 pub(crate) struct Choice {
     /// The sum of the weights up to and with each request.
     below: Vec<u64>,
 }
 
-/// A request, ready to be written.
+/// A request in the form in which it is written.
 #[derive(Debug)]
 pub(crate) struct PreparedRequest {
-    /// Its place among all requests of all targets.
+    /// The request's place among all requests of all targets.
     pub(crate) number: usize,
-    /// What is written at once: for HTTP all of it, for AJP13 the head and the packet of the body
-    /// that goes unasked.
+    /// The bytes that are written at once: for HTTP all of it, for AJP13 the head and the first
+    /// packet of the body, which the server need not ask for.
     pub(crate) bytes: Vec<u8>,
-    /// Of these, bytes of the body.
+    /// The number of `bytes` that belong to the body.
     pub(crate) body_bytes: usize,
     pub(crate) to_head: bool,
-    /// It may run twice without harm (RFC 9110, section 9.2.2).
+    /// Whether the request may run twice without harm (RFC 9110, section 9.2.2).
     pub(crate) is_idempotent: bool,
     pub(crate) ajp: Option<PreparedAjp>,
     pub(crate) http2: Option<PreparedHttp2>,
-    /// The operation on memcached; `None` of other protocols.
+    /// The operation on memcached; `None` for other protocols.
     pub(crate) memcached: Option<memcached::KeyOperation>,
-    /// Makes the bytes of an operation on memcached, each time anew.
+    /// Makes the bytes of an operation on memcached each time that it is sent; `None` for other protocols.
     pub(crate) maker: Option<Box<memcached::Maker>>,
-    /// Fills in placeholders and cookies each time anew; `bytes` has the longest request then.
+    /// Fills in placeholders and cookies each time that the request is sent; `bytes` then has the
+    /// longest possible request. `None`: the request stays the same.
     pub(crate) dynamic: Option<Box<Dynamic>>,
     /// The path of the request, for a client that keeps cookies.
     pub(crate) path: String,
 }
 
-/// What AJP13 needs beyond the bytes.
+/// The parts of a prepared AJP13 request besides its bytes.
 #[derive(Debug)]
 pub(crate) struct PreparedAjp {
-    /// The client that has just sent the bytes.
+    /// The state of the codec after it has encoded the bytes.
     pub(crate) client: ajp::Client,
-    /// The body that has to be asked for.
+    /// The rest of the body, which the server must ask for.
     pub(crate) rest: Bytes,
 }
 
 /// Encodes the requests of all targets. A request that is made anew each time is encoded at its
-/// longest, so that what is too long shows now.
+/// longest, so that one that is too long is found now.
 ///
 /// # Errors
-/// [`PlanFault::Request`] for one that AJP13 or HTTP/2 cannot carry.
+/// [`PlanFault::Request`] for a request that AJP13 or HTTP/2 cannot carry.
 pub(crate) fn prepare(plan: &Plan) -> Result<Vec<PreparedTarget>, PlanFault> {
     let mut number = 0;
     let mut targets = Vec::with_capacity(plan.targets.len());
@@ -129,10 +130,10 @@ fn prepare_one(
     Ok(prepared)
 }
 
-/// Encodes a request as it stands.
+/// Encodes one request as the plan has it.
 ///
 /// # Errors
-/// Why AJP13 or HTTP/2 cannot carry it.
+/// AJP13 or HTTP/2 cannot carry the request; the text says why.
 pub(crate) fn encode(
     endpoint: &Endpoint,
     request: &plan::Request,
@@ -162,7 +163,7 @@ impl PreparedRequest {
         self.dynamic.is_some() || self.maker.is_some()
     }
 
-    /// An operation on memcached, as the request of this place.
+    /// A prepared request of the operation `written`, with the place `number`.
     pub(crate) fn of_memcached(written: memcached::OperationBytes, number: usize) -> Self {
         Self {
             number,
@@ -181,14 +182,14 @@ impl PreparedRequest {
 }
 
 impl PreparedTarget {
-    /// Whether its requests need numbers.
+    /// Whether the target's requests need numbers, for placeholders or weights.
     pub(crate) fn needs_number(&self) -> bool {
         self.has_dynamic || self.choice.is_some()
     }
 }
 
 impl Choice {
-    /// `None`: all have the same weight.
+    /// Makes a choice by the requests' weights; `None`: all have the same weight.
     fn new(requests: &[plan::Request]) -> Option<Self> {
         let mut weights = requests
             .iter()
@@ -203,7 +204,7 @@ impl Choice {
         (!is_even).then_some(Self { below })
     }
 
-    /// The place of the request that has this number in the run.
+    /// The place of the request that is drawn for `number`, the request's number in the run.
     pub(crate) fn place(&self, seed: u64, number: u64) -> usize {
         let all = self.below.last().copied().unwrap_or(1);
         let mut random = crate::pace::random(seed ^ STREAM, number as usize);
@@ -318,7 +319,7 @@ fn ajp(
     })
 }
 
-/// An operation that is made anew each time, as the first one of its kind.
+/// A prepared operation on memcached. Its bytes are those of the first one; they are made anew each time.
 fn operation(
     request: &plan::Request,
     asked: &plan::Memcached,
@@ -334,7 +335,7 @@ fn operation(
     })
 }
 
-/// The fields as they were given, but for those of a connection of HTTP/1.x, which neither AJP13 nor HTTP/2 has.
+/// The request's header fields, without those of a connection of HTTP/1.x, which neither AJP13 nor HTTP/2 has.
 fn fields(request: &plan::Request) -> Result<Fields, String> {
     let mut fields = Fields::new();
     for plan::Header { name, value } in &request.headers {
@@ -352,7 +353,7 @@ fn fields(request: &plan::Request) -> Result<Fields, String> {
     Ok(fields)
 }
 
-/// Apart from the random numbers of schedules and placeholders.
+/// A constant by which the random numbers of weights differ from those of schedules and placeholders.
 const STREAM: u64 = 0x6368_6F69_6365_0001;
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! The figures that a worker records while it runs, and how the workers' records are merged.
 //!
-//! A record has a fixed size (except one entry per second, and the samples asked for), belongs to one
-//! thread, and is merged when the run is over. So there are no locks, and percentiles are only taken
-//! of merged histograms.
+//! A record has a fixed size (except one entry per second, and the samples kept), belongs to one
+//! thread, and is merged when the run is over. So there are no locks, and percentiles are only
+//! taken from merged histograms.
 
 mod by_name;
 pub(crate) mod silence;
@@ -20,50 +20,50 @@ use crate::report::{
 };
 use crate::timeline::TimelineRecorder;
 
-/// One request under way, and what is known of it. Times are of the run's clock; 0 is not yet.
+/// One request in flight, and its times, counts and result so far. Times are of the run's clock; 0: not yet known.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Flight {
-    /// Which of the plan's requests.
+    /// The request's place in the plan.
     pub(crate) place: u32,
-    /// The key of its bytes in `FilledRequests`, plus one, if they were made for this time only.
+    /// The key of the request's bytes in `FilledRequests`, plus one, if they were made for this request only.
     pub(crate) filled: Option<NonZeroU32>,
-    /// When it should have begun.
+    /// The time at which the request was due.
     pub(crate) due: u64,
-    /// When it was taken on: its connect began, or it was written.
+    /// The time at which the request's connect began, or on a kept connection the time at which it was written.
     pub(crate) begun: u64,
-    /// When its last byte was written.
+    /// The time at which the request's last byte was written; 0: not yet.
     pub(crate) sent: u64,
-    /// When the first byte of its answer was read.
+    /// The time at which the first byte of the response was read; 0: not yet.
     pub(crate) first_byte: u64,
-    /// The duration of its connect; 0 on a reused connection.
+    /// The duration of the request's connect; 0 on a reused connection.
     pub(crate) connect: u64,
-    /// Bytes received for it: all, of the head, of the body.
+    /// Bytes received for the request: in all, of the head, and of the body.
     pub(crate) received: u64,
     pub(crate) head: u64,
     pub(crate) body: u64,
     /// The checksum (CRC-32C) of the body, if bodies are compared.
     pub(crate) body_crc: u32,
-    /// Bytes of its own body that were sent.
+    /// Bytes of the request's body that were sent.
     pub(crate) sent_body: u64,
-    /// 0: no head yet.
+    /// The status of the response; 0: no head was received yet.
     pub(crate) status: u16,
-    /// The head announced how long the body is.
+    /// Whether the response's head announced the length of the body.
     pub(crate) has_length: bool,
-    /// Sent again, because the connection had been closed before it.
+    /// Whether the request is sent again, because the server had closed its first connection.
     pub(crate) retried: bool,
-    /// Part of what is measured.
+    /// Whether the request counts as measured; requests of the warm-up do not.
     pub(crate) counted: bool,
-    /// The result of an operation on memcached, in place of a status.
+    /// The result of an operation on memcached; `None` for other protocols, which have a status.
     pub(crate) outcome: Option<Outcome>,
 }
 
 impl Flight {
-    /// Whether its answer is a success: a status from 200 to 299, or any result of memcached.
+    /// Whether the response is a success: a status from 200 to 299, or any result of memcached.
     pub(crate) fn is_success(&self) -> bool {
         self.outcome.is_some() || (200..300).contains(&self.status)
     }
 
-    /// From the request's last byte to the answer's first; zero if the answer came before.
+    /// The time from the request's last byte to the response's first; zero if the response came before.
     fn wait(&self) -> u64 {
         match self.sent {
             0 => 0,
@@ -79,7 +79,7 @@ pub(crate) struct Record {
     pub(crate) ab: AbCounts,
     pub(crate) failures: Failures,
     pub(crate) statuses: Box<[u64; STATUSES]>,
-    /// Only of memcached.
+    /// The counts of memcached's results; zeros for other protocols.
     pub(crate) operations: Operations,
     pub(crate) bytes: Bytes,
     pub(crate) in_span: InSpan,
@@ -87,9 +87,9 @@ pub(crate) struct Record {
     pub(crate) first_byte: Histogram,
     pub(crate) processing: Histogram,
     pub(crate) total: Histogram,
-    /// Only in an open loop.
+    /// The measurements of an open loop; `None` for a closed loop.
     pub(crate) open: Option<OpenRecord>,
-    /// Empty, unless requests have names.
+    /// The counts by name; empty, unless requests have names.
     pub(crate) by_name: ByName,
     pub(crate) without_connect: u64,
     pub(crate) silences: Silences,
@@ -97,11 +97,11 @@ pub(crate) struct Record {
     pub(crate) timeline: TimelineRecorder,
     pub(crate) samples: Vec<Sample>,
     samples_max: usize,
-    /// When the last request ended, well or not.
+    /// The time at which the last request ended, with success or not.
     pub(crate) last_end: u64,
-    /// When measuring began.
+    /// The time at which measuring began.
     origin: u64,
-    /// When the planned time is over; what comes later is the drain.
+    /// The end of the planned time; later responses belong to the drain.
     span_end: u64,
 }
 
@@ -110,30 +110,30 @@ pub(crate) struct Record {
 pub(crate) struct OpenRecord {
     pub(crate) corrected: CensoredLatencies,
     pub(crate) lateness: Histogram,
-    /// How long requests waited for a connection, of those that did.
+    /// The times that requests waited for a connection, of those that did.
     pub(crate) waits: Histogram,
 }
 
 /// Counts and latencies of one second.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Second {
-    /// Answers in full.
+    /// The number of complete responses.
     pub(crate) completed: u64,
-    /// Failures.
+    /// The number of failed requests.
     pub(crate) failed: u64,
-    /// Bytes received.
+    /// The number of bytes received.
     pub(crate) received: u64,
-    /// Sum of the raw latencies of these answers, in nanoseconds.
+    /// The sum of the raw latencies of complete responses, in nanoseconds.
     pub(crate) latency_sum: u64,
-    /// The longest of them, in nanoseconds.
+    /// The longest raw latency of complete responses, in nanoseconds.
     pub(crate) latency_max: u64,
 }
 
-/// Counts per second since measuring began.
+/// The counts of each second since measuring began.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Seconds {
     list: Vec<Second>,
-    /// The end of the current second: most answers fall before it and need no division.
+    /// The end of the current second, which most responses fall into: they need no division.
     end: u64,
     place: usize,
 }
@@ -167,14 +167,14 @@ impl Record {
         }
     }
 
-    /// A request begins at `now`.
+    /// Notes that a request begins at `now`.
     pub(crate) fn start(&mut self, now: u64) {
         self.counts.started += 1;
         self.in_span.sent += u64::from(now <= self.span_end);
     }
 
-    /// A request was answered in full at `end`. `kept`: the connection could be used again.
-    /// `fits`: the body was as long as expected.
+    /// Notes that a request was answered in full at `end`. `kept`: the connection can be used
+    /// again. `fits`: the body was as long as expected.
     pub(crate) fn answer(&mut self, flight: &Flight, end: u64, kept: bool, fits: bool) {
         let total = end.saturating_sub(flight.begun);
         self.add_bytes(flight);
@@ -220,8 +220,8 @@ impl Record {
         }
     }
 
-    /// A request failed at `now`. `length_differs`: what arrived of its body is not as long as
-    /// expected, which is what ab looks at.
+    /// Notes that a request failed at `now`. `length_differs`: the part received of its body is not
+    /// as long as expected, which is what ab checks.
     pub(crate) fn fail(
         &mut self,
         flight: &Flight,
@@ -232,7 +232,7 @@ impl Record {
         self.add_bytes(flight);
         self.count_failure(kind, now);
         self.by_name.fail(flight, now);
-        // What we lack ourselves is no silence of the server's.
+        // A lack of our own, such as descriptors, is no silence of the server.
         if !kind.is_own() {
             self.silences.fail(flight.begun);
         }
@@ -258,12 +258,12 @@ impl Record {
         ab.length += u64::from(length_differs);
     }
 
-    /// A connect failed whose request is tried again.
+    /// Notes that a connect failed whose request is tried again.
     pub(crate) fn fail_connect(&mut self) {
         self.ab.connect += 1;
     }
 
-    /// Requests were due while too many waited already.
+    /// Notes that `count` requests were due and failed because the backlog was full.
     pub(crate) fn refuse(&mut self, count: u64, now: u64) {
         for _ in 0..count {
             self.counts.started += 1;
@@ -274,28 +274,28 @@ impl Record {
         }
     }
 
-    /// A request had no answer when it was waited for no longer, at this age since it was due.
+    /// Notes that a request had no response when the run stopped waiting for it; `age` is the time since it was due.
     pub(crate) fn abandon(&mut self, age: Duration) {
         if let Some(open) = &mut self.open {
             open.corrected.record_waiting(age);
         }
     }
 
-    /// A request of an open loop waited so long for a connection.
+    /// Notes that a request of an open loop has waited for a connection for `wait` nanoseconds.
     pub(crate) fn waited(&mut self, wait: u64) {
         if let (Some(open), 1..) = (&mut self.open, wait) {
             record(&mut open.waits, wait);
         }
     }
 
-    /// A request of an open loop was sent so long after it was due and could have been.
+    /// Notes that a request of an open loop was sent `lateness` nanoseconds late, though a connection was free.
     pub(crate) fn late(&mut self, lateness: u64) {
         if let Some(open) = &mut self.open {
             record(&mut open.lateness, lateness);
         }
     }
 
-    /// Answers by the first digit of their status, from 1 on.
+    /// The numbers of responses by the first digit of their status, from 1 on.
     pub(crate) fn status_classes(&self) -> [u64; 5] {
         let mut classes = [0; 5];
         for (class, statuses) in classes.iter_mut().zip(self.statuses.chunks(100)) {
@@ -304,12 +304,12 @@ impl Record {
         classes
     }
 
-    /// A connection was made.
+    /// Notes that a connection was made, after `duration` nanoseconds.
     pub(crate) fn connected(&mut self, duration: u64) {
         record(&mut self.connect, duration);
     }
 
-    /// Adds another thread's.
+    /// Adds the measurements of another thread.
     pub(crate) fn merge(&mut self, other: &Self) {
         merge_counts(&mut self.counts, &other.counts);
         self.ab.connect += other.ab.connect;
@@ -348,7 +348,7 @@ impl Record {
         self.last_end = self.last_end.max(other.last_end);
     }
 
-    /// Counts what an answer says: its status, or what memcached has.
+    /// Counts the response's status, or memcached's result.
     fn count_outcome(&mut self, flight: &Flight) {
         let place = usize::from(flight.status).wrapping_sub(100);
         match flight.outcome {
@@ -417,7 +417,7 @@ pub(crate) fn merge_connections(mine: &mut Connections, theirs: &Connections) {
 }
 
 impl Seconds {
-    /// The second in which `since_origin` lies.
+    /// The counts of the second that contains the time `since_origin`.
     fn at(&mut self, since_origin: u64) -> &mut Second {
         let is_current = since_origin < self.end && since_origin + SECOND >= self.end;
         if !is_current {
@@ -431,7 +431,7 @@ impl Seconds {
         &mut self.list[self.place]
     }
 
-    /// All of them, up to the one in which `elapsed` ends.
+    /// The counts of all seconds, up to the one in which `elapsed` ends.
     pub(crate) fn into_list(mut self, elapsed: u64) -> Vec<Second> {
         let wanted = usize::try_from(elapsed.div_ceil(SECOND)).unwrap_or(SECONDS_MAX);
         let count = wanted.clamp(self.list.len(), SECONDS_MAX + 1);
@@ -453,12 +453,12 @@ impl Seconds {
     }
 }
 
-/// Statuses 100 to 999.
+/// The number of statuses counted: 100 to 999.
 const STATUSES: usize = 900;
 
 const SECOND: u64 = 1_000_000_000;
 
-/// A second beyond this many is counted into the last one; a day.
+/// The most seconds, a day: later ones are counted into the last one.
 const SECONDS_MAX: usize = 86_400;
 
 #[cfg(test)]

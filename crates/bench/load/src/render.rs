@@ -1,9 +1,9 @@
-//! A report as text, for people and for programs: pure functions from data to strings.
+//! Renders a report as text, for people and for programs, by pure functions.
 //!
-//! Nothing here measures, judges or prints. The doubts about a run are decided where its [`Report`]
-//! is made; here they become text. [`ab`] writes the report of `ab`, in its words and number formats;
-//! [`text`] writes it in finer units and adds what `ab` does not show; [`json`], [`csv`] and [`hdr`]
-//! are for programs, and docs/bench.md is their reference.
+//! The functions neither measure nor judge nor print: warnings are decided where the [`Report`] is
+//! made, and become text here. [`ab`] writes the report of `ab`, in its words and number formats;
+//! [`text`] writes it in finer units and adds what `ab` does not show; [`json`], [`csv`] and
+//! [`hdr`] are for programs, and docs/bench.md is their reference.
 
 pub mod ab;
 mod by_name;
@@ -26,9 +26,9 @@ use std::time::Duration;
 
 use crate::report::{Report, Subject, ratio};
 
-/// The mean time of a request in milliseconds (ab's first "Time per request"): of a closed loop whose
-/// clients are always as many from the time that all requests took, as ab has it, and otherwise as
-/// measured.
+/// The mean time of a request in milliseconds (ab's first "Time per request"). For a closed loop
+/// with a constant number of clients it is computed from the time of all requests, as in ab;
+/// otherwise it is the measured mean.
 fn time_per_request(report: &Report, subject: &Subject, across_all: f64) -> f64 {
     match (subject.rate, subject.has_stages, subject.streams) {
         (None, false, 1) => report.concurrency as f64 * across_all,
@@ -36,7 +36,7 @@ fn time_per_request(report: &Report, subject: &Subject, across_all: f64) -> f64 
     }
 }
 
-/// A count per second, zero in no time.
+/// A count per second; zero if no time has elapsed.
 fn per_second(count: u64, elapsed: Duration) -> f64 {
     ratio(count as f64, elapsed.as_secs_f64())
 }

@@ -1,13 +1,14 @@
-//! The report of a run: what its process knows of it, and what its JSON has.
+//! The report of a run: its figures in the process that made it, and in JSON.
 //!
-//! There is one type for both. What the field names and units of the JSON are stands here (docs/bench.md is their
-//! reference); what only the process has that made the run, such as whole histograms, is left out of the JSON and
-//! empty in a report that was read. A key may be added at any time; none changes its meaning without a new
-//! [`SCHEMA`]. Unknown keys are ignored, so that an older reader takes a newer file.
+//! One type serves for both. Its field names and units are those of the JSON (docs/bench.md is
+//! their reference). Members that only the process of the run has, such as whole histograms, are
+//! left out of the JSON and are empty in a report that was read. A key may be added at any time;
+//! none changes its meaning without a new [`SCHEMA`]. Unknown keys are ignored, so that an older
+//! program can read a newer file.
 //!
-//! The counts add up: [`Requests::started`] is the number of requests that succeeded, failed or were unfinished at
-//! the end, each counted once. Nothing is averaged before it is here: latencies are whole histograms, merged from all
-//! threads. [`Report::warnings`] has what could mislead a reader.
+//! The counts add up: [`Requests::started`] is the number of requests that succeeded, failed or
+//! were unfinished at the end, each counted once. Averages are taken last: latencies are whole
+//! histograms, merged from all threads. [`Report::warnings`] names what could mislead a reader.
 
 mod failure;
 mod subject;
@@ -31,142 +32,142 @@ use crate::document::Gate;
 use crate::render::verdict::Judgement;
 use crate::timeline::Timeline;
 
-/// The version of the keys' meanings.
+/// The schema of the report, with the version of its keys.
 pub const SCHEMA: &str = "catamaran-bench/1";
 
-/// A run, from the end of its warm-up to its end.
+/// The report of a run, from the end of its warm-up to its end.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Report {
-    /// [`SCHEMA`].
+    /// The schema of the report: [`SCHEMA`].
     pub schema: String,
-    /// What may be made of the figures: `valid`, `doubtful` or `invalid`; empty in files of before there
-    /// was this key.
+    /// The judgement of the figures: `valid`, `doubtful` or `invalid`; empty in files that older versions wrote.
     #[serde(default)]
     pub verdict: String,
-    /// Why they are invalid, or the kinds of the warnings that make them doubtful.
+    /// Why the figures are invalid, or the kinds of warnings that make them doubtful; `None` if they are valid.
     #[serde(default)]
     pub verdict_reason: Option<String>,
-    /// The first URL as the user gave it.
+    /// The first URL that the user gave.
     pub url: String,
-    /// The number of URLs.
+    /// The number of URLs that the user gave.
     pub urls: usize,
-    /// What was spoken to the first server: `HTTP/1.0`, `HTTP/1.1`, `HTTP/2`, `AJP13`,
-    /// `memcached (meta)` or `memcached (text)`; empty in files of before there was this key.
+    /// The protocol of the first server: `HTTP/1.0`, `HTTP/1.1`, `HTTP/2`, `AJP13`, `memcached
+    /// (meta)` or `memcached (text)`; empty in files that older versions wrote.
     #[serde(default)]
     pub protocol: String,
-    /// Requests that a connection was to carry at once: streams of HTTP/2, or pipelined; 0 in files of
-    /// before there was this key.
+    /// The most requests that the plan allows on a connection at once: streams of HTTP/2, or
+    /// pipelined; 0 in files that older versions wrote.
     #[serde(default)]
     pub streams: u32,
-    /// The most requests that were under way on a connection of HTTP/2 at once: fewer than were asked for
-    /// where the server allows fewer, or had no more to answer. 0 of other protocols.
+    /// The most requests that were in flight on an HTTP/2 connection at once. It is lower than
+    /// `streams` if the server allows fewer, or responded before more were sent. 0 for other
+    /// protocols.
     #[serde(default)]
     pub streams_reached: usize,
-    /// When measuring began, in Unix time.
+    /// The time at which measuring began, in Unix time.
     #[serde(rename = "started_at_s", with = "seconds")]
     pub started_at: Duration,
-    /// The measured span, over which rates are: from when measuring began (after the warm-up) to
-    /// the end of the run's duration or of its schedule, or to the end of the last request if that
-    /// was earlier or nothing was planned.
+    /// The measured span, by which rates are divided: from the beginning of measuring (after the
+    /// warm-up) to the end of the run's duration or of its schedule; or to the end of the last
+    /// request, if that was earlier or no duration was planned.
     #[serde(rename = "elapsed_s", with = "seconds")]
     pub elapsed: Duration,
-    /// The drain: how long after the span requests that had begun were still waited for.
+    /// The drain: the time after the span in which requests in flight were still waited for.
     #[serde(rename = "drain_s", with = "seconds")]
     pub drain: Duration,
-    /// What ended the run: `ending` is `requests`, `duration`, `stopped` (by hand), `idle` (ab's `-s`) or
-    /// `failure`, of which `error` says what it was.
+    /// What ended the run. `ending` is `requests`, `duration`, `stopped` (by hand), `idle` (ab's
+    /// `-s`) or `failure`; then `error` tells which.
     #[serde(flatten)]
     pub ending: Ending,
-    /// The warm-up that came before.
+    /// The warm-up before the measured span.
     pub warm_up: WarmUp,
-    /// Threads of the generator.
+    /// The number of threads of the generator.
     pub threads: usize,
-    /// Connections asked for: clients of a closed loop, connections of an open one.
+    /// The number of connections in the plan: clients of a closed loop, connections of an open one.
     pub concurrency: usize,
     /// The most connections that were open at once.
     pub concurrency_reached: usize,
-    /// Requests per second asked for; `None` in a closed loop.
+    /// The rate of the plan in requests per second; `None` in a closed loop.
     pub rate_asked_per_s: Option<f64>,
-    /// Whom the run talked to.
+    /// Facts about the server, from its first responses.
     pub server: Server,
-    /// The number of requests by how they ended.
+    /// The numbers of requests by how they ended.
     pub requests: Requests,
-    /// Answers by status; empty of memcached, which has none.
+    /// The numbers of responses by status; empty for memcached, which has none.
     pub statuses: BTreeMap<u16, u64>,
-    /// The load on memcached and its results; `None`: another protocol was spoken.
+    /// The load on memcached and its results; `None`: the run used another protocol.
     #[serde(default)]
     pub memcached: Option<MemcachedFacts>,
-    /// Failed requests by kind; their sum is [`Requests::failed`].
+    /// The numbers of failed requests by kind; their sum is [`Requests::failed`].
     pub failures: Failures,
-    /// The error of the first failed request of a kind, where it
-    /// [says more](FailureKind::has_reason) than the kind: why TLS failed, for one.
+    /// The error of the first failed request of each kind, where it [says
+    /// more](FailureKind::has_reason) than the kind: for instance why TLS failed.
     #[serde(default, with = "written::by_token")]
     pub failure_reasons: BTreeMap<FailureKind, String>,
-    /// Requests that had no answer when the run ended.
+    /// The requests that had no response when the run ended.
     pub unfinished: UnfinishedRequests,
-    /// Bytes on the wire.
+    /// The numbers of bytes on the wire.
     pub bytes: Bytes,
-    /// Counts of connections: opened, reused, reset.
+    /// The numbers of connections: opened, reused, reset.
     pub connections: Connections,
-    /// Answers and bytes per second.
+    /// Responses and bytes per second.
     pub throughput: Throughput,
-    /// Latencies, and the times of their parts.
+    /// The latencies, and the times of their parts.
     pub latency: Latencies,
     /// The load generator's own use of CPU, and its limit of open files.
     pub generator: Generator,
-    /// Spans of [`Report::silence_min`] or more in which no answer came to any thread although requests waited
-    /// for one; in order, within [`Report::elapsed`].
+    /// The silences: spans of at least [`Report::silence_min`] in which no thread received a
+    /// response although requests waited for one; in order, within [`Report::elapsed`].
     #[serde(default)]
     pub silences: Vec<Silence>,
-    /// How long a silence is: 100 ms at least, ten times the time between two answers, and twice the median latency;
-    /// 0 in files of before there was this key.
+    /// The least length of a silence: at least 100 ms, ten times the mean time between two
+    /// responses, and twice the median latency; 0 in files that older versions wrote.
     #[serde(default, rename = "silence_min_s", with = "seconds")]
     pub silence_min: Duration,
-    /// The longest span without an answer, whether it is a silence or not; `None` if none was as long as 1 ms.
+    /// The longest span without a response, whether it is a silence or not; `None` if none was as long as 1 ms.
     #[serde(default)]
     pub longest_silence: Option<Silence>,
-    /// One entry per second since measuring began, the drain included, the last one shorter.
+    /// The counts and latencies of each second since measuring began, the drain included; the last second is shorter.
     pub seconds: Vec<SecondFacts>,
-    /// Latencies by percentile, to draw them.
+    /// Latencies by percentile, for a chart.
     pub curves: Curves,
     /// Reasons to distrust the figures.
     pub warnings: Vec<Warning>,
-    /// The results of the conditions of `--fail-if`; `None`: there were none.
+    /// The result of the conditions of `--fail-if`; `None`: there were none.
     #[serde(default)]
     pub gate: Option<Gate>,
-    /// The results of the requests of each name, in the order of the plan; empty: they have none.
+    /// The results of the requests of each name, in the order of the plan; empty: no request has a name.
     #[serde(default)]
     pub by_name: Vec<NamedFacts>,
-    /// The log's lines that `--replay` used and skipped; `None`: none was replayed.
+    /// The counts of the log's lines that `--replay` used and skipped; `None`: there was no replay.
     #[serde(default)]
     pub replay: Option<ReplayFacts>,
-    /// What the plan said, as far as the text says it, too.
+    /// The options of the plan that the text report prints.
     #[serde(skip)]
     pub subject: Subject,
-    /// The errors as ab 2.4 counts them.
+    /// The errors as ab 2.4 counts them, where one event can be in several counts.
     #[serde(skip)]
     pub ab: AbCounts,
-    /// The results of operations on memcached; `None`: another protocol was spoken.
+    /// The results of operations on memcached; `None`: the run used another protocol.
     #[serde(skip)]
     pub operations: Option<Operations>,
-    /// Counts within the span, without the drain.
+    /// The counts within the measured span, without the drain.
     #[serde(skip)]
     pub in_span: InSpan,
-    /// The seconds in finer slices with their histograms.
+    /// The counts and histograms of slices of a second or less.
     #[serde(skip)]
     pub timeline: Timeline,
-    /// Single requests, by when they ended; empty unless the plan asked for them.
+    /// Data of single requests, in the order in which they ended; empty unless the plan asked for them.
     #[serde(skip)]
     pub samples: Vec<Sample>,
 }
 
 impl Report {
-    /// Reads what `bench --json` has written.
+    /// Parses a report that `bench --json` has written.
     ///
     /// # Errors
-    /// [`ReportFault`].
+    /// The text is not a report that this program knows; [`ReportFault`] says why.
     pub fn parse(text: &str) -> Result<Self, ReportFault> {
-        /// The version is looked at first: other versions may lack keys.
+        /// The version is read first, since other versions may lack keys.
         #[derive(Deserialize)]
         struct Version {
             schema: String,
@@ -178,9 +179,9 @@ impl Report {
         Ok(serde_json::from_str(text)?)
     }
 
-    /// Whether the server answered what it was asked, and the figures are those of the server: every
-    /// request was sent and answered, some with a status of 200 to 399, and none too late by the
-    /// generator's fault. A body of another length is no objection, nor is a single bad status.
+    /// Whether the run is a success: every request was sent and answered, some with a status of 200
+    /// to 399, and the figures are not spoiled by the generator's lateness. A body of another
+    /// length or a single bad status does not matter.
     pub fn is_sound(&self) -> bool {
         let lengths = self.failures.of(FailureKind::BodyLength);
         let unfinished = &self.unfinished;
@@ -193,7 +194,7 @@ impl Report {
             && !self.warnings.iter().any(is_invalid)
     }
 
-    /// Sets what follows from the other members: totals, rates, curves, and the verdict.
+    /// Sets the members that follow from others: totals, rates, curves, and the verdict.
     pub(crate) fn conclude(&mut self) {
         self.introduce();
         self.requests.unfinished = self.unfinished.total();
@@ -211,7 +212,7 @@ impl Report {
         self.verdict_reason = judgement.reason;
     }
 
-    /// Sets what the JSON repeats of the subject.
+    /// Sets the members that the JSON repeats from the subject.
     fn introduce(&mut self) {
         SCHEMA.clone_into(&mut self.schema);
         let subject = &self.subject;
@@ -224,7 +225,7 @@ impl Report {
         self.memcached = asked.map(|(asked, operations)| MemcachedFacts::of(asked, &operations));
     }
 
-    /// Answers of each whole second; the last, shorter one would pass for a drop.
+    /// The numbers of responses in each whole second. The last, shorter second is left out: it would look like a drop.
     pub(crate) fn whole_seconds(&self) -> Vec<f64> {
         let whole = usize::try_from(self.elapsed.as_secs()).unwrap_or(usize::MAX);
         let seconds = self.seconds.iter().take(whole);
@@ -232,65 +233,67 @@ impl Report {
     }
 }
 
-/// Why a text is no report of ours.
+/// Why a text is not a report of `bench`.
 #[derive(Debug, Error)]
 pub enum ReportFault {
     /// The text is not JSON, or a key is missing or of another type.
     #[error("this is no report of `bench --json`: {0}")]
     Json(#[from] serde_json::Error),
-    /// The report's version is one that this program does not know.
+    /// This program does not know the version of the report.
     #[error("this report is of the version {0:?}, and only {SCHEMA:?} is known")]
     Schema(String),
 }
 
-/// The cause of a run's end.
+/// The cause of the end of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "written::EndingFacts", try_from = "written::EndingFacts")]
 pub enum Ending {
     /// The number of requests was reached.
     #[default]
     Requests,
-    /// The duration, or the last stage, was over.
+    /// The duration, or the last stage, has ended.
     Duration,
     /// [`Stopper::stop`](crate::Stopper::stop) was called.
     Stopped,
     /// No connection had any event for [`Timeouts::idle`](crate::plan::Timeouts::idle).
     Idle,
-    /// An error ended it: a name that was not found, or what [`Checks`](crate::plan::Checks) and
-    /// [`ConnectPatience`](crate::plan::ConnectPatience) made final.
+    /// An error ended the run: a host name that was not found, or one that
+    /// [`Checks`](crate::plan::Checks) or [`ConnectPatience`](crate::plan::ConnectPatience) does
+    /// not allow.
     Failure(FatalError),
 }
 
-/// The error that ended a run.
+/// The error that ended a run early.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FatalError {
     /// The kind of the failure.
     pub kind: FailureKind,
-    /// The system's error number, if it came from the system.
+    /// The system's error number; `None` if it was no error of the system.
     pub errno: Option<i32>,
     /// The failure in words.
     pub message: String,
 }
 
-/// The load before measuring began.
+/// The facts about the warm-up before measuring began.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct WarmUp {
     /// The length of the warm-up.
     #[serde(rename = "duration_s", with = "seconds")]
     pub duration: Duration,
-    /// Requests that began in it; no other figure has them.
+    /// The number of requests that began in the warm-up; no other figure includes them.
     pub requests: u64,
-    /// Whether the run became steady; `None`: nobody looked.
+    /// Whether the run became steady; `None`: not examined.
     pub steady: Option<bool>,
-    /// `steady`, `moving` or `unclear`: the noise hides a movement; `None`: nobody looked.
+    /// The result of the test: `steady`, `moving`, or `unclear` if noise may hide a movement; `None`: not examined.
     pub verdict: Option<String>,
-    /// The share of its level by which the run would move over the measured time, or could move unseen; `None` when it
-    /// was steady.
+    /// The share of the level by which the run would move, or could move unnoticed, over the
+    /// measured time; `None` if it was steady.
     pub movement: Option<f64>,
 }
 
 impl WarmUp {
-    /// A warm-up of this duration in which `requests` requests began; `found`: its verdict, if anybody looked.
+    /// The facts of a warm-up of this duration in which `requests` requests began; `found` is the
+    /// result of the test for steadiness, `None` if there was none.
     pub(crate) fn new(duration: Duration, requests: u64, found: Option<Steadiness>) -> Self {
         let word = |found| match found {
             Steadiness::Steady => "steady",
@@ -314,93 +317,93 @@ impl WarmUp {
     }
 }
 
-/// Whom the run talked to.
+/// Facts about the server, from its first responses.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Server {
-    /// One for each server; `None` for Unix sockets, and names that were not found.
+    /// The address of each server; `None` for Unix sockets, and for names that were not found.
     pub addresses: Vec<Option<String>>,
-    /// The `Server` field of the first answer, whole (ab prints it up to the first space or slash-version).
+    /// The `Server` field of the first response, complete (ab prints it up to the first space or slash-version).
     pub software: Option<String>,
-    /// The first answer's status.
+    /// The status of the first response; `None` without responses.
     pub first_status: Option<u16>,
-    /// The length of the first answer's body, without chunk framing (ab: Document Length).
+    /// The length of the first response's body in bytes, without chunk framing (ab: Document
+    /// Length); `None` without responses.
     pub document_bytes: Option<u64>,
-    /// The parameters of TLS on the first connection that used it.
+    /// The TLS parameters of the first connection that used TLS; `None`: none did.
     pub tls: Option<TlsFacts>,
-    /// The first answer's head as received, at most 8 KiB; an AJP13 head is written as HTTP would.
+    /// The head of the first response as received, at most 8 KiB; an AJP13 head is written as HTTP/1.1 would be.
     #[serde(skip)]
     pub first_head: Vec<u8>,
 }
 
-/// The parameters of TLS that client and server agreed on.
+/// The TLS parameters that client and server have negotiated.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TlsFacts {
-    /// `TLSv1.2` or `TLSv1.3`.
+    /// The version: `TLSv1.2` or `TLSv1.3`.
     pub version: String,
-    /// The cipher suite as OpenSSL names it, such as `TLS_AES_256_GCM_SHA384` or
-    /// `ECDHE-RSA-AES128-GCM-SHA256`.
+    /// OpenSSL's name of the cipher suite, such as `TLS_AES_256_GCM_SHA384` or `ECDHE-RSA-AES128-GCM-SHA256`.
     pub cipher: String,
-    /// Bits of the symmetric key (ab's `skbits`).
+    /// The bits of the symmetric key (ab's `skbits`).
     pub cipher_bits: u32,
-    /// Bits of the server's public key, if they could be told (ab's `pkbits`).
+    /// The bits of the server's public key (ab's `pkbits`); `None` if not known.
     pub key_bits: Option<u32>,
-    /// The group of the key exchange as OpenSSL names it, such as `X25519`.
+    /// OpenSSL's name of the key exchange group, such as `X25519`; `None` if not known.
     pub temp_key: Option<String>,
-    /// Bits of that group, such as 253 for X25519.
+    /// The bits of that group, such as 253 for X25519; `None` if not known.
     #[serde(skip)]
     pub temp_key_bits: Option<u32>,
-    /// The name sent in SNI.
+    /// The name sent in SNI; `None`: none was sent.
     pub server_name: Option<String>,
 }
 
-/// The number of requests by how they ended: `started = ok + failed + unfinished`, always.
+/// The numbers of requests by how they ended; always `started = ok + failed + unfinished`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Requests {
-    /// Requests that clients began or that a schedule made due.
+    /// The number of requests that clients began or that a schedule made due.
     pub started: u64,
-    /// Answered in full, whatever the status, and as the checks want it.
+    /// Requests that were answered in full, with any status, and passed the plan's checks.
     pub ok: u64,
-    /// Failed, each once.
+    /// Requests that failed, each counted once.
     pub failed: u64,
-    /// Requests without an answer at the end.
+    /// Requests without a response at the end.
     pub unfinished: u64,
-    /// Answered in full: `ok` and those with an unexpected length.
+    /// Requests that were answered in full: `ok`, and those whose body had an unexpected length.
     pub completed: u64,
-    /// Of the completed: answered in the drain, and in no rate.
+    /// Completed requests that were answered in the drain; they are in no rate.
     pub completed_in_drain: u64,
-    /// Of the completed: bodies that were not as long as the first one, where that was looked at.
+    /// Completed requests whose body was not as long as the first one, where lengths are compared.
     pub other_length: u64,
-    /// Of the completed: bodies that had another checksum (CRC-32C) than the first one of their request, where that
-    /// was looked at.
+    /// Completed requests whose body had another checksum (CRC-32C) than the first one of the same
+    /// request, where bodies are compared.
     #[serde(default)]
     pub other_body: u64,
-    /// Of the completed: with a status outside 200 to 299.
+    /// Completed requests with a status outside 200 to 299.
     pub non_2xx: u64,
-    /// Of the completed: answers after which the connection could be used again and keep-alive
-    /// was wanted (ab's "Keep-Alive requests").
+    /// Completed requests after which the connection could be used again, if keep-alive was on
+    /// (ab's "Keep-Alive requests").
     pub kept_alive: u64,
-    /// Of the completed: announced no length (ab without `-l` and HTTP/1.0 calls it variable).
+    /// Completed requests whose response announced no length of its body.
     pub without_length: u64,
 }
 
-/// The results of operations on memcached, of those that were answered and did not fail.
+/// The results of operations on memcached that were answered and did not fail.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Operations {
-    /// Gets that found a value, and the right one.
+    /// Gets that found the right value.
     pub hits: u64,
-    /// Gets that found none.
+    /// Gets that found no value.
     pub misses: u64,
-    /// Sets whose value was stored.
+    /// Sets whose value was stored by the server.
     pub stored: u64,
 }
 
 impl Operations {
-    /// Gets that were answered.
+    /// The number of gets that were answered.
     pub fn gets(&self) -> u64 {
         self.hits + self.misses
     }
 
-    /// All of them.
+    /// The number of all operations that were answered and did not fail.
     pub fn total(&self) -> u64 {
         self.gets() + self.stored
     }
@@ -412,26 +415,26 @@ impl Operations {
     }
 }
 
-/// Operations on memcached. Those that failed are in [`Report::failures`].
+/// The load on memcached and its results. Operations that failed are in [`Report::failures`].
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct MemcachedFacts {
-    /// Operations and their weights, such as `get=9, set=1`.
+    /// The operations with their weights, such as `get=9, set=1`.
     pub mix: String,
     /// The number of keys.
     pub keys: u64,
-    /// The exponent of Zipf's law; `None`: each key is as frequent as any other.
+    /// The exponent of Zipf's law; `None`: all keys are equally frequent.
     pub zipf: Option<f64>,
-    /// Bytes of a value.
+    /// The length of a value in bytes.
     pub value_bytes: u64,
-    /// Values that were stored before the run, and are in no other figure.
+    /// The number of values stored before the run; they are in no other figure.
     pub prefilled: u64,
-    /// Gets that found a value or none.
+    /// Gets that were answered, with a value or without.
     pub gets: u64,
-    /// Of these: gets that found a value.
+    /// Gets that found a value.
     pub hits: u64,
-    /// Of these: gets that found none.
+    /// Gets that found no value.
     pub misses: u64,
-    /// Sets whose value was stored.
+    /// Sets whose value was stored by the server.
     pub sets: u64,
 }
 
@@ -454,116 +457,117 @@ impl MemcachedFacts {
 /// Counts of the lines of a replayed log.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ReplayFacts {
-    /// Requests that are replayed.
+    /// The number of requests in the replay.
     pub requests: u64,
-    /// Lines with methods that are not.
+    /// The number of lines with methods that are not replayed.
     pub other_methods: u64,
-    /// Lines that are no requests.
+    /// The number of lines that are not requests.
     pub not_requests: u64,
 }
 
-/// Counts within [`Report::elapsed`]; the drain is left out.
+/// The counts within [`Report::elapsed`], without the drain.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct InSpan {
-    /// Requests that were sent, or whose connect began.
+    /// The number of requests that were sent, or whose connect began.
     pub sent: u64,
-    /// Complete answers.
+    /// The number of complete responses.
     pub completed: u64,
-    /// Bytes received for them.
+    /// The bytes received for responses within the span.
     pub received: u64,
 }
 
-/// Errors as ab 2.4 counts them: one event can be in several.
+/// Errors as ab 2.4 counts them: one event can be in several counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AbCounts {
-    /// Connects that failed.
+    /// The number of connects that failed.
     pub connect: u64,
-    /// Receives that failed.
+    /// The number of receives that failed.
     pub receive: u64,
-    /// Bodies that were not as long as the first one, cut ones and those of resets too.
+    /// The number of bodies that were not as long as the first one, including those cut or ended by a reset.
     pub length: u64,
-    /// Connections with an error condition.
+    /// The number of connections with an error condition.
     pub exceptions: u64,
-    /// Sends that failed; not part of ab's "Failed requests".
+    /// The number of sends that failed; not part of ab's "Failed requests".
     pub write: u64,
 }
 
 impl AbCounts {
-    /// ab's "Failed requests".
+    /// The number that ab prints as "Failed requests".
     pub fn failed(&self) -> u64 {
         self.connect + self.receive + self.length + self.exceptions
     }
 }
 
-/// Bytes on the wire of requests that count (under TLS: inside it).
+/// The bytes on the wire of measured requests (with TLS: before encryption).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Bytes {
-    /// All sent: heads and bodies.
+    /// All bytes sent: heads and bodies.
     pub sent: u64,
-    /// Of these: heads and framing.
+    /// The part of `sent` that is heads and framing.
     pub sent_heads: u64,
-    /// Of these: body bytes without packet framing.
+    /// The part of `sent` that is bodies, without packet framing.
     pub sent_bodies: u64,
-    /// All received: heads, bodies and their framing, of failed requests too.
+    /// All bytes received: heads, bodies and their framing, of failed requests too.
     pub received: u64,
-    /// Of these: response heads (for AJP13 the packets that carry them).
+    /// The part of `received` that is heads (for AJP13 the packets that contain them).
     pub received_heads: u64,
-    /// Of these: body bytes without chunk or packet framing (ab: HTML transferred).
+    /// The part of `received` that is bodies, without chunk or packet framing (ab: HTML transferred).
     pub received_bodies: u64,
 }
 
-/// Counts of connections from the beginning of the run, the warm-up included.
+/// The numbers of connections from the beginning of the run, including the warm-up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Connections {
-    /// Connects begun.
+    /// The number of connects that began.
     pub attempted: u64,
-    /// Connects (and TLS handshakes) that succeeded.
+    /// The number of connects (with TLS: and handshakes) that succeeded.
     pub opened: u64,
-    /// Used for a further request after an answer.
+    /// The number of times that a connection was used for a further request.
     pub reused: u64,
-    /// Reset by the peer.
+    /// The number of connections that the peer reset.
     pub reset: u64,
-    /// Closed by the peer between requests although keep-alive was wanted; the request then goes
-    /// on a new connection and nothing is counted as failed.
+    /// The number of kept connections that the peer closed between requests. The request is then
+    /// sent on a new connection and does not count as failed.
     pub closed_idle: u64,
-    /// Requests sent a second time, on another connection: see [`Resend`](crate::plan::Resend).
+    /// The number of requests sent a second time, on another connection: see [`Resend`](crate::plan::Resend).
     pub resent: u64,
-    /// Closed by us, because the peer sent bytes on them while no answer was due.
+    /// The number of connections that the generator closed because the peer sent bytes while no response was due.
     #[serde(skip)]
     pub unsolicited: u64,
 }
 
-/// Requests without an answer when the run ended.
+/// The numbers of requests without a response when the run ended.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct UnfinishedRequests {
-    /// Still without an answer when the grace was over: hung.
+    /// Requests that hung: they had no response when the grace was over.
     pub hung: u64,
-    /// In flight when the run was stopped at once, by hand or by an error.
+    /// Requests in flight when the run was stopped at once, by hand or by an error.
     pub cut: u64,
-    /// Due by the schedule, but still waiting for a connection.
+    /// Requests that were due by the schedule, but still waited for a connection.
     pub unsent: u64,
-    /// The age of the oldest.
+    /// The age of the oldest unfinished request, in seconds.
     pub oldest_s: f64,
-    /// How old each of them was, counted from when it was due or sent: to the end of the grace,
-    /// and for one that was never sent to the end of the run's duration, after which none is sent.
+    /// The age of each unfinished request, counted from when it was due or sent to the end of the
+    /// grace; for one that was never sent, to the end of the run's duration, after which none is
+    /// sent.
     #[serde(skip)]
     pub ages: Histogram,
 }
 
 impl UnfinishedRequests {
-    /// All of them.
+    /// The number of all unfinished requests.
     pub fn total(&self) -> u64 {
         self.hung + self.cut + self.unsent
     }
 }
 
-/// A span of time without an answer, since measuring began.
+/// A span of time without a response; its ends count from the beginning of measuring.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Silence {
-    /// When it began.
+    /// The time at which the silence began.
     #[serde(rename = "from_s", with = "seconds")]
     pub from: Duration,
-    /// When the next answer came, or the span that is measured ended.
+    /// The time at which the next response came, or the measured span ended.
     #[serde(rename = "to_s", with = "seconds")]
     pub to: Duration,
 }
@@ -575,16 +579,16 @@ impl Silence {
     }
 }
 
-/// Answers and bytes per second.
+/// Responses and bytes per second.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Throughput {
-    /// Complete answers within the span.
+    /// The number of complete responses within the span, per second.
     pub requests_per_s: f64,
-    /// Bytes sent.
+    /// The number of bytes sent per second.
     pub sent_bytes_per_s: f64,
-    /// Bytes received for these answers.
+    /// The number of bytes received for complete responses per second.
     pub received_bytes_per_s: f64,
-    /// The spread of whole seconds; `None` when there was none.
+    /// The spread over whole seconds; `None` if there was no whole second.
     pub per_second: Option<SpreadFacts>,
 }
 
@@ -600,22 +604,22 @@ impl Throughput {
     }
 }
 
-/// The spread of a series of values.
+/// The spread of the values of each second.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SpreadFacts {
-    /// The number of values.
+    /// The number of seconds that have a value.
     pub seconds: usize,
-    /// The smallest.
+    /// The smallest value of a second.
     pub min: f64,
-    /// The largest.
+    /// The largest value of a second.
     pub max: f64,
-    /// The arithmetic mean.
+    /// The arithmetic mean of the seconds.
     pub mean: f64,
-    /// The middle value.
+    /// The median of the seconds.
     pub median: f64,
-    /// The standard deviation as of a sample.
+    /// The standard deviation of the seconds, as of a sample.
     pub stddev: f64,
-    /// The standard deviation by the mean.
+    /// The standard deviation divided by the mean.
     pub variation: f64,
 }
 
@@ -636,66 +640,66 @@ impl SpreadFacts {
 /// The load generator's own use of CPU, and its limit of open files.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Generator {
-    /// CPU time of all threads.
+    /// The CPU time of all threads.
     pub cpu_s: f64,
-    /// CPU time per complete answer, in microseconds.
+    /// The CPU time per complete response, in microseconds.
     pub cpu_us_per_request: f64,
-    /// Each thread.
+    /// The times of each thread.
     pub threads: Vec<Thread>,
-    /// The limit of open files as the run found it; `None`: no limit.
+    /// The limit of open files when the run began; `None`: no limit.
     pub open_files_max: Option<u64>,
 }
 
 /// The times of a thread of the generator while measuring, in seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Thread {
-    /// The thread's measured time.
+    /// The thread's measured time, in seconds.
     pub wall_s: f64,
-    /// Its CPU time, in user mode and in the kernel together.
+    /// The thread's CPU time in seconds, in user mode and in the kernel together.
     pub cpu_s: f64,
-    /// The share of its wall time that was CPU time, 0 to 1.
+    /// The share of the thread's wall time that was CPU time, from 0 to 1.
     pub busy: f64,
-    /// How long it could have run, but no CPU was free for it (the scheduler's account, in
-    /// `/proc/thread-self/schedstat`); `None` where the system does not say.
+    /// The time in which the thread was ready to run but had no CPU, in seconds (from the
+    /// scheduler, in `/proc/thread-self/schedstat`); `None` where the system does not tell.
     pub starved_s: Option<f64>,
-    /// Of its CPU time: waiting for the next intended start without sleeping, since that was too near for a
-    /// timer.
+    /// The part of the thread's CPU time that it spent waiting for the next intended start without
+    /// sleeping, since that was too near for a timer; in seconds.
     pub spun_s: f64,
 }
 
 impl Thread {
-    /// Share of the wall time in which it was ready to run and had no CPU, 0 to 1.
+    /// The share of the wall time in which the thread was ready to run but had no CPU, from 0 to 1.
     pub fn starved(&self) -> f64 {
         self.share(self.starved_s.unwrap_or_default())
     }
 
-    /// Share of the wall time spent waiting without sleeping, 0 to 1.
+    /// The share of the wall time that the thread spent waiting without sleeping, from 0 to 1.
     pub fn spun(&self) -> f64 {
         self.share(self.spun_s)
     }
 
-    /// `seconds` as a share of the thread's wall time.
+    /// `seconds` divided by the thread's wall time.
     pub(crate) fn share(&self, seconds: f64) -> f64 {
         seconds / self.wall_s.max(f64::MIN_POSITIVE)
     }
 }
 
-/// One answered request. Times are nanoseconds.
+/// The times of one answered request, in nanoseconds, and its status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sample {
-    /// When it began, since [`Report::started_at`] (ab `-g`: starttime).
+    /// The time at which the request began, since [`Report::started_at`] (ab `-g`: starttime).
     pub start: u64,
-    /// Connect, 0 on a reused connection (ctime).
+    /// The time of the request's connect, 0 on a reused connection (ctime).
     pub connect: u64,
-    /// From request written to first byte (wait).
+    /// The time from the request's last byte written to the response's first byte (wait).
     pub first_byte: u64,
-    /// From beginning to end (ttime); dtime is this less `connect`.
+    /// The time from the request's beginning to its end (ttime); ab's dtime is this less `connect`.
     pub total: u64,
-    /// The status.
+    /// The status of the response.
     pub status: u16,
 }
 
-/// One by the other, zero if there is no other.
+/// `one` divided by `other`; zero if `other` is not above zero.
 pub(crate) fn ratio(one: f64, other: f64) -> f64 {
     if other > 0.0 { one / other } else { 0.0 }
 }

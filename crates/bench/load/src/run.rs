@@ -1,4 +1,4 @@
-//! A run: the preparation before its threads start, its progress, and its end.
+//! Makes a run: prepares it, starts its threads, follows its progress and ends it.
 
 mod assemble;
 mod descriptors;
@@ -24,72 +24,70 @@ use crate::stream::Address;
 use crate::tls::TlsTarget;
 use crate::worker::{Outcome, Part, Worker};
 
-/// The counts of a run so far, to be shown while it lasts.
+/// The counts of a run so far, for showing its progress.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
-    /// Since the run began; once measuring has begun, since then.
+    /// The time since the run began; once measuring has begun, the time since then.
     pub elapsed: Duration,
-    /// Whether it is still warming up; the numbers then are of the warm-up, and begin anew with
-    /// measuring. They are up to 50 ms old.
+    /// Whether the run is warming up. The counts then are those of the warm-up, up to 50 ms old;
+    /// they start anew with measuring.
     pub is_warm_up: bool,
-    /// Requests begun.
+    /// The number of requests begun.
     pub started: u64,
-    /// Answered in full.
+    /// The number of requests that were answered in full.
     pub completed: u64,
-    /// Failed.
+    /// The number of requests that failed.
     pub failed: u64,
-    /// In flight now.
+    /// The number of requests in flight now.
     pub in_flight: u64,
-    /// Bytes received.
+    /// The number of bytes received.
     pub received: u64,
-    /// Sum of the raw latencies of completed requests in nanoseconds; the mean of an interval is
-    /// the difference of two sums by the difference of two `completed`.
+    /// The sum of the raw latencies of completed requests, in nanoseconds. The mean of an interval
+    /// is the difference of two sums divided by that of two `completed`.
     pub latency_sum: u64,
-    /// The longest of them so far, in nanoseconds.
+    /// The longest raw latency of completed requests so far, in nanoseconds.
     pub latency_max: u64,
-    /// Requests that are due and wait for a connection.
+    /// The number of requests that are due and wait for a connection.
     pub waiting: u64,
-    /// Answers by the first digit of their status, from 1 on; up to a second old.
+    /// The numbers of responses by the first digit of their status, from 1 on; up to a second old.
     pub statuses: [u64; 5],
     /// The results of operations on memcached; up to a second old.
     pub operations: Operations,
     /// The median and the 99th percentile of about the last second, corrected where there is a
-    /// schedule; `None` without answers, and while warming up.
+    /// schedule; `None` without responses, and while warming up.
     pub recent: Option<[Duration; 2]>,
 }
 
-/// Ends a run from elsewhere, as on ctrl-C.
+/// Ends a run from another thread, as upon ctrl-C.
 #[derive(Clone, Debug)]
 pub struct Stopper {
     stop: Arc<AtomicBool>,
 }
 
 impl Stopper {
-    /// Ends the run within 50 ms; requests in flight are counted as cut. The report follows as
-    /// usual.
+    /// Ends the run within 50 ms; requests in flight are counted as cut. The report is made as usual.
     pub fn stop(&self) {
         self.stop.store(true, Relaxed);
     }
 }
 
-/// A run that has begun. Dropping it lets the run go on without anybody to hear of it; stop it
-/// first.
+/// A run that has begun. Dropping this does not stop the run, but its report is lost: stop it first.
 #[derive(Debug)]
 pub struct RunHandle {
     board: Arc<Board>,
     receiver: Receiver<Outcome>,
     outcomes: Vec<Outcome>,
-    /// Workers that have not reported yet.
+    /// The number of workers that have not finished yet.
     missing: usize,
     descriptors: Option<u64>,
     began: SystemTime,
 }
 
-/// Begins a run: checks the plan, looks up names and starts the threads. The limit of open files is
-/// the caller's to raise.
+/// Begins a run: checks the plan, resolves names and starts the threads. The caller raises the
+/// limit of open files before.
 ///
 /// # Errors
-/// [`PlanFault`]: the plan makes no sense; nothing was sent. What fails later is in the report.
+/// [`PlanFault`]: the plan is not valid, and nothing was sent. Later failures are in the report.
 pub fn start(plan: Plan) -> Result<RunHandle, PlanFault> {
     plan.check()?;
     let targets = prepare(&plan)?;
@@ -137,14 +135,14 @@ pub fn start(plan: Plan) -> Result<RunHandle, PlanFault> {
 }
 
 impl RunHandle {
-    /// A handle that ends the run early. It is cheap to clone, and any thread may use it.
+    /// A handle that can end the run early. It is cheap to clone, and any thread may use it.
     pub fn stopper(&self) -> Stopper {
         Stopper {
             stop: self.board.stop_flag(),
         }
     }
 
-    /// The counts so far.
+    /// The counts of the run so far.
     pub fn progress(&self) -> Progress {
         let (now, from) = (self.board.clock.now(), self.board.measure_from());
         let is_warm_up = now < from;
@@ -179,7 +177,8 @@ impl RunHandle {
         progress
     }
 
-    /// Waits for the end, at most so long; `true` if it has come. Used to show progress.
+    /// Waits for the end of the run, at most for `timeout`; `true` if it has ended. Used between
+    /// updates of the progress.
     pub fn wait(&mut self, timeout: Duration) -> bool {
         let until = after(self.board.clock.now(), Some(timeout));
         while self.missing > 0 {
@@ -193,7 +192,7 @@ impl RunHandle {
         true
     }
 
-    /// Waits for the end and gives the report.
+    /// Waits for the end of the run, and returns the report.
     pub fn finish(mut self) -> Report {
         while self.missing > 0 {
             match self.receiver.recv() {
@@ -210,7 +209,7 @@ impl RunHandle {
     }
 }
 
-/// TLS for those targets that want it.
+/// The TLS configurations of the targets; `None` for those without TLS.
 fn tls_targets(plan: &Plan) -> Result<Vec<Option<TlsTarget>>, PlanFault> {
     let set_up = |target: &Target| {
         let endpoint = &target.endpoint;
@@ -223,7 +222,7 @@ fn tls_targets(plan: &Plan) -> Result<Vec<Option<TlsTarget>>, PlanFault> {
     targets.map_err(PlanFault::Tls)
 }
 
-/// Divides the connections among the threads as evenly as can be.
+/// Divides the connections among the threads as evenly as possible.
 fn parts(connections: usize, threads: usize) -> Vec<Part> {
     let mut first = 0;
     let part = |index| {
@@ -239,8 +238,8 @@ fn parts(connections: usize, threads: usize) -> Vec<Part> {
     (0..threads).map(part).collect()
 }
 
-/// Sets up all workers before the first one begins: each reserves its requests, and has what it
-/// needs of descriptors before connections take them.
+/// Makes all workers before the first one begins, so that each has its requests and its descriptors
+/// before connections take them.
 fn workers(board: &Arc<Board>, parts: &[Part], budget: &Arc<Budget>) -> io::Result<Vec<Worker>> {
     let set_up = |part: &Part| Worker::new(board, *part, budget.share(part.connections));
     parts.iter().map(set_up).collect()
@@ -263,8 +262,7 @@ fn no_thread(error: &io::Error) -> FatalError {
     }
 }
 
-/// The address of a transport; names are looked up once, and the first address is taken, as ab
-/// does.
+/// Resolves the address of a transport, once; a name's first address is used, as in ab.
 fn look_up(transport: &Transport) -> Result<Address, FatalError> {
     let (host, port) = match transport {
         Transport::Unix(path) => return Ok(Address::Unix(path.clone())),
@@ -284,7 +282,7 @@ fn look_up(transport: &Transport) -> Result<Address, FatalError> {
         .ok_or_else(|| failure("it has no address".to_owned()))
 }
 
-/// The end of what was measured: its beginning, if nothing was.
+/// The beginning of the measured time; its end, `ended`, if measuring never began.
 fn measured_from(board: &Board, ended: u64) -> u64 {
     match board.measure_from() {
         NEVER => ended,

@@ -1,30 +1,30 @@
-//! The number of requests that may still begin: exactly as many as were asked for, over all threads.
+//! The number of requests that may still begin: exactly as many as the plan has, over all threads.
 //!
-//! Threads take requests from a common [`Budget`] in small blocks, so that the hot path touches no
-//! shared memory; each reserves one for every connection of its own beforehand, so that all
+//! Threads take requests from a common [`Budget`] in small blocks, so that sending one touches no
+//! shared memory. Each thread reserves one for each of its connections beforehand, so that all
 //! connections are used even by short runs.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The requests that all threads have left together.
+/// The requests that are left, for all threads together.
 #[derive(Debug)]
 pub(crate) struct Budget {
-    /// `None`: there is no end.
+    /// The number left; `None`: unlimited.
     left: Option<AtomicU64>,
     threads: u64,
 }
 
-/// One thread's share of the budget.
+/// The requests that one thread has taken from the budget.
 #[derive(Debug)]
 pub(crate) struct Share {
-    /// Taken from the budget already.
+    /// The number of requests taken and not yet begun.
     own: u64,
     budget: Arc<Budget>,
 }
 
 impl Budget {
-    /// A budget of `requests` requests for `threads` threads; `None`: any number.
+    /// A budget of `requests` requests for `threads` threads; `None`: unlimited.
     pub(crate) fn new(requests: Option<u64>, threads: usize) -> Self {
         Self {
             left: requests.map(AtomicU64::new),
@@ -32,7 +32,7 @@ impl Budget {
         }
     }
 
-    /// The share of a thread with this many connections; it begins with one request for each.
+    /// The share of a thread with this number of connections; it begins with one request for each.
     pub(crate) fn share(self: &Arc<Self>, connections: usize) -> Share {
         Share {
             own: self.take(|left| left.min(connections as u64)),
@@ -40,7 +40,7 @@ impl Budget {
         }
     }
 
-    /// Takes requests out of the budget; `size` computes from those left how many.
+    /// Takes requests out of the budget; `size` returns how many, given the number left.
     fn take(&self, size: impl Fn(u64) -> u64) -> u64 {
         let Some(left) = &self.left else {
             return BLOCK_MAX;
@@ -68,7 +68,7 @@ impl Share {
     }
 }
 
-/// Taken from the budget at once at most.
+/// The most requests that are taken from the budget at once.
 const BLOCK_MAX: u64 = 64;
 
 #[cfg(test)]

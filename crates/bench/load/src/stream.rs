@@ -1,7 +1,7 @@
 //! Sockets: TCP, Unix, and TLS on either, as one type.
 //!
-//! All are non-blocking and registered once with the worker's poll, for both directions and
-//! edge-triggered. [`connect_failure`] and [`receive_failure`] say what an error means for a request.
+//! All sockets are non-blocking and registered once with the worker's poll, for both directions and
+//! edge-triggered. [`connect_failure`] and [`receive_failure`] turn errors into kinds of failures.
 
 use std::io::{self, IoSlice, Read, Write};
 use std::net::{IpAddr, SocketAddr};
@@ -18,31 +18,31 @@ use crate::plan::Connections;
 use crate::report::{FailureKind, TlsFacts};
 use crate::tls::{self, TlsStream, TlsTarget};
 
-/// Where to connect to.
+/// The address to connect to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Address {
     Tcp(SocketAddr),
     Unix(PathBuf),
 }
 
-/// A socket that is connected or about to be, with or without TLS on it.
+/// A socket that is connected or being connected, with or without TLS.
 #[derive(Debug)]
 pub(crate) enum Stream {
     Plain(Plain),
     Tls(Box<TlsStream<Plain>>),
 }
 
-/// A socket.
+/// A socket without TLS.
 #[derive(Debug)]
 pub(crate) enum Plain {
     Tcp(TcpStream),
     Unix(UnixStream),
 }
 
-/// Begins a connect; its end comes as writability.
+/// Begins a connect; the socket becomes writable when it is done.
 ///
 /// # Errors
-/// What a request that needs it fails of, and the error of the call.
+/// The connect failed at once: the kind of failure for a request that needs it, and the system's error.
 pub(crate) fn connect(
     address: &Address,
     tls: Option<&TlsTarget>,
@@ -62,7 +62,7 @@ pub(crate) fn connect(
     })
 }
 
-/// A socket with the plan's options, and the address of its peer.
+/// Makes a socket with the plan's options; also returns the address of the peer.
 fn socket(address: &Address, options: &Connections) -> io::Result<(Socket, SockAddr)> {
     let (socket, peer) = match address {
         Address::Tcp(address) => {
@@ -106,7 +106,7 @@ impl Stream {
         }
     }
 
-    /// The pending error of the socket, such as that of a failed connect.
+    /// The socket's pending error, such as that of a failed connect.
     pub(crate) fn take_error(&mut self) -> io::Result<()> {
         let error = match self.plain() {
             Plain::Tcp(stream) => stream.take_error(),
@@ -115,7 +115,7 @@ impl Stream {
         error?.map_or(Ok(()), Err)
     }
 
-    /// Writes go out at once, however small; matters when several are under way.
+    /// Switches TCP_NODELAY on, so that small writes go out at once; this matters with several requests in flight.
     pub(crate) fn set_nodelay(&mut self) {
         if let Plain::Tcp(stream) = self.plain() {
             // An improvement; the connection works without it.
@@ -123,10 +123,10 @@ impl Stream {
         }
     }
 
-    /// Goes on with the dial after an event of its socket: `true` once requests can be sent.
+    /// Continues a connect after an event of its socket; `true` once requests can be sent.
     ///
     /// # Errors
-    /// The dial failed, and how that is counted.
+    /// The connect failed: the kind of failure under which it is counted, and the error.
     pub(crate) fn go_on_dialling(
         &mut self,
         event: &Event,
@@ -139,7 +139,7 @@ impl Stream {
         self.handshake().map_err(|error| (FailureKind::Tls, error))
     }
 
-    /// The socket is connected: `true` once requests can be sent.
+    /// Begins or continues the TLS handshake on the connected socket; `true` once requests can be sent.
     fn handshake(&mut self) -> io::Result<bool> {
         match self {
             Self::Plain(_) => Ok(true),
@@ -147,7 +147,7 @@ impl Stream {
         }
     }
 
-    /// Whether HTTP/2 can be spoken: without TLS the server is taken to know it.
+    /// Checks that HTTP/2 can be used: TLS must have agreed on it; without TLS the server is assumed to know it.
     ///
     /// # Errors
     /// TLS agreed on another protocol, or on none.
@@ -158,7 +158,7 @@ impl Stream {
         }
     }
 
-    /// The parameters of TLS that were agreed on, if there is TLS.
+    /// The TLS parameters that were negotiated; `None` without TLS.
     pub(crate) fn tls_facts(&self, target: Option<&TlsTarget>) -> Option<TlsFacts> {
         match (self, target) {
             (Self::Tls(stream), Some(target)) => Some(stream.facts(target)),
@@ -166,8 +166,8 @@ impl Stream {
         }
     }
 
-    /// Whether it is proved that the peer has received none of what was written beyond the first
-    /// `before` bytes. Under TLS there is no proof, since its records are not counted.
+    /// Whether it is certain that the peer has received nothing beyond the first `before` bytes
+    /// written. Never with TLS, whose records are not counted.
     pub(crate) fn is_unreceived_after(&self, before: u64) -> bool {
         match self {
             Self::Plain(Plain::Tcp(stream)) => {
@@ -177,7 +177,7 @@ impl Stream {
         }
     }
 
-    /// Writes what TLS kept back.
+    /// Writes the bytes that TLS has kept back.
     pub(crate) fn flush(&mut self) -> io::Result<()> {
         match self {
             Self::Plain(_) => Ok(()),
@@ -193,11 +193,11 @@ impl Stream {
     }
 
     /// Whether a read of `len` bytes into a buffer of `room` bytes has emptied the socket, so that
-    /// there will be an event when more comes (epoll(7), on edge-triggered streams).
+    /// an event will tell when more comes (epoll(7), on edge-triggered streams).
     pub(crate) fn is_emptied(&self, len: usize, room: usize) -> bool {
         match self {
             Self::Plain(_) => len < room,
-            // It hands out record by record.
+            // TLS returns one record at a time.
             Self::Tls(_) => false,
         }
     }
@@ -256,7 +256,7 @@ impl Write for Plain {
     }
 }
 
-/// The kind of failure of `stream`'s connect.
+/// The kind of failure of a connect of `stream`, TLS handshake included.
 fn dial_failure(stream: &Stream, error: &io::Error) -> FailureKind {
     match stream {
         Stream::Tls(stream) if stream.has_begun => FailureKind::Tls,
@@ -278,14 +278,14 @@ pub(crate) fn connect_failure(error: &io::Error) -> FailureKind {
         return FailureKind::Connect;
     };
     match errno {
-        // A Unix socket without a place in its queue says AGAIN.
+        // The queue of a listening Unix socket is full: AGAIN.
         Errno::CONNREFUSED | Errno::NOENT | Errno::AGAIN => FailureKind::Refused,
         Errno::HOSTUNREACH | Errno::NETUNREACH | Errno::NETDOWN | Errno::TIMEDOUT => {
             FailureKind::Unreachable
         }
         Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM => FailureKind::Descriptors,
         Errno::ADDRNOTAVAIL => FailureKind::Ports,
-        // It was made, and reset before we looked.
+        // The connection was made, and reset before this was called.
         Errno::CONNRESET => FailureKind::Reset,
         _ => FailureKind::Connect,
     }
@@ -300,7 +300,7 @@ pub(crate) fn receive_failure(error: &io::Error) -> FailureKind {
     }
 }
 
-/// The kind of failure of a send. A reset shows in whichever call comes first.
+/// The kind of failure of a send. A reset is reported by whichever call comes first.
 pub(crate) fn send_failure(error: &io::Error) -> FailureKind {
     match Errno::from_io_error(error) {
         Some(Errno::CONNRESET) => FailureKind::Reset,
@@ -313,7 +313,7 @@ pub(crate) fn send_failure(error: &io::Error) -> FailureKind {
 mod tests {
     use super::*;
 
-    /// The peer's end is closed before the request is written, or after it was read.
+    /// The peer has closed its side before the request is written, or after it has read it.
     #[test]
     fn what_the_peer_has_not_received_is_known() {
         use std::net::{TcpListener, TcpStream as StdStream};

@@ -1,8 +1,8 @@
-//! Texts with placeholders, compiled before the run: `{{n}}`, `{{uuid}}`, `{{rand 1 6}}` and
-//! `{{csv COLUMN}}`.
+//! Templates for requests, compiled before the run, with the placeholders `{{n}}`, `{{uuid}}`,
+//! `{{rand 1 6}}` and `{{csv COLUMN}}`.
 //!
-//! What is put in is a pure function of the seed, the request's number and the table, so that a run
-//! repeats, whichever thread sends which request.
+//! Values depend only on the seed, the request's number and the table, so a run can be repeated
+//! exactly, whichever thread sends which request.
 
 use std::io::Write as _;
 use std::ops::RangeInclusive;
@@ -11,7 +11,7 @@ use thiserror::Error;
 
 use crate::plan::{Row, Table};
 
-/// A text, compiled.
+/// A compiled text: literal parts and placeholders.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Template {
     parts: Vec<Part>,
@@ -20,31 +20,31 @@ pub(crate) struct Template {
 #[derive(Clone, Debug, PartialEq)]
 enum Part {
     Literal(Vec<u8>),
-    /// The number of the request in the run.
+    /// `{{n}}`: the request's number in the run.
     Number,
-    /// A random UUID, each time another one.
+    /// `{{uuid}}`: a new random UUID.
     Uuid,
-    /// A whole number, each as likely as the others.
+    /// `{{rand LOW HIGH}}`: a random whole number in this range.
     Random(RangeInclusive<i64>),
-    /// The cell of this column in the request's row.
+    /// `{{csv COLUMN}}`: the cell of this column in the request's row.
     Column(usize),
 }
 
-/// Which part of a request a text is of: cells of a table have to be fit for it.
+/// The part of a request that a text is for; it decides which bytes are allowed or escaped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// In the request target: bytes that are not allowed there are percent-encoded.
+    /// The request target: bytes that are not allowed there are percent-encoded.
     Target,
-    /// Control characters are refused when the text is compiled.
+    /// A header value: cells with control characters are refused when the text is compiled.
     Header,
-    /// Bytes as they are.
+    /// The body: all bytes are sent as they are.
     Body,
 }
 
-/// Why a text cannot be compiled.
+/// The reason why a text cannot be compiled.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub(crate) enum TemplateFault {
-    /// Such a placeholder does not exist.
+    /// There is no such placeholder.
     #[error(
         "{{{{{0}}}}} is no placeholder: there are {{{{n}}}}, {{{{uuid}}}}, {{{{rand LOW HIGH}}}} \
          and {{{{csv COLUMN}}}}; for braces as they stand write \\{{{{{0}}}}}"
@@ -53,24 +53,24 @@ pub(crate) enum TemplateFault {
     /// The bounds of `rand` are not two whole numbers in order.
     #[error("{{{{{0}}}}} needs two whole numbers, the lower one first, as in {{{{rand 1 6}}}}")]
     Range(String),
-    /// There is no table.
+    /// The text uses a column, but there is no table.
     #[error("{{{{csv {0}}}}} needs a table: give --data-file FILE.csv")]
     NoTable(String),
-    /// The table has no such column.
+    /// The table has no column of the name that the text uses.
     #[error("{{{{csv {column}}}}}: the table has no such column, but {columns}")]
     NoColumn {
-        /// The column asked for.
+        /// The name of the column in the text.
         column: String,
-        /// Those that are there.
+        /// The names of the table's columns.
         columns: String,
     },
-    /// A cell that is put into a header has a control character.
+    /// A cell for a header value has a control character.
     #[error(
         "{{{{csv {column}}}}}: the cell in line {line} of the table has a line break or another \
          control character, which a header cannot have"
     )]
     Cell {
-        /// The column.
+        /// The name of the cell's column.
         column: String,
         /// The line of the table in which the row begins, from 1.
         line: u64,
@@ -86,7 +86,7 @@ pub(crate) struct Values<'a> {
 }
 
 impl<'a> Values<'a> {
-    /// The values for request `number`, counted from 1. Rows of the table are taken in turn.
+    /// The values for request `number`, from 1. Rows of the table are used in turn.
     pub(crate) fn new(seed: u64, number: u64, table: Option<&'a Table>) -> Self {
         Self {
             number,
@@ -97,10 +97,10 @@ impl<'a> Values<'a> {
 }
 
 impl Template {
-    /// Compiles a text.
+    /// Compiles a text for the part `place` of a request.
     ///
     /// # Errors
-    /// [`TemplateFault`].
+    /// A placeholder is not valid; [`TemplateFault`] says why.
     pub(crate) fn compile(
         text: &[u8],
         place: Place,
@@ -134,7 +134,7 @@ impl Template {
         Ok(Self { parts })
     }
 
-    /// A text without placeholders, whatever braces it has.
+    /// A template without placeholders: braces in `text` are literal.
     pub(crate) fn literal(text: &[u8]) -> Self {
         let parts = if text.is_empty() {
             Vec::new()
@@ -144,7 +144,7 @@ impl Template {
         Self { parts }
     }
 
-    /// The text, if it has no placeholders.
+    /// The text, if it has no placeholders; else `None`.
     pub(crate) fn as_plain(&self) -> Option<&[u8]> {
         match &self.parts[..] {
             [] => Some(&[]),
@@ -153,7 +153,7 @@ impl Template {
         }
     }
 
-    /// Writes the text with these values.
+    /// Appends the text with these values to `out`.
     pub(crate) fn fill(&self, values: &mut Values<'_>, place: Place, out: &mut Vec<u8>) {
         for part in &self.parts {
             match part {
@@ -169,7 +169,7 @@ impl Template {
         }
     }
 
-    /// Writes the longest text that it can become.
+    /// Appends the longest text that the template can become to `out`.
     pub(crate) fn fill_longest(&self, place: Place, table: Option<&Table>, out: &mut Vec<u8>) {
         for part in &self.parts {
             match part {
@@ -193,8 +193,8 @@ impl Template {
     }
 }
 
-/// The words between the braces with which `text` begins, and the text behind them; `None`: the
-/// braces are no placeholder, such as those of JSON or of a binary file.
+/// The words in the braces at the beginning of `text`, and the text after them; `None`: these
+/// braces are no placeholder, such as those of JSON.
 fn placeholder(text: &[u8]) -> Option<(&str, &[u8])> {
     let inner = &text[2..];
     let end = find(&inner[..inner.len().min(WORDS_BYTES_MAX)], b"}}")?;
@@ -241,7 +241,7 @@ fn column(name: &str, place: Place, table: Option<&Table>) -> Result<Part, Templ
     }
 }
 
-/// Whether a field value cannot have it (RFC 9110, section 5.5).
+/// Whether a field value cannot contain `byte` (RFC 9110, section 5.5).
 fn is_control(byte: u8) -> bool {
     byte != b'\t' && (byte < b' ' || byte == 0x7F)
 }
@@ -267,7 +267,7 @@ fn write_number(number: impl std::fmt::Display, out: &mut Vec<u8>) {
     write!(out, "{number}").expect("a vector takes all");
 }
 
-/// Version 4 (RFC 9562, section 5.4).
+/// Appends a random UUID of version 4 (RFC 9562, section 5.4).
 fn uuid(random: &mut fastrand::Rng, out: &mut Vec<u8>) {
     let bits = random.u128(..) & !(0xF << 76) & !(0x3 << 62) | 0x4 << 76 | 0x2 << 62;
     let digits = format!("{bits:032x}");
@@ -283,10 +283,10 @@ fn find(text: &[u8], what: &[u8]) -> Option<usize> {
     text.windows(what.len()).position(|window| window == what)
 }
 
-/// Longer words between braces are none of ours.
+/// The most bytes of words between braces: longer ones are no placeholder.
 const WORDS_BYTES_MAX: usize = 128;
 
-/// Apart from the random numbers of schedules.
+/// A constant by which the random numbers of placeholders differ from those of schedules.
 const STREAM: u64 = 0x7465_6D70_6C61_7465;
 
 #[cfg(test)]

@@ -1,33 +1,33 @@
-//! The values of each slice of the measured time, so that a run can be drawn over time and an
-//! estimate knows how much its parts differ.
+//! The counts and latencies of each slice of the measured time, for charts over time, and for
+//! estimates of how much parts of a run differ.
 //!
-//! Slices are 100 ms long, and ten of them become one when they are too many; memory stays within
-//! some megabytes whatever the run's length. A thread keeps its own, and they are added up at the
-//! end.
+//! Slices are 100 ms long; when they are too many, ten of them become one. Memory stays within some
+//! megabytes, whatever the length of the run. Each thread keeps a timeline of its own; they are
+//! added up at the end.
 
 use std::time::Duration;
 
 use catamaran_stats::{Slice, SliceRecorder};
 
-/// The slices of a run, from when measuring began.
+/// The slices of a run, from the beginning of measuring.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Timeline {
-    /// How long each is: 100 ms, 1 s, 10 s and so on.
+    /// The length of each slice: 100 ms, 1 s, 10 s and so on.
     pub length: Duration,
-    /// The slices, without a gap.
+    /// The slices in order, without a gap.
     pub slices: Vec<TimeSlice>,
 }
 
-/// Counts and latencies of a slice of time.
+/// The counts and latencies of one slice of time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TimeSlice {
-    /// Requests that failed.
+    /// The number of requests that failed.
     pub failed: u64,
-    /// Answers outside 200 to 299.
+    /// The number of responses with a status outside 200 to 299.
     pub non_2xx: u64,
-    /// Raw latencies of the answers in full.
+    /// The raw latencies of the complete responses.
     pub total: Slice,
-    /// Latencies of the same answers, from when each was due; empty in a closed loop.
+    /// The latencies of complete responses from when each request was due; empty in a closed loop.
     pub corrected: Slice,
 }
 
@@ -45,8 +45,8 @@ impl Timeline {
         }
     }
 
-    /// The whole slices of `elapsed`, as at least `count` parts of equal length where there are as
-    /// many: blocks that an estimate is made of.
+    /// Joins the whole slices of `elapsed` to blocks of equal length, at least `count` of them if
+    /// there are as many slices; for estimates from blocks.
     pub fn blocks(&self, elapsed: Duration, count: usize) -> Vec<TimeSlice> {
         let intervals = usize::try_from(elapsed.as_nanos() / self.length.as_nanos().max(1));
         let whole = intervals.unwrap_or(usize::MAX).min(self.slices.len());
@@ -55,7 +55,7 @@ impl Timeline {
         blocks.take(count).map(TimeSlice::sum).collect()
     }
 
-    /// The same timeline with slices of `length` or more.
+    /// The timeline with slices joined until they are at least `length` long.
     #[must_use]
     pub fn coarser(&self, length: Duration) -> Self {
         let mut coarser = self.clone();
@@ -79,7 +79,7 @@ impl Timeline {
         }
     }
 
-    /// Makes one slice of ten.
+    /// Joins each ten slices to one.
     fn join(&mut self) {
         self.slices = self.slices.chunks(10).map(TimeSlice::sum).collect();
         self.length *= 10;
@@ -103,17 +103,17 @@ impl TimeSlice {
     }
 }
 
-/// A thread's slices under way.
+/// Records the timeline of one thread.
 #[derive(Clone, Debug)]
 pub(crate) struct TimelineRecorder {
     done: Timeline,
     current: usize,
-    /// When the current slice ends, since measuring began.
+    /// The end of the current slice, in nanoseconds since measuring began.
     end: u64,
     failed: u64,
     non_2xx: u64,
     total: SliceRecorder,
-    /// Only in an open loop.
+    /// The corrected latencies; `None` in a closed loop.
     corrected: Option<SliceRecorder>,
 }
 
@@ -130,7 +130,7 @@ impl TimelineRecorder {
         }
     }
 
-    /// An answer came in full at `at`; all times are nanoseconds.
+    /// Notes a complete response at `at`; all times are nanoseconds.
     pub(crate) fn answer(&mut self, at: u64, is_2xx: bool, total: u64, since_due: u64) {
         self.go_to(at);
         self.non_2xx += u64::from(!is_2xx);
@@ -140,7 +140,7 @@ impl TimelineRecorder {
         }
     }
 
-    /// A request failed at `at`.
+    /// Notes that a request failed at `at`.
     pub(crate) fn fail(&mut self, at: u64) {
         self.go_to(at);
         self.failed += 1;
@@ -161,13 +161,13 @@ impl TimelineRecorder {
         recent
     }
 
-    /// All slices up to now.
+    /// Ends the recording, and returns all slices up to now.
     pub(crate) fn finish(mut self) -> Timeline {
         self.put_down();
         self.done
     }
 
-    /// Turns to the slice in which `at` lies.
+    /// Makes the slice that contains `at` the current one.
     fn go_to(&mut self, at: u64) {
         let length = nanos(self.done.length);
         if at < self.end && at + length >= self.end {
@@ -220,10 +220,10 @@ const RECENT: Duration = Duration::from_secs(1);
 
 const LENGTH_MIN: Duration = Duration::from_millis(100);
 
-/// The most slices of 100 ms: half a minute. Then they are joined to longer ones.
+/// The most slices of 100 ms: those of half a minute. Then they are joined to longer ones.
 const SLICES_SHORT_MAX: usize = 300;
 
-/// The most slices of 1 s or more: two hours of seconds.
+/// The most slices of 1 s or more: two hours of seconds. Then they are joined to longer ones.
 const SLICES_MAX: usize = 7200;
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
-//! TLS for a client that measures: certificates are verified only on request, and no session is
-//! resumed, so each connection makes a full handshake, as ab's do.
+//! TLS for a load generator: certificates are verified only if asked, and no session is resumed, so
+//! that each connection makes a full handshake, as ab's do.
 //!
-//! A [`TlsStream`] is a non-blocking socket with rustls on it. It keeps the bytes that it could not
-//! write, and writes them when it is told that the socket is writable.
+//! A [`TlsStream`] is a non-blocking socket with rustls. Bytes that the socket did not take are
+//! kept, and written once it is writable.
 
 mod facts;
 
@@ -26,29 +26,30 @@ use crate::report::TlsFacts;
 pub(crate) struct TlsTarget {
     config: Arc<ClientConfig>,
     name: ServerName<'static>,
-    /// The name sent in SNI.
+    /// The name sent in SNI; `None`: none is sent.
     sni: Option<String>,
 }
 
 impl TlsTarget {
-    /// Makes the beginning of a handshake for nobody. A thread's first one seeds its random numbers,
-    /// which takes tens of milliseconds of CPU time, and its tables; that is no time of a request.
+    /// Makes the beginning of a handshake and drops it. A thread's first handshake sets up random
+    /// numbers and tables, which takes tens of milliseconds of CPU time that should not count for a
+    /// request.
     pub(crate) fn prime(&self) {
         let session = ClientConnection::new(Arc::clone(&self.config), self.name.clone());
-        // What is wrong with the target shows in its first handshake, with its reason.
+        // A fault in the target's options is reported by its first real handshake.
         if let Ok(mut session) = session {
             let _ = session.write_tls(&mut io::sink());
         }
     }
 
-    /// Sets up TLS for a target.
+    /// Makes the TLS configuration for a target.
     ///
     /// # Errors
-    /// What in the options cannot be, in words.
+    /// The options are contradictory or not supported; the text says why.
     pub(crate) fn new(options: &Tls, endpoint: &Endpoint) -> Result<Self, String> {
         let transport = &endpoint.transport;
         let mut provider = CryptoProvider {
-            // Those that OpenSSL 3.0 prefers: each handshake costs the server what ab's costs it.
+            // The groups that OpenSSL 3.0 prefers, so that a handshake costs the server as much as one of ab's.
             kx_groups: vec![X25519, SECP256R1, SECP384R1],
             ..aws_lc_rs::default_provider()
         };
@@ -111,7 +112,7 @@ fn version(version: &TlsVersion) -> &'static rustls::SupportedProtocolVersion {
     }
 }
 
-/// Leaves only the cipher suites that are named.
+/// Restricts the provider to the cipher suites with these names; an empty list restricts nothing.
 fn restrict(provider: &mut CryptoProvider, names: &[String]) -> Result<(), String> {
     if names.is_empty() {
         return Ok(());
@@ -145,17 +146,17 @@ fn restrict(provider: &mut CryptoProvider, names: &[String]) -> Result<(), Strin
     Ok(())
 }
 
-/// A socket with TLS on it.
+/// A socket with TLS.
 #[derive(Debug)]
 pub(crate) struct TlsStream<S> {
     pub(crate) socket: S,
     session: ClientConnection,
-    /// The socket is connected and the handshake has begun.
+    /// Whether the socket is connected and the handshake has begun.
     pub(crate) has_begun: bool,
 }
 
 impl<S: Read + Write> TlsStream<S> {
-    /// TLS on a socket that is connected or about to be.
+    /// Makes the TLS side of a socket that is connected or being connected.
     pub(crate) fn new(socket: S, target: &TlsTarget) -> io::Result<Self> {
         let session = ClientConnection::new(Arc::clone(&target.config), target.name.clone());
         Ok(Self {
@@ -165,7 +166,7 @@ impl<S: Read + Write> TlsStream<S> {
         })
     }
 
-    /// Goes on with the handshake; `true`: it is over.
+    /// Begins or continues the handshake; `true`: it is complete.
     pub(crate) fn handshake(&mut self) -> io::Result<bool> {
         self.has_begun = true;
         while self.session.is_handshaking() {
@@ -180,7 +181,7 @@ impl<S: Read + Write> TlsStream<S> {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => {
-                    // The alert says why; whether it arrives does not matter here.
+                    // The alert tells the server why; whether it arrives does not matter here.
                     let _ = self.session.write_tls(&mut self.socket);
                     return Err(error);
                 }
@@ -190,7 +191,7 @@ impl<S: Read + Write> TlsStream<S> {
         Ok(true)
     }
 
-    /// Writes the pending TLS records, as far as the socket takes them.
+    /// Writes pending TLS records, until the socket takes no more.
     pub(crate) fn flush(&mut self) -> io::Result<()> {
         while self.session.wants_write() {
             match self.session.write_tls(&mut self.socket) {
@@ -207,7 +208,8 @@ impl<S: Read + Write> TlsStream<S> {
         loop {
             match self.session.reader().read(buffer) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                // A close without close_notify is as good as one with it: framing tells.
+                // A close without close_notify is treated as one with it: the framing of HTTP shows
+                // whether a response is complete.
                 Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(0),
                 read => return read,
             }
@@ -225,7 +227,7 @@ impl<S: Read + Write> TlsStream<S> {
         Ok(taken)
     }
 
-    /// Whether the server agreed to speak HTTP/2.
+    /// Checks that the server has agreed to HTTP/2.
     pub(crate) fn expect_http2(&self) -> io::Result<()> {
         match self.session.alpn_protocol() {
             Some(HTTP2) => Ok(()),
@@ -233,12 +235,12 @@ impl<S: Read + Write> TlsStream<S> {
         }
     }
 
-    /// What was agreed on.
+    /// The TLS parameters that were negotiated.
     pub(crate) fn facts(&self, target: &TlsTarget) -> TlsFacts {
         facts::of(&self.session, target.sni.clone())
     }
 
-    /// Reads from the socket and decrypts.
+    /// Reads from the socket and decrypts; returns the number of bytes read.
     fn receive(&mut self) -> io::Result<usize> {
         let read = self.session.read_tls(&mut self.socket)?;
         self.session.process_new_packets().map_err(broken)?;
@@ -246,17 +248,17 @@ impl<S: Read + Write> TlsStream<S> {
     }
 }
 
-/// An error of TLS itself, as [`is_broken`] recognises it.
+/// Makes an error of TLS itself, which [`is_broken`] recognises.
 fn broken(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, error)
 }
 
-/// Whether TLS itself failed, not the socket under it.
+/// Whether the error is one of TLS itself, not of the socket under it.
 pub(crate) fn is_broken(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::InvalidData
 }
 
-/// HTTP/2 over TLS, as ALPN names it (RFC 9113, section 3.1).
+/// The name of HTTP/2 in ALPN (RFC 9113, section 3.1).
 const HTTP2: &[u8] = b"h2";
 
 #[cfg(test)]
@@ -293,7 +295,8 @@ mod tests {
         }
     }
 
-    /// A store of sessions that has none. A handshake asks it first for the group of its key.
+    /// A session store without sessions. A handshake asks it first for the key exchange group, so
+    /// it notices each handshake.
     struct Watch(Box<dyn Fn() + Send + Sync>);
 
     impl fmt::Debug for Watch {

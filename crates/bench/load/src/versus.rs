@@ -1,9 +1,9 @@
-//! Two targets compared fairly in one run.
+//! Compares two targets fairly in one run.
 //!
-//! Runs one after the other differ because the machine does other work. So both targets are measured
-//! in turn in short blocks: a pair of blocks has both, in random order, and the next pair has the
-//! reverse order. The ratios within the pairs are compared; their median has an interval by order
-//! statistics. A difference between two single runs proves nothing.
+//! Two runs one after the other differ because the machine also does other work. So both targets
+//! are measured in turn in short blocks: a pair of blocks has both, in random order, and the next
+//! pair has the reverse order. The ratios within pairs are compared; their median has an interval
+//! by order statistics. A difference between two single runs proves nothing.
 
 use std::time::Duration;
 
@@ -16,26 +16,26 @@ use crate::document::versus::{
 use crate::plan::{Plan, Stop, WarmUp};
 use crate::report::{Report, Warning};
 
-/// A comparison under way: what is to be run next, and the results of the blocks so far.
+/// The state of a comparison: which block is next, and the results of the blocks so far.
 #[derive(Debug)]
 pub struct Duel {
     urls: [String; 2],
     plans: [Plan; 2],
     span: Duration,
-    /// The targets in the order in which they are run, two for each pair.
+    /// The target of each block, in the order of the run: two for each pair.
     order: Vec<usize>,
     blocks: Vec<Block>,
     warnings: Vec<WarningFacts>,
     started_at_s: Option<f64>,
 }
 
-/// The length of a block in a run of `span`: a 24th of it, within limits.
+/// The length of a block in a run of `span`: a 24th of it, from 100 ms to 2 s.
 #[must_use]
 pub fn block(span: Duration) -> Duration {
     (span / BLOCKS).clamp(BLOCK_MIN, BLOCK_MAX)
 }
 
-/// Whole pairs of blocks in a run of `span`.
+/// The number of whole pairs of blocks in a run of `span`.
 #[must_use]
 pub fn pairs(span: Duration) -> usize {
     let pair = 2 * block(span).as_nanos();
@@ -45,8 +45,8 @@ pub fn pairs(span: Duration) -> usize {
 }
 
 impl Duel {
-    /// A comparison of two targets with their URLs and plans, in a run of `span`. The end and the warm-up of the plans
-    /// are replaced.
+    /// A comparison of two targets with these URLs and plans, in a run of `span`. The plans' ends
+    /// and warm-ups are replaced.
     #[must_use]
     pub fn new(urls: [String; 2], plans: [Plan; 2], span: Duration) -> Self {
         let order = mirrored(2, pairs(span), plans[0].seed);
@@ -61,7 +61,7 @@ impl Duel {
         }
     }
 
-    /// The plan of the next block; `None`: all are done.
+    /// The plan of the next block; `None`: all blocks are done.
     pub fn next_plan(&self) -> Option<Plan> {
         let target = *self.order.get(self.blocks.len())?;
         let (block, lead) = (block(self.span), lead(self.span));
@@ -73,13 +73,13 @@ impl Duel {
                 duration: Some(block.saturating_sub(lead)),
                 ..plan.stop
             },
-            // Both of a pair meet the same schedule.
+            // Both blocks of a pair have the same schedule.
             seed: plan.seed.wrapping_add((self.blocks.len() / 2) as u64),
             ..plan
         })
     }
 
-    /// The number of blocks.
+    /// The number of all blocks.
     #[must_use]
     pub fn blocks(&self) -> usize {
         self.order.len()
@@ -91,7 +91,7 @@ impl Duel {
         self.blocks.len()
     }
 
-    /// Takes the report of the block whose plan was given last.
+    /// Adds the report of the block whose plan [`Self::next_plan`] returned last.
     pub fn add(&mut self, report: &Report) {
         let Some(&target) = self.order.get(self.blocks.len()) else {
             return;
@@ -105,7 +105,7 @@ impl Duel {
             .push(block_of(report, self.blocks.len() / 2, target));
     }
 
-    /// The result of the comparison.
+    /// The result of the comparison, once all blocks are done.
     #[must_use]
     pub fn finish(self) -> Versus {
         Versus {
@@ -135,7 +135,7 @@ impl Duel {
     }
 }
 
-/// The result that follows from the blocks alone.
+/// The result of the comparison as far as the blocks alone determine it.
 fn conclude([a, b]: [String; 2], blocks: Vec<Block>) -> Versus {
     let measures = judge(&blocks);
     let pairs = blocks.len() / 2;
@@ -160,7 +160,7 @@ fn conclude([a, b]: [String; 2], blocks: Vec<Block>) -> Versus {
     }
 }
 
-/// Whether a warning of a block says something of the comparison: that a block is short is known.
+/// Whether a warning of a block matters for the comparison. That a block is short, for instance, is on purpose.
 fn matters(warning: &Warning) -> bool {
     !matches!(
         warning,
@@ -172,7 +172,7 @@ fn matters(warning: &Warning) -> bool {
     )
 }
 
-/// The beginning of each block that is not measured: connections are opened in it.
+/// The beginning of each block, which is not measured, since connections are opened in it.
 fn lead(span: Duration) -> Duration {
     block(span) / 10
 }
@@ -214,7 +214,7 @@ fn silent_blocks(target: &str, blocks: &[Block]) -> SilentBlocks {
     }
 }
 
-/// A sentence if one of the two was silent in more blocks than chance explains; else `None`.
+/// A sentence if one of the two targets was silent in more blocks than chance explains; else `None`.
 fn unequal_silences([a, b]: &[SilentBlocks; 2], pairs: usize) -> Option<String> {
     let share = |of: &SilentBlocks| Share {
         part: of.blocks as u64,
@@ -229,16 +229,16 @@ fn unequal_silences([a, b]: &[SilentBlocks; 2], pairs: usize) -> Option<String> 
     })
 }
 
-/// A measure of a block, if the block has it.
+/// A function that reads a measure of a block; `None` if the block does not have it.
 type Value = fn(&Block) -> Option<f64>;
 
-/// Compares the blocks, of which each two are a pair.
+/// Compares the measures of blocks, of which each two are a pair.
 fn judge(blocks: &[Block]) -> Vec<Measure> {
     let mut measures: Vec<Measure> = MEASURES
         .iter()
         .map(|(name, unit, value)| measure(name, unit, *value, blocks))
         .collect();
-    // Among several measures one looks different by chance soon.
+    // Among several measures one may differ by chance, so each must be surer.
     let claims: Vec<usize> = (0..measures.len())
         .filter(|&at| measures[at].p < 1.0)
         .collect();
@@ -288,13 +288,13 @@ fn measure(name: &str, unit: &str, value: Value, blocks: &[Block]) -> Measure {
     }
 }
 
-/// A latency of a block. One in which requests had no answer at all is slower than any other.
+/// A latency of a block in milliseconds. It is infinite if the block's requests had no response at all.
 fn latency(block: &Block, millis: Option<f64>) -> Option<f64> {
     millis.or_else(|| (block.requests > 0).then_some(f64::INFINITY))
 }
 
-/// Whether the blocks carry a 99th percentile: most of those of one target do. A target that stalls has
-/// few requests in its slow blocks, which count as well as its fast ones.
+/// Whether the blocks have enough requests for a 99th percentile: most blocks of one target must. A
+/// target that stalls has few requests in its slow blocks, which count as much as its fast ones.
 fn carries_p99(blocks: &[Block]) -> bool {
     ["a", "b"].iter().any(|target| {
         let of = blocks.iter().filter(|block| block.target == *target);
@@ -304,7 +304,7 @@ fn carries_p99(blocks: &[Block]) -> bool {
     })
 }
 
-/// `a` by `b`; `None` if one of them has no value. Nothing by nothing is 1: they do not differ.
+/// The value of `a` divided by that of `b`; `None` if one of them has no value. Zero by zero is 1: they do not differ.
 fn ratio(pair: &[Block], value: Value) -> Option<f64> {
     let of = |target: &str| {
         pair.iter()
@@ -362,16 +362,16 @@ fn claim(measure: &Measure) -> String {
     )
 }
 
-/// A difference that holds beside the other measures.
+/// The verdict for a difference that holds even with several measures compared.
 pub const DIFFERS: &str = "differs";
 
-/// A difference that does not.
+/// The verdict for a difference that holds only if its measure is seen alone.
 pub const SUGGESTS: &str = "suggests";
 
-/// The interval has 1 in it.
+/// The verdict if the interval contains 1.
 pub const NONE_SHOWN: &str = "none-shown";
 
-/// There are not enough pairs.
+/// The verdict if there are too few pairs.
 pub const TOO_FEW: &str = "too-few";
 
 const LEVEL: f64 = 0.95;
@@ -383,7 +383,7 @@ const BLOCK_MIN: Duration = Duration::from_millis(100);
 
 const BLOCK_MAX: Duration = Duration::from_secs(2);
 
-/// A run of days.
+/// The most pairs of blocks: those of a run of days.
 const PAIRS_MAX: usize = 100_000;
 
 const MEASURES: [(&str, &str, Value); 4] = [

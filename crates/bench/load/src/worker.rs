@@ -1,9 +1,9 @@
-//! The loop of one thread: client × pace × stop.
+//! The loop of one worker thread: it sends requests when they are due, and records the responses.
 //!
-//! A worker has its share of the connections ([`slot`]), waits for events on them and for the next
-//! intended start, and advances the slots. It ends when no request will begin and none is under way,
-//! when the grace after the run's duration is over, or when the run is stopped. Requests that are
-//! then under way are reported.
+//! A worker has its share of the connections, each in a [`slot`]. It waits for events on them and
+//! for the next intended start. It ends when no request will begin and none is in flight, when the
+//! grace after the run's duration is over, or when the run is stopped. Requests that are then in
+//! flight are reported.
 
 mod controller;
 mod filled;
@@ -36,17 +36,17 @@ use crate::record::{Record, merge_connections};
 use crate::report::{Connections, Ending, Thread, UnfinishedRequests};
 use crate::stop::Share;
 
-/// Which part of the run a worker has.
+/// The part of the run that one worker has.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Part {
-    /// The thread's number.
+    /// The number of the worker's thread.
     pub(crate) index: usize,
-    /// Its first connection's number, and how many it has.
+    /// The number of the worker's first connection, and the number of its connections.
     pub(crate) first: usize,
     pub(crate) connections: usize,
 }
 
-/// The results of a worker.
+/// The results of a worker: its record, and what was unfinished.
 #[derive(Debug)]
 pub(crate) struct Outcome {
     pub(crate) record: Record,
@@ -56,18 +56,18 @@ pub(crate) struct Outcome {
     pub(crate) warm_up_requests: u64,
     pub(crate) open_max: u64,
     pub(crate) streams_max: usize,
-    /// How long its clients had a request under way within the span, and how long they should have,
-    /// in nanoseconds.
+    /// The time that its clients had a request in flight within the measured span, and the time
+    /// that they should have had, in nanoseconds.
     pub(crate) busy: u128,
     pub(crate) expected_busy: u128,
-    /// When it ended, on the run's clock.
+    /// The time at which the worker ended, on the run's clock.
     pub(crate) ended: u64,
-    /// When the planned time was over, if there was such a time.
+    /// The end of the planned time; `None`: the run had no such time.
     pub(crate) span_end: Option<u64>,
 }
 
 impl Outcome {
-    /// All threads together.
+    /// Adds up the results of all threads.
     pub(crate) fn sum(outcomes: &[Self], plan: &Plan) -> Self {
         let mut whole = Self {
             record: Record::new(matches!(plan.pace, Pace::Open { .. }), 0, 0, NEVER),
@@ -108,7 +108,7 @@ impl Outcome {
     }
 }
 
-/// A thread's use of time while measuring, for [`Thread`].
+/// The time that a thread used while measuring, for [`Thread`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ThreadUse {
     pub(crate) wall: Duration,
@@ -131,7 +131,7 @@ impl From<ThreadUse> for Thread {
     }
 }
 
-/// One thread's loop.
+/// The state of one worker thread.
 #[derive(Debug)]
 pub(crate) struct Worker {
     part: Part,
@@ -142,20 +142,20 @@ pub(crate) struct Worker {
     level: Level,
     controller: Option<Controller>,
     is_measuring: bool,
-    /// When no request begins any more.
+    /// The time from which no request begins.
     until: u64,
-    /// When the planned time is over: `until`, or when a schedule has its last request.
+    /// The end of the planned time: `until`, or the last request of a schedule.
     span_end: u64,
     next_tick: u64,
     next_sweep: u64,
     tick: u64,
     sweep: u64,
     timeout: u64,
-    /// When measuring began here, and what the thread had used by then.
+    /// The time at which measuring began here, and the thread's times until then.
     usage_from: (u64, ThreadTimes),
-    /// The time that it waited without sleeping since then, in nanoseconds.
+    /// The time that the thread has waited without sleeping since then, in nanoseconds.
     spun: u64,
-    /// When it last came back from waiting for events.
+    /// The time at which the thread last returned from waiting for events.
     woke_at: u64,
 }
 
@@ -210,7 +210,7 @@ impl Worker {
         })
     }
 
-    /// Runs to the end.
+    /// Runs the worker's loop until the run ends; returns its results.
     pub(crate) fn run(mut self) -> Outcome {
         let mut events = Events::with_capacity(EVENTS_MAX);
         self.lent.board.get_ready();
@@ -224,7 +224,7 @@ impl Worker {
         self.begin();
         while !self.is_over() {
             if let Err(error) = self.wait(&mut events) {
-                // Nothing that this worker waits for will come any more.
+                // No event that this worker waits for will come.
                 debug_assert!(false, "poll failed: {error}");
                 break;
             }
@@ -237,7 +237,7 @@ impl Worker {
                             self.send_due();
                         }
                     }
-                    // Of a connection that its slot is done with, or the timer's.
+                    // The event belongs to the timer, or to a connection that its slot has given away.
                     _ => self.lent.lingering.handle_event(event),
                 }
             }
@@ -250,7 +250,7 @@ impl Worker {
         self.end()
     }
 
-    /// Lets every slot begin, or sets the time at which it may.
+    /// Starts every slot, or sets the time at which it may start.
     fn begin(&mut self) {
         let spacing = match self.lent.board.plan.pace {
             Pace::Closed { spacing, .. } => nanos(spacing),
@@ -261,7 +261,7 @@ impl Worker {
             if self.lent.board.is_stopped() {
                 return;
             }
-            // Thousands of connects take their time, which is not that of the last one.
+            // Thousands of connects take time, so each looks at the clock anew.
             self.lent.look_at_the_clock();
             let after = spacing.saturating_mul((self.part.first + key) as u64);
             let at = began.saturating_add(after);
@@ -273,7 +273,7 @@ impl Worker {
         }
     }
 
-    /// Does all work that is due by time: begins measuring, ends pauses, sends due requests, checks
+    /// Does all work that is due by time: begins measuring, ends pauses, sends requests, checks
     /// time limits, publishes counts.
     fn tend(&mut self) {
         let now = self.lent.now;
@@ -305,7 +305,7 @@ impl Worker {
         let now = self.lent.now;
         let refused = self.lent.feed.collect_due(now);
         self.lent.record.refuse(refused, now);
-        // Each free slot has one chance, so that this ends whatever they make of it.
+        // Each free slot is tried once, so that the loop ends whatever the slots do.
         for _ in 0..self.lent.idle.len() {
             if !self.lent.feed.has_waiting(now) {
                 break;
@@ -320,7 +320,7 @@ impl Worker {
         if let Some(controller) = &mut self.controller {
             controller.look(&self.lent.board, self.lent.now);
         }
-        // Every worker looks, because any of them may be the last one.
+        // Every worker checks this, since any of them may be the last one.
         if self.lent.now
             > after(
                 self.lent.board.active_at(),
@@ -458,7 +458,7 @@ impl Worker {
         Ok(())
     }
 
-    /// Whether something has to be looked at for its age.
+    /// Whether anything must be checked for its age: requests with a timeout, or lingering connections.
     fn has_sweeps(&self) -> bool {
         self.timeout != NEVER || !self.lent.lingering.is_empty()
     }
@@ -492,7 +492,7 @@ impl Worker {
             self.lent.record.silences.abandon(flight.begun, now);
             self.lent.record.by_name.abandon(flight, now);
         }
-        // From here on it was the end of the duration that kept them from being sent.
+        // Requests that wait from here on were not sent because the duration was over.
         let sendable_until = now.min(self.until);
         for due in self.lent.feed.take_unsent() {
             let age = Duration::from_nanos(sendable_until.saturating_sub(due));
@@ -541,7 +541,7 @@ fn mode(plan: &Plan, part: Part, level: &Level) -> Mode {
     }
 }
 
-/// The schedule of a thread that sends its part of `level` from `origin` on.
+/// The schedule of a thread for its share of `level`, which begins at `origin`.
 fn schedule(plan: &Plan, part: Part, level: &Level, origin: u64) -> Schedule {
     let arrivals = match plan.pace {
         Pace::Open { arrivals, .. } => arrivals,
@@ -552,17 +552,18 @@ fn schedule(plan: &Plan, part: Part, level: &Level, origin: u64) -> Schedule {
     Schedule::new(level.clone(), share, arrivals, random, origin)
 }
 
-/// The timer's token; those of slots have their number in the lower half.
+/// The timer's token; a slot's token has its number in the lower half.
 const TIMER: Token = Token(usize::MAX);
 
 const EVENTS_MAX: usize = 1024;
 
-/// Nanoseconds after which a worker checks again whether it should end, and publishes its counts.
+/// The interval in nanoseconds at which a worker checks whether it should end, and publishes its counts.
 const TICK: u64 = 50_000_000;
-/// Like [`TICK`], while the number of clients changes.
+/// The interval at which a worker checks for its end while the number of clients changes, in nanoseconds.
 const TICK_OF_STAGES: u64 = 10_000_000;
-/// Nanoseconds between two checks of requests for their timeout: at least and at most.
+/// The shortest interval between two checks of requests for their timeout, in nanoseconds; the next
+/// constant is the longest.
 const SWEEP_MIN: u64 = 1_000_000;
 const SWEEP_MAX: u64 = 100_000_000;
-/// Waiting for so short a time is not worth a timer.
+/// The longest wait, in nanoseconds, that is spent spinning instead of with a timer.
 const SPIN: u64 = 20_000;

@@ -1,4 +1,4 @@
-//! `app`: the connector with its built-in application.
+//! `app`: runs the connector with its built-in application.
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -82,7 +82,7 @@ enum Model {
     Uring,
 }
 
-/// Runs until a signal.
+/// Runs the connector until a signal asks it to stop.
 pub(crate) fn run(args: AppArgs) -> Result<(), Failure> {
     let io = match args.io {
         Model::Epoll => IoModel::Epoll,
@@ -144,5 +144,5 @@ fn secret(given: Option<String>, file: Option<PathBuf>) -> Result<Option<Secret>
     Secret::new(secret).ok_or_else(empty).map(Some)
 }
 
-/// How long requests under way may take after a signal; as the front's default.
+/// How long requests in progress may still take after a signal; the same as the front's default.
 pub(super) const DRAIN_TIMEOUT: Duration = Duration::from_secs(30);

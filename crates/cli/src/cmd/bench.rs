@@ -1,6 +1,8 @@
-//! `bench`: the load generator, which takes ab's command lines and, called as `ab`, is one.
+//! `bench`: runs the load generator, which accepts ab's command lines. If the binary is called
+//! as `ab`, it behaves as ab.
 //!
-//! Here are its arguments as they came, signals and exit codes; `catamaran_bench` has the rest.
+//! This module handles the unparsed arguments, signals and exit codes; the rest is in
+//! `catamaran_bench`.
 
 use std::ffi::OsString;
 use std::io;
@@ -44,7 +46,7 @@ pub(crate) fn run(args: BenchArgs) -> ExitCode {
     }
 }
 
-/// Runs as `ab`; `name` is what it was called by.
+/// Runs the load generator as `ab`; `name` is the name by which the binary was called.
 pub(crate) fn run_as_ab(name: &OsString, arguments: Vec<OsString>) -> ExitCode {
     let invocation = Invocation::as_ab(name, arguments).map_err(Failure::from);
     let done = invocation.and_then(|invocation| bench(&invocation));
@@ -73,7 +75,8 @@ impl From<BenchFailure> for Failure {
     }
 }
 
-/// A first signal sets the flag, a second one ends the process with this code.
+/// Catches SIGINT and SIGTERM: the first signal sets the returned flag, and a second one ends
+/// the process with `code`.
 fn catch_interrupts(code: i32) -> io::Result<Arc<AtomicBool>> {
     let interrupted = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {

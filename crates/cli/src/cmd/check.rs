@@ -1,4 +1,4 @@
-//! `check`: the faults of a configuration file.
+//! `check`: prints the faults of a configuration file.
 
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -35,7 +35,7 @@ pub(crate) struct CheckArgs {
     json: bool,
 }
 
-/// Reads the file and says what is in it.
+/// Reads the file, and prints its findings and how many listeners, upstreams and routes it has.
 pub(crate) fn run(args: CheckArgs) -> Result<(), Failure> {
     let path = args.file.or(args.config).unwrap_or_default();
     let loaded = if path.as_os_str() == "-" {
@@ -73,7 +73,7 @@ pub(crate) fn run(args: CheckArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Listeners, upstreams and routes.
+/// The numbers of listeners, upstreams and routes.
 fn sizes(config: &Config) -> [usize; 3] {
     [
         config.listeners.len(),
@@ -91,7 +91,7 @@ fn read_stdin() -> Result<String, LoadError> {
     })
 }
 
-/// For scripts and editors: everything that is said, each finding with its place.
+/// Prints the result as JSON for scripts and editors, with the place of each finding.
 fn say_json(name: &str, loaded: Result<LoadedFile, LoadError>) -> Result<(), Failure> {
     let (report, counts) = match &loaded {
         Ok(LoadedFile { config, report, .. }) => {
@@ -163,13 +163,13 @@ fn finding(
     })
 }
 
-/// Reads a configuration file, or says on standard error why it cannot be used.
+/// Loads a configuration file; if it cannot be used, prints why to standard error.
 pub(super) fn load(path: &Path) -> Result<LoadedFile, Failure> {
     let name = path.display().to_string();
     catamaran_config::load(path).or_else(|error| refused(&name, error))
 }
 
-/// Says why a file cannot be used.
+/// Prints why a file cannot be used.
 fn refused(name: &str, error: LoadError) -> Result<LoadedFile, Failure> {
     match error {
         LoadError::Faults(report) => {
@@ -199,8 +199,8 @@ fn count(number: usize, noun: &str) -> String {
     format!("{number} {noun}{plural}")
 }
 
-/// What standard input is called.
+/// The name that findings give to standard input.
 const STDIN: &str = "standard input";
 
-/// Bytes that are read of it; a file may have 16 MiB.
+/// The most bytes that are read from standard input: as many as a file may have.
 const TEXT_MAX: u64 = 16 << 20;

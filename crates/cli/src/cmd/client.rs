@@ -1,6 +1,6 @@
-//! Asking the admin listener of a front that runs.
+//! The client of the admin listener of a running front.
 //!
-//! Each request has a connection of its own.
+//! Each request uses a new connection.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -37,14 +37,14 @@ pub(crate) struct At {
     token_file: Option<PathBuf>,
 }
 
-/// An admin listener.
+/// A client of one admin listener.
 #[derive(Debug)]
 pub(crate) struct Client {
     address: ListenAddress,
     token: Option<String>,
 }
 
-/// What it answered.
+/// The answer to a request.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
@@ -52,7 +52,7 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    /// Why the front refused, if it says so.
+    /// The front's reason for a refusal; `None` if the answer contains none.
     pub(crate) fn detail(&self) -> Option<String> {
         let problem: Problem = serde_json::from_value(self.body.clone()).ok()?;
         Some(problem.detail).filter(|detail| !detail.is_empty())
@@ -60,7 +60,7 @@ impl Answer {
 }
 
 impl At {
-    /// A listener at this address, by default on the usual socket.
+    /// The options for one admin listener: at this address, or at the usual socket if it is `None`.
     pub(crate) fn new(admin: Option<ListenAddress>, token_file: Option<PathBuf>) -> Self {
         Self {
             admin: admin.into_iter().collect(),
@@ -69,7 +69,10 @@ impl At {
         }
     }
 
-    /// Finds the only one that is asked.
+    /// The client for the admin listener, for commands that ask a single front.
+    ///
+    /// # Errors
+    /// Several admin listeners are given, or as for [`Self::clients`].
     pub(crate) fn client(&self) -> Result<Client, Failure> {
         let mut clients = self.clients()?;
         match (clients.pop(), clients.is_empty()) {
@@ -80,7 +83,10 @@ impl At {
         }
     }
 
-    /// Finds all; at least one.
+    /// The clients for all admin listeners that the options name; there is at least one.
+    ///
+    /// # Errors
+    /// The configuration or the token file cannot be read, or the configuration has no `[admin]`.
     pub(crate) fn clients(&self) -> Result<Vec<Client>, Failure> {
         let admin = match &self.config {
             Some(path) => super::check::load(path)?.config.admin,
@@ -115,7 +121,8 @@ impl At {
     }
 }
 
-/// The Unix socket before TCP: it needs no token.
+/// The address to use of a front's admin listeners: a Unix socket if there is one, because it needs no
+/// token.
 fn preferred(addresses: Vec<ListenAddress>) -> Option<ListenAddress> {
     let is_unix = |address: &&ListenAddress| matches!(address, ListenAddress::Unix(_));
     let unix = addresses.iter().find(is_unix).cloned();
@@ -123,7 +130,7 @@ fn preferred(addresses: Vec<ListenAddress>) -> Option<ListenAddress> {
 }
 
 impl Client {
-    /// Asks, and gives the answer whatever its status is.
+    /// Sends a request, and returns the answer whatever its status is.
     pub(crate) fn ask(
         &self,
         method: &str,
@@ -153,7 +160,7 @@ impl Client {
         Failure::Fault(format!("at {place} there is no admin listener of a front"))
     }
 
-    /// As [`Self::ask`]; a refusal is a failure in its own words.
+    /// As [`Self::ask`], but a refusal is returned as a failure with the front's reason.
     pub(crate) fn expect(
         &self,
         method: &str,
@@ -170,7 +177,7 @@ impl Client {
         }
     }
 
-    /// As [`Self::expect`]; the answer is an object of the API.
+    /// As [`Self::expect`], but returns the body as an object of the API.
     pub(crate) fn object<T: DeserializeOwned>(
         &self,
         method: &str,
@@ -180,7 +187,7 @@ impl Client {
         understood(self.expect(method, path, body)?)
     }
 
-    /// The status and the body of the answer.
+    /// Sends a request on a new connection, and returns the status and the body of the answer.
     fn exchange(
         &self,
         method: &str,
@@ -224,7 +231,7 @@ impl Client {
         }
     }
 
-    /// Where it is, as `--admin` takes it.
+    /// The address of the admin listener, in the form that `--admin` takes.
     pub(crate) fn place(&self) -> String {
         match &self.address {
             ListenAddress::Tcp(address) => address.to_string(),
@@ -233,19 +240,19 @@ impl Client {
     }
 }
 
-/// An answer as an object of the API.
+/// Reads an answer as an object of the API.
 pub(super) fn understood<T: DeserializeOwned>(answer: Value) -> Result<T, Failure> {
     serde_json::from_value(answer)
         .map_err(|error| Failure::Fault(format!("the front's answer is not understood: {error}")))
 }
 
-/// An object of the API as `--json` prints it.
+/// An object of the API as the JSON text that `--json` prints.
 pub(super) fn pretty(object: &impl Serialize) -> Result<String, Failure> {
     let value = serde_json::to_value(object).map_err(|error| Failure::of(&error))?;
     Ok(format!("{value:#}\n"))
 }
 
-/// Where one that listens on all addresses is to be met.
+/// An address at which a listener can be reached: for one on all addresses, the loopback address.
 fn reachable(address: SocketAddr) -> SocketAddr {
     let ip = match address.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
@@ -255,11 +262,11 @@ fn reachable(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(ip, address.port())
 }
 
-/// Where the front listens unless it is said otherwise.
+/// Where the front's admin listener is unless something else is configured.
 const SOCKET: &str = "/run/catamaran/admin.sock";
 
-/// How long the front may be silent.
+/// How long to wait for an answer of the front.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// More than the status of a front with 10,000 backends.
+/// The most bytes of an answer: more than the status of a front with 10,000 backends.
 const ANSWER_MAX: u64 = 64 << 20;

@@ -1,4 +1,4 @@
-//! `demo`: a front and an application in one process, joined by AJP.
+//! `demo`: runs a front and an application in one process, joined by AJP.
 
 mod certificate;
 
@@ -46,13 +46,13 @@ pub(crate) struct DemoArgs {
 }
 
 impl DemoArgs {
-    /// Whether this process serves, and does not only start others.
+    /// Whether this process itself serves, and does not only start other processes that do.
     pub(crate) fn serves(&self) -> bool {
         !self.tier
     }
 }
 
-/// Runs until a signal.
+/// Runs the demo until a signal, or until the time of `--tier` is over.
 pub(crate) fn run(args: DemoArgs) -> ExitCode {
     let outcome = if args.tier {
         show_tier(args.time)
@@ -62,7 +62,7 @@ pub(crate) fn run(args: DemoArgs) -> ExitCode {
     outcome.unwrap_or_else(Failure::exit)
 }
 
-/// The same front and two applications as `lab up` would start them, without its need of root.
+/// Starts the same front and two applications as `lab up` would, but without needing root.
 fn show_tier(time: Option<Duration>) -> Result<ExitCode, Failure> {
     let experiment = builtin::demo();
     look::show(LookSubject {
@@ -114,7 +114,7 @@ fn run_front(args: DemoArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// An application on a port of its own; the secret keeps other users of the machine out.
+/// Starts an application on a free port. The secret keeps other users of the machine from using it.
 fn start_application(secret: &str) -> Result<connector::Running, Failure> {
     let address = connector::Address::Tcp(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
     let config = connector::Config {
@@ -136,7 +136,7 @@ fn random_secret() -> Result<String, Failure> {
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// The usual port, unless somebody listens there: that somebody may be another demo.
+/// The usual port, or a free one if somebody listens there already, such as another demo.
 fn usual_or_free(usual: u16) -> ListenAddress {
     let usual = SocketAddr::from((Ipv4Addr::LOCALHOST, usual));
     let free = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
@@ -147,8 +147,10 @@ fn usual_or_free(usual: u16) -> ListenAddress {
     })
 }
 
-/// Says how to try it. `trusted` is the certificate that clients are to trust, if there is TLS; `admin`
-/// is where the front shows what it does.
+/// Prints how to try the demo.
+///
+/// `trusted` is the certificate that clients must trust, if there is TLS; `admin` is the address of the
+/// front's admin listener.
 fn explain(
     front: &str,
     application: &str,

@@ -1,4 +1,4 @@
-//! `doctor`: whether this machine has what a front needs.
+//! `doctor`: checks whether this machine has what a front needs.
 
 use std::io::{self, Write as _};
 use std::path::PathBuf;
@@ -49,7 +49,7 @@ pub(crate) fn run(args: &DoctorArgs) -> Result<(), Failure> {
     judge(&checks)
 }
 
-/// A line for each check.
+/// Prints one line for each check.
 pub(crate) fn print(checks: &[Check]) -> io::Result<()> {
     let mut stdout = io::stdout();
     checks
@@ -57,7 +57,7 @@ pub(crate) fn print(checks: &[Check]) -> io::Result<()> {
         .try_for_each(|check| writeln!(stdout, "{check}"))
 }
 
-/// Fails if something is short.
+/// Returns a failure if any check is short.
 pub(crate) fn judge(checks: &[Check]) -> Result<(), Failure> {
     match checks.iter().filter(|check| check.is_short()).count() {
         0 => Ok(()),
@@ -66,7 +66,7 @@ pub(crate) fn judge(checks: &[Check]) -> Result<(), Failure> {
     }
 }
 
-/// A front with every default, which serves nobody.
+/// The configuration of a front with all defaults, and without listeners or backends.
 fn unconfigured() -> Config {
     Config {
         server: ServerConfig::default(),

@@ -1,4 +1,4 @@
-//! `explain`: what would become of a request, without its being sent.
+//! `explain`: says what would happen to a request, without sending it.
 
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
@@ -104,7 +104,7 @@ impl ExplainArgs {
         }
     }
 
-    /// The question to the admin API.
+    /// The path and query with which the admin API is asked.
     fn path(&self) -> String {
         let given = [
             ("url", &self.url),
@@ -123,7 +123,7 @@ impl ExplainArgs {
     }
 }
 
-/// The explanation for people, a fact a line.
+/// The explanation as text for people, with one fact on each line.
 fn show(it: &Explanation) -> String {
     let mut lines = Lines::default();
     if let Some(request) = &it.request {
@@ -190,7 +190,7 @@ fn show_path(path: &PathForms, lines: &mut Lines) {
     lines.push("path", &text);
 }
 
-/// A route in the words of the file.
+/// A route in the words of the configuration file.
 fn route(it: &RouteStatus) -> String {
     let mut text = match &it.place {
         Some(place) => format!("{} ", place.escape_debug()),
@@ -273,7 +273,7 @@ fn words(texts: &[String]) -> Vec<String> {
     texts.iter().map(|text| word(text)).collect()
 }
 
-/// Lines with their names before them.
+/// A text of lines that each begin with the name of a fact.
 #[derive(Default)]
 struct Lines(String);
 

@@ -1,4 +1,4 @@
-//! `upgrade`, `log reopen` and `certificates`: what is asked of a front that runs, as a whole.
+//! `upgrade`, `log reopen` and `certificates`: commands that concern a running front as a whole.
 
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
@@ -90,7 +90,7 @@ pub(crate) fn upgrade(args: &Upgrade) -> Result<(), Failure> {
     }
 }
 
-/// The process that serves, once it is another one.
+/// The id of the process that serves, if it is another one than before the upgrade; `None` until then.
 fn watch(client: &Client, begun: &UpgradeStart) -> Result<Option<u32>, Failure> {
     // While one process hands over to the other, a connection may end without an answer, or with a refusal.
     let answer = client.ask("GET", "/api/v1/status", None);
@@ -179,13 +179,14 @@ fn table(tls: &ProfileList, now: i64) -> String {
     text
 }
 
-/// How many seconds a certificate is still valid for.
+/// For how many more seconds a certificate is valid; `None` if its end cannot be read.
 fn left(certificate: &CertificateStatus, now: i64) -> Option<i64> {
     let end: Timestamp = certificate.not_after.parse().ok()?;
     Some(end.as_second() - now)
 }
 
-/// Certificates that have ended or will within so many seconds, and profiles whose new files are refused.
+/// The number of certificates that have ended or will end within this many seconds, plus the number of
+/// profiles whose new files are refused.
 fn complaints(tls: &ProfileList, now: i64, within: u64) -> usize {
     let within = i64::try_from(within).unwrap_or(i64::MAX);
     let ends = |it: &&CertificateStatus| left(it, now).is_some_and(|left| left < within);
@@ -195,7 +196,7 @@ fn complaints(tls: &ProfileList, now: i64, within: u64) -> usize {
     tls.profiles.iter().map(of).sum()
 }
 
-/// Seconds.
+/// The seconds of a day.
 const DAY: i64 = 24 * 60 * 60;
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
-//! `completions` and `generate`: what shells and `man` know of the commands, from the same types, and of
-//! `bench` from its own flags. Shells ask the front that runs for its upstreams and backends.
+//! `completions` and `generate`: make the completions of shells and the man pages.
+//!
+//! Both are made from the types of the commands, and for `bench` from its own flags. The completions ask
+//! the running front for the names of its upstreams and backends.
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -77,7 +79,8 @@ pub(crate) fn run(args: &Generate, command: Command) -> Result<(), Failure> {
     }
 }
 
-/// `bench` reads its flags itself, so clap learns of them here.
+/// Adds the flags of `bench` to its command. clap does not know them otherwise, because `bench` parses
+/// them itself.
 fn with_flags_of_bench(command: Command) -> Command {
     let arg = |flag: FlagHelp| {
         let long = Arg::new(flag.long).long(flag.long).help(flag.help);
@@ -95,14 +98,15 @@ fn with_flags_of_bench(command: Command) -> Command {
     })
 }
 
-/// The commands that are told an upstream or a backend.
+/// The names of the commands that take an upstream or a backend as an argument.
 fn commands_of_backends(command: &Command) -> Vec<&str> {
     let has_them = |it: &&Command| it.get_positionals().any(|arg| arg.get_id() == TARGET);
     let commands = command.get_subcommands().filter(has_them);
     commands.map(Command::get_name).collect()
 }
 
-/// The script of a shell, and in it the names of the front that runs, for `commands`.
+/// The completion script of a shell, extended so that it completes the running front's upstreams and
+/// backends for `commands`.
 fn with_backends(shell: Shell, script: &str, commands: &[&str]) -> String {
     let (bar, blank) = (commands.join("|"), commands.join(" "));
     match shell {
@@ -158,7 +162,7 @@ fn backends(line: &[String]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A page of each command below this one: `catamaran-lab-run` is that of `catamaran lab run`.
+/// Writes a page for each command below this one: `catamaran-lab-run` is the page of `catamaran lab run`.
 fn pages_below(command: &Command, name: &str, folder: &Path) -> Result<(), Failure> {
     let visible = command.get_subcommands().filter(|it| !it.is_hide_set());
     for below in visible {
@@ -183,12 +187,12 @@ fn write_page(command: &Command, name: &str, folder: &Path) -> Result<(), Failur
 
 const NAME: &str = "catamaran";
 
-/// What the commands call the word.
+/// The name of the argument that takes an upstream or a backend.
 const TARGET: &str = "target";
 
 const STATUS: &str = "/api/v1/status";
 
-/// How long completion by Tab may wait.
+/// How long a completion may wait for the front.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 const BASH: &str = r#"_catamaran_live() {

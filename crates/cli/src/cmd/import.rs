@@ -1,4 +1,5 @@
-//! `import`: a configuration of mod_jk, httpd or nginx as a file of the front, and the proof of it by a log.
+//! `import`: converts a configuration of mod_jk, httpd or nginx into a file of the front, and can compare
+//! both servers by the requests of a log.
 
 mod replay;
 
@@ -155,13 +156,14 @@ fn convert(args: &ImportArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::from(u8::from(import.risks() > 0)))
 }
 
-/// What the names of files with secrets begin with: `shop.` for `shop.toml`.
+/// The beginning of the names of the files with secrets: `shop.` for `shop.toml`; empty if the file goes to
+/// standard output.
 fn secrets_of(out: Option<&Path>) -> String {
     let stem = out.and_then(Path::file_stem);
     stem.map_or_else(String::new, |it| format!("{}.", it.to_string_lossy()))
 }
 
-/// Writes the file, and what belongs beside it for its owner alone.
+/// Writes the file and those that belong beside it, which only their owner may read.
 fn write_files(import: &Import, out: &Path, force: bool) -> Result<(), Failure> {
     let beside = out.parent().unwrap_or_else(|| Path::new(""));
     let secrets = import
@@ -189,10 +191,10 @@ fn write_files(import: &Import, out: &Path, force: bool) -> Result<(), Failure> 
     Ok(())
 }
 
-/// The files of this machine, absolute ones below a root.
+/// The files of this machine; absolute paths of the source are taken to be below `root`.
 struct Disk {
     root: Option<PathBuf>,
-    /// Named on the command line: they are where they are.
+    /// The files that the command line names. Their paths are used as they are.
     given: Vec<PathBuf>,
 }
 
@@ -265,5 +267,5 @@ impl Files for Disk {
     }
 }
 
-/// Bytes of one file.
+/// The most bytes of one file.
 const FILE_MAX: u64 = 16 << 20;

@@ -1,4 +1,4 @@
-//! `lab`: experiments on whole web tiers.
+//! `lab`: runs experiments on whole web tiers.
 
 mod compare;
 mod doctor;
@@ -39,7 +39,7 @@ enum Command {
     Extra(extra::LabExtraArgs),
 }
 
-/// Does what was asked for, and gives the exit code.
+/// Runs the subcommand, and returns the exit code.
 pub(crate) fn run(args: LabArgs) -> ExitCode {
     let outcome = match args.command {
         Command::List(args) => list::run(&args),
@@ -55,7 +55,7 @@ pub(crate) fn run(args: LabArgs) -> ExitCode {
     outcome.unwrap_or_else(Failure::exit)
 }
 
-/// The path of this binary, which is what is started as load and servers.
+/// The path of this binary, which experiments start as load generator and as servers.
 pub(crate) fn own_path() -> Result<PathBuf, Failure> {
     let path = std::env::current_exe();
     path.map_err(|error| Failure::Fault(format!("cannot find the path of this program: {error}")))

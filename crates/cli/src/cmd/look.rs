@@ -1,5 +1,7 @@
-//! A tier that is up: its servers and the commands to look at it on standard output, until its time is over
-//! or a signal comes. `lab up` and `demo --tier` end here.
+//! Starts a tier to be looked at, and prints its servers and the commands for looking at it to standard
+//! output. It runs until its time is over or a signal comes.
+//!
+//! `lab up` and `demo --tier` use this.
 
 use std::io::{self, Write as _};
 use std::process::ExitCode;
@@ -18,19 +20,19 @@ use super::lab::own_path;
 use crate::failure::Failure;
 use crate::profile;
 
-/// What is started to be looked at.
+/// What to start, and for how long.
 pub(crate) struct LookSubject<'a> {
-    /// Of one cell.
+    /// An experiment with only one cell.
     pub(crate) experiment: &'a Experiment,
     pub(crate) programs: Programs,
-    /// Whether it is in the machine's own network, without root.
+    /// Whether the tier uses the machine's own network, for which root is not needed.
     pub(crate) is_shared: bool,
     pub(crate) is_driven: bool,
-    /// How long; `None`: until a signal.
+    /// How long the tier runs; `None`: until a signal.
     pub(crate) time: Option<Duration>,
 }
 
-/// Starts it and waits for its end.
+/// Starts the tier and waits for its end.
 pub(crate) fn show(subject: LookSubject<'_>) -> Result<ExitCode, Failure> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
@@ -79,7 +81,7 @@ pub(crate) fn show(subject: LookSubject<'_>) -> Result<ExitCode, Failure> {
     }
 }
 
-/// Says what the load has done.
+/// Prints the results of the load.
 fn tell(over: &Over) -> io::Result<()> {
     writeln!(
         io::stdout(),
@@ -98,7 +100,7 @@ fn tell(over: &Over) -> io::Result<()> {
     Ok(())
 }
 
-/// Says what is up and how to look at it, by the commands of this program, `own`.
+/// Prints what is running and how to look at it with the commands of this program, whose path is `own`.
 fn explain(standing: &TierView<'_>, own: &str, is_driven: bool) -> io::Result<()> {
     let mut out = io::stdout().lock();
     writeln!(out, "\nServers, from the front to the backmost:")?;

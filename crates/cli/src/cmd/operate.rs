@@ -1,4 +1,5 @@
-//! `drain`, `stop`, `activate`, `weight`, `reset` and `reload`: what operators say to a front that runs.
+//! `drain`, `stop`, `activate`, `weight`, `reset` and `reload`: commands with which operators change a
+//! running front.
 
 use std::io::{self, Write as _};
 use std::time::{Duration, Instant};
@@ -12,7 +13,7 @@ use super::probe::{fresh, is_over, now, words};
 use super::status::{is_out, moment};
 use crate::failure::Failure;
 
-/// A backend of an upstream.
+/// Names a backend of an upstream.
 #[derive(Clone, Debug)]
 pub(crate) struct Target {
     pub(super) upstream: String,
@@ -221,15 +222,16 @@ pub(crate) fn reload(args: &Reload) -> Result<(), Failure> {
     Err(Failure::Said(String::new()))
 }
 
-/// How far a change is.
+/// The progress of a change.
 enum State {
     Done,
-    /// Not yet, in words: all of it, and what is said anew when it changes.
+    /// The change is not complete: `whole` describes all of it, and `step` the part that is printed again
+    /// when it changes.
     Waiting {
         whole: String,
         step: String,
     },
-    /// Somebody said something else meanwhile.
+    /// Somebody else has changed the activation meanwhile, to this one.
     Changed(String),
 }
 
@@ -244,7 +246,8 @@ impl Change {
         patch
     }
 
-    /// Makes the change and, if that is asked for, waits until it is done.
+    /// Makes the change on all fronts. With `--wait` it returns when the change is complete on each of
+    /// them.
     fn make(
         &self,
         target: &Target,
@@ -313,7 +316,7 @@ impl Change {
         }
     }
 
-    /// Says what became of the backend.
+    /// Prints the result for the backend: as text, or with `--json` as JSON.
     fn end(
         &self,
         place: &str,
@@ -328,8 +331,8 @@ impl Change {
         }
     }
 
-    /// Waits until a probe that begins from now on was answered, and as many as bring a backend back that
-    /// is out.
+    /// Waits until a probe that began after this call was answered. If the backend is out, it waits for as
+    /// many answered probes as bring it back.
     fn wait_until_fit(&self, target: &Target) -> Result<(), Failure> {
         let fronts = Fronts::of(&self.at)?;
         let until = self.until();
@@ -370,13 +373,13 @@ impl Change {
         }
     }
 
-    /// When waiting ends, if ever.
+    /// The moment at which waiting ends; `None` to wait for ever.
     fn until(&self) -> Option<Instant> {
         Some(now() + self.timeout?)
     }
 }
 
-/// The fronts that a change is for.
+/// The fronts on which a change is made.
 struct Fronts(Vec<Client>);
 
 impl Fronts {
@@ -384,7 +387,8 @@ impl Fronts {
         at.clients().map(Self)
     }
 
-    /// What is said before the backend's name: where, if there are several.
+    /// What is printed before the backend's name: the front's address if there are several fronts, or else
+    /// nothing.
     fn place(&self, client: &Client) -> String {
         match &self.0[..] {
             [_] => String::new(),
@@ -392,8 +396,9 @@ impl Fronts {
         }
     }
 
-    /// Makes a change on every front, and gives what each says then. If some refuse, the others are changed
-    /// all the same, and it is said where not.
+    /// Makes a change on every front, and returns the backend's new state at each.
+    ///
+    /// If some refuse, the others are changed all the same, and the failure names the fronts that refused.
     fn change(
         &self,
         make: impl Fn(&Client) -> Result<BackendMember, Failure>,
@@ -425,7 +430,7 @@ impl Fronts {
     }
 }
 
-/// What is waited for at one front.
+/// A front on which a change is not complete yet.
 struct Wait<'f> {
     client: &'f Client,
     place: String,
@@ -433,7 +438,7 @@ struct Wait<'f> {
     progress: Progress<'f>,
 }
 
-/// What was said last of a change that takes time.
+/// The progress of a change, with what was printed of it last.
 struct Progress<'t> {
     target: &'t Target,
     place: String,
@@ -449,7 +454,7 @@ impl<'t> Progress<'t> {
         }
     }
 
-    /// Says all of it the first time, and after that a step that is news.
+    /// Prints `whole` the first time, and after that each `step` that differs from the one before.
     fn begin_or_say(&mut self, whole: &str, step: String) -> Result<(), Failure> {
         if self.said.is_empty() {
             writeln!(io::stderr(), "{}{}: {whole}", self.place, self.target)?;
@@ -459,7 +464,7 @@ impl<'t> Progress<'t> {
         self.say(step)
     }
 
-    /// Says how far it is, if that is news.
+    /// Prints the progress if it differs from what was printed last.
     fn say(&mut self, now: String) -> Result<(), Failure> {
         if now != self.said {
             writeln!(io::stderr(), "{}{}: {now}", self.place, self.target)?;
@@ -474,7 +479,7 @@ fn pause(until: Option<Instant>) {
     std::thread::park_timeout(PAUSE.min(left));
 }
 
-/// A backend that was not activated.
+/// The failure that a backend was not activated because its probes are not answered as they should be.
 fn unfit(client: &Client, target: &Target, why: &str) -> Failure {
     let backend = super::status::expect_whole(client, target);
     let now = backend.map_or_else(|_| "as it was".to_owned(), |it| activation(&it).to_owned());
@@ -483,7 +488,7 @@ fn unfit(client: &Client, target: &Target, why: &str) -> Failure {
     ))
 }
 
-/// Says what the probe that let a backend be activated does not prove.
+/// Prints what the probe does not prove that let a backend be activated.
 fn note_unproved(probe: &BackendProbe) -> Result<(), Failure> {
     if let Some(unproved) = &probe.unproved {
         writeln!(io::stderr(), "note: {unproved}")?;
@@ -492,7 +497,7 @@ fn note_unproved(probe: &BackendProbe) -> Result<(), Failure> {
 }
 
 impl Target {
-    /// Its path in the API.
+    /// The path of the backend in the admin API.
     pub(super) fn path(&self) -> String {
         let (upstream, backend) = (escape(&self.upstream), escape(&self.backend));
         format!("/api/v1/upstreams/{upstream}/backends/{backend}")
@@ -505,7 +510,7 @@ impl std::fmt::Display for Target {
     }
 }
 
-/// Reads `UPSTREAM/BACKEND`; the name of a backend may have slashes.
+/// Parses `UPSTREAM/BACKEND`. The name of a backend may contain slashes.
 pub(super) fn parse_target(text: &str) -> Result<Target, String> {
     match text.split_once('/') {
         Some((upstream, backend)) if !upstream.is_empty() && !backend.is_empty() => Ok(Target {
@@ -516,7 +521,7 @@ pub(super) fn parse_target(text: &str) -> Result<Target, String> {
     }
 }
 
-/// Percent-encodes a name as a segment of a path.
+/// Percent-encodes a name so that it can be one segment of a path.
 pub(super) fn escape(name: &str) -> String {
     let one = |byte: u8| match byte {
         b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
@@ -531,7 +536,7 @@ fn activation(backend: &BackendMember) -> &str {
     &backend.settings.activation
 }
 
-/// What a drain waits for, and until when.
+/// Describes what a drain waits for, and until when.
 pub(super) fn drain_progress(member: &BackendMember) -> String {
     let flying = in_flight(member.backend.in_flight);
     let Some(drain) = &member.drain else {
@@ -551,7 +556,8 @@ pub(super) fn drain_progress(member: &BackendMember) -> String {
     }
 }
 
-/// Until when a drain without a session waits for those that the front cannot know of.
+/// Until when a drain that sees no session waits for those that the front cannot know of; `None` if it does
+/// not.
 fn unseen_until(drain: &DrainProgress) -> Option<String> {
     let earliest = drain.earliest.as_ref()?;
     let moment_of: jiff::Timestamp = earliest.parse().ok()?;
@@ -559,7 +565,8 @@ fn unseen_until(drain: &DrainProgress) -> Option<String> {
     waits.then(|| moment(earliest))
 }
 
-/// The same without what changes with each request: for a line whenever something came nearer to the end.
+/// As [`drain_progress`], but short and without what changes with each request. A new line is printed
+/// whenever this text changes.
 fn drain_step(member: &BackendMember) -> String {
     let drain = member.drain.as_ref();
     let waiting = drain.filter(|drain| drain.sessions_now != Some(0));
@@ -586,7 +593,7 @@ fn say(place: &str, target: &Target, text: &str) -> Result<(), Failure> {
     Ok(writeln!(io::stdout(), "{place}{target}: {text}")?)
 }
 
-/// How often the front is asked while something is waited for.
+/// The pause between two requests to the front while waiting.
 pub(super) const PAUSE: Duration = Duration::from_millis(500);
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! `probe`: has a front that runs ask a backend whether it is well.
+//! `probe`: has a running front check whether a backend is well.
 
 use std::io::{self, Write as _};
 use std::time::{Duration, Instant};
@@ -48,7 +48,7 @@ pub(crate) fn run(args: &ProbeArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A probe that begins now, when it has ended; `None` if it has not until then.
+/// Has a new probe begin, and returns it when it has ended; `None` if it has not ended before `until`.
 pub(super) fn fresh(
     client: &Client,
     target: &Target,
@@ -69,7 +69,7 @@ pub(super) fn fresh(
     Ok(probe)
 }
 
-/// What was asked, and the answer.
+/// Describes what was asked and how it was answered.
 pub(super) fn words(probe: &BackendProbe) -> String {
     let asked = match (&probe.kind[..], &probe.method, &probe.path) {
         ("request", Some(method), Some(path)) => format!("{} {}", word(method), word(path)),
@@ -84,7 +84,7 @@ pub(super) fn words(probe: &BackendProbe) -> String {
     }
 }
 
-/// Whether that moment has come.
+/// Whether this moment has passed; never if it is `None`.
 pub(super) fn is_over(until: Option<Instant>) -> bool {
     until.is_some_and(|until| now() >= until)
 }

@@ -1,4 +1,4 @@
-//! `purge`: takes stored responses out of a cache of a front that runs.
+//! `purge`: removes stored responses from a cache of a running front.
 
 use std::io::{self, Write as _};
 

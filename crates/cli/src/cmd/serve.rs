@@ -1,4 +1,4 @@
-//! `serve`: the front.
+//! `serve`: runs the front.
 
 use std::io::{self, Write as _};
 use std::num::NonZeroUsize;
@@ -81,7 +81,7 @@ pub(crate) struct ServeArgs {
     tls_key_log: Option<PathBuf>,
 }
 
-/// Runs until a signal.
+/// Runs the front until a signal asks it to stop.
 pub(crate) fn run(args: ServeArgs) -> Result<(), Failure> {
     let signals = Signals::catch()?;
     let inheritance = upgrade::inheritance()?;
@@ -109,12 +109,12 @@ pub(crate) fn run(args: ServeArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What the main thread waits for.
+/// Something that the main thread reacts to.
 enum Event {
     Asked(SignalRequest),
     Upgraded(upgrade::Outcome),
     Reload(ReloadRequest),
-    /// `drain_delay` has passed.
+    /// The time of `drain_delay` is over.
     DelayOver,
 }
 
@@ -130,8 +130,8 @@ impl From<upgrade::Outcome> for Event {
     }
 }
 
-/// Does what signals ask for until it is time to drain; says what another process took over, and
-/// which.
+/// Handles events until it is time to drain. Returns what another process took over and that process' id, if
+/// an upgrade is the reason.
 fn obey(
     running: &Running,
     args: &ServeArgs,
@@ -213,7 +213,7 @@ fn obey(
     Ok(None)
 }
 
-/// Has the wishes of administrators sent there.
+/// The means by which administrators ask for a reload or an upgrade; they are sent to `events`.
 fn commands(events: &SyncSender<Event>) -> OperatorCommands {
     let (reloads, upgrades) = (events.clone(), events.clone());
     OperatorCommands {
@@ -229,7 +229,7 @@ fn commands(events: &SyncSender<Event>) -> OperatorCommands {
     }
 }
 
-/// Says when `drain_delay` has passed.
+/// Sends [`Event::DelayOver`] when `delay` has passed.
 fn after(delay: Duration, events: SyncSender<Event>) -> io::Result<()> {
     let thread = thread::Builder::new().name("drain-delay".into());
     thread.spawn(move || {
@@ -242,7 +242,7 @@ fn after(delay: Duration, events: SyncSender<Event>) -> io::Result<()> {
     Ok(())
 }
 
-/// Reads the configuration again; gives what it said.
+/// Reads the configuration again and applies it. Returns what changed, or why nothing did.
 fn reload(running: &Running, args: &ServeArgs, manager: &Manager) -> Result<String, String> {
     manager.tell(News::Reloading);
     // Faults of the file show its lines, which only those may read who may read the file.
@@ -267,7 +267,8 @@ fn reload(running: &Running, args: &ServeArgs, manager: &Manager) -> Result<Stri
     outcome
 }
 
-/// What the arguments and the file say, and how many files may be open.
+/// The configuration from the arguments and the file. Also raises the limit of open files, and notes it
+/// there.
 fn configuration(args: &ServeArgs) -> Result<Config, Failure> {
     let mut config = match &args.config {
         Some(path) => from_file(path)?,
@@ -304,7 +305,7 @@ fn from_file(path: &Path) -> Result<Config, Failure> {
     Ok(loaded.config)
 }
 
-/// Gives every AJP backend the secret that a file holds.
+/// Gives every AJP backend the secret in a file.
 fn give_secret(backends: &mut [BackendConfig], path: &Path) -> Result<(), Failure> {
     let secret = read_secret(path).map_err(|error| {
         let path = path.display();
@@ -322,7 +323,8 @@ fn give_secret(backends: &mut [BackendConfig], path: &Path) -> Result<(), Failur
     Ok(())
 }
 
-/// One upstream with every backend, and one route that leads all requests there.
+/// The configuration for a front without a file: one upstream with all backends, and one route that leads
+/// all requests to it.
 pub(super) fn without_file(
     listen: Vec<ListenAddress>,
     backends: Vec<BackendConfig>,
@@ -365,5 +367,5 @@ fn repeated<T>(items: &[T], same: impl Fn(&T, &T) -> bool) -> Option<&T> {
         .map(|at| &items[at])
 }
 
-/// Signals that may wait while one is obeyed.
+/// How many events may wait while one is handled.
 const EVENTS_MAX: usize = 16;

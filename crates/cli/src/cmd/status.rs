@@ -1,4 +1,4 @@
-//! `status`: the backends of a front that runs, as a table or as JSON.
+//! `status`: prints the backends of a running front as a table or as JSON.
 
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal as _, Write as _};
@@ -66,7 +66,8 @@ pub(crate) fn run(args: &StatusArgs) -> Result<(), Failure> {
     }
 }
 
-/// Whether the front, or else what was asked about, accepts new clients.
+/// Whether the front, or the upstream that was asked about, accepts new clients. It is always true if a
+/// backend was asked about.
 fn is_ready(status: &FrontStatus, target: Option<&str>, upstreams: &[UpstreamStatus]) -> bool {
     let is_leaving = status.draining || status.leaving;
     match target {
@@ -76,12 +77,12 @@ fn is_ready(status: &FrontStatus, target: Option<&str>, upstreams: &[UpstreamSta
     }
 }
 
-/// One backend as it is now.
+/// Asks the front for the current state of one backend.
 pub(super) fn expect_whole(client: &Client, target: &Target) -> Result<BackendMember, Failure> {
     client.object("GET", &target.path(), None)
 }
 
-/// The upstreams asked for, each with the backends asked for.
+/// The upstreams that were asked for, each with the backends that were asked for.
 fn selected(status: &FrontStatus, target: Option<&str>) -> Result<Vec<UpstreamStatus>, Failure> {
     let Some(target) = target else {
         return Ok(status.upstreams.clone());
@@ -103,16 +104,17 @@ fn selected(status: &FrontStatus, target: Option<&str>) -> Result<Vec<UpstreamSt
     Ok(vec![found])
 }
 
-/// How a table is drawn.
+/// How a table is drawn: its width, and whether it has colours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Drawing {
-    /// Columns of the terminal; `None` in a pipe, where nothing is cut.
+    /// The width of the terminal in characters; `None` if the output is not a terminal, where nothing is
+    /// shortened.
     width: Option<usize>,
     colour: bool,
 }
 
 impl Drawing {
-    /// For standard output as it is.
+    /// How to draw on the current standard output.
     fn of_stdout() -> Self {
         let stdout = io::stdout();
         let is_terminal = stdout.is_terminal();
@@ -179,7 +181,7 @@ fn table(status: &FrontStatus, upstreams: &[UpstreamStatus], drawing: Drawing) -
     text
 }
 
-/// A limit of the front at which clients are turned away.
+/// The text about a limit of the front at which clients were turned away.
 fn turned_away(limit: &ReachedLimit) -> String {
     let clients = match limit.clients {
         1 => "1 client was".to_owned(),
@@ -191,7 +193,8 @@ fn turned_away(limit: &ReachedLimit) -> String {
     )
 }
 
-/// An upstream with the backends that are shown. If it is closed, it accepts no new clients.
+/// The table of an upstream with the backends that are shown. `is_closed` says that it accepts no new
+/// clients.
 fn of_upstream(upstream: &UpstreamStatus, is_closed: bool, drawing: Drawing) -> String {
     let mut text = String::new();
     let sticky = if upstream.sticky { ", sticky" } else { "" };
@@ -222,7 +225,7 @@ fn of_upstream(upstream: &UpstreamStatus, is_closed: bool, drawing: Drawing) -> 
     text
 }
 
-/// Where an upstream finds members, and how well that goes.
+/// The text that says where an upstream finds its members, and whether that works.
 fn found(members: &FoundMembers) -> String {
     let age = match members.age_s {
         Some(seconds) => format!("the last good answer came {seconds} s ago"),
@@ -235,7 +238,7 @@ fn found(members: &FoundMembers) -> String {
     format!("members from {}: {age}{failed}", members.from)
 }
 
-/// Whether one of its backends gets new clients.
+/// Whether any backend of the upstream gets new clients.
 fn takes_new(upstream: &UpstreamStatus) -> bool {
     let mut backends = upstream.backends.iter();
     backends.any(|it| it.backend.share != 0 && it.settings.activation == "active")
@@ -272,7 +275,7 @@ fn row(member: &BackendMember) -> [String; COLUMNS] {
     ]
 }
 
-/// Milliseconds with no more digits than are right.
+/// A number of milliseconds, with no more digits than are meaningful.
 fn millis(millis: f64) -> String {
     if millis < 10.0 {
         format!("{millis:.1}")
@@ -281,7 +284,7 @@ fn millis(millis: f64) -> String {
     }
 }
 
-/// What it does: whether it is up, and what an operator said of it.
+/// The state of a backend as shown in the table: its health, and what an operator has set.
 fn state(member: &BackendMember) -> String {
     let health = match word(&member.backend.condition) {
         health if health == "up" && is_failing(member) => "up, 5xx".to_owned(),
@@ -294,7 +297,7 @@ fn state(member: &BackendMember) -> String {
     }
 }
 
-/// How many attempts failed within the last minute, by reason.
+/// The number of failed attempts within the last minute for each reason.
 fn failed(backend: &Backend) -> Vec<(u64, &String)> {
     let reasons = backend.errors.iter();
     let recent = reasons.filter(|(_, counts)| counts.minute > 0);
@@ -303,7 +306,7 @@ fn failed(backend: &Backend) -> Vec<(u64, &String)> {
         .collect()
 }
 
-/// Shortens names and states in the middle, as far as a terminal is too narrow for them.
+/// Shortens names and states in the middle, as far as the terminal is too narrow for them.
 fn fit(rows: &mut [[String; COLUMNS]], width: Option<usize>) {
     let Some(width) = width else {
         return;
@@ -323,7 +326,7 @@ fn wide(rows: &[[String; COLUMNS]], column: usize) -> usize {
     widths.max().unwrap_or(0)
 }
 
-/// Lines that a terminal shows without breaking words; what continues a line stands further in.
+/// Breaks a text between words into lines that fit into the width. Continued lines are indented further.
 fn wrapped(text: &str, width: Option<usize>) -> String {
     let Some(width) = width else {
         return text.to_owned();
@@ -353,7 +356,7 @@ fn wrapped(text: &str, width: Option<usize>) -> String {
     wrapped
 }
 
-/// A text of at most so many characters: names differ at their ends more than in the middle.
+/// Shortens a text to at most `room` characters in the middle, since names usually differ at their ends.
 fn shortened(text: &str, room: usize) -> String {
     let count = text.chars().count();
     if count <= room {
@@ -366,7 +369,7 @@ fn shortened(text: &str, room: usize) -> String {
     format!("{start}\u{2026}{end}")
 }
 
-/// A row, in columns as wide as all rows need; that of a backend has the colour of its state.
+/// One row, in columns wide enough for all rows. The row of a backend is in the colour of its state.
 fn line(
     row: &[String; COLUMNS],
     rows: &[[String; COLUMNS]],
@@ -391,7 +394,7 @@ fn line(
     text.trim_end().to_owned() + "\n"
 }
 
-/// Whether most of what it answers is 5xx.
+/// Whether most of the backend's responses are 5xx.
 fn is_failing(member: &BackendMember) -> bool {
     member.backend.server_errors.mostly
 }
@@ -423,7 +426,7 @@ fn plural(count: u64, noun: &str) -> String {
     }
 }
 
-/// What there is to say of a backend beside its row.
+/// The remarks about a backend that are printed in addition to its row.
 fn remarks(member: &BackendMember) -> String {
     let backend = &member.backend;
     let name = word(&backend.name);
@@ -490,7 +493,7 @@ fn remarks(member: &BackendMember) -> String {
     text
 }
 
-/// A moment of the API, `2030-01-31T04:00:00Z`, as a reader of a table sees at once that it is UTC.
+/// A time from the API (`2030-01-31T04:00:00Z`), written so that it is clear at once that it is UTC.
 pub(super) fn moment(text: &str) -> String {
     let text = word(text);
     match text.strip_suffix('Z').and_then(|it| it.split_once('T')) {
@@ -499,40 +502,41 @@ pub(super) fn moment(text: &str) -> String {
     }
 }
 
-/// A text, escaped for a terminal.
+/// A text that is escaped so that it is safe for a terminal.
 pub(super) fn word(text: &str) -> String {
     // An apostrophe is one of a sentence.
     text.escape_debug().to_string().replace("\\'", "'")
 }
 
-/// A dash for none.
+/// The value as text, or a dash for `None`.
 fn or_dash(value: Option<impl ToString>) -> String {
     value.map_or_else(|| "-".to_owned(), |value| value.to_string())
 }
 
-/// What `panic` of an upstream means for its clients.
+/// The warning that is shown for an upstream with `panic`.
 const PANIC: &str = "so many backends fail their checks that it uses them all the same";
 
-/// How often `--watch` prints.
+/// The time between two outputs of `--watch`.
 const PERIOD: Duration = Duration::from_secs(1);
 
-/// Narrow enough for 80 columns with names of twenty letters.
+/// The headings of the columns. They are narrow enough for a terminal of 80 columns with names of twenty
+/// letters.
 const HEADINGS: [&str; COLUMNS] = [
     "BACKEND", "STATE", "WT", "SESS", "BUSY", "CONNS", "REQ/S", "P99 MS", "5XX/M", "FAIL/M",
 ];
 const COLUMNS: usize = 10;
 
-/// Columns of texts; all others are numbers.
+/// The columns that contain text; all others contain numbers.
 const NAME: usize = 0;
 const STATE: usize = 1;
 
-/// Blanks before a row.
+/// The number of spaces before a row.
 const INDENT: usize = 2;
 
-/// Letters of a name that are shown on the narrowest terminal.
+/// How many characters of a name are shown on the narrowest terminal.
 const NAME_MIN: usize = 8;
 
-/// Green, red and yellow, as terminals have them (ECMA-48, section 8.3.117).
+/// The codes of green, red and yellow for terminals (ECMA-48, section 8.3.117).
 const GOOD: &str = "32";
 const BAD: &str = "31";
 const DOUBTFUL: &str = "33";

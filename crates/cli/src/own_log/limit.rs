@@ -1,8 +1,9 @@
-//! A limit on events of one kind: clients and backends cause some of them with every request, and hundreds of
-//! thousands of lines a second help nobody.
+//! Limits how many events of one kind are written: clients and backends can cause some of them with every request,
+//! and hundreds of thousands of lines a second help nobody.
 //!
-//! A kind is a place in the program. Of each kind so many are said within a period. When it ends, a thread says
-//! how many were left out; so does the end of a process that serves. The audit of what operators change has no limit.
+//! A kind is a place in the program that emits events. Up to [`SAID_MAX`] events of a kind are written within a
+//! period. When the period ends, a thread writes how many were left out; a process that serves also writes this when
+//! it ends. The audit of operators' changes has no limit.
 
 use std::collections::HashMap;
 use std::fmt::{self, Debug, Write as _};
@@ -19,24 +20,24 @@ use tracing_subscriber::layer::{Context, Layer};
 
 use super::say;
 
-/// The layer that counts events and leaves some out. Clones are the same layer.
+/// A layer of tracing that counts events and leaves some out. Clones share their state.
 #[derive(Clone, Default)]
 pub(crate) struct Limit(Arc<LimitState>);
 
 #[derive(Default)]
 struct LimitState {
     kinds: Mutex<Kinds>,
-    /// The first event of a period was left out.
+    /// Notified when the first event of a period is left out.
     news: Condvar,
 }
 
 type Kinds = HashMap<Identifier, Window>;
 
-/// The present period of a kind.
+/// The current period of a kind.
 struct Window {
     began: Instant,
     said: u32,
-    /// How many were left out, with the words of the last of them.
+    /// What was left out in this period: how many events, and the words of the last one.
     left_out: Option<LeftOut>,
 }
 
@@ -82,7 +83,7 @@ impl<S: Subscriber> Layer<S> for Limit {
 }
 
 impl Limit {
-    /// Starts the thread that says what was left out when a period ends.
+    /// Starts the thread that writes, with `say`, what was left out when a period ends.
     ///
     /// # Errors
     /// The system refuses a thread.
@@ -115,7 +116,7 @@ impl Limit {
         }
     }
 
-    /// What was left out in periods that are not over: the process ends.
+    /// Ends all periods, and returns the lines about what was left out in them. It is called when the process ends.
     pub(super) fn rest(&self) -> Vec<String> {
         summaries(&mut self.lock(), now(), Duration::ZERO)
     }
@@ -131,7 +132,7 @@ impl Window {
     }
 }
 
-/// Ends the periods that are as old as that, and returns the lines about them.
+/// Ends the periods that are at least `old`, and returns the lines about what was left out in them.
 fn summaries(kinds: &mut Kinds, now: Instant, old: Duration) -> Vec<String> {
     let mut summaries = Vec::new();
     kinds.retain(|_, window| {
@@ -154,7 +155,7 @@ fn summaries(kinds: &mut Kinds, now: Instant, old: Duration) -> Vec<String> {
     summaries
 }
 
-/// The message and the fields of an event, on one line.
+/// The message and the fields of an event on one line.
 fn words(event: &Event<'_>) -> String {
     struct Words(String);
     impl Visit for Words {
@@ -185,13 +186,13 @@ fn now() -> Instant {
     Instant::now()
 }
 
-/// What operators change is always said.
+/// The target of the events about operators' changes, which are always written.
 const AUDIT: &str = "audit";
 
-/// Events of a kind that are said within a period.
+/// How many events of a kind are written within a period.
 const SAID_MAX: u32 = 100;
 
-/// How long they are counted.
+/// The length of a period.
 const PERIOD: Duration = Duration::from_secs(10);
 
 #[cfg(test)]
@@ -203,7 +204,7 @@ mod tests {
 
     use super::*;
 
-    /// What was said.
+    /// Collects what was written.
     #[derive(Clone, Default)]
     struct Page(Arc<Mutex<Vec<u8>>>);
 
@@ -286,19 +287,19 @@ mod tests {
         });
     }
 
-    /// Runs this with a limit whose lines nobody reads.
+    /// Runs a test with a limit, and discards what is written.
     fn limited(test: impl FnOnce(&Limit)) {
         let limit = Limit::default();
         let lines = tracing_subscriber::fmt().with_writer(io::sink).finish();
         tracing::subscriber::with_default(lines.with(limit.clone()), || test(&limit));
     }
 
-    /// One more than are said.
+    /// Emits one event more than are written in a period.
     fn say_too_much() {
         (0..=SAID_MAX).for_each(|_| tracing::warn!("refused"));
     }
 
-    /// No event follows that could be the occasion.
+    /// What was left out must be reported although no further event follows.
     #[test]
     fn a_period_that_ends_is_told_by_itself() {
         limited(|limit| {

@@ -1,9 +1,11 @@
-//! Which of cargo's profiles a build script runs for, by the path of its folder.
+//! Finds out which cargo profile a build script runs for, from the path of its folder.
 
 use std::path::Path;
 
-/// The profile, from `OUT_DIR`: `TARGET/PROFILE/build/PACKAGE-HASH/out`, with the triple of the target
-/// before the profile if one is given. `None` if the path has another shape.
+/// The name of the profile, from the path in `OUT_DIR`; `None` if the path has an unexpected form.
+///
+/// The path is `TARGET/PROFILE/build/PACKAGE-HASH/out`, with the target triple before the profile if
+/// one is given.
 pub(crate) fn profile(out: &Path) -> Option<&str> {
     // The last of this name: a checkout may lie in a folder called `build`.
     let build = out.ancestors().find(|path| path.ends_with("build"))?;
@@ -11,7 +13,7 @@ pub(crate) fn profile(out: &Path) -> Option<&str> {
     Some(named(name))
 }
 
-/// The profile whose folder or `PROFILE` is called so: only `dev` has another name there.
+/// The profile whose folder or `PROFILE` has this name. Only `dev` has a different name there.
 pub(crate) fn named(name: &str) -> &str {
     if name == "debug" { "dev" } else { name }
 }

@@ -1,15 +1,15 @@
-//! Who is at the other end of a connection.
+//! The addresses of a connection's two ends.
 
 use std::net::{IpAddr, SocketAddr};
 
-/// Both ends of a connection's transport.
+/// The addresses of a connection's two ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Peer {
     /// A TCP connection.
     Tcp {
-        /// The other end.
+        /// The peer's address.
         remote: SocketAddr,
-        /// The address of this end.
+        /// Our own address.
         local: SocketAddr,
     },
     /// A Unix socket, whose file permissions decided who may connect.

@@ -1,4 +1,4 @@
-//! An exchange whose application runs elsewhere and is connected by a pipe.
+//! Exchanges whose application runs elsewhere and is connected by a pipe.
 //!
 //! Each step moves what both directions allow: the body goes in while the application reads it, the
 //! response comes out as the application writes it. Neither direction waits for the other.
@@ -9,8 +9,8 @@ use super::{Action, BodyLength, Conn, ConnState, Event, Io, Refusal, WaitClass};
 use crate::pipe::{ConnEnd, Head, Progress};
 
 impl Conn {
-    /// The application's answer to the request that [`Action::Serve`] delivered will come through
-    /// this pipe.
+    /// Connects the request that [`Action::Serve`] delivered to its application by this pipe,
+    /// through which the response will come.
     pub(crate) fn attach(&mut self, port: ConnEnd, io: &mut Io<'_>) -> Action {
         debug_assert_eq!(self.state, ConnState::Serving);
         self.exchange.port = Some(port);
@@ -18,7 +18,7 @@ impl Conn {
         self.poll(io)
     }
 
-    /// The connection is over, for this reason: an application that is at work learns it.
+    /// Tells an application at work that its connection is over, for this reason.
     pub(crate) fn abandon(&mut self, reason: &'static str) {
         if let Some(port) = self.exchange.port.take() {
             port.fail(reason);
@@ -44,13 +44,13 @@ impl Conn {
         }
     }
 
-    /// Whether the application can do nothing before more of the body comes.
+    /// Whether the application waits for more of the request's body.
     pub(super) fn awaits_body(&self) -> bool {
         let port = self.exchange.port.as_ref();
         port.is_some_and(ConnEnd::awaits_body)
     }
 
-    /// Goes on as far as both sides allow; `None` if the response is complete.
+    /// Moves body and response as far as both sides allow; `None` if the response is complete.
     fn meet(&mut self, port: &ConnEnd, io: &mut Io<'_>) -> Result<Option<Action>, Refusal> {
         let before = io.out.len();
         let read = self.receive_for(port, io)?;
@@ -79,7 +79,8 @@ impl Conn {
         Ok(Some(Action::Park { awaiting, write }))
     }
 
-    /// Passes the request's body on while the application wants it; says what is awaited of it.
+    /// Passes the request's body to the application while it wants more. Returns what to wait for
+    /// from the peer, if anything.
     fn receive_for(
         &mut self,
         port: &ConnEnd,

@@ -1,10 +1,9 @@
-//! From each protocol's head to the one [`Request`] that applications get, and which claims in it are
-//! trusted.
+//! Converts the head of either protocol into the one [`Request`] that applications get, and decides which of its claims
+//! are trusted.
 //!
-//! An AJP head contains claims of a front. A front that sent the secret is trusted; any other peer is
-//! trusted about identity and TLS only if it is listed (CVE-2026-15554). Path, query and host that
-//! came over AJP must obey the rules of an HTTP request line and Host field, so an application gets
-//! the same request over either protocol.
+//! An AJP head contains claims of a front. A front that sent the secret is trusted; any other peer is trusted about
+//! identity and TLS only if it is listed (CVE-2026-15554). Path, query and host that came over AJP must obey the rules
+//! of an HTTP request line and Host field, so an application gets the same request over either protocol.
 
 use std::net::IpAddr;
 
@@ -21,12 +20,11 @@ use crate::confidential;
 use crate::config::{Config, Protocol, UriForm};
 use crate::handler::{BodyLength, Origin, Request, Response, Tls};
 
-/// The request of an AJP head.
+/// Converts an AJP head into a request.
 ///
 /// # Errors
-/// 403 for a wrong or missing secret, and for a request attribute that is not allowed; 405 for
-/// CONNECT; 400 for a path, query or Host that an HTTP request could not have; 413 for a body that
-/// is too long.
+/// 403 for a wrong or missing secret, and for a request attribute that is not allowed; 405 for CONNECT; 400 for a path,
+/// query or Host that an HTTP request could not have; 413 for a body that is too long.
 pub(super) fn from_ajp(
     head: Box<ajp::RequestHead>,
     peer: &Peer,
@@ -96,10 +94,11 @@ pub(super) fn from_ajp(
     }))
 }
 
-/// The request of an HTTP head: all that is known of the client is its address.
+/// Converts an HTTP head into a request. All that is known of the client is its address.
 ///
 /// # Errors
-/// 413 for a body that is too long, 421 for a target that names `https`: there is no TLS on this connection (RFC 9110 section 7.4).
+/// 413 for a body that is too long, 421 for a target that names `https`: there is no TLS on this connection (RFC 9110
+/// section 7.4).
 pub(super) fn from_http(
     head: Box<RequestHead>,
     peer: &Peer,
@@ -144,16 +143,16 @@ pub(super) fn from_http(
     }))
 }
 
-/// The answer to a request in the clear for a path that is served over TLS only.
+/// The redirect for a plain request whose path is served over TLS only; `None` if none is due.
 pub(super) fn redirect(request: &Request, config: &Config) -> Option<Response> {
     let is_due = !request.origin.secure && config.confidential.contains(&request.path);
     is_due.then(|| confidential::redirect(request, config.redirect_port))
 }
 
-/// Whether `bytes` of a body are allowed.
+/// Checks that a body may have this many bytes.
 ///
 /// # Errors
-/// 413 if they are not.
+/// 413 if it may not.
 pub(super) fn check_length(bytes: u64, config: &Config) -> Result<(), Refusal> {
     match config.max_post_size {
         Some(max) if bytes > max.get() => Err(Refusal::new(
@@ -171,7 +170,10 @@ fn check_announced(body: BodyLength, config: &Config) -> Result<(), Refusal> {
     }
 }
 
-/// Whether the peer proved to be a front by the secret; an error if it had to and did not.
+/// Checks the secret: `true` if the request has it, `false` if none is configured.
+///
+/// # Errors
+/// 403 if the secret is wrong or missing.
 fn prove(attributes: &ajp::Attributes, config: &Config) -> Result<bool, Refusal> {
     let Some(secret) = &config.secret else {
         return Ok(false);
@@ -199,7 +201,7 @@ fn target(
     Ok((target.path, target.query))
 }
 
-/// The escaped form of a decoded path: whatever is no plain character of one, a `%` included.
+/// Percent-encodes a decoded path: all bytes that are not plain characters of a path, `%` included.
 fn escape(path: &[u8]) -> Bytes {
     const PLAIN: &[u8] = b"-._~!$&'()*+,;=:@/";
     if path == b"*" {
@@ -216,7 +218,7 @@ fn escape(path: &[u8]) -> Bytes {
     escaped.into()
 }
 
-/// What the client named as host, if it did.
+/// The host that the client asked for, from the Host field; `None` if there is none.
 fn authority(headers: &Fields) -> Result<Option<Authority>, Refusal> {
     let mut hosts = headers.get_all(HOST);
     let Some(host) = hosts.next() else {
@@ -229,7 +231,7 @@ fn authority(headers: &Fields) -> Result<Option<Authority>, Refusal> {
     Ok(Some(Authority::parse(&host).map_err(http1::Fault::from)?))
 }
 
-/// Takes an attribute out; of several with one name the last counts, as in Tomcat.
+/// Removes an attribute and returns its value; of several with this name the last, as in Tomcat.
 fn take(attributes: &mut Vec<(Bytes, Bytes)>, name: &[u8]) -> Option<Bytes> {
     let mut found = None;
     attributes.retain_mut(|(key, value)| {

@@ -1,4 +1,4 @@
-//! Transcripts: bytes in, bytes out, without a socket or a clock.
+//! Tests by transcripts: bytes in, bytes out, without a socket or a clock.
 
 use std::io::IoSlice;
 use std::net::SocketAddr;
@@ -17,7 +17,8 @@ mod ajp13;
 mod http11;
 mod piped;
 
-/// A driver that reads from a script and waits for nothing.
+/// A driver for tests: it gives a connection the bytes of a script, and does not wait for
+/// anything.
 struct Play {
     conn: Conn,
     app: App,
@@ -25,7 +26,7 @@ struct Play {
     out: Output,
     sent: Vec<u8>,
     waits: Vec<Duration>,
-    /// The most that waited to be sent at once.
+    /// The most bytes that waited to be sent at any time.
     out_max: usize,
     action: Action,
 }
@@ -50,7 +51,8 @@ impl Play {
         play
     }
 
-    /// Hands over `bytes` in pieces of `size` and lets the connection go on after each.
+    /// Gives `bytes` to the connection in pieces of `size`, and lets it continue after
+    /// each.
     fn feed_by(&mut self, size: usize, bytes: &[u8]) -> &mut Self {
         for piece in bytes.chunks(size) {
             if matches!(self.action, Action::Close(_)) {
@@ -117,7 +119,7 @@ impl Play {
         self.sent.extend(written(&mut self.out));
     }
 
-    /// What has been sent since this was last asked.
+    /// Returns what was sent since the last call.
     fn sent(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.sent)
     }
@@ -145,7 +147,7 @@ impl Play {
     }
 }
 
-/// Writes all that waits.
+/// Takes all bytes out of `out`.
 fn written(out: &mut Output) -> Vec<u8> {
     let mut bytes = Vec::new();
     while !out.is_empty() {
@@ -159,7 +161,8 @@ fn written(out: &mut Output) -> Vec<u8> {
     bytes
 }
 
-/// The answer to `bytes` is the same however they arrive.
+/// Checks that the answer to `bytes` is the same in whatever pieces they arrive, and
+/// returns it.
 fn check_splits(protocol: Protocol, bytes: &[u8]) -> Vec<u8> {
     let whole = Play::new(protocol).feed(bytes).sent();
     for size in [1, 2, 7, 100] {

@@ -1,4 +1,4 @@
-//! The two codecs behind one interface.
+//! The codecs of AJP and HTTP behind one interface.
 //!
 //! Only what a response needs is common; the differences that remain (who asks for body bytes, what
 //! an unread body means, how a fault is answered) are each decided in one method here.
@@ -22,7 +22,7 @@ pub(super) enum Wire {
     Http(http1::Server),
 }
 
-/// What the peer sent.
+/// A part of a request that a codec received.
 #[derive(Debug)]
 pub(super) enum Event {
     Ajp(Box<ajp::RequestHead>),
@@ -31,14 +31,14 @@ pub(super) enum Event {
     BodyEnd,
 }
 
-/// What the end of a response leaves behind.
+/// What has to be done after the end of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Leaves {
-    /// A connection ready for the next request.
+    /// The connection is ready for the next request.
     Idle,
-    /// A connection to be closed.
+    /// The connection has to be closed.
     Closed { linger: bool },
-    /// A request of which more has to be read first, up to the next [`Event::BodyEnd`].
+    /// The rest of the request has to be read first, up to the next [`Event::BodyEnd`].
     Leftover,
 }
 
@@ -83,7 +83,7 @@ impl Wire {
         }
     }
 
-    /// Receives more of a body that is being read, and asks for it where the protocol has a way to.
+    /// Receives more of a body that is being read. Over AJP it also asks the front for more.
     pub(super) fn receive_body(&mut self, io: &mut Io<'_>) -> Result<Option<Event>, Refusal> {
         if let Some(event) = self.receive(io)? {
             return Ok(Some(event));
@@ -96,7 +96,7 @@ impl Wire {
         self.receive(io)
     }
 
-    /// Lets a client that asked for leave send its body; over AJP the front has done so.
+    /// Sends 100 (Continue) to an HTTP client that waits for it. Over AJP the front has sent it.
     pub(super) fn send_continue(&mut self, out: &mut Output) {
         if let Self::Http(server) = self {
             server.send_continue(out.staging());
@@ -132,8 +132,8 @@ impl Wire {
         }
     }
 
-    /// Sends a piece of the body, large ones without copying. What exceeds the announced length is
-    /// dropped, and the connection closes with the response.
+    /// Sends a piece of the body; large ones are not copied. Bytes beyond the announced length are
+    /// dropped, and the connection closes after the response.
     pub(super) fn send_data(&mut self, mut data: Bytes, out: &mut Output) {
         while !data.is_empty() {
             let len = self.begin_data(data.len(), out);
@@ -145,7 +145,7 @@ impl Wire {
         }
     }
 
-    /// Sends as much of `body` as the output takes, in chunks as large as can be.
+    /// Sends as much of `body` as the output takes, in chunks that are as large as possible.
     pub(super) fn send_queued(&mut self, body: &mut ByteQueue, out: &mut Output) {
         while !body.is_empty() && !out.is_full() {
             let mut left = self.begin_data(body.len().min(OUT_MARK), out);
@@ -161,8 +161,8 @@ impl Wire {
         }
     }
 
-    /// Announces at most `len` bytes of body, and says how many. None means that no more of them
-    /// belong to the response; the codec takes note if that is a fault.
+    /// Begins a chunk of at most `len` body bytes, and returns its size. 0 means that the response
+    /// can have no more body; the codec notes it if that is a fault.
     fn begin_data(&mut self, len: usize, out: &mut Output) -> usize {
         match self {
             Self::Http(server) => server.begin_data(len, out.staging()),
@@ -185,14 +185,14 @@ impl Wire {
         }
     }
 
-    /// Has a front pass on what it may be holding back; HTTP needs no such word.
+    /// Asks an AJP front to pass on bytes that it may be holding back; HTTP has no such message.
     pub(super) fn send_flush(&mut self, out: &mut Output) {
         if let Self::Ajp(server) = self {
             server.send_flush(out.staging());
         }
     }
 
-    /// Makes the response that follows the last one.
+    /// Makes the next response the last one of the connection.
     pub(super) fn close_after(&mut self) {
         match self {
             Self::Ajp(server) => server.close_after(),
@@ -200,7 +200,10 @@ impl Wire {
         }
     }
 
-    /// Ends a response.
+    /// Ends a response, and returns what has to follow.
+    ///
+    /// # Errors
+    /// The body was shorter than announced: the connection has to be cut.
     pub(super) fn end(&mut self, io: &mut Io<'_>) -> Result<Leaves, Refusal> {
         let is_short = match self {
             Self::Http(server) => server.send_end(io.out.staging()).is_err(),
@@ -216,7 +219,8 @@ impl Wire {
         Ok(self.end_leftover(io))
     }
 
-    /// What remains when the response has ended and more of the request may have arrived.
+    /// Ends a response, and returns what is left to do; called again once more of the request has
+    /// been read.
     pub(super) fn end_leftover(&mut self, io: &mut Io<'_>) -> Leaves {
         match self {
             Self::Ajp(server) => match server.send_end(io.input, io.out.staging()) {
@@ -240,12 +244,13 @@ impl Wire {
         }
     }
 
-    /// Whether closing now would make a response that has not ended look whole.
+    /// Whether closing now would make an incomplete response look complete; see
+    /// `Conn::awaits_close`.
     pub(super) fn awaits_close(&self) -> bool {
         matches!(self, Self::Http(server) if server.awaits_close())
     }
 
-    /// Answers bytes that were refused; the connection closes after it.
+    /// Answers refused bytes with this status, and marks the connection to be closed.
     pub(super) fn refuse(&mut self, status: StatusCode, io: &mut Io<'_>) {
         match self {
             Self::Ajp(server) => server.refuse(status, io.out.staging()),

@@ -23,17 +23,17 @@ use crate::output::Output;
 /// A connection without its socket, and what it waits for.
 #[derive(Debug)]
 pub(super) struct Agent {
-    /// The worker's name for the connection.
+    /// The worker's key for the connection.
     key: usize,
     conn: Conn,
-    /// Received and not yet consumed; without a buffer while idle.
+    /// Bytes received and not yet consumed; without a buffer while idle.
     pub(super) input: BytesMut,
-    /// To be sent; without a buffer while idle.
+    /// Bytes to be sent; without a buffer while idle.
     pub(super) out: Output,
     pub(super) want: Want,
-    /// The class of the read deadline that runs, and when it ends.
+    /// The read deadline that runs, by its class; the deadline `None` means no limit.
     patience: Option<(WaitClass, Option<Instant>)>,
-    /// When to give up a peer that takes nothing; `None` unless bytes wait to be sent.
+    /// When to close because the peer takes no bytes; `None` while none wait to be sent.
     stalled: Option<Instant>,
     meter: Meter,
 }
@@ -41,30 +41,32 @@ pub(super) struct Agent {
 /// What a connection waits for.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Want {
-    /// Its turn.
+    /// Waits for its turn.
     Poll,
-    /// Bytes from the peer.
+    /// Waits for bytes from the peer.
     Read,
-    /// Room to send.
+    /// Waits until the socket has room to send.
     Write,
-    /// A point in time.
+    /// Waits for a point in time.
     Wait { until: Instant },
-    /// The application; as well as bytes from the peer, or room to send.
+    /// Waits for the application, and also for bytes from the peer (`read`) or for room to
+    /// send (`write`).
     Park { read: bool, write: bool },
-    /// All bytes sent; then the end, which has been accounted for unless it is an orderly one.
+    /// Waits until all bytes are sent, and then ends. `orderly`: no reason has been counted
+    /// for it.
     Close { linger: bool, orderly: bool },
-    /// The peer's end of stream, after ours.
+    /// Has sent its end of stream, and waits for the peer's.
     Linger { deadline: Instant, left: usize },
-    /// The end.
+    /// Waits for nothing, because the connection is over.
     Nothing(Reason),
 }
 
-/// Why a connection is over; `None` if that is how it should be.
+/// Why a connection is over; `None`: it ended in order.
 pub(super) type Reason = Option<&'static str>;
 
 impl Agent {
-    /// The agent of a connection just accepted at the listener in this `place`, which the worker
-    /// knows as `key`.
+    /// Creates the agent of a connection just accepted. `place` is the index of its listener,
+    /// `key` the worker's key.
     pub(super) fn new(
         protocol: Protocol,
         key: usize,
@@ -85,12 +87,12 @@ impl Agent {
         }
     }
 
-    /// The counters that this connection counts in.
+    /// The counters of the connection's listener and worker.
     pub(super) fn counters(&self) -> &Counters {
         self.meter.counters()
     }
 
-    /// Accounts for a request or a connection that ended badly.
+    /// Counts and logs a request or a connection that ended with a fault.
     pub(super) fn refuse(&self, reason: &'static str) {
         self.counters().refuse(reason);
         tracing::debug!(peer = ?self.peer(), reason, "given up");
@@ -109,18 +111,19 @@ impl Agent {
         self.conn.is_idle()
     }
 
-    /// Whether the end of the connection is to be a reset: something of a response is missing, and
-    /// its end must not look like that of a whole one.
+    /// Whether the connection has to end with a reset, because part of a response is missing and
+    /// the client must not take it for whole.
     pub(super) fn is_cut(&self) -> bool {
         !self.out.is_empty() || self.awaits_close()
     }
 
-    /// See [`Conn::awaits_close`].
+    /// Whether closing now would make an incomplete response look complete; see
+    /// [`Conn::awaits_close`].
     pub(super) fn awaits_close(&self) -> bool {
         self.conn.awaits_close()
     }
 
-    /// See [`Conn::watches_input`].
+    /// Whether input must be read before the next poll; see [`Conn::watches_input`].
     pub(super) fn watches_input(&self) -> bool {
         self.conn.watches_input()
     }
@@ -145,14 +148,14 @@ impl Agent {
         }
     }
 
-    /// The application has something for the connection.
+    /// Notes that the application has something for the connection.
     pub(super) fn handle_wake(&mut self) {
         if matches!(self.want, Want::Park { .. }) {
             self.want = Want::Poll;
         }
     }
 
-    /// Bytes have been added to the input.
+    /// Notes that bytes have been added to the input.
     pub(super) fn handle_input(&mut self) {
         if self
             .patience
@@ -163,13 +166,13 @@ impl Agent {
         self.want = Want::Poll;
     }
 
-    /// Bytes were wanted and the stream has ended.
+    /// Handles the end of the peer's stream, found by a read that was asked for.
     pub(super) fn handle_eof(&mut self, lent: &Loan) {
         self.tell(Conn::handle_eof, lent);
     }
 
-    /// Handles the peer's end of stream, read or not, while no bytes are wanted. Whether that
-    /// changes anything.
+    /// Handles the peer's end of stream while no bytes are wanted. Returns whether that changes
+    /// anything.
     pub(super) fn handle_hangup(&mut self, lent: &Loan) -> bool {
         let action = self.conn.handle_hangup(&mut Io {
             input: &mut self.input,
@@ -191,19 +194,19 @@ impl Agent {
         }
     }
 
-    /// Has the connection go on with the bytes at hand.
+    /// Polls the connection, and obeys the action that it returns.
     pub(super) fn poll(&mut self, lent: &Loan) {
         self.tell(Conn::poll, lent);
     }
 
-    /// The peer takes no bytes from now on, or none since it was last said.
+    /// Starts the write timeout, unless it runs already: the peer takes no bytes.
     pub(super) fn begin_stall(&mut self, lent: &Loan) {
         if self.stalled.is_none() {
             self.stalled = Some(lent.now + lent.shared.config.write_timeout.min(FAR));
         }
     }
 
-    /// The peer has taken bytes.
+    /// Stops the write timeout: the peer has taken bytes.
     pub(super) fn end_stall(&mut self) {
         self.stalled = None;
     }
@@ -216,8 +219,7 @@ impl Agent {
         };
     }
 
-    /// The next deadline at which the worker must look at this connection even if nothing happens
-    /// to it.
+    /// When the worker must look at this connection even if nothing happens; `None`: never.
     pub(super) fn deadline(&self) -> Option<Instant> {
         let wanted = match self.want {
             Want::Read | Want::Park { .. } => self.patience.and_then(|(_, at)| at),
@@ -240,7 +242,7 @@ impl Agent {
         self.obey(action, lent);
     }
 
-    /// Does what the connection says, until that has to wait.
+    /// Does what the connection's actions say, until one has to wait.
     fn obey(&mut self, mut action: Action, lent: &Loan) {
         self.meter.see(&action);
         while let Action::Serve(request) = action {

@@ -3,7 +3,7 @@
 //! A socket is registered when it is first waited for. The [`task::Task`] remembers readiness that
 //! was not used up, so a registration changes only if a peer does not take what is sent to it. An
 //! idle connection holds no buffers: the worker lends them for a step. The driver knows no protocol:
-//! it obeys `Conn`.
+//! it does what `Conn` returns.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -68,9 +68,9 @@ pub(crate) fn spawn(
 #[derive(Debug)]
 struct Worker {
     poll: Poll,
-    /// Each with whether it may have connections waiting.
+    /// The listeners, each with whether connections may be waiting in its queue.
     acceptors: Vec<(Acceptor, bool)>,
-    /// Tasks that used up their turn, to be continued in the next one.
+    /// Keys of tasks that used up their turn, to be continued in the next one.
     unfinished: VecDeque<usize>,
     core: Core<Task>,
 }
@@ -241,8 +241,8 @@ impl EventLoop for Worker {
 }
 
 const WAKE: Token = Token(usize::MAX);
-/// Tokens of listeners count up from here, those of tasks from 0.
+/// The token of the first listener; those of tasks count up from 0.
 const ACCEPT_FIRST: usize = usize::MAX / 2;
-/// Connections accepted in a row before others get their turn.
+/// The most connections accepted in a row before others get their turn.
 const ACCEPTS_MAX: usize = 64;
 const EVENTS_MAX: usize = 1024;

@@ -1,4 +1,4 @@
-//! The common part of the event loops: connections by key, their timers, and the end.
+//! The common part of the event loops: connections by key, their timers, and the stop.
 //!
 //! A loop waits in its own way, for readiness (`epoll`) or for completions (`uring`), and advances a
 //! connection in its own way. This module decides which connections are advanced because an
@@ -16,7 +16,7 @@ use super::tasks::Tasks;
 use super::timers::Timers;
 use super::wakeups::Wakeups;
 
-/// An event loop that runs on a thread of its own.
+/// A handle to an event loop that runs on its own thread.
 #[derive(Debug)]
 pub(crate) struct LoopHandle {
     pub(super) thread: JoinHandle<()>,
@@ -24,7 +24,7 @@ pub(crate) struct LoopHandle {
 }
 
 impl LoopHandle {
-    /// Makes the loop look at [`ConnectorState`](super::ConnectorState)'s stop.
+    /// Makes the loop check whether the connector is to stop.
     pub(crate) fn wake(&self) {
         self.wakeups.rouse();
     }
@@ -43,14 +43,15 @@ pub(super) struct Core<T> {
     pub(super) tasks: Tasks<T>,
     pub(super) timers: Timers,
     pub(super) lent: Loan,
-    /// When to try accepting again after the system or the limit refused.
+    /// When to try accepting again, after the system refused or the limit was reached; `None`: at
+    /// once.
     pub(super) accept_again: Option<Instant>,
-    /// The last attempt to accept failed for want of descriptors, and that has been logged.
+    /// Whether the last attempt to accept failed for lack of descriptors, which has been logged.
     starved: bool,
-    /// Set once the connector is being stopped.
+    /// When to cut what is open; `None` unless the connector is being stopped.
     pub(super) stop: Option<Instant>,
     wakeups: Arc<Wakeups>,
-    /// Keys being worked off; kept for its space.
+    /// The keys being handled; kept to reuse its memory.
     woken: Vec<usize>,
 }
 
@@ -68,7 +69,7 @@ impl<T> Core<T> {
         }
     }
 
-    /// The longest time that the loop may wait for events; `None`: for ever.
+    /// The longest time that the loop may wait for events; `None`: without limit.
     pub(super) fn timeout(&self) -> Option<Duration> {
         let next = [self.timers.next(), self.accept_again, self.stop]
             .into_iter()
@@ -82,17 +83,17 @@ impl<T> Core<T> {
         self.accept_again.is_some_and(|at| at > self.lent.now)
     }
 
-    /// Accepts no connections for a moment.
+    /// Accepts no connections for [`ACCEPT_PAUSE`].
     pub(super) fn pause_accepting(&mut self) {
         self.accept_again = Some(self.lent.now + ACCEPT_PAUSE);
     }
 
-    /// A connection was accepted at last.
+    /// Notes that a connection was accepted, so that the next failure is logged again.
     pub(super) fn note_accepted(&mut self) {
         self.starved = false;
     }
 
-    /// The system refused to accept: that is counted, and logged once.
+    /// Handles an accept that the system refused: counts it, logs it once, and pauses.
     pub(super) fn handle_refused(&mut self, place: usize, error: &io::Error) {
         self.lent.counters(place).refuse("accept");
         self.pause_accepting();
@@ -101,7 +102,7 @@ impl<T> Core<T> {
         }
     }
 
-    /// Removes a connection that is closed.
+    /// Removes a closed connection and its timer.
     pub(super) fn remove(&mut self, key: usize) -> Option<T> {
         let task = self.tasks.remove(key)?;
         self.timers.clear(key);
@@ -110,7 +111,7 @@ impl<T> Core<T> {
         Some(task)
     }
 
-    /// Looks whether the connector is being stopped; `true` if it was not at the last look.
+    /// Checks whether the connector is being stopped; `true` only the first time that it is.
     pub(super) fn sees_stop(&mut self) -> bool {
         let first = self.stop.is_none();
         self.stop = self.lent.shared.stops_at();
@@ -118,9 +119,9 @@ impl<T> Core<T> {
     }
 }
 
-/// An event loop.
+/// The parts of an event loop that differ between epoll and io_uring.
 pub(super) trait EventLoop {
-    /// One connection, with what the loop's way of waiting needs of it.
+    /// A connection, with what this kind of loop needs for it.
     type Task;
 
     fn core(&mut self) -> &mut Core<Self::Task>;
@@ -130,7 +131,7 @@ pub(super) trait EventLoop {
     /// Gives a connection its turn.
     fn advance(&mut self, key: usize);
 
-    /// Gives the connections a turn that applications have something for.
+    /// Gives a turn to the connections that applications have something for.
     fn handle_wakeups(&mut self) {
         let core = self.core();
         let mut keys = std::mem::take(&mut core.woken);
@@ -145,7 +146,7 @@ pub(super) trait EventLoop {
         self.core().woken = keys;
     }
 
-    /// Gives the connections a turn whose deadline has passed.
+    /// Gives a turn to the connections whose deadline has passed.
     fn fire_timers(&mut self) {
         loop {
             let core = self.core();

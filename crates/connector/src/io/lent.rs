@@ -15,20 +15,20 @@ use crate::counters::Counters;
 use crate::output::Output;
 use crate::pipe::Wake;
 
-/// See the module.
+/// The state and buffers that a worker lends to the connection it advances; see the module.
 #[derive(Debug)]
 pub(super) struct Loan {
     pub(super) shared: Arc<ConnectorState>,
-    /// The counters of each listener, in order.
+    /// The counters of each listener, by its index.
     counters: Vec<Arc<Counters>>,
-    /// Where applications report that they have something for a connection.
+    /// The place where applications report that they have something for a connection.
     pub(super) wakeups: Arc<dyn Wake>,
     /// When this round of the loop began.
     pub(super) now: Instant,
-    /// The current value of the `Date` field.
+    /// The value of the `Date` field; `None` if there is no usable clock.
     pub(super) date: Option<String>,
     date_until: Instant,
-    /// The read buffer of a driver that has no buffers from elsewhere; empty in others.
+    /// The read buffer of a driver that reads into memory of its own; empty for others.
     pub(super) scratch: Box<[u8]>,
     input: BytesMut,
     out: Output,
@@ -67,7 +67,7 @@ impl Loan {
         &self.counters[place]
     }
 
-    /// Accounts for a connection that is closed.
+    /// Counts a closed connection, with the reason if it has one.
     pub(super) fn forget(&self, agent: &Agent, reason: Option<&'static str>) {
         self.shared.dismiss();
         Counters::add(&agent.counters().closed, 1);
@@ -83,7 +83,7 @@ impl Loan {
         }
     }
 
-    /// Takes an empty buffer away from a connection: it is lent again, or goes to the allocator.
+    /// Takes an empty buffer back from a connection, to lend it again or to free it.
     pub(super) fn take_back_input(&mut self, own: &mut BytesMut) {
         if own.is_empty() {
             let mut buffer = std::mem::take(own);
@@ -107,7 +107,7 @@ impl Loan {
         }
     }
 
-    /// Takes an empty output away from a connection.
+    /// Takes an empty output back from a connection, to lend it again or to free it.
     pub(super) fn take_back_output(&mut self, own: &mut Output) {
         if own.is_empty() {
             let out = std::mem::take(own);
@@ -118,5 +118,6 @@ impl Loan {
     }
 }
 
-/// What a connection may keep of a buffer in which less than that is left.
+/// A connection that holds fewer bytes than this in a buffer of more than twice the size gets a small
+/// buffer instead.
 const KEPT_BYTES: usize = 4 * 1024;

@@ -11,17 +11,17 @@ use socket2::{Socket, TcpKeepalive};
 use crate::StartError;
 use crate::config::{Address, Config, Listener, Protocol};
 
-/// A listener that is bound.
+/// A bound listener, with its sockets.
 #[derive(Debug)]
 pub(crate) struct BoundListener {
-    /// As configured, but with the port that the system chose.
+    /// The listener as configured, but with the port that the system chose.
     pub(crate) listener: Listener,
-    /// A socket for each worker.
+    /// One socket for each worker.
     pub(crate) sockets: Vec<Socket>,
     pub(crate) file: Option<SocketFile>,
 }
 
-/// The file of a Unix socket; removed when dropped.
+/// The file of a Unix socket, which is removed when this is dropped.
 #[derive(Debug)]
 pub(crate) struct SocketFile(catamaran_transport::SocketFile);
 
@@ -32,7 +32,7 @@ impl Drop for SocketFile {
     }
 }
 
-/// Binds `listener` for `workers` workers, with the backlog and permissions of `config`.
+/// Binds `listener` once for each of `workers`, with the backlog and permissions of `config`.
 pub(crate) fn bind(
     listener: &Listener,
     workers: usize,
@@ -86,10 +86,11 @@ pub(crate) fn bind(
     }
 }
 
-/// Sets what connections inherit from the socket that accepted them, so that none costs a call.
+/// Sets options that connections inherit from their listening socket, so that none costs a call
+/// of its own.
 ///
-/// Small responses leave at once. AJP connections may be idle for ever, so that a front that
-/// vanished without a word is noticed only by probing.
+/// Small responses leave at once. AJP connections may be idle without limit, so TCP keepalive
+/// detects a front that vanished.
 fn set_options(socket: &Socket, protocol: Protocol) {
     // Both are improvements; a connection is served without them too.
     let _ = socket.set_tcp_nodelay(true);

@@ -1,5 +1,5 @@
-//! The state of a connection for the gauges, as its `Conn`'s actions show it, and the duration of
-//! requests.
+//! Counts a connection in the gauges of the status view by its `Conn`'s actions, and measures the
+//! duration of requests.
 //!
 //! Only here do drivers change the gauges of the status view. An exchange that never waits changes
 //! them twice, which costs four relaxed adds.
@@ -11,19 +11,19 @@ use super::now;
 use crate::conn::{Action, WaitClass};
 use crate::counters::{Counters, Stage};
 
-/// One connection's part of the gauges; taken out of them when dropped.
+/// A connection's share of the gauges, which ends when this is dropped.
 #[derive(Debug)]
 pub(super) struct Meter {
     counters: Arc<Counters>,
     stage: Stage,
-    /// Whether times are wanted.
+    /// Whether to measure the duration of requests.
     timed: bool,
-    /// When the request under way began.
+    /// When the request under way began; `None` if there is none.
     began: Option<Instant>,
 }
 
 impl Meter {
-    /// For a connection just accepted.
+    /// Counts a connection that was just accepted.
     pub(super) fn new(counters: Arc<Counters>, timed: bool) -> Self {
         let stage = Stage::Accepting;
         counters.enter(stage);
@@ -39,7 +39,7 @@ impl Meter {
         &self.counters
     }
 
-    /// Takes note of what a connection said.
+    /// Updates the gauges for the action that a connection returned.
     pub(super) fn see(&mut self, action: &Action) {
         let stage = match action {
             Action::Read(WaitClass::FirstByte) => Stage::Accepting,

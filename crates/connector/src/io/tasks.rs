@@ -7,12 +7,12 @@
 
 use slab::Slab;
 
-/// Tasks by key. Keys are small and dense, and used again.
+/// Tasks by key. Keys are small and dense, and are reused.
 #[derive(Debug)]
 pub(super) struct Tasks<T> {
-    /// Each of no more than [`CHUNK`], and without memory as long as it was never needed.
+    /// The chunks, of at most [`CHUNK`] tasks each; a chunk has no memory before it is needed.
     chunks: Vec<Slab<T>>,
-    /// The chunks with room; the last one is the next to be used.
+    /// Indices of the chunks with room; the last one is used next.
     roomy: Vec<usize>,
     len: usize,
 }
@@ -32,7 +32,7 @@ impl<T> Tasks<T> {
         self.len == 0
     }
 
-    /// Adds the task that `make` makes for its key, and says the key.
+    /// Adds the task that `make` creates for its key, and returns the key.
     pub(super) fn insert(&mut self, make: impl FnOnce(usize) -> T) -> usize {
         let chunk = match self.roomy.last() {
             Some(chunk) => *chunk,
@@ -88,7 +88,7 @@ impl<T> Tasks<T> {
     }
 }
 
-/// Tasks in a chunk, which takes about 40 KB.
+/// The most tasks in a chunk, which takes about 40 KB.
 const CHUNK: usize = 64;
 
 #[cfg(test)]

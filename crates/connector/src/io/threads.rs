@@ -31,7 +31,7 @@ use super::{ConnectorState, FAR, now};
 use crate::config::Listener;
 use crate::pool::{Limits, Pool};
 
-/// The driver's threads.
+/// A handle to the driver's threads.
 #[derive(Debug)]
 pub(crate) struct ThreadsHandle {
     hub: Arc<Hub>,
@@ -40,7 +40,7 @@ pub(crate) struct ThreadsHandle {
 }
 
 impl ThreadsHandle {
-    /// Makes the threads look at [`ConnectorState`]'s stop.
+    /// Makes the threads check whether the connector is to stop.
     pub(crate) fn wake(&self) {
         self.hub.look_at_the_stop();
     }
@@ -55,7 +55,7 @@ impl ThreadsHandle {
     }
 }
 
-/// Starts the threads that are there from the beginning.
+/// Starts the acceptors and the supervisor.
 pub(crate) fn spawn(
     listeners: Vec<(Listener, Socket)>,
     shared: &Arc<ConnectorState>,
@@ -98,32 +98,32 @@ fn spawn_all(listeners: Vec<(Listener, Socket)>, hub: &Arc<Hub>) -> io::Result<T
 struct Hub {
     shared: Arc<ConnectorState>,
     pool: Arc<Pool>,
-    /// Connections at once.
+    /// The most connections at once.
     places: usize,
     roster: Mutex<Roster>,
-    /// A place is free again, or the connector is being stopped.
+    /// Signalled when a place is free again, or the connector is being stopped.
     freed: Condvar,
-    /// The stop, or something that it waits for, has come nearer.
+    /// Signalled when a connection or an acceptor has ended, or the stop's deadline changed.
     progress: Condvar,
-    /// The connector is being stopped: no further request is served.
+    /// Whether the connector is being stopped, so that no further request is served.
     stopping: AtomicBool,
-    /// What is still open has been given up.
+    /// Whether the stop's deadline has passed and open connections have been cut.
     cut: AtomicBool,
-    /// Readable once the connector is being stopped; nobody ever reads it.
+    /// Becomes readable once the connector is being stopped; nobody ever reads it.
     stop_seen: PipeReader,
     stop: PipeWriter,
 }
 
-/// Connections and acceptors that there are. A lock because a thread that waits for a place has to
+/// The connections and acceptors that exist. A lock because a thread that waits for a place has to
 /// sleep; taken twice in the life of a connection.
 #[derive(Debug, Default)]
 struct Roster {
     seats: Slab<Arc<Seat>>,
-    /// Places in use, those of connections about to be accepted included.
+    /// The number of places in use, including those for connections about to be accepted.
     taken: usize,
-    /// Acceptors that wait for a place.
+    /// The number of acceptors that wait for a place.
     waiting: usize,
-    /// Acceptors that have not ended.
+    /// The number of acceptors that have not ended.
     acceptors: usize,
 }
 
@@ -131,11 +131,11 @@ struct Roster {
 #[derive(Debug)]
 struct Seat {
     socket: Socket,
-    /// Nothing of a request has come yet.
+    /// Whether the connection waits for a request, of which nothing has come yet.
     idle: AtomicBool,
 }
 
-/// The right to one connection; given back when dropped.
+/// The right to have one connection, given back when dropped.
 #[derive(Debug)]
 struct Place {
     hub: Arc<Hub>,
@@ -181,7 +181,7 @@ impl Hub {
         self.cut.load(SeqCst)
     }
 
-    /// Begins the stop, or has its deadline looked at anew.
+    /// Begins the stop, or makes the supervisor read its deadline again.
     fn look_at_the_stop(&self) {
         let roster = self.roster();
         if !self.stopping.swap(true, SeqCst) {
@@ -201,7 +201,7 @@ impl Hub {
         self.pool.close();
     }
 
-    /// Waits for the stop, then until all have left or the deadline makes them.
+    /// Waits for the stop, and then for all connections to end; cuts them at the deadline.
     fn supervise(&self) {
         let mut roster = self.roster();
         while !(self.is_stopping() && roster.acceptors == 0 && roster.seats.is_empty()) {
@@ -229,7 +229,7 @@ impl Hub {
         }
     }
 
-    /// Waits for room for one more connection; `None` once there will be none.
+    /// Waits until one more connection is allowed; `None` once the connector stops.
     fn take_place(self: &Arc<Self>) -> Option<Place> {
         let mut roster = self.roster();
         while roster.taken >= self.places {
@@ -253,7 +253,7 @@ impl Hub {
         })
     }
 
-    /// An acceptor has ended.
+    /// Notes that an acceptor has ended.
     fn dismiss_acceptor(&self) {
         self.roster().acceptors -= 1;
         self.progress.notify_all();
@@ -261,7 +261,7 @@ impl Hub {
 }
 
 impl Seat {
-    /// Ends the sleep of a thread that waits for a request.
+    /// Wakes the connection's thread if it waits for a request.
     fn hush(&self) {
         if self.idle.load(SeqCst) {
             // Gone already, if that fails.
@@ -271,7 +271,7 @@ impl Seat {
 }
 
 impl Place {
-    /// Enters a connection that was accepted; `None` if it is too late for it.
+    /// Adds an accepted connection; `None` if the connector has been cut already.
     fn seat(&mut self, socket: Socket) -> Option<Arc<Seat>> {
         let seat = Arc::new(Seat {
             socket,
@@ -302,6 +302,6 @@ impl Drop for Place {
     }
 }
 
-/// How long threads may take to end when their sockets have been shut. One that is still in a
-/// blocking application then cannot be ended.
+/// How long threads may take to end once their sockets have been shut. A thread that is still in a
+/// blocking application cannot be ended.
 const LEAVE_WITHIN: Duration = Duration::from_secs(1);

@@ -11,12 +11,12 @@ use std::time::Instant;
 pub(super) struct Timers {
     /// A binary min-heap by time.
     heap: Vec<(Instant, usize)>,
-    /// Where in the heap the timer of each key is, or [`NOWHERE`].
+    /// The index of each key's timer in the heap, or [`NOWHERE`].
     places: Vec<usize>,
 }
 
 impl Timers {
-    /// Makes the timer of `key` fire at `at` or, if it is set for earlier, then.
+    /// Makes the timer of `key` fire at `at`, unless it is set for an earlier time already.
     pub(super) fn set(&mut self, key: usize, at: Instant) {
         if key >= self.places.len() {
             self.places.resize(key + 1, NOWHERE);
@@ -35,7 +35,7 @@ impl Timers {
         }
     }
 
-    /// Takes the timer of `key` away, if it has one.
+    /// Removes the timer of `key`, if it has one.
     pub(super) fn clear(&mut self, key: usize) {
         if let Some(&place) = self.places.get(key)
             && place != NOWHERE
@@ -44,12 +44,12 @@ impl Timers {
         }
     }
 
-    /// When the next timer fires.
+    /// When the next timer fires; `None` if there is none.
     pub(super) fn next(&self) -> Option<Instant> {
         self.heap.first().map(|(at, _)| *at)
     }
 
-    /// Takes away a timer that is due at `now`, and says whose it was.
+    /// Removes a timer that is due at `now`, and returns its key; `None` if none is due.
     pub(super) fn pop_due(&mut self, now: Instant) -> Option<usize> {
         let (at, key) = *self.heap.first()?;
         if at > now {

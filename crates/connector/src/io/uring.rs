@@ -4,7 +4,7 @@
 //! operations, so they complete repeatedly. Output is queued while completions are handled, and
 //! submitted by the call that waits for the next ones: a turn of the loop is one system call, however
 //! many connections it serves. Received bytes are copied out of the ring's buffers at once, so an
-//! idle connection holds none. The driver knows no protocol: it obeys `Conn`.
+//! idle connection holds none. The driver knows no protocol: it does what `Conn` returns.
 
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
@@ -31,7 +31,7 @@ use crate::config::Listener;
 use crate::counters::Counters;
 use crate::{NoUring, StartError};
 
-/// The error that says why a ring could not be set up.
+/// Converts the system's error on setting up a ring into one that says why.
 pub(crate) fn explain(source: io::Error) -> StartError {
     let fault = match source.raw_os_error() {
         Some(libc::ENOSYS) => NoUring::Absent,
@@ -73,7 +73,8 @@ pub(crate) fn spawn(
 struct Worker {
     ring: Ring,
     acceptors: Vec<Acceptor>,
-    /// Accepted when there was no place for them, with the place of their listener.
+    /// Sockets accepted while the limit of connections was reached, with the indices of their
+    /// listeners.
     held: VecDeque<(usize, OwnedFd)>,
     core: Core<Task>,
 }
@@ -164,7 +165,8 @@ impl Worker {
         }
     }
 
-    /// Gives places to connections that wait for one, then accepts again where that has ended.
+    /// Serves connections that wait for a place, then starts to accept again on listeners that have
+    /// stopped.
     fn accept(&mut self) {
         if self.core.pauses_accepting() || self.core.stop.is_some() {
             return;
@@ -221,8 +223,8 @@ impl Worker {
         }
     }
 
-    /// Serves a connection if there is a place for it. If not, no more are accepted, and those that
-    /// are already wait here.
+    /// Serves a connection if the limit allows it. Otherwise it waits in `held`, and no more are
+    /// accepted.
     fn admit(&mut self, place: usize, socket: OwnedFd) {
         if self.held.is_empty() && self.core.lent.shared.admit() {
             self.open(place, socket);

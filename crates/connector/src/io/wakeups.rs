@@ -1,13 +1,15 @@
-//! The queue of connections for which an application has news, to the worker that runs them.
+//! The queue by which applications tell a worker which of its connections have something to
+//! do.
 
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
 
 use crate::pipe::Wake;
 
-/// See the module. Shared by a worker and all threads that may wake it.
+/// Keys of connections to be polled, shared by a worker and all threads that may wake it.
 pub(super) struct Wakeups {
-    /// Keys of connections, some perhaps of earlier ones. A lock held for a push or a swap.
+    /// The keys; some may be of earlier connections. The lock is held for a push or a swap
+    /// only.
     keys: Mutex<Vec<usize>>,
     /// Ends the worker's wait, or its next one.
     rouse: Box<dyn Fn() + Send + Sync>,

@@ -14,7 +14,7 @@ fn limits(max_threads: usize, max_queue_size: usize) -> Limits {
     }
 }
 
-/// A job that says its number and then waits to be let go.
+/// A job that sends its number and then waits at the gate.
 fn held(number: usize, said: &SyncSender<usize>, gate: &Gate) -> Job {
     let (said, gate) = (said.clone(), Arc::clone(&gate.0));
     Box::new(move || {
@@ -23,7 +23,8 @@ fn held(number: usize, said: &SyncSender<usize>, gate: &Gate) -> Job {
     })
 }
 
-/// Jobs wait here until it is dropped, or for one word each.
+/// A gate at which jobs wait. Each message lets one job go; dropping the sender lets all
+/// go.
 struct Gate(Arc<Mutex<Receiver<()>>>);
 
 fn gate() -> (SyncSender<()>, Gate) {

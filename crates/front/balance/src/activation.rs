@@ -1,12 +1,12 @@
-//! What an operator lets a member do, apart from whether it is well.
+//! Which requests an operator or the configuration lets a member get, apart from its health.
 
 use serde::{Deserialize, Serialize};
 
-/// Which requests a member gets.
+/// Which requests a member gets: all, those of its own sessions, or none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Activation {
-    /// The backend takes all requests that fall to it.
+    /// The backend takes all requests that a policy or a session leads to it.
     #[default]
     Active,
     /// The backend takes only requests of its own sessions. mod_jk: `disabled`; HAProxy: `drain`.
@@ -17,22 +17,22 @@ pub enum Activation {
 }
 
 impl Activation {
-    /// All activations.
+    /// All activations, in the order of declaration.
     pub const ALL: [Self; 3] = [Self::Active, Self::Drain, Self::Stopped];
 
-    /// Whether it may be given requests without a session, and sessions of others.
+    /// Whether the member may get requests without a session, and sessions of other members.
     #[must_use]
     pub fn takes_new(self) -> bool {
         self == Self::Active
     }
 
-    /// Whether it may be given requests of its own sessions.
+    /// Whether the member may get requests of its own sessions.
     #[must_use]
     pub fn takes_own(self) -> bool {
         self != Self::Stopped
     }
 
-    /// The word for it in the file, in logs and in the admin API.
+    /// The word for the activation in the file, in logs and in the admin API.
     #[must_use]
     pub fn token(self) -> &'static str {
         match self {
@@ -42,7 +42,7 @@ impl Activation {
         }
     }
 
-    /// The activation of a word.
+    /// The activation that a word names; `None`: it is no such word.
     #[must_use]
     pub fn from_token(token: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|it| it.token() == token)

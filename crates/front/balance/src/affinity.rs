@@ -1,98 +1,100 @@
-//! Session affinity: the member that a session id names, and where the session goes when that member
-//! is out.
+//! Session affinity: finds the member that a session id names, and where the session goes when that
+//! member is out.
 //!
 //! A session id ends in a route (Tomcat's `jvmRoute`): `3F2A.a` belongs to the member with the route
-//! `a`. [`values`] finds the ids in a request, [`Affinity::decide`] reads one after the other until
-//! one leads to a member. Nothing of an id is trusted: one that names nobody costs a few lookups in
-//! a hash map, however long it is, and only the first [`IDS_MAX`] are read.
+//! `a`. [`values`] finds the ids in a request, [`Affinity::decide`] reads them in order until one
+//! leads to a member. Ids may be hostile: one that names no member costs a few lookups in a hash map,
+//! however long it is, and only the first [`IDS_MAX`] are read.
 
 pub mod values;
 
 use std::collections::HashMap;
 
-/// The routes, domains and fallbacks of an upstream's members. Built once per configuration.
+/// The routes, domains and fallbacks of an upstream's members, built once per configuration.
 #[derive(Clone, Debug)]
 pub struct Affinity {
     rules: Rules,
-    /// Routes, each with its member.
+    /// The member of each route.
     routes: HashMap<Box<[u8]>, usize>,
     /// The length of the longest route in bytes; a longer text is no route.
     route_max: usize,
-    /// Domains, each with its members in their order.
+    /// The members of each domain, in their order.
     domains: HashMap<Box<[u8]>, Box<[usize]>>,
     homes: Box<[Home]>,
 }
 
-/// The rules of session affinity that hold for all members.
+/// The rules of session affinity that apply to all members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rules {
-    /// The byte between a session id and its route. `None`: the whole value is the route.
+    /// The byte between a session id and its route; `None`: the whole value is the route.
     pub separator: Option<u8>,
-    /// A request whose session belongs to a known member is served by that one or by nobody.
+    /// Whether a request whose session belongs to a known member is served by that member or by none.
     pub force: bool,
 }
 
-/// A member's route, replication group and fallback.
+/// A member as session affinity sees it: its route, replication group and fallback.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Home {
-    /// What the ids of its sessions end in. Unique among the members.
+    /// The text at the end of the ids of its sessions, unique among the members.
     pub route: String,
-    /// The replication group: its sessions are at all members with this domain.
+    /// The replication group, whose members all have its sessions; `None`: only this member has them.
     pub domain: Option<String>,
-    /// The member that gets its sessions first when it is out.
+    /// The index of the member that gets its sessions first when it is out; `None`: there is none.
     pub fallback: Option<usize>,
 }
 
-/// The states of the members that a decision asks for; a member is named by its index.
+/// Answers a decision's questions about the current states of members, each given by its index.
 pub trait MemberStates {
-    /// Whether the member may be given requests of its own sessions.
+    /// Whether the member may get requests of its own sessions.
     fn is_usable(&self, member: usize) -> bool;
 
-    /// Whether the member may be given sessions of others, and nothing speaks against it.
+    /// Whether the member may get sessions of other members, and is not suspect.
     fn is_eligible(&self, member: usize) -> bool;
 
-    /// Whether the member is given requests of its own sessions and no others.
+    /// Whether the member gets requests of its own sessions only.
     fn is_draining(&self, _member: usize) -> bool {
         false
     }
 
-    /// Picks by policy among these members, those with the lowest distance first; `None` if none of
-    /// them may be given sessions of others.
+    /// Picks one of these members by policy, those with the lowest distance first; `None` if none of
+    /// them may get sessions of other members.
     fn pick_among(&mut self, members: &[usize]) -> Option<usize>;
 }
 
-/// What a decision made of one session id, or of the front's own cookie.
+/// The result of looking up one session id, or the front's own cookie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// The id has no route.
+    /// The id has no route, so it names no member.
     NoRoute,
-    /// It names this member, which is usable.
+    /// The id names this member, which is usable.
     Kept(usize),
-    /// It names this member, which is not usable, and the session must not move.
+    /// The id names this member, which is not usable, and the session must not move.
     Held(usize),
-    /// It names a member that is not usable, or nobody, and `to` may have a copy of the session.
+    /// The id names a member that is not usable, or none, and `to` may have a copy of the session.
     Moved {
-        /// The member that it names.
+        /// The member that the id names; `None`: it names none.
         named: Option<usize>,
-        /// The member that gets it.
+        /// The member that the session moves to.
         to: usize,
-        /// `to` was chosen because it is of the session's domain, otherwise as the fallback.
+        /// Whether `to` was chosen because it belongs to the session's domain; else it is the
+        /// fallback.
         by_domain: bool,
     },
-    /// It names a member that is not usable, or nobody, and nobody else may have a copy.
+    /// The id names a member that is not usable, or none (`None`), and no other may have a copy.
     Lost(Option<usize>),
     /// The front's own cookie names this member, which is usable.
     OwnKept(usize),
-    /// The front's own cookie names this member, which is not usable, or drains.
+    /// The front's own cookie names this member, which is not usable, or drains while the request has
+    /// no session id.
     OwnLost(usize),
-    /// The front's own cookie names nobody.
+    /// The value of the front's own cookie names no member.
     OwnUnknown,
 }
 
 /// Receives the steps of a decision; `()` ignores them.
 pub trait Trace {
-    /// Receives one step: for each id that was read, in their order, then for the front's own cookie,
-    /// up to the step that decided.
+    /// Receives one step: one for each id that was read, in order, then one for the front's own
+    /// cookie, up to the step that decided.
     fn step(&mut self, step: Step);
 }
 
@@ -106,23 +108,23 @@ impl Trace for Vec<Step> {
     }
 }
 
-/// How a request's session decided where the request goes.
+/// How a request's session affected the choice of a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Outcome {
-    /// It goes to the member that it names.
+    /// The request goes to the member that its session names.
     Kept,
-    /// The member that it names is out; it goes to another one.
+    /// The member that the session names is out; the request goes to another one.
     Moved,
-    /// It names a route that no member has.
+    /// The session names a route that no member has.
     Unknown,
-    /// There is none: the request has no session id.
+    /// The request has no session id.
     New,
-    /// It was not heeded: the session id has no route. The `jvmRoute` is not set, as a rule.
+    /// The session id has no route and was ignored. Usually the `jvmRoute` is not set.
     Ignored,
 }
 
 impl Outcome {
-    /// All outcomes.
+    /// All outcomes, in the order of declaration.
     pub const ALL: [Self; 5] = [
         Self::Kept,
         Self::Moved,
@@ -131,7 +133,7 @@ impl Outcome {
         Self::Ignored,
     ];
 
-    /// The outcome in one word, for logs and counters.
+    /// The outcome as a token, for logs and counters.
     #[must_use]
     pub fn token(self) -> &'static str {
         match self {
@@ -144,35 +146,35 @@ impl Outcome {
     }
 }
 
-/// Where a request goes, as far as its session decides.
+/// The decision about a request by its session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decision<'a> {
-    /// What became of the session.
+    /// How the session affected the choice.
     pub outcome: Outcome,
-    /// The member chosen; `None` leaves it to the policy.
+    /// The chosen member; `None`: the policy chooses.
     pub member: Option<usize>,
-    /// The session id that led to the member of its session, as received.
+    /// The session id, as received, that led to the member that it names; `None`: none did.
     pub id: Option<&'a [u8]>,
-    /// The route of the session id that decided, as received: text behind the separator.
+    /// The route of the session id that decided, as received: the text after the separator.
     pub route: Option<&'a [u8]>,
-    /// The member was chosen because it is of the session's domain.
+    /// Whether the member was chosen because it belongs to the session's domain.
     pub by_domain: bool,
-    /// The request must not be served by another member ([`Rules::force`]).
+    /// Whether the request must not be served by another member ([`Rules::force`]).
     pub held: bool,
-    /// There were more ids than are read, and none of those read led to a member.
+    /// Whether there were more ids than are read, and none of those read led to a member.
     pub excess: bool,
 }
 
-/// The session belongs to a member that is out, and must not go elsewhere ([`Rules::force`]).
+/// The error that a session belongs to a member that is out, and must not move ([`Rules::force`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BackendOut<'a> {
-    /// The route of the session id, as received.
+    /// The route of the session id that names the member, as received.
     pub route: &'a [u8],
 }
 
 impl Affinity {
-    /// The affinity of members in this order. A fallback that is no member's index is left out; of
-    /// two equal routes the first counts.
+    /// Builds the affinity of members in this order. A fallback that is no member's index is dropped;
+    /// of two equal routes the first counts.
     #[must_use]
     pub fn new(rules: Rules, homes: impl IntoIterator<Item = Home>) -> Self {
         let mut homes: Box<[Home]> = homes.into_iter().collect();
@@ -200,9 +202,9 @@ impl Affinity {
         }
     }
 
-    /// Decides by the session ids `ids` in their order, the first [`IDS_MAX`] of them, then by `own`:
-    /// the member that a cookie of the front's own names, or `None` in it if that cookie names
-    /// nobody.
+    /// Decides by the first [`IDS_MAX`] session ids of `ids`, in their order, then by `own`: the
+    /// member that the front's own cookie names, `Some(None)` if its value names no member, `None` if
+    /// there is no such cookie.
     ///
     /// # Errors
     /// The member that an id names is out, and sessions must not move.
@@ -215,10 +217,10 @@ impl Affinity {
         self.decide_traced(ids, own, standing, &mut ())
     }
 
-    /// As [`Self::decide`], and tells `trace` each step.
+    /// Decides as [`Self::decide`] does, and reports each step to `trace`.
     ///
     /// # Errors
-    /// As of [`Self::decide`].
+    /// The errors of [`Self::decide`].
     pub fn decide_traced<'a>(
         &self,
         ids: impl IntoIterator<Item = &'a [u8]>,
@@ -306,8 +308,8 @@ impl Affinity {
         }
     }
 
-    /// The route of a session id: what follows the first separator, or all of it if there is no
-    /// separator in the rules. `None` if it is empty or missing.
+    /// The route of a session id: the text after the first separator, or the whole id if the rules
+    /// have no separator. `None` if the route is empty or missing.
     fn route_of<'a>(&self, id: &'a [u8]) -> Option<&'a [u8]> {
         let route = match self.rules.separator {
             Some(separator) => {
@@ -319,8 +321,8 @@ impl Affinity {
         (!route.is_empty()).then_some(route)
     }
 
-    /// The first member that `route` names and `fits`: all of it may be a route, or each of its
-    /// pieces, as in an id with dots or with several routes (Undertow's ranked ones).
+    /// The first member that `route` names and for which `fits` is true. Either the whole text is a
+    /// route, or one of its pieces is, as in an id with dots or with several routes (Undertow's ranked ones).
     fn first(&self, route: &[u8], fits: impl Fn(usize) -> bool) -> Option<usize> {
         let fitting = |text: &[u8]| {
             let known = text.len() <= self.route_max;
@@ -334,9 +336,9 @@ impl Affinity {
         })
     }
 
-    /// A member that may have a copy of the session: the fallback of the one named, or one of its
-    /// domain; of a route that nobody has, one of the domain it begins with. And whether it is of
-    /// the domain.
+    /// A member that may have a copy of the session: the fallback of the named member, or a member of
+    /// its domain; if no member is named, one of the domain that the route begins with. `true`: it was
+    /// chosen by the domain.
     fn kin(
         &self,
         route: &[u8],
@@ -377,8 +379,8 @@ impl<'a> Decision<'a> {
         }
     }
 
-    /// Notes an id that leads nowhere. The one that says most is told of: a member's, then a route,
-    /// then any.
+    /// Records an id that leads to no member. The most informative one is kept: one that names a
+    /// member, then one with a route, then any.
     fn note(&mut self, outcome: Outcome, route: Option<&'a [u8]>) {
         let weight = |outcome| match outcome {
             Outcome::New => 0,
@@ -392,10 +394,10 @@ impl<'a> Decision<'a> {
     }
 }
 
-/// How many session ids of one request are read.
+/// The most session ids of one request that are read.
 pub const IDS_MAX: usize = 8;
 
-/// How many pieces of a route are looked up: more than any server ranks.
+/// The most pieces of a route that are looked up, which is more than any server ranks.
 const PIECES_MAX: usize = 16;
 
 #[cfg(test)]

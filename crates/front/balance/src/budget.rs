@@ -1,25 +1,25 @@
-//! How many retries an upstream may have: a share of its requests, and a few a second.
+//! Limits the retries of an upstream: to a share of its requests, and a few a second.
 //!
 //! Retries add load when backends have the least capacity to spare. The budget gains a fifth of a
-//! retry with each request and ten retries with each second. Unused retries are kept, up to a
+//! retry with each request and ten retries with each second. Unused retries are saved, up to a
 //! thousand, so that all requests of a busy backend that fails can be retried at once.
 
 use crate::health::Moment;
 
-/// The retries that one upstream may still have.
+/// The retries that one upstream has saved and may spend.
 #[derive(Clone, Debug)]
 pub struct RetryBudget {
-    /// Millionths of a retry.
+    /// The saved retries, in millionths of a retry.
     kept: u64,
     requests: u64,
     at: Moment,
 }
 
 impl RetryBudget {
-    /// The most retries that are kept.
+    /// The most retries that the budget can save up.
     pub const MAX: u64 = KEPT_MAX;
 
-    /// A budget that has saved all it may, at `now`.
+    /// A full budget at `now`, with [`Self::MAX`] retries saved.
     #[must_use]
     pub fn new(now: Moment) -> Self {
         Self {
@@ -29,7 +29,7 @@ impl RetryBudget {
         }
     }
 
-    /// The retries there are to take; see [`Self::spend`].
+    /// How many retries can be taken at `now`; `requests` as in [`Self::spend`].
     #[must_use]
     pub fn left(&self, now: Moment, requests: u64) -> u64 {
         self.kept_at(now, requests) / RETRY
@@ -45,8 +45,8 @@ impl RetryBudget {
         self.kept.saturating_add(earned).min(KEPT_MAX * RETRY)
     }
 
-    /// Takes one retry; `false` if there is none to take. `requests` is the number of requests that
-    /// the upstream had so far, retries apart.
+    /// Takes one retry; `false` if none is left. `requests` is the number of requests that the
+    /// upstream has had so far, without retries.
     pub fn spend(&mut self, now: Moment, requests: u64) -> bool {
         self.kept = self.kept_at(now, requests);
         self.requests = self.requests.max(requests);
@@ -62,14 +62,14 @@ impl RetryBudget {
 /// One retry in the units of [`RetryBudget::kept`].
 const RETRY: u64 = 1_000_000;
 
-/// Retries are at most 20 % of requests.
+/// What the budget gains by each request, so that retries are at most 20 % of requests.
 const PER_REQUEST: u64 = RETRY / 5;
 
-/// Ten a second, so that an upstream with few requests is not without.
+/// What the budget gains in each microsecond: ten retries a second, for upstreams with few requests.
 const PER_MICROSECOND: u64 = 10;
 
-/// Retries that are kept for later: as many exchanges as the loss of one backend fails at once,
-/// those in its queue included.
+/// The most retries that are saved: as many as the exchanges, including queued ones, that fail at
+/// once when a backend is lost.
 const KEPT_MAX: u64 = 1000;
 
 #[cfg(test)]
@@ -80,7 +80,7 @@ mod tests {
 
     use super::*;
 
-    /// Spends all that there is; says how much that was.
+    /// Spends all retries that are left, and returns how many there were.
     fn spend_all(budget: &mut RetryBudget, now: Moment, requests: u64) -> u64 {
         (0..).take_while(|_| budget.spend(now, requests)).count() as u64
     }

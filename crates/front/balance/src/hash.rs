@@ -1,10 +1,10 @@
-//! Consistent hashing: the same key leads to the same member, on every front.
+//! Consistent hashing: on every front, the same key leads to the same member.
 //!
-//! The table is that of Maglev (Eisenbud et al., NSDI 2016, section 3.4), with weights: each member
-//! fills slots in an order of its own, which its name decides, and in proportion to its weight. It
-//! is built once per configuration and shared by all workers; a lookup reads one slot. A member that
-//! may not be picked keeps its slots: its keys are spread over the others by hashing them again, and
-//! no other key moves.
+//! The table is Maglev's (Eisenbud et al., NSDI 2016, section 3.4), with weights: each member fills
+//! slots in an order that its name determines, as many as its weight demands. The table is built once
+//! per configuration and shared by all workers; a lookup reads one slot. A member that may not be
+//! picked keeps its slots: its keys are spread over the others by hashing them again, and no other
+//! key moves.
 
 use std::hash::Hasher as _;
 
@@ -12,25 +12,26 @@ use siphasher::sip::SipHasher13;
 
 use crate::health::SHARE_FULL;
 
-/// The slots of an upstream's members.
+/// The table of slots, each of which belongs to a member of an upstream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Maglev {
     slots: Box<[u32]>,
     count: usize,
 }
 
-/// What a request is placed by, hashed. Equal bytes give equal keys, on every machine.
+/// The hash of the part of a request that decides its member. Equal bytes give equal keys, on every
+/// machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Key(u64);
 
 impl Key {
-    /// The key of these bytes.
+    /// Hashes the bytes of the part that decides the member.
     #[must_use]
     pub fn new(bytes: &[u8]) -> Self {
         Self(hash(bytes, KEY_SEED))
     }
 
-    /// Another key made of this one.
+    /// Derives another hash from this key, a different one for each `salt`.
     fn salted(self, salt: u64) -> u64 {
         // The finaliser of SplitMix64 (Steele, Lea, Flood 2014).
         let mut mixed = self.0 ^ salt.wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -41,8 +42,8 @@ impl Key {
 }
 
 impl Maglev {
-    /// A table for members of these names and weights; a weight of 0 is treated as 1. It costs
-    /// milliseconds, so it is not to be built where requests are served.
+    /// Builds a table for members with these names and weights; a weight of 0 is treated as 1. This
+    /// takes milliseconds, so it must not happen where requests are served.
     #[must_use]
     pub fn new<'a>(members: impl IntoIterator<Item = (&'a str, u32)>) -> Self {
         let members: Vec<(&str, u32)> = members.into_iter().collect();
@@ -73,9 +74,9 @@ impl Maglev {
         Self { slots, count }
     }
 
-    /// The member of a key. `share` is how much of its weight a member gets, in percent; 0 if it may
-    /// not be picked. A member that ramps up gets so many percent of its own keys. `None` if there is
-    /// nobody who may be picked.
+    /// Picks the member of a key; `None` if no member may be picked. `share` returns how much of its
+    /// weight a member gets, in percent; 0 if it may not be picked. A member that ramps up gets this
+    /// percentage of its own keys, and the others go elsewhere.
     pub fn pick(&self, key: Key, share: impl Fn(usize) -> u8) -> Option<usize> {
         let takes = |member: usize, salt: u64| {
             let share = share(member);
@@ -97,12 +98,12 @@ impl Maglev {
     }
 }
 
-/// The slots that a member wants, in its order.
+/// The order in which a member claims slots, and its progress.
 struct Claim {
     next: u64,
     skip: u64,
     weight: u64,
-    /// How much of the heaviest member's weight it has saved up since its last slot.
+    /// The part of the heaviest member's weight that the member has saved up since its last slot.
     due: u64,
 }
 
@@ -131,11 +132,12 @@ impl Claim {
     }
 }
 
-/// A table that is being filled.
+/// A table that is being filled with members.
 struct Slots {
     size: u64,
     members: Vec<u32>,
-    /// A bit for each slot that is taken: most looks find one that is, and all bits fit a cache.
+    /// A bit for each slot that is taken. Most checks find a taken slot, and all bits fit into a
+    /// cache.
     taken: Vec<u64>,
 }
 
@@ -149,7 +151,7 @@ impl Slots {
         }
     }
 
-    /// Gives a slot to a member; `false` if it is taken.
+    /// Gives a slot to a member; `false` if the slot is taken.
     fn take(&mut self, slot: u64, member: u32) -> bool {
         let slot = usize::try_from(slot).unwrap_or_default();
         let (word, bit) = (&mut self.taken[slot / 64], 1 << (slot % 64));
@@ -162,7 +164,7 @@ impl Slots {
     }
 }
 
-/// The number of slots of a table for so many members: each gets its weight within 1 %, for up to
+/// The number of slots of a table for this many members: each gets its weight within 1 %, for up to
 /// 6,553 members.
 fn slots_of(members: usize) -> u64 {
     let wanted = u64::try_from(members)
@@ -181,17 +183,17 @@ fn hash(bytes: &[u8], seed: u64) -> u64 {
     hasher.finish()
 }
 
-/// Slots for up to 655 members: a prime, so that every order meets every slot.
+/// The slots for up to 655 members: a prime number, so that each member's order reaches every slot.
 const SLOTS_FEW: u64 = 65_537;
 
-/// Slots for more members: a prime.
+/// The slots for more members: a prime number.
 const SLOTS_MANY: u64 = 655_373;
 
-/// How often a key is hashed again because its member may not be picked. After that, all members are
-/// looked at in turn.
+/// How often a key is hashed again because its member may not be picked. After that, the members are
+/// tried one after the other.
 const REHASHES: u64 = 8;
 
-/// The salt of the hash that says with which member that look at all members begins.
+/// The salt of the hash that decides with which member the search through all members begins.
 const SCAN_SALT: u64 = REHASHES + 1;
 
 // All fronts have to agree: these never change.

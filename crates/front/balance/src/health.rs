@@ -1,19 +1,19 @@
-//! Whether a backend is fit to be picked: a state machine fed with outcomes and the time.
+//! Decides whether a backend may be picked: a state machine that is fed with outcomes and the time.
 //!
-//! Only failures that no client can cause put a backend out: a connection that cannot be opened
-//! makes it *unreachable*, a CPING without an answer *unwell*. Silence is the weaker sign, because a
-//! container whose threads are all busy is silent, too: it is [excused](excuses) there.
+//! Only failures that no client can cause put a backend out: if it cannot be connected to, it is
+//! *unreachable*; if it does not answer CPING, *unwell*. Silence is the weaker sign, because a container
+//! whose threads are all busy is silent, too: then it is [excused](excuses).
 //!
-//! Where that is wanted, a run of responses 5xx puts a backend out, too ([`Health::erring`]): it is
-//! *erring*. That can be a client's doing, so it is asked for by name.
+//! If the configuration says so, a run of responses 5xx puts a backend out, too ([`Health::erring`]): it
+//! is *erring*. A client can cause that, so it is off by default.
 //!
-//! A backend that is [watched](Watch) is probed while it is up, too. It is *failing* when its probes
-//! are answered wrongly or not at all, and comes back when several in a row were answered.
+//! A backend that is [watched](Watch) is also probed while it is up. It is *failing* when its probes are
+//! answered wrongly or not at all, and comes back when several in a row were answered.
 //!
-//! An exchange that fails after its request was sent may have failed by that request's doing, so one
-//! probe verifies the backend. A backend of which nothing is heard while an exchange awaits its
-//! answer is *suspect*: others are preferred until a byte arrives. Probing itself is the work of a
-//! keeper, of which each backend has at most one; this module tells it what to do next.
+//! An exchange that fails after its request was sent may have failed because of the request, so one probe
+//! verifies the backend. A backend that sends nothing while an exchange awaits its answer is *suspect*:
+//! others are preferred until a byte arrives. A keeper makes the probes, of which each backend has at most
+//! one; this module tells it what to do next.
 //!
 //! ```text
 //!          an exchange failed              unreachable, or silent
@@ -31,43 +31,43 @@
 
 use std::time::Duration;
 
-/// A moment, as the time since one that the caller chose; it only has to grow.
+/// A point in time, as the time since a moment that the caller chose; it must never decrease.
 pub type Moment = Duration;
 
-/// The health of one backend.
+/// The health of one backend: its state, and what decides the next one.
 #[derive(Clone, Debug, Default)]
 pub struct Health {
     state: State,
-    /// The minimum duration of the last ejection.
+    /// The shortest time for which the last ejection keeps the backend out.
     back_off: Duration,
     /// When the backend last came back from an ejection.
     returned: Option<Moment>,
     /// When the last probe ended.
     probed: Option<Moment>,
-    /// When the last probe ended that was made because something was amiss.
+    /// When the last probe ended that was not a regular one, but made because of a failure or silence.
     verified: Option<Moment>,
     /// Whether the probe under way is a regular one, begun while the backend was up.
     scheduled: bool,
-    /// Whether a keeper looks after the backend.
+    /// Whether the backend has a keeper.
     kept: bool,
-    /// Why the backend is out, if it is.
+    /// Why the backend is out, while it is.
     cause: Cause,
-    /// Since when it is out, if it is.
+    /// Since when the backend is out, while it is.
     out_since: Moment,
     /// How the backend is probed while it is up; `None`: it is not.
     watch: Option<Watch>,
     /// When the next probe of a backend that is up is due.
     due: Option<Moment>,
-    /// Probes in a row that failed while it was up.
+    /// How many probes in a row failed while the backend was up.
     failed: u32,
-    /// Probes in a row that were answered while it was out.
+    /// How many probes in a row were answered while the backend was out.
     passed: u32,
 }
 
-/// How a backend is probed while it is up.
+/// The rules by which a backend is probed while it is up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Watch {
-    /// The time until the next probe.
+    /// The time until the next regular probe.
     pub interval: Duration,
     /// The number of answered probes in a row that brings a backend back.
     pub up: u32,
@@ -78,17 +78,17 @@ pub struct Watch {
 /// A backend's condition for operators: whether it may be picked, and if not, why.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Condition {
-    /// It may be picked.
+    /// The backend may be picked.
     Up,
-    /// It may be picked; a probe finds out whether it should.
+    /// The backend may be picked; a probe finds out whether it is well.
     Verifying,
-    /// It is picked where no other can be.
+    /// The backend is picked only where no other can be.
     Suspect,
-    /// It is not picked.
+    /// The backend is not picked.
     Out {
-        /// Why.
+        /// Why the backend is out.
         cause: Cause,
-        /// Since when.
+        /// When the backend was put out.
         since: Moment,
         /// When the next probe begins at the latest; `None` if one is under way.
         next_probe: Option<Moment>,
@@ -97,47 +97,47 @@ pub enum Condition {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum State {
-    /// May be picked.
+    /// The backend may be picked, and no probe is needed.
     #[default]
     Up,
-    /// May be picked; a probe finds out whether it should.
+    /// The backend may be picked; a probe finds out whether it is well.
     Verifying,
-    /// May be picked where no other can. It is `mute` if it cannot be asked CPING; it has had no
-    /// exchanges from `idle` on.
+    /// The backend may be picked where no other can. `mute`: it cannot be asked CPING; `idle`: since when
+    /// it has had no exchanges.
     Suspect { mute: bool, idle: Option<Moment> },
-    /// Must not be picked. It is not probed before `until`.
+    /// The backend must not be picked. It is not probed before `until`, unless requests find no other.
     Ejected { since: Moment, until: Moment },
-    /// Must not be picked; a probe is under way.
+    /// The backend must not be picked; a probe is under way.
     Probing,
 }
 
-/// Whether a backend may be picked.
+/// Whether a backend may be picked: fully, only as a last resort, or not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
-    /// Yes. It came back from an ejection at that moment, if it ever was ejected.
+    /// The backend may be picked. It came back at that moment from its last ejection, if it had any.
     Up(Option<Moment>),
-    /// Where no other can: nothing is heard of it.
+    /// The backend may be picked where no other can, because it is silent or unwell.
     Suspect,
-    /// No.
+    /// The backend must not be picked.
     Out(Cause),
 }
 
-/// Why a backend is out.
+/// The cause for which a backend is out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Cause {
-    /// It cannot be connected to.
+    /// The backend cannot be connected to.
     #[default]
     Unreachable,
-    /// It can be connected to and does not answer CPING.
+    /// The backend accepts connections, but does not answer CPING.
     Unwell,
-    /// It can be connected to, and its probes are answered wrongly or not in time.
+    /// The backend accepts connections, but its probes are answered wrongly or not in time.
     Failing,
-    /// It answers, and one request after the other with a status 5xx.
+    /// The backend answered one request after the other with a status 5xx.
     Erring,
 }
 
 impl Cause {
-    /// The cause in one word, for logs and counters.
+    /// The cause as a token, for logs and counters.
     #[must_use]
     pub fn token(self) -> &'static str {
         match self {
@@ -148,46 +148,46 @@ impl Cause {
         }
     }
 
-    /// Whether so many other backends may be out that this one serves all the same.
+    /// Whether a backend that is out for this cause serves nevertheless if too many others are out.
     #[must_use]
     pub fn is_pardonable(self) -> bool {
         self != Self::Unreachable
     }
 }
 
-/// What a backend's keeper has to do.
+/// The next task of a backend's keeper.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Task {
-    /// Probe the backend, and tell the outcome by [`Health::probed`].
+    /// Probe the backend, and report the outcome to [`Health::probed`].
     Probe,
-    /// Ask again after this time.
+    /// Ask for the next task after this time.
     Wait(Duration),
-    /// Stop: the backend is up. It has no keeper any more.
+    /// Stop: the backend is up, and no longer needs a keeper.
     Rest,
 }
 
-/// How a probe ended.
+/// The outcome of a probe, as the keeper reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// The backend answered CPING.
+    /// The backend answered CPING, or gave a good response.
     Answered,
-    /// It was connected to; there was nothing to ask it. The kernel accepts connections for a
-    /// process that is stopped, too.
+    /// The backend accepted a connection, and there was no question to ask. The kernel also accepts
+    /// connections for a process that is stopped.
     Connected,
-    /// It was connected to and did not answer CPING.
+    /// The backend accepted a connection, but did not answer CPING.
     Silent {
-        /// Its silence must not put it out: see [`excuses`].
+        /// Whether this silence must not put the backend out: see [`excuses`].
         excused: bool,
     },
-    /// It was connected to, and the answer to a request was wrong or did not come in time.
+    /// The backend accepted a connection, but its response was wrong or did not come in time.
     Wrong {
-        /// It must not put the backend out: see [`excuses`].
+        /// Whether this response must not put the backend out: see [`excuses`].
         excused: bool,
     },
-    /// It could not be connected to.
+    /// The backend could not be connected to.
     Failed,
-    /// The probe could not be made for reasons of our own, such as too many open files. It says
-    /// nothing about the backend.
+    /// The front could not make the probe, for example because of too many open files. This says nothing
+    /// about the backend.
     NotMade,
 }
 
@@ -202,18 +202,19 @@ impl Health {
         }
     }
 
-    /// Sets how it is probed while it is up. Each interval is used once, so that it can vary.
+    /// Sets how the backend is probed while it is up; `None`: it is not. Each interval is used once, so
+    /// that it can vary.
     pub fn watch(&mut self, watch: Option<Watch>) {
         self.watch = watch;
     }
 
-    /// Whether it is probed while it is up.
+    /// Whether the backend is probed while it is up.
     #[must_use]
     pub fn is_watched(&self) -> bool {
         self.watch.is_some()
     }
 
-    /// The backend's condition.
+    /// The backend's condition, for operators.
     #[must_use]
     pub fn condition(&self) -> Condition {
         match self.state {
@@ -233,11 +234,11 @@ impl Health {
         }
     }
 
-    /// A connection that was begun at `began` could not be opened. Puts the backend out at once;
-    /// `true` if it was not before.
+    /// Reports that a connection could not be opened that was begun at `began`. Puts the backend out at
+    /// once; `true` if it was not out before.
     ///
-    /// News from before the backend's return is no news: a dial that times out may have begun while
-    /// the backend was away.
+    /// A dial that began before the backend's return is ignored: it may time out because the backend was
+    /// away when it began.
     pub fn connect_failed(&mut self, began: Moment, now: Moment) -> bool {
         if self.returned.is_some_and(|returned| began < returned) {
             return false;
@@ -251,9 +252,9 @@ impl Health {
         }
     }
 
-    /// An exchange failed in a way that may or may not be the backend's fault. It is verified by a
-    /// probe, at most once in [`PROBE_PERIOD`]; `true` if a probe is to be made now. Scheduled probes
-    /// do not count: they say nothing of what was found since.
+    /// Reports an exchange that failed in a way that may or may not be the backend's fault. A probe
+    /// verifies the backend, at most once in [`PROBE_PERIOD`]; `true` if a probe must be made now.
+    /// Scheduled probes do not count, because they began before the failure.
     pub fn verify(&mut self, now: Moment) -> bool {
         let lately = self
             .verified
@@ -287,7 +288,8 @@ impl Health {
         }
     }
 
-    /// A byte was heard of a backend that may be suspect; `true` if it was.
+    /// Reports that a byte arrived from a backend that may be suspect; `true` if it was suspect, and no
+    /// longer is.
     pub fn heard(&mut self) -> bool {
         let suspected = matches!(self.state, State::Suspect { .. });
         if suspected {
@@ -296,16 +298,16 @@ impl Health {
         suspected
     }
 
-    /// Whether the caller must become the keeper, which does what [`Self::next`] says. `true` only while
-    /// there is no keeper; the caller is it until it is told to rest or [resigns](Self::resign).
+    /// Whether the caller must become the keeper, which does what [`Self::next`] returns. `true` only
+    /// while there is no keeper; the caller stays it until [`Task::Rest`] or [`Self::resign`].
     pub fn needs_keeper(&mut self) -> bool {
         let needed = (self.state != State::Up || self.watch.is_some()) && !self.kept;
         self.kept |= needed;
         needed
     }
 
-    /// The keeper's next task. `wanted` says that requests find no other backend, which cuts the back-off
-    /// short to [`PROBE_PERIOD`]. `in_use` says that the backend has exchanges.
+    /// The keeper's next task. `wanted`: requests find no other backend, which shortens the back-off to
+    /// [`PROBE_PERIOD`]. `in_use`: the backend has exchanges in flight.
     pub fn next(&mut self, now: Moment, wanted: bool, in_use: bool) -> Task {
         self.scheduled = self.state == State::Up;
         match self.state {
@@ -329,8 +331,8 @@ impl Health {
         }
     }
 
-    /// A probe that an operator asked for ended. It counts like one of the keeper's, which may have
-    /// another under way.
+    /// Reports the outcome of a probe that an operator asked for. It counts like one of the keeper, which
+    /// may have another under way.
     pub fn probed_for_operator(&mut self, now: Moment, outcome: Outcome) {
         let scheduled = std::mem::take(&mut self.scheduled);
         if let State::Ejected { .. } = self.state {
@@ -340,7 +342,7 @@ impl Health {
         self.scheduled = scheduled;
     }
 
-    /// A probe ended.
+    /// Reports the outcome of a probe by the keeper.
     pub fn probed(&mut self, now: Moment, outcome: Outcome) {
         use Outcome::{Answered, Connected, Failed, NotMade, Silent, Wrong};
         let scheduled = std::mem::take(&mut self.scheduled);
@@ -399,13 +401,13 @@ impl Health {
         }
     }
 
-    /// The keeper gives up its work unfinished, such as when its thread ends. Somebody else may
-    /// become the keeper.
+    /// Reports that the keeper stops with its work unfinished, such as when its thread ends. Another
+    /// caller may become the keeper.
     pub fn resign(&mut self) {
         self.kept = false;
     }
 
-    /// What the keeper of a backend that is up has to do.
+    /// The next task of the keeper of a backend that is up.
     fn watch_on(&mut self, now: Moment) -> Task {
         let Some(watch) = self.watch else {
             self.kept = false;
@@ -419,7 +421,7 @@ impl Health {
         }
     }
 
-    /// A probe of a backend that is not out failed. Several in a row put it out.
+    /// Counts a failed probe of a backend that is not out. Several in a row put it out.
     fn fail(&mut self, now: Moment, cause: Cause, excused: bool) {
         self.failed = self.failed.saturating_add(1);
         let enough = self.failed >= self.watch.map_or(1, |watch| watch.down);
@@ -431,7 +433,7 @@ impl Health {
         }
     }
 
-    /// A probe of a backend that is out was answered. Several in a row bring it back.
+    /// Counts an answered probe of a backend that is out. Several in a row bring it back.
     fn pass(&mut self, now: Moment) {
         self.passed += 1;
         if self.passed >= self.watch.map_or(1, |watch| watch.up) {
@@ -443,7 +445,8 @@ impl Health {
         };
     }
 
-    /// A suspect is asked CPING until it answers; at once, if only a scheduled probe came before.
+    /// The keeper's task for a suspect backend that can be asked CPING: ask until it answers; at once, if
+    /// only scheduled probes came before.
     fn ask_again(&self, now: Moment) -> Task {
         match self.verified.map_or(Duration::ZERO, |verified| {
             (verified + PROBE_PERIOD).saturating_sub(now)
@@ -453,8 +456,8 @@ impl Health {
         }
     }
 
-    /// A suspect that cannot be asked can be cleared by an exchange only. So it comes back slowly
-    /// when it has had none for the time of the back-off.
+    /// The keeper's task for a suspect backend that cannot be asked. Only an exchange can clear it, so it
+    /// comes back slowly when it has had none for the time of the back-off.
     fn wait_for_idleness(&mut self, now: Moment, idle: Option<Moment>, in_use: bool) -> Task {
         let idle = idle.or(Some(now)).filter(|_| !in_use);
         self.state = State::Suspect { mute: true, idle };
@@ -473,7 +476,7 @@ impl Health {
         self.returned = Some(now);
     }
 
-    /// The minimum duration of an ejection that begins now.
+    /// The shortest duration of an ejection that begins now.
     fn next_back_off(&self, now: Moment) -> Duration {
         let flaps = self
             .returned
@@ -497,8 +500,8 @@ impl Health {
     }
 }
 
-/// The share of its weight, in percent from 10 to 100, that a backend gets `age` after its return:
-/// it grows in proportion to the time until `slow_start` is over.
+/// The percentage of its weight, from 10 to 100, that a backend gets `age` after its return: it grows in
+/// proportion to the time until `slow_start` is over.
 #[must_use]
 pub fn share(age: Duration, slow_start: Duration) -> u8 {
     if age >= slow_start {
@@ -509,40 +512,39 @@ pub fn share(age: Duration, slow_start: Duration) -> u8 {
     percent.clamp(SHARE_MIN, SHARE_FULL)
 }
 
-/// Whether a backend that does not answer CPING must not be put out for it. A container whose threads are
-/// all busy answers no CPING on a fresh connection, and neither does one behind a network that is slow for
-/// all.
+/// Whether a backend that does not answer CPING must not be put out because of that. A container whose
+/// threads are all busy answers no CPING on a new connection, nor does one behind a network that is slow
+/// for all.
 ///
-/// `saturated` says that its exchanges fill its cap of connections. `out` is the weight of the
-/// upstream's backends that would be out with this one, of `total`; no more than `unwell_max`
-/// percent may be.
+/// `saturated`: its exchanges use all connections that it may have. `out` is the weight of the upstream's
+/// backends that would be out with this one, of `total`; no more than `unwell_max` percent may be out.
 #[must_use]
 pub fn excuses(saturated: bool, (out, total): (u64, u64), unwell_max: u8) -> bool {
     saturated || out * 100 > total * u64::from(unwell_max)
 }
 
-/// A suspect of which nothing is known yet.
+/// The state of a backend that has just become suspect.
 const SUSPECT: State = State::Suspect {
     mute: false,
     idle: None,
 };
 
-/// Between two probes of one backend; also between two verifications.
+/// The shortest time between two probes of one backend, and between two verifications.
 pub const PROBE_PERIOD: Duration = Duration::from_secs(1);
 
-/// How long an ejection lasts at least.
+/// The shortest duration of an ejection.
 pub const BACK_OFF_MIN: Duration = Duration::from_secs(1);
 
-/// How long an ejection lasts at most, before the first probe.
+/// The longest time that an ejection lasts before the first probe.
 pub const BACK_OFF_MAX: Duration = Duration::from_secs(30);
 
-/// A backend that is put out so soon after its return stays out for twice as long as before.
+/// A backend that is put out within this time after its return stays out for twice as long as before.
 pub const FLAP_WINDOW: Duration = Duration::from_secs(60);
 
-/// A backend that is not ramping up.
+/// The share, in percent, of a backend that is not ramping up.
 pub const SHARE_FULL: u8 = 100;
 
-/// Enough to warm up with, little enough to do no harm.
+/// The smallest share, in percent: enough to warm up with, little enough to do no harm.
 const SHARE_MIN: u8 = 10;
 
 #[cfg(test)]

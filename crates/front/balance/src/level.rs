@@ -1,14 +1,15 @@
-//! Corrections of weights that bring an amount to its share: sessions seen, or bytes moved.
+//! Corrects weights so that members come to have their share of an amount: sessions seen, or bytes
+//! moved.
 //!
 //! A member that has less than its share of the amount gets up to twice its weight, one that has
-//! more gets down to half of it. So a member that joins is not flooded: it fills up within the time
-//! that sessions live.
+//! more gets down to half of it. So a member that joins is not flooded: it gets its share within
+//! the time that sessions live.
 
 use std::time::Duration;
 
-/// The factor by which a member's weight is corrected, in units of 1/[`ONE`].
+/// The factor that corrects a member's weight, in units of 1/[`ONE`].
 ///
-/// `target` is what it should have, `own` what it has.
+/// `target` is the amount that the member should have, `own` the one that it has.
 #[must_use]
 pub(crate) fn factor(target: f64, own: f64) -> u32 {
     // Small numbers are noise: with a handful of sessions weights count as they are.
@@ -23,7 +24,7 @@ pub(crate) fn factor(target: f64, own: f64) -> u32 {
     factor
 }
 
-/// An amount that halves in each [`HALF_LIFE`], fed with a total that only grows.
+/// An amount that halves in each [`HALF_LIFE`]; it is fed with a total that only grows.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct DecayingAmount {
     amount: f64,
@@ -31,8 +32,8 @@ pub(crate) struct DecayingAmount {
 }
 
 impl DecayingAmount {
-    /// Adds the growth of `total` since the last call, `passed` ago, and returns the decayed
-    /// amount. The first call adds nothing: it sets where growth begins.
+    /// Adds the growth of `total` since the last call, which was `passed` ago, and returns the
+    /// decayed amount. The first call only records the total from which growth counts.
     pub(crate) fn note(&mut self, total: u64, passed: Duration) -> f64 {
         let added_total = self.total.map_or(0, |before| total.saturating_sub(before));
         self.total = Some(total);
@@ -44,13 +45,13 @@ impl DecayingAmount {
     }
 }
 
-/// A weight that is not corrected.
+/// The factor of a weight that is not corrected.
 pub(crate) const ONE: u32 = 256;
 
 /// Added to both amounts of the ratio, so that small amounts correct little: they are noise.
 const FEW: f64 = 5.0;
 
-/// The time in which an amount loses half of its weight.
+/// The time in which an amount decays to half.
 const HALF_LIFE: Duration = Duration::from_secs(60);
 
 #[cfg(test)]

@@ -1,10 +1,9 @@
-//! Choosing a backend: pure decisions, no connections.
+//! Chooses backends: pure decisions, no connections.
 //!
-//! A [`Schedule`] belongs to one upstream on one worker. It asks what it needs of the upstream's
-//! [`Members`] and answers with an index. [`affinity`] says whose session a request belongs to,
-//! [`hash`] which member a key leads to, [`health`] who may be picked, [`RetryBudget`] how often a failed request may be tried again.
-//! Nothing here knows addresses, opens connections or reads a clock, so that each decision is tested
-//! by asking for it.
+//! A [`Schedule`] belongs to one upstream on one worker. It asks the upstream's [`Members`] for facts and returns the
+//! index of one. [`affinity`] finds the member of a request's session, [`hash`] the member of a key; [`health`] decides
+//! who may be picked, [`RetryBudget`] how often failed requests may be tried again. Nothing here knows addresses, opens
+//! connections or reads a clock, so each decision can be tested by a call.
 //!
 //! ```
 //! use std::time::Duration;

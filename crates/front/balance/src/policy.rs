@@ -1,19 +1,19 @@
-//! The balancing policies, a closed set chosen at run time.
+//! The balancing policies, from which a configuration chooses.
 //!
 //! Health, affinity and drain decide who may be picked; [`crate::Schedule`] has the order among
-//! those, and [`crate::hash`] the member of a key.
+//! these members, and [`crate::hash`] the member of a key.
 
-/// How a backend is picked among the eligible ones.
+/// The policy by which one of the members that may be picked is chosen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Policy {
     /// Weighted round robin: each backend's share is its weight, and heavy backends are spread out
-    /// rather than served in bursts. Requests that a session leads to a backend count.
+    /// rather than served in bursts. Requests that a backend gets because of a session count, too.
     /// nginx's default; httpd's `byrequests`; mod_jk: `method=R`.
     #[default]
     RoundRobin,
-    /// The fewest exchanges in flight for its weight; ties go round. Exact among up to 32
-    /// backends; among more the better of two random ones, by weight. nginx: `least_conn`; mod_jk:
-    /// `method=B`; httpd: `bybusyness`.
+    /// The backend with the fewest exchanges in flight for its weight; equal ones take turns. Exact
+    /// among up to 32 backends; among more the better of two random ones, by weight. nginx:
+    /// `least_conn`; mod_jk: `method=B`; httpd: `bybusyness`.
     LeastInFlight,
     /// Round robin by weights that are corrected once a second, so that in time each backend has
     /// its share of the sessions seen lately. mod_jk: `method=S`.
@@ -21,13 +21,14 @@ pub enum Policy {
     /// Round robin by weights that are corrected once a second, so that in time each backend has
     /// its share of the bytes moved lately. mod_jk: `method=T`; httpd: `bytraffic`.
     Traffic,
-    /// The same key leads to the same backend ([`crate::hash::Maglev`]); requests without a key take
-    /// turns. nginx: `hash ... consistent`; HAProxy: `balance source`, `hash-type consistent`.
+    /// Requests with the same key go to the same backend ([`crate::hash::Maglev`]); requests without
+    /// a key take turns. nginx: `hash ... consistent`; HAProxy: `balance source`, `hash-type
+    /// consistent`.
     Hash,
 }
 
 impl Policy {
-    /// Whether picks ask for [`crate::Members::in_flight`].
+    /// Whether a pick under this policy calls [`crate::Members::in_flight`].
     #[must_use]
     pub fn reads_in_flight(self) -> bool {
         match self {
@@ -36,7 +37,7 @@ impl Policy {
         }
     }
 
-    /// The word for it in the file and in the admin API.
+    /// The word for the policy in the file and in the admin API.
     #[must_use]
     pub fn token(self) -> &'static str {
         match self {

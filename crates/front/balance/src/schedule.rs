@@ -1,11 +1,10 @@
-//! The order in which the members of one upstream are picked, by deadlines.
+//! Picks the members of one upstream in an order by deadlines.
 //!
-//! The member with the earliest deadline is next. Each pick moves its deadline on by a step in
-//! inverse proportion to its weight, so that members are picked in proportion to their weights and
-//! heavy members are spread out. The order is kept in a heap: a pick costs the logarithm of the
-//! number of members. Members that may not be picked are taken out of the heap when a pick meets
-//! them; each pick looks at a few of them again, so that no pick looks at all members while there
-//! is one that may be picked.
+//! The member with the earliest deadline is next. Each pick moves its deadline on by a step in inverse
+//! proportion to its weight, so that members are picked in proportion to their weights and heavy members
+//! are spread out. The order is kept in a heap: a pick costs the logarithm of the number of members.
+//! Members that may not be picked are taken out of the heap when a pick finds them there; each pick
+//! checks a few of them again, so that no pick looks at all members while one may be picked.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -16,50 +15,50 @@ use crate::Policy;
 use crate::health::{Moment, SHARE_FULL};
 use crate::level::{self, DecayingAmount};
 
-/// What a pick asks of an upstream's members, each named by its index. Nothing is asked of a member
-/// that is not considered.
+/// The facts about an upstream's members that a pick needs; a member is given by its index. A pick asks
+/// only about members that it considers.
 pub trait Members {
-    /// How much of its weight the member gets at present, in percent: less than 100 while it ramps
-    /// up ([`crate::health::share`]), 0 if it must not be picked. It is relative to the other
-    /// members: a member that is alone gets everything.
+    /// The percentage of its weight that the member gets at present: less than 100 while it ramps up
+    /// ([`crate::health::share`]), 0 if it must not be picked. It is relative to the other members: a
+    /// single member gets everything.
     fn share(&self, member: usize) -> u8;
 
-    /// Exchanges in flight over all workers. Asked by [`Policy::LeastInFlight`] only.
+    /// The member's exchanges in flight over all workers. Called under [`Policy::LeastInFlight`] only.
     fn in_flight(&self, member: usize) -> usize;
 
-    /// Sessions seen lately. Asked by [`Policy::Sessions`] only, once a second.
+    /// The member's sessions seen lately. Called under [`Policy::Sessions`] only, once a second.
     fn sessions(&self, member: usize) -> u64;
 
-    /// Bytes moved since some moment, over all workers. Asked by [`Policy::Traffic`] only, once a
-    /// second.
+    /// The member's bytes moved since some fixed moment, over all workers. Called under
+    /// [`Policy::Traffic`] only, once a second.
     fn traffic(&self, member: usize) -> u64;
 }
 
-/// The order among the members of one upstream, on one worker.
+/// The order in which the members of one upstream are picked, on one worker.
 #[derive(Clone, Debug)]
 pub struct Schedule {
     policy: Policy,
     members: Vec<Member>,
-    /// The members not known to be out: a heap, the earliest deadline first.
+    /// The members that are not known to be out: a heap, the earliest deadline first.
     heap: Vec<usize>,
-    /// The members found to be out; the one looked at longest ago is first.
+    /// The members that were found to be out; the one checked longest ago is first.
     out: VecDeque<usize>,
-    /// The sums of the weights up to each member, itself included.
+    /// For each member, the sum of the weights up to it, including its own.
     sums: Vec<u64>,
     rng: Rng,
-    /// When debts were last halved.
+    /// When [`Self::settle`] last halved the parts of deadlines that are too far ahead.
     settled: Moment,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Member {
     weight: u32,
-    /// The correction of its weight, in units of 1/[`level::ONE`].
+    /// The correction of the weight, in units of 1/[`level::ONE`].
     factor: u32,
     deadline: u64,
     /// The member's index in the heap; [`OUT`] if it is not there.
     place: usize,
-    /// Bytes moved lately.
+    /// The bytes that the member moved lately; older bytes count less.
     traffic: DecayingAmount,
 }
 
@@ -71,8 +70,8 @@ impl Member {
 }
 
 impl Schedule {
-    /// A schedule for members of these weights; 0 is treated as 1. `seed` gives the order that
-    /// turns begin in: workers with different seeds do not all begin with the same member.
+    /// Makes a schedule for members with these weights; 0 is treated as 1. `seed` decides with which
+    /// member turns begin: workers with different seeds begin with different members.
     #[must_use]
     pub fn new(policy: Policy, weights: impl IntoIterator<Item = u32>, seed: u64) -> Self {
         let mut rng = Rng::with_seed(seed);
@@ -116,8 +115,8 @@ impl Schedule {
         self.choose(members, tried)
     }
 
-    /// Picks among these members only, by looking at each of them: whose turn it is, or who has the
-    /// fewest exchanges in flight. `None` if all of them are out or in `tried`.
+    /// Picks among the members in `among` only, by looking at each of them: the one whose turn it is, or
+    /// the one with the fewest exchanges in flight. `None` if all of them are out or in `tried`.
     pub fn pick_among(
         &mut self,
         members: &impl Members,
@@ -137,9 +136,9 @@ impl Schedule {
         Some(picked)
     }
 
-    /// Counts a request that a member got without being picked here, such as one of a session, so that
-    /// the others' turns make up for it. Does nothing where the policy levels sessions or bytes, since
-    /// those count the request.
+    /// Counts a request that a member got without a pick here, such as one of a session, so that the
+    /// others' turns make up for it. Does nothing if the policy levels sessions or bytes, since these
+    /// count the request.
     pub fn note(&mut self, members: &impl Members, member: usize) {
         match self.policy {
             Policy::RoundRobin | Policy::LeastInFlight | Policy::Hash => {
@@ -150,9 +149,9 @@ impl Schedule {
     }
 
     /// The members of `among` that the next request may go to, each with its frequency in proportion to
-    /// the others. Takes no turn and looks at each of them. Under [`Policy::LeastInFlight`] it is those
-    /// with the fewest exchanges in flight for their weight, unless so many may be picked that two are
-    /// chosen by chance; `exact` says that they are all looked at, as in [`Self::pick_among`].
+    /// the others'. Moves no deadline and looks at each member. Under [`Policy::LeastInFlight`] these
+    /// are the members with the fewest exchanges in flight for their weight, unless there are so many
+    /// that two are chosen at random; `exact`: all are looked at, as in [`Self::pick_among`].
     #[must_use]
     pub fn foresee(
         &self,
@@ -194,7 +193,7 @@ impl Schedule {
         }
     }
 
-    /// The member whose turn it is.
+    /// Picks the member whose turn it is.
     fn earliest(&mut self, members: &impl Members, tried: &[usize]) -> Option<usize> {
         let mut skipped = Vec::new();
         let found = loop {
@@ -218,7 +217,8 @@ impl Schedule {
         Some(member)
     }
 
-    /// The member with the fewest exchanges in flight for its weight, whose turn it is among equals.
+    /// Picks the member with the fewest exchanges in flight for its weight; among equals the one whose
+    /// turn it is.
     fn least_loaded(&mut self, members: &impl Members, tried: &[usize]) -> Option<usize> {
         let is_out = |member: &usize| members.share(*member) == 0;
         let out: Vec<usize> = self.heap.iter().copied().filter(is_out).collect();
@@ -231,7 +231,7 @@ impl Schedule {
         Some(least)
     }
 
-    /// The least loaded of these, whose turn it is among equals.
+    /// The least loaded of the candidates; among equals the one whose turn it is.
     fn least(
         &self,
         members: &impl Members,
@@ -245,7 +245,7 @@ impl Schedule {
         Some(least.member)
     }
 
-    /// The better of two random members, by weight; `None` if chance met too few that may be picked.
+    /// The less loaded of two random members; `None` if the draws found too few that may be picked.
     fn less_loaded_of_two(&mut self, members: &impl Members, tried: &[usize]) -> Option<usize> {
         let one = self.sample(members, tried)?;
         let other = self.sample(members, tried)?;
@@ -258,7 +258,8 @@ impl Schedule {
         Some(better.member)
     }
 
-    /// A random member, by its weight and share.
+    /// Draws a random member, by its weight and share; `None` if [`SAMPLES_MAX`] draws found none that
+    /// may be picked.
     fn sample(&mut self, members: &impl Members, tried: &[usize]) -> Option<usize> {
         let total = *self.sums.last()?;
         for _ in 0..SAMPLES_MAX {
@@ -286,7 +287,7 @@ impl Schedule {
         }
     }
 
-    /// Moves the member's next turn on.
+    /// Moves the member's deadline on by a step, because it was picked.
     fn charge(&mut self, member: usize, share: u8) {
         let charged = &mut self.members[member];
         charged.deadline += charged.step(share);
@@ -296,7 +297,7 @@ impl Schedule {
         }
     }
 
-    /// Looks at up to `looks` members that are out, and lets those that are back be picked again.
+    /// Checks up to `looks` members that are out, and returns those that are back to the heap.
     fn readmit(&mut self, members: &impl Members, looks: usize) {
         for _ in 0..looks.min(self.out.len()) {
             let Some(member) = self.out.pop_front() else {
@@ -314,9 +315,9 @@ impl Schedule {
         }
     }
 
-    /// Once a second halves whatever a deadline is beyond one step from the earliest, as after a
-    /// time of a small share. Of a member that was just picked it is one step, which is no debt:
-    /// weights count however few requests there are.
+    /// Once a second halves the part of each deadline that is more than one step after the earliest,
+    /// such as from a time of a small share. A member that was just picked is one step behind, which is
+    /// not a debt: weights count however few requests there are.
     fn settle(&mut self, members: &impl Members, now: Moment) {
         let passed = now.saturating_sub(self.settled);
         let seconds = passed.as_secs();
@@ -368,7 +369,7 @@ impl Schedule {
         }
     }
 
-    /// The earliest deadline of those that may be picked.
+    /// The earliest deadline among members that are not known to be out; 0 if there are none.
     fn earliest_deadline(&self) -> u64 {
         self.heap
             .first()
@@ -383,9 +384,10 @@ impl Schedule {
     }
 }
 
-/// The heap: each member's place is known, and no parent is later than its children.
+/// The heap operations: each member knows its place, and no parent's deadline is later than its
+/// children's.
 impl Schedule {
-    /// Restores the order of the heap, whatever order its members are in.
+    /// Orders the heap, whatever order its members are in, and sets their places.
     fn order(&mut self) {
         for place in (0..self.heap.len()).rev() {
             self.members[self.heap[place]].place = place;
@@ -452,11 +454,11 @@ impl Schedule {
     }
 }
 
-/// The load of a member, for a comparison under [`Policy::LeastInFlight`].
+/// A member's load, to compare it under [`Policy::LeastInFlight`].
 #[derive(Clone, Copy, Debug)]
 struct Load {
     member: usize,
-    /// Its weight times its share.
+    /// The member's weight times its share.
     weight: u64,
     in_flight: usize,
     /// Whether the member has no exchange in flight and gets its whole share.
@@ -464,9 +466,10 @@ struct Load {
 }
 
 impl Load {
-    /// Compares in flight per weight without division, with the exchange to come. Idle members are equal
-    /// whatever their weights are, as in HAProxy: turns decide among them, and each gets its share. One
-    /// that ramps up is not idle, or else it would get every request that meets no other idle one.
+    /// Compares exchanges in flight per weight without division, including the exchange to come. Idle
+    /// members are equal whatever their weights are, as in HAProxy: turns decide among them, and each
+    /// gets its share. A member that ramps up never counts as idle, or it would get every request for
+    /// which no other is idle.
     fn compare(&self, other: &Self) -> std::cmp::Ordering {
         let scaled = |own: &Self, other: &Self| {
             if own.is_idle {
@@ -485,16 +488,17 @@ fn step(weight: u32, share: u8, factor: u32) -> u64 {
     (STEP * u64::from(SHARE_FULL) * u64::from(level::ONE) / effective).max(1)
 }
 
-/// The step of a member of weight 1.
+/// The step of a member with weight 1, full share and no correction.
 const STEP: u64 = 1 << 20;
 
 /// The place of a member that is not in the heap.
 const OUT: usize = usize::MAX;
 
-/// The number of members that are out that each pick looks at.
+/// How many members that are out each pick checks.
 const LOOKS: usize = 4;
 
-/// Up to this number of members, all are compared to find the least loaded one.
+/// Up to this number of members, all are compared to find the least loaded one; of more, two random
+/// ones are compared.
 const EXACT_MAX: usize = 32;
 
 /// The most random draws in search of a member that may be picked.

@@ -1,12 +1,12 @@
-//! How many sessions were seen lately: a HyperLogLog for each of several slices of time.
+//! Estimates how many sessions were seen lately, with a HyperLogLog for each of several slices of time.
 //!
-//! Nothing of a session id is kept but the rank of its hash, and the hash has a key of its own, so that
-//! nobody can choose ids that count for many. To note an id costs a hash and a load, and rarely an
-//! atomic maximum. The estimate of few is exact or nearly so, of many it is within some 3 %.
+//! Of a session id only the rank of its hash is kept, and the hash has a random key, so that nobody can
+//! choose ids that count for many. Noting an id costs a hash and a load, and rarely an atomic maximum.
+//! The estimate is nearly exact for few sessions, and within some 3 % for many.
 //!
-//! A client can invent ids. So an id that a request names counts only if the backend is known to have
-//! given it out. At first nothing is known of ids that are older than the count: each is believed for
-//! twice the timeout.
+//! A client can invent ids. So an id in a request counts only if the backend is known to have given it
+//! out. At first this is unknown for ids that are older than the count: for twice the timeout every id is
+//! believed.
 
 mod known;
 
@@ -18,30 +18,30 @@ use std::time::Duration;
 use self::known::KnownIds;
 use crate::health::Moment;
 
-/// The sessions that were seen within a time. All workers share it.
+/// The sessions that were seen within a time, shared by all workers.
 #[derive(Debug)]
 pub struct Sessions {
     timeout: Duration,
     /// The registers of all slices of time, one slice after the other.
     registers: Box<[AtomicU8]>,
-    /// The number of the slice that is noted in, from [`Moment::ZERO`] on.
+    /// The number of the current slice of time, counted from [`Moment::ZERO`].
     latest: AtomicU64,
-    /// Held while registers are emptied for another slice.
+    /// Locked while registers are cleared for another slice.
     turning: Mutex<()>,
     hasher: RandomState,
     born: Moment,
-    /// Until this moment ids are learned: each id that a request names counts.
+    /// Until this moment every id that a request names counts, and is remembered as known.
     learns_until: Moment,
     known: KnownIds,
-    /// Requests whose id did not count.
+    /// How many requests named an id that did not count.
     unknown: AtomicU64,
-    /// In milliseconds since [`Moment::ZERO`], plus one; 0 is never.
+    /// When a session was last seen, in milliseconds since [`Moment::ZERO`], plus one; 0: never.
     last: AtomicU64,
 }
 
 impl Sessions {
-    /// Counts from now on. A session counts until `timeout` has passed since it was seen last, and up
-    /// to a fifteenth of it longer.
+    /// Begins to count. A session counts until `timeout` has passed since it was last seen, and up to a
+    /// fifteenth of it longer.
     #[must_use]
     pub fn new(timeout: Duration, now: Moment) -> Self {
         let sessions = Self {
@@ -63,8 +63,8 @@ impl Sessions {
         sessions
     }
 
-    /// A copy with another timeout, in which all sessions count as seen just now. Which ids are known is
-    /// learned anew.
+    /// Copies the counts with another timeout; all sessions count as seen just now. Which ids are known
+    /// must be learned again.
     #[must_use]
     pub fn with_timeout(&self, timeout: Duration, now: Moment) -> Self {
         let other = Self {
@@ -81,13 +81,13 @@ impl Sessions {
         other
     }
 
-    /// How long a session counts after it was seen last.
+    /// How long a session counts after it was last seen.
     #[must_use]
     pub fn timeout(&self) -> Duration {
         self.timeout
     }
 
-    /// Counts a session that belongs to the backend, such as one that it began.
+    /// Counts a session that belongs to the backend, such as one that it began, and remembers its id.
     pub fn note(&self, id: &[u8], now: Moment) {
         let slice = self.turn(now);
         let hash = self.hasher.hash_one(id);
@@ -95,8 +95,8 @@ impl Sessions {
         self.count(hash, slice, now);
     }
 
-    /// Counts a session that a request names, if the backend is known to have given out its id. While ids
-    /// are learned, and while some had no room, each id counts.
+    /// Counts a session that a request names, if the backend is known to have given out its id. Until
+    /// enough ids are learned, and while some found no room, every id counts.
     pub fn note_claim(&self, id: &[u8], now: Moment) {
         let slice = self.turn(now);
         let hash = self.hasher.hash_one(id);
@@ -135,7 +135,7 @@ impl Sessions {
         estimate(&self.merged(now))
     }
 
-    /// When a session was seen last; `None` if none was.
+    /// When a session was last seen; `None` if none was.
     #[must_use]
     pub fn last_seen(&self) -> Option<Moment> {
         let last = self.last.load(Ordering::Relaxed).checked_sub(1)?;
@@ -160,7 +160,7 @@ impl Sessions {
         merged
     }
 
-    /// Empties the slices that are too old; gives the present one.
+    /// Clears the slices that are too old; returns the number of the current slice.
     fn turn(&self, now: Moment) -> u64 {
         let slice = self.slice(now);
         let latest = self.latest.load(Ordering::Acquire);
@@ -181,7 +181,8 @@ impl Sessions {
         slice.max(latest)
     }
 
-    /// The number of a moment's slice. All but the latest cover the timeout.
+    /// The number of the slice that contains `now`. All slices except the current one together cover the
+    /// timeout.
     fn slice(&self, now: Moment) -> u64 {
         let length = self.timeout.as_millis() / (SLICES as u128 - 1);
         u64::try_from(now.as_millis() / length.max(1)).unwrap_or(u64::MAX)
@@ -197,8 +198,8 @@ impl Sessions {
     }
 }
 
-/// Flajolet, Fusy, Gandouet, Meunier: HyperLogLog, 2007, figure 3. With hashes of 64 bits the
-/// correction for large numbers is not needed.
+/// Estimates the count from the ranks, after Flajolet, Fusy, Gandouet, Meunier: HyperLogLog, 2007, figure
+/// 3. With 64-bit hashes the correction for large numbers is not needed.
 fn estimate(ranks: &[u8; REGISTERS]) -> u64 {
     #[expect(clippy::cast_precision_loss, reason = "REGISTERS is small")]
     let count = REGISTERS as f64;
@@ -225,10 +226,10 @@ fn millis(moment: Moment) -> u64 {
     u64::try_from(moment.as_millis()).unwrap_or(u64::MAX - 1)
 }
 
-/// Slices of time that are told apart.
+/// The number of slices of time; older ones are overwritten.
 const SLICES: usize = 16;
 
-/// Bits of the hash that choose a register.
+/// How many bits of the hash choose a register.
 const BITS: u32 = 10;
 
 const REGISTERS: usize = 1 << BITS;

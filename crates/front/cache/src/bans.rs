@@ -1,38 +1,38 @@
-//! Purges that are found out when a stored response is next looked at.
+//! Purges, which are applied when a stored response is next looked up.
 //!
-//! A purge of a prefix or a tag concerns responses that nobody has a list of. So it is remembered, and a
-//! response that was begun before it is judged by it when it is read. Memory is bounded: of the bans that
-//! are forgotten only the number of the last is kept, and what is older than that counts as purged.
+//! There is no list of the responses that a purge of a prefix or a tag removes. So the purge is remembered, and a
+//! response that began before it is compared with it when it is read. Memory is bounded: of forgotten purges
+//! only the number of the last one is kept, and all responses from before it count as purged.
 
 use std::collections::VecDeque;
 
 use crate::tags;
 
-/// What a purge takes away.
+/// The stored responses that a purge removes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Purge {
-    /// All variants of this URL.
+    /// All variants of the response with this URL.
     Url(Box<[u8]>),
-    /// All whose URL begins so.
+    /// All responses whose URL begins with this text.
     Prefix(Box<[u8]>),
-    /// All with this tag.
+    /// All responses with this tag.
     Tag(Box<[u8]>),
-    /// All.
+    /// All responses in the cache.
     All,
 }
 
-/// The effect of purges on a stored response.
+/// The effect of later purges on a stored response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PurgeEffect {
-    /// Not at all.
+    /// The response was not purged.
     No,
-    /// It is stale from now on, and may be used as stale responses are.
+    /// The response is stale from now on, and may be used as stale responses are.
     Softly,
-    /// It is gone.
+    /// The response is removed.
     Hard,
 }
 
-/// A purge that is remembered.
+/// A purge that is remembered, with its number.
 #[derive(Clone, Debug)]
 struct Ban {
     number: u64,
@@ -40,30 +40,31 @@ struct Ban {
     is_soft: bool,
 }
 
-/// Purges so far.
+/// The purges so far.
 #[derive(Clone, Debug, Default)]
 pub struct Bans {
     list: VecDeque<Ban>,
-    /// How many purges there were.
+    /// The number of purges so far; it only grows.
     count: u64,
-    /// A response that began before this number of purges counts as purged.
+    /// The number of the last purge that was forgotten, or that removed everything. A response that began before
+    /// it counts as purged.
     floor: u64,
 }
 
 impl Bans {
-    /// How many purges there were. A response that begins now is concerned by later ones alone.
+    /// The number of purges so far. Only later purges apply to a response that begins now.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// Whether a response that began at this count may have been purged since.
+    /// Whether a response that began at this number of purges may have been purged since.
     #[must_use]
     pub fn concern(&self, began: u64) -> bool {
         began < self.count
     }
 
-    /// Adds a purge.
+    /// Adds a purge; `is_soft`: the responses become stale instead of being removed.
     pub fn push(&mut self, purge: Purge, is_soft: bool) {
         self.count += 1;
         if purge == Purge::All && !is_soft {
@@ -83,7 +84,8 @@ impl Bans {
         });
     }
 
-    /// The effect of later purges on a response that began at this count, with its URL and its tags.
+    /// The effect of later purges on a response with this URL and these tags, which began at this number
+    /// of purges.
     #[must_use]
     pub fn judge(&self, began: u64, url: &[u8], tags: &[u8]) -> PurgeEffect {
         if began < self.floor {
@@ -103,7 +105,7 @@ impl Bans {
 }
 
 impl Purge {
-    /// Whether the purge removes a response with this URL and these tags.
+    /// Whether the purge applies to a response with this URL and these tags.
     #[must_use]
     pub fn concerns(&self, url: &[u8], tags: &[u8]) -> bool {
         match self {
@@ -115,7 +117,7 @@ impl Purge {
     }
 }
 
-/// Purges that are remembered.
+/// The most purges that are remembered.
 pub const BANS_MAX: usize = 256;
 
 #[cfg(test)]

@@ -1,12 +1,12 @@
-//! Dates of fields (RFC 9110, section 5.6.7): three forms, of which two are obsolete.
+//! Parses dates in header fields (RFC 9110, section 5.6.7): three formats, of which two are obsolete.
 
 use std::time::SystemTime;
 
 use crate::Millis;
 
-/// A date in one of the three forms, in milliseconds since the beginning of 1970. Upper and lower case
-/// mean the same. A date before 1970 is the beginning of 1970. `None` if it is none: another zone than GMT,
-/// another width, or anything besides.
+/// Parses a date in one of the three formats to milliseconds since the beginning of 1970. Upper and lower
+/// case are equal. A date before 1970 becomes the beginning of 1970. `None` if it is not a date: another
+/// zone than GMT, another width, or further text.
 #[must_use]
 pub fn parse(text: &[u8]) -> Option<Millis> {
     let text = text.trim_ascii();
@@ -29,8 +29,8 @@ pub fn parse(text: &[u8]) -> Option<Millis> {
     }
 }
 
-/// The time of a date that names another day of the week than it is: the day says nothing that the rest does
-/// not.
+/// Parses a date with the wrong day of the week, which is ignored because the rest of the date determines
+/// it.
 fn on_another_day(text: &str) -> Option<SystemTime> {
     let end = text.find([',', ' '])?;
     let days = match end {
@@ -47,7 +47,7 @@ fn on_another_day(text: &str) -> Option<SystemTime> {
         .find_map(|date| httpdate::parse_http_date(&date).ok())
 }
 
-/// The case that the library knows: `Sun`, `Nov`, `GMT`.
+/// Changes the case to the one that the library accepts: `Sun`, `Nov`, `GMT`.
 fn fold(text: &[u8]) -> Vec<u8> {
     let mut folded: Vec<u8> = Vec::with_capacity(text.len());
     for byte in text {

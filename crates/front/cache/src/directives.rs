@@ -1,42 +1,45 @@
-//! Directives of `Cache-Control` and of fields for some caches alone (RFC 9111, section 5.2; RFC 9213).
+//! Parses directives of `Cache-Control` and of fields for certain caches (RFC 9111, section 5.2; RFC
+//! 9213).
 //!
-//! Of a directive that is given twice the first counts. A number that does not fit is the largest that
-//! there is; one that is none is 0, so that what is malformed is never fresh.
+//! If a directive is given twice, the first counts. A number that is too large becomes [`SECONDS_MAX`]; a
+//! value that is not a number becomes 0, so that a malformed response is never fresh.
 
 use catamaran_message::name::{CACHE_CONTROL, PRAGMA};
 use catamaran_message::{FieldName, Fields};
 use sfv::{BareItem, Dictionary, ListEntry, Parser};
 
-/// The directives of one message, as far as a shared cache has to know them.
+/// The directives of one message that a shared cache needs to know.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Directives {
-    /// `no-store`.
+    /// Whether the message has `no-store`: nothing of it may be stored.
     pub no_store: bool,
-    /// `no-cache`; of a response also one that names fields.
+    /// Whether the message has `no-cache`, in a response also with names of fields: it must be validated
+    /// before each use.
     pub no_cache: bool,
-    /// `private`, also one that names fields.
+    /// Whether the message has `private`, also with names of fields: no shared cache may store it.
     pub private: bool,
-    /// `public`.
+    /// Whether the message has `public`: it may be stored for all clients.
     pub public: bool,
-    /// `must-revalidate`.
+    /// Whether the message has `must-revalidate`: it must not be used stale.
     pub must_revalidate: bool,
-    /// `proxy-revalidate`.
+    /// Whether the message has `proxy-revalidate`: a shared cache must not use it stale.
     pub proxy_revalidate: bool,
-    /// `must-understand`.
+    /// Whether the message has `must-understand`: it may be stored only if its status is known.
     pub must_understand: bool,
-    /// `only-if-cached`.
+    /// Whether the message has `only-if-cached`: the client wants no request to the backend.
     pub only_if_cached: bool,
-    /// `max-age`, in seconds.
+    /// The seconds of `max-age`; `None`: the message does not have it.
     pub max_age: Option<u32>,
-    /// `s-maxage`, in seconds.
+    /// The seconds of `s-maxage`, which replaces `max-age` in shared caches; `None`: the message does not
+    /// have it.
     pub s_maxage: Option<u32>,
-    /// `stale-while-revalidate`, in seconds (RFC 5861).
+    /// The seconds of `stale-while-revalidate` (RFC 5861); `None`: the message does not have it.
     pub stale_while_revalidate: Option<u32>,
-    /// `stale-if-error`, in seconds (RFC 5861).
+    /// The seconds of `stale-if-error` (RFC 5861); `None`: the message does not have it.
     pub stale_if_error: Option<u32>,
-    /// `min-fresh`, in seconds.
+    /// The seconds of `min-fresh`; `None`: the message does not have it.
     pub min_fresh: Option<u32>,
-    /// `max-stale`, in seconds; without a number any.
+    /// The seconds of `max-stale`, `u32::MAX` if it has no number; `None`: the message does not have it.
     pub max_stale: Option<u32>,
 }
 
@@ -55,7 +58,7 @@ impl Directives {
         Some(directives)
     }
 
-    /// The directives of a request: of `Cache-Control`, or else of `Pragma`.
+    /// Parses the directives of a request: of `Cache-Control`, or else of `Pragma`.
     #[must_use]
     pub fn of_request(headers: &Fields) -> Self {
         if let Some(directives) = Self::of(headers) {
@@ -70,8 +73,8 @@ impl Directives {
         }
     }
 
-    /// The directives of a field that is meant for some caches alone (RFC 9213): a dictionary. `None` if
-    /// there is no such field, or if it is malformed: then it does not exist.
+    /// Parses the directives of a field for certain caches only (RFC 9213), which is a dictionary. `None`
+    /// if there is no such field, or if it is malformed and so ignored.
     #[must_use]
     pub fn targeted(headers: &Fields, name: &FieldName) -> Option<Self> {
         let mut all = headers.get_all(name).peekable();
@@ -107,7 +110,7 @@ impl Directives {
         self.set(name, value.map(seconds));
     }
 
-    /// Takes one directive with its number, if it has a value.
+    /// Sets one directive; `seconds` is its value, `None`: it has none.
     fn set(&mut self, name: &[u8], seconds: Option<u32>) {
         let is = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());
         for (known, flag) in [
@@ -140,7 +143,8 @@ impl Directives {
     }
 }
 
-/// The elements of a list, without those that are empty; a comma in a quoted text is none that separates.
+/// The elements of a comma-separated list, without empty ones. A comma in a quoted text does not
+/// separate.
 pub fn elements(line: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut rest = Some(line);
     std::iter::from_fn(move || {
@@ -156,7 +160,7 @@ pub fn elements(line: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// Where the first comma is that stands in no quoted text.
+/// The index of the first comma that is not in a quoted text.
 fn separator(text: &[u8]) -> Option<usize> {
     let (mut is_quoted, mut is_escaped) = (false, false);
     text.iter().position(|byte| {
@@ -170,7 +174,7 @@ fn separator(text: &[u8]) -> Option<usize> {
     })
 }
 
-/// A number of seconds, possibly in quotes. What is none is 0.
+/// Parses a number of seconds, possibly in quotes; 0 if it is not a number.
 fn seconds(value: &[u8]) -> u32 {
     let value = value.trim_ascii_end();
     let quoted = value
@@ -179,7 +183,7 @@ fn seconds(value: &[u8]) -> u32 {
     number(quoted.unwrap_or(value)).unwrap_or(0)
 }
 
-/// A number of digits only; one beyond [`SECONDS_MAX`] is that.
+/// Parses a number that has digits only; a greater one than [`SECONDS_MAX`] becomes [`SECONDS_MAX`].
 #[must_use]
 pub fn number(digits: &[u8]) -> Option<u32> {
     if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
@@ -196,7 +200,7 @@ fn seconds_of(number: i64) -> u32 {
     u32::try_from(number.clamp(0, i64::from(SECONDS_MAX))).unwrap_or(0)
 }
 
-/// What a number that is too large counts as (RFC 9111, section 1.2.2).
+/// The number of seconds that stands for every greater one (RFC 9111, section 1.2.2).
 pub const SECONDS_MAX: u32 = 1 << 31;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! How long a response is fresh, how old it is when it arrives, and for how long it may be used stale
+//! Computes how long a response is fresh, how old it is when it arrives, and how long it may be used stale
 //! (RFC 9111, sections 4.2 and 4.2.4; RFC 5861).
 
 use std::ops::RangeInclusive;
@@ -10,29 +10,28 @@ use http::StatusCode;
 use crate::directives::{Directives, SECONDS_MAX, elements, number};
 use crate::{Millis, date};
 
-/// What an operator says of the freshness of responses.
+/// The operator's rules for the freshness of responses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FreshnessRules {
     /// For a response that does not say how long it is fresh: the percentage of the time since its last change
-    /// for which it is fresh. 0: not at all. Default 10. httpd: `CacheLastModifiedFactor`.
+    /// for which it is fresh. 0: it is not fresh. Default 10. httpd: `CacheLastModifiedFactor`.
     pub heuristic: u32,
-    /// The most seconds of [`Self::heuristic`]. Default 1 h.
+    /// The longest lifetime by [`Self::heuristic`], in seconds. Default 1 h.
     pub heuristic_max: u32,
-    /// Seconds for which responses of some statuses are fresh that say nothing themselves; the first
-    /// that has the status counts. Default: none. nginx: `proxy_cache_valid`.
+    /// Lifetimes in seconds by status, for responses that do not say how long they are fresh; the first range
+    /// that contains the status counts. Default: none. nginx: `proxy_cache_valid`.
     pub ttl: Vec<(RangeInclusive<u16>, u32)>,
-    /// The most seconds for which anything is fresh. Default 30 days.
+    /// The longest lifetime of any response, in seconds. Default 30 days.
     pub ttl_max: u32,
-    /// Whether the response decides how long it is fresh. If not, [`Self::ttl`] alone does. Default on.
+    /// Whether the response decides how long it is fresh; if not, only [`Self::ttl`] does. Default: it does.
     pub obey: bool,
-    /// Seconds for which a stale response is used while another is fetched, if the response says nothing
-    /// of it. Default 0. nginx: `proxy_cache_background_update`.
+    /// Seconds for which a stale response is used while a new one is fetched, if the response does not say
+    /// that. Default 0. nginx: `proxy_cache_background_update`.
     pub stale_while_revalidate: u32,
-    /// Seconds for which a stale response is used if no fresh one can be fetched, if the response says nothing
-    /// of it. Default 0. nginx: `proxy_cache_use_stale`.
+    /// Seconds for which a stale response is used if no fresh one can be fetched, if the response does not say
+    /// that. Default 0. nginx: `proxy_cache_use_stale`.
     pub stale_if_error: u32,
-    /// Fields with directives for this cache alone, the most important first. Default
-    /// `CDN-Cache-Control`.
+    /// Names of fields with directives for this cache, the most important first. Default `CDN-Cache-Control`.
     pub targeted: Vec<FieldName>,
 }
 
@@ -51,30 +50,29 @@ impl Default for FreshnessRules {
     }
 }
 
-/// The source of a response's lifetime.
+/// Who decided the lifetime of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LifetimeSource {
-    /// The response.
+    /// The response itself, by `max-age`, `s-maxage` or `Expires`.
     Explicit,
-    /// The operator: [`FreshnessRules::ttl`].
+    /// The operator, by [`FreshnessRules::ttl`].
     Ttl,
-    /// Nobody: it was estimated from when the response was changed.
+    /// An estimate from the time of the response's last change.
     Heuristic,
-    /// Nobody, and nothing can be estimated: it is stale at once.
+    /// No source, and nothing to estimate from: the response is stale at once.
     Unknown,
 }
 
-/// How long a response is fresh.
+/// How long a response is fresh, and who decided that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lifetime {
-    /// In seconds, from when it was made.
+    /// The lifetime in seconds, from when the response was made.
     pub seconds: u32,
-    /// The source of the lifetime.
+    /// Who decided the lifetime.
     pub source: LifetimeSource,
 }
 
-/// The directives of a response that count, and whether they are of a field that is meant for this cache
-/// alone.
+/// The directives of a response that apply, and whether they are from a field for this cache alone.
 #[must_use]
 pub fn directives(headers: &Fields, rules: &FreshnessRules) -> (Directives, bool) {
     if !rules.obey {
@@ -90,8 +88,7 @@ pub fn directives(headers: &Fields, rules: &FreshnessRules) -> (Directives, bool
     }
 }
 
-/// The lifetime of a response that arrived at `now`. `may_estimate` says whether its request lets it be
-/// estimated.
+/// The lifetime of a response that arrived at `now`. `may_estimate`: whether its request allows an estimate.
 #[must_use]
 pub fn lifetime(
     status: StatusCode,
@@ -134,14 +131,14 @@ pub fn lifetime(
     }
 }
 
-/// What the operator says of responses with a status.
+/// The operator's lifetime for responses with this status, in seconds.
 fn ttl(status: StatusCode, rules: &FreshnessRules) -> Option<u32> {
     let mut ttl = rules.ttl.iter();
     let found = ttl.find(|(statuses, _)| statuses.contains(&status.as_u16()));
     found.map(|(_, seconds)| *seconds)
 }
 
-/// The age in seconds of a response that arrives at `arrived` and was asked for at `asked` (RFC 9111, section
+/// The age in seconds of a response that arrived at `arrived` and was requested at `asked` (RFC 9111, section
 /// 4.2.3).
 #[must_use]
 pub fn initial_age(headers: &Fields, asked: Millis, arrived: Millis) -> u32 {
@@ -151,7 +148,7 @@ pub fn initial_age(headers: &Fields, asked: Millis, arrived: Millis) -> u32 {
     apparent.max(told).min(SECONDS_MAX)
 }
 
-/// What `Age` says: its first member, if that is a number.
+/// The age in the field `Age`: its first member, 0 if that is not a number.
 fn told_age(headers: &Fields) -> u32 {
     let line = headers.get(AGE);
     let first = line.and_then(|line| line.split(|byte| *byte == b',').next());
@@ -160,26 +157,26 @@ fn told_age(headers: &Fields) -> u32 {
         .unwrap_or(0)
 }
 
-/// The time in the only line of `Date`.
+/// The time in the field `Date`; `None` if the field is missing, repeated or malformed.
 #[must_use]
 pub fn date_of(headers: &Fields) -> Option<Millis> {
     only(headers, DATE)
 }
 
-/// The time in the only line of a field.
+/// The time in a field; `None` if the field is missing, repeated or malformed.
 fn only(headers: &Fields, name: Id) -> Option<Millis> {
     let mut lines = headers.get_all(name);
     let time = date::parse(lines.next()?);
     time.filter(|_| lines.next().is_none())
 }
 
-/// Whole seconds from one time to a later one; 0 if it is none.
+/// Whole seconds from one time to a later one; 0 if it is not later.
 fn seconds_between(from: Millis, to: Millis) -> u32 {
     let seconds = to.saturating_sub(from) / 1000;
     u32::try_from(seconds).map_or(SECONDS_MAX, |seconds| seconds.min(SECONDS_MAX))
 }
 
-/// Whether responses of a status are cacheable unless they say otherwise (RFC 9110, section 15.1).
+/// Whether responses with a status are cacheable unless they say otherwise (RFC 9110, section 15.1).
 #[must_use]
 pub fn is_heuristic(status: StatusCode) -> bool {
     matches!(
@@ -188,7 +185,7 @@ pub fn is_heuristic(status: StatusCode) -> bool {
     )
 }
 
-/// Whether a list has an element of this name, in any case.
+/// Whether a comma-separated list has this element, in any case of letters.
 #[must_use]
 pub fn lists(line: &[u8], name: &[u8]) -> bool {
     elements(line).any(|element| element.eq_ignore_ascii_case(name))

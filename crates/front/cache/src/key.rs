@@ -1,19 +1,19 @@
-//! The key of a stored response, and what of a query belongs to it.
+//! The key of a stored response, and the part of a query that belongs to it.
 //!
-//! Whole keys are compared. A line feed parts them, which no part can have: paths and fields are without
-//! control characters.
+//! Keys are compared as a whole. A line feed separates their parts; no part can contain one, since paths
+//! and fields have no control characters.
 
 use std::borrow::Cow;
 
-/// What a response is stored under.
+/// The key under which a response is stored.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct CacheKey {
     bytes: Vec<u8>,
-    /// Where its URL ends.
+    /// The length of the URL at the beginning of `bytes`.
     url: usize,
 }
 
-/// A key that is being made.
+/// A key that is being built, part by part.
 #[derive(Debug)]
 pub struct KeyBuilder {
     bytes: Vec<u8>,
@@ -21,7 +21,7 @@ pub struct KeyBuilder {
 }
 
 impl KeyBuilder {
-    /// Begins with a URL, as the client has it.
+    /// Begins a key with the URL that the client sees.
     #[must_use]
     pub fn new(scheme: &[u8], host: &[u8], path: &[u8], query: Option<&[u8]>) -> Self {
         let mut bytes = Vec::with_capacity(BYTES_USUAL);
@@ -39,7 +39,7 @@ impl KeyBuilder {
         Self { bytes, url }
     }
 
-    /// Adds a part that may be missing: that differs from an empty one.
+    /// Adds a part; `None`: it is missing, which differs from an empty part.
     #[inline]
     pub fn part(&mut self, part: Option<&[u8]>) {
         self.bytes.push(b'\n');
@@ -49,12 +49,12 @@ impl KeyBuilder {
         }
     }
 
-    /// Adds so many parts that are missing.
+    /// Adds this number of missing parts, as [`Self::part`] does with `None`.
     pub fn missing(&mut self, parts: usize) {
         self.bytes.resize(self.bytes.len() + parts, b'\n');
     }
 
-    /// The key.
+    /// Returns the finished key.
     #[must_use]
     pub fn finish(self) -> CacheKey {
         CacheKey {
@@ -65,19 +65,19 @@ impl KeyBuilder {
 }
 
 impl CacheKey {
-    /// All of it.
+    /// All bytes of the key, URL and parts.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// The URL that it begins with.
+    /// The URL at the beginning of the key.
     #[must_use]
     pub fn url(&self) -> &[u8] {
         &self.bytes[..self.url]
     }
 
-    /// The key of the same request for another path and query.
+    /// The key of the same request with another URL.
     #[must_use]
     pub fn of_url(&self, url: &[u8]) -> Self {
         Self {
@@ -90,19 +90,19 @@ impl CacheKey {
 /// The part of a query that belongs to the key and is sent to the backend.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum QueryRule {
-    /// All of it.
+    /// The whole query.
     #[default]
     All,
-    /// Nothing.
+    /// Nothing of the query.
     None,
-    /// Parameters of these names.
+    /// Only parameters with these names.
     Keep(Vec<String>),
-    /// All but parameters of these names, which may end in `*`.
+    /// All parameters except those with these names, which may end in `*`.
     Drop(Vec<String>),
 }
 
 impl QueryRule {
-    /// The part of a query that the rule keeps.
+    /// The part of a query that the rule keeps; `None`: nothing of it.
     #[must_use]
     pub fn apply<'q>(&self, query: &'q [u8]) -> Option<Cow<'q, [u8]>> {
         let keeps = |parameter: &[u8]| {
@@ -127,7 +127,7 @@ impl QueryRule {
     }
 }
 
-/// Whether a name is the one of a rule, or begins as it does before its `*`.
+/// Whether a name equals that of a rule, or, if the rule ends in `*`, begins with the text before it.
 #[must_use]
 pub fn matches(rule: &str, name: &[u8]) -> bool {
     match rule.strip_suffix('*') {
@@ -136,7 +136,7 @@ pub fn matches(rule: &str, name: &[u8]) -> bool {
     }
 }
 
-/// Most keys are shorter.
+/// The initial capacity of a key in bytes; most keys are shorter.
 const BYTES_USUAL: usize = 256;
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! The rules of a shared HTTP cache (RFC 9111), as pure functions.
 //!
-//! What may be stored ([`storable`]), how long it is fresh ([`freshness`]), which requests it answers
-//! ([`vary`], [`verdict`]), how a 304 changes it ([`merge`]), and what a purge takes away ([`bans`]). Times
-//! are arguments, in milliseconds since the beginning of 1970. This crate holds no store and reads no
+//! They decide what may be stored ([`storable`]), how long it is fresh ([`freshness`]), which requests it
+//! answers ([`vary`], [`verdict`]), how a 304 changes it ([`merge`]), and what a purge removes ([`bans`]).
+//! Times are arguments, in milliseconds since the beginning of 1970. This crate stores nothing and reads no
 //! clock.
 #![forbid(unsafe_code)]
 

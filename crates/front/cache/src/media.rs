@@ -1,11 +1,11 @@
-//! Whether a response is of the kind that its path names.
+//! Checks whether a response has the type that the extension in its path suggests.
 //!
-//! An attacker has a victim ask for `/account/x.css`; an application that takes it for `/account` answers
-//! with the victim's page, and a cache that goes by the name stores it for all (web cache deception). What
-//! looks like a file of one kind and is of another is therefore not stored.
+//! An attacker makes a victim request `/account/x.css`; an application that treats it as `/account` answers
+//! with the victim's page, and a cache that trusts the extension stores it for all (web cache deception). So a
+//! response is not stored if its path looks like a file of one type and its `Content-Type` is another.
 
-/// Whether a response of a type may be what stands at a path. Only names of style sheets, scripts, images
-/// and fonts say anything.
+/// Whether a response with this `Content-Type` may belong to this path. Only extensions of style sheets,
+/// scripts, images and fonts are checked.
 #[must_use]
 pub fn fits(path: &[u8], content_type: Option<&[u8]>) -> bool {
     let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
@@ -27,7 +27,7 @@ pub fn fits(path: &[u8], content_type: Option<&[u8]>) -> bool {
 
 type Kinds = (&'static [&'static [u8]], &'static [&'static [u8]]);
 
-/// Extensions, and how the types of what they name begin.
+/// Extensions, and the beginnings of the media types that files with them may have.
 const EXTENSIONS: &[Kinds] = &[
     (&[b"css"], &[b"text/css"]),
     (

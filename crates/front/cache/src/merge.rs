@@ -1,9 +1,9 @@
-//! What a 304 changes of a stored response (RFC 9111, section 3.2).
+//! Updates a stored response by a 304 (RFC 9111, section 3.2).
 
 use catamaran_message::name::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, ETAG};
 use catamaran_message::{Field, Fields};
 
-/// Takes over the fields of a 304, each as a whole, but those that describe the stored body.
+/// Replaces stored fields by those of a 304, except for fields that describe the stored body.
 pub fn update(stored: &mut Fields, update: &Fields) {
     let describes_body = |field: Field<'_>| {
         let names = [CONTENT_LENGTH, CONTENT_ENCODING, CONTENT_RANGE];
@@ -17,7 +17,8 @@ pub fn update(stored: &mut Fields, update: &Fields) {
     }
 }
 
-/// Whether a 304 may be about a stored response with this `ETag`: it names no other.
+/// Whether a 304 may be about a stored response with this `ETag`: its own `ETag` is the same or
+/// missing.
 #[must_use]
 pub fn is_about(update: &Fields, etag: Option<&[u8]>) -> bool {
     match (update.get(ETAG), etag) {
@@ -27,7 +28,7 @@ pub fn is_about(update: &Fields, etag: Option<&[u8]>) -> bool {
     }
 }
 
-/// The tag without its mark of weakness.
+/// An entity tag without its `W/`, which marks a weak one.
 fn opaque(tag: &[u8]) -> &[u8] {
     let tag = tag.trim_ascii();
     tag.strip_prefix(b"W/").unwrap_or(tag)

@@ -1,6 +1,7 @@
 //! A stored response.
 //!
-//! Its fields are kept as they are sent. A short body follows them in the same memory; a longer one is kept elsewhere.
+//! The fields are kept in the form in which they are sent. A short body follows them in the same memory; a longer one
+//! is kept elsewhere.
 
 use bytes::Bytes;
 use catamaran_message::name::{DATE, SET_COOKIE};
@@ -12,20 +13,20 @@ use crate::storable::{SetCookie, Terms};
 use crate::vary::{RequestFields, Selection};
 use crate::verdict::StoredFacts;
 
-/// A stored response, without its body.
+/// A stored response, without a long body.
 #[derive(Clone, Debug)]
 pub struct ObjectHead {
-    /// The status.
+    /// The response's status.
     pub status: StatusCode,
-    /// The fields. A short body follows them.
+    /// The header fields. A short body follows them in the same memory.
     pub fields: Fields,
-    /// On which terms it is used.
+    /// The terms on which the response is used.
     pub terms: Terms,
-    /// When the response was made, as far as its age says.
+    /// When the response was made, computed from its age.
     pub made: Millis,
     /// When the response was stored, or last found to be valid.
     pub validated: Millis,
-    /// The number of purges so far at the time when the response began.
+    /// The number of purges at the time when the response began.
     pub began: u64,
     /// Details that most responses lack; `None`: there are none.
     pub details: Option<Box<ObjectDetails>>,
@@ -34,17 +35,17 @@ pub struct ObjectHead {
 /// Details of a stored response that most responses lack.
 #[derive(Clone, Debug, Default)]
 pub struct ObjectDetails {
-    /// The reason phrase, if it is an unusual one.
+    /// The reason phrase, if it is not the usual one of the status.
     reason: Option<Bytes>,
-    /// Which requests it answers, if it depends on their fields.
+    /// The requests that the response answers; `None`: all with its key.
     selection: Option<Selection>,
-    /// Its tags, as [`crate::tags::read`] has them.
+    /// The tags of the response, in the form of [`crate::tags::read`].
     tags: Box<[u8]>,
 }
 
 impl ObjectDetails {
-    /// The details of a response: an unusual reason phrase, the requests that it answers, and its tags. `None` if
-    /// there are none.
+    /// Makes the details of a response from an unusual reason phrase, the requests that it answers, and its tags.
+    /// `None` if it has none of these.
     #[must_use]
     pub fn new(reason: Option<Bytes>, selection: Selection, tags: Box<[u8]>) -> Option<Box<Self>> {
         let selection = Some(selection).filter(|it| !it.names().is_empty());
@@ -58,7 +59,7 @@ impl ObjectDetails {
         })
     }
 
-    /// These details with other tags.
+    /// Copies these details with other tags.
     #[must_use]
     pub fn with_tags(details: Option<&Self>, tags: Box<[u8]>) -> Option<Box<Self>> {
         let details = details.cloned().unwrap_or_default();
@@ -78,13 +79,13 @@ impl ObjectHead {
         }
     }
 
-    /// The reason phrase, if it is an unusual one.
+    /// The reason phrase, if it is not the usual one of the status.
     #[must_use]
     pub fn reason(&self) -> Option<&Bytes> {
         self.details.as_ref()?.reason.as_ref()
     }
 
-    /// Which requests it answers; `None`: all.
+    /// The requests that the response answers; `None`: all with its key.
     #[must_use]
     pub fn selection(&self) -> Option<&Selection> {
         self.details.as_ref()?.selection.as_ref()
@@ -97,13 +98,13 @@ impl ObjectHead {
             .is_none_or(|selection| selection.matches(request))
     }
 
-    /// Its tags, as [`crate::tags::read`] has them.
+    /// The tags of the response, in the form of [`crate::tags::read`].
     #[must_use]
     pub fn tags(&self) -> &[u8] {
         self.details.as_ref().map_or(&[], |details| &details.tags)
     }
 
-    /// The bytes of memory that it takes beside itself, with a short body.
+    /// The bytes of memory that the head takes beyond its own size, including a short body.
     #[must_use]
     pub fn weight(&self) -> usize {
         let details = self.details.as_ref().map_or(0, |details| {
@@ -115,7 +116,7 @@ impl ObjectHead {
     }
 }
 
-/// Removes what is not stored of a response's fields, and makes `Date` complete.
+/// Removes the fields that are not stored from a response, and adds `Date` if it is missing.
 pub fn clean(headers: &mut Fields, set_cookie: SetCookie, date: Option<&[u8]>) {
     headers.remove_all(NOT_STORED);
     if set_cookie == SetCookie::Strip {
@@ -126,7 +127,8 @@ pub fn clean(headers: &mut Fields, set_cookie: SetCookie, date: Option<&[u8]>) {
     }
 }
 
-/// Fields that are not stored, those of framing included: no codec leaves any, but fields are sent as they are stored.
+/// Fields that are not stored, including those for framing: codecs should leave none, but stored fields are sent
+/// unchanged.
 const NOT_STORED: Traits = Traits::NOT_STORED
     .with(Traits::HOP_BY_HOP)
     .with(Traits::FRAMING);

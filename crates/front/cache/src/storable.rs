@@ -1,4 +1,4 @@
-//! Whether a response may be stored, and on which terms it is then used (RFC 9111, section 3).
+//! Decides whether a response may be stored, and on which terms it is then used (RFC 9111, section 3).
 
 use catamaran_message::name::{CONTENT_TYPE, ETAG, IF_RANGE, LAST_MODIFIED, RANGE, SET_COOKIE};
 use catamaran_message::{Field, Fields, Traits};
@@ -9,38 +9,38 @@ use crate::freshness::{self, FreshnessRules, LifetimeSource};
 use crate::vary::{self, VaryFault};
 use crate::{Millis, media, tags};
 
-/// The credentials of a request, for whose owner alone its response may be meant.
+/// The kinds of credentials that a request has; its response may be meant for their owner only.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Credentials {
-    /// `Authorization`.
+    /// Whether the request has the field `Authorization`.
     pub authorization: bool,
-    /// A session, a certificate or a user's name.
+    /// Whether the request has a session, a client certificate or a user's name.
     pub session: bool,
 }
 
 impl Credentials {
-    /// Whether it has any.
+    /// Whether the request has any credentials.
     #[must_use]
     pub fn any(self) -> bool {
         self.authorization || self.session
     }
 }
 
-/// How much a request lets its response be. A backend answers a range or a condition with what is no answer to
-/// others: a part, an error, or nothing but fields.
+/// How much of its response a request asks for. To a range or a condition a backend may answer with something
+/// that is useless to others: a part, an error, or fields without a body.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RequestScope {
-    /// The whole response.
+    /// The request asks for the whole response.
     #[default]
     Whole,
-    /// What a condition leaves of it, or a difference to what the client has (RFC 3229).
+    /// The request has a condition, or asks for the difference to what the client has (RFC 3229).
     Condition,
-    /// A part.
+    /// The request asks for a part.
     Range,
 }
 
 impl RequestScope {
-    /// The scope that one field of a request leaves. All names in `If-` are those of conditions.
+    /// The scope by one field of a request. Names that begin with `If-` are conditions.
     #[must_use]
     pub fn of_field(field: Field<'_>) -> Self {
         let begin = field.name().get(..3).unwrap_or_default();
@@ -53,7 +53,7 @@ impl RequestScope {
         }
     }
 
-    /// The scope that all fields of a request leave.
+    /// The scope by all fields of a request: the most limited one.
     #[must_use]
     pub fn of(headers: &Fields) -> Self {
         headers.iter().map(Self::of_field).max().unwrap_or_default()
@@ -63,63 +63,63 @@ impl RequestScope {
 /// Facts of a request that decide whether its response may be stored.
 #[derive(Clone, Copy, Debug)]
 pub struct RequestFacts<'r> {
-    /// Its method.
+    /// The request's method.
     pub method: &'r Method,
-    /// Its path.
+    /// The request's path.
     pub path: &'r [u8],
-    /// Whether it has a query.
+    /// Whether the request has a query.
     pub has_query: bool,
-    /// Whether it says `no-store`.
+    /// Whether the request says `no-store`.
     pub no_store: bool,
     /// How much of the response the backend was asked for.
     pub scope: RequestScope,
-    /// The credentials for whose owner alone its response may be meant.
+    /// The credentials in the request; its response may be meant for their owner only.
     pub credentials: Credentials,
 }
 
-/// What is done with a response that sets a cookie.
+/// What happens to a response with `Set-Cookie`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SetCookie {
-    /// It is not stored.
+    /// The response is not stored; this is the default.
     #[default]
     Refuse,
-    /// It is stored without the cookie.
+    /// The response is stored without the cookie.
     Strip,
-    /// It is stored with the cookie, which all then get.
+    /// The response is stored with the cookie, which all clients then get.
     Store,
 }
 
-/// A response that has just begun.
+/// Facts of a response that decide whether it may be stored.
 #[derive(Clone, Copy, Debug)]
 pub struct ResponseFacts<'r> {
-    /// Its status.
+    /// The response's status.
     pub status: StatusCode,
-    /// Its fields.
+    /// The response's header fields.
     pub headers: &'r Fields,
-    /// Whether the framing tells where the response ends. If not, a response that was cut looks complete.
+    /// Whether the framing says where the response ends. If not, a response that was cut looks complete.
     pub is_framed: bool,
-    /// When it arrived.
+    /// When the response's head arrived.
     pub arrived: Millis,
 }
 
-/// On which terms a stored response is used.
+/// The terms on which a stored response is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Terms {
-    /// Seconds for which it is fresh.
+    /// The seconds for which the response is fresh.
     pub lifetime: u32,
-    /// Where the lifetime comes from.
+    /// Who decided the lifetime.
     pub source: LifetimeSource,
-    /// Seconds for which it is used stale while another is fetched.
+    /// The seconds for which the response is used stale while a new one is fetched.
     pub stale_while_revalidate: u32,
-    /// Seconds for which it is used stale if no fresh one can be fetched.
+    /// The seconds for which the response is used stale if no fresh one can be fetched.
     pub stale_if_error: u32,
-    /// The response must be validated at each use.
+    /// Whether the response must be validated at each use.
     pub no_cache: bool,
-    /// The response must never be used stale.
+    /// Whether the response must never be used stale.
     pub never_stale: bool,
-    /// Requests with a session may get the response, too.
+    /// Whether requests with a session may get the response, too.
     pub for_sessions: bool,
-    /// Requests with `Authorization` may get the response, too.
+    /// Whether requests with `Authorization` may get the response, too.
     pub for_authorization: bool,
 }
 
@@ -135,43 +135,43 @@ impl Terms {
 /// Why a response is not stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// The request is no GET.
+    /// The request is not a GET.
     Method,
-    /// The request is for a part.
+    /// The request asks for a part.
     Range,
     /// The request has a condition.
     Condition,
-    /// The status is one that is never stored: it says nothing to those who did not ask for a part, or on a
-    /// condition.
+    /// The status is one that is never stored, because it means nothing to clients that did not ask for a part
+    /// or with a condition.
     Status,
-    /// The client asks for it not to be stored.
+    /// The request says `no-store`.
     RequestNoStore,
     /// The response says `no-store`.
     NoStore,
     /// The response says `private`.
     Private,
-    /// The response says `must-understand`, and its status is not known.
+    /// The response says `must-understand`, and its status is unknown to the front.
     NotUnderstood,
-    /// It depends on what cannot be compared.
+    /// The response's `Vary` names something that cannot be compared.
     Vary,
-    /// It has too many tags to be purged by them.
+    /// The response has more tags than can be kept, so it could not be purged by all of them.
     Tags,
-    /// It sets a cookie.
+    /// The response sets a cookie.
     SetCookie,
-    /// The request has a session, and nothing says that the response is for others, too.
+    /// The request has a session, and the response does not say that it is for others, too.
     Session,
-    /// The request has `Authorization`, and nothing says that the response is for others, too.
+    /// The request has `Authorization`, and the response does not say that it is for others, too.
     Authorization,
-    /// It is of another kind than the name in its path.
+    /// The response's `Content-Type` does not match the extension in its path.
     TypeMismatch,
-    /// Its end is not told by its framing.
+    /// The response's framing does not say where it ends.
     Unframed,
-    /// Nothing says how long it is fresh, and it could not be validated.
+    /// The response has no lifetime, and could not be validated.
     NoFreshness,
 }
 
 impl Refusal {
-    /// The reason in one word, for logs and counters.
+    /// The refusal as a token, for logs and counters.
     #[must_use]
     pub fn token(self) -> &'static str {
         match self {
@@ -195,10 +195,10 @@ impl Refusal {
     }
 }
 
-/// Judges a response: the terms on which it is stored.
+/// Decides whether a response is stored, and returns the terms on which it is used.
 ///
 /// # Errors
-/// Why it is not stored.
+/// Why the response is not stored.
 pub fn judge(
     request: &RequestFacts<'_>,
     response: &ResponseFacts<'_>,
@@ -318,7 +318,7 @@ fn terms(
     }
 }
 
-/// Whether a response could answer any later request.
+/// Whether a stored response could answer any later request.
 fn is_of_use(terms: &Terms, status: StatusCode, headers: &Fields) -> bool {
     let lasts = terms.lifetime > 0 || terms.stale_while_revalidate > 0 || terms.stale_if_error > 0;
     let has_word = match terms.source {

@@ -1,11 +1,11 @@
-//! Tags of a response, by which it can be purged: the fields `Surrogate-Key` and `Cache-Tag`.
+//! The tags of a response, by which it can be purged: the fields `Surrogate-Key` and `Cache-Tag`.
 
 use catamaran_message::name::{CACHE_TAG, SURROGATE_KEY};
 use catamaran_message::{Fields, Id};
 
-/// Reads the tags of a response, which are separated by spaces or commas, as one text with a line feed
-/// after each. `None` if there are too many to be kept: more than [`TAGS_MAX`], or than
-/// [`TAG_BYTES_MAX`] bytes together.
+/// Reads the tags of a response, which are separated by spaces or commas. Returns one text with a line
+/// feed after each tag; `None` if there are more tags than [`TAGS_MAX`], or more than
+/// [`TAG_BYTES_MAX`] bytes.
 #[must_use]
 pub fn read(headers: &Fields) -> Option<Box<[u8]>> {
     let mut text = Vec::new();
@@ -26,26 +26,26 @@ pub fn read(headers: &Fields) -> Option<Box<[u8]>> {
     Some(text.into())
 }
 
-/// Removes the fields: clients have no use for them.
+/// Removes the fields with tags, which clients do not need.
 pub fn remove(headers: &mut Fields) {
     for name in FIELDS {
         headers.remove(name);
     }
 }
 
-/// Whether a text of [`read`] has this tag.
+/// Whether `text`, which [`read`] returned, contains this tag.
 #[must_use]
 pub fn has(text: &[u8], tag: &[u8]) -> bool {
     text.split(|byte| *byte == b'\n').any(|it| it == tag) && !tag.is_empty()
 }
 
-/// The fields with tags.
+/// The names of the fields that contain tags.
 pub const FIELDS: [Id; 2] = [SURROGATE_KEY, CACHE_TAG];
 
-/// Tags of one response.
+/// The most tags of one response.
 pub const TAGS_MAX: usize = 64;
 
-/// Bytes of the tags of one response, with one for each besides.
+/// The most bytes of the tags of one response, with one more byte for each tag.
 pub const TAG_BYTES_MAX: usize = 2048;
 
 #[cfg(test)]

@@ -1,27 +1,27 @@
-//! Which requests a stored response answers, by the fields that its `Vary` names (RFC 9111, section 4.1).
+//! Decides which requests a stored response answers, by the fields that its `Vary` names (RFC 9111, section 4.1).
 //!
-//! What is compared is what the caller gives as the request's fields ([`RequestFields`]). Lines of a field are joined
-//! and white space around commas does not count, so that two spellings of one list are one.
+//! The caller supplies the request's fields ([`RequestFields`]). The lines of a field are joined, and white space
+//! around commas is ignored, so that different spellings of a list are equal.
 
 use catamaran_message::name::{ACCEPT_ENCODING, ACCEPT_LANGUAGE, VARY};
 use catamaran_message::{FieldName, Fields, NameRef};
 
 use crate::directives::elements;
 
-/// The values of the fields that a response depends on, as one request had them.
+/// The values that a request had in the fields on which its response depends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Selection {
     names: Box<[FieldName]>,
-    /// The value of each name, and a line feed after it; a missing field has a NUL in its place.
+    /// The value of each name, followed by a line feed; a missing field is a NUL.
     values: Box<[u8]>,
 }
 
-/// Why a response cannot be told apart from others.
+/// Why a response cannot be stored because of its `Vary`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VaryFault {
-    /// It depends on more than the request: `*`.
+    /// `Vary` is `*`: the response depends on more than the request's fields.
     Any,
-    /// It names too many fields, or one that cannot be.
+    /// `Vary` names too many fields, or one with an invalid name.
     Many,
 }
 
@@ -39,10 +39,10 @@ impl RequestFields for Fields {
     }
 }
 
-/// The names in a response's `Vary`, each once.
+/// The names in a response's `Vary`, without duplicates.
 ///
 /// # Errors
-/// It cannot be stored.
+/// Why the response cannot be stored.
 pub fn names(headers: &Fields) -> Result<Vec<FieldName>, VaryFault> {
     let mut names: Vec<FieldName> = Vec::new();
     for line in headers.get_all(VARY) {
@@ -64,7 +64,7 @@ pub fn names(headers: &Fields) -> Result<Vec<FieldName>, VaryFault> {
 }
 
 impl Selection {
-    /// The values that a request has in the fields of these names.
+    /// The values that a request has in the fields with these names.
     #[must_use]
     pub fn new(names: Vec<FieldName>, request: &dyn RequestFields) -> Self {
         Self {
@@ -73,25 +73,25 @@ impl Selection {
         }
     }
 
-    /// Whether another request has the same values in those fields.
+    /// Whether another request has the same values in these fields.
     #[must_use]
     pub fn matches(&self, request: &dyn RequestFields) -> bool {
         self.names.is_empty() || values(&self.names, request)[..] == *self.values
     }
 
-    /// The names.
+    /// The names of the fields on which the response depends.
     #[must_use]
     pub fn names(&self) -> &[FieldName] {
         &self.names
     }
 
-    /// The values, in a form of their own.
+    /// The values of the fields, in the form of [`values`].
     #[must_use]
     pub fn values(&self) -> &[u8] {
         &self.values
     }
 
-    /// The bytes of memory that it takes beside itself.
+    /// The bytes of memory that the selection takes beyond its own size.
     #[must_use]
     pub fn weight(&self) -> usize {
         let names = self
@@ -102,7 +102,7 @@ impl Selection {
     }
 }
 
-/// The values of some fields of a request, as [`Selection`] has them.
+/// The values of some fields of a request: each joined, and followed by a line feed; NUL for a missing field.
 #[must_use]
 pub fn values(names: &[FieldName], request: &dyn RequestFields) -> Vec<u8> {
     let mut values = Vec::new();
@@ -131,7 +131,7 @@ pub fn values(names: &[FieldName], request: &dyn RequestFields) -> Vec<u8> {
     values
 }
 
-/// Removes bytes of the end of a vector.
+/// Filters the bytes of a vector from an index on: those for which `keeps` is false are removed.
 trait RetainFrom {
     fn retain_from(&mut self, from: usize, keeps: impl Fn(u8) -> bool);
 }
@@ -146,8 +146,8 @@ impl RetainFrom for Vec<u8> {
     }
 }
 
-/// The value of `Accept-Encoding` for the backend: which of `offered` the client takes, in that order. All
-/// browsers' spellings of the same become one. `None` if it takes none of them.
+/// The `Accept-Encoding` to send to the backend: those of `offered` that the client accepts, in that order. So all
+/// browsers' spellings become one. `None` if the client accepts none of them.
 #[must_use]
 pub fn accepted_codings(headers: &Fields, offered: &[String]) -> Option<String> {
     let mut by_name = vec![None; offered.len()];
@@ -175,7 +175,7 @@ pub fn accepted_codings(headers: &Fields, offered: &[String]) -> Option<String> 
     Some(accepted).filter(|accepted| !accepted.is_empty())
 }
 
-/// Whether a parameter is a weight of 0.
+/// Whether a parameter is the weight 0, such as `q=0`.
 fn is_zero(parameter: &[u8]) -> bool {
     let Some((b'q' | b'Q', rest)) = parameter.split_first().map(|(first, rest)| (*first, rest))
     else {
@@ -188,7 +188,7 @@ fn is_zero(parameter: &[u8]) -> bool {
     weight.starts_with(b"0") && weight.iter().all(|byte| matches!(byte, b'0' | b'.'))
 }
 
-/// Fields that a response may depend on. One that names more would cost every request that much.
+/// The most fields that a response may depend on, since every request would have to compare them.
 pub const NAMES_MAX: usize = 16;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What a stored response is to a request: its answer, something to be validated first, or nothing.
+//! Decides whether a stored response answers a request at once, after validation, or not at all.
 
 use crate::Millis;
 use crate::directives::Directives;
@@ -7,57 +7,58 @@ use crate::storable::{Credentials, Terms};
 /// The facts of a stored response that decide how it may be used.
 #[derive(Clone, Copy, Debug)]
 pub struct StoredFacts<'s> {
-    /// On which terms it is used.
+    /// The terms on which the response is used.
     pub terms: &'s Terms,
-    /// When the response was made, as far as its age says: its age is the time since then.
+    /// When the response was made, computed from its age then; its age is the time since.
     pub made: Millis,
     /// When the response was stored, or last found to be valid.
     pub validated: Millis,
-    /// It was purged softly: it is stale, however long it was to be fresh.
+    /// Whether the response was purged softly: it is stale, even if its lifetime is not over.
     pub is_purged: bool,
 }
 
-/// What a request demands of the cache.
+/// The demands of a request on the cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Demand {
-    /// Its directives.
+    /// The directives of the request.
     pub directives: Directives,
-    /// The credentials for whose owner alone its response may be meant.
+    /// The credentials in the request; a response may be meant for their owner only.
     pub credentials: Credentials,
 }
 
-/// Whether and how a stored response may answer a request.
+/// Whether a stored response may answer a request, and whether it must be validated first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It answers the request. The seconds for which it stays fresh; less than 0 if the client takes it
-    /// though it is stale.
+    /// The response answers the request. The number is the seconds for which it stays fresh; less than 0
+    /// if the client accepts it although it is stale.
     Fresh(i64),
-    /// It answers the request once it was validated.
+    /// The response answers the request after it was validated.
     Stale(StaleUse),
-    /// It must not answer the request: it is for other requests alone.
+    /// The response must not answer the request, because it is for other credentials.
     Foreign,
 }
 
 /// How a stale response may be used without being validated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StaleUse {
-    /// It may be used at once, while another one is fetched.
+    /// Whether it may be used at once, while a new one is fetched.
     pub at_once: bool,
-    /// It may be used if no fresh one can be fetched.
+    /// Whether it may be used if no fresh one can be fetched.
     pub on_error: bool,
-    /// Seconds for which it stays fresh: less than 0, unless the client or a purge has it validated.
+    /// The seconds for which it stays fresh; less than 0, unless it is the client or a purge that demands
+    /// validation.
     pub left: i64,
 }
 
 impl StoredFacts<'_> {
-    /// Its age in seconds.
+    /// The age of the response in seconds.
     #[must_use]
     pub fn age(&self, now: Millis) -> u32 {
         let seconds = now.saturating_sub(self.made) / 1000;
         u32::try_from(seconds).unwrap_or(u32::MAX)
     }
 
-    /// Judges it.
+    /// Decides whether and how the response answers a request with this demand.
     #[must_use]
     pub fn judge(&self, demand: &Demand, now: Millis) -> Verdict {
         let terms = self.terms;
@@ -88,7 +89,8 @@ impl StoredFacts<'_> {
         })
     }
 
-    /// Whether the client wants it to be validated. Once a second is enough for all clients.
+    /// Whether the client demands validation. For demands of all clients together, one validation a
+    /// second is enough.
     fn is_validation_demanded(&self, demand: &Demand, age: i64, left: i64, now: Millis) -> bool {
         let Directives {
             no_cache,
@@ -115,8 +117,8 @@ mod tests {
     use super::*;
     use crate::freshness::LifetimeSource;
 
-    /// RFC 9111, section 4, sentence by sentence, in real numbers of seconds and without the terms' short
-    /// cuts: what may be reused without validation.
+    /// A model of RFC 9111, section 4, sentence by sentence: whether a response may be reused without
+    /// validation. It computes with real numbers of seconds, and does not use the shortcuts of the terms.
     fn model_reuses(stored: &StoredFacts<'_>, demand: &Demand, now: Millis) -> bool {
         let terms = stored.terms;
         let asks = demand.directives;
@@ -196,7 +198,7 @@ mod tests {
     }
 
     proptest! {
-        /// The verdict is the model's, and what is stale is used within what its terms say.
+        /// The verdict agrees with the model, and a stale response is used only within its terms.
         #[test]
         fn the_verdict_is_that_of_the_rfc(
             terms in some_terms(),

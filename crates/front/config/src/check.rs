@@ -1,7 +1,7 @@
-//! Whether the tables of a file fit together.
+//! Checks whether the tables of a file fit together.
 //!
-//! All values are already typed here. A value that is wrong by itself was reported where it was read,
-//! and is not reported again.
+//! All values are typed already at this point. A value that is wrong by itself was reported where it was read, and is
+//! not reported again.
 
 mod addresses;
 mod caches;
@@ -33,7 +33,8 @@ use crate::report::{Finding, Report};
 use crate::suggest::{meant_or, nearest};
 use crate::value::address::is_local;
 
-/// Checks what no table can know by itself; with `sees_files`, the machine's directories count.
+/// Adds to the report what is wrong between tables, which no table can know by itself. With `sees_files`, the machine's
+/// directories are checked as well.
 pub(crate) fn check(file: &File, sees_files: bool, report: &mut Report) {
     addresses::check(file, sees_files, report);
     if sees_files {
@@ -81,7 +82,7 @@ fn backends(file: &File, report: &mut Report) {
     }
 }
 
-/// Whether the nodes of `[mcmp]` are members of one upstream.
+/// Faults `[mcmp]` if more than one upstream has its nodes as members, and warns if none has.
 fn nodes(file: &File, report: &mut Report) {
     let Some(mcmp) = &file.mcmp else { return };
     if let Some(source) = &mcmp.value {
@@ -106,7 +107,7 @@ fn nodes(file: &File, report: &mut Report) {
     }
 }
 
-/// Whether a backend is the listener of nodes: requests would come back as orders.
+/// Faults a backend whose address is the listener for nodes: requests to it would come back as orders of nodes.
 fn loops(file: &File, listen: SocketAddr, report: &mut Report) {
     let is_there = |host: &str| match host.parse::<IpAddr>() {
         Ok(ip) => ip == listen.ip() || listen.ip().is_unspecified() && ip.is_loopback(),
@@ -124,7 +125,7 @@ fn loops(file: &File, listen: SocketAddr, report: &mut Report) {
     }
 }
 
-/// Whether two backends are one server under two names.
+/// Reports two backends of an upstream that have one address, which are one server under two names.
 fn same_url(upstream: &Upstream, report: &mut Report) {
     let mut seen: HashMap<(bool, &Address), &Backend> = HashMap::new();
     for backend in &upstream.backends {
@@ -150,7 +151,7 @@ fn same_url(upstream: &Upstream, report: &mut Report) {
     }
 }
 
-/// Whether nobody is to serve.
+/// Warns if no backend of the upstream is active, so that nobody serves it.
 fn stopped(upstream: &Upstream, report: &mut Report) {
     let takes_new = |backend: &Backend| backend.value.activation.takes_new();
     let is_known = !upstream.backends.is_empty() && !upstream.finds_members;
@@ -164,8 +165,10 @@ fn stopped(upstream: &Upstream, report: &mut Report) {
     }
 }
 
-/// Whether `activate --wait` can tell when a backend serves again. Where nobody steers the front, and for
-/// what has neither sessions nor a secret, nothing is said.
+/// Warns if `activate --wait` cannot tell when a backend of the upstream serves again.
+///
+/// There is no warning if nobody can change the front at run time, nor for an upstream that has neither sessions nor a
+/// secret.
 fn unasked(file: &File, upstream: &Upstream, report: &mut Report) {
     let is_unix = |address: &ListenAddress| matches!(address, ListenAddress::Unix(_));
     let takes_changes = |admin: &Admin| {
@@ -197,7 +200,7 @@ fn unasked(file: &File, upstream: &Upstream, report: &mut Report) {
     report.push(Finding::warning(message, upstream.place.clone()).hint(hint));
 }
 
-/// Whether fields that attributes come from can ever be there.
+/// Warns of fields that attributes are taken from, if they can never be present.
 fn believed(upstream: &Upstream, server: &ServerConfig, report: &mut Report) {
     let name = &upstream.name;
     let Some(first) = upstream.attributes.headers().next() else {
@@ -224,7 +227,7 @@ fn believed(upstream: &Upstream, server: &ServerConfig, report: &mut Report) {
     }
 }
 
-/// Whether sessions can stay with the backends of an upstream.
+/// Checks whether sessions can stay with the backends of an upstream.
 fn sessions(upstream: &Upstream, report: &mut Report) {
     routes_of_sessions(upstream, report);
     fallbacks(upstream, report);
@@ -323,7 +326,7 @@ fn fallbacks(upstream: &Upstream, report: &mut Report) {
     }
 }
 
-/// What to say of an AJP backend that others might reach and that has no secret.
+/// The warning about an AJP backend that others might reach and that has no secret; `None` if it is not such a backend.
 #[must_use]
 pub fn unprotected(backend: &BackendConfig) -> Option<String> {
     let open = backend.protocol == Protocol::Ajp
@@ -338,7 +341,7 @@ pub fn unprotected(backend: &BackendConfig) -> Option<String> {
     })
 }
 
-/// What to say of an admin listener that others might reach.
+/// The warning about an admin listener that others might reach; `None` if there is nothing to warn of.
 #[must_use]
 pub fn exposed_admin(address: &ListenAddress, has_token: bool) -> Option<String> {
     let ListenAddress::Tcp(address) = address else {
@@ -380,7 +383,7 @@ fn targets(file: &File, report: &mut Report) {
     }
 }
 
-/// Whether the upstreams that `ready` names exist.
+/// Faults the names in `ready` of which there is no upstream.
 fn ready(file: &File, report: &mut Report) {
     let Some(admin) = &file.admin else {
         return;
@@ -398,7 +401,8 @@ fn ready(file: &File, report: &mut Report) {
     }
 }
 
-/// Whether the profiles that listeners name exist, and packets hold a client's certificate.
+/// Faults the names of TLS profiles in listeners of which there is no profile. Warns of profiles that no listener uses,
+/// and of AJP packets that may be too small for a client's certificate.
 fn profiles(file: &File, report: &mut Report) {
     let names = || file.tls.iter().map(|profile| profile.value.name.as_str());
     for listener in &file.listeners {
@@ -444,8 +448,9 @@ fn profiles(file: &File, report: &mut Report) {
     }
 }
 
-/// Warns of upstreams that no route leads to. Called only for a file without faults: a route at fault may be the one that
-/// should lead there.
+/// Warns of upstreams that no route leads to.
+///
+/// Called only for a file without faults, because a faulty route may be the one that should lead there.
 fn warn_unused_upstreams(file: &File, report: &mut Report) {
     let used: HashSet<&str> = file.routes.iter().filter_map(upstream_of).collect();
     let gets_routes_from_members = |it: &Members| matches!(&it.value.source, MemberSource::Mcmp(mcmp) if !mcmp.paths.is_empty());
@@ -504,12 +509,12 @@ fn routes(file: &File, report: &mut Report) {
     }
 }
 
-/// What a route matches, in the form of comparison.
+/// What a route matches, in a form in which two routes for the same requests are equal.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct RouteMatch<'v> {
-    /// Empty for any.
+    /// The host; empty if the route is for any host.
     host: &'v str,
-    /// `None` for all.
+    /// The index of the listener; `None` if the route is for all listeners.
     listener: Option<usize>,
     scheme: Option<RouteScheme>,
     pattern: Option<&'v str>,
@@ -518,7 +523,7 @@ struct RouteMatch<'v> {
     suffix: Option<Bytes>,
 }
 
-/// What a route matches: once for each host and listener.
+/// What a route matches: one value for each combination of its hosts and listeners.
 fn matched(value: &RouteConfig) -> impl Iterator<Item = RouteMatch<'_>> {
     let named_hosts = value.hosts.iter().map(String::as_str);
     let hosts = named_hosts.chain(value.hosts.is_empty().then_some(""));
@@ -544,7 +549,8 @@ fn matched(value: &RouteConfig) -> impl Iterator<Item = RouteMatch<'_>> {
     })
 }
 
-/// Checks that the backends that `activation` names exist, and that redirects end.
+/// Faults names in `activation` of which there is no backend, and a redirect to https that would also send clients of
+/// https to the URL that they asked for.
 fn rules(file: &File, report: &mut Report) {
     let by_name: HashMap<&str, &Upstream> = file
         .upstreams
@@ -594,20 +600,21 @@ fn named_backends(upstream: &Upstream, route: &Route, rules: &RouteRules, report
     }
 }
 
-/// Whether two addresses to listen on are one; with port 0, each gets a port of its own.
+/// Whether two addresses are one and the same to listen on. Addresses with port 0 are not, since each gets a port of
+/// its own.
 #[must_use]
 pub fn same_address(one: &ListenAddress, other: &ListenAddress) -> bool {
     let chosen = matches!(one, ListenAddress::Tcp(address) if address.port() == 0);
     !chosen && one == other
 }
 
-/// A head of 8 KiB and a certificate with it.
+/// The AJP packet size that is enough for a head of 8 KiB and a certificate.
 const PACKET_WITH_CERTIFICATE: usize = 16 * 1024;
 
-/// Patterns beyond which their comparison is felt.
+/// The number of patterns above which comparing them with each request takes noticeable time.
 const PATTERNS_MAX: usize = 1000;
 
-/// The usual redirects to https.
+/// The usual targets of redirects to https.
 const HTTPS_OF_ALL: &[&str] = &[
     "https://{host}{path_query}",
     "https://{authority}{path_query}",

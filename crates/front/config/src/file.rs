@@ -1,7 +1,7 @@
-//! The file as a whole: which tables there are, and what they hold once read.
+//! The file as a whole: which tables it can have, and their contents after reading.
 //!
-//! Each table's keys are in a module of their own, beside their parser. Values keep their place in
-//! the file, so that `check` can point at it when two tables do not fit together.
+//! The keys of each table are in a module of their own, beside their parser. Values keep their places in the file, so
+//! that `check` can point at them when two tables do not fit together.
 
 pub(crate) mod admin;
 pub(crate) mod attributes;
@@ -38,23 +38,23 @@ use crate::table::{Table, table};
 use crate::value::text::parse_name;
 use crate::variables::Variables;
 
-/// Something read, and where it stands.
+/// A value that was read, and its place in the file.
 #[derive(Debug)]
 pub(crate) struct PlacedValue<T> {
     pub(crate) value: T,
     pub(crate) place: Range<usize>,
 }
 
-/// A file, read. What was at fault is missing from it.
+/// The values read from a file. Tables and values with faults are missing.
 #[derive(Debug, Default)]
 pub(crate) struct File {
     pub(crate) server: ServerConfig,
-    /// Placed by their addresses.
+    /// The listeners; the place of each is that of its address.
     pub(crate) listeners: Vec<PlacedValue<ListenerConfig>>,
     pub(crate) tls: Vec<tls::Profile>,
     pub(crate) upstreams: Vec<upstream::Upstream>,
     pub(crate) caches: Vec<cache::Cache>,
-    /// Placed by their headers.
+    /// The routes; the place of each is that of its header.
     pub(crate) routes: Vec<route::Route>,
     pub(crate) error_pages: Option<ErrorPages>,
     pub(crate) log: LogConfig,
@@ -62,32 +62,34 @@ pub(crate) struct File {
     pub(crate) mcmp: Option<mcmp::Mcmp>,
 }
 
-/// A backend, placed by its URL.
+/// A backend; its place is that of its URL.
 pub(crate) type Backend = PlacedValue<BackendConfig>;
 
-/// What reading needs beside the text.
+/// What reading a file needs in addition to its text: the directory, access to other files, and the environment.
 pub(crate) struct Surroundings<'s> {
-    /// The directory that relative paths start from.
+    /// The directory from which relative paths start.
     pub(crate) base: &'s Path,
-    /// Reads the secret in a file, or says why not.
+    /// Reads the secret in a file; the error says why that is not possible.
     pub(crate) read_secret: &'s dyn Fn(&Path) -> Result<String, String>,
-    /// Whether files of certificates are read and checked.
+    /// Whether the files of listeners' certificates are read and checked.
     pub(crate) reads_certificates: bool,
-    /// Reads files of certificates for connections to backends; `None` leaves them unread, and no
-    /// backend is trusted.
+    /// Reads the files of certificates for connections to backends. With `None` they are not read, and no backend is
+    /// trusted.
     pub(crate) read_pem: Option<backend_tls::ReadPem<'s>>,
-    /// Reads files of pages; `None` leaves them unread.
+    /// Reads the files of error pages; with `None` they are not read.
     pub(crate) read_page: Option<backend_tls::ReadPem<'s>>,
-    /// Who may issue certificates of backends.
+    /// The issuers for certificates of backends that were read already, by their file; `None` stands for those that the
+    /// system trusts.
     pub(crate) roots: backend_tls::RootsCache,
-    /// Where the text stands, and what reads the files it includes; `None` refuses to.
+    /// The path of the file, and how the files that it includes are read. With `None` an `include` is a fault.
     pub(crate) includes: Option<Includes<'s>>,
-    /// What `${NAME}` stands for.
+    /// Returns the value of the environment variable for `${NAME}`.
     pub(crate) variables: Variables<'s>,
 }
 
 impl Surroundings<'_> {
-    /// The secret in the file that a key names, if it can be read and `check` takes it.
+    /// Reads the secret in the file that the key names. If it cannot be read or `check` refuses it, adds a fault to the
+    /// table and returns `None`.
     pub(crate) fn secret(
         &self,
         key: &str,
@@ -104,12 +106,12 @@ impl Surroundings<'_> {
         secret.map_err(fault).ok()
     }
 
-    /// Whether directories and files of the machine may be looked at.
+    /// Whether the check may look at directories and files of this machine.
     pub(crate) fn sees_files(&self) -> bool {
         self.includes.is_some()
     }
 
-    /// Nothing beside the text is read.
+    /// Surroundings in which nothing but the text is read.
     pub(crate) fn none() -> Self {
         Self {
             base: Path::new(""),
@@ -124,7 +126,7 @@ impl Surroundings<'_> {
     }
 }
 
-/// A secret of `min` bytes or more.
+/// Returns the secret if it has at least `min` bytes; the error says that it is too short.
 fn long_enough(secret: String, min: usize) -> Result<String, String> {
     if secret.len() < min {
         return Err(format!("is shorter than {min} characters"));
@@ -132,7 +134,7 @@ fn long_enough(secret: String, min: usize) -> Result<String, String> {
     Ok(secret)
 }
 
-/// Reads every table.
+/// Reads all tables of a file. Faults are added to the report.
 pub(crate) fn read(
     root: &DeTable<'_>,
     surroundings: &Surroundings<'_>,
@@ -212,7 +214,7 @@ fn unknown(
     finding.hint(hint_of_unknown(name, nearest(name, names), "tables"))
 }
 
-/// What to do about a key that its table does not know; `meant` is the nearest that it knows.
+/// The hint for a key that its table does not know; `meant` is the nearest known name, if one is near.
 pub(crate) fn hint_of_unknown_key(name: &str, meant: Option<&str>) -> String {
     if name == include::NAME {
         "write it at the top of the file, before the first table".to_owned()
@@ -226,8 +228,9 @@ fn hint_of_unknown(name: &str, meant: Option<&str>, kind: &str) -> String {
     meant_or(meant, || elsewhere(name, kind))
 }
 
-/// The tables of a kind that have names, such as `[cache.NAME]`, each with its name and place. Complains of keys of the
-/// sections that stand where a name is to be: those of the table itself, and of lists in it.
+/// The tables of a kind that have names, such as `[cache.NAME]`, each with its name and place.
+///
+/// A key of one of the sections in the place of a name is a fault: a key of the table itself, or of a list in it.
 fn named<'f>(
     sections: &[&Section],
     what: &str,
@@ -261,7 +264,8 @@ fn named<'f>(
     named
 }
 
-/// What to do about a name that is unknown where it stands.
+/// The hint for a name that is unknown in its place: where it belongs, or what another server's directive is called
+/// here.
 fn elsewhere(name: &str, kind: &str) -> String {
     let home = SECTIONS.iter().find(|section| section.has(name));
     // What other servers call like our key is that key.
@@ -278,7 +282,7 @@ fn elsewhere(name: &str, kind: &str) -> String {
     }
 }
 
-/// Tables that a file must have. Upstreams are not among them: each is wanted by a route.
+/// The tables that a file must have. Upstreams are not among them, since only a route makes one necessary.
 const NEEDED: &[(&str, &str, &str)] = &[
     (
         "listen",
@@ -292,7 +296,7 @@ const NEEDED: &[(&str, &str, &str)] = &[
     ),
 ];
 
-/// Every table, in the order of the reference.
+/// All tables, in the order of the reference page.
 pub(crate) const SECTIONS: &[&Section] = &[
     &server::SECTION,
     &route::SERVER_SECTION,
@@ -316,5 +320,5 @@ pub(crate) const SECTIONS: &[&Section] = &[
     &log::SECTION,
 ];
 
-/// Tables of files that the configuration names, at the end of the reference.
+/// The tables of other files that the configuration names. They are at the end of the reference page.
 pub(crate) const OTHER_SECTIONS: &[&Section] = &[&member::SECTION];

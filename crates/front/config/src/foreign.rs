@@ -1,13 +1,16 @@
-//! The directives of other servers: what a key that this file does not know is called here, if it is
-//! one of theirs.
+//! Says what a directive of another server is called in this file, for a key that this file does not
+//! know.
 //!
-//! The directives are data, in `foreign.txt`, whose head says how a row is read. The table is read when
-//! the first key is at fault.
+//! The directives are data in `foreign.txt`, whose head says how a row is read. The table is read when
+//! the first unknown key is found.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-/// What is here for each server's directive of that name; empty when there is none.
+/// What this file has for each server's directive of that name; empty if no server has such a
+/// directive.
+///
+/// If no directive is spelled like this, names that differ only in `_`, `-` and `.` count.
 pub(crate) fn answers(name: &str) -> Vec<String> {
     let spelled = answers_by(name, spelling, &INDEX.spelled);
     if spelled.is_empty() {
@@ -17,16 +20,17 @@ pub(crate) fn answers(name: &str) -> Vec<String> {
     }
 }
 
-/// What is here for a directive of one server.
+/// What this file has for a directive of another server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ForeignAnswer {
-    /// Whether nothing is needed in its place.
+    /// Whether the directive can be dropped, because nothing is needed in its place.
     pub is_needless: bool,
-    /// What stands for it, or why nothing does.
+    /// What to write in its place, or why there is nothing.
     pub text: &'static str,
 }
 
-/// What is here for a directive of `server` (`mod_jk`, `httpd`, `nginx`); `None` if it is not known.
+/// What this file has for a directive of `server` (`mod_jk`, `httpd` or `nginx`); `None` if the
+/// directive is not known.
 #[must_use]
 pub fn foreign_answer(server: &str, name: &str) -> Option<ForeignAnswer> {
     let known = INDEX.spelled.get(&spelling(name))?;
@@ -38,14 +42,15 @@ pub fn foreign_answer(server: &str, name: &str) -> Option<ForeignAnswer> {
     })
 }
 
-/// Whether a name is exactly a directive, and what is here for it is not the key or table `meant`.
+/// Whether `name` is exactly a directive of another server for which this file has something else than
+/// the key or table `meant`.
 pub(crate) fn is_other(name: &str, meant: &str) -> bool {
     let answers = answers_by(name, spelling, &INDEX.spelled);
     let quoted = format!("`{meant}`");
     !answers.is_empty() && !answers.iter().any(|answer| answer.contains(&quoted))
 }
 
-/// The answers of rows with a name that is the same in that form.
+/// The answers of the rows that have a name whose form is that of `name`.
 fn answers_by(name: &str, form: fn(&str) -> String, known: &RowsByName) -> Vec<String> {
     let matches = known.get(&form(name)).map(Vec::as_slice);
     let found = matches.unwrap_or_default().iter();
@@ -54,10 +59,10 @@ fn answers_by(name: &str, form: fn(&str) -> String, known: &RowsByName) -> Vec<S
         .collect()
 }
 
-/// Rows by a form of their names, with the name as the server has it.
+/// The numbers of rows by a form of their names, each with the name as the server spells it.
 type RowsByName = HashMap<String, Vec<(usize, &'static str)>>;
 
-/// The table, read once: a file may have very many keys that are unknown.
+/// The table with its indexes. It is built only once, because a file may have very many unknown keys.
 struct Index {
     rows: Vec<Row>,
     spelled: RowsByName,
@@ -83,7 +88,7 @@ static INDEX: LazyLock<Index> = LazyLock::new(|| {
     }
 });
 
-/// One row of the table.
+/// One row of the table: the directives of a server that have one answer.
 struct Row {
     server: &'static str,
     names: Vec<&'static str>,
@@ -135,12 +140,12 @@ fn rows() -> impl Iterator<Item = Row> {
     })
 }
 
-/// A name as one may write it in TOML.
+/// A name in the spelling of TOML keys: in lower case, with `_` for `-`.
 fn spelling(name: &str) -> String {
     name.to_lowercase().replace('-', "_")
 }
 
-/// A name without the signs that part its words.
+/// A name without the characters that separate its words.
 fn letters(name: &str) -> String {
     spelling(name).replace(['_', '.'], "")
 }

@@ -1,6 +1,6 @@
-//! `include`: the files that a file names, read and merged into one table.
+//! `include`: reads the files that a file names, and merges them into one table.
 //!
-//! First all texts are collected, each behind the file that includes it; then each is parsed, and its
+//! First all texts are collected, each after the file that includes it. Then each is parsed, and its
 //! tables are added to those before it. Lists of tables such as `[[route]]` are appended; a table or
 //! key that two files define is a fault that names both places.
 
@@ -19,21 +19,22 @@ use crate::value::Values as _;
 use crate::value::text::{FilePath, file_path};
 use crate::variables::{self, Variables};
 
-/// The key, at the top of a file.
+/// The name of the key, which stands at the top of a file.
 pub(crate) const NAME: &str = "include";
 
-/// How files are included.
+/// How included files are found and read.
 #[derive(Clone, Copy)]
 pub(crate) struct Includes<'r> {
-    /// The file that was asked for.
+    /// The path of the file that was asked for.
     pub(crate) path: &'r Path,
-    /// Reads a file of at most so many bytes.
+    /// Reads the text of a file that has at most this many bytes.
     pub(crate) read: &'r dyn Fn(&Path, usize) -> io::Result<String>,
-    /// How large all files may be together.
+    /// The most bytes of all files together.
     pub(crate) bytes_max: usize,
 }
 
-/// Reads the files that a text includes, and those they include, and adds them to the report.
+/// Reads the files that a text includes, and those that they include. Adds their texts to the report,
+/// and returns them in the same order.
 pub(crate) fn collect(
     text: &str,
     includes: Option<Includes<'_>>,
@@ -57,7 +58,7 @@ pub(crate) fn collect(
     collector.texts
 }
 
-/// Where files are not read, no directory is searched either.
+/// Faults an `include` where files are not read; then no directory is searched either.
 fn refuse(text: &str, report: &mut Report) {
     if !text.contains(NAME) {
         return;
@@ -74,15 +75,17 @@ struct Collector<'c> {
     variables: Variables<'c>,
     report: &'c mut Report,
     bytes_left: usize,
-    /// The files that are being read, each included by the one before it.
+    /// The files that are being read, each included by the one before it, to find a file that
+    /// includes itself.
     open: Vec<PathBuf>,
-    /// Where each file is included.
+    /// The place at which each file was included first.
     seen: HashMap<PathBuf, usize>,
     texts: Vec<String>,
 }
 
 impl Collector<'_> {
-    /// Follows the `include` of a text whose first byte has that offset.
+    /// Reads the files that `include` of a text names. `start` is the offset of the first byte of the
+    /// text.
     fn of_text(&mut self, path: &Path, start: usize, text: &str) {
         if !text.contains(NAME) {
             return;
@@ -183,7 +186,7 @@ impl Collector<'_> {
     }
 }
 
-/// The files of a pattern, sorted. Hidden files and `/` are matched by neither `*` nor `?`.
+/// The files that match a pattern, sorted. `*` and `?` match neither a leading dot nor a `/`.
 fn matching(base: &Path, pattern: &str) -> Result<Vec<PathBuf>, String> {
     let base = base.to_str().ok_or("the directory's name is not UTF-8")?;
     let whole = if base.is_empty() || pattern.starts_with('/') {
@@ -203,12 +206,13 @@ fn matching(base: &Path, pattern: &str) -> Result<Vec<PathBuf>, String> {
     Ok(found)
 }
 
-/// By which a file is known whatever path leads to it.
+/// The path by which a file is recognised, whatever path leads to it.
 fn real(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| path.to_owned())
 }
 
-/// Adds the tables of an included text, whose first byte has that offset, to those before it.
+/// Adds the tables of an included text to those before it. `start` is the offset of the first byte of
+/// the text.
 pub(crate) fn add<'t>(
     root: &mut DeTable<'t>,
     mut added: DeTable<'t>,
@@ -257,7 +261,7 @@ fn merge<'t>(into: &mut DeTable<'t>, from: DeTable<'t>, path: &str, report: &mut
     }
 }
 
-/// Whether a value is a list of tables with headers such as `[[route]]`.
+/// Whether a value is a list of tables that have headers such as `[[route]]`.
 fn is_list(value: &Spanned<DeValue<'_>>, report: &Report) -> bool {
     let tables = |items: &[Spanned<DeValue<'_>>]| items.iter().all(|it| it.get_ref().is_table());
     let is_list = value
@@ -267,7 +271,8 @@ fn is_list(value: &Spanned<DeValue<'_>>, report: &Report) -> bool {
     is_list && report.text_at(value.span().start).starts_with("[[")
 }
 
-/// Whether a table has a header or keys of its own, and is not only there for the names of others.
+/// Whether a table has its own header or keys. Otherwise it exists only because its name is part of
+/// the header of another one.
 fn defines(value: &Spanned<DeValue<'_>>, report: &Report) -> bool {
     let Some(table) = value.get_ref().as_table() else {
         return true;
@@ -300,10 +305,10 @@ fn move_value<'t>(value: Spanned<DeValue<'t>>, by: usize) -> Spanned<DeValue<'t>
 static PATTERN: FilePath =
     file_path("a path or pattern such as \"conf.d/*.toml\", or a list of them");
 
-/// Files within files.
+/// How deep files may include each other.
 const DEPTH_MAX: usize = 10;
 
-/// A file for each of very many hosts.
+/// The most files: enough for one file for each of very many hosts.
 const FILES_MAX: usize = 10_000;
 
 #[cfg(test)]

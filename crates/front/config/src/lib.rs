@@ -1,10 +1,10 @@
-//! The configuration file, read into typed values with every fault at once.
+//! Reads the configuration file into typed values, and reports all faults at once.
 //!
-//! The syntax is TOML; `docs/reference.md` lists the tables and keys and is generated from the
-//! descriptions beside their parsers. There are two sets of types: what the operator wrote, with its
-//! places in the file, is in this crate only; what it means are the types of
-//! `catamaran_proxy::config`, in which every value is parsed and every default resolved. The crates
-//! that get the typed values implement them.
+//! The syntax is TOML. `docs/reference.md` lists the tables and keys; it is generated from the
+//! descriptions beside their parsers. There are two sets of types: those for what the operator
+//! wrote, with the places in the file, are in this crate only; those for what it means are in
+//! `catamaran_proxy::config`, where every value is parsed and every default is resolved. The crates
+//! that get the typed values implement what they mean.
 //!
 //! ```
 //! let text = r#"
@@ -31,7 +31,7 @@ mod load;
 mod reference;
 mod variables;
 
-/// The kinds of values: those of any file, and those of this one.
+/// The kinds of values of this file, in addition to those of any file.
 mod value {
     pub(crate) mod address;
     pub(crate) mod route;

@@ -1,7 +1,7 @@
-//! From a file's text to typed values.
+//! Turns the text of a file into typed values.
 //!
-//! Only this module opens files: the configuration, what it includes, and the secrets, certificates of
-//! backends and pages that it names. They must be regular files of a bounded size.
+//! Only this module opens files: the configuration, the files that it includes, and the secrets, pages and
+//! certificates of backends that it names. They must be regular files of limited size.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -27,38 +27,37 @@ use crate::value::text::SECRET_MAX;
 use crate::variables::Variables;
 use crate::{check, value, variables};
 
-/// A configuration that can be used.
+/// A configuration without faults.
 #[derive(Debug)]
 pub struct LoadedFile {
-    /// What the file means.
+    /// The typed configuration.
     pub config: Config,
-    /// What its author should know all the same; warnings only, often none.
+    /// Warnings about the file, which can be used in spite of them; often there are none.
     pub report: Report,
-    /// The files that secrets were read from.
+    /// The paths of the files that secrets were read from.
     pub secret_files: Vec<PathBuf>,
 }
 
-/// Why a file gave no configuration.
+/// Why a file could not be loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
-    /// It could not be read.
+    /// The file could not be read.
     #[error("cannot read {}: {source}", path.display())]
     Read {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// Why.
+        /// Why the file could not be read.
         source: io::Error,
     },
-    /// It has faults.
+    /// The file has faults; the report has all of them.
     #[error("{0}")]
     Faults(Report),
 }
 
-/// Reads a configuration file, the files that it includes and the environment variables that they
-/// name.
+/// Loads a configuration file, the files that it includes, and the environment variables that they name.
 ///
 /// # Errors
-/// When the file cannot be read, or has any fault; the report then holds all of them.
+/// The file cannot be read, or has any fault; then the report has all faults.
 pub fn load(path: &Path) -> Result<LoadedFile, LoadError> {
     load_among(path, &|name| std::env::var_os(name))
 }
@@ -71,16 +70,16 @@ pub(crate) fn load_among(path: &Path, variables: Variables<'_>) -> Result<Loaded
     parse_at(path, &path.display().to_string(), &text, variables).map_err(LoadError::Faults)
 }
 
-/// As [`load`], of a text that was read elsewhere, such as from standard input, under the name that findings
-/// shall give it. Relative paths start from the working directory.
+/// As [`load`], for a text that was read elsewhere, such as from standard input. Findings show it under
+/// `name`, and relative paths start from the working directory.
 ///
 /// # Errors
-/// When the text has any fault; the report then holds all of them.
+/// The text has any fault; the report has all faults.
 pub fn load_text(name: &str, text: &str) -> Result<LoadedFile, Report> {
     parse_at(Path::new(name), name, text, &|name| std::env::var_os(name))
 }
 
-/// Reads a text as the file of that path.
+/// Reads a text as if it was the file at `path`.
 fn parse_at(
     path: &Path,
     name: &str,
@@ -120,12 +119,13 @@ fn parse_at(
     Ok(loaded)
 }
 
-/// Reads a configuration from its text, under the name that findings shall give it. Files it names
-/// are not opened, and no environment variable is set: a `secret_file`, an `include` and a `${NAME}`
-/// are faults here.
+/// Parses a configuration without opening files or reading environment variables. Findings show the text
+/// under `name`.
+///
+/// A `secret_file`, an `include` and a `${NAME}` are faults here.
 ///
 /// # Errors
-/// When the text has any fault; the report then holds all of them.
+/// The text has any fault; the report has all faults.
 pub fn parse(name: &str, text: &str) -> Result<LoadedFile, Report> {
     parse_within(name, text, &Surroundings::none())
 }
@@ -184,7 +184,7 @@ pub(crate) fn parse_within(
     }
 }
 
-/// The tables of all texts; `None` if the syntax of one is broken.
+/// Merges the tables of all texts; `None` if the syntax of one is broken.
 fn merged<'t>(texts: impl Iterator<Item = &'t str>, report: &mut Report) -> Option<DeTable<'t>> {
     let mut root = Some(DeTable::new());
     for (number, text) in texts.enumerate() {
@@ -198,11 +198,11 @@ fn merged<'t>(texts: impl Iterator<Item = &'t str>, report: &mut Report) -> Opti
     root
 }
 
-/// A backend of which only the URL is known: every default, and over TLS the issuers that this system
-/// trusts.
+/// The settings of a backend of which only the URL is known: every default, and for TLS the issuers that
+/// this system trusts.
 ///
 /// # Errors
-/// The system trusts none, or the host is no name that a certificate can have.
+/// The system trusts no issuer, or a certificate cannot contain the host's name.
 pub fn backend(url: BackendUrl) -> Result<BackendConfig, String> {
     backend_tls::plain(url)
 }
@@ -252,7 +252,7 @@ fn typed(file: File, report: &Report) -> Config {
     }
 }
 
-/// Reads a file of members, or says its faults as of any file.
+/// Reads a file of members; the error is the text of its faults, in the same form as for any file.
 pub(crate) fn read_members(path: &Path) -> Result<Vec<FoundMember>, String> {
     let text = read_text(path, file::member::BYTES_MAX)
         .map_err(|error| format!("cannot read {}: {error}", path.display()))?;
@@ -263,10 +263,10 @@ pub(crate) fn read_members(path: &Path) -> Result<Vec<FoundMember>, String> {
     }
 }
 
-/// Reads the secret that a file holds in its first line.
+/// Reads the secret in the first line of a file.
 ///
 /// # Errors
-/// When the file cannot be read, or what it holds is no secret.
+/// The file cannot be read, or its content is not a valid secret.
 pub fn read_secret(path: &Path) -> io::Result<String> {
     let bytes = read_regular(path, SECRET_MAX + 2)?;
     let text = String::from_utf8(bytes).map_err(|error| not_utf8(&error))?;
@@ -296,7 +296,8 @@ fn page_or_reason(path: &Path) -> Result<Vec<u8>, String> {
     read_regular(path, PAGE_BYTES_MAX).map_err(|error| format!("cannot be read: {error}"))
 }
 
-/// Opening a pipe would wait for its writer, and a device may have no end.
+/// Reads a regular file. Others are refused before they are opened: opening a pipe would wait for its
+/// writer, and a device may have no end.
 fn read_regular(path: &Path, bytes_max: usize) -> io::Result<Vec<u8>> {
     if !std::fs::metadata(path)?.is_file() {
         return Err(io::Error::new(
@@ -328,13 +329,13 @@ fn not_utf8(error: &std::string::FromUtf8Error) -> io::Error {
     )
 }
 
-/// A hundred thousand routes and their upstreams, in all files; more is hardly a configuration.
+/// The most bytes of all files of a configuration: enough for a hundred thousand routes and their upstreams.
 const FILE_BYTES_MAX: usize = 16 << 20;
 
-/// The certificates of a whole system take a quarter of a megabyte.
+/// The most bytes of a file of certificates; those of a whole system take a quarter of a megabyte.
 const PEM_BYTES_MAX: usize = 4 << 20;
 
-/// Each page is kept in memory.
+/// The most bytes of an error page; each page is kept in memory.
 const PAGE_BYTES_MAX: usize = 1 << 20;
 
 #[cfg(test)]

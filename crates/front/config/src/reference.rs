@@ -1,7 +1,7 @@
-//! The reference page, written from the descriptions of the keys.
+//! Generates the reference page from the descriptions of the keys.
 //!
-//! `cargo run -p catamaran-config --example reference > docs/reference.md` writes it anew; a test
-//! fails while the page in the repository differs.
+//! `cargo run -p catamaran-config --example reference > docs/reference.md` writes it; a test
+//! fails if the page in the repository differs.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use crate::file::{OTHER_SECTIONS, SECTIONS, upstream};
 use crate::key::{AnyKey, Preset, Section};
 
-/// The page, in Markdown.
+/// The reference page in Markdown.
 #[must_use]
 pub fn reference() -> String {
     let mut page = INTRO.to_owned();
@@ -24,11 +24,11 @@ pub fn reference() -> String {
     page
 }
 
-/// The entry of one table of the file.
+/// The entry of one table of the file on the page.
 struct SectionEntry {
     section: &'static Section,
     anchor: String,
-    /// The keys that it describes, each with its anchor.
+    /// The keys described in this entry, each with its anchor.
     keys: Vec<(AnyKey, String)>,
 }
 
@@ -51,16 +51,16 @@ fn entries() -> Vec<SectionEntry> {
     all.copied().map(entry).collect()
 }
 
-/// The anchors that GitHub gives to the headings of a page, in their order.
+/// Computes the anchors that GitHub gives to the headings of a page, in their order.
 #[derive(Default)]
 struct Anchors {
-    /// How many headings had the same text.
+    /// How many headings had each text so far.
     seen: BTreeMap<String, usize>,
 }
 
 impl Anchors {
-    /// Of a heading: its letters, digits, `_` and `-` in lower case, spaces as `-`. The second of
-    /// the same text ends in `-1`.
+    /// The anchor of the next heading: its letters, digits, `_` and `-` in lower case, with `-`
+    /// for spaces. The second heading of the same text gets `-1` at its end.
     fn next(&mut self, heading: &str) -> String {
         let text: String = heading
             .trim_start_matches('#')
@@ -121,7 +121,8 @@ impl SectionEntry {
     }
 }
 
-/// Whether a section describes the key, rather than sharing it with the section that does.
+/// Whether the key is described in this section, and not in another one with which this section
+/// shares it.
 pub(crate) fn own(section: &Section, key: AnyKey) -> bool {
     let group = section.header == upstream::SECTION.header;
     !group || !crate::file::backend::SECTION.has(key.name)
@@ -143,7 +144,8 @@ fn key_entry(key: AnyKey, page: &mut String) {
     write!(page, "\n```toml\n{name} = {}\n```\n", doc.sample).expect("a string takes all");
 }
 
-/// Quoted values in code type; a `|` would end a cell of the table.
+/// The values of a key in Markdown: quoted values as code, and without `|`, which would end a
+/// cell of the table.
 fn values(key: AnyKey) -> String {
     let mut code = false;
     let mut text = String::new();

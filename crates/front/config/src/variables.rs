@@ -1,9 +1,9 @@
-//! `${NAME}` in the texts of a file: the values of environment variables.
+//! Replaces `${NAME}` in the texts of a file by the values of environment variables.
 //!
-//! Values are put into texts after the file was parsed, so no value can end a text or add a key. A
-//! value that is one `${NAME}` and nothing else may stand for a number, or for `true` or `false`, where
-//! the key takes no text. `$${` is a literal `${`. Lines of source are shown as they are written, and
-//! messages name a variable in the place of its value if its name says that it is secret.
+//! Values are put into texts after the file was parsed, so no value can end a text or add a key. A text
+//! that consists of one `${NAME}` alone may stand for a number, or for `true` or `false`, where the key
+//! accepts no text. `$${` is a literal `${`. Lines of the file are shown as they are written. Messages
+//! show the name of a variable and not its value if the name suggests a secret.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -19,27 +19,28 @@ use crate::file::SECTIONS;
 use crate::key::AnyKey;
 use crate::report::{Finding, Report};
 
-/// Gives the value of an environment variable, if it is set.
+/// Returns the value of an environment variable, or `None` if it is not set.
 pub(crate) type Variables<'v> = &'v dyn Fn(&str) -> Option<OsString>;
 
-/// What texts become, by their places.
+/// The texts after the replacement, by the offsets of the original ones.
 #[derive(Debug, Default)]
 pub(crate) struct ExpandedTexts {
     texts: HashMap<usize, String>,
-    /// The places of texts that have no value.
+    /// The offsets of texts whose variables could not be replaced.
     failed: HashSet<usize>,
-    /// The values of all variables, which texts show that are made of them.
+    /// The values of all variables that were used, which must be hidden where texts made of them are
+    /// shown.
     pub(crate) hidden: Vec<HiddenValue>,
 }
 
 impl ExpandedTexts {
-    /// Whether the text there has no value, so that what is written there says nothing.
+    /// Whether the text at this place could not be expanded. Then further faults of it say nothing.
     pub(crate) fn failed_at(&self, place: &Range<usize>) -> bool {
         self.failed.contains(&place.start)
     }
 }
 
-/// Finds the texts of a table, of its tables and lists, that name variables.
+/// Expands all texts in a table, in its sub-tables and in its lists that name variables.
 pub(crate) fn expand_all(
     table: &DeTable<'_>,
     variables: Variables<'_>,
@@ -86,8 +87,8 @@ pub(crate) fn expand_all(
     expanded
 }
 
-/// Whether a variable's name says that nobody should read its value: it may stand where it does by
-/// mistake.
+/// Whether the name of a variable suggests that its value is secret. Such a value may have got into
+/// another key by mistake.
 fn is_secret(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
     let words = [
@@ -102,7 +103,7 @@ fn is_secret(name: &str) -> bool {
     words.iter().any(|word| name.contains(word))
 }
 
-/// Puts the texts found into the table; names of keys and tables stay as they are.
+/// Replaces the texts in the table by the expanded ones. Names of keys and tables are left as they are.
 pub(crate) fn put<'t>(table: &mut DeTable<'t>, expanded: &'t ExpandedTexts) {
     if !expanded.texts.is_empty() {
         let path = Vec::new();
@@ -110,7 +111,7 @@ pub(crate) fn put<'t>(table: &mut DeTable<'t>, expanded: &'t ExpandedTexts) {
     }
 }
 
-/// Puts values into one text that stands there; the fault is the reason why not.
+/// Replaces the variables in one text; the fault says why that is not possible.
 pub(crate) fn expand<'t>(text: &'t str, variables: Variables<'_>) -> Result<Cow<'t, str>, Fault> {
     if !text.contains("${") {
         return Ok(Cow::Borrowed(text));
@@ -145,19 +146,19 @@ fn value(name: &str, variables: Variables<'_>) -> Result<String, Fault> {
         .map_err(|_| Fault::NotUtf8(name.to_owned()))
 }
 
-/// Why a text has no value.
+/// Why a text could not be expanded.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Fault {
-    /// `${` without `}`.
+    /// There is a `${` without a `}`.
     #[error("`${{` lacks its closing brace")]
     Open,
-    /// Not a name of a variable.
+    /// The name is not valid for a variable.
     #[error("what stands between `${{` and `}}` is no name of a variable")]
     Name,
-    /// Not in the environment.
+    /// The variable is not set.
     #[error("the environment variable `{0}` is not set")]
     Unset(String),
-    /// Bytes that are no text.
+    /// The value of the variable is not UTF-8.
     #[error("the value of the environment variable `{0}` is not UTF-8")]
     NotUtf8(String),
 }
@@ -177,7 +178,7 @@ impl Fault {
 
 struct Walk<'t> {
     expanded: &'t ExpandedTexts,
-    /// The names of the tables around a value.
+    /// The names of the tables around the current value.
     path: Vec<String>,
 }
 
@@ -219,7 +220,7 @@ impl<'t> Walk<'t> {
         };
     }
 
-    /// The key of that name in the table of the path.
+    /// The description of the key `name` in the table that `path` leads to.
     fn key(&self, name: &str) -> Option<AnyKey> {
         let is_here = |header: &str| {
             let parts: Vec<&str> = header.trim_matches(['[', ']']).split('.').collect();
@@ -231,7 +232,8 @@ impl<'t> Walk<'t> {
     }
 }
 
-/// The number or switch that a text spells, if the key takes it.
+/// The number, `true` or `false` that a text spells; `None` if it spells none or the key does not
+/// accept it.
 fn other_kind<'t>(text: &'t str, place: Range<usize>, key: AnyKey) -> Option<Spanned<DeValue<'t>>> {
     let value = DeValue::parse(text).ok()?.into_inner();
     let fits = matches!(value, DeValue::Integer(_) | DeValue::Boolean(_));

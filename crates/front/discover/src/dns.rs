@@ -1,7 +1,8 @@
-//! Names in DNS: addresses (A, AAAA), or services (SRV).
+//! Discovers members by DNS names: from addresses (A, AAAA), or from services (SRV).
 //!
-//! Each question is asked anew when the answer's time to live is over, of the servers that `resolv.conf` names
-//! at that moment, over UDP and, if the answer does not fit, over TCP. What records mean as members is pure.
+//! Each name is looked up again when the answer's time to live is over, at the servers that `resolv.conf` names
+//! at that moment, over UDP and, if the answer does not fit, over TCP. Turning records into members needs no
+//! network.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
@@ -22,50 +23,50 @@ use tokio::time::sleep;
 use crate::member::{FoundMember, Place, Speech};
 use crate::merge::Answer;
 
-/// A name in DNS.
+/// A DNS name whose records are the members.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DnsSource {
-    /// The name that is asked for.
+    /// The name to look up.
     pub name: String,
-    /// The kind of records that is asked for.
+    /// The kind of records to look up.
     pub kind: DnsKind,
-    /// What members speak.
+    /// The protocol that members speak.
     pub speech: Speech,
-    /// The name servers that are asked. Empty: those of `/etc/resolv.conf`.
+    /// The name servers to ask; empty: those of `/etc/resolv.conf`.
     pub resolvers: Vec<SocketAddr>,
 }
 
-/// The kind of records that is asked for.
+/// The kind of records that are looked up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DnsKind {
-    /// Addresses, at this port.
+    /// Addresses (A, AAAA); all members have the same port.
     Addresses {
         /// The port, never 0.
         port: u16,
     },
-    /// Services, which have ports of their own.
+    /// Services (SRV), whose records contain ports.
     Services,
 }
 
-/// What an answer said, and how long that holds.
+/// The members in an answer, and how long the answer is valid.
 struct DnsAnswer {
     found: Vec<FoundMember>,
     lives: Duration,
 }
 
-/// A service and where it is.
+/// An SRV record with the addresses of its target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Service {
     priority: u16,
     weight: u16,
     port: u16,
-    /// Without its closing dot.
+    /// The target's name without its closing dot.
     target: String,
     addresses: BTreeSet<IpAddr>,
 }
 
 impl DnsSource {
-    /// See [`crate::MemberSource::run`].
+    /// Looks the name up again and again, and sends the answers; see [`crate::MemberSource::run`].
     pub(crate) async fn run(self, answers: mpsc::Sender<Answer>, again: Arc<Notify>) {
         let mut failures = 0_u32;
         loop {
@@ -91,7 +92,7 @@ impl DnsSource {
         }
     }
 
-    /// Asks the name servers once.
+    /// Looks the name up once.
     pub(crate) async fn ask(&self) -> Answer {
         match self.resolve().await {
             Ok(resolved) => Answer::members(resolved.found),
@@ -187,7 +188,7 @@ impl DnsSource {
     }
 }
 
-/// The servers, search domains and options of this machine.
+/// A resolver with the servers, search domains and options of this machine's `resolv.conf`.
 fn system(provider: TokioRuntimeProvider) -> Result<Builder, NetError> {
     let text = std::fs::read(RESOLV_CONF)?;
     let (system, _) = resolv_conf::Config::parse_with_errors(&text);
@@ -216,7 +217,7 @@ fn server(at: SocketAddr) -> NameServerConfig {
     NameServerConfig::new(at.ip(), true, connections)
 }
 
-/// The addresses of a name, and how long they hold. None if it has none.
+/// Looks up the addresses of a name, and how long they are valid; empty if it has none.
 async fn addresses(
     resolver: &TokioResolver,
     name: &str,
@@ -240,7 +241,7 @@ async fn addresses(
     Ok((all, holds))
 }
 
-/// What the servers say; `None` if there are no such records.
+/// Looks up records of one kind; `None` if there are none.
 async fn ask(
     resolver: &TokioResolver,
     name: &str,
@@ -253,7 +254,7 @@ async fn ask(
     }
 }
 
-/// The addresses that an answer has of other names.
+/// The addresses that an answer additionally contains, by their names.
 fn beside(answer: &Lookup) -> BTreeMap<String, BTreeSet<IpAddr>> {
     let mut beside: BTreeMap<String, BTreeSet<IpAddr>> = BTreeMap::new();
     for record in answer.additionals() {
@@ -275,19 +276,20 @@ fn address(data: &RData) -> Option<IpAddr> {
     }
 }
 
-/// The shortest time to live of an answer.
+/// The shortest time to live among an answer's records.
 fn lives(answer: &Lookup) -> Duration {
     let records = answer.answers().iter().chain(answer.additionals());
     let lives = records.filter(|it| !is_option(it)).map(|it| it.ttl).min();
     Duration::from_secs(u64::from(lives.unwrap_or_default()))
 }
 
-/// Whether it is the record of EDNS, whose time to live means something else.
+/// Whether the record is EDNS's, whose field for the time to live has another meaning.
 fn is_option(record: &Record) -> bool {
     record.record_type() == RecordType::OPT
 }
 
-/// Services as members: their priorities in order are distances, the first label of a target is the name.
+/// Turns services into members: the rank of a priority is the distance, the first label of the target is the
+/// name.
 fn members(services: Vec<Service>, speech: Speech) -> Vec<FoundMember> {
     let priorities: BTreeSet<u16> = services.iter().map(|it| it.priority).collect();
     let heaviest = services
@@ -312,7 +314,7 @@ fn members(services: Vec<Service>, speech: Speech) -> Vec<FoundMember> {
     services.into_iter().filter_map(member).collect()
 }
 
-/// A weight of ours, from 1 to 1000. DNS has 0 for the least.
+/// Scales a DNS weight to one from 1 to 1000. In DNS, 0 is the smallest.
 fn scaled(weight: u16, heaviest: u16) -> u32 {
     let (weight, heaviest) = (u32::from(weight), u32::from(heaviest));
     if heaviest > WEIGHT_MAX {
@@ -322,33 +324,34 @@ fn scaled(weight: u16, heaviest: u16) -> u32 {
     }
 }
 
-/// A name without its closing dot, in lower case: names are compared so.
+/// Removes a name's closing dot and turns it into lower case, for comparisons.
 fn trimmed(name: &str) -> String {
     name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase()
 }
 
-/// A tenth more or less, so that fronts that were started together do not ask together. `random` is from 0 to 1.
+/// Varies a pause by up to a tenth, so that fronts that were started together do not ask together. `random` is
+/// from 0 to 1.
 fn spread(pause: Duration, random: f64) -> Duration {
     pause.mul_f64(0.9 + 0.2 * random)
 }
 
-/// How long to wait after so many failures in a row.
+/// How long to wait after this number of failures in a row.
 fn back_off(failures: u32) -> Duration {
     let doubled = 1_u32 << failures.saturating_sub(1).min(5);
     (PAUSE_MIN * doubled).min(BACK_OFF_MAX)
 }
 
-/// Where this machine's resolvers are.
+/// The file that names this machine's resolvers.
 const RESOLV_CONF: &str = "/etc/resolv.conf";
 
 const PAUSE_MIN: Duration = Duration::from_secs(1);
 const PAUSE_MAX: Duration = Duration::from_secs(300);
 const BACK_OFF_MAX: Duration = Duration::from_secs(30);
 
-/// How long one server is waited for.
+/// How long to wait for one server's answer.
 const ASK_MAX: Duration = Duration::from_secs(2);
 
-/// Records of one answer that are looked at.
+/// The most records of one answer that are read.
 const SERVICES_MAX: usize = 10_000;
 
 const WEIGHT_MAX: u32 = 1000;

@@ -1,7 +1,8 @@
-//! A file that lists members, looked at once a second.
+//! Discovers members from a file that lists them, which is checked once a second.
 //!
-//! What the file means is not known here: it is read by a function that is given. It is compared by device,
-//! inode, size and time of modification, so a tool may replace it by a rename or write it in place.
+//! This module does not know the file's format: a function that is passed in reads it. Changes are noticed
+//! by device, inode, size and time of modification, so a tool may replace the file by a rename or write it
+//! in place.
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -14,15 +15,15 @@ use tokio::time::sleep;
 use crate::member::FoundMember;
 use crate::merge::Answer;
 
-/// Reads a file of members, or says what is wrong with it, one fault a line.
+/// Reads a file of members; `Err`: what is wrong with it, one fault a line.
 pub type ReadMembers = fn(&Path) -> Result<Vec<FoundMember>, String>;
 
-/// A file that lists members.
+/// A file that lists members, and the function that reads it.
 #[derive(Clone, Debug)]
 pub struct FileSource {
-    /// The file.
+    /// The path of the file.
     pub path: PathBuf,
-    /// Reads it.
+    /// The function that reads the file.
     pub read: ReadMembers,
 }
 
@@ -34,11 +35,12 @@ impl PartialEq for FileSource {
 
 impl Eq for FileSource {}
 
-/// What `stat` says of a file; `None` if there is none.
+/// Identifies the version of a file by `stat`: device, inode, size, time of modification. `None`: there is
+/// no file.
 type Stamp = Option<(u64, u64, u64, i64, i64)>;
 
 impl FileSource {
-    /// See [`crate::MemberSource::run`].
+    /// Checks the file once a second, and sends an answer if it changed; see [`crate::MemberSource::run`].
     pub(crate) async fn run(self, answers: mpsc::Sender<Answer>, again: Arc<Notify>) {
         let mut known: Option<Stamp> = None;
         loop {
@@ -60,7 +62,7 @@ impl FileSource {
         }
     }
 
-    /// The file as it is, and an answer if that is not what it was.
+    /// Returns the file's stamp, and an answer if the stamp differs from `before`.
     fn look(&self, before: Option<Stamp>) -> (Stamp, Option<Answer>) {
         let stamp = stamp(&self.path);
         if before == Some(stamp) {
@@ -69,7 +71,7 @@ impl FileSource {
         (stamp, Some(self.ask()))
     }
 
-    /// Reads the file once.
+    /// Reads the file once; a failure is an answer, too.
     pub(crate) fn ask(&self) -> Answer {
         match (self.read)(&self.path) {
             Ok(found) => Answer::members(found),
@@ -83,7 +85,7 @@ fn stamp(path: &Path) -> Stamp {
     Some((it.dev(), it.ino(), it.size(), it.mtime(), it.mtime_nsec()))
 }
 
-/// How often the file is looked at.
+/// How often the file is checked.
 const PERIOD: Duration = Duration::from_secs(1);
 
 #[cfg(test)]
@@ -93,7 +95,7 @@ mod tests {
     use super::*;
     use crate::member::{Place, Speech};
 
-    /// Each line is the name of a member.
+    /// Reads a file in which each line is the name of a member.
     fn read(path: &Path) -> Result<Vec<FoundMember>, String> {
         let text = fs::read_to_string(path).map_err(|error| error.to_string())?;
         let member = |name: &str| {

@@ -1,9 +1,9 @@
-//! Members of upstreams that come and go: sources that name them, and the rules by which they join and leave.
+//! Discovers members of upstreams that come and go: sources that name them, and rules for joining and leaving.
 //!
-//! A source gives [`Answer`]s, each with all members that it knows. [`merge()`] makes a list of members of
-//! the last list and an answer, and holds every rule: what an error changes, what becomes of a member that
-//! is no longer named, which addresses are refused. It is pure: the time is an argument. What a member is
-//! to an upstream, and how requests reach it, is the front's business.
+//! A source gives [`Answer`]s, each with all members that it knows. [`merge()`] makes the next list of members
+//! from the last list and an answer, and has all rules: what an error changes, what happens to a member that is
+//! no longer named, which addresses are refused. It is pure: the time is an argument. What a member means to an
+//! upstream, and how requests reach it, is decided in the front.
 
 pub mod dns;
 pub mod file;
@@ -26,19 +26,19 @@ pub use merge::{
 };
 use tokio::sync::{Notify, mpsc};
 
-/// Where members are asked for.
+/// A source of members, with its settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MemberSource {
-    /// A file that lists them.
+    /// A file that lists the members.
     File(FileSource),
-    /// A name in DNS.
+    /// A DNS name, whose records are the members.
     Dns(DnsSource),
-    /// Nodes that announce themselves.
+    /// Nodes that announce themselves by MCMP.
     Mcmp(McmpSource),
 }
 
 impl MemberSource {
-    /// Its name in the configuration, for logs and metrics.
+    /// The source's word in the configuration, logs and metrics.
     #[must_use]
     pub fn token(&self) -> &'static str {
         match self {
@@ -51,15 +51,15 @@ impl MemberSource {
         }
     }
 
-    /// Whether the writer of its answers may change this machine's configuration anyway, so that any address
-    /// is believed.
+    /// Whether any address in the source's answers is accepted, because their writer could change this machine's
+    /// configuration anyway.
     #[must_use]
     pub fn is_trusted(&self) -> bool {
         matches!(self, Self::File(_))
     }
 
-    /// What stands for whom it asks: a source of another text is another source. For another process, which may
-    /// have read another configuration.
+    /// A text that identifies the source and its main settings: sources with different texts are different. It
+    /// is compared with that of another process, which may have read another configuration.
     #[must_use]
     pub fn identity(&self) -> String {
         match self {
@@ -69,7 +69,7 @@ impl MemberSource {
         }
     }
 
-    /// Asks once, for somebody who does not serve. Nodes that announce themselves cannot be asked.
+    /// Asks the source once, for a caller that does not serve. Nodes that announce themselves cannot be asked.
     pub async fn ask(&self) -> Answer {
         match self {
             Self::File(file) => file.ask(),
@@ -80,8 +80,9 @@ impl MemberSource {
         }
     }
 
-    /// Asks for ever and passes each answer on, the first at once. `again` asks at once; it is for doubts
-    /// about the last answer, so that an answer follows even if nothing has changed. Ends when nobody listens.
+    /// Asks the source again and again and sends each answer, the first at once. `again` makes it ask at once;
+    /// it is for doubts about the last answer, so an answer follows even if nothing has changed. Ends when the
+    /// receiver is dropped.
     pub async fn run(
         self,
         answers: mpsc::Sender<Answer>,

@@ -1,9 +1,9 @@
-//! MCMP: WildFly's and Tomcat's mod_cluster nodes announce themselves.
+//! Discovers members by MCMP: mod_cluster nodes of WildFly and Tomcat announce themselves.
 //!
-//! [`message`] reads what they say, [`nodes`] is what is known of them, [`table`] keeps that for a further
-//! listener, [`advert`] tells them where the front is. Here is the listener. A client that is not among `peers` is closed
-//! at once; each connection is limited in bytes, in time and in messages, and everything refused is counted by its
-//! reason.
+//! [`message`] parses the nodes' messages, [`nodes`] keeps what is known of nodes, [`table`] preserves that for the
+//! next listener, [`advert`] tells nodes where the front is. This module is the listener. A client that is not among
+//! `peers` is closed at once; each connection is limited in bytes, in time and in messages, and everything refused is
+//! counted by its reason.
 
 pub mod advert;
 pub mod message;
@@ -35,32 +35,32 @@ use self::nodes::{McmpRefusal, NodeRules};
 use self::table::NodeTable;
 use crate::merge::Answer;
 
-/// Where nodes announce themselves, and which of them are believed.
+/// The address at which nodes announce themselves, and which of them are believed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct McmpSource {
-    /// Where nodes connect to.
+    /// The address that nodes connect to.
     pub listen: SocketAddr,
     /// The networks from which nodes may connect.
     pub peers: Vec<IpNet>,
-    /// The networks in which members may be. A member with a host name instead of an address is in none of them.
+    /// The networks in which members may be. A host name instead of an address is never accepted.
     pub members: Vec<IpNet>,
     /// The paths below which contexts become routes.
     pub paths: Vec<String>,
-    /// The most nodes that there may be.
+    /// The most nodes that are accepted.
     pub nodes_max: usize,
-    /// How the front advertises itself to nodes; `None`: it does not.
+    /// How the front advertises itself to nodes by multicast; `None`: it does not.
     pub advertise: Option<AdvertConfig>,
 }
 
-/// Functions and state that the listener takes from its owner.
+/// Functions and state that the owner of the listener passes to it.
 pub struct McmpHooks {
-    /// The number of requests that the member of that name has in flight.
+    /// Returns the number of requests that the member with this name has in flight.
     pub in_flight: Box<dyn Fn(&str) -> u64 + Send + Sync>,
-    /// Something is counted.
+    /// Called for each message and each refusal, so that the owner counts them.
     pub count: Box<dyn Fn(McmpCount) + Send + Sync>,
-    /// The nodes that are known already, and those that will be.
+    /// The table of nodes, which may already contain some.
     pub nodes: Arc<NodeTable>,
-    /// The number of the listener's last answer that requests are served by.
+    /// The number of the listener's last answer that is in force, so that requests are served by it.
     pub in_force: watch::Receiver<u64>,
 }
 
@@ -70,24 +70,24 @@ impl fmt::Debug for McmpHooks {
     }
 }
 
-/// What is counted of nodes.
+/// An event that the listener reports to [`McmpHooks::count`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum McmpCount {
-    /// A message that was taken in, by its command.
+    /// A message that was parsed, by its command.
     Message(&'static str),
-    /// Something refused, by its reason.
+    /// A message or connection that was refused, by its reason.
     Refused(&'static str),
 }
 
 /// The state that the connections of all nodes share.
 struct Desk {
     config: McmpSource,
-    /// Another list follows.
+    /// Wakes [`tell`] when the list of nodes has changed.
     changed: Notify,
-    /// The number of answers made so far. Counted while the nodes are locked, so that it is known which one has a
-    /// change.
+    /// The number of answers made so far. It changes only while the nodes are locked, so that the answer that contains
+    /// a change is known.
     answers: AtomicU64,
-    /// Open connections of each address.
+    /// The number of open connections of each address.
     open: Mutex<HashMap<IpAddr, usize>>,
     hooks: Arc<McmpHooks>,
 }
@@ -98,7 +98,7 @@ impl McmpSource {
         self.peers.iter().any(|it| it.contains(&peer))
     }
 
-    /// Whether a member may be at this host, which is an address.
+    /// Whether a member may have this host: an address in one of the networks.
     fn may_be_member(&self, host: &str) -> bool {
         let ip = host.parse::<IpAddr>().ok();
         ip.is_some_and(|ip| {
@@ -107,7 +107,7 @@ impl McmpSource {
         })
     }
 
-    /// See [`crate::MemberSource::run`].
+    /// Listens, advertises and sends answers until `answers` is closed; see [`crate::MemberSource::run`].
     pub(crate) async fn run(
         self,
         answers: mpsc::Sender<Answer>,
@@ -131,7 +131,7 @@ impl McmpSource {
     }
 }
 
-/// Passes on the list at once if nodes are known, when it changes, and when nodes were silent for too long.
+/// Sends the list of nodes: at once if nodes are known, when the list changes, and when nodes were silent for too long.
 async fn tell(desk: &Desk, answers: &mpsc::Sender<Answer>, again: &Notify) {
     let mut has_said = false;
     let mut asked = desk.knows_nodes();
@@ -156,7 +156,7 @@ async fn tell(desk: &Desk, answers: &mpsc::Sender<Answer>, again: &Notify) {
     }
 }
 
-/// Accepts for ever.
+/// Accepts connections for ever, and serves those that are admitted.
 async fn listen(desk: &Arc<Desk>, answers: &mpsc::Sender<Answer>) {
     let Some(listener) = bind_at_last(desk, answers).await else {
         return;
@@ -182,9 +182,9 @@ async fn listen(desk: &Arc<Desk>, answers: &mpsc::Sender<Answer>) {
     }
 }
 
-/// Binds the address. While it is taken, it is tried again, and that is told once: at once if no nodes are known, else
-/// after a time that the process before this one, which handed them over, needs to end. `None` if nobody listens any
-/// more to what is told.
+/// Binds the listener's address. While the address is taken, it tries again, and reports that once: at once if no nodes
+/// are known, else after the time that the previous process, which handed them over, needs to end. `None` if `answers`
+/// is closed.
 async fn bind_at_last(desk: &Desk, answers: &mpsc::Sender<Answer>) -> Option<TcpListener> {
     let mut tries = 0;
     let tell_at = if desk.knows_nodes() { BIND_TRIES } else { 1 };
@@ -226,7 +226,7 @@ async fn attend(desk: Arc<Desk>, mut stream: TcpStream, peer: IpAddr) {
     desk.release(peer);
 }
 
-/// Answers one message after the other.
+/// Receives and answers one message after the other.
 async fn converse(desk: &Desk, stream: &mut TcpStream, peer: IpAddr) -> std::io::Result<()> {
     let mut server = Server::new(Limits::request());
     let (mut input, mut output) = (BytesMut::new(), BytesMut::new());
@@ -262,16 +262,16 @@ async fn converse(desk: &Desk, stream: &mut TcpStream, peer: IpAddr) -> std::io:
     }
 }
 
-/// What came.
+/// The next input from a node's connection: a message, the end, or garbage.
 enum NodeInput {
     Message(Box<RequestHead>, Vec<u8>),
-    /// The peer closed between messages.
+    /// The node closed the connection between messages.
     End,
-    /// No HTTP/1.1, or too much.
+    /// The bytes are not HTTP/1.1, or too many.
     Garbage,
 }
 
-/// One whole message. From its first byte it has a limited time.
+/// Receives one whole message. After its first byte the time is limited.
 async fn receive(
     server: &mut Server,
     input: &mut BytesMut,
@@ -319,7 +319,7 @@ async fn receive(
     }
 }
 
-/// The response to a node.
+/// The response to a node's message.
 struct NodeResponse {
     status: StatusCode,
     fields: Fields,
@@ -360,8 +360,8 @@ impl Desk {
         }
     }
 
-    /// Does what a node's message says. A node that stops a context takes it down once no request is in flight there,
-    /// so the answer, which has their number, waits until no further request is sent to it, but not for long.
+    /// Executes a node's message. A node that stops a context removes it once no request is in flight there, so the
+    /// answer, which contains their number, waits until no further request is sent to it, for [`IN_FORCE_MAX`] at most.
     async fn obey(&self, message: &Message, peer: IpAddr) -> Result<String, McmpRefusal> {
         let (text, answer) = self.handle(message, peer)?;
         if !message.stops() {
@@ -374,7 +374,8 @@ impl Desk {
         self.handle(message, peer).map(|(text, _)| text)
     }
 
-    /// The answer to a node, and the number of the list that contains what the node said.
+    /// Handles a message; returns the answer to the node, and the number of the list that contains the message's
+    /// change.
     fn handle(&self, message: &Message, peer: IpAddr) -> Result<(String, u64), McmpRefusal> {
         let rules = NodeRules {
             may_be_member: &|host| self.config.may_be_member(host),
@@ -392,7 +393,7 @@ impl Desk {
         Ok((reply.text, last + u64::from(reply.changed)))
     }
 
-    /// All nodes, as the next answer.
+    /// The list of all nodes, as the next answer.
     fn list(&self) -> Answer {
         let mut nodes = self.hooks.nodes.nodes();
         self.answers.fetch_add(1, Ordering::Relaxed);
@@ -403,7 +404,7 @@ impl Desk {
         (self.hooks.count)(McmpCount::Refused(reason));
     }
 
-    /// Counts one more connection of an address; `false` if there are too many.
+    /// Counts one more connection of an address; `false` if it, or all together, has too many.
     fn admit(&self, peer: IpAddr) -> bool {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let all: usize = open.values().sum();
@@ -427,7 +428,7 @@ impl Desk {
         !self.hooks.nodes.nodes().is_empty()
     }
 
-    /// Forgets nodes that the present settings would refuse, and nodes that were silent for too long.
+    /// Forgets nodes that the current settings would refuse, and nodes that were silent for too long.
     fn forget_strangers(&self) {
         let table = &self.hooks.nodes;
         let now = table.now();
@@ -452,7 +453,7 @@ fn write(server: &mut Server, mut answer: NodeResponse, output: &mut BytesMut) {
     }
 }
 
-/// The limit on messages of a connection: how many it may still send at once.
+/// Limits the rate of messages on a connection: how many it may still send at once.
 struct Pace {
     left: f64,
     at: Duration,
@@ -475,26 +476,26 @@ impl Pace {
     }
 }
 
-/// A node says a few words about each of its contexts when it joins.
+/// The most messages at once: a node sends a few for each of its contexts when it joins.
 const MESSAGES_AT_ONCE: f64 = 1000.0;
 const MESSAGES_A_SECOND: f64 = 50.0;
 
-/// The longest wait until requests are served by a change.
+/// The longest wait until a change is in force.
 const IN_FORCE_MAX: Duration = Duration::from_secs(2);
 
-/// A node says something each 10 s.
+/// How long a connection may be silent. A node sends a message every 10 s.
 const IDLE_MAX: Duration = Duration::from_secs(120);
 const MESSAGE_MAX: Duration = Duration::from_secs(10);
 const WRITE_MAX: Duration = Duration::from_secs(10);
 
-/// Connections at a time: of one address, and of all.
+/// The most connections at a time: of one address, and of all.
 const PEER_MAX: usize = 64;
 const CONNECTIONS_MAX: usize = 2000;
 const BACKLOG: u32 = 1024;
 
 const BIND_PAUSE: Duration = Duration::from_millis(100);
 
-/// How often the address is tried before that is told, if another process may have it.
+/// How often binding is tried before the failure is reported, if the previous process may still have the address.
 const BIND_TRIES: u32 = 50;
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 

@@ -1,4 +1,4 @@
-//! A member as a source names it.
+//! The description of a member that a source gives.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -6,42 +6,43 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-/// A member as its source describes it.
+/// The description of a member that a source gives: its name, address, protocol and settings.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FoundMember {
-    /// Its identity: for sessions, hashes, the API and metrics. Unique in an upstream.
+    /// The member's name, by which sessions, hashes, the API and metrics know it. Unique in an
+    /// upstream.
     pub name: String,
-    /// Where it listens.
+    /// The address at which the member listens.
     pub place: Place,
-    /// What it speaks there.
+    /// The protocol that the member speaks there.
     pub speech: Speech,
-    /// Its share of the load, 1 to 1000.
+    /// The member's share of the load in proportion to others', from 1 to 1000.
     pub weight: u32,
     /// How far away the member is: members with a lower distance are preferred.
     pub distance: u32,
-    /// The suffix of its session ids. Default: its name.
+    /// The suffix of the member's session ids; `None`: its name.
     pub jvm_route: Option<String>,
-    /// Its replication group.
+    /// The member's replication group; `None`: it is in none.
     pub domain: Option<String>,
-    /// The name in its certificate, if its address is not that.
+    /// The name in the member's certificate; `None`: its address.
     pub server_name: Option<String>,
     /// Which requests the member takes.
     pub state: FoundState,
-    /// Its applications, if its source tells of them.
+    /// The member's applications; empty if its source does not list them.
     pub contexts: Vec<FoundContext>,
 }
 
-/// An application of a member.
+/// An application of a member, and which requests it takes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FoundContext {
-    /// Its path, `/` for that of the root.
+    /// The path of the application; `/` for the root.
     pub path: String,
     /// Which requests the context takes.
     pub state: FoundState,
 }
 
 impl FoundMember {
-    /// A member with every default.
+    /// Makes a member with defaults for all else.
     #[must_use]
     pub fn new(name: impl Into<String>, place: Place, speech: Speech) -> Self {
         Self {
@@ -59,12 +60,12 @@ impl FoundMember {
     }
 }
 
-/// Where a member listens.
+/// The address at which a member listens.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Place {
     /// A host (a name, IPv4, or IPv6 without brackets) and its port.
     Tcp {
-        /// The host.
+        /// A name, an IPv4 address, or an IPv6 address without brackets.
         host: String,
         /// The port, never 0.
         port: u16,
@@ -74,7 +75,7 @@ pub enum Place {
 }
 
 impl Place {
-    /// An address and port.
+    /// The place with this IP address and port.
     #[must_use]
     pub fn at(ip: IpAddr, port: u16) -> Self {
         Self::Tcp {
@@ -83,7 +84,7 @@ impl Place {
         }
     }
 
-    /// Its address and port, if it is one that needs no resolving.
+    /// The IP address and port; `None` for a Unix socket, or a host name.
     #[must_use]
     pub fn address(&self) -> Option<(IpAddr, u16)> {
         match self {
@@ -103,24 +104,25 @@ impl fmt::Display for Place {
     }
 }
 
-/// What a member speaks.
+/// The protocol that a member speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Speech {
-    /// AJP13.
+    /// AJP13, without TLS.
     Ajp,
-    /// HTTP/1.1 in clear.
+    /// HTTP/1.1 without TLS.
     Http,
     /// HTTP/1.1 over TLS.
     Https,
 }
 
-/// Which requests a member or a context takes, as its source says. The first takes most.
+/// Which requests a member or a context takes, by its source. Ordered: the first state takes the
+/// most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum FoundState {
-    /// It takes all requests.
+    /// The member or context takes all requests.
     Active,
-    /// It takes only requests of the sessions that it has.
+    /// The member or context takes only requests of sessions that it has.
     Drain,
-    /// It takes no requests.
+    /// The member or context takes no requests.
     Stopped,
 }

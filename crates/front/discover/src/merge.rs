@@ -1,15 +1,15 @@
-//! The rules by which members join and leave: the last list and an answer make the next list.
+//! The rules by which members join and leave: they make the next list of the last list and an answer.
 //!
 //! - An error, or an answer without any member, keeps the list.
-//! - A member that an answer lacks drains for [`Rules::leave`], then it is gone. If it is named again, it is
-//!   as before.
+//! - A member that an answer lacks drains for [`Rules::leave`] and is then removed. If it is named again before, it
+//!   serves as before.
 //! - If an answer lacks more than half of the members, they leave one by one, each confirmed by a further
-//!   answer: an answer that was cut short must not empty an upstream. What says itself that it leaves is
-//!   gone at once.
+//!   answer: an answer that was cut short must not empty an upstream. A member that itself said that it leaves
+//!   is removed at once.
 //! - Loopback, link-local and the front's own addresses are refused, unless the source is trusted.
-//! - A member is its name. At another address it is the same member, and another backend.
+//! - A member is identified by its name. At another address it is the same member, but another backend.
 //!
-//! Pure: the moment is an argument, counted from anywhere. An answer in another order gives the same list.
+//! Pure: the time is an argument, counted from any moment. The order of an answer's members does not matter.
 
 #[cfg(test)]
 mod properties;
@@ -21,22 +21,22 @@ use std::time::Duration;
 
 use crate::member::{FoundMember, FoundState};
 
-/// A source's answer.
+/// The answer of a source: its members, or why there is none.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// All members that the source knows.
     Members {
-        /// In any order.
+        /// The members, in any order.
         found: Vec<FoundMember>,
-        /// Names of those that said themselves that they leave.
+        /// Names of members that themselves said that they leave.
         left: Vec<String>,
     },
-    /// The source could not answer, for this reason.
+    /// The source could not answer; the text is the reason.
     Failed(String),
 }
 
 impl Answer {
-    /// All members, none of which said that it leaves.
+    /// An answer with all members, none of which said that it leaves.
     #[must_use]
     pub fn members(found: Vec<FoundMember>) -> Self {
         let left = Vec::new();
@@ -47,15 +47,15 @@ impl Answer {
 /// The settings and facts that a merge depends on.
 #[derive(Clone, Copy)]
 pub struct Rules<'r> {
-    /// How long a member drains after its source has stopped naming it.
+    /// How long a member drains after its source has stopped naming it, before it is removed.
     pub leave: Duration,
-    /// The most members that there may be.
+    /// The most members that are accepted.
     pub members_max: usize,
     /// Whether the source is trusted, so that a member may have any address.
     pub is_trusted: bool,
-    /// Whether the front itself listens at an address and port.
+    /// Returns whether the front itself listens at an address and port.
     pub is_own: &'r dyn Fn(IpAddr, u16) -> bool,
-    /// Whether the configuration has a backend of that name.
+    /// Returns whether the configuration has a backend with this name.
     pub is_taken: &'r dyn Fn(&str) -> bool,
 }
 
@@ -63,9 +63,9 @@ pub struct Rules<'r> {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Members {
     members: BTreeMap<String, Member>,
-    /// When a doubted member last left.
+    /// When a doubted member last left, or the doubts began; `None`: no member is doubted.
     stepped: Option<Duration>,
-    /// The source is another one than that of the list: its first answer is believed.
+    /// Whether the list is from another source than the next answer, which is then fully believed.
     superseded: bool,
 }
 
@@ -83,38 +83,38 @@ pub struct Member {
 pub enum MemberPresence {
     /// The last answer names the member.
     Present,
-    /// The last answers lack the member and too many others, so they are doubted; it serves as before.
+    /// The last answers lack the member and too many others, so they are doubted; the member serves as before.
     Doubted,
     /// The source no longer names the member: it drains until it is removed.
     Leaving {
-        /// When the member is removed.
+        /// When the member is removed, as time since the caller's fixed moment.
         until: Duration,
     },
 }
 
-/// Why something that a source named is no member.
+/// Why something that a source named does not become a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Refusal {
-    /// The member's address is this machine itself.
+    /// The address is a loopback address.
     Loopback,
-    /// An address that holds on one link only.
+    /// The address is valid on one link only.
     LinkLocal,
-    /// Not the address of one host: unspecified, broadcast or multicast.
+    /// The address is not that of one host: unspecified, broadcast or multicast.
     NoHost,
-    /// The front listens there.
+    /// The front itself listens at the address.
     Own,
-    /// Another member of the answer has the name.
+    /// Another member of the answer has the same name.
     NameTwice,
-    /// Another member of the answer has the address.
+    /// Another member of the answer has the same address.
     AddressTwice,
-    /// A backend of the configuration has the name.
+    /// A backend of the configuration has the same name.
     NameTaken,
-    /// There are as many as may be.
+    /// There are `members_max` members already.
     TooMany,
 }
 
 impl Refusal {
-    /// In one word, for metrics.
+    /// The refusal as a token, for metrics.
     #[must_use]
     pub fn token(self) -> &'static str {
         match self {
@@ -129,7 +129,7 @@ impl Refusal {
         }
     }
 
-    /// In words.
+    /// The reason in words, for logs.
     #[must_use]
     pub fn words(self) -> &'static str {
         match self {
@@ -144,7 +144,7 @@ impl Refusal {
         }
     }
 
-    /// All of them, in the order of the page of metrics.
+    /// All refusals, in the order of the metrics page.
     pub const ALL: [Self; 8] = [
         Self::Loopback,
         Self::LinkLocal,
@@ -157,29 +157,29 @@ impl Refusal {
     ];
 }
 
-/// The next moments at which something must be done although no answer comes.
+/// The next times at which something must be done even if no answer comes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Deadlines {
-    /// When the next member is removed: [`Members::pass`] is to be called.
+    /// When the next member is removed, by [`Members::pass`]; `None`: none is leaving.
     pub gone: Option<Duration>,
-    /// When the source is to be asked again, because its last answer is doubted.
+    /// When the source must be asked again because its last answer is doubted; `None`: it is not doubted.
     pub ask: Option<Duration>,
 }
 
-/// The next list.
+/// The next list of members, and what the merge found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MergeResult {
-    /// The members.
+    /// The next list of members.
     pub members: Members,
-    /// The next moments at which something must be done.
+    /// The next times at which something must be done.
     pub deadlines: Deadlines,
-    /// The names in the answer that are no members, each with the reason.
+    /// The names in the answer that do not become members, each with the reason.
     pub refused: Vec<(String, Refusal)>,
-    /// Why the list was kept, if it was.
+    /// Why the answer was not used and the last list was kept; `None`: it was used.
     pub kept: Option<String>,
 }
 
-/// Merges an answer into the last list of members.
+/// Merges an answer into the last list of members. `now` is the time since any fixed moment.
 #[must_use]
 pub fn merge(last: &Members, answer: &Answer, now: Duration, rules: &Rules<'_>) -> MergeResult {
     let (found, left) = match answer {
@@ -236,7 +236,7 @@ pub fn merge(last: &Members, answer: &Answer, now: Duration, rules: &Rules<'_>) 
     }
 }
 
-/// The last list, for an answer that is not used; members whose time is over are removed.
+/// The result for an answer that is not used: the last list, without members whose time is over.
 fn kept(
     last: &Members,
     now: Duration,
@@ -252,17 +252,17 @@ fn kept(
     }
 }
 
-/// The members that an answer lacks, and whether they leave.
+/// The members that an answer lacks, and which of them leave.
 struct AbsentMembers<'m> {
-    /// Members that said themselves that they leave.
+    /// Absent members that themselves said that they leave.
     left: HashSet<&'m str>,
-    /// The source is another one than the list's: all of its answer is believed.
+    /// Whether the last list is from another source, so that all absent members leave.
     superseded: bool,
-    /// The answer lacks too many.
+    /// Whether the answer lacks so many members that it is doubted.
     doubted: bool,
-    /// The answer lacks some members that the answer before also lacked.
+    /// Whether the answer lacks members that the answer before lacked, too.
     is_confirmed: bool,
-    /// The doubted one that leaves.
+    /// The doubted member that leaves by this answer; `None`: none does.
     step: Option<&'m str>,
 }
 
@@ -319,7 +319,7 @@ impl<'m> AbsentMembers<'m> {
     }
 }
 
-/// The members of an answer that are accepted, by name.
+/// Splits an answer into accepted members, by name, and refused ones with the reasons.
 fn admit<'f>(
     last: &Members,
     found: &'f [FoundMember],
@@ -363,8 +363,8 @@ fn admit<'f>(
     (named, refused)
 }
 
-/// Why its address is refused, if it is. A host name is resolved when it is connected to, like that of a
-/// backend of the configuration.
+/// Why a member's address is refused; `None`: it is not. A host name is accepted, and is resolved for
+/// connections like that of a configured backend.
 fn address_refusal(found: &FoundMember, rules: &Rules<'_>) -> Option<Refusal> {
     if rules.is_trusted {
         return None;
@@ -393,13 +393,13 @@ fn address_refusal(found: &FoundMember, rules: &Rules<'_>) -> Option<Refusal> {
 }
 
 impl Member {
-    /// Whether it drains because it is no longer named.
+    /// Whether the member drains because its source no longer names it.
     #[must_use]
     pub fn is_leaving(&self) -> bool {
         matches!(self.standing, MemberPresence::Leaving { .. })
     }
 
-    /// Whether it takes no new sessions, as far as its source is concerned.
+    /// Whether the member takes no new sessions, by its source.
     #[must_use]
     pub fn drains(&self) -> bool {
         self.is_leaving() || self.found.state != FoundState::Active
@@ -407,30 +407,30 @@ impl Member {
 }
 
 impl Members {
-    /// Each, in the order of the names.
+    /// All members, in the order of their names.
     pub fn iter(&self) -> impl Iterator<Item = &Member> {
         self.members.values()
     }
 
-    /// The member of that name.
+    /// The member with this name.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Member> {
         self.members.get(name)
     }
 
-    /// How many there are.
+    /// The number of members.
     #[must_use]
     pub fn len(&self) -> usize {
         self.members.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no members.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.members.is_empty()
     }
 
-    /// The same list for another source, whose first answer is believed even if it names none of these
+    /// This list for another source, whose first answer is fully believed even if it names none of these
     /// members.
     #[must_use]
     pub fn superseded(&self) -> Self {
@@ -440,7 +440,7 @@ impl Members {
         }
     }
 
-    /// The list when nothing but time has passed.
+    /// This list at `now`, without the members whose time is over.
     #[must_use]
     pub fn pass(&self, now: Duration) -> Self {
         let mut next = self.clone();
@@ -448,7 +448,7 @@ impl Members {
         next
     }
 
-    /// When to look again.
+    /// The next times at which something must be done for this list.
     #[must_use]
     pub fn deadlines(&self) -> Deadlines {
         let gone = self.members.values().filter_map(|it| match it.standing {
@@ -478,5 +478,6 @@ impl Members {
     }
 }
 
-/// The time between two members that leave because of doubted answers, and until the source is asked again.
+/// The time between two members that leave because of doubted answers; also the time until the source is
+/// asked again.
 pub const STEP: Duration = Duration::from_secs(5);

@@ -1,4 +1,4 @@
-//! Reads what is sent of a file, a piece at a time.
+//! Reads the bytes of a file that are sent, one piece at a time.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -18,66 +18,67 @@ use crate::found::{FileContent, FileFacts, FoundFile};
 use crate::response::{FileSending, Segment};
 use crate::threads::{FileThreads, ThreadsBusy};
 
-/// The body of a response, read while it is sent.
+/// The body of a response with bytes of a file, which is read while it is sent.
 pub struct FileBody {
-    /// `None` if all bytes are in memory.
+    /// The open file; `None` if all bytes are in memory.
     fd: Option<Arc<OwnedFd>>,
-    /// The version that the head has announced.
+    /// The version of the file that the response's head has announced.
     facts: FileFacts,
     segments: VecDeque<Segment>,
     threads: FileThreads,
-    /// The read that a thread has under way.
+    /// The read that a thread is doing; `None`: there is none.
     reading: Option<Reading>,
-    /// The read-ahead into the kernel's memory that a thread has under way, and its bytes.
+    /// The read into the kernel's memory that a thread is doing, and the number of its bytes; `None`: there is none.
     warming: Option<(Reading, usize)>,
-    /// Bytes given since others last had their turn.
+    /// Bytes given since the event loop last served others.
     given: usize,
-    /// Whether the end of a segment is read. A sender of one part alone holds the last bytes back.
+    /// Whether this reads the end of each segment instead of giving it as a part. A sender of a single part holds its
+    /// last bytes back itself.
     reads_end: bool,
-    /// The kernel was given the last part, and the file was not looked at since.
+    /// Whether the last part was given, and the file has not been compared with its version since.
     is_unproved: bool,
-    /// The number of reads that needed a thread.
+    /// The number of reads that needed a thread, because the kernel did not have the bytes in memory.
     thread_reads: u64,
 }
 
 type Reading = Pin<Box<dyn Future<Output = Result<Bytes, FileBodyError>> + Send>>;
 
-/// A piece of a body.
+/// A piece of a body, as bytes or as a part of the file.
 #[derive(Debug)]
 pub enum FilePiece {
-    /// Bytes that were read.
+    /// Bytes that were read into memory.
     Bytes(Bytes),
-    /// A part of the file that the kernel has in memory and is to send.
+    /// A part of the file that is in the kernel's memory, and that the kernel should send.
     Part(FilePart),
 }
 
-/// Bytes of a file.
+/// A part of an open file, which the kernel can send itself.
 #[derive(Clone, Debug)]
 pub struct FilePart {
-    /// The file.
+    /// The open file.
     pub fd: Arc<OwnedFd>,
-    /// Where they begin.
+    /// The offset of the part in the file, in bytes.
     pub from: u64,
-    /// How many there are.
+    /// The length of the part in bytes.
     pub len: usize,
 }
 
 /// Why the rest of a body cannot be read.
 #[derive(Debug, Error)]
 pub enum FileBodyError {
-    /// The file is not the one any more that the head has announced.
+    /// The file is no longer the version that the response's head has announced.
     #[error("the file was changed while it was sent")]
     Changed,
-    /// The kernel could not read it.
+    /// The kernel could not read the file.
     #[error("the file cannot be read: {0}")]
     Read(io::Error),
-    /// Too many wait for the disk.
+    /// Too many requests wait for the disk.
     #[error(transparent)]
     Busy(#[from] ThreadsBusy),
 }
 
 impl FileBody {
-    /// The body of such a response. A HEAD has none.
+    /// Makes the body of a response, whose segments it takes out of `sending`. A HEAD has no body.
     #[must_use]
     pub fn new(file: &FoundFile, sending: &mut FileSending, threads: &FileThreads) -> Self {
         let mut segments = std::mem::take(&mut sending.segments);
@@ -97,13 +98,13 @@ impl FileBody {
         self.thread_reads
     }
 
-    /// Whether it is read with one call, so that all of it is there before its head is sent.
+    /// Whether the body can be read with one call, so that all of it is there before its head is sent.
     #[must_use]
     pub fn is_small(&self) -> bool {
         self.segments.iter().map(Segment::len).sum::<u64>() <= PIECE_MAX as u64
     }
 
-    /// A body of these bytes, which are in memory.
+    /// Makes a body of these bytes, which are in memory.
     #[must_use]
     pub fn of_bytes(file: &FoundFile, bytes: Bytes, threads: &FileThreads) -> Self {
         let segments = VecDeque::from([Segment::Text(bytes)]);
@@ -132,14 +133,14 @@ impl FileBody {
         body
     }
 
-    /// Whether all of it is in memory.
+    /// Whether the whole body is in memory.
     #[must_use]
     pub fn is_loaded(&self) -> bool {
         let mut segments = self.segments.iter();
         segments.all(|it| matches!(it, Segment::Text(_)))
     }
 
-    /// The bytes, if all of them are in memory in one piece.
+    /// The bytes of the body, if all of them are in memory in one piece.
     #[must_use]
     pub fn loaded(&self) -> Option<&Bytes> {
         match self.segments.front() {
@@ -148,10 +149,10 @@ impl FileBody {
         }
     }
 
-    /// Takes all of a small body into memory: it is of one version then.
+    /// Reads all of a small body into memory, so that it is of a single version.
     ///
     /// # Errors
-    /// The file was changed meanwhile, or cannot be read.
+    /// The file was changed in the meantime, or cannot be read.
     pub async fn load(&mut self) -> Result<(), FileBodyError> {
         let mut loaded = VecDeque::new();
         while let Some(piece) = poll_fn(|cx| self.poll_next(cx)).await? {
@@ -161,10 +162,10 @@ impl FileBody {
         Ok(())
     }
 
-    /// The next piece; `None` at the end.
+    /// Reads the next piece; `None` at the end.
     ///
     /// # Errors
-    /// The rest of the body will not come.
+    /// The rest of the body cannot be read; the response must be cut.
     pub fn poll_next(
         &mut self,
         cx: &mut Context<'_>,
@@ -198,12 +199,12 @@ impl FileBody {
         Poll::Ready(Ok(Some(piece)))
     }
 
-    /// The next piece for a connection to which the kernel can send it itself; `None` at the end. There is no end if the
-    /// file was changed meanwhile: of a long one the last bytes are read, and a sender of a part that is all there is
-    /// holds the last segment back until then.
+    /// Gives the next piece to a connection to which the kernel can send a file itself; `None` at the end. If the file
+    /// is changed meanwhile, there is no end: of a long file the last bytes are read and checked here, and a sender of
+    /// a single part holds the last segment back until the end.
     ///
     /// # Errors
-    /// The rest of the body will not come.
+    /// The rest of the body cannot be read; the response must be cut.
     pub fn poll_piece(
         &mut self,
         cx: &mut Context<'_>,
@@ -251,8 +252,8 @@ impl FileBody {
         self.poll_piece(cx)
     }
 
-    /// Whether the kernel has this byte in memory. The pages between the first and the last of a window were
-    /// read with them, but for those that it has dropped since.
+    /// Whether the kernel has this byte in memory. The pages between the first and the last byte of a window were read
+    /// together with them, except for those that the kernel has dropped since.
     fn is_in_memory(&self, at: u64) -> Result<bool, FileBodyError> {
         let mut byte = [0];
         let mut slices = [IoSliceMut::new(&mut byte)];
@@ -264,13 +265,13 @@ impl FileBody {
         }
     }
 
-    /// The descriptor of what is to be read.
+    /// The open file; fails if there is none.
     fn file(&self) -> Result<&Arc<OwnedFd>, FileBodyError> {
         let closed = || FileBodyError::Read(Errno::BADF.into());
         self.fd.as_ref().ok_or_else(closed)
     }
 
-    /// The beginning of what comes next, as a part.
+    /// Takes the next `window` bytes of the file as a part.
     fn part(&mut self, window: usize) -> Option<FilePiece> {
         let fd = Arc::clone(self.fd.as_ref()?);
         let Some(Segment::File { from, .. }) = self.segments.front() else {
@@ -287,7 +288,7 @@ impl FileBody {
         Some(FilePiece::Part(part))
     }
 
-    /// Reads the beginning of a part from the kernel's memory; `None` if a thread has to read it.
+    /// Reads the beginning of a part from the kernel's memory; `None` if a thread must read it.
     fn read(&mut self, from: u64, len: u64) -> Result<Option<Bytes>, FileBodyError> {
         let mut piece = vec![0; usize::try_from(len).unwrap_or(PIECE_MAX).min(PIECE_MAX)];
         let mut slices = [IoSliceMut::new(&mut piece)];
@@ -313,7 +314,7 @@ impl FileBody {
         }
     }
 
-    /// Takes account of what was read. The last piece is given only if the file is still the same.
+    /// Advances past the bytes that were read. The last piece is given only if the file is still the same version.
     fn take(&mut self, piece: Bytes) -> Result<Bytes, FileBodyError> {
         if piece.is_empty() {
             // It has become shorter.
@@ -326,7 +327,7 @@ impl FileBody {
         Ok(piece)
     }
 
-    /// Notes that `bytes` more bytes of the file were given.
+    /// Records that `bytes` more bytes of the file were given.
     fn advance(&mut self, bytes: u64) {
         if let Some(Segment::File { from, len }) = self.segments.front_mut() {
             *from += bytes;
@@ -337,7 +338,7 @@ impl FileBody {
         }
     }
 
-    /// Bytes of the file that were not given.
+    /// How many bytes of the file are still to be given.
     fn left_in_file(&self) -> u64 {
         let lengths = self.segments.iter().map(|segment| match segment {
             Segment::File { len, .. } => *len,
@@ -346,7 +347,7 @@ impl FileBody {
         lengths.sum()
     }
 
-    /// Fails if the file is not the same any more.
+    /// Fails if the file is no longer the announced version.
     fn prove(&self) -> Result<(), FileBodyError> {
         if !self.facts.hold(self.file()?) {
             return Err(FileBodyError::Changed);
@@ -355,7 +356,7 @@ impl FileBody {
     }
 }
 
-/// Reads a piece, whatever it takes; less only at the file's end.
+/// Reads a piece and waits for the disk; returns less only at the file's end.
 fn read_blocking(fd: &OwnedFd, from: u64, mut piece: Vec<u8>) -> io::Result<Bytes> {
     let mut filled = 0;
     while filled < piece.len() {
@@ -370,7 +371,7 @@ fn read_blocking(fd: &OwnedFd, from: u64, mut piece: Vec<u8>) -> io::Result<Byte
     Ok(piece.into())
 }
 
-/// Has the kernel read a window into its memory.
+/// Makes the kernel read a window into its memory, and waits for the disk.
 fn warm_blocking(fd: &OwnedFd, from: u64, len: usize) -> Result<(), FileBodyError> {
     // The sender would have to wait for what is read ahead beyond the window.
     fadvise(fd, 0, None, Advice::Random).ok();
@@ -397,16 +398,16 @@ impl fmt::Debug for FileBody {
     }
 }
 
-/// The largest piece that is read at a time.
+/// The largest piece that is read at a time, in bytes.
 const PIECE_MAX: usize = 64 * 1024;
 
-/// The largest part that the kernel sends at a time: what a thread may have to read before it.
+/// The largest part that the kernel sends at a time, and so the most that a thread must read before it, in bytes.
 const WINDOW_MAX: usize = 256 * 1024;
 
-/// The largest part that is read, not worth the kernel's pipe, and the end that is.
+/// The largest part that is read instead of sent by the kernel; also the length of the end that is read.
 const COPIED_MAX: u64 = 4 * 1024;
 
-/// Bytes after which others have their turn.
+/// The bytes after which the event loop serves others.
 const TURN_MAX: usize = 1024 * 1024;
 
 #[cfg(test)]

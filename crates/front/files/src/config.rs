@@ -1,4 +1,4 @@
-//! How a directory is served.
+//! The settings by which a directory is served.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -6,36 +6,36 @@ use std::path::PathBuf;
 use catamaran_coding::Coding;
 use http::HeaderValue;
 
-/// How a directory is served.
+/// The settings by which a directory is served.
 ///
-/// Each field is the key of that name of `[[route]]` in `docs/reference.md`, which has its meaning, default and the
-/// directives of other servers.
+/// Each field is the key with the same name of `[[route]]` in `docs/reference.md`, which has its meaning, default
+/// and the directives of other servers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FilesConfig {
-    /// The directory: the key `files`.
+    /// The directory that is served: the key `files`.
     pub root: PathBuf,
-    /// Names of the files that stand for a directory, the first that exists.
+    /// Names of files that are served for a directory; the first that exists is.
     pub index: Vec<String>,
     /// The file that is served in the place of a missing page; `None`: such a page is answered 404.
     pub fallback: Option<String>,
-    /// Where symbolic links may lead.
+    /// Where symbolic links below the directory may lead.
     pub links: Links,
-    /// Patterns of names that are not served, besides those that never are.
+    /// Patterns of names that are not served, besides the names that never are.
     pub hide: Vec<String>,
-    /// What the `ETag` is made of.
+    /// How the `ETag` is made.
     pub etag: EtagRule,
     /// The value of `Cache-Control`; `None`: the field is not sent.
     pub cache_control: Option<HeaderValue>,
-    /// The charset of texts; `None` says none.
+    /// The charset of texts; `None`: their media type has none.
     pub charset: Option<String>,
-    /// Media types by extension, in lower case, before those that are known.
+    /// Media types by extension, in lower case; they take precedence over the built-in ones.
     pub types: BTreeMap<String, HeaderValue>,
-    /// Codings of which files exist beside the plain ones, the preferred first.
+    /// Codings of files that may exist beside the plain ones, the preferred first.
     pub precompressed: Vec<Coding>,
 }
 
 impl FilesConfig {
-    /// This directory with every default.
+    /// The settings for this directory, with defaults for the rest.
     #[must_use]
     pub fn new(root: impl Into<PathBuf>) -> Self {
         Self {
@@ -53,22 +53,22 @@ impl FilesConfig {
     }
 }
 
-/// Where symbolic links below the directory may lead. The directory itself may be one in any case.
+/// Where symbolic links below the directory may lead. The directory itself may always be a link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Links {
-    /// Nowhere: a path with a link names nothing.
+    /// Nowhere: a path with a link is treated as missing.
     Off,
     /// Anywhere inside the directory, by a relative path.
     Inside,
-    /// Inside the directory, and inside these.
+    /// Inside the directory, and inside these directories.
     Also(Vec<PathBuf>),
 }
 
-/// What the `ETag` of a file is made of. A file whose time is 1970 has one of its content in any case.
+/// How the `ETag` of a file is made. A file whose time is 1970 always gets one of its content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EtagRule {
-    /// The time of its last change, and its size.
+    /// From the time of its last change, and its size.
     Time,
-    /// A digest of its bytes: for directories in which all files have one time, as images of containers may.
+    /// From a digest of its bytes: for directories in which all files have the same time, as in container images.
     Content,
 }

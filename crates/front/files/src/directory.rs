@@ -1,4 +1,4 @@
-//! A directory that is served: finds the file that a request is for.
+//! A directory that is served: finds the file that a request asks for.
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -16,63 +16,63 @@ use crate::name::FileName;
 use crate::open::{Access, OpenError, OpenRoot, OpenedKind, OpenedName, RootId};
 use crate::tags::ContentTags;
 
-/// A directory that is served, for all threads.
+/// A directory that is served, shared by all threads.
 #[derive(Debug)]
 pub struct Directory {
     config: FilesConfig,
-    /// Tells it from all others that the process has had.
+    /// A number that no other directory of the process has had.
     pub(crate) id: u64,
     root: ArcSwapOption<OpenRoot>,
     pub(crate) tags: ContentTags,
 }
 
-/// What is looked for.
+/// A search for a file: its name, and what the client accepts.
 #[derive(Clone, Debug)]
 pub struct FileQuery {
-    /// The name, as it would be forwarded.
+    /// The name, decoded from the path that would be forwarded.
     pub name: FileName,
-    /// The codings that the client takes.
+    /// The codings that the client accepts.
     pub codings: AcceptedCodings,
-    /// Whether the path that the client sent ends in a slash: relative links of a directory's page depend
-    /// on it.
+    /// Whether the path that the client sent ends in a slash, on which relative links of a directory's page
+    /// depend.
     pub ends_in_slash: bool,
-    /// Whether the client wants a page, so that `fallback` stands in for a missing one.
+    /// Whether the client asks for a page, so that `fallback` may replace a missing one.
     pub wants_page: bool,
 }
 
-/// Why there is nothing to send.
+/// Why there is no file to send.
 #[derive(Debug, Error)]
 pub enum FindError {
-    /// The directory itself cannot be opened, and asking again on a thread does not help.
+    /// The directory itself cannot be opened, and another attempt on a thread does not help.
     #[error("the directory cannot be opened: {0}")]
     Root(OpenError),
-    /// Nothing was opened in it.
+    /// The file in the directory cannot be opened.
     #[error(transparent)]
     Open(#[from] OpenError),
 }
 
-/// The result of a search: what the name stands for, whatever codings the client takes.
+/// The result of a search: what the name stands for, for clients with any codings.
 #[derive(Debug)]
 pub struct Finding {
     pub(crate) root: RootId,
     pub(crate) named: NameTarget,
-    /// What stands in for a missing page.
+    /// The file that replaces a missing page; `None`: the page is not missing, or there is no fallback.
     pub(crate) fallback: Option<Arc<NamedFile>>,
-    /// The files that were opened.
+    /// The files that the search opened.
     opened: ArrayVec<(FileFacts, Arc<OwnedFd>), { 1 + Coding::ALL.len() }>,
 }
 
-/// What a name stands for.
+/// What a name stands for: a file, a directory, or nothing.
 #[derive(Clone, Debug)]
 pub(crate) enum NameTarget {
     File(Arc<NamedFile>),
-    /// A directory, and the path lacks the slash at its end.
+    /// A directory with an index, whose path lacks the slash at its end.
     Directory,
     Missing,
 }
 
 impl Directory {
-    /// A directory; nothing is opened yet.
+    /// Makes a directory; nothing is opened yet.
     #[must_use]
     pub fn new(config: FilesConfig) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
@@ -90,10 +90,10 @@ impl Directory {
         &self.config
     }
 
-    /// Opens what a request is for.
+    /// Opens the file that a request asks for.
     ///
     /// # Errors
-    /// It cannot be opened. A missing file is no error.
+    /// Why it cannot be opened. A missing file is not an error.
     pub fn search(&self, query: &FileQuery, access: Access) -> Result<Finding, FindError> {
         let root = self.root(access)?;
         let mut search = Search {
@@ -115,19 +115,19 @@ impl Directory {
         })
     }
 
-    /// The name of the file that stands in for a missing page, if the client asks for a page.
+    /// The name of the file that replaces a missing page, if the client asks for a page.
     pub(crate) fn fallback_for(&self, query: &FileQuery) -> Option<&[u8]> {
         let fallback = self.config.fallback.as_ref()?;
         (query.wants_page && query.name.is_page()).then_some(fallback.as_bytes())
     }
 
-    /// Which directory the path leads to, as of the last second; `None` if that is not known without a
-    /// wait, or there is none.
+    /// The identity of the directory at the path, at most a second old; `None` if it cannot be known
+    /// without waiting, or there is no directory.
     pub(crate) fn present_root(&self) -> Option<RootId> {
         self.root(Access::Cached).ok().map(|root| root.id)
     }
 
-    /// The directory, opened within the last second.
+    /// The directory, opened at most a second ago.
     fn root(&self, access: Access) -> Result<Arc<OpenRoot>, FindError> {
         if let Some(root) = &*self.root.load()
             && !root.is_old()
@@ -145,10 +145,10 @@ impl Directory {
 }
 
 impl Finding {
-    /// What the client gets.
+    /// Chooses the file in the coding that the client accepts.
     ///
     /// # Errors
-    /// There is none.
+    /// There is no file of this name.
     pub fn choose(&self, query: &FileQuery) -> Result<Found, FindError> {
         let file = match (&self.named, &self.fallback) {
             (NameTarget::File(file), _) | (NameTarget::Missing, Some(file)) => file,
@@ -164,7 +164,7 @@ impl Finding {
     }
 }
 
-/// One search for a file.
+/// One search for a file, with the files that it has opened.
 struct Search<'s> {
     config: &'s FilesConfig,
     root: &'s OpenRoot,
@@ -173,7 +173,7 @@ struct Search<'s> {
 }
 
 impl Search<'_> {
-    /// What the name stands for.
+    /// Finds out what the name stands for, and opens it.
     fn named(&mut self, query: &FileQuery) -> Result<NameTarget, OpenError> {
         let name = query.name.relative();
         if query.name.is_directory() {
@@ -189,7 +189,7 @@ impl Search<'_> {
         }
     }
 
-    /// What stands in for a missing page.
+    /// Opens the file that replaces a missing page; `None`: it does not exist.
     fn fallback(&mut self, name: &[u8]) -> Result<Option<Arc<NamedFile>>, OpenError> {
         let plain = self.open_regular(name)?;
         plain
@@ -197,7 +197,7 @@ impl Search<'_> {
             .transpose()
     }
 
-    /// The file that stands for a directory.
+    /// Opens the file that is served for a directory, the first of `index` that exists.
     fn index(&mut self, directory: &[u8], ends_in_slash: bool) -> Result<NameTarget, OpenError> {
         let config = self.config;
         for index in &config.index {
@@ -217,7 +217,7 @@ impl Search<'_> {
         Ok(NameTarget::Missing)
     }
 
-    /// The file, and its codings.
+    /// Makes the entry of a file, with its compressed siblings.
     fn with_siblings(
         &mut self,
         name: &[u8],
@@ -256,13 +256,13 @@ impl Search<'_> {
         Ok(Arc::new(file))
     }
 
-    /// Keeps what was opened until the client's codings choose.
+    /// Keeps an opened file until the client's codings decide which one is sent.
     fn hold(&mut self, opened: OpenedName) {
         let held = (opened.facts, Arc::new(opened.fd));
         self.opened.try_push(held).ok();
     }
 
-    /// The file of that coding, if there is one.
+    /// Opens the sibling of a file in this coding; `None`: there is none.
     fn sibling(&self, name: &[u8], coding: Coding) -> Result<Option<OpenedName>, OpenError> {
         let name = [name, coding.suffix().as_bytes()].concat();
         match self.open_regular(&name) {
@@ -277,7 +277,7 @@ impl Search<'_> {
         Ok(opened.filter(|it| it.kind == OpenedKind::Regular))
     }
 
-    /// What has the name; `None` if nothing does.
+    /// Opens the file or directory with this name; `None` if it does not exist.
     fn open(&self, name: &[u8]) -> Result<Option<OpenedName>, OpenError> {
         match self.root.open_name(name, self.access) {
             Ok(opened) => Ok(Some(opened)),
@@ -287,13 +287,13 @@ impl Search<'_> {
     }
 }
 
-/// Whether a compressed file was left behind when the plain one was replaced.
+/// Whether a compressed file was probably forgotten when the plain one was replaced.
 fn is_older(sibling: &FileFacts, plain: &FileFacts) -> bool {
     sibling.modified.0 < plain.modified.0.saturating_sub(SIBLING_LAG_MAX)
 }
 
-/// Seconds by which a compressed file may be older than the plain one: tools that copy both do it in any
-/// order.
+/// The seconds by which a compressed file may be older than the plain one: tools that copy both do so in
+/// any order.
 const SIBLING_LAG_MAX: i64 = 60;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What a name stands for, and what is known of the files that it stands for.
+//! The file or directory that a name stands for, and the facts about such files.
 
 use std::fmt::Write as _;
 use std::os::fd::OwnedFd;
@@ -13,29 +13,30 @@ use rustix::fs::{Stat, fstat};
 
 use crate::config::{EtagRule, FilesConfig};
 
-/// What a name stands for.
+/// What a name stands for: a file or a directory.
 #[derive(Debug)]
 pub enum Found {
-    /// A file to be sent.
+    /// A regular file to send.
     File(FoundFile),
-    /// A directory with a file that stands for it, asked for without the slash at the end.
+    /// A directory with an index file, asked for without the slash at the end.
     Directory,
 }
 
-/// A file that was found, in the coding that the client is to have.
+/// A file that was found, in the coding that the client will get.
 #[derive(Clone, Debug)]
 pub struct FoundFile {
     pub(crate) named: Arc<NamedFile>,
-    /// The sibling that is sent, by its place among them.
+    /// The index of the compressed sibling that is sent; `None`: the plain file is sent.
     pub(crate) sibling: Option<usize>,
     pub(crate) content: FileContent,
-    /// Whether the response depends on the codings that the client takes.
+    /// Whether the response depends on the codings that the client accepts.
     pub(crate) varies_by_coding: bool,
-    /// A compressed one that is older than the plain one, so that it is not used.
+    /// The coding of a compressed sibling that is not used because it is older than the plain file;
+    /// `None`: there is none.
     pub(crate) old_sibling: Option<Coding>,
 }
 
-/// Where the bytes of a file are.
+/// The bytes of a file in memory, or its open descriptor.
 #[derive(Clone, Debug)]
 pub(crate) enum FileContent {
     Memory(Arc<KeptBody>),
@@ -43,7 +44,7 @@ pub(crate) enum FileContent {
 }
 
 impl FoundFile {
-    /// The file that is sent.
+    /// The file that is sent: the plain one, or a compressed sibling.
     pub(crate) fn version(&self) -> &Version {
         match self.sibling.and_then(|at| self.named.siblings.get(at)) {
             Some((_, version)) => version,
@@ -61,7 +62,7 @@ impl FoundFile {
         sibling.map_or(self.named.coding, |(coding, _)| Some(*coding))
     }
 
-    /// Whether its bytes are compressed, so that nothing is gained by doing it again.
+    /// Whether the file's bytes are compressed, so that compressing them again gains nothing.
     #[must_use]
     pub fn is_compressed(&self) -> bool {
         self.named.is_compressed || self.coding().is_some()
@@ -73,19 +74,21 @@ impl FoundFile {
         &self.named.media_type
     }
 
-    /// Takes note that the response may be coded on its way.
+    /// Records that the response may be compressed before it is sent, and so varies by the client's
+    /// codings.
     pub fn may_be_coded(&mut self) {
         self.varies_by_coding = true;
     }
 
-    /// A coding of which there is a file, but one so much older than the plain one that it is not used.
+    /// The coding of a compressed sibling that is not used because it is much older than the plain file;
+    /// `None`: there is none.
     #[must_use]
     pub fn old_sibling(&self) -> Option<Coding> {
         self.old_sibling
     }
 
     /// How long to wait before the file is read, because it was written a moment ago: another write in the
-    /// same tick of the kernel's clock would not be seen.
+    /// same tick of the kernel's clock would go unnoticed. `None`: no wait is needed.
     #[must_use]
     pub fn settles_after(&self) -> Option<Duration> {
         match &self.content {
@@ -95,7 +98,7 @@ impl FoundFile {
         }
     }
 
-    /// Whether the file is still what it was when it was found.
+    /// Whether the file is still the version that was found.
     #[must_use]
     pub fn holds(&self) -> bool {
         match &self.content {
@@ -104,8 +107,8 @@ impl FoundFile {
         }
     }
 
-    /// The tag of the bytes that are sent. `None` if there is none that tells versions apart, or it is
-    /// not known yet.
+    /// The entity tag of the bytes that are sent. `None` if there is none that distinguishes versions, or
+    /// it is not known yet.
     pub(crate) fn entity_tag(&self, config: &FilesConfig) -> Option<&HeaderValue> {
         let version = self.version();
         if version.facts.is_tagged_by_content(config) {
@@ -115,7 +118,7 @@ impl FoundFile {
         }
     }
 
-    /// All bytes of the file, if they are in memory.
+    /// All bytes of the file; `None`: they are not in memory.
     #[must_use]
     pub fn kept(&self) -> Option<&Arc<KeptBody>> {
         match &self.content {
@@ -125,7 +128,7 @@ impl FoundFile {
     }
 }
 
-/// All bytes of a file, kept in memory, and codings of them.
+/// All bytes of a small file, kept in memory, with compressed forms of them.
 #[derive(Debug)]
 pub struct KeptBody {
     pub(crate) bytes: Bytes,
@@ -140,19 +143,19 @@ impl KeptBody {
         }
     }
 
-    /// The bytes.
+    /// The bytes of the plain file.
     #[must_use]
     pub fn bytes(&self) -> &Bytes {
         &self.bytes
     }
 
-    /// The codings of them that were made.
+    /// The compressed forms of the bytes that were made so far.
     #[must_use]
     pub fn coded(&self) -> &CodedBodies {
         &self.coded
     }
 
-    /// These bytes, and their codings with one more.
+    /// A copy of this with one more compressed form.
     pub(crate) fn with(&self, coding: Coding, bytes: Bytes) -> Self {
         Self {
             bytes: self.bytes.clone(),
@@ -161,24 +164,24 @@ impl KeptBody {
     }
 }
 
-/// A file with those that hold the same in other codings.
+/// A plain file, with its siblings that have the same content in other codings.
 #[derive(Debug)]
 pub(crate) struct NamedFile {
     /// The media type of the decoded content.
     pub(crate) media_type: HeaderValue,
-    /// The coding of the plain file, as its name says.
+    /// The coding of the plain file by its name; `None`: it has none.
     pub(crate) coding: Option<Coding>,
-    /// Whether files of that name are compressed.
+    /// Whether files with this extension are compressed.
     pub(crate) is_compressed: bool,
-    /// Whether it stands in the place of a missing page.
+    /// Whether the file replaces a missing page.
     pub(crate) is_fallback: bool,
     pub(crate) plain: Version,
     pub(crate) siblings: ArrayVec<(Coding, Version), { Coding::ALL.len() }>,
-    /// Codings of which the file is too old to be used.
+    /// Codings whose file is too old to be used.
     pub(crate) old_siblings: ArrayVec<Coding, { Coding::ALL.len() }>,
 }
 
-/// The choice of one of the files that hold the same.
+/// The choice of one of the files that have the same content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Selection {
     pub(crate) sibling: Option<usize>,
@@ -186,7 +189,7 @@ pub(crate) struct Selection {
 }
 
 impl NamedFile {
-    /// The file that a client is to have that takes these codings.
+    /// Chooses the file for a client that accepts these codings.
     pub(crate) fn select(&self, codings: &AcceptedCodings) -> Selection {
         let mut old_sibling = None;
         for coding in codings.iter() {
@@ -207,13 +210,13 @@ impl NamedFile {
         }
     }
 
-    /// The plain file and its siblings in other codings.
+    /// The plain file and its compressed siblings, as versions.
     pub(crate) fn versions(&self) -> impl Iterator<Item = &Version> {
         let siblings = self.siblings.iter().map(|(_, version)| version);
         std::iter::once(&self.plain).chain(siblings)
     }
 
-    /// What is sent to a client of this selection, from this content.
+    /// The file of this selection, with its content.
     pub(crate) fn found(self: &Arc<Self>, selection: Selection, content: FileContent) -> FoundFile {
         FoundFile {
             named: Arc::clone(self),
@@ -224,21 +227,21 @@ impl NamedFile {
         }
     }
 
-    /// The file of a selection.
+    /// The version of the file that a selection means: the plain one, or a sibling.
     pub(crate) fn version(&self, selection: Selection) -> &Version {
         let sibling = selection.sibling.and_then(|at| self.siblings.get(at));
         sibling.map_or(&self.plain, |(_, version)| version)
     }
 }
 
-/// One version of a file, with the fields that tell it from others.
+/// One version of a file, with the header fields that identify it.
 #[derive(Debug)]
 pub(crate) struct Version {
     pub(crate) facts: FileFacts,
     time_tag: Option<HeaderValue>,
     /// The value of `Last-Modified`.
     pub(crate) date: Option<HeaderValue>,
-    /// The tag of its content, once that was read.
+    /// The entity tag of the content; empty until the content was read.
     pub(crate) content_tag: OnceLock<HeaderValue>,
 }
 
@@ -253,15 +256,15 @@ impl Version {
     }
 }
 
-/// Facts of a file that tell one version of it from another.
+/// Facts by which a version of a file is distinguished from others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct FileFacts {
     device: u64,
     inode: u64,
-    /// How many names it has; wide enough for what each architecture calls it.
+    /// The number of the file's names (hard links); wide enough for every architecture's type.
     names: u128,
     pub(crate) size: u64,
-    /// Seconds and nanoseconds.
+    /// The time of the last change of the content, as seconds and nanoseconds.
     pub(crate) modified: (i64, u64),
     changed: (i64, u64),
 }
@@ -278,8 +281,8 @@ impl FileFacts {
         }
     }
 
-    /// Whether the descriptor still has the bytes of this version. A file that has lost its name, because
-    /// another file was renamed to it, has the same bytes.
+    /// Whether the open file still has the bytes of this version. A file whose name was taken by another
+    /// file, by a rename, still has the same bytes.
     pub(crate) fn hold(&self, fd: &OwnedFd) -> bool {
         let Ok(stat) = fstat(fd) else {
             return false;
@@ -290,13 +293,13 @@ impl FileFacts {
         has_bytes && (now.changed == self.changed || is_renamed)
     }
 
-    /// Whether nothing at all has changed.
+    /// Whether the open file has exactly these facts.
     pub(crate) fn are_of(&self, fd: &OwnedFd) -> bool {
         fstat(fd).is_ok_and(|stat| Self::new(&stat) == *self)
     }
 
-    /// Whether the time of change says nothing, because it is 1970: tools that make images give all files
-    /// one time.
+    /// Whether the time of the last change is useless, because it is 1970: tools that make images give all
+    /// files the same time.
     pub(crate) fn is_timeless(&self) -> bool {
         self.modified.0 <= 1
     }
@@ -305,20 +308,20 @@ impl FileFacts {
         config.etag == EtagRule::Content || self.is_timeless()
     }
 
-    /// Whether the last write was a tick of the kernel's clock ago at most. A write now might leave all
-    /// times as they are.
+    /// Whether the last write was less than [`TICK`] ago. Another write now might leave all times
+    /// unchanged.
     pub(crate) fn is_fresh(&self, now: SystemTime) -> bool {
         let is_near = |at| distance(at, now).is_some_and(|since| since < TICK);
         is_near(self.modified) && is_near(self.changed)
     }
 
-    /// Whether a write that gave the file this time has certainly ended.
+    /// Whether a write that gave the file its time has certainly ended.
     pub(crate) fn is_settled(&self, now: SystemTime) -> bool {
         distance(self.modified, now).is_none_or(|since| since >= SETTLED_AFTER)
     }
 
-    /// The tag of time, size and coding, on which all fronts of a cluster agree. `None` if the time says
-    /// nothing.
+    /// The entity tag made of time, size and coding, on which all fronts of a cluster agree. `None` if the
+    /// time is useless.
     fn time_tag(&self, coding: Option<Coding>) -> Option<HeaderValue> {
         if self.is_timeless() {
             return None;
@@ -343,7 +346,7 @@ impl FileFacts {
     }
 }
 
-/// The tag of content with this digest.
+/// The entity tag of content with this digest.
 pub(crate) fn content_tag(digest: &[u8]) -> Option<HeaderValue> {
     let mut tag = String::with_capacity(2 * TAG_BYTES + 2);
     tag.push('"');
@@ -354,7 +357,8 @@ pub(crate) fn content_tag(digest: &[u8]) -> Option<HeaderValue> {
     HeaderValue::from_maybe_shared(Bytes::from(tag)).ok()
 }
 
-/// How far a time of a file is from now; `None` if that is further than any that matters.
+/// The time between a file's time and now, in either direction; `None` if the file's time is before 1970
+/// or too large.
 fn distance(time: (i64, u64), now: SystemTime) -> Option<Duration> {
     let seconds = u64::try_from(time.0).ok()?;
     let at_second = UNIX_EPOCH.checked_add(Duration::from_secs(seconds))?;
@@ -365,13 +369,14 @@ fn distance(time: (i64, u64), now: SystemTime) -> Option<Duration> {
     })
 }
 
-/// Longer than a tick of the kernel's clock, by which it stamps files: 10 ms at most.
+/// Longer than a tick of the clock by which the kernel stamps files, which is 10 ms at most.
 const TICK: Duration = Duration::from_millis(20);
 
-/// Longer than one call may take that writes a small file, and than the grain of any file system's times.
+/// Longer than a call that writes a small file may take, and than the resolution of any file system's
+/// times.
 const SETTLED_AFTER: Duration = Duration::from_secs(2);
 
-/// Bytes of a digest that are in a tag.
+/// The number of bytes of a digest in an entity tag.
 const TAG_BYTES: usize = 16;
 
 /// The first second of the year 10000.

@@ -1,12 +1,12 @@
-//! Files of a directory as responses.
+//! Serves files of a directory as responses.
 //!
 //! A request passes through these steps, each a module: its path becomes a [`FileName`], or is refused;
-//! [`Directory::search`] opens the file beneath the directory, whatever links and renames do meanwhile;
-//! [`FileResponse::new`] decides what is sent of it (conditions, ranges, codings); a [`FileBody`] reads it.
-//! A [`FileTable`] remembers what was found for a second, small bodies with it; [`TagWork`] makes tags of content.
+//! [`Directory::search`] opens the file beneath the directory, however links and renames change meanwhile;
+//! [`FileResponse::new`] decides which bytes are sent (conditions, ranges, codings); a [`FileBody`] reads them. A
+//! [`FileTable`] keeps what was found for a second, and small bodies; [`TagWork`] makes entity tags of content.
 //!
-//! The event loop calls with [`Access::Cached`], which never waits for a disk: what the kernel does not
-//! have in memory is asked for again on a thread ([`FileThreads`]). Nothing here knows connections or the
+//! The event loop calls with [`Access::Cached`], which never waits for a disk: if the kernel does not have the
+//! data in memory, the call is repeated on a thread ([`FileThreads`]). Nothing here knows connections or the
 //! configuration file.
 
 #![forbid(unsafe_code)]

@@ -1,4 +1,4 @@
-//! Media types by extension, and which names say that a file is coded.
+//! Media types by extension, and extensions of compressed files.
 
 use bytes::Bytes;
 use catamaran_coding::Coding;
@@ -6,7 +6,7 @@ use http::HeaderValue;
 
 use crate::config::FilesConfig;
 
-/// The value of `Content-Type` of a file of that name.
+/// The value of `Content-Type` for a file with this name.
 pub(crate) fn media_type(name: &[u8], config: &FilesConfig) -> HeaderValue {
     let extension = extension(name).map(str::to_ascii_lowercase);
     let Some(extension) = extension else {
@@ -27,7 +27,7 @@ pub(crate) fn media_type(name: &[u8], config: &FilesConfig) -> HeaderValue {
     }
 }
 
-/// What follows the last dot of the last name; `None` if nothing does.
+/// The text after the last dot of the last segment of a name; `None` if there is none.
 fn extension(name: &[u8]) -> Option<&str> {
     let last = name.rsplit(|&byte| byte == b'/').next()?;
     let dot = last.iter().rposition(|&byte| byte == b'.')?;
@@ -43,7 +43,7 @@ pub(crate) fn own_coding(name: &[u8]) -> Option<Coding> {
         .then_some(Coding::Gzip)
 }
 
-/// Whether files of that name are compressed, whatever type they are given.
+/// Whether files with this extension are compressed, whatever media type they have.
 pub(crate) fn is_compressed(name: &[u8]) -> bool {
     let is = |extension: &str| {
         COMPRESSED
@@ -53,7 +53,7 @@ pub(crate) fn is_compressed(name: &[u8]) -> bool {
     extension(name).is_some_and(is)
 }
 
-/// The type of an extension: of what browsers play and read by a table of our own.
+/// The built-in type of an extension: first from our own table, then from `mime_guess`; `None`: it is unknown.
 fn known(extension: &str) -> Option<&'static str> {
     Some(match extension {
         "mjs" | "cjs" => "text/javascript",
@@ -81,10 +81,10 @@ fn known(extension: &str) -> Option<&'static str> {
     })
 }
 
-/// The type of what has none.
+/// The media type of files with an unknown extension.
 const UNKNOWN: &str = "application/octet-stream";
 
-/// Extensions of files that are compressed and might be given the type of a text.
+/// Extensions of compressed files, which might be given the media type of a text.
 const COMPRESSED: [&str; 10] = [
     "svgz", "gz", "tgz", "br", "bz2", "xz", "zst", "zip", "woff", "woff2",
 ];

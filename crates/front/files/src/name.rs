@@ -1,4 +1,4 @@
-//! Which file a path names, and which names are never served.
+//! Turns a path into the name of a file, and refuses names that are never served.
 
 use thiserror::Error;
 
@@ -7,30 +7,30 @@ use crate::config::FilesConfig;
 /// The name of a file or of a directory, relative to the directory that is served.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileName {
-    /// Decoded, without slashes at both ends; empty for the directory itself.
+    /// The decoded name, without slashes at both ends; empty for the directory itself.
     relative: Vec<u8>,
     is_directory: bool,
 }
 
-/// Why a path names nothing.
+/// Why a path is not the name of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum NameFault {
-    /// It does not begin with a slash, or has an escaped slash, a backslash or NUL.
+    /// The path does not begin with a slash, or has an escaped slash, a backslash or NUL.
     #[error("the path has an escaped slash, a backslash or NUL, which no name has")]
     Separator,
-    /// A name of more than 255 bytes, or a path that no system call takes.
+    /// A segment has more than 255 bytes, or the path is too long for a system call.
     #[error("a name of the path is too long")]
     TooLong,
-    /// A name that is never served, or that `hide` has.
+    /// A segment is a name that is never served, or matches `hide`.
     #[error("the name is hidden")]
     Hidden,
 }
 
 impl FileName {
-    /// The name that a normalised path stands for. Parameters (`;`) belong to the name.
+    /// Decodes a normalised path to a name. Parameters (`;`) belong to the name.
     ///
     /// # Errors
-    /// It names nothing that may be served.
+    /// The path names nothing that may be served.
     pub fn new(path: &[u8], config: &FilesConfig) -> Result<Self, NameFault> {
         let path = path.strip_prefix(b"/").ok_or(NameFault::Separator)?;
         let is_directory = path.is_empty() || path.ends_with(b"/");
@@ -61,7 +61,7 @@ impl FileName {
         })
     }
 
-    /// The bytes of the name, relative to the directory.
+    /// The bytes of the name, relative to the directory that is served.
     #[must_use]
     pub fn relative(&self) -> &[u8] {
         &self.relative
@@ -73,15 +73,15 @@ impl FileName {
         self.is_directory
     }
 
-    /// Whether it may be a page of an application that has its routes in the browser: its last name has
-    /// no dot.
+    /// Whether the name may be a page of an application with routes in the browser: its last segment
+    /// has no dot.
     pub(crate) fn is_page(&self) -> bool {
         let last = self.relative.rsplit(|&byte| byte == b'/').next();
         !last.unwrap_or_default().contains(&b'.')
     }
 }
 
-/// Decodes one segment.
+/// Decodes one segment of a path and appends it to `name`.
 fn decode(segment: &[u8], name: &mut Vec<u8>) -> Result<(), NameFault> {
     let mut rest = segment;
     while let Some((&byte, tail)) = rest.split_first() {
@@ -106,7 +106,7 @@ fn hex(digit: u8) -> Option<u8> {
     u8::try_from(value).ok()
 }
 
-/// Whether one name of a path is not served.
+/// Whether a segment is a name that is never served, or that `hide` covers.
 fn is_hidden(name: &[u8], hide: &[String]) -> bool {
     let is_dotted = name.starts_with(b".") && name != b".well-known";
     is_dotted
@@ -114,8 +114,8 @@ fn is_hidden(name: &[u8], hide: &[String]) -> bool {
         || hide.iter().any(|pattern| matches(pattern.as_bytes(), name))
 }
 
-/// Whether a servlet container would not show it either, or would run it: a directory that is served is
-/// often an exploded WAR.
+/// Whether a servlet container would hide this name, too, or would run the file: a directory that is
+/// served is often an exploded WAR.
 fn of_application(name: &[u8]) -> bool {
     let is_private = |private: &&[u8]| name.eq_ignore_ascii_case(private);
     let is_source = |suffix: &&[u8]| {
@@ -125,7 +125,7 @@ fn of_application(name: &[u8]) -> bool {
     PRIVATE.iter().any(is_private) || SOURCES.iter().any(is_source)
 }
 
-/// Whether a pattern stands for the whole name: `*` for any bytes, `?` for one.
+/// Whether a pattern matches the whole name: `*` matches any bytes, `?` one byte.
 fn matches(pattern: &[u8], name: &[u8]) -> bool {
     let (mut at, mut in_name) = (0, 0);
     // Where the last `*` stands, and what of the name it has taken.
@@ -152,17 +152,17 @@ fn matches(pattern: &[u8], name: &[u8]) -> bool {
     pattern[at..].iter().all(|byte| *byte == b'*')
 }
 
-/// Directories of a WAR that are no one's to see.
+/// Directories of a WAR that are never served.
 const PRIVATE: &[&[u8]] = &[b"WEB-INF", b"META-INF"];
 
-/// What a container compiles and runs.
+/// Suffixes of files that a servlet container compiles and runs.
 const SOURCES: &[&[u8]] = &[b".jsp", b".jspx", b".jspf", b".tag"];
 
-/// The longest name of a file, in bytes, as file systems have it.
+/// The longest segment in bytes that file systems allow.
 const NAME_MAX: usize = 255;
 
-/// The longest path that a system call takes, with its closing NUL and room for the longest suffix of a
-/// coding.
+/// The longest path in bytes that a system call accepts, less its closing NUL and the longest suffix of
+/// a coding.
 const PATH_MAX: usize = 4096 - 8;
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
-//! Opening a file beneath a directory.
+//! Opens a file beneath a directory.
 //!
-//! The kernel itself keeps the path inside (`RESOLVE_BENEATH`), at every step of its walk: to check a path
-//! first and to open it then would show what is outside to a user who swaps a directory for a link in between.
+//! The kernel itself keeps the path inside (`RESOLVE_BENEATH`), at every step of its walk. To check a path
+//! first and to open it afterwards would show files outside to a user who swaps a directory for a link in
+//! between.
 
 use std::ffi::CStr;
 use std::io;
@@ -21,45 +22,45 @@ use crate::found::FileFacts;
 /// Whether the caller may wait for a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// Only what the kernel has in memory; anything else would block.
+    /// Only what the kernel has in memory is read; otherwise the call fails with [`OpenError::WouldBlock`].
     Cached,
-    /// Whatever it takes. Only for threads that may wait.
+    /// The caller waits for the disk. Only for threads that may wait.
     Blocking,
 }
 
 /// Why a file or directory was not opened.
 #[derive(Debug, Error)]
 pub enum OpenError {
-    /// The disk would have to be waited for: ask again with [`Access::Blocking`].
+    /// The disk would have to be waited for: call again with [`Access::Blocking`].
     #[error("the kernel would have to wait for the disk")]
     WouldBlock,
-    /// There is none of this name, or it is none that is served.
+    /// There is no file of this name, or it is of a kind that is not served.
     #[error("there is none of this name")]
     Missing,
-    /// A link leads outside.
+    /// A symbolic link leads outside the directory.
     #[error("a link leads outside of the directory")]
     Outside,
-    /// The front has no right to read it.
+    /// The front has no permission to read it.
     #[error("it may not be read")]
     Denied,
-    /// The process, or the machine, has as many files open as it may.
+    /// The process, or the machine, has its maximum number of open files.
     #[error("there are no more descriptors")]
     Descriptors,
-    /// The kernel said something else.
+    /// The kernel reports another error.
     #[error("the kernel does not open it: {0}")]
     Failed(io::Error),
 }
 
-/// What a descriptor is of.
+/// The kind of an opened file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OpenedKind {
     Regular,
     Directory,
-    /// A FIFO, a device: nothing that is served.
+    /// A FIFO or a device, which is not served.
     Other,
 }
 
-/// A name that was opened.
+/// An opened file or directory, with its kind and facts.
 #[derive(Debug)]
 pub(crate) struct OpenedName {
     pub(crate) fd: OwnedFd,
@@ -67,21 +68,21 @@ pub(crate) struct OpenedName {
     pub(crate) facts: FileFacts,
 }
 
-/// Tells one directory from another, whatever its path.
+/// Identifies a directory independently of its path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RootId {
     device: u64,
     inode: u64,
 }
 
-/// A directory that is served, opened.
+/// An opened directory that is served.
 #[derive(Debug)]
 pub(crate) struct OpenRoot {
     fd: OwnedFd,
-    /// Which directory it is.
+    /// The identity of the directory, by which another one at the same path is noticed.
     pub(crate) id: RootId,
     opened: Instant,
-    /// Where links may lead; `None` leaves that to the kernel.
+    /// The directories inside which links may lead; `None`: the kernel keeps them inside.
     inside: Option<Vec<PathBuf>>,
     resolve: ResolveFlags,
 }
@@ -126,12 +127,12 @@ impl OpenRoot {
         })
     }
 
-    /// Whether the directory may have become another.
+    /// Whether the directory was opened so long ago that its path may lead to another.
     pub(crate) fn is_old(&self) -> bool {
         self.opened.elapsed() >= ROOT_AGE_MAX
     }
 
-    /// Opens what a name stands for. An empty name is the directory itself.
+    /// Opens the file or directory with this name; an empty name is the directory itself.
     pub(crate) fn open_name(&self, name: &[u8], access: Access) -> Result<OpenedName, OpenError> {
         let name = if name.is_empty() { &b"."[..] } else { name };
         // A FIFO without a writer does not block, a terminal does not become ours.
@@ -153,8 +154,8 @@ impl OpenRoot {
         })
     }
 
-    /// Whether what was opened is where links may lead. It is asked of the descriptor, which stays what it
-    /// is whatever becomes of its path.
+    /// Whether the opened file is inside the directories where links may lead. This is asked of the
+    /// descriptor, which stays the same however its path changes.
     fn has(&self, fd: BorrowedFd<'_>) -> bool {
         let Some(inside) = &self.inside else {
             return true;
@@ -206,8 +207,8 @@ fn open_at(
     })
 }
 
-/// How long the directory counts as the one of its path: a release by the swap of a link is seen then.
+/// How long an opened directory is used for its path: a release that swaps a link is noticed after this time.
 const ROOT_AGE_MAX: Duration = Duration::from_secs(1);
 
-/// How often an open is begun anew that a rename disturbed.
+/// How often an open that a rename disturbed is repeated.
 const ATTEMPTS_MAX: usize = 64;

@@ -1,4 +1,5 @@
-//! What a request gets of a file: all of it, parts, or the news that its copy is good.
+//! Decides what a request for a file gets: the whole file, parts of it, or that the client's copy
+//! is still valid.
 
 use std::collections::VecDeque;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -16,38 +17,38 @@ use http::{HeaderValue, Method, StatusCode};
 use crate::config::FilesConfig;
 use crate::found::FoundFile;
 
-/// What a request gets of a file.
+/// The response to a request for a file.
 #[derive(Debug)]
 pub enum FileResponse {
-    /// Bytes of it; of a HEAD none.
+    /// The file or parts of it are sent; for a HEAD, only their head.
     Send(FileSending),
-    /// 304, with these fields.
+    /// 304 (Not Modified), with these fields.
     NotModified(Fields),
-    /// 412, with these fields besides those of its page.
+    /// 412 (Precondition Failed), with these fields besides those of the error page.
     Failed(Fields),
-    /// 416, with these fields besides those of its page.
+    /// 416 (Range Not Satisfiable), with these fields besides those of the error page.
     Unsatisfiable(Fields),
 }
 
-/// A response with bytes of a file.
+/// A response that sends bytes of a file: its head, and the pieces of its body.
 #[derive(Debug)]
 pub struct FileSending {
-    /// 200 or 206.
+    /// The status, 200 or 206.
     pub status: StatusCode,
-    /// Its fields, without Content-Length.
+    /// The header fields, without Content-Length.
     pub headers: Fields,
-    /// The bytes of its body, which a HEAD does not get.
+    /// The length of the body in bytes, also for a HEAD, whose body is not sent.
     pub length: u64,
-    /// Whether the bytes are compressed already.
+    /// Whether the bytes are already compressed.
     pub is_compressed: bool,
     pub(crate) segments: VecDeque<Segment>,
 }
 
-/// A piece of a body.
+/// A piece of a response's body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Segment {
     Text(Bytes),
-    /// So many bytes of the file, from there on.
+    /// `len` bytes of the file, beginning at the offset `from`.
     File {
         from: u64,
         len: u64,
@@ -55,7 +56,7 @@ pub(crate) enum Segment {
 }
 
 impl FileResponse {
-    /// Decides what a GET or a HEAD with these fields gets.
+    /// Decides the response to a GET or HEAD with these header fields.
     #[must_use]
     pub fn new(method: &Method, headers: &Fields, file: &FoundFile, config: &FilesConfig) -> Self {
         let version = file.version();
@@ -138,7 +139,7 @@ fn sending(mut headers: Fields, file: &FoundFile, parts: RangeSelection) -> File
     }
 }
 
-/// The parts as `multipart/byteranges` (RFC 9110, section 14.6).
+/// Builds the body of several parts, as `multipart/byteranges` (RFC 9110, section 14.6).
 fn multipart(ranges: &[ByteRange], file: &FoundFile, boundary: &[u8]) -> VecDeque<Segment> {
     let mut segments = VecDeque::with_capacity(2 * ranges.len() + 1);
     for range in ranges {
@@ -173,7 +174,7 @@ impl Segment {
         }
     }
 
-    /// Takes its bytes from all of those of the file.
+    /// Replaces a segment of the file by its bytes, taken from all bytes of the file.
     pub(crate) fn fill(&mut self, bytes: &Bytes) {
         if let Self::File { from, len } = *self {
             let end = from.saturating_add(len).min(bytes.len() as u64);
@@ -192,13 +193,13 @@ fn vary(file: &FoundFile) -> Option<&'static str> {
     })
 }
 
-/// Ranges that are sent in one response; more are answered with the whole file.
+/// The most ranges that are sent in one response; a request for more gets the whole file.
 const PARTS_MAX: usize = 16;
 
-/// Seconds after which a file has certainly not changed twice within that of its time.
+/// The seconds after which a file can no longer change within the second of its time.
 const STRONG_AFTER: u64 = 2;
 
-/// The head of a part, with room to spare.
+/// The room for the head of a part, in bytes; more than is usually needed.
 const PART_HEAD: usize = 192;
 
 #[cfg(test)]

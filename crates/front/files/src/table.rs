@@ -1,11 +1,12 @@
-//! What one worker remembers of files: what names stand for, small bodies, and open descriptors.
+//! The files that one worker keeps: results of lookups, small bodies, and open descriptors.
 //!
-//! A name is looked up again once a second. Its bytes and descriptors are kept by version
-//! ([`FileFacts`]): a name that still stands for the same version goes on with what is kept of it, and
-//! another version never does. A body is in memory only if the file was the same before and after it was
-//! read, and had not been written to for some time: a write that was under way then would leave no trace.
+//! A name is looked up again after a second. Bytes and descriptors are kept by version ([`FileFacts`]): a
+//! name that still stands for the same version continues to use them, and another version never does. A
+//! body is kept in memory only if the file was the same before and after it was read, and had not been
+//! written to for some time: a write that was under way then would go unnoticed.
 //!
-//! Every part has a limit. What a client asks for once makes room for what many ask for.
+//! Every part has a limit. Entries that were asked for once are displaced by those that are asked for
+//! often.
 
 use std::cell::Cell;
 use std::collections::hash_map::RandomState;
@@ -25,27 +26,27 @@ use crate::directory::{Directory, FileQuery, FindError, Finding, NameTarget};
 use crate::found::{FileContent, FileFacts, Found, FoundFile, KeptBody, NamedFile};
 use crate::open::{OpenError, RootId};
 
-/// How much one worker remembers.
+/// The limits on what one worker keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TableLimits {
-    /// Files that are kept open.
+    /// The most files that are kept open.
     pub open: usize,
-    /// Bytes of memory for bodies and names.
+    /// The most bytes of memory for bodies and names.
     pub memory: u64,
 }
 
-/// What one worker remembers of files.
+/// The files that one worker keeps: names, bodies and descriptors.
 pub struct FileTable {
     limits: TableLimits,
     names: Cache<NameKey, KnownName, NameWeight, RandomState>,
-    /// Names that stand for nothing. They are apart, so that a client that asks for many displaces no file.
+    /// Names of missing files. They are separate, so that a client that asks for many displaces no file.
     missing: Cache<NameKey, KnownName, UnitWeighter, RandomState>,
     bodies: Cache<FileFacts, Arc<KeptBody>, BodyWeight, RandomState>,
     descriptors: Cache<FileFacts, KeptDescriptor, UnitWeighter, RandomState>,
 }
 
 impl Default for FileTable {
-    /// A table that remembers nothing, until it is given limits.
+    /// A table that keeps nothing until it is given limits.
     fn default() -> Self {
         let (hasher, unit) = (RandomState::new(), UnitWeighter);
         Self {
@@ -63,7 +64,7 @@ fn lifecycle<K, V>() -> DefaultLifecycle<K, V> {
 }
 
 impl FileTable {
-    /// What is remembered of a request's name; `None` if it has to be looked up.
+    /// The kept result for a request's name; `None` if the name must be looked up.
     pub fn find(
         &mut self,
         directory: &Directory,
@@ -92,10 +93,10 @@ impl FileTable {
         Some(Ok(Found::File(file.found(selection, content))))
     }
 
-    /// Remembers what was looked up, within these limits, and says what the client gets.
+    /// Keeps the result of a lookup, within these limits, and returns what the client gets.
     ///
     /// # Errors
-    /// There is none.
+    /// There is no file of this name.
     pub fn keep(
         &mut self,
         directory: &Directory,
@@ -124,7 +125,7 @@ impl FileTable {
         Ok(found)
     }
 
-    /// Remembers all bytes of a file that another has read, if they are few.
+    /// Keeps all bytes of a file that the caller has read, if the file is small.
     pub fn keep_body(&mut self, file: &FoundFile, bytes: &Bytes) {
         let facts = *file.facts();
         let is_whole = bytes.len() as u64 == facts.size;
@@ -136,7 +137,7 @@ impl FileTable {
         }
     }
 
-    /// Remembers a coding of a file whose bytes are in memory.
+    /// Keeps a compressed form of a file whose bytes are in memory.
     pub fn keep_coded(&mut self, file: &FoundFile, coding: Coding, bytes: Bytes) {
         let facts = file.facts();
         if let Some(body) = self.bodies.peek(facts) {
@@ -145,14 +146,14 @@ impl FileTable {
         }
     }
 
-    /// Closes all files, because there are no descriptors for others. `false` if none was open.
+    /// Closes all kept files, because descriptors run out. `false` if none was open.
     pub fn close_all(&mut self) -> bool {
         let had_any = !self.descriptors.is_empty();
         self.descriptors.clear();
         had_any
     }
 
-    /// Closes files that nobody has asked for lately, so that they can be unmounted or deleted.
+    /// Closes files that no request has asked for lately, so that they can be unmounted or deleted.
     pub fn sweep(&mut self, now: Instant) {
         if !self.descriptors.is_empty() {
             let is_used = |it: &KeptDescriptor| now.duration_since(it.used.get()) < UNUSED_MAX;
@@ -160,14 +161,14 @@ impl FileTable {
         }
     }
 
-    /// Bytes of memory that bodies and names take.
+    /// The bytes of memory that bodies and names take.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         let missing = self.missing.len() * NAME_OVERHEAD;
         self.bodies.weight() + self.names.weight() + missing as u64
     }
 
-    /// Files that are kept open.
+    /// The number of files that are kept open.
     #[must_use]
     pub fn open(&self) -> usize {
         self.descriptors.len()
@@ -188,7 +189,7 @@ impl FileTable {
         self.descriptors.set_capacity(limits.open as u64);
     }
 
-    /// What a name stands for in that directory, if it was looked up within the last second.
+    /// What a name stands for in this directory, if it was looked up within the last second.
     fn known(&self, name: NameRef<'_>, root: RootId, now: Instant) -> Option<NameTarget> {
         let is_valid = |known: &&KnownName| {
             known.root == root && now.saturating_duration_since(known.checked) < CHECK_AFTER
@@ -220,7 +221,7 @@ impl FileTable {
         }
     }
 
-    /// What is kept of a version.
+    /// The kept bytes or descriptor of a version; `None`: there are none.
     fn content(&mut self, facts: &FileFacts, now: Instant) -> Option<FileContent> {
         if let Some(body) = self.bodies.get(facts) {
             return Some(FileContent::Memory(Arc::clone(body)));
@@ -239,7 +240,7 @@ impl FileTable {
         Some(self.keep_content(*facts, fd, now))
     }
 
-    /// Keeps the bytes of a small file that the kernel has in memory, else its descriptor.
+    /// Keeps the bytes of a small file if the kernel has them in memory, else its descriptor.
     fn keep_content(&mut self, facts: FileFacts, fd: Arc<OwnedFd>, now: Instant) -> FileContent {
         if let Some(body) = self.bodies.get(&facts) {
             return FileContent::Memory(Arc::clone(body));
@@ -271,7 +272,8 @@ impl std::fmt::Debug for FileTable {
     }
 }
 
-/// All bytes of a file that the kernel has in memory, if it is one version.
+/// Reads all bytes of a file from the kernel's memory; `None` if they are not there, or are of several
+/// versions.
 fn read_now(fd: &OwnedFd, facts: &FileFacts) -> Option<Bytes> {
     let mut bytes = vec![0; usize::try_from(facts.size).ok()?];
     let read = if bytes.is_empty() {
@@ -287,7 +289,7 @@ fn is_small(facts: &FileFacts) -> bool {
     facts.size <= BODY_MAX
 }
 
-/// What a name stood for when it was looked up.
+/// The result of a lookup of a name, and when it was made.
 #[derive(Debug)]
 struct KnownName {
     root: RootId,
@@ -296,7 +298,7 @@ struct KnownName {
 }
 
 impl NameTarget {
-    /// The versions that another result has not.
+    /// The versions of this result that another result lacks.
     fn replaced_by(&self, other: &Self) -> Vec<FileFacts> {
         fn versions(named: &NameTarget) -> impl Iterator<Item = &FileFacts> {
             let file: Option<&Arc<NamedFile>> = match named {
@@ -318,7 +320,7 @@ struct KeptDescriptor {
     used: Cell<Instant>,
 }
 
-/// A name of a directory, as a request has it.
+/// The key of a name: the directory, the kind of lookup, and the name in the request.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct NameKey {
     directory: u64,
@@ -326,7 +328,7 @@ struct NameKey {
     name: Box<[u8]>,
 }
 
-/// A borrowed [`NameKey`].
+/// A [`NameKey`] with a borrowed name, for lookups.
 #[derive(Clone, Copy, Hash)]
 struct NameRef<'q> {
     directory: u64,
@@ -334,10 +336,10 @@ struct NameRef<'q> {
     name: &'q [u8],
 }
 
-/// The kind of a lookup: a request's own path, or the page that stands in for a missing one.
+/// The kind of a lookup: for a request's own path, or for the page that replaces a missing one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum NameKind {
-    /// Whether the path to be looked up ends in a slash, and whether the client's does.
+    /// Whether the path to look up ends in a slash, and whether the client's path does.
     Asked(bool, bool),
     Fallback,
 }
@@ -393,31 +395,32 @@ impl Weighter<FileFacts, Arc<KeptBody>> for BodyWeight {
     }
 }
 
-/// The largest body that is kept in memory. From 64 KiB on the kernel sends files itself for less.
+/// The largest body in bytes that is kept in memory. From 64 KiB on it is cheaper if the kernel sends the
+/// file.
 const BODY_MAX: u64 = 32 * 1024;
 
-/// How long a name counts as looked up.
+/// How long the result of a lookup is used.
 const CHECK_AFTER: Duration = Duration::from_secs(1);
 
-/// After how long an unused file is closed.
+/// How long a file that no request asks for is kept open.
 const UNUSED_MAX: Duration = Duration::from_secs(10);
 
-/// Names without a file that are remembered.
+/// The most names of missing files that are kept.
 const MISSING_MAX: usize = 1000;
 
-/// The longest of them.
+/// The longest name in bytes of a missing file that is kept.
 const MISSING_NAME_MAX: usize = 512;
 
-/// The part of the memory that is for names: one in this number.
+/// The memory is divided by this number to get the part for names.
 const NAMES_SHARE: u64 = 8;
 
-/// Memory of a name beside itself: facts, tags and types of its files.
+/// The memory that a name takes besides its own bytes: facts, tags and types of its files.
 const NAME_OVERHEAD: usize = 768;
 
-/// Memory of a body beside itself.
+/// The memory that a body takes besides its own bytes.
 const BODY_OVERHEAD: usize = 296;
 
-/// Entries for which there is room at first.
+/// The number of entries for which room is allocated at first.
 const ITEMS: usize = 1024;
 
 #[cfg(test)]

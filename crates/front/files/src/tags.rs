@@ -1,4 +1,4 @@
-//! Tags of the content of files: a digest that a thread makes once of each version.
+//! Entity tags of the content of files: digests that a thread makes, once for each version.
 
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
@@ -14,7 +14,7 @@ use crate::directory::Directory;
 use crate::found::{FileContent, FileFacts, FoundFile, content_tag};
 use crate::threads::{FileThreads, Waiter};
 
-/// The tags of a directory, by version; `None` of one that a thread reads.
+/// The tags of a directory's files, by version; `None` while a thread reads the file.
 #[derive(Debug, Default)]
 pub(crate) struct ContentTags(Mutex<HashMap<FileFacts, Option<HeaderValue>>>);
 
@@ -23,7 +23,7 @@ impl ContentTags {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The tag of a version; otherwise whether the caller is to make it.
+    /// The tag of a version; `Err`: there is none yet, and whether the caller must make it.
     fn begin(&self, facts: FileFacts) -> Result<HeaderValue, IsMine> {
         let mut tags = self.lock();
         match tags.get(&facts) {
@@ -49,21 +49,21 @@ impl ContentTags {
 
 struct IsMine(bool);
 
-/// A file of which a thread is to make the tag.
+/// The task to make the tag of a file; dropping it ends the task.
 #[derive(Debug)]
 pub struct TagWork {
     directory: Arc<Directory>,
     facts: FileFacts,
     content: FileContent,
     tag: Option<HeaderValue>,
-    /// Held for a file that takes long.
+    /// The permit to read a large file, held until the task ends.
     _permit: Option<OwnedSemaphorePermit>,
 }
 
 impl TagWork {
-    /// The work that is to be done before a file is sent whose tag is that of its content; `None` if it
-    /// is done, is no such file, or too large a one. `None` also if another request has it done, or too many
-    /// large files are read at the moment: the file has no tag until then.
+    /// The task to do before a file is sent whose tag is that of its content; `None` if the tag exists, or the
+    /// file needs none, or is too large. `None` also if another request is making it, or too many large files are
+    /// being read: then the file is sent without a tag.
     #[must_use]
     pub fn of(directory: &Arc<Directory>, file: &FoundFile, threads: &FileThreads) -> Option<Self> {
         let (version, size) = (file.version(), file.facts().size);
@@ -94,7 +94,8 @@ impl TagWork {
         }
     }
 
-    /// Reads the file, for as long as somebody waits for that. Of one that is being changed there is no tag.
+    /// Reads the file and makes the tag, as long as the waiter waits for it. A file that is being changed gets no
+    /// tag.
     pub fn run_blocking(mut self, waiter: &Waiter) {
         self.tag = match &self.content {
             FileContent::Memory(body) => content_tag(&Sha256::digest(&body.bytes)),
@@ -116,8 +117,8 @@ impl Drop for TagWork {
     }
 }
 
-/// The digest of a file of this size; `None` if it cannot be read, or nobody waits. Of one that grows meanwhile no
-/// more is read.
+/// The digest of the first `size` bytes of a file; `None` if it cannot be read, or the waiter has left. If the
+/// file grows meanwhile, no more is read.
 fn digest(fd: &OwnedFd, size: u64, waiter: &Waiter) -> Option<Vec<u8>> {
     let mut digest = Sha256::new();
     let mut piece = vec![0; PIECE];
@@ -139,16 +140,16 @@ fn digest(fd: &OwnedFd, size: u64, waiter: &Waiter) -> Option<Vec<u8>> {
     Some(digest.finalize().to_vec())
 }
 
-/// Versions of which a directory keeps the tags.
+/// The most versions whose tags a directory keeps.
 const TAGS_MAX: usize = 4096;
 
-/// Bytes that are read at a time.
+/// The number of bytes that are read at a time.
 const PIECE: usize = 64 * 1024;
 
-/// The largest file of which there is a tag: its first request waits about a second.
+/// The largest file in bytes that gets such a tag: its first request waits about a second.
 const TAGGED_MAX: u64 = 256 << 20;
 
-/// The largest file that is read in about the time of any other read.
+/// The largest file in bytes that is read without the permit for large files.
 const SHORT_MAX: u64 = 1 << 20;
 
 #[cfg(test)]
@@ -187,20 +188,20 @@ mod tests {
         TagWork::of(directory, file, &FileThreads::default())
     }
 
-    /// Does the work while somebody waits for it.
+    /// Does the task while a waiter waits for it.
     fn run(work: TagWork) {
         let waits = Arc::new(());
         work.run_blocking(&Waiter::new(&waits));
     }
 
-    /// A file of that many bytes, all of them zero, that says nothing by its time.
+    /// Makes a file of this many zero bytes, with the time 1970.
     fn vast(top: &std::path::Path, name: &str, size: u64) {
         let file = fs::File::create(top.join(name)).unwrap();
         file.set_len(size).unwrap();
         file.set_modified(UNIX_EPOCH).unwrap();
     }
 
-    /// The tag and the date of a response, once all work for it is done.
+    /// The tag of a response, and whether it has a date, after all tasks for it were done.
     fn validators(directory: &Arc<Directory>, path: &str) -> (Option<String>, bool) {
         let file = find(directory, path);
         if let Some(work) = work(directory, &file) {

@@ -1,4 +1,4 @@
-//! Threads that wait for a disk.
+//! Threads that wait for disks, in place of the event loop.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
@@ -7,17 +7,16 @@ use thiserror::Error;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::spawn_blocking;
 
-/// The threads of one worker that wait for disks. A disk that is slow is felt by those who need it, and by
-/// nobody else.
+/// The threads of one worker that wait for disks. A slow disk delays only the requests that need it.
 #[derive(Clone, Debug)]
 pub struct FileThreads {
     permits: Arc<Semaphore>,
-    /// For work that takes long, so that it leaves threads to the others.
+    /// Permits for long tasks, so that they leave threads to the others.
     long: Arc<Semaphore>,
     waiting: Arc<AtomicUsize>,
 }
 
-/// A task that waits for some work.
+/// The task that waits for the result of some work; the work asks it whether to go on.
 #[derive(Clone, Debug)]
 pub struct Waiter(Weak<()>);
 
@@ -26,14 +25,14 @@ impl Waiter {
         Self(Arc::downgrade(waits))
     }
 
-    /// Whether nobody wants the result any more.
+    /// Whether the task has ended, so that nobody needs the result.
     #[must_use]
     pub fn has_left(&self) -> bool {
         self.0.strong_count() == 0
     }
 }
 
-/// More requests wait for the disk than may.
+/// The error that too many requests wait for the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("too many requests wait for the disk")]
 pub struct ThreadsBusy;
@@ -49,13 +48,14 @@ impl Default for FileThreads {
 }
 
 impl FileThreads {
-    /// Does some work on one of the threads, once one is free.
+    /// Does some work on one of the threads, once one is free, and returns its result.
     ///
     /// # Errors
-    /// Too much work waits already.
+    /// Too many tasks wait already.
     ///
     /// # Cancel safety
-    /// What waits is given up. What has begun ends by itself: work that takes long asks whether its waiter has left.
+    /// If the future is dropped, work that waits is dropped, too. Work that has begun runs on: if it takes long, it
+    /// should ask whether its waiter has left.
     pub async fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce(Waiter) -> T + Send + 'static,
@@ -73,13 +73,13 @@ impl FileThreads {
         done.await.map_err(|_| ThreadsBusy)
     }
 
-    /// The right to do some work that takes long, to be held until it has ended; `None` if too much of it is done.
+    /// Takes the permit for a long task, to be held until it ends; `None` if none is free.
     pub(crate) fn begin_long(&self) -> Option<OwnedSemaphorePermit> {
         Arc::clone(&self.long).try_acquire_owned().ok()
     }
 }
 
-/// A place in the queue.
+/// A place in the queue for a thread; dropping it leaves the queue.
 struct Place<'q>(&'q AtomicUsize);
 
 impl<'q> Place<'q> {
@@ -99,13 +99,13 @@ impl Drop for Place<'_> {
     }
 }
 
-/// Threads of one worker that may wait for disks at a time.
+/// The most threads of one worker that wait for disks at a time.
 const THREADS_MAX: usize = 4;
 
-/// Those of them that may do work that takes long.
+/// The most of these threads that do long tasks.
 const LONG_MAX: usize = 1;
 
-/// Requests of one worker that may wait for a thread.
+/// The most requests of one worker that wait for a thread.
 const WAITING_MAX: usize = 1024;
 
 #[cfg(test)]

@@ -1,11 +1,12 @@
-//! What all routes have alike, which the file says once: fields of responses, and pages of errors.
+//! Settings that all routes share and the written file states once: response header fields and
+//! error pages.
 
 use std::collections::BTreeMap;
 
 use crate::plan::{Action, Fields, Keys};
 use crate::routes::{Route, RouteGroup, outcome};
 
-/// What `[server.response_headers]` and `[error_pages]` say.
+/// The contents of `[server.response_headers]` and `[error_pages]` in the written file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CommonSettings {
     pub(crate) response_fields: Fields,
@@ -13,7 +14,8 @@ pub(crate) struct CommonSettings {
 }
 
 impl CommonSettings {
-    /// What is alike in all of these. Of a single route nothing is.
+    /// Collects the fields and pages that all routes of `groups` have alike. With fewer than two
+    /// routes it finds none.
     pub(crate) fn new(groups: &[RouteGroup]) -> Self {
         let routes = || groups.iter().flat_map(|it| it.routes.iter());
         let mut shared = Self::default();
@@ -49,7 +51,8 @@ impl CommonSettings {
         shared
     }
 
-    /// The fields of a route that the common settings do not have, so that its own table must.
+    /// The fields of `own` that the common settings lack, so that the route's own table must have
+    /// them.
     pub(crate) fn fields_left(&self, own: &Fields) -> Fields {
         let left = |own: &BTreeMap<String, String>, shared: &BTreeMap<String, String>| {
             let is_left = |it: &(&String, &String)| !shared.contains_key(it.0);
@@ -68,7 +71,8 @@ impl CommonSettings {
         }
     }
 
-    /// The pages of a route that the common settings do not have, so that its own table must.
+    /// The pages of `own` that the common settings lack, so that the route's own table must have
+    /// them.
     pub(crate) fn pages_left<'o>(
         &'o self,
         own: &'o Keys,
@@ -77,12 +81,12 @@ impl CommonSettings {
     }
 }
 
-/// Whether a route may answer with an error.
+/// Whether a route may answer with an error. Only redirects never do.
 pub(crate) fn shows_pages(route: &Route) -> bool {
     !matches!(outcome(&route.rule), Action::Redirect { .. })
 }
 
-/// The pages that all have, and which errors all backends' routes replace.
+/// The pages that all these routes have alike, without `replace_errors`.
 fn pages<'r>(routes: impl Iterator<Item = &'r Route>) -> Keys {
     let mut shared: Option<Keys> = None;
     for route in routes {
@@ -99,7 +103,7 @@ fn pages<'r>(routes: impl Iterator<Item = &'r Route>) -> Keys {
     shared.unwrap_or_default()
 }
 
-/// Which errors of backends are replaced.
+/// The key that says which error responses of backends the front replaces with its own pages.
 pub(crate) const REPLACE_ERRORS: &str = "replace_errors";
 
 #[cfg(test)]
@@ -110,7 +114,7 @@ mod tests {
     use crate::matcher::Matcher;
     use crate::plan::Rule;
 
-    /// Names with their values.
+    /// Names of fields or keys with their values.
     type Pairs<'p> = &'p [(&'p str, &'p str)];
 
     fn group(routes: &[(Pairs<'_>, Pairs<'_>)]) -> Vec<RouteGroup> {

@@ -1,4 +1,4 @@
-//! Compression: `gzip` of nginx and mod_deflate, as `compress` of routes.
+//! Compression: converts `gzip` of nginx and mod_deflate of httpd into the keys `compress…` of routes.
 
 use catamaran_proxy::config::MediaPattern;
 
@@ -8,8 +8,8 @@ use crate::mod_jk::workers::number;
 use crate::plan::Keys;
 use crate::toml_text::{quoted, quoted_list};
 
-/// What a location of nginx, or a server outside its locations, compresses; `find` finds the directive of a name that
-/// holds there.
+/// The compression keys of an nginx location, or of a server outside its locations; `find` returns the directive of a
+/// name that is in force there.
 pub(crate) fn of_nginx<'d>(
     find: impl Fn(&str) -> Option<&'d Directive>,
     ledger: &mut Ledger,
@@ -48,7 +48,7 @@ pub(crate) fn of_nginx<'d>(
     keys
 }
 
-/// What a server or a section of httpd compresses.
+/// The compression keys of an httpd server or section.
 pub(crate) fn of_httpd<'d>(
     directives: impl IntoIterator<Item = &'d Directive>,
     ledger: &mut Ledger,
@@ -98,7 +98,7 @@ pub(crate) fn of_httpd<'d>(
     keys
 }
 
-/// Whether a condition sets nothing but variables of mod_deflate.
+/// Whether a `SetEnvIf` sets only variables that mod_deflate or mod_brotli reads.
 fn is_about_compression(directive: &Directive) -> bool {
     let mut variables = directive.words.iter().skip(2).peekable();
     variables.peek().is_some()
@@ -115,7 +115,7 @@ fn is_about_compression(directive: &Directive) -> bool {
         })
 }
 
-/// `compress_types`, of what the front takes for types.
+/// The key `compress_types` and its value, from those media types that the front supports.
 fn media_types<'t>(types: impl IntoIterator<Item = &'t str>) -> Option<(String, String)> {
     let mut found: Vec<String> = Vec::new();
     for text in types {
@@ -127,5 +127,5 @@ fn media_types<'t>(types: impl IntoIterator<Item = &'t str>) -> Option<(String, 
     (!found.is_empty()).then(|| ("compress_types".to_owned(), quoted_list(found)))
 }
 
-/// The greatest `compress_min`.
+/// The largest `compress_min` that the front accepts, in bytes.
 const MIN_MAX: u64 = 1 << 30;

@@ -1,29 +1,29 @@
-//! Conditions of a rule: how a client came, and which host it asked for.
+//! Conditions of a rule: the scheme by which a client came, and the host that it asked for.
 //!
-//! Those on the scheme alone are settled at once. Those on hosts wait until all virtual hosts are known:
-//! [`crate::hosts`] asks each for its names.
+//! Conditions on the scheme alone are decided at once. Those on hosts wait until all virtual hosts are known:
+//! [`crate::hosts`] then evaluates them for the names of each.
 
 use crate::ledger::Id;
 use crate::regex::{HostTest, host_tests};
 
-/// A condition.
+/// A condition of the source on the scheme or the host of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Condition {
-    /// It holds for every request.
+    /// Holds for every request.
     Always,
-    /// It holds for none.
+    /// Holds for no request.
     Never,
-    /// It is not known for which requests it holds.
+    /// The importer cannot tell for which requests the condition holds.
     Unsaid,
-    /// It holds for clients that came by this scheme.
+    /// Holds for clients that came by this scheme.
     Scheme(Scheme),
-    /// It holds for some hosts.
+    /// Holds for the hosts that pass this test.
     Host(HostTest),
-    /// It holds where another does not.
+    /// Holds where the inner condition does not.
     Not(Box<Self>),
-    /// It holds where all of these do.
+    /// Holds for a request for which all of these conditions hold.
     All(Vec<Self>),
-    /// It holds where any of these does.
+    /// Holds for a request for which any of these conditions holds.
     Any(Vec<Self>),
 }
 
@@ -34,45 +34,46 @@ pub(crate) enum Scheme {
     Https,
 }
 
-/// The hosts that a condition is asked about.
+/// A class of hosts for which [`Condition::holds`] is evaluated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HostClass<'n> {
-    /// This host.
+    /// One host name.
     Name(&'n str),
-    /// All hosts with this ending, except those that a test names.
+    /// All hosts with this ending, except the names that conditions test.
     Below(&'n str),
-    /// All hosts that no test names.
+    /// All other hosts: those that no condition tests.
     Other,
 }
 
-/// A condition of a rule on hosts, until the virtual hosts are known.
+/// The condition of a rule that depends on the host, kept until the virtual hosts are known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct When {
     pub(crate) condition: Condition,
-    /// The directives that say so.
+    /// The directives that state the condition.
     pub(crate) ids: Vec<Id>,
-    /// The beginning of a host whose rest the redirect has in the place of [`CAPTURED`].
+    /// For a redirect with [`CAPTURED`]: the beginning of the host. The rest of the host replaces
+    /// [`CAPTURED`].
     pub(crate) capture: Option<String>,
 }
 
-/// The value of a condition as far as it is known before the virtual hosts are.
+/// What is known of a condition before the virtual hosts are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SettledCondition {
-    /// It holds for no request.
+    /// The condition holds for no request.
     Never,
-    /// It holds for requests by this scheme; `None`: by either.
+    /// The condition holds for requests by this scheme; `None`: by either.
     Holds(Option<Scheme>),
-    /// It depends on the host.
+    /// The condition depends on the host.
     Waits,
-    /// It is not known for which requests it holds.
+    /// The importer cannot tell for which requests the condition holds.
     Unsaid,
 }
 
-/// Port of a listener, and whether clients connect over TLS.
+/// The port of a listener, and whether clients connect to it over TLS.
 pub(crate) type Port = (u16, bool);
 
 impl Condition {
-    /// All of several.
+    /// A condition that holds where all of these do, simplified.
     pub(crate) fn all(conditions: impl IntoIterator<Item = Self>) -> Self {
         let mut parts: Vec<Self> = Vec::new();
         for it in conditions {
@@ -89,7 +90,7 @@ impl Condition {
         }
     }
 
-    /// Any of several.
+    /// A condition that holds where any of these does, simplified.
     pub(crate) fn any(conditions: impl IntoIterator<Item = Self>) -> Self {
         let mut parts: Vec<Self> = Vec::new();
         for it in conditions {
@@ -106,7 +107,7 @@ impl Condition {
         }
     }
 
-    /// The opposite, if `negated`.
+    /// The opposite of this condition if `negated`, else the condition itself.
     pub(crate) fn negated_if(self, negated: bool) -> Self {
         match (self, negated) {
             (it, false) => it,
@@ -118,7 +119,7 @@ impl Condition {
         }
     }
 
-    /// Whether it holds; `None` if that cannot be said.
+    /// Whether the condition holds for this scheme and these hosts; `None` if the importer cannot tell.
     pub(crate) fn holds(&self, scheme: Scheme, host: HostClass<'_>) -> Option<bool> {
         match self {
             Self::Always => Some(true),
@@ -132,7 +133,8 @@ impl Condition {
         }
     }
 
-    /// The value of the condition before hosts are known: it waits if it asks for the host.
+    /// The value of the condition before hosts are known; [`SettledCondition::Waits`] if it depends on the
+    /// host.
     pub(crate) fn settled(&self) -> SettledCondition {
         if self.asks_host() {
             return SettledCondition::Waits;
@@ -147,12 +149,12 @@ impl Condition {
         }
     }
 
-    /// Whether it asks for the host.
+    /// Whether the condition depends on the host.
     pub(crate) fn asks_host(&self) -> bool {
         self.is_any(&|it| matches!(it, Self::Host(_)))
     }
 
-    /// Whether part of it cannot be said of any request.
+    /// Whether the importer cannot evaluate some part of the condition.
     pub(crate) fn is_unsaid(&self) -> bool {
         self.is_any(&|it| *it == Self::Unsaid)
     }
@@ -165,7 +167,7 @@ impl Condition {
         }
     }
 
-    /// The hosts that it names.
+    /// The host names that the condition names.
     pub(crate) fn names(&self) -> Vec<&str> {
         match self {
             Self::Host(HostTest::Is(name)) => vec![name],
@@ -176,7 +178,7 @@ impl Condition {
     }
 }
 
-/// All or any of several answers; `decides` is the one that decides alone.
+/// Joins answers by "and" or "or"; `decides` is the answer that settles the result alone: `false` for "and".
 fn joined(answers: impl Iterator<Item = Option<bool>>, decides: bool) -> Option<bool> {
     let mut result = Some(!decides);
     for answer in answers {
@@ -245,8 +247,8 @@ pub(crate) fn of_port(test: &str, ports: &[Port]) -> Condition {
     }
 }
 
-/// A condition on the host by an expression. `ports` are those that clients may write behind the host, if the
-/// server has them in what it compares.
+/// A condition on the host by a regular expression. `ports` are the listeners' ports if the server compares
+/// the host together with its port, else empty.
 pub(crate) fn of_host(expression: &str, ports: &[Port]) -> Condition {
     let ports_of_host = [
         "(:[0-9]+)?$",
@@ -284,7 +286,7 @@ pub(crate) fn of_host(expression: &str, ports: &[Port]) -> Condition {
     Condition::any(tests.into_iter().map(test))
 }
 
-/// The beginning of a host before what the only group of an expression takes, `^www\.(.+)$`.
+/// For an expression such as `^www\.(.+)$`, the part of the host before its only group, here `www.`.
 pub(crate) fn captured(expression: &str) -> Option<String> {
     let (before, group) = expression.strip_prefix('^')?.split_once('(')?;
     let group = group.strip_suffix('$').unwrap_or(group);
@@ -294,7 +296,7 @@ pub(crate) fn captured(expression: &str) -> Option<String> {
     is_plain.then(|| before.to_ascii_lowercase())
 }
 
-/// Stands in a redirect for the rest of a host, until that is known.
+/// Placeholder in a redirect for the rest of a host, until that is known.
 pub(crate) const CAPTURED: &str = "{captured}";
 
 #[cfg(test)]

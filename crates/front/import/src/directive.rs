@@ -2,29 +2,30 @@
 
 use crate::ledger::{Id, Ledger};
 
-/// A directive, or a section or block with what stands in it.
+/// A directive of the source, or a section or block with the directives inside it.
 #[derive(Clone, Debug)]
 pub(crate) struct Directive {
     pub(crate) id: Id,
-    /// Of httpd in lower case.
+    /// The name; that of an httpd directive is in lower case.
     pub(crate) name: String,
     pub(crate) words: Vec<String>,
-    /// What stands in it; `None` of one that has no section or block.
+    /// The directives inside the section or block; `None` if the directive has none.
     pub(crate) inner: Option<Vec<Self>>,
 }
 
 impl Directive {
-    /// A word, or nothing.
+    /// The word at this index, or the empty text if there is none.
     pub(crate) fn word(&self, at: usize) -> &str {
         self.words.get(at).map_or("", String::as_str)
     }
 
-    /// What stands in it.
+    /// The directives inside the section or block; empty if there is none.
     pub(crate) fn inside(&self) -> &[Self] {
         self.inner.as_deref().unwrap_or_default()
     }
 
-    /// What stands in the place of an included file that is not there: it may have guards.
+    /// Stands in for an included file that does not exist. The file may contain guards, so
+    /// the requests that it may concern are closed.
     pub(crate) fn missing(pattern: &str, id: Id, ledger: &mut Ledger) -> Self {
         let text = format!(
             "`{pattern}` names no file that is there; name its root by --root. It may have guards, so the \
@@ -40,7 +41,8 @@ impl Directive {
     }
 }
 
-/// Marks directives and all that stands in them, which were decided on as a whole.
+/// Marks directives, and all inside them, as part of a section that was decided on as a
+/// whole: the old server keeps them, or they are a risk.
 pub(crate) fn keep_all<'d>(
     directives: impl IntoIterator<Item = &'d Directive>,
     reason: &str,
@@ -52,7 +54,7 @@ pub(crate) fn keep_all<'d>(
     }
 }
 
-/// Drops directives and all that stands in them.
+/// Marks directives, and all inside them, as not needed, for this reason.
 pub(crate) fn drop_all<'d>(
     directives: impl IntoIterator<Item = &'d Directive>,
     reason: &str,
@@ -64,5 +66,6 @@ pub(crate) fn drop_all<'d>(
     }
 }
 
-/// The name of what stands for a file that is not there. No directive in force has it.
+/// The name of the stand-in for a file that does not exist. No real directive has it, for
+/// includes are resolved first.
 pub(crate) const MISSING: &str = "include";

@@ -1,23 +1,24 @@
-//! What lies in a directory that the source serves, as far as that decides whether the front may serve it.
+//! What a directory that the source serves contains, which decides whether the front may serve it.
 
 use std::path::{Path, PathBuf};
 
 use crate::files::Files;
 
-/// What a directory has.
+/// What [`contents`] found in a directory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Contents {
-    /// It cannot be looked into, or has more than is looked at.
+    /// Whether the directory cannot be read, or holds more names than the importer checks.
     pub(crate) is_hidden: bool,
-    /// Nothing but the page of the distribution.
+    /// Whether nothing is in it but the default page of the distribution.
     pub(crate) is_bare: bool,
-    /// A file such as `.htaccess`, which may guard what lies beside it.
+    /// Whether it holds a file such as `.htaccess`, which may restrict access to files beside it.
     pub(crate) has_guards: bool,
-    /// Sources that a server runs instead of showing them.
+    /// Whether it holds programs that a server runs instead of sending their source.
     pub(crate) has_scripts: bool,
 }
 
-/// Looks through a directory. `guards` are names of files that may guard what lies beside them.
+/// Looks through a directory. `guards` are the names of files that may restrict access, such as
+/// `.htaccess`.
 pub(crate) fn contents(files: &dyn Files, directory: &Path, guards: &[String]) -> Contents {
     let mut contents = Contents {
         is_bare: true,
@@ -54,10 +55,10 @@ impl Contents {
     }
 }
 
-/// Names that are looked at.
+/// The most names that [`contents`] looks at.
 const NAMES_MAX: usize = 20_000;
 
-/// What distributions put into the first directory.
+/// Names that distributions put into the default document root.
 const DISTRIBUTION: &[&str] = &[
     "index.html",
     "index.nginx-debian.html",
@@ -66,7 +67,7 @@ const DISTRIBUTION: &[&str] = &[
     "index.lighttpd.html",
 ];
 
-/// Extensions of what servers run: shown, it would be a source.
+/// File name extensions of programs that servers run: sending such a file would show its source.
 pub(crate) const SCRIPTS: &[&str] = &[
     "php", "php3", "php4", "php5", "php7", "php8", "phtml", "phps", "inc", "cgi", "fcgi", "pl",
     "py", "rb", "asp", "aspx", "cfm", "shtml", "sh", "lua", "var",

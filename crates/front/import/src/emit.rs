@@ -1,4 +1,4 @@
-//! Writes a plan as a file of the front.
+//! Writes a plan as a configuration file of the front.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -12,39 +12,41 @@ use crate::plan::{Access, Action, Fields, Keys, Listener, Plan, Rule};
 use crate::routes::{Route, RouteGroup, outcome};
 use crate::toml_text::{quoted, quoted_list};
 
-/// How the file is written.
+/// Options for writing the file.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Form<'a> {
-    /// The URL of the old server.
+    /// The URL of the old server, which gets what cannot be converted; `None`: such
+    /// requests are answered 403.
     pub(crate) keep: Option<&'a str>,
-    /// Whether secrets stand in the text, or else in files beside it.
+    /// Whether secrets are written into the file itself, or else into files beside it.
     pub(crate) inline_secrets: bool,
-    /// What the names of those files begin with.
+    /// The beginning of the names of the files with secrets.
     pub(crate) secrets_of: &'a str,
-    /// Routes, by their number, that are closed because they would open what was closed.
+    /// Indices of routes that are written as closed, because they would open what the
+    /// source keeps closed.
     pub(crate) closed: &'a [usize],
 }
 
 /// A file that belongs beside the written one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SideFile {
-    /// Its name.
+    /// The file's name, relative to the written configuration.
     pub name: String,
-    /// What is in it. Only its owner may read it.
+    /// The contents. The file must be readable by its owner alone.
     pub text: String,
 }
 
-/// The written file.
+/// The written file, and the files that belong beside it.
 #[derive(Debug)]
 pub(crate) struct WrittenFile {
     pub(crate) text: String,
     pub(crate) files: Vec<SideFile>,
-    /// How many routes it has, and how many of them go to the old server.
+    /// The number of routes written.
     pub(crate) routes: usize,
     pub(crate) kept: usize,
 }
 
-/// Writes all but the remarks. `groups` are the plan's routes.
+/// Writes the file, except the remarks at its top. `groups` are the plan's routes.
 pub(crate) fn write(plan: &Plan, groups: &[RouteGroup], form: Form<'_>) -> WrittenFile {
     let mut writer = Writer {
         form,
@@ -75,7 +77,7 @@ pub(crate) fn write(plan: &Plan, groups: &[RouteGroup], form: Form<'_>) -> Writt
     }
 }
 
-/// What stands above the file: decisions first, then differences.
+/// The comment at the top of the file: first what needs a decision, then the differences.
 pub(crate) fn head(sources: &[String], remarks: &[Remark]) -> String {
     let mut text = format!(
         "# Written by `catamaran import` from {}.\n",
@@ -93,7 +95,7 @@ pub(crate) fn head(sources: &[String], remarks: &[Remark]) -> String {
     text
 }
 
-/// Adds a remark with its place, as the rest of a line.
+/// Appends a remark with its place to `out`, as the rest of a line.
 pub(crate) fn say(remark: &Remark, out: &mut String) {
     if let Some(place) = &remark.place {
         let _ = write!(out, "{}:{}: ", comment(&place.file), place.line);
@@ -102,7 +104,8 @@ pub(crate) fn say(remark: &Remark, out: &mut String) {
     out.push('\n');
 }
 
-/// A part of a comment's line; a text of the source must not end it.
+/// A text that is safe in a comment: control characters of the source must not end its
+/// line.
 fn comment(text: &str) -> Cow<'_, str> {
     if text.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
         Cow::Borrowed(text)
@@ -111,7 +114,8 @@ fn comment(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// The value of `cookie_flags`; `None` if any of these is no flag that the front adds.
+/// The value of `cookie_flags`; `None` if one of the words is no flag that the front can
+/// add.
 pub(crate) fn flags<'t>(words: impl Iterator<Item = &'t str>) -> Option<String> {
     let flag = |word: &str| {
         let known = [
@@ -148,7 +152,7 @@ impl Writer<'_> {
         }
     }
 
-    /// What holds for all listeners and routes.
+    /// Writes the tables that apply to all listeners and routes.
     fn server(&mut self, plan: &Plan) {
         if !plan.trusted.is_empty() {
             self.out.push_str("\n[server]\n");
@@ -198,7 +202,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Upstreams that a route names.
+    /// Writes the upstreams that a route uses.
     fn upstreams(&mut self, plan: &Plan, groups: &[RouteGroup]) {
         let routes = || groups.iter().flat_map(|it| it.routes.iter());
         let used: HashSet<usize> = routes()
@@ -312,7 +316,7 @@ impl Writer<'_> {
         self.pages(route);
     }
 
-    /// Pages of errors that not all routes have.
+    /// Writes the error pages of a route that differ from those of all routes.
     fn pages(&mut self, route: &Route) {
         let unshared = self.shared.pages_left(&route.rule.settings.pages);
         let forwards = outcome(&route.rule).upstream().is_some();
@@ -435,7 +439,8 @@ impl Writer<'_> {
     }
 }
 
-/// The name of a listener: its port, and its number if another has the port.
+/// The name of a listener: its port, and a number as well if another listener has the
+/// same port.
 fn listener_name(plan: &Plan, listener: &Listener) -> String {
     let same = plan.listeners.iter().filter(|it| it.port == listener.port);
     let at = same
@@ -448,7 +453,7 @@ fn listener_name(plan: &Plan, listener: &Listener) -> String {
     }
 }
 
-/// The upstream of the old server.
+/// The name of the upstream that is the old server.
 pub(crate) const KEPT: &str = "kept";
 
 const ADMIN: &str = "\n[admin]\naddress = \"127.0.0.1:9901\"\n";

@@ -1,59 +1,59 @@
-//! Where texts come from. The crate opens no file itself: the caller lends a [`Files`].
+//! Access to the files of the source. The crate opens no file itself: the caller passes a [`Files`].
 
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The files of the machine that the configuration is from.
+/// The files and environment of the machine that the configuration comes from.
 pub trait Files {
     /// The bytes of a file.
     ///
     /// # Errors
-    /// It cannot be read.
+    /// The file cannot be read.
     fn read(&self, path: &Path) -> io::Result<Vec<u8>>;
 
-    /// The files that a pattern of the shell matches, sorted; a directory stands for the files in it.
+    /// The files that a shell pattern matches, sorted; a directory stands for the files in it.
     fn matching(&self, pattern: &str) -> Vec<PathBuf>;
 
-    /// The names in a directory; `None` if it is not there.
+    /// The names in a directory; `None` if it does not exist.
     fn names(&self, directory: &Path) -> Option<Vec<String>>;
 
-    /// Where a file of the source is, by a path that the front can have.
+    /// The path under which the front finds a file of the source, as the written file names it.
     fn located(&self, path: &Path) -> String {
         path.display().to_string()
     }
 
-    /// A variable of the environment.
+    /// An environment variable; `None` if it is not set.
     fn variable(&self, name: &str) -> Option<String>;
 }
 
-/// Why nothing was converted.
+/// Why a configuration was not converted.
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
     /// A file cannot be read.
     #[error("cannot read {path}: {source}")]
     Read {
-        /// The file.
+        /// The path of the file.
         path: String,
-        /// Why.
+        /// The system's reason.
         source: io::Error,
     },
     /// A file cannot be understood.
     #[error("{file}:{line}: {message}")]
     Syntax {
-        /// The file.
+        /// The name of the file.
         file: Arc<str>,
-        /// The line.
+        /// The line of the error, the first being 1.
         line: usize,
-        /// What is wrong.
+        /// What is wrong in that line of the file.
         message: String,
     },
-    /// More than is read.
+    /// The source is larger than the importer reads; the text says which limit it exceeds.
     #[error("more than {0} are read for one configuration; import a part of it")]
     TooMuch(&'static str),
 }
 
-/// A text with its name, and what all texts together may have.
+/// The text of a file, with its name and path.
 #[derive(Clone, Debug)]
 pub(crate) struct Text {
     pub(crate) name: Arc<str>,
@@ -61,7 +61,7 @@ pub(crate) struct Text {
     pub(crate) text: Arc<str>,
 }
 
-/// Counts what was read.
+/// Counts the files and bytes read so far, and refuses more than the limits.
 #[derive(Debug, Default)]
 pub(crate) struct Budget {
     files: usize,
@@ -69,7 +69,8 @@ pub(crate) struct Budget {
 }
 
 impl Budget {
-    /// Reads a file. What is not UTF-8 is replaced: names of hosts and paths are ASCII in any case.
+    /// Reads a file. Bytes that are not UTF-8 are replaced: host names and paths are ASCII in any
+    /// case.
     pub(crate) fn read(&mut self, files: &dyn Files, path: &Path) -> Result<Text, ImportError> {
         let bytes = files.read(path).map_err(|source| ImportError::Read {
             path: path.display().to_string(),

@@ -1,8 +1,8 @@
 //! Virtual hosts whose rules ask for the host: one for each set of hosts that the rules treat alike.
 //!
-//! The front chooses by host before path, so a condition on hosts becomes routes of other hosts. What begins,
-//! ends or is contained in a host can be told of those that the source names, and not of all others: their
-//! redirects are not written, and whatever else such a rule does closes it.
+//! The front chooses by host before path, so a condition on hosts becomes routes of other hosts. A test on part
+//! of a host name can be decided for the hosts that the source names, not for all others: for those, redirects
+//! are not written and other rules are closed.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::condition::{CAPTURED, HostClass, Scheme, When};
 use crate::ledger::Ledger;
 use crate::plan::{Action, Model, Plan, Rule, VirtualHost};
 
-/// Resolves all conditions on hosts.
+/// Splits virtual hosts until no rule of the plan has a condition on the host.
 pub(crate) fn resolve(plan: &mut Plan, ledger: &mut Ledger) {
     let asks = |host: &VirtualHost| host.rules.iter().any(|it| it.when.is_some());
     if !plan.hosts.iter().any(asks) {
@@ -36,7 +36,8 @@ pub(crate) fn resolve(plan: &mut Plan, ledger: &mut Ledger) {
     }
 }
 
-/// Hosts that conditions name and that are no names of their virtual host, which serves them on these listeners.
+/// For each virtual host of the plan: host names that its conditions test and that are not among its own names,
+/// with the listeners on which it serves them.
 fn further_names(plan: &Plan) -> Vec<BTreeMap<String, Vec<usize>>> {
     let model = Model::new(plan);
     let of_host = |(at, host): (usize, &VirtualHost)| {
@@ -57,29 +58,29 @@ fn further_names(plan: &Plan) -> Vec<BTreeMap<String, Vec<usize>>> {
     plan.hosts.iter().enumerate().map(of_host).collect()
 }
 
-/// Which schemes the listeners of a host have.
+/// The schemes of a virtual host's listeners.
 #[derive(Clone, Copy, Debug)]
 struct Schemes {
     http: bool,
     https: bool,
 }
 
-/// Whether a rule's condition holds for some hosts.
+/// Whether the condition of a rule holds for a class of hosts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Verdict {
-    /// It holds for none of their requests.
+    /// The condition holds for none of their requests.
     Never,
-    /// It holds for requests by the scheme `only` (`None`: either); `rest` is the rest of the host, which a
-    /// redirect has.
+    /// The condition holds for requests by the scheme `only` (`None`: by either). `rest` is the part of the host
+    /// that a redirect captured.
     Holds {
         only: Option<Scheme>,
         rest: Option<String>,
     },
-    /// It is not known whether it holds.
+    /// The importer cannot tell whether the condition holds.
     Unsaid,
 }
 
-/// Hosts that all rules treat alike.
+/// A virtual host for those names that all rules treat alike.
 struct Part {
     verdicts: Vec<Verdict>,
     host: VirtualHost,
@@ -117,7 +118,7 @@ fn parts(
     parts.into_iter().map(finished).collect()
 }
 
-/// The part that has these verdicts on these listeners, which is added if it is not there.
+/// The part with these verdicts on these listeners; adds it if there is none.
 fn part<'p>(
     parts: &'p mut Vec<Part>,
     verdicts: Vec<Verdict>,
@@ -135,7 +136,7 @@ fn part<'p>(
     &mut parts[at].host
 }
 
-/// What becomes of each rule that has a condition.
+/// For each rule with a condition, whether it holds for a class of hosts.
 fn verdicts(host: &VirtualHost, class: HostClass<'_>, schemes: Schemes) -> Vec<Verdict> {
     let conditional = host
         .rules
@@ -175,7 +176,7 @@ fn verdict(rule: &Rule, when: &When, class: HostClass<'_>, schemes: Schemes) -> 
     Verdict::Holds { only, rest }
 }
 
-/// The rules for hosts of which that was found.
+/// The rules for hosts with these verdicts: rules that never hold are left out, undecided ones are closed.
 fn rules(all: &[Rule], verdicts: Vec<Verdict>, ledger: &mut Ledger) -> Vec<Rule> {
     let mut verdicts = verdicts.into_iter();
     let mut found = Vec::with_capacity(all.len());
@@ -214,7 +215,7 @@ fn rules(all: &[Rule], verdicts: Vec<Verdict>, ledger: &mut Ledger) -> Vec<Rule>
     found
 }
 
-/// Whether a rule does no more than to lead clients to another host.
+/// Whether a rule with an undecided condition is left out instead of closed: it only redirects clients.
 fn is_left_out(rule: &Rule, when: &When) -> bool {
     matches!(rule.action, Action::Redirect { .. }) && !when.condition.is_unsaid()
 }

@@ -1,4 +1,5 @@
-//! httpd: its servers and virtual hosts, with mod_jk, mod_proxy, mod_alias and what guards paths.
+//! httpd: its servers and virtual hosts, with mod_jk, mod_proxy, mod_alias and the modules that
+//! restrict access.
 
 mod access;
 mod fields;

@@ -1,21 +1,22 @@
-//! Which of many ordered sets of paths has a path first, without asking all of them.
+//! Indexes ordered sets of paths, to find the first set that contains a given path
+//! without testing every set.
 
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 
 use crate::matcher::Matcher;
 
-/// Sets in their order.
+/// Sets of paths, in an order, indexed by their beginnings.
 #[derive(Debug, Default)]
 pub(crate) struct FirstMatch<'m> {
     exact: HashMap<&'m str, Vec<usize>>,
-    /// By the path of the prefix.
+    /// Prefix sets, by the path of the prefix.
     prefixes: HashMap<&'m str, Vec<usize>>,
-    /// `/path/*`, by `/path`.
+    /// Sets `/path/*`, by `/path`.
     below: HashMap<&'m str, Vec<usize>>,
-    /// By the text before their first wildcard.
+    /// All other sets, by the text before their first wildcard.
     others: HashMap<Cow<'m, str>, Vec<(usize, &'m Matcher)>>,
-    /// How long those texts are.
+    /// The lengths of the keys of `others`.
     starts: BTreeSet<usize>,
 }
 
@@ -41,7 +42,7 @@ impl<'m> FirstMatch<'m> {
         index
     }
 
-    /// The first set that has a path and that is wanted.
+    /// The index of the first set that has `path` and for which `wanted` holds.
     pub(crate) fn find(&self, path: &str, wanted: impl Fn(usize) -> bool) -> Option<usize> {
         let first = |found: Option<&Vec<usize>>| {
             found
@@ -74,7 +75,7 @@ impl<'m> FirstMatch<'m> {
     }
 }
 
-/// The path of a pattern of all that is below it.
+/// For a pattern `/path/*` without further wildcards: `/path`.
 pub(crate) fn below(pattern: &str) -> Option<&str> {
     let path = pattern.strip_suffix("/*")?;
     (!path.contains(['*', '?'])).then_some(path)

@@ -1,7 +1,7 @@
 //! Files that stand for others: the index of a directory, and the page in the place of what is missing.
 //!
 //! The source asks its rules about such a file as if a client had asked for it. The front serves it by the rule of the
-//! directory. So it has none where another rule of the source decides about the file.
+//! directory. So the written route has no such file where another rule of the source decides about it.
 
 use crate::ledger::{Ledger, Weight};
 use crate::matcher::Matcher;
@@ -9,7 +9,7 @@ use crate::plan::{Action, Plan, Rule};
 use crate::routes::{Earlier, outcome};
 use crate::toml_text::quoted_list;
 
-/// Takes from rules the files about which others decide.
+/// Removes `index` and `fallback` files from rules where another rule decides about the file.
 pub(crate) fn withdraw(plan: &mut Plan, ledger: &mut Ledger) {
     for host in &mut plan.hosts {
         let mut order = Earlier::default();
@@ -64,7 +64,7 @@ fn take(rule: &mut Rule, gone: &[String], page: bool, ledger: &mut Ledger) {
     }
 }
 
-/// Whether the rule itself shows no file of this name.
+/// Whether the rule itself hides files of this name.
 fn is_hidden(rule: &Rule, name: &str) -> bool {
     let file = format!("/{name}");
     let hidden = names(rule, "hide", "");
@@ -73,7 +73,7 @@ fn is_hidden(rule: &Rule, name: &str) -> bool {
         .any(|it| Matcher::pattern(&format!("/{it}")).has(&file))
 }
 
-/// The names that a key has.
+/// The file names in a key of the rule; `preset` if the key is missing.
 fn names(rule: &Rule, key: &str, preset: &str) -> Vec<String> {
     let Action::Serve(serve) = &rule.action else {
         return Vec::new();
@@ -104,7 +104,7 @@ fn pages(matcher: &Matcher, page: &str) -> Vec<String> {
     found
 }
 
-/// Whether another rule decides about a file of this name in a directory that a rule serves.
+/// Whether another rule decides about a file of this name in a directory that rule `at` serves.
 fn meets(rules: &[Rule], order: &Earlier, at: usize, name: &str) -> bool {
     let directories = match &rules[at].matcher {
         // It is sent to the path with a slash.
@@ -125,7 +125,7 @@ fn meets(rules: &[Rule], order: &Earlier, at: usize, name: &str) -> bool {
     directories.iter().any(is_one)
 }
 
-/// Whether another rule than this decides about a path.
+/// Whether another rule than `at` decides about a path.
 fn decides(rules: &[Rule], order: &Earlier, at: usize, path: String) -> bool {
     let file = Matcher::Exact(path.clone());
     // Requests for the rule's own paths passed this one, as one of the other scheme.
@@ -135,7 +135,7 @@ fn decides(rules: &[Rule], order: &Earlier, at: usize, path: String) -> bool {
     first.is_some_and(|it| it != at && !is_alike(&rules[it], &rules[at]))
 }
 
-/// What says which types the files of a rule have.
+/// The settings that give the files of a rule their media types.
 fn types(rule: &Rule) -> [Option<&String>; 2] {
     let table = match &rule.action {
         Action::Serve(serve) => serve.keys.get("types"),
@@ -144,7 +144,7 @@ fn types(rule: &Rule) -> [Option<&String>; 2] {
     [table, rule.settings.response_fields.set.get("Content-Type")]
 }
 
-/// Whether a rule shows files to the same clients as another, and as the same.
+/// Whether two rules serve files to the same clients, with the same media types.
 fn is_alike(one: &Rule, other: &Rule) -> bool {
     let certificate = |it: &Rule| it.settings.keys.get("client_certificate").cloned();
     matches!(one.action, Action::Serve(_) | Action::Files)
@@ -153,5 +153,5 @@ fn is_alike(one: &Rule, other: &Rule) -> bool {
         && certificate(one) == certificate(other)
 }
 
-/// Of httpd, nginx and the front.
+/// The default index file of httpd, nginx and the front.
 const INDEX: &str = "index.html";

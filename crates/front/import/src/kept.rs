@@ -1,7 +1,8 @@
-//! What stays guarded on the old server (`--keep`), which sees all requests come from the front to one address.
+//! Warns of requests that the old server no longer guards with `--keep`: it sees all of them come from the
+//! front, at one address.
 //!
-//! There its own guards by clients' addresses hold for the front alone, and virtual hosts that differ by
-//! address or port are one. Either can open what was closed, so it is said with its line.
+//! Its guards by client address then see the front's address only, and virtual hosts that differ by address or
+//! port become one. Either may open what was closed, so each is reported with its line.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +10,7 @@ use crate::ledger::{Ledger, Weight};
 use crate::plan::{Action, Model, Plan, UNKNOWN_HOST};
 use crate::routes::{Route, RouteGroup, outcome};
 
-/// Says what the old server no longer guards once it has the address of `--keep`.
+/// Adds to the ledger what the old server no longer guards once it has the address of `--keep`.
 pub(crate) fn say(plan: &Plan, groups: &[RouteGroup], ledger: &mut Ledger) {
     same_names(plan, groups, ledger);
     let knows_front = plan.trusted.iter().any(|it| {
@@ -31,8 +32,8 @@ pub(crate) fn say(plan: &Plan, groups: &[RouteGroup], ledger: &mut Ledger) {
     }
 }
 
-/// Virtual hosts that serve one name on several listeners: the old server has one of them for all requests
-/// that are passed to it.
+/// Reports virtual hosts that serve one name on several listeners: at the address of `--keep`, the old server
+/// uses one of them for all requests.
 fn same_names(plan: &Plan, groups: &[RouteGroup], ledger: &mut Ledger) {
     let model = Model::new(plan);
     let kept = |it: &Route| matches!(outcome(&it.rule), Action::Files | Action::Closed);
@@ -75,7 +76,7 @@ fn same_names(plan: &Plan, groups: &[RouteGroup], ledger: &mut Ledger) {
     }
 }
 
-/// A virtual host by its place.
+/// Names a virtual host in a message, by its place in the source.
 fn shown(plan: &Plan, host: usize) -> String {
     match &plan.hosts[host].place {
         Some(place) => format!("that of {place}"),

@@ -1,7 +1,7 @@
-//! The ledger: every directive that was read, what became of it, and what has to be said.
+//! The ledger: every directive that was read, how it was converted, and the remarks for the operator.
 //!
-//! Each directive has one fate in the end. One that nobody claimed is looked up among the directives that
-//! `catamaran check` knows; if those do not call it needless, it is a risk. So nothing is lost silently.
+//! In the end each directive has one fate. A directive that no reader handled is looked up among those
+//! that `catamaran check` knows; unless they call it needless, it is a risk. So nothing is lost silently.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -9,12 +9,12 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-/// A line of a file.
+/// A line of a file of the source.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Place {
-    /// The file, as it was named.
+    /// The file's name, as it was given.
     pub file: Arc<str>,
-    /// The line, the first being 1.
+    /// The line number, the first being 1.
     pub line: usize,
 }
 
@@ -30,80 +30,80 @@ impl Serialize for Place {
     }
 }
 
-/// What became of a directive. A later one in this list outranks the earlier ones.
+/// How a directive was converted. If several apply, the last in this list counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Fate {
-    /// It is not needed, and why is said.
+    /// The directive is not needed; the reason says why.
     Dropped,
     /// The written file does the same.
     Mapped,
-    /// The old server goes on doing it (`--keep`).
+    /// The old server still does what the directive says (`--keep`).
     Kept,
-    /// It needs a decision: there is a risk.
+    /// The operator has to decide: there is a risk.
     Decided,
 }
 
 /// A directive of the source.
 #[derive(Clone, Debug, Serialize)]
 pub struct Directive {
-    /// Its name.
+    /// The directive's name.
     pub name: String,
-    /// Where it stands.
+    /// The line where the directive stands.
     pub place: Place,
-    /// What became of it.
+    /// How the directive was converted.
     pub fate: Fate,
-    /// Why it was dropped, kept or needs a decision.
+    /// Why the directive was dropped or kept, or needs a decision.
     pub reason: String,
 }
 
-/// How much a remark matters.
+/// How important a remark is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Weight {
-    /// A decision that only the operator can make.
+    /// The operator has to make a decision.
     Risk,
-    /// A difference that is worth knowing.
+    /// The converted file behaves differently in a way worth knowing.
     Note,
 }
 
-/// What has to be said of the conversion.
+/// A remark on the conversion, for the operator.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 pub struct Remark {
-    /// How much it matters.
+    /// How important the remark is.
     pub weight: Weight,
-    /// What it is about.
+    /// The line that the remark is about; `None`: the whole configuration.
     pub place: Option<Place>,
-    /// In words.
+    /// The remark in words.
     pub text: String,
 }
 
-/// How many directives had each fate; the four add up to all that were read.
+/// For each fate, the number of directives that had it. The four numbers add up to all directives read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Sums {
-    /// See [`Fate::Mapped`].
+    /// The number of directives with [`Fate::Mapped`].
     pub mapped: usize,
-    /// See [`Fate::Dropped`].
+    /// The number of directives with [`Fate::Dropped`].
     pub dropped: usize,
-    /// See [`Fate::Decided`].
+    /// The number of directives with [`Fate::Decided`].
     pub decided: usize,
-    /// See [`Fate::Kept`].
+    /// The number of directives with [`Fate::Kept`].
     pub kept: usize,
 }
 
 impl Sums {
-    /// All directives.
+    /// The number of all directives read.
     #[must_use]
     pub fn total(&self) -> usize {
         self.mapped + self.dropped + self.decided + self.kept
     }
 }
 
-/// Names one directive of the ledger.
+/// Identifies a directive of the ledger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Id(usize);
 
-/// A directive whose fate may still be open.
+/// A directive whose fate may be undecided as yet.
 #[derive(Debug)]
 struct Entry {
     server: &'static str,
@@ -113,54 +113,54 @@ struct Entry {
     reason: String,
 }
 
-/// The directives that were read, and the remarks on them.
+/// All directives read, and the remarks on them.
 #[derive(Debug, Default)]
 pub(crate) struct Ledger {
     entries: Vec<Entry>,
     remarks: Vec<Remark>,
-    /// The same remarks as a set, so that nothing is said twice.
+    /// The same remarks as a set, so that none is added twice.
     said: HashSet<Remark>,
-    /// Guards by clients' addresses, which the old server may have to keep.
+    /// The source's guards by client address, some of which may be left to the old server.
     pub(crate) address_guards: AddressGuards,
-    /// What asks for what a proxy before the source says of how clients came.
+    /// Directives that use what a proxy before the source reports of the client, such as its scheme.
     pub(crate) claims: Vec<Id>,
-    /// Whether there is an old server that takes what cannot be mapped.
+    /// Whether an old server takes what cannot be converted (`--keep`).
     pub(crate) keeps: bool,
 }
 
-/// Guards by clients' addresses, and which of them the written file has itself.
+/// Guards by client address, and which of them the written file contains.
 #[derive(Debug, Default)]
 pub(crate) struct AddressGuards {
     /// All guards by address that the source has.
     all: Vec<Id>,
-    /// Guards that became `allow` or `deny` of a route.
+    /// Guards that were written as `allow` or `deny` of a route.
     written: HashSet<Id>,
-    /// Guards that became so at first, but are left to the old server.
+    /// Guards that were written at first, but were then left to the old server.
     void: HashSet<Id>,
-    /// Whether any of the guards may be left to the old server.
+    /// Whether any of the guards may have been left to the old server.
     is_none_sure: bool,
-    /// The directives by which the old server learns clients' addresses behind the front.
+    /// The directives by which the old server learns clients' addresses behind the front; for messages.
     remedy: &'static str,
 }
 
 impl AddressGuards {
-    /// Enters guards of the source.
+    /// Adds guards of the source.
     pub(crate) fn enter(&mut self, ids: impl IntoIterator<Item = Id>, remedy: &'static str) {
         self.all.extend(ids);
         self.remedy = remedy;
     }
 
-    /// Notes guards that are in the written file.
+    /// Notes that the written file has these guards.
     pub(crate) fn written(&mut self, ids: impl IntoIterator<Item = Id>) {
         self.written.extend(ids);
     }
 
-    /// Notes guards that are left to the old server.
+    /// Notes that these guards are left to the old server.
     pub(crate) fn void(&mut self, ids: impl IntoIterator<Item = Id>) {
         self.void.extend(ids);
     }
 
-    /// Any of them may be left to it.
+    /// Notes that any of the guards may be left to the old server.
     pub(crate) fn void_all(&mut self) {
         self.is_none_sure = true;
     }
@@ -186,7 +186,8 @@ impl Ledger {
         }
     }
 
-    /// Enters a directive of a server, by the name that [`catamaran_config::foreign_answer`] knows it by.
+    /// Adds a directive of `server`, by the name under which [`catamaran_config::foreign_answer`] knows
+    /// it.
     pub(crate) fn enter(&mut self, server: &'static str, name: &str, place: &Place) -> Id {
         self.entries.push(Entry {
             server,
@@ -198,7 +199,7 @@ impl Ledger {
         Id(self.entries.len() - 1)
     }
 
-    /// Its name, as it is written.
+    /// The directive's name, as it was written.
     pub(crate) fn name(&self, id: Id) -> &str {
         &self.entries[id.0].name
     }
@@ -235,7 +236,8 @@ impl Ledger {
         self.say(Weight::Note, place, text);
     }
 
-    /// The old server goes on doing it, or it needs a decision.
+    /// Notes that the old server goes on doing what the directive says; without an old server, reports a
+    /// risk.
     pub(crate) fn kept_or_risk(&mut self, id: Id, text: &str) {
         if self.keeps {
             self.give(id, Fate::Kept, text);
@@ -244,7 +246,7 @@ impl Ledger {
         }
     }
 
-    /// Whether nothing was said of the directive.
+    /// Whether the directive has no fate yet.
     pub(crate) fn is_open(&self, id: Id) -> bool {
         self.entries[id.0].fate.is_none()
     }
@@ -254,20 +256,20 @@ impl Ledger {
         self.entries[id.0].fate == Some(Fate::Dropped)
     }
 
-    /// Drops the directive as needless, unless something was said of it already.
+    /// Drops the directive as needless, unless it has a fate already.
     pub(crate) fn dropped_if_open(&mut self, id: Id, reason: &str) {
         if self.entries[id.0].fate.is_none() {
             self.dropped(id, reason);
         }
     }
 
-    /// A difference about a directive, whose fate stays.
+    /// Adds a note about a directive, without changing its fate.
     pub(crate) fn note(&mut self, id: Id, text: impl Into<String>) {
         let place = Some(self.place(id).clone());
         self.say(Weight::Note, place, text.into());
     }
 
-    /// A remark on a place, or on the whole.
+    /// Adds a remark about a place, or with `None` about the whole configuration.
     pub(crate) fn say(&mut self, weight: Weight, place: Option<Place>, text: impl Into<String>) {
         let remark = Remark {
             weight,
@@ -287,7 +289,7 @@ impl Ledger {
         }
     }
 
-    /// Decides on what nobody claimed.
+    /// Gives every directive without a fate one, and returns all directives and remarks.
     pub(crate) fn finish(mut self) -> (Vec<Directive>, Vec<Remark>) {
         for index in 0..self.entries.len() {
             if self.entries[index].fate.is_none() {
@@ -319,7 +321,7 @@ impl Ledger {
     }
 }
 
-/// How many directives had each fate.
+/// Counts the directives of each fate.
 pub(crate) fn sums(directives: &[Directive]) -> Sums {
     let of = |fate: Fate| directives.iter().filter(|it| it.fate == fate).count();
     Sums {

@@ -1,12 +1,12 @@
-//! Configurations of mod_jk, httpd and nginx, turned into a file of the front.
+//! Converts configurations of mod_jk, httpd and nginx into a configuration file of the front.
 //!
 //! A text is read by the grammar of its server ([`read`]). Its directives become a plan: listeners, hosts,
-//! ordered rules and upstreams, in which the first rule that matches a path decides, as on the source's
-//! side. Routes are made of the rules so that the front's own order decides the same, and the result is
-//! compared with the plan, path by path. Each directive has one fate, and each that needs a decision is a
-//! risk with its file and line. What the front cannot do stays closed, or goes to the old server.
+//! ordered rules and upstreams, in which the first rule that matches a path decides, as on the source's side.
+//! Routes are made of the rules so that the front's own order decides the same, and the result is compared with
+//! the plan, path by path. Each directive is mapped, dropped, kept or a risk; a risk needs a decision, and names
+//! file and line. What the front cannot do stays closed, or goes to the old server.
 //!
-//! The crate opens no file: it is lent [`Files`].
+//! The crate opens no file: the caller passes [`Files`].
 #![forbid(unsafe_code)]
 
 mod common_settings;
@@ -56,33 +56,35 @@ use crate::plan::Plan;
 use crate::proof::Comparison;
 use crate::sources::Sources;
 
-/// What is asked for.
+/// What to convert, and how.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// Whose files they are; `None` if their content tells.
+    /// The server to which the files belong; `None`: the importer recognises it by their content.
     pub kind: Option<Kind>,
-    /// The files.
+    /// The files to convert.
     pub files: Vec<PathBuf>,
-    /// Values of variables, and names that `<IfDefine>` asks for.
+    /// Values of variables, and names that `<IfDefine>` tests.
     pub defines: Vec<(String, String)>,
-    /// Virtual hosts, by a name; empty for all.
+    /// Names of the virtual hosts to convert; empty: all of them.
     pub vhosts: Vec<String>,
-    /// The URL of the old server, which gets what cannot be converted.
+    /// The URL of the old server, which gets what cannot be converted; `None`: such requests are answered 403.
     pub keep: Option<String>,
-    /// `server.xml` of the Tomcats that the source passes requests to.
+    /// The `server.xml` files of the Tomcats behind the source; their connectors' settings are applied to
+    /// backends.
     pub tomcats: Vec<PathBuf>,
-    /// Addresses in the place of the source's, in their order.
+    /// Addresses to listen on, which replace the source's in their order.
     pub listens: Vec<String>,
-    /// Whether secrets stand in the text, or else in files beside it.
+    /// Whether secrets are written into the text, or else into files beside it.
     pub inline_secrets: bool,
-    /// What the names of those files begin with: two conversions in one directory do not share them.
+    /// The beginning of the names of files with secrets. With different ones, two conversions can use one
+    /// directory.
     pub secrets_of: String,
 }
 
 /// Converts a configuration.
 ///
 /// # Errors
-/// A file cannot be read or understood, or is of no server that is known here.
+/// A file cannot be read or understood, or is not a configuration of one of the three servers.
 pub fn import(files: &dyn Files, options: &Options) -> Result<Import, ImportError> {
     let mut budget = Budget::default();
     let readings = options.files.iter().map(|path| budget.read(files, path));
@@ -186,7 +188,7 @@ fn of_httpd(
     httpd::convert(&top, sources, &mut expansion, plan, &options.vhosts)
 }
 
-/// Writes the plan, and closes what would be opened.
+/// Writes the plan as a file, with routes closed that would open what the source keeps closed.
 fn finished(plan: &Plan, mut ledger: Ledger, options: &Options, names: Vec<String>) -> Import {
     let groups = routes::groups(plan);
     let write = |closed: &[usize], inline_secrets: bool| {
@@ -228,8 +230,8 @@ fn finished(plan: &Plan, mut ledger: Ledger, options: &Options, names: Vec<Strin
     }
 }
 
-/// Writes the plan and compares it with the source, until no route opens what is closed there. The text, and the
-/// routes that had to be closed.
+/// Writes the plan and compares it with the source, until no route opens what is closed there. Returns the file,
+/// and the indices of the routes that had to be closed.
 fn proved(
     plan: &Plan,
     write: &dyn Fn(&[usize]) -> WrittenFile,
@@ -278,7 +280,7 @@ fn proved(
     (probe, closed)
 }
 
-/// Says what `check` refuses of the written text, without its secrets.
+/// Adds to the ledger the lines of the written text that `check` refuses, unless they contain a secret.
 fn refused(report: &catamaran_config::Report, written: &str, ledger: &mut Ledger) {
     for finding in report.findings().iter().take(FINDINGS_MAX) {
         let line = report.position(finding).place.map_or(0, |it| it.0);
@@ -294,7 +296,7 @@ fn refused(report: &catamaran_config::Report, written: &str, ledger: &mut Ledger
     }
 }
 
-/// How often routes are closed before the rest is only said.
+/// The most rounds of closing routes and comparing again.
 const ROUNDS_MAX: usize = 20;
 const FINDINGS_MAX: usize = 20;
 

@@ -1,55 +1,55 @@
-//! Sets of paths: what a rule of the source matches, and how the front would rank it.
+//! Sets of paths: which paths a rule of the source matches, and how specific the front considers a route for them.
 //!
-//! Every set is one or two patterns in which `*` stands for any characters and `?` for one that is no
-//! slash. So covering and overlapping are questions about patterns. Paths are decoded here; [`encoded`]
-//! gives the form of the file.
+//! Every set is one or two patterns in which `*` stands for any characters and `?` for one that is no slash. So
+//! covering and overlapping are questions about patterns. Paths are decoded here; [`encoded`] converts them to the form
+//! of the file.
 
 use std::borrow::Cow;
 
 /// A set of paths. The path of a prefix or suffix has no closing slash, so that `/` is empty.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Matcher {
-    /// One path.
+    /// Only this path.
     Exact(String),
     /// A path and all below it, by whole segments.
     Prefix(String),
-    /// What is below a path and ends so.
+    /// All paths below a path that end with a suffix.
     Suffix {
-        /// The path.
+        /// The path below which the paths are, without a closing slash.
         path: String,
-        /// The ending.
+        /// The suffix with which the paths end, such as `.jsp`.
         suffix: String,
     },
-    /// mod_jk's kind of pattern.
+    /// A pattern with `*` and `?`, as mod_jk has them.
     Pattern(String),
 }
 
-/// What two sets have in common.
+/// The intersection of two sets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Common {
-    /// Nothing.
+    /// No path is in both.
     Nothing,
-    /// This set.
+    /// Exactly this set.
     Set(Matcher),
-    /// Something that no matcher can say.
+    /// Some paths that no [`Matcher`] can express.
     Unsaid,
 }
 
-/// How specific the front takes a route to be: exactness, slashes, length.
+/// How specific the front considers a route: whether it is exact, then its slashes, then its length. The greater wins.
 pub(crate) type Rank = (bool, usize, usize);
 
 impl Matcher {
-    /// Every path.
+    /// The set of all paths.
     pub(crate) fn everything() -> Self {
         Self::Prefix(String::new())
     }
 
-    /// A path and all below it.
+    /// The set of a path and all paths below it.
     pub(crate) fn prefix(path: &str) -> Self {
         Self::Prefix(path.trim_end_matches('/').to_owned())
     }
 
-    /// A pattern, in the plainest form that means the same.
+    /// The set of a pattern, as the simplest kind of matcher that means the same.
     pub(crate) fn pattern(text: &str) -> Self {
         let mut plain = String::with_capacity(text.len());
         for sign in text.chars() {
@@ -84,7 +84,7 @@ impl Matcher {
         }
     }
 
-    /// The patterns that make the set.
+    /// The patterns whose union is the set.
     fn globs(&self) -> Vec<String> {
         match self {
             Self::Exact(path) => vec![path.clone()],
@@ -105,7 +105,7 @@ impl Matcher {
         }
     }
 
-    /// Whether it is a path, or all that lies below one.
+    /// Whether the set is one path, or a path with all that lies below it.
     pub(crate) fn is_plain(&self) -> bool {
         matches!(self, Self::Exact(_) | Self::Prefix(_))
     }
@@ -129,7 +129,7 @@ impl Matcher {
         }
     }
 
-    /// Whether every path of `other` is in this set. It may say no where the answer is yes.
+    /// Whether every path of `other` is in this set. May return `false` where the answer is yes.
     pub(crate) fn covers(&self, other: &Self) -> bool {
         if self == other || *self == Self::everything() {
             return true;
@@ -158,8 +158,8 @@ impl Matcher {
         }
     }
 
-    /// Whether it has a file of this name in a directory of a pattern that ends with `/`, and not the directory itself.
-    /// It may say yes where the answer is no.
+    /// Whether the set has a file of this name in a directory that `directory` matches, a pattern ending with `/`, but
+    /// not the directory itself. May return `true` where the answer is no.
     pub(crate) fn takes_file(&self, directory: &str, name: &str) -> bool {
         let file = format!("{directory}{name}");
         let glob = match self {
@@ -175,7 +175,7 @@ impl Matcher {
         }
     }
 
-    /// What is in both sets.
+    /// The intersection of both sets.
     pub(crate) fn common(&self, other: &Self) -> Common {
         if self.covers(other) {
             return Common::Set(other.clone());
@@ -244,7 +244,7 @@ impl Matcher {
         }
     }
 
-    /// How specific the front takes it to be.
+    /// How specific the front considers a route for this set.
     pub(crate) fn rank(&self) -> Rank {
         let text = match self {
             Self::Exact(path) => path.clone(),
@@ -256,7 +256,7 @@ impl Matcher {
         (matches!(self, Self::Exact(_)), slashes, text.len())
     }
 
-    /// What `exclude` of a route says for it: for an exact path more than it.
+    /// The entry of a route's `exclude` that removes this set. For an exact path it removes paths below it as well.
     pub(crate) fn exclusion(&self) -> String {
         match self {
             Self::Exact(path) | Self::Pattern(path) => encoded(path),
@@ -266,7 +266,7 @@ impl Matcher {
         }
     }
 
-    /// In words.
+    /// The set as a pattern, for messages.
     pub(crate) fn shown(&self) -> String {
         match self {
             Self::Prefix(path) if path.is_empty() => "/".to_owned(),
@@ -276,13 +276,13 @@ impl Matcher {
     }
 }
 
-/// Whether a text without wildcards ends with no beginning of a suffix, so that the suffix lies behind it.
+/// Whether `start` has no wildcards and no end that begins `suffix`, so that the suffix must lie behind it.
 fn is_apart(start: &str, suffix: &str) -> bool {
     let mut ends = suffix.char_indices().map(|(at, sign)| at + sign.len_utf8());
     !start.contains(['*', '?']) && !ends.any(|end| start.ends_with(&suffix[..end]))
 }
 
-/// A decoded path in the form of the file: what a path cannot contain is escaped.
+/// A decoded path in the form of the file, with `%` escapes for all but `*`, `?` and plain characters.
 pub(crate) fn encoded(path: &str) -> String {
     let mut text = String::with_capacity(path.len());
     for byte in path.bytes() {
@@ -297,7 +297,7 @@ pub(crate) fn encoded(path: &str) -> String {
     text
 }
 
-/// Whether the file can say a path: normalised, and without control characters.
+/// Whether the file can express a path: it is normalised, short enough, and has no control characters.
 pub(crate) fn can_be_written(path: &str) -> bool {
     let inner = path.trim_start_matches('/').trim_end_matches('/');
     path.starts_with(['/', '*'])
@@ -340,7 +340,7 @@ fn matches(pattern: &[u8], text: &[u8]) -> bool {
     pattern[at..].iter().all(|&byte| byte == b'*')
 }
 
-/// Whether any text matches one pattern and a beginning of the other, of `least` bytes or more.
+/// Whether some text matches one pattern, and begins with `least` or more bytes that match the other.
 fn meet(one: &[u8], two: &[u8], least: usize) -> bool {
     #[cfg(test)]
     tests::COMPARISONS.with(|it| it.set(it.get() + 1));
@@ -367,10 +367,10 @@ fn meet(one: &[u8], two: &[u8], least: usize) -> bool {
     known[0]
 }
 
-/// RFC 3986, section 3.3, without `;` and what is alphanumeric.
+/// The bytes of paths that need no escape besides letters and digits: RFC 3986, section 3.3, without `;`.
 const PLAIN: &[u8] = b"-._~!$&'()+,=:@/";
 
-/// Characters that a pattern of the file may have.
+/// The most bytes that a path pattern of the file may have.
 const PATTERN_MAX: usize = 1024;
 
 #[cfg(test)]
@@ -382,7 +382,7 @@ pub(crate) mod tests {
     use super::*;
 
     thread_local! {
-        /// How many patterns were compared, as a measure of work.
+        /// Counts the patterns compared, as a measure of work in tests.
         pub(crate) static COMPARISONS: Cell<usize> = const { Cell::new(0) };
     }
 

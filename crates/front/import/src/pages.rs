@@ -1,11 +1,14 @@
-//! Pages of errors that the source has, as files that the front can show.
+//! The source's error pages, as files that the front can show.
 
 use std::path::Path;
 
 use crate::files::Files;
 use crate::toml_text::quoted;
 
-/// The file of a page as a route names it, or why the front cannot show it.
+/// The file of an error page, as a route names it.
+///
+/// # Errors
+/// Why the front cannot show the page.
 pub(crate) fn page(files: &dyn Files, path: &str) -> Result<String, String> {
     let extension = path.rsplit_once('.').map_or("", |it| it.1);
     if !EXTENSIONS.contains(&extension) {
@@ -20,7 +23,7 @@ pub(crate) fn page(files: &dyn Files, path: &str) -> Result<String, String> {
     }
 }
 
-/// The name of a status that has a page.
+/// The status as a key of an error page; `None` unless it is 400 to 599.
 pub(crate) fn status(text: &str) -> Option<String> {
     let status = text.parse::<u16>().ok()?;
     (400..600).contains(&status).then(|| status.to_string())
@@ -28,7 +31,7 @@ pub(crate) fn status(text: &str) -> Option<String> {
 
 const PAGE_MAX: usize = 1 << 20;
 
-/// By which the front knows the type of a page.
+/// The extensions of error pages, by which the front knows their media type.
 const EXTENSIONS: [&str; 6] = ["html", "htm", "xhtml", "txt", "json", "xml"];
 
 #[cfg(test)]

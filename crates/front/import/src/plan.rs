@@ -1,8 +1,8 @@
 //! What the source does, in the terms of the front: listeners, hosts, ordered rules, upstreams.
 //!
-//! The rules of a host are ordered: the first that matches a path decides. Each reader of a server's files
-//! puts them in that server's order, so [`Model::decide`] is the model of the source. [`crate::emit`] writes
-//! routes that decide the same by the front's own order, and [`crate::proof`] compares the two.
+//! The rules of a host are ordered: the first that matches a path decides. Each reader of a server's files puts
+//! them in that server's order, so [`Model::decide`] does what the source does. [`crate::emit`] writes routes that
+//! decide the same by the front's own order, and [`crate::proof`] compares the two.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
@@ -15,52 +15,52 @@ use crate::ledger::{Id, Ledger, Place};
 use crate::matcher::{Common, Matcher};
 use crate::toml_text::quoted;
 
-/// A whole configuration.
+/// A whole configuration of the source.
 #[derive(Debug, Default)]
 pub(crate) struct Plan {
     pub(crate) listeners: Vec<Listener>,
     pub(crate) hosts: Vec<VirtualHost>,
     pub(crate) upstreams: Vec<Upstream>,
-    /// Whether the front's admin listener has the source's status page.
+    /// Whether the source has a status page, which becomes the front's admin listener.
     pub(crate) has_status: bool,
-    /// Proxies before the source, whose word on clients' addresses counts.
+    /// Proxies before the source that it trusts to report clients' addresses.
     pub(crate) trusted: Vec<String>,
     /// Whether rules test the scheme that such a proxy reports.
     pub(crate) claims_scheme: bool,
-    /// Upstreams without their names and places, so that equal ones are found.
+    /// Indices of the upstreams, by their contents without names and places, so that equal ones are found.
     known: HashMap<Upstream, usize>,
-    /// For each table name in use, the last number given with it: a second upstream `a` becomes `a-2`.
+    /// The last number appended to each table name in use: a second upstream `a` becomes `a-2`.
     names: HashMap<String, usize>,
 }
 
-/// Keys of a table, with their values as TOML.
+/// The keys of a table, with their values as TOML.
 pub(crate) type Keys = BTreeMap<String, String>;
 
 /// An address on which the source listens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Listener {
-    /// `HOST:PORT`, as the file takes it.
+    /// The address as the file has it, `HOST:PORT`.
     pub(crate) address: String,
     pub(crate) port: u16,
-    /// Keys of the listener, such as `body_max`.
+    /// Keys of the listener's table, such as `body_max`.
     pub(crate) keys: Keys,
-    /// Its certificates; `None` if it speaks in clear.
+    /// The listener's certificates; `None` if it speaks plain HTTP.
     pub(crate) tls: Option<Tls>,
 }
 
-/// The certificates of a TLS listener, and what it asks of clients.
+/// The certificates of a TLS listener, and the certificates that it asks of clients.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Tls {
-    /// Chain and key, as paths.
+    /// The paths of each certificate chain and its key.
     pub(crate) certificates: Vec<(String, String)>,
     pub(crate) keys: Keys,
-    /// Why it cannot be served; then the listener is kept from the network.
+    /// Why the listener cannot be served; then it is written so that the network does not reach it.
     pub(crate) missing: Option<String>,
 }
 
 impl Tls {
-    /// Adds what another host asks of clients on the same listener. What one of them requires, its routes
-    /// require as well, so the listener asks for no more than all do.
+    /// Adds the client certificate settings of another host on the same listener. Where they differ the listener
+    /// only requests a certificate; routes enforce what each host requires.
     pub(crate) fn require(&mut self, keys: &Keys) {
         let differ = |name: &str| {
             let (known, new) = (self.keys.get(name), keys.get(name));
@@ -83,15 +83,15 @@ impl Tls {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct VirtualHost {
     pub(crate) place: Option<Place>,
-    /// Names and `*.`-wildcards, in lower case.
+    /// Names and wildcards such as `*.example.org`, in lower case.
     pub(crate) names: Vec<String>,
-    /// What names further hosts of it, which no route can have.
+    /// The directives with further names of the host, which no route can have.
     pub(crate) unsayable: Vec<Id>,
-    /// Indices of listeners.
+    /// Indices of the listeners on which the host is served.
     pub(crate) listeners: Vec<usize>,
-    /// Indices of listeners on which it serves hosts that no other has.
+    /// Indices of the listeners on which it also serves hosts that no other virtual host has.
     pub(crate) default_on: Vec<usize>,
-    /// The first that matches decides.
+    /// The host's rules; the first that matches a path decides.
     pub(crate) rules: Vec<Rule>,
 }
 
@@ -102,48 +102,48 @@ pub(crate) struct Rule {
     pub(crate) matcher: Matcher,
     /// The scheme that requests must have come by; `None`: any.
     pub(crate) scheme: Option<Scheme>,
-    /// Only requests for some hosts, until [`crate::hosts`] has made virtual hosts of them.
+    /// A condition on the host, until [`crate::hosts`] has split the virtual hosts by it.
     pub(crate) when: Option<Box<When>>,
     pub(crate) action: Action,
     pub(crate) settings: SharedSettings,
 }
 
-/// What becomes of a request.
+/// What is done with a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Action {
-    /// It goes to an upstream, by its index, with another path in the place of the rule's.
+    /// Passes the request to the upstream of this index; `rewrite` replaces the rule's path if it is given.
     Forward {
         upstream: usize,
         rewrite: Option<String>,
     },
-    /// The request is answered with this status.
+    /// Answers with this status.
     Answer(u16),
-    /// The client is sent elsewhere.
+    /// Redirects the client to a URL with this status.
     Redirect { to: String, status: u16 },
-    /// The old server served it itself, from files, or it answered 404.
+    /// Leaves the request to the old server's files; without an old server it is answered 404.
     Files,
-    /// The front serves these files.
+    /// Serves files of a directory from the front.
     Serve(Box<Serve>),
-    /// Nothing here can do it: it goes to the old server, or is answered 403.
+    /// Cannot be converted: the request goes to the old server, or is answered 403.
     Closed,
 }
 
-/// Files of a directory.
+/// A directory from which the front serves files.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Serve {
     pub(crate) directory: String,
-    /// The directory as the source names it.
+    /// The directory's path on the source's machine.
     pub(crate) source: String,
-    /// What stands in the place of the rule's path before the file is looked for.
+    /// The path that replaces the rule's path before the file is looked up.
     pub(crate) rewrite: Option<String>,
     /// The upstream that gets requests for which there is no file.
     pub(crate) upstream: Option<usize>,
-    /// Keys such as `index`.
+    /// Further keys of the route, such as `index`.
     pub(crate) keys: Keys,
 }
 
 impl Action {
-    /// The upstream that may get a request.
+    /// The index of the upstream that may get a request.
     pub(crate) fn upstream(&self) -> Option<usize> {
         match self {
             Self::Forward { upstream, .. } => Some(*upstream),
@@ -152,7 +152,7 @@ impl Action {
         }
     }
 
-    /// Whether a rewrite puts a path in its own place, so that responses are turned back.
+    /// Whether the rewrite replaces `path` by itself, so that the front adjusts responses but not the path.
     pub(crate) fn keeps_path(&self, path: &str) -> bool {
         let rewrite = match self {
             Self::Forward { rewrite, .. } => rewrite.as_deref(),
@@ -168,7 +168,7 @@ impl Action {
         }
     }
 
-    /// What stands in the place of the rule's path.
+    /// The path that replaces the rule's path, for changing it; `None` if there is none.
     pub(crate) fn rewrite_mut(&mut self) -> Option<&mut String> {
         match self {
             Self::Forward { rewrite, .. } => rewrite.as_mut(),
@@ -178,13 +178,13 @@ impl Action {
     }
 }
 
-/// The settings of a rule. Rules that have the same share them until one of them changes: a configuration has
-/// very many rules, and few that say something of their own.
+/// The settings of a rule. Rules with the same settings share them until one of them changes, for a configuration
+/// may have very many rules and few different settings.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SharedSettings(Option<Rc<Settings>>);
 
 impl SharedSettings {
-    /// Adds what a section says that comes later, or lies deeper.
+    /// Adds the settings of a section that comes later in the file, or lies deeper.
     pub(crate) fn merge(&mut self, later: &Self) {
         match (&self.0, &later.0) {
             (_, None) => {}
@@ -193,7 +193,7 @@ impl SharedSettings {
         }
     }
 
-    /// Those of `last`, if they are the same.
+    /// Shares the settings of `last` if they are equal, else replaces `last`.
     pub(crate) fn like(settings: Settings, last: &mut Self) -> Self {
         if settings != **last {
             *last = Self::from(settings);
@@ -233,26 +233,26 @@ impl From<Settings> for SharedSettings {
     }
 }
 
-/// Settings of a rule besides its paths and its action.
+/// The settings of a rule besides its paths and its action.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Settings {
     /// The clients that are let in.
     pub(crate) access: Access,
-    /// The clients that a second guard lets in, while sections are laid over rules; afterwards it is part of
+    /// The clients that a second guard lets in, while sections are being applied to rules; then it is joined to
     /// `access`.
     pub(crate) compat: Access,
-    /// Whether clients in clear are kept out; afterwards it is a rule of its own.
+    /// Whether TLS is required, while sections are being applied; then a rule of its own closes plain HTTP.
     pub(crate) tls_only: bool,
-    /// Whether something that is not known may keep clients out; afterwards it is part of `access`.
+    /// Whether an unknown directive may keep clients out, while sections are being applied; then it is part of
+    /// `access`.
     pub(crate) is_strange: bool,
-    /// The host name that is sent to backends, while sections are laid over rules; afterwards it is a key of the
-    /// upstream.
+    /// The host name that is sent to backends, while sections are being applied; then it is a key of the upstream.
     pub(crate) sent_host: Option<String>,
     /// Further keys of the route.
     pub(crate) keys: Keys,
-    /// Pages of errors by their status, and which errors of backends they replace.
+    /// Error pages by status, and `replace_errors`: which errors of backends they replace.
     pub(crate) pages: Keys,
-    /// `remove`, `set`, `add` of fields of requests and of responses.
+    /// Changes to the header fields of requests, and of responses.
     pub(crate) request_fields: Fields,
     pub(crate) response_fields: Fields,
 }
@@ -260,21 +260,21 @@ pub(crate) struct Settings {
 /// The clients that are let in.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Access {
-    /// Everybody.
+    /// All clients are let in.
     #[default]
     Open,
-    /// Some networks; `deny` goes before `allow`.
+    /// Clients from some networks; `deny` takes precedence over `allow`.
     Networks {
         allow: Vec<String>,
         deny: Vec<String>,
     },
-    /// Nobody, and the old server says so, too.
+    /// No client, which the old server says as well.
     Nobody,
-    /// Whom only the old server can tell.
+    /// Clients that only the old server can decide about.
     Unsaid,
 }
 
-/// What is changed of fields.
+/// Changes to header fields: names removed, and names set or added with values.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Fields {
     pub(crate) remove: Vec<String>,
@@ -293,7 +293,7 @@ impl Fields {
         self.remove.is_empty() && self.set.is_empty() && self.add.is_empty()
     }
 
-    /// How often a field is named.
+    /// How many times the changes name a field.
     pub(crate) fn mentions(&self, name: &str) -> usize {
         let is_it = |it: &&String| it.eq_ignore_ascii_case(name);
         let all = self
@@ -304,32 +304,32 @@ impl Fields {
         all.filter(is_it).count()
     }
 
-    /// Neither sets a field nor adds it.
+    /// Drops all values that are set or added for a field.
     pub(crate) fn forget(&mut self, name: &str) {
         self.set.retain(|it, _| !it.eq_ignore_ascii_case(name));
         self.add.retain(|it, _| !it.eq_ignore_ascii_case(name));
     }
 
-    /// Removes a field, whatever was said of it before.
+    /// Removes a field from messages, and drops earlier changes to it.
     pub(crate) fn take(&mut self, name: &str) {
         self.forget(name);
         self.remove(name);
     }
 
-    /// Removes a field before others are set or added.
+    /// Removes a field from messages, before others are set or added.
     pub(crate) fn remove(&mut self, name: &str) {
         if !self.remove.iter().any(|it| it.eq_ignore_ascii_case(name)) {
             self.remove.push(name.to_owned());
         }
     }
 
-    /// Removes every field that these name: which value it has is not known.
+    /// Removes every field that `named` mentions, for its value is not known.
     pub(crate) fn take_all(&mut self, named: &Self) {
         let names = named.remove.iter().chain(named.set.keys());
         names.chain(named.add.keys()).for_each(|it| self.take(it));
     }
 
-    /// Adds what another section says; it goes before what is there.
+    /// Adds the changes of another section, which override earlier ones.
     fn merge(&mut self, later: &Self) {
         later.remove.iter().for_each(|it| self.take(it));
         later.set.keys().for_each(|it| self.forget(it));
@@ -339,7 +339,7 @@ impl Fields {
 }
 
 impl Settings {
-    /// Adds what a section says that comes later, or lies deeper.
+    /// Adds the settings of a section that comes later in the file, or lies deeper.
     pub(crate) fn merge(&mut self, later: &Self) {
         if later.access != Access::Open {
             self.access = later.access.clone();
@@ -364,14 +364,14 @@ impl Settings {
 pub(crate) struct Upstream {
     pub(crate) name: String,
     pub(crate) keys: Keys,
-    /// Keys of `sticky`; `None` without sessions.
+    /// The keys of `sticky`; `None` if the upstream has no sticky sessions.
     pub(crate) sticky: Option<Keys>,
     pub(crate) probe: Keys,
     pub(crate) attributes: Keys,
     pub(crate) backends: Vec<Backend>,
 }
 
-/// A backend.
+/// A backend of an upstream.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Backend {
     pub(crate) place: Option<Place>,
@@ -379,7 +379,7 @@ pub(crate) struct Backend {
     pub(crate) keys: Keys,
 }
 
-/// What a request meets in the source.
+/// What the source does with a request, and for which clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Decision<'p> {
     pub(crate) action: &'p Action,
@@ -398,12 +398,13 @@ impl Rule {
         }
     }
 
-    /// Whether it decides for all requests for its paths.
+    /// Whether the rule decides about all requests for its paths, by any scheme and for any host.
     pub(crate) fn is_unconditional(&self) -> bool {
         self.scheme.is_none() && self.when.is_none()
     }
 
-    /// The same for fewer paths: a rewrite goes on behind what it replaced.
+    /// The same rule for fewer paths. A rewrite or redirect then includes the part of the path that the narrower
+    /// prefix adds.
     pub(crate) fn narrowed(&self, to: Matcher) -> Self {
         let mut rule = Self {
             matcher: to,
@@ -439,8 +440,8 @@ impl Rule {
     }
 }
 
-/// Changes every rule for the paths that are in `matcher`, and leaves it as it is for others. Where that
-/// cannot be said in patterns, `whole` decides what becomes of the rule as a whole.
+/// Applies `change` to rules, for the paths in `matcher` only. Where no pattern can separate these, it applies
+/// `whole` to the whole rule.
 pub(crate) fn split(
     rules: &mut Vec<Rule>,
     matcher: &Matcher,
@@ -473,7 +474,7 @@ pub(crate) fn split(
 }
 
 impl Plan {
-    /// The index of a listener, which is added if it is not there.
+    /// The index of the listener with this address; adds it if there is none.
     pub(crate) fn listener(&mut self, address: &str, port: u16) -> usize {
         let known = self.listeners.iter().position(|it| it.address == address);
         known.unwrap_or_else(|| {
@@ -487,19 +488,19 @@ impl Plan {
         })
     }
 
-    /// The same of an address with its port.
+    /// The index of the listener with this socket address; adds it if there is none.
     pub(crate) fn listen(&mut self, address: SocketAddr) -> usize {
         self.listener(&address.to_string(), address.port())
     }
 
-    /// Whether the written file has a secret.
+    /// Whether the written file will contain a secret.
     pub(crate) fn has_secrets(&self) -> bool {
         let is_one = |keys: &Keys| keys.contains_key("secret");
         let of = |it: &Upstream| is_one(&it.keys) || it.backends.iter().any(|it| is_one(&it.keys));
         self.upstreams.iter().any(of)
     }
 
-    /// Networks that were admitted are closed: the addresses of clients are unknown.
+    /// Closes all rules that admit only some networks, because clients' addresses are unknown.
     pub(crate) fn hide_networks(&mut self) {
         let rules = self.hosts.iter_mut().flat_map(|it| &mut it.rules);
         for rule in rules {
@@ -509,7 +510,7 @@ impl Plan {
         }
     }
 
-    /// Closes, on each listener, the hosts that nobody names, if another virtual host than the default one may have
+    /// Closes, on each listener, the hosts that no virtual host names, if another than the default one may serve
     /// them: by an expression, or by a name that no route can have.
     pub(crate) fn close_unsayable(&mut self, ledger: &mut Ledger) {
         for listener in 0..self.listeners.len() {
@@ -539,7 +540,7 @@ impl Plan {
         }
     }
 
-    /// The index of an upstream; equal ones are shared, and names are made unlike.
+    /// The index of an upstream; adds it if there is no equal one, under a name that is still free.
     pub(crate) fn upstream(&mut self, upstream: Upstream) -> usize {
         let bare = |it: &Backend| Backend {
             place: None,
@@ -568,10 +569,10 @@ impl Plan {
     }
 }
 
-/// What the source does with requests, for very many of them.
+/// A model of the source that answers quickly what it does with a request.
 pub(crate) struct Model<'p> {
     plan: &'p Plan,
-    /// Virtual hosts by listener and name, of several the first.
+    /// The first virtual host for each listener and name.
     names: HashMap<(usize, &'p str), usize>,
     defaults: HashMap<usize, usize>,
     rules: Vec<FirstMatch<'p>>,
@@ -599,7 +600,8 @@ impl<'p> Model<'p> {
         }
     }
 
-    /// The virtual host of the source that serves a host on a listener, by its number.
+    /// The index of the virtual host that serves a host on a listener: by name, then by the longest wildcard, then
+    /// the default.
     pub(crate) fn host(&self, listener: usize, host: &str) -> Option<usize> {
         if let Some(&found) = self.names.get(&(listener, host)) {
             return Some(found);
@@ -612,7 +614,7 @@ impl<'p> Model<'p> {
         wild.or_else(|| self.defaults.get(&listener).copied())
     }
 
-    /// What the source does with a request.
+    /// What the source does with a request for this host and path on a listener.
     pub(crate) fn decide(&self, listener: usize, host: &str, path: &str) -> Decision<'p> {
         let listens = self.plan.listeners.get(listener);
         let secure = listens.is_some_and(|it| it.tls.is_some());
@@ -646,7 +648,7 @@ pub(crate) fn redirect_status(status: u16) -> Option<u16> {
     }
 }
 
-/// A name that a table may have.
+/// A name made valid for a table of the file.
 pub(crate) fn table_name(name: &str) -> String {
     let plain: String = name
         .chars()
@@ -664,12 +666,12 @@ pub(crate) fn table_name(name: &str) -> String {
     }
 }
 
-/// A host that nobody has.
+/// A host name that no virtual host has.
 pub(crate) const UNKNOWN_HOST: &str = "unknown.invalid";
 
 const NAME_MAX: usize = 60;
 
-/// Those of a rule that says nothing of its own.
+/// The settings of a rule that changes nothing.
 static NO_SETTINGS: Settings = Settings {
     access: Access::Open,
     compat: Access::Open,

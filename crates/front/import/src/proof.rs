@@ -1,7 +1,7 @@
-//! The proof of what was written: the model of the source beside the front's own route table.
+//! Checks the written file: compares the model of the source with the front's own route table.
 //!
-//! Both are asked for paths that are made of every pattern, for every host and one that nobody has. A
-//! route that would serve what the source keeps closed is closed; any other difference is said.
+//! Both are asked for paths made from every pattern, for every host and for one that no host has. A route that
+//! would serve what the source keeps closed is closed; any other difference is reported.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -13,24 +13,24 @@ use crate::ledger::Place;
 use crate::matcher::{Matcher, can_be_written, encoded};
 use crate::plan::{Access, Action, Decision, Model, Plan, Rule, UNKNOWN_HOST};
 
-/// A request that the written file treats otherwise than the source.
+/// A request that the written file treats differently from the source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Difference {
-    /// The route that decides, if it would serve what was closed.
+    /// The index of the route that would serve it although the source does not; `None` for other differences.
     pub(crate) opens: Option<usize>,
     pub(crate) place: Option<Place>,
     pub(crate) text: String,
 }
 
-/// What was compared.
+/// The result of a comparison.
 #[derive(Debug, Default)]
 pub(crate) struct Comparison {
     pub(crate) differences: Vec<Difference>,
-    /// Whether there was more to compare than is.
+    /// Whether some requests were not compared, because there were too many.
     pub(crate) is_cut: bool,
 }
 
-/// Compares both. `config` is the written file.
+/// Compares the source's plan with the written file, `config`.
 pub(crate) fn compare(plan: &Plan, config: &Config) -> Comparison {
     let mut comparison = Comparison::default();
     let Ok(finder) = RouteFinder::new(config) else {
@@ -95,7 +95,7 @@ pub(crate) fn compare(plan: &Plan, config: &Config) -> Comparison {
     comparison
 }
 
-/// The route that was found, with its number.
+/// The route that was found, with its index; `None` if none was.
 fn route_of(config: &Config, found: FoundRoute) -> Option<(usize, &RouteConfig)> {
     match found {
         FoundRoute::Route(index) => Some((index, &config.routes[index])),
@@ -103,7 +103,7 @@ fn route_of(config: &Config, found: FoundRoute) -> Option<(usize, &RouteConfig)>
     }
 }
 
-/// What the source does, in words.
+/// Describes what the source does, for a message.
 fn expected(plan: &Plan, decision: Decision<'_>) -> String {
     let what = match (decision.access, decision.action) {
         (Access::Nobody, _) => return "it is closed".to_owned(),
@@ -122,7 +122,8 @@ fn expected(plan: &Plan, decision: Decision<'_>) -> String {
     }
 }
 
-/// `None` if the route that was found does what the source decides; else the route if it opens what is closed.
+/// Compares the route found for a request with the source's decision: `None` if they agree,
+/// `Some(Some(index))` if that route opens what is closed, `Some(None)` for any other difference.
 fn compared(
     plan: &Plan,
     config: &Config,
@@ -175,16 +176,16 @@ fn shown(target: Option<&RouteTarget>) -> String {
     }
 }
 
-/// A path, and as it is written in a request.
+/// A path, decoded and as it is written in a request.
 struct PathPair {
     path: String,
     encoded: String,
 }
 
-/// Paths made of every pattern: itself, beside it, below it, above it.
+/// Test paths made from every pattern: itself, and paths beside, below and above it.
 struct PathList {
     paths: Vec<PathPair>,
-    /// Whether there are more than these.
+    /// Whether some patterns were left out, because there were too many paths.
     is_cut: bool,
 }
 

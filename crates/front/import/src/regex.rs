@@ -1,22 +1,22 @@
-//! Regular expressions of paths, as far as they are patterns.
+//! Converts regular expressions for paths into patterns, as far as they can be.
 //!
-//! An expression becomes a set of paths that has at least those it matches. Whether it has them and no
-//! others is said beside it: a rule that only opens may be written for an exact set alone, and a rule that
-//! closes may be written for the larger set. An expression with a part that is not read here, such as `\x2e`, an
-//! atomic group or a flag, has every path: the reader gives up instead of taking such a part for something else.
+//! An expression becomes a set of paths that contains at least those it matches, with a mark whether it contains
+//! others. A rule that opens paths is only written for an exact set; a rule that closes paths may be written for the
+//! larger one. An expression with a part that the importer does not read, such as `\x2e`, an atomic group or a flag,
+//! becomes the set of all paths.
 
 use crate::matcher::Matcher;
 
-/// What an expression matches.
+/// The paths that an expression matches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PathSet {
-    /// Sets whose union has every path that the expression matches.
+    /// Matchers whose union contains every path that the expression matches.
     pub(crate) matchers: Vec<Matcher>,
-    /// Whether the union has no other path.
+    /// Whether the union contains no other path.
     pub(crate) is_exact: bool,
 }
 
-/// Turns an expression into patterns.
+/// Converts an expression into a set of paths.
 pub(crate) fn path_set(expression: &str, ignores_case: bool) -> PathSet {
     let mut reader = RegexReader {
         rest: expression,
@@ -71,7 +71,8 @@ pub(crate) fn path_set(expression: &str, ignores_case: bool) -> PathSet {
     set
 }
 
-/// The path before what the only group of an expression takes, `^/path/(.*)$`; empty for all of a path.
+/// For an expression such as `^/path/(.*)$`, the path before its only group, here `/path`; empty if the group is the
+/// whole path. `None` for other expressions.
 pub(crate) fn rest_of(expression: &str) -> Option<String> {
     let anchored = expression.strip_prefix('^').unwrap_or(expression);
     let (before, group) = anchored.split_once('(')?;
@@ -91,7 +92,7 @@ pub(crate) fn rest_of(expression: &str) -> Option<String> {
     .then_some(plain)
 }
 
-/// What a host is compared with, in lower case and without its port.
+/// A test on a host name, in lower case and without its port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum HostTest {
     Is(String),
@@ -100,8 +101,8 @@ pub(crate) enum HostTest {
     Has(String),
 }
 
-/// What hosts are compared with by an expression; `None` if that cannot be said. An unescaped `.` is taken for a dot:
-/// no host differs from a named one by another character there, but by one that is made up.
+/// The tests that an expression for hosts makes; `None` if it cannot be converted. An unescaped `.` counts as a dot:
+/// no host that the source names differs only by another character there.
 pub(crate) fn host_tests(expression: &str) -> Option<Vec<HostTest>> {
     let plain = dotted(expression);
     let mut reader = RegexReader {
@@ -136,7 +137,7 @@ fn host_test(text: &str) -> Option<HostTest> {
     })
 }
 
-/// An expression of hosts with `\.` for each `.` that stands alone, and `.*` for `.+`.
+/// An expression for hosts with `\.` for each lone `.`, and `.*` for `.+`.
 fn dotted(expression: &str) -> String {
     let mut out = String::with_capacity(expression.len());
     let mut signs = expression.chars().peekable();
@@ -169,7 +170,7 @@ fn dotted(expression: &str) -> String {
 }
 
 impl PathSet {
-    /// Adds the same in upper and in lower case.
+    /// Adds the same paths in lower and in upper case.
     pub(crate) fn add_cases(&mut self) {
         let change = |matcher: &Matcher, to: fn(&str) -> String| match matcher {
             Matcher::Exact(path) => Matcher::Exact(to(path)),
@@ -191,8 +192,7 @@ impl PathSet {
         }
     }
 
-    /// The same with any letter in the place of each, for an expression that takes upper and lower case
-    /// for the same: a set that has at least what it matches.
+    /// The matchers with `?` for each letter, for an expression that ignores case: they match at least what it does.
     pub(crate) fn widened(&self) -> Vec<Matcher> {
         let widen = |matcher: &Matcher| {
             let text = match matcher {
@@ -213,7 +213,7 @@ impl PathSet {
     }
 }
 
-/// `/a` and `/a/*` together are a prefix.
+/// Converts patterns into matchers; `/a` and `/a/*` together become a prefix.
 fn joined(globs: &[String]) -> Vec<Matcher> {
     let mut matchers = Vec::new();
     for glob in globs {
@@ -236,7 +236,7 @@ fn joined(globs: &[String]) -> Vec<Matcher> {
     matchers
 }
 
-/// A text without anchors that say nothing more: `^^` is `^`, and what takes anything takes nothing behind `$`.
+/// Removes redundant anchors: `^^` becomes `^`, and wildcards after `$` are dropped.
 fn outer_anchors(text: &str) -> String {
     let inner = text.trim_start_matches(START);
     let last = inner
@@ -247,7 +247,7 @@ fn outer_anchors(text: &str) -> String {
     start.into_iter().chain(inner[..end].chars()).collect()
 }
 
-/// A pattern of the whole path: without an anchor anything may stand before and behind.
+/// A pattern for the whole path: where there is no anchor, `*` is added before or behind.
 fn glob(text: &str) -> String {
     let (start, text) = match text.strip_prefix(START) {
         Some(rest) => ("", rest),
@@ -279,7 +279,7 @@ struct RegexReader<'t> {
 }
 
 impl RegexReader<'_> {
-    /// Texts of patterns, one of which matches; `None` if that cannot be said.
+    /// Reads alternatives, as the texts of patterns; `None` if they cannot be converted.
     fn alternatives(&mut self) -> Option<Vec<String>> {
         self.depth += 1;
         if self.depth > DEPTH_MAX {
@@ -317,7 +317,7 @@ impl RegexReader<'_> {
         Some(texts)
     }
 
-    /// What one element matches.
+    /// Reads one element, as the texts that it matches.
     fn atom(&mut self) -> Option<Vec<String>> {
         let sign = self.rest.chars().next()?;
         self.rest = &self.rest[sign.len_utf8()..];
@@ -410,7 +410,7 @@ impl RegexReader<'_> {
         })
     }
 
-    /// A character that stands for itself; a pattern cannot say two of them.
+    /// A literal character. `*` and `?`, which patterns cannot express, become `*` and make the set inexact.
     fn literal(&mut self, sign: char) -> String {
         if matches!(sign, '*' | '?') {
             self.is_exact = false;
@@ -419,7 +419,7 @@ impl RegexReader<'_> {
         sign.to_string()
     }
 
-    /// An element with what says how often it stands there; `None` if that cannot be said.
+    /// An element with its quantifier applied; `None` if that cannot be converted.
     fn repeated(&mut self, atom: Vec<String>) -> Option<Vec<String>> {
         let any = atom.len() == 1 && atom[0] == ANY;
         let Some(sign) = self.rest.chars().next().filter(|it| "*+?{".contains(*it)) else {
@@ -454,7 +454,8 @@ impl RegexReader<'_> {
     }
 }
 
-/// The length of `{2}`, `{2,}` or `{2,3}`: any other brace stands for itself, and is not read.
+/// The length of a quantifier `{2}`, `{2,}` or `{2,3}`; `None` for any other brace, which the reader does not
+/// convert.
 fn counted(text: &str) -> Option<usize> {
     let (inner, _) = text.strip_prefix('{')?.split_once('}')?;
     let (least, most) = inner.split_once(',').unwrap_or((inner, ""));
@@ -462,12 +463,12 @@ fn counted(text: &str) -> Option<usize> {
     (!least.is_empty() && is_number(least) && is_number(most)).then_some(inner.len() + 2)
 }
 
-/// Stand for `^` and `$` within a text, and for `.` before it is known how often it stands.
+/// Stand for `^`, for `$`, and for a `.` whose quantifier is not read yet, within a text.
 const START: char = '\u{1}';
 const END: char = '\u{2}';
 const ANY: &str = "\u{3}";
 
-/// Alternatives of one expression, the length of each, and how deep groups may lie.
+/// Limits: alternatives of one expression, bytes of each, and depth of nested groups.
 const ALTERNATIVES_MAX: usize = 64;
 const TEXT_MAX: usize = 1024;
 const DEPTH_MAX: usize = 20;

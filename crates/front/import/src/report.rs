@@ -1,4 +1,4 @@
-//! What became of a configuration, for people and for programs.
+//! The report on a conversion, for people and for programs.
 
 use std::fmt::Write as _;
 
@@ -7,24 +7,24 @@ use serde::Serialize;
 use crate::emit::{self, SideFile};
 use crate::ledger::{Directive, Remark, Sums, Weight};
 
-/// A converted configuration.
+/// A converted configuration, and the report on it.
 #[derive(Debug)]
 pub struct Import {
-    /// The file.
+    /// The text of the written file.
     pub text: String,
-    /// Files that belong beside it.
+    /// Files that must be written beside the converted file, such as those with secrets.
     pub files: Vec<SideFile>,
     /// Every directive that was read, with its fate.
     pub directives: Vec<Directive>,
-    /// What has to be said: risks and notes.
+    /// Remarks for the operator: risks and notes.
     pub remarks: Vec<Remark>,
-    /// How many directives had each fate.
+    /// The number of directives for each fate.
     pub sums: Sums,
-    /// Routes that were written, and how many of them go to the old server.
+    /// The number of routes written, and how many of them go to the old server.
     pub routes: (usize, usize),
 }
 
-/// The report as JSON.
+/// The report, as serialised to JSON.
 #[derive(Debug, Serialize)]
 struct Document<'a> {
     directives: usize,
@@ -38,7 +38,7 @@ struct Document<'a> {
 }
 
 impl Import {
-    /// How many decisions are left.
+    /// The number of risks, each of which needs a decision.
     #[must_use]
     pub fn risks(&self) -> usize {
         self.remarks

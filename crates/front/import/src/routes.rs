@@ -1,8 +1,8 @@
-//! From ordered rules to routes of the front, which it ranks itself.
+//! Turns ordered rules into routes of the front, which the front orders by how specific they are.
 //!
-//! A rule that an earlier one covers is not written. Where the front would rank a later rule above an
-//! earlier one that matches some of the same paths, the later one excludes the earlier one's. So of all
-//! routes that are left for a path, the earliest rule's is the most specific.
+//! A rule that an earlier one covers is not written. Where the front would prefer a later rule to an earlier one that
+//! matches some of the same paths, the later route excludes these paths. So among all routes left for a path, that of
+//! the earliest rule is the most specific.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::ops::Bound;
@@ -13,7 +13,7 @@ use crate::ledger::{Ledger, Weight};
 use crate::matcher::{Common, Matcher, can_be_written};
 use crate::plan::{Access, Action, Plan, Rule, VirtualHost};
 
-/// A rule as it is written: with what it leaves to others.
+/// A rule with the paths that its route excludes, because earlier rules decide about them.
 #[derive(Clone, Debug)]
 pub(crate) struct Route {
     pub(crate) rule: Rule,
@@ -23,11 +23,11 @@ pub(crate) struct Route {
 /// The routes of a virtual host, for one set of hosts and listeners.
 #[derive(Clone, Debug)]
 pub(crate) struct RouteGroup {
-    /// The virtual host, by its number.
+    /// The index of the virtual host in the plan.
     pub(crate) host: usize,
-    /// Empty for any host.
+    /// The hosts of the routes; empty: any host.
     pub(crate) hosts: Vec<String>,
-    /// Empty for all listeners.
+    /// Indices of the routes' listeners; empty: all listeners.
     pub(crate) listeners: Vec<usize>,
     pub(crate) routes: Rc<[Route]>,
 }
@@ -80,7 +80,7 @@ pub(crate) fn groups(plan: &Plan) -> Vec<RouteGroup> {
     groups
 }
 
-/// Whether a virtual host has clients in clear, and such over TLS.
+/// Whether clients reach a virtual host by HTTP, and whether by HTTPS.
 fn schemes(plan: &Plan, host: &VirtualHost) -> (bool, bool) {
     let tls = |listener: &usize| {
         plan.listeners
@@ -91,8 +91,8 @@ fn schemes(plan: &Plan, host: &VirtualHost) -> (bool, bool) {
     (!host.listeners.iter().all(tls), some_tls)
 }
 
-/// Closes rules of one scheme that share paths with a later rule, where no pattern says which: the front would rank
-/// the later one above them.
+/// Closes rules for one scheme that share paths with a later rule, if the front would prefer the later one and no
+/// pattern separates their paths.
 pub(crate) fn close_crossing(plan: &mut Plan, ledger: &mut Ledger) {
     let mut hosts = std::mem::take(&mut plan.hosts);
     for host in &mut hosts {
@@ -165,7 +165,7 @@ fn has_control(text: &str) -> bool {
     text.bytes().any(|it| it.is_ascii_control())
 }
 
-/// A rewrite is of a prefix: where other patterns are left of one, nobody is served.
+/// Closes a rule with a rewrite whose paths are no prefix any more, for the front can only rewrite prefixes.
 fn closed_if_unwritable(mut rule: Rule) -> Rule {
     let is_prefix = matches!(rule.matcher, Matcher::Prefix(_));
     let is_odd = rule.action.rewrite_mut().is_some_and(|it| has_control(it));
@@ -176,7 +176,7 @@ fn closed_if_unwritable(mut rule: Rule) -> Rule {
     rule
 }
 
-/// Gives later rules the other scheme where an earlier one takes all of one.
+/// Restricts later rules to the other scheme where an earlier rule takes all their paths for one scheme.
 fn with_schemes(rules: Vec<Rule>) -> Vec<Rule> {
     let mut done: Vec<Rule> = Vec::new();
     for mut rule in rules {
@@ -231,12 +231,12 @@ fn excluding(rules: Vec<Rule>) -> Vec<Route> {
     routes
 }
 
-/// Rules by what their paths begin with, so that most need not be compared with all.
+/// Finds earlier rules by the beginnings of their paths, so that a rule need not be compared with all others.
 #[derive(Debug, Default)]
 pub(crate) struct Earlier {
-    /// Rules for one path, or for all paths below it.
+    /// Indices of rules for one path, or for a path and all below it.
     plain: BTreeMap<String, Vec<usize>>,
-    /// Rules with a pattern, by the text before its first wildcard.
+    /// Indices of rules with a pattern, by the text before its first wildcard.
     patterns: BTreeMap<String, Vec<usize>>,
 }
 
@@ -252,7 +252,7 @@ impl Earlier {
             .push(index);
     }
 
-    /// The rules that may have paths in common with this matcher, and either cover it or are outranked by it.
+    /// Indices of the rules that may share paths with this matcher, and either cover it or are less specific.
     pub(crate) fn related(&self, matcher: &Matcher) -> Vec<usize> {
         let start = matcher.start();
         let mut found: Vec<usize> = Vec::new();
@@ -285,7 +285,8 @@ impl Earlier {
     }
 }
 
-/// The action of a rule, after its rules of access.
+/// What a rule does with requests after its access rules: 403 if they let in nobody, [`Action::Closed`] if only the
+/// old server can decide, else the rule's action.
 pub(crate) fn outcome(rule: &Rule) -> Action {
     match rule.settings.access {
         Access::Nobody => Action::Answer(403),

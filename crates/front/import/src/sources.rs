@@ -1,19 +1,19 @@
-//! The files that are converted, by the server whose they are.
+//! The files to convert, sorted by the server they belong to.
 
 use crate::files::Text;
 
-/// Whose configuration it is.
+/// The server that a configuration belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// `workers.properties` and `uriworkermap.properties` without httpd's files.
     ModJk,
     /// httpd, with mod_jk or mod_proxy.
     Httpd,
-    /// nginx.
+    /// A configuration of nginx.
     Nginx,
 }
 
-/// The texts by what they are.
+/// The texts to convert, by their kind.
 #[derive(Debug, Default)]
 pub(crate) struct Sources {
     pub(crate) httpd: Vec<Text>,

@@ -1,12 +1,12 @@
-//! Directives that keep no client from anything, which are data, in `stock.txt`.
+//! Directives known not to restrict access, listed in `stock.txt`.
 //!
-//! What is not listed there may be a guard, of a module that nobody here knows. Where it stands, requests are
-//! closed or left to the old server.
+//! A directive that is not listed may be a guard, of a module that the importer does not know. Requests that
+//! it concerns are closed or left to the old server.
 
 use std::collections::HashSet;
 use std::sync::LazyLock;
 
-/// Whether a directive of `server` (`httpd`, `nginx`) may keep clients from something. `name` in lower case.
+/// Whether a directive of `server` (`httpd`, `nginx`) may restrict access; `name` is in lower case.
 pub(crate) fn may_guard(server: &str, name: &str) -> bool {
     let known = if server == "nginx" {
         &TABLE.nginx

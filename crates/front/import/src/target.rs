@@ -3,7 +3,7 @@
 use crate::plan::Keys;
 use crate::toml_text::quoted;
 
-/// Where requests are passed to.
+/// A backend's URL, split into the parts that a route needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Target {
     pub(crate) url: String,

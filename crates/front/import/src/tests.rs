@@ -14,7 +14,7 @@ mod kept;
 mod nginx;
 mod tomcat;
 
-/// Files in memory.
+/// Files that exist only in memory.
 #[derive(Default)]
 struct Memory(BTreeMap<PathBuf, String>);
 
@@ -53,8 +53,8 @@ impl Files for Memory {
     }
 }
 
-/// Converts texts by their names, the first of which is named on the command line, with the others that
-/// end in `.properties`.
+/// Converts texts, given with their names. The first one and those that end in `.properties` count as
+/// named on the command line.
 fn converted(texts: &[(&str, &str)], keep: Option<&str>) -> Import {
     let files = texts
         .iter()
@@ -76,7 +76,8 @@ fn converted(texts: &[(&str, &str)], keep: Option<&str>) -> Import {
     adds_up(import)
 }
 
-/// The same with directories that are not there for `check`.
+/// Converts texts whose directories do not exist here, and drops the remarks that `check` would refuse
+/// the lines with `files`.
 fn with_directories(texts: &[(&str, &str)], keep: Option<&str>) -> Import {
     let files = texts
         .iter()
@@ -105,7 +106,7 @@ fn adds_up(import: Import) -> Import {
     import
 }
 
-/// The routes of a written file, each on one line, without what is the same everywhere.
+/// The routes of a converted file, each on one line, without their headers and empty lines.
 fn routes(import: &Import) -> Vec<String> {
     let blocks = import.text.split("[[route]]").skip(1);
     let line = |block: &str| {
@@ -366,7 +367,7 @@ fn nginx_prefers_exact_paths_then_firm_prefixes_then_expressions() {
     assert!(import.text.contains("policy = \"hash\""), "{}", import.text);
 }
 
-/// What Tomcat may have received is not repeated if mod_jk did not repeat it.
+/// A request that Tomcat may have received is not sent again if mod_jk would not send it again.
 #[test]
 fn recovery_options_say_what_may_be_sent_again() {
     for (options, expected) in [

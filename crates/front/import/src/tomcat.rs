@@ -1,4 +1,5 @@
-//! `server.xml` of the Tomcats behind the source (`--tomcat`): what their connectors demand of who calls them.
+//! `server.xml` of the Tomcats behind the source (`--tomcat`): the settings of their connectors that backends
+//! must match.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -11,29 +12,32 @@ use crate::mod_jk::workers::{duration, hoist, number};
 use crate::plan::{Backend, Keys, Plan};
 use crate::toml_text::quoted;
 
-/// A Tomcat.
+/// A Tomcat's routes and connectors.
 #[derive(Debug)]
 pub(crate) struct Tomcat {
-    /// `jvmRoute` of its engines, with their places.
+    /// The `jvmRoute` of each engine, with its place.
     routes: Vec<(String, Place)>,
     connectors: Vec<Connector>,
 }
 
-/// A connector that a backend may be.
+/// A connector of a Tomcat.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Connector {
     place: Place,
     is_ajp: bool,
     port: u16,
     secret: Option<String>,
-    /// Bytes.
+    /// The largest AJP packet, in bytes.
     packet_size: u64,
     threads: u64,
-    /// Milliseconds; `None` for ever.
+    /// How long an idle connection is kept, in milliseconds; `None`: without limit.
     keep_alive: Option<u64>,
 }
 
 /// Reads a `server.xml`.
+///
+/// # Errors
+/// The text is no well-formed XML, or has too many nodes.
 pub(crate) fn read(text: &Text) -> Result<Tomcat, ImportError> {
     let options = ParsingOptions {
         nodes_limit: NODES_MAX,
@@ -94,12 +98,12 @@ pub(crate) fn read(text: &Text) -> Result<Tomcat, ImportError> {
     })
 }
 
-/// An attribute that is a number; none if it is negative.
+/// An attribute as a number; `None` if it is missing or negative.
 fn numeric(node: Node<'_, '_>, name: &str) -> Option<u64> {
     number(node.attribute(name)?)
 }
 
-/// Gives backends what their connectors demand.
+/// Sets the keys of backends that their connectors require.
 pub(crate) fn apply(tomcats: &[Tomcat], plan: &mut Plan, ledger: &mut Ledger) {
     let mut met: BTreeSet<&Place> = BTreeSet::new();
     for upstream in &mut plan.upstreams {
@@ -140,7 +144,7 @@ pub(crate) fn apply(tomcats: &[Tomcat], plan: &mut Plan, ledger: &mut Ledger) {
     }
 }
 
-/// The connector that a backend is.
+/// The connectors that match a backend.
 enum ConnectorMatch<'t> {
     One(&'t Connector),
     Several,
@@ -176,7 +180,7 @@ fn connector<'t>(tomcats: &'t [Tomcat], backend: &Backend) -> ConnectorMatch<'t>
     }
 }
 
-/// Whether two connectors demand the same.
+/// Whether two connectors have the same settings.
 fn same(one: &Connector, two: &Connector) -> bool {
     let placed = Connector {
         place: one.place.clone(),
@@ -185,7 +189,7 @@ fn same(one: &Connector, two: &Connector) -> bool {
     *one == placed
 }
 
-/// By what a Tomcat's sessions name the backend; as TOML.
+/// The route of a backend in session ids (`jvm_route`, else its name), as TOML.
 fn route_of(backend: &Backend) -> Option<String> {
     backend
         .keys
@@ -262,13 +266,13 @@ fn demand(connector: &Connector, backend: &mut Backend, shared: &Keys, ledger: &
     }
 }
 
-/// A size as readers of the source write it, in bytes.
+/// The bytes of a size that the importer wrote, in KiB.
 fn kibibytes(text: &str) -> Option<u64> {
     let digits = text.trim_matches('"').strip_suffix("KiB")?;
     number(digits)?.checked_mul(1_024)
 }
 
-/// A duration as it is written by [`duration`].
+/// The milliseconds of a duration that [`duration`] wrote.
 fn milliseconds(text: &str) -> Option<u64> {
     let text = text.trim_matches('"');
     match text.strip_suffix("ms") {
@@ -282,7 +286,7 @@ const THREADS: u64 = 200;
 const CONNECTION_TIMEOUT: u64 = 60_000;
 const PACKET_MIN: u64 = 8_192;
 
-/// What the front takes at most, and how long it keeps an idle connection by default.
+/// The front's limits on a packet and on connections, and its default for keeping idle connections.
 const PACKET_MAX: u64 = 65_536;
 const CONNECTIONS_MAX: u64 = 65_535;
 const IDLE_TIMEOUT: u64 = 15_000;

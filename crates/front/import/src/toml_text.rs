@@ -1,8 +1,8 @@
-//! Texts as values of the file.
+//! Writes texts as TOML values.
 
 use std::fmt::Write as _;
 
-/// A text as TOML.
+/// A text as a TOML string, with `${` escaped.
 pub(crate) fn quoted(text: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_graphic() && !b"\"\\$".contains(&byte);
     if text.bytes().all(is_plain) {
@@ -26,7 +26,7 @@ pub(crate) fn quoted(text: &str) -> String {
     out.replace("${", "$${")
 }
 
-/// Several texts as TOML; one alone is no list.
+/// Several texts as a TOML list; a single one as a string.
 pub(crate) fn quoted_list<T: AsRef<str>>(texts: impl IntoIterator<Item = T>) -> String {
     let all: Vec<String> = texts.into_iter().map(|it| quoted(it.as_ref())).collect();
     match &all[..] {

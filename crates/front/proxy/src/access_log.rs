@@ -31,7 +31,7 @@ use crate::config::{AccessLogFormat, AccessLogTarget, LogConfig};
 use crate::lock::lock;
 use crate::log_target::{END_MAX, LOOK_EVERY, LogTarget, Progress};
 
-/// The log, shared by all workers.
+/// The access log, shared by all workers.
 #[derive(Debug)]
 pub(crate) struct AccessLog {
     /// Whether the log or the log of any host is on. If not, no record is gathered.
@@ -43,13 +43,13 @@ pub(crate) struct AccessLog {
     has_hosts: AtomicBool,
     /// The logs of hosts that have one; `None` if none has.
     hosts: ArcSwapOption<HostLogs>,
-    /// A buffer for each worker.
+    /// The buffers for lines, one for each worker.
     buffers: Arc<PerWorker<Mutex<Buffer>>>,
     dropped: AtomicU64,
     losses: Arc<Losses>,
     /// The configuration by which the present target was opened; `None` until the first [`Self::switch`].
     config: Mutex<Option<LogConfig>>,
-    /// Locked only at starts, reloads and ends.
+    /// The threads that write; locked only when one starts, gets another target, or ends.
     writers: Mutex<Writers>,
 }
 
@@ -57,7 +57,7 @@ pub(crate) struct AccessLog {
 #[derive(Debug, Default)]
 struct Losses {
     lines: AtomicU64,
-    /// When lines were last lost, and why.
+    /// The time and the reason of the last loss.
     last: Mutex<Option<(Instant, String)>>,
 }
 
@@ -86,7 +86,7 @@ impl Buffer {
     }
 }
 
-/// The threads that write.
+/// The threads that write lines to the log's targets.
 #[derive(Debug, Default)]
 struct Writers {
     current: Option<Writer>,
@@ -104,15 +104,15 @@ struct Writer {
     shared: Arc<WriterState>,
 }
 
-/// What the writing thread and the other threads tell each other.
+/// The state that the writing thread shares with the other threads.
 #[derive(Debug)]
 struct WriterState {
     progress: Progress,
-    /// Another thread has taken over: this one must write nothing more.
+    /// Whether another thread has taken over, so that this one must write nothing more.
     is_replaced: AtomicBool,
 }
 
-/// An opened target, not yet in use.
+/// A log whose target is opened but not in use yet.
 pub(crate) struct OpenedLog {
     target: Option<LogTarget>,
     config: LogConfig,
@@ -121,7 +121,7 @@ pub(crate) struct OpenedLog {
 }
 
 impl OpenedLog {
-    /// Opens the target.
+    /// Opens the log's target, and those of the hosts' own logs.
     pub(crate) fn new(config: &LogConfig) -> io::Result<Self> {
         let target = match &config.access {
             AccessLogTarget::Off => None,
@@ -146,7 +146,7 @@ impl OpenedLog {
 }
 
 impl AccessLog {
-    /// A log that is off.
+    /// A log that is off until [`Self::switch`] is called.
     pub(crate) fn new(workers: usize) -> Self {
         Self {
             on: AtomicBool::new(false),
@@ -221,7 +221,7 @@ impl AccessLog {
     /// Opens the present target again, after its file has been moved away.
     ///
     /// # Errors
-    /// The target cannot be opened; lines still go to where they went.
+    /// The target cannot be opened; lines still go to the previous file.
     pub(crate) fn reopen(&self) -> io::Result<()> {
         let config = self.config().clone();
         match config {
@@ -239,7 +239,7 @@ impl AccessLog {
         self.on.load(Ordering::Relaxed)
     }
 
-    /// Adds a line from `worker`.
+    /// Adds the line of an exchange to the buffer of `worker`, or drops it if that is full.
     pub(crate) fn write(&self, worker: usize, record: &Record<'_>) {
         if !self.is_on() {
             return;
@@ -275,17 +275,17 @@ impl AccessLog {
         true
     }
 
-    /// Lines dropped because writing did not keep up.
+    /// The number of lines dropped because writing did not keep up.
     pub(crate) fn dropped(&self) -> u64 {
         self.dropped.load(Ordering::Relaxed) + self.sum_of_hosts(Self::dropped)
     }
 
-    /// Lines that could not be written.
+    /// The number of lines that could not be written.
     pub(crate) fn lost(&self) -> u64 {
         self.losses.lines.load(Ordering::Relaxed) + self.sum_of_hosts(Self::lost)
     }
 
-    /// Why lines are being lost, if some were within the last minute.
+    /// The reason why lines were lost within the last minute; `None`: none were.
     pub(crate) fn loss(&self) -> Option<String> {
         let last_loss = lock(&self.losses.last).clone();
         let own = last_loss.filter(|(at, _)| at.elapsed() < LOSS_TOLD);
@@ -301,8 +301,8 @@ impl AccessLog {
         logs.map(|log| count(log)).sum()
     }
 
-    /// Writes what is left, of hosts' logs as well, and stops the threads. Does not wait for one that is
-    /// stuck.
+    /// Writes the lines that are left, of hosts' logs as well, and stops the threads. Does not wait for a thread
+    /// that is stuck in a write.
     pub(crate) fn finish(&self) {
         let hosts = self.hosts.load();
         hosts
@@ -337,7 +337,7 @@ impl AccessLog {
 }
 
 impl Writers {
-    /// Has all further lines of `log` written to `target`: by the present thread, or by a new one if that is stuck.
+    /// Directs all further lines of `log` to `target`: by the present thread, or by a new one if that is stuck.
     fn direct(&mut self, log: &AccessLog, target: LogTarget) -> io::Result<()> {
         self.stuck.retain(|thread| !thread.is_finished());
         match &self.current {
@@ -384,7 +384,7 @@ impl Writer {
         })
     }
 
-    /// Has this thread write all further lines to `target`. Fails if too many targets wait for the thread.
+    /// Directs all further lines to `target`. Fails if too many targets wait for the thread.
     fn turn(&self, buffers: &PerWorker<Mutex<Buffer>>, target: LogTarget) -> io::Result<()> {
         // Before the thread knows: it leaves what is beyond the end until it has the target.
         buffers.iter().for_each(|buffer| lock(buffer).turn());
@@ -447,25 +447,25 @@ fn write_lines(
     }
 }
 
-/// Targets that may wait for a thread that is busy writing; a reload beyond fails.
+/// The most targets that may wait for a thread that is busy writing; a further reload fails.
 const TARGETS_MAX: usize = 16;
 
-/// Threads that may be stuck with targets that were replaced.
+/// The most threads that may be stuck in a write to a target that was replaced.
 const STUCK_MAX: usize = 8;
 
 /// The mode of a log file that the front creates, before the umask.
 const FILE_MODE: u32 = 0o666;
 
-/// How often buffers are emptied.
+/// The interval at which buffers are emptied.
 const PERIOD: Duration = Duration::from_millis(200);
 
-/// How long after the last lost line [`AccessLog::loss`] still reports the loss.
+/// The time after the last lost line for which [`AccessLog::loss`] still reports it.
 const LOSS_TOLD: Duration = Duration::from_secs(60);
 
-/// Bytes a worker may have waiting; some seconds' worth at full load.
+/// The most bytes of lines that may wait in a worker's buffer; some seconds' worth at full load.
 const BUFFER_MAX: usize = 4 * 1024 * 1024;
 
-/// Bytes of memory an emptied buffer keeps at least.
+/// The bytes of memory that an emptied buffer keeps at least.
 const BUFFER_KEPT: usize = 256 * 1024;
 
 #[cfg(test)]

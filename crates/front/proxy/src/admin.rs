@@ -1,9 +1,9 @@
-//! The admin listener: health, counters, and the API by which operators steer the front.
+//! The admin listener: health, metrics, and the API by which operators steer the front.
 //!
-//! It has a thread and an event loop of its own, so it answers when the workers are busy. It answers
-//! until they have stopped, so a drain can be watched. [`Admin::join`] stops the thread. After a
-//! handover to another process it accepts nothing more. Each connection gets one answer in a limited
-//! time, and the number of connections is limited: the oldest that waits for its client makes room. The thread also ends the drains of backends.
+//! It has a thread and an event loop of its own, so it answers when the workers are busy, and it answers until they
+//! have stopped, so that a drain can be watched. [`Admin::join`] stops the thread. After a handover to another process
+//! it accepts no more connections. Each connection gets one answer in a limited time. At the limit of connections, the
+//! oldest that waits for its client is closed. The thread also ends drains of backends that are due.
 
 mod access;
 mod api;
@@ -51,7 +51,7 @@ pub(crate) struct Admin {
     thread: JoinHandle<()>,
 }
 
-/// The state from which requests of administrators are answered.
+/// The front's state and the settings, from which requests of administrators are answered.
 #[derive(Debug)]
 struct Desk {
     shared: Arc<FrontState>,
@@ -59,7 +59,7 @@ struct Desk {
 }
 
 impl Admin {
-    /// Starts the thread. Each of `bound` has one socket.
+    /// Starts the thread, which serves the addresses in `bound`; each of them has one socket.
     pub(crate) fn start(
         config: AdminConfig,
         bound: Vec<(ListenAddress, BoundListener)>,
@@ -107,7 +107,7 @@ impl Admin {
         &self.listeners
     }
 
-    /// Whether `config` can be put in force by [`Self::configure`], without a new start of the listener.
+    /// Whether [`Self::configure`] can put `config` in force. Otherwise the listener must be started anew.
     pub(crate) fn stays(&self, config: &AdminConfig) -> bool {
         let mut both = self.listeners.iter().zip(&config.addresses);
         let present = self.desk.config.load();
@@ -122,7 +122,7 @@ impl Admin {
         self.desk.config.store(Arc::new(config));
     }
 
-    /// Stops the thread.
+    /// Stops the thread, waits for its end, and removes the files of Unix sockets that were not handed over.
     pub(crate) fn join(self) {
         // It may have ended, if it handed its sockets over.
         self.stop.send(()).ok();
@@ -181,7 +181,7 @@ fn tell_of_room(shared: &FrontState) {
     }
 }
 
-/// Notes how much the backends did, for rates and percentiles.
+/// Samples the counters of all backends, for rates and percentiles.
 fn sample_figures(shared: &FrontState) {
     let at = shared.began.elapsed();
     for backend in shared.site.load().backends() {
@@ -192,7 +192,7 @@ fn sample_figures(shared: &FrontState) {
     }
 }
 
-/// Accepts until the listener drains, which it does when another process takes it over.
+/// Accepts connections until the listener drains, which it does when another process takes it over.
 async fn attend(desk: Arc<Desk>, listener: Arc<Listener>, acceptor: Arc<Acceptor>) {
     let address = listener.address().clone();
     tokio::select! {
@@ -201,7 +201,7 @@ async fn attend(desk: Arc<Desk>, listener: Arc<Listener>, acceptor: Arc<Acceptor
     }
 }
 
-/// Accepts for ever; dropped, it drops the connections.
+/// Accepts connections for ever. When this future is dropped, its connections are dropped, too.
 async fn accept(desk: Arc<Desk>, address: BoundAddress, acceptor: Arc<Acceptor>) {
     let mut connections = Connections::default();
     loop {
@@ -244,7 +244,7 @@ struct OpenClient {
     work: Work,
 }
 
-/// Whether a request that came whole is being answered. Otherwise its connection waits for the client.
+/// Whether the answer to a request that was received whole is being made. If not, the connection waits for its client.
 #[derive(Clone, Debug, Default)]
 struct Work(Arc<AtomicBool>);
 
@@ -258,11 +258,11 @@ impl Work {
     }
 }
 
-/// Whether there is room for one more connection.
+/// Whether a new connection may be accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Room {
     There,
-    /// There was none, so another connection was closed.
+    /// There was no room, so another connection was closed.
     Made,
     Refused,
 }
@@ -289,14 +289,14 @@ impl Connections {
     }
 }
 
-/// The most connections at one address at a time; scrapes are short and few.
+/// The most connections at one address at a time. Scrapes are short, and there are few at a time.
 const CONNECTIONS_MAX: usize = 32;
 
-/// How long one connection may take, from the accept to the last byte.
+/// The longest time that one connection may take, from the accept to the last byte.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long accepting rests after a failure.
+/// The pause after a connection could not be accepted.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// How often drains are looked at.
+/// The interval of [`tick`].
 const TICK: Duration = Duration::from_secs(1);

@@ -1,4 +1,4 @@
-//! Boxes that are made before what they hold.
+//! Boxes whose memory is allocated before the value is made.
 
 use std::pin::Pin;
 
@@ -9,7 +9,7 @@ pub(crate) fn in_box<T>(make: impl FnOnce() -> T) -> Box<T> {
     Box::write(room, make())
 }
 
-/// A future in a box. It is mostly room for what it does later, so only its arguments are written (see [`in_box`]).
+/// A future in a box. Most of its size is for its later states, so only its arguments are written (see [`in_box`]).
 pub(crate) fn boxed<F: Future>(make: impl FnOnce() -> F) -> Pin<Box<F>> {
     Box::into_pin(in_box(make))
 }

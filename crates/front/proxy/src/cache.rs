@@ -1,7 +1,7 @@
-//! Caches of responses: what is stored, what is being fetched, and what was counted.
+//! Caches of responses: what is stored, what is being fetched, and the counts.
 //!
-//! A cache is one for all workers. It outlives reloads as long as its name stays. Its rules are those of
-//! `catamaran-cache`; what an exchange does with it is [`crate::exchange`]'s.
+//! All workers share a cache. It outlives reloads as long as its name stays. Its rules (what may be stored,
+//! and for how long) are in `catamaran-cache`; [`crate::exchange`] uses it for requests.
 
 pub(crate) mod counts;
 pub(crate) mod fill;
@@ -21,7 +21,7 @@ use crate::cache::store::Store;
 use crate::config::CacheConfig;
 use crate::path;
 
-/// A cache, as a site has it.
+/// A cache of a site: its settings and its contents.
 #[derive(Clone, Debug)]
 pub(crate) struct Cache {
     pub(crate) config: Arc<CacheConfig>,
@@ -29,7 +29,7 @@ pub(crate) struct Cache {
 }
 
 impl Cache {
-    /// An empty cache, for this number of workers.
+    /// An empty cache; `workers` is the number of threads that use it.
     pub(crate) fn new(config: &CacheConfig, workers: usize) -> Self {
         Self {
             store: Arc::new(Store::new(config, workers)),
@@ -37,7 +37,7 @@ impl Cache {
         }
     }
 
-    /// Takes over what the cache of the previous site has stored, under its own settings.
+    /// Takes over what the cache of the previous site has stored, and applies its own limit on memory.
     pub(crate) fn follow(&mut self, before: &Self) {
         self.store = Arc::clone(&before.store);
         self.store.resize(self.config.memory);
@@ -64,7 +64,7 @@ impl Cache {
         Ok(url)
     }
 
-    /// Brings a prefix of URLs to the form that URLs have in cache keys. Only scheme and host are normalised.
+    /// Normalises a prefix of URLs to the form that it has in cache keys. Only scheme and host are changed.
     ///
     /// # Errors
     /// The text has no scheme and host.
@@ -81,7 +81,7 @@ impl Cache {
     }
 }
 
-/// Splits a URL into its scheme and host, as cache keys have them, and the rest, which is at least a slash.
+/// Splits a URL into its scheme and host, in the form of cache keys, and the rest, which begins with a slash.
 fn origin(text: &str) -> Result<(String, &str), String> {
     let wrong = || format!("{text:?} is no URL such as https://www.example.org/a");
     let (scheme, rest) = text.split_once("://").ok_or_else(wrong)?;
@@ -104,14 +104,15 @@ fn origin(text: &str) -> Result<(String, &str), String> {
     Ok((format!("{scheme}://{host}"), path))
 }
 
-/// The time by which responses age. A clock that is set back makes them no older.
+/// The present time in milliseconds, by which responses age. If the clock is set back, responses do not age
+/// meanwhile.
 pub(crate) fn now() -> Millis {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     let since = since.unwrap_or_default();
     since.as_secs() * 1000 + u64::from(since.subsec_millis())
 }
 
-/// The front's name in `Cache-Status`, and what separates it from the rest.
+/// The beginning of the value that the front puts into `Cache-Status`: its name and a separator.
 pub(crate) const CACHE_NAME: &str = "catamaran; ";
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
-//! One client's connection: its socket, the state of HTTP/1.1, and its buffered bytes.
+//! A client's connection: its socket, the state of HTTP/1.1, and its buffered bytes.
 //!
-//! Only this module and [`crate::serve`] know HTTP/1.1. For the relay there is a request body
-//! that comes in and a response that goes out. An idle connection holds no buffers.
+//! Only this module and [`crate::serve`] know HTTP/1.1. The relay sees a request body that comes in and a response that
+//! goes out. An idle connection holds no buffers.
 
 mod cork;
 pub(crate) mod handshake;
@@ -43,11 +43,11 @@ use crate::version;
 #[derive(Debug)]
 pub(crate) struct ClientConnection {
     stream: Stream,
-    /// The client closed its sending side.
+    /// Whether the client has closed its sending side.
     half_closed: bool,
     remote: SocketAddr,
     local: SocketAddr,
-    /// The client's TLS, if a proxy ended it.
+    /// The client's TLS as a proxy in front reported it, if that proxy ended the TLS.
     told_tls: Option<Box<ToldTls>>,
     listener: Arc<Listener>,
     config: Arc<ListenerConfig>,
@@ -57,29 +57,29 @@ pub(crate) struct ClientConnection {
     _admitted: Admitted,
 }
 
-/// A connection on which something was received.
+/// The state of a connection while it has an exchange or undecoded bytes.
 #[derive(Debug)]
 struct Active {
     codec: Server,
     input: BytesMut,
     output: Output,
-    /// Bytes of a file that follow those of `output`.
+    /// The part of a file that is sent after `output`.
     file: FileOutput,
-    /// Bytes asked for in the next read; grows while reads fill what they get.
+    /// The bytes asked for in the next read; grows while reads fill what they get.
     read_size: usize,
-    /// Bytes of the current response's body taken so far.
+    /// The bytes of the current response's body taken so far.
     sent: u64,
-    /// The request is HTTP/1.0, which has no chunked framing.
+    /// Whether the request is HTTP/1.0, which has no chunked framing.
     is_http10: bool,
-    /// The end of the response is the close of the connection.
+    /// Whether the close of the connection marks the end of the response.
     close_delimited: bool,
     cork: Cork,
-    /// An exchange with a backend whose client left before the response.
+    /// The exchange with a backend whose client left before the response; `None`: there is none.
     abandoned: Option<LeftBehind>,
 }
 
 thread_local! {
-    /// State of connections that became idle, for reuse by others.
+    /// The states of connections that became idle, for reuse by other connections of this thread.
     static FREE: RefCell<FreeList<Box<Active>>> = const { RefCell::new(FreeList::new()) };
 }
 
@@ -117,12 +117,12 @@ impl Active {
         Poll::Ready(Ok(written + sent))
     }
 
-    /// Whether the kernel has all bytes.
+    /// Whether the kernel has taken all bytes of output and file.
     fn is_written(&self) -> bool {
         self.output.is_empty() && self.file.is_empty()
     }
 
-    /// Returns the memory for the next connection that becomes busy.
+    /// Keeps the memory for the next connection that becomes busy.
     fn give(mut self: Box<Self>) {
         debug_assert!(
             self.input.is_empty(),
@@ -150,13 +150,13 @@ pub(crate) fn trim() {
 /// A request's body, piece by piece.
 #[derive(Debug)]
 pub(crate) enum BodyPart {
-    /// Some bytes, never none.
+    /// Some bytes of the body; never empty.
     Data(Bytes),
-    /// The body is complete.
+    /// The end of the body, which is complete.
     End,
 }
 
-/// The client broke its connection or its protocol.
+/// A fault of the client: its connection broke, or it violated the protocol.
 #[derive(Debug, Error)]
 pub(crate) enum ClientError {
     #[error("the client's connection failed")]
@@ -172,7 +172,7 @@ pub(crate) enum ClientError {
 }
 
 impl ClientError {
-    /// The request's body ended before its announced length.
+    /// The fault of a body that ended before its announced length.
     pub(crate) fn truncated_body() -> Self {
         Self::Fault(Fault::TruncatedBody)
     }
@@ -205,7 +205,7 @@ impl ClientConnection {
             .get_or_insert_with(|| Active::take(&config.limits))
     }
 
-    /// What the connection tells of the client.
+    /// The client's addresses and TLS, as the connection and a proxy in front report them.
     pub(crate) fn peer(&self) -> PeerFacts {
         let told = self.told_tls.as_deref();
         let told_session = told.and_then(|told| told.session.as_ref());
@@ -222,7 +222,7 @@ impl ClientConnection {
         self.stream.tls().map(|session| &**session)
     }
 
-    /// Puts TLS on the socket. An error leaves the connection unfit for anything.
+    /// Expects a TLS handshake on the socket. After an error the connection is lost.
     pub(crate) fn expect_tls(self, profile: Arc<Profile>) -> Result<Self, TlsError> {
         let stream = TlsStream::server(self.stream, profile, self.config.protocols)?;
         Ok(Self {
@@ -231,7 +231,7 @@ impl ClientConnection {
         })
     }
 
-    /// The profile of TLS whose handshake has to be made before anything else.
+    /// The TLS profile of the handshake that has to be made first; `None`: no handshake is due.
     pub(crate) fn awaited_profile(&self) -> Option<Arc<LiveProfile>> {
         match &self.stream {
             Stream::Tls(_) if self.stream.tls().is_none() => self.listener.tls(),
@@ -239,7 +239,7 @@ impl ClientConnection {
         }
     }
 
-    /// Continues the handshake. Bytes that arrive with its end become input.
+    /// Continues the handshake. Bytes that were received with its end become input.
     pub(crate) fn poll_handshake(
         &mut self,
         cx: &mut Context<'_>,
@@ -255,7 +255,7 @@ impl ClientConnection {
         shaken
     }
 
-    /// Ready when the event loop reports that something can be read.
+    /// Ready when the event loop reports that there may be something to read.
     pub(crate) fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.stream.poll_readable(cx)
     }
@@ -270,14 +270,14 @@ impl ClientConnection {
         matches!(&self.stream, Stream::Tls(stream) if stream.has_begun())
     }
 
-    /// Writes `answer` without TLS, as much of it as the socket takes at once.
+    /// Writes `answer` without encryption, as much of it as the socket takes at once.
     pub(crate) fn answer_in_clear(&mut self, answer: &[u8]) {
         if let Stream::Tls(stream) = &mut self.stream {
             stream.write_in_clear(answer);
         }
     }
 
-    /// Whether what was received is the beginning of a TLS handshake, on a connection without TLS.
+    /// Whether a connection without TLS has received the beginning of a TLS handshake.
     pub(crate) fn meets_tls(&self) -> bool {
         self.tls().is_none() && matches!(self.input(), [0x16, 0x03, ..])
     }
@@ -287,14 +287,15 @@ impl ClientConnection {
         self.stream.close_in_order();
     }
 
-    /// Whether the connection is to be closed instead of waiting for the next request.
+    /// Whether a drain wants the connection closed, instead of a wait for the next request.
     pub(crate) fn must_close(&self) -> bool {
         self.listener.drain().is_grace_over()
     }
 
-    /// Reads a request's first bytes; 0 is the client's close. No buffer is held while there are
-    /// none. The event loop may announce bytes that are not there (tokio assumes that an accepted
-    /// socket has some), so a read that finds nothing gives its buffer back.
+    /// Reads a request's first bytes; 0: the client has closed.
+    ///
+    /// No buffer is held while there are no bytes. The event loop may announce bytes that are not there (tokio assumes
+    /// that an accepted socket has some), so a read that finds nothing gives its buffer back.
     pub(crate) fn poll_first_read(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
         if !self.half_closed && !self.stream.has_news() {
             ready!(self.stream.poll_readable(cx))?;
@@ -306,7 +307,7 @@ impl ClientConnection {
         read
     }
 
-    /// Whether the kernel has received nothing of the client, neither bytes nor the end.
+    /// Whether the kernel has received nothing from the client, neither bytes nor the end.
     pub(crate) fn is_quiet(&self) -> bool {
         self.stream.is_quiet()
     }
@@ -330,7 +331,7 @@ impl ClientConnection {
             .is_some_and(|active| !active.input.is_empty())
     }
 
-    /// The next event in the bytes received so far.
+    /// The next event in the bytes received so far; `None` if more bytes are needed.
     pub(crate) fn decode(&mut self) -> Result<Option<ServerEvent>, Fault> {
         let active = self.active();
         let event = active.codec.receive(&mut active.input)?;
@@ -353,7 +354,7 @@ impl ClientConnection {
         active.codec.receive_eof(&active.input)
     }
 
-    /// Reads once; 0 is the client's close.
+    /// Reads once; 0: the client has closed.
     pub(crate) fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
         if self.half_closed {
             return Poll::Ready(Ok(0));
@@ -399,10 +400,12 @@ impl ClientConnection {
         }
     }
 
-    /// Fails if the client has left: its connection broke, or it closed its sending side and is not
-    /// to be served then. `Ok(None)`: the task of `cx` is woken when that changes. `Ok(Some(_))`:
-    /// there are bytes that are not wanted yet, so the event loop does not report a close; look again
-    /// at that time. Bytes of further requests are read, up to a limit.
+    /// Fails if the client has left: its connection broke, or it closed its sending side and the listener does not
+    /// serve such clients.
+    ///
+    /// `Ok(None)`: the task of `cx` is woken when something arrives. `Ok(Some(_))`: there are bytes that cannot be read
+    /// yet, so the event loop does not report a close; call again at that time. Bytes of further requests are read, up
+    /// to a limit.
     pub(crate) fn poll_left(
         &mut self,
         cx: &mut Context<'_>,
@@ -445,7 +448,7 @@ impl ClientConnection {
             .is_some_and(|active| active.codec.is_response_whole())
     }
 
-    /// Keeps an exchange whose client left, until the connection is closed.
+    /// Keeps an exchange with a backend whose client left, until the connection is closed.
     pub(crate) fn leave_behind(&mut self, exchange: LeftBehind) {
         self.active().abandoned = Some(exchange);
     }
@@ -461,7 +464,7 @@ impl ClientConnection {
         active.codec.send_continue(active.output.staging());
     }
 
-    /// Passes an interim response on.
+    /// Passes on an interim response.
     pub(crate) fn send_interim(&mut self, status: StatusCode, headers: &Fields) {
         let active = self.active();
         active
@@ -469,7 +472,7 @@ impl ClientConnection {
             .send_interim(status, headers, active.output.staging());
     }
 
-    /// Begins a response.
+    /// Begins a response: sends its head.
     pub(crate) fn send_head(&mut self, head: &Response<'_>) -> Result<(), ResponseError> {
         // A drain may have begun since the request came: the client must not send another.
         let draining = self.listener.drain().has_begun();
@@ -482,14 +485,14 @@ impl ClientConnection {
         active.codec.send_head(head, active.output.staging())
     }
 
-    /// Begins a tunnel: no further request follows.
+    /// Begins a tunnel with this head; no further request follows on the connection.
     pub(crate) fn send_upgrade(&mut self, head: &Response<'_>) -> Result<(), ResponseError> {
         let active = self.active();
         active.sent = 0;
         active.codec.send_upgrade(head, active.output.staging())
     }
 
-    /// Ends what is sent through a tunnel.
+    /// Ends what is sent through a tunnel: writes the rest, then closes the sending side.
     pub(crate) fn poll_finish(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         ready!(self.poll_write(cx))?;
         Pin::new(&mut self.stream).poll_shutdown(cx)
@@ -511,13 +514,13 @@ impl ClientConnection {
         self.listener.drain().must_end_tunnels()
     }
 
-    /// Has the close of the connection reset it, so that the client sees a failure.
+    /// Makes the close of the connection a reset, so that the client sees a failure.
     pub(crate) fn reset_on_close(&self) {
         self.stream.reset_on_close();
     }
 
-    /// Takes some of the response's body. Bytes that the response may not have (to HEAD, or beyond
-    /// its length) are left out.
+    /// Takes bytes of the response's body. Bytes that the response may not have (to HEAD, or beyond its length) are
+    /// dropped.
     pub(crate) fn send_data(&mut self, mut data: Bytes) {
         let active = self.active();
         let taken = active.codec.begin_data(data.len(), active.output.staging());
@@ -527,14 +530,16 @@ impl ClientConnection {
         active.codec.finish_data(active.output.staging());
     }
 
-    /// Whether the kernel can send bytes of a file, and hold the last ones back.
+    /// Whether the kernel can send bytes of a file to this client, and delay the last segment: only over TCP without
+    /// TLS.
     pub(crate) fn takes_files(&self) -> bool {
         matches!(self.stream, Stream::Tcp(_))
     }
 
-    /// Takes some of the response's body from a file. Its length was announced, so no framing follows it. If the part is
-    /// the end of the response, its last segment waits for [`Self::send_end`]. Others do not: with the cork a long file took
-    /// up to twice the CPU time on loopback.
+    /// Takes bytes of the response's body from a file. The body's length was announced, so no framing follows it.
+    ///
+    /// If this part ends the response, its last segment waits for [`Self::send_end`]. Other parts are not held back:
+    /// with the cork a long file took up to twice the CPU time on loopback.
     pub(crate) fn send_file(&mut self, part: FilePart) {
         let active = self.active();
         let taken = active.codec.begin_data(part.len, active.output.staging());
@@ -548,7 +553,7 @@ impl ClientConnection {
         }
     }
 
-    /// Ends the response. An error means that it is shorter than announced: cut the connection.
+    /// Ends the response. An error means that the response is shorter than announced: cut the connection.
     pub(crate) fn send_end(&mut self) -> Result<(), BodyError> {
         let active = self.active();
         let ended = active.codec.send_end(active.output.staging());
@@ -558,12 +563,12 @@ impl ClientConnection {
         ended
     }
 
-    /// Bytes of the current response's body handed over.
+    /// The bytes of the current response's body that were taken so far.
     pub(crate) fn sent(&self) -> u64 {
         self.active.as_ref().map_or(0, |active| active.sent)
     }
 
-    /// Has the head of the next response say that the connection closes after it.
+    /// Makes the head of the next response say that the connection closes after it.
     pub(crate) fn close_after(&mut self) {
         self.active().codec.close_after();
     }
@@ -575,7 +580,7 @@ impl ClientConnection {
             .is_none_or(|active| active.codec.can_reuse())
     }
 
-    /// Whether no further request can follow, whatever becomes of this one's body.
+    /// Whether no further request can follow, whatever happens to the body of this one.
     pub(crate) fn is_last(&self) -> bool {
         self.active
             .as_ref()
@@ -588,14 +593,14 @@ impl ClientConnection {
         active.is_none_or(|active| active.codec.request_body_done())
     }
 
-    /// Whether the output is full: add nothing until some of it is written.
+    /// Whether the output is full: add no more until some of it is written.
     pub(crate) fn is_full(&self) -> bool {
         self.active
             .as_ref()
             .is_some_and(|active| active.output.is_full() || !active.file.is_empty())
     }
 
-    /// Bytes not yet written.
+    /// The bytes of the response that are not written yet.
     pub(crate) fn unwritten(&self) -> usize {
         let queued = self
             .active
@@ -618,8 +623,8 @@ impl ClientConnection {
         Poll::Ready(Ok(written))
     }
 
-    /// Sends the rest of a response that will not be completed, and makes its end visible: by
-    /// framing, or by a reset where only the close ends the response, or the kernel has all of it.
+    /// Sends the rest of a response that will not be completed, and makes sure that the client sees this: by the
+    /// framing, or by a reset if only the close would end the response, or if the kernel holds back its end.
     pub(crate) async fn give_up(&mut self, deadline: &Deadline, limit: Duration) {
         let end = deadline.now() + limit;
         deadline.set(end);
@@ -643,7 +648,7 @@ impl ClientConnection {
         }
     }
 
-    /// Closes the sending side; the client sees the end of its last response.
+    /// Closes the sending side, so that the client sees the end of its last response.
     pub(crate) async fn finish_sending(&mut self) {
         // A connection that is broken already is found to be so by the next read.
         std::future::poll_fn(|cx| Pin::new(&mut self.stream).poll_shutdown(cx))
@@ -651,20 +656,20 @@ impl ClientConnection {
             .ok();
     }
 
-    /// Discards bytes that were received and not decoded.
+    /// Discards the bytes that were received but not decoded.
     pub(crate) fn discard_input(&mut self) {
         self.active().input.clear();
     }
 }
 
-/// A first read: the head of a common request and a small body.
+/// The size of a connection's first read, in bytes: the head of a common request and a small body fit.
 const READ_MIN: usize = buffers::SIZE;
 
-/// The largest read of a long body.
+/// The largest read of a long body, in bytes.
 const READ_MAX: usize = 64 * 1024;
 
-/// Bytes of further requests that are kept while one is served.
+/// The most bytes of further requests that are kept while one request is served.
 const PIPELINE_MAX: usize = 64 * 1024;
 
-/// How often the front checks whether a client has left whose bytes are not wanted yet.
+/// The interval at which the front checks whether a client has left, while bytes from it cannot be read yet.
 const LOOK_PERIOD: Duration = Duration::from_millis(100);

@@ -1,7 +1,6 @@
 //! The configuration of the front, as typed values.
 //!
-//! `catamaran-config` reads the file and converts it into these types; the defaults are here. No
-//! value is an `Option` that means "use the default", and no value is a string that is parsed later.
+//! `catamaran-config` reads the file and converts it into these types. The defaults are here.
 
 pub(crate) mod attributes;
 pub(crate) mod cache;
@@ -49,34 +48,34 @@ pub use template::{Placeholder, Template, TemplateError};
 
 use crate::path;
 
-/// The whole front.
+/// The configuration of the whole front.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Settings of all listeners.
+    /// The settings that hold for all listeners.
     pub server: ServerConfig,
-    /// Profiles of TLS, which listeners name.
+    /// The profiles of TLS, which listeners use by name.
     pub tls: Vec<TlsConfig>,
-    /// Where clients are accepted; at least one.
+    /// The listeners, which accept clients; at least one.
     pub listeners: Vec<ListenerConfig>,
-    /// The groups of backends, by unique name.
+    /// The upstreams, which are groups of backends, with unique names.
     pub upstreams: Vec<UpstreamConfig>,
-    /// Caches, by unique name, which routes name. Default: none.
+    /// The caches, with unique names, which routes use. Default: none.
     pub caches: Vec<CacheConfig>,
     /// The routes. A request without a match is answered 404; there is no default backend.
     pub routes: Vec<RouteConfig>,
-    /// Pages of the operator's own, on routes that have none and for requests without a route. Default:
-    /// none, the front writes short ones itself.
+    /// The operator's own error pages, for routes that have none and for requests without a route. Default: none; the
+    /// front writes short pages itself.
     pub error_pages: Option<Arc<ErrorPages>>,
     /// The access log.
     pub log: LogConfig,
-    /// Where the front tells of itself and is steered. Default: nowhere. nginx: `stub_status`;
-    /// httpd: `mod_status`, `balancer-manager`; mod_jk: a `status` worker.
+    /// The admin listener, which shows the front's state and steers it. Default: none. nginx: `stub_status`; httpd:
+    /// `mod_status`, `balancer-manager`; mod_jk: a `status` worker.
     pub admin: Option<AdminConfig>,
 }
 
 impl Config {
-    /// A front that passes all requests of these listeners to one upstream, with every default and without
-    /// a log.
+    /// A front that passes all requests of these listeners to one upstream. It has no access log; everything else is
+    /// the default.
     #[must_use]
     pub fn of_one(listeners: Vec<ListenerConfig>, upstream: UpstreamConfig) -> Self {
         let target = RouteTarget::Upstream(upstream.name.clone());
@@ -96,7 +95,7 @@ impl Config {
         }
     }
 
-    /// Files that all workers together may keep open, besides those that are sent. None if no route has files.
+    /// The most files that all workers together keep open, besides those that are being sent; 0 if no route has files.
     #[must_use]
     pub fn files_kept_open(&self) -> usize {
         let mut rules = self.routes.iter().filter_map(|route| route.rules.as_ref());
@@ -108,38 +107,37 @@ impl Config {
     }
 }
 
-/// The admin listener: it has a thread of its own.
+/// The settings of the admin listener, which has a thread of its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AdminConfig {
-    /// Where it listens; at least one address.
+    /// The addresses where it listens; at least one.
     pub addresses: Vec<ListenAddress>,
-    /// The permissions of the file of a Unix socket, as `chmod` takes them. Default 0600: who
-    /// may connect may change everything.
+    /// The permissions of a Unix socket's file, as for `chmod`. Default 0600: a client that may connect may change
+    /// everything.
     pub socket_mode: u32,
-    /// What a client of TCP must know to change anything. Default: none, so that such clients only
-    /// read.
+    /// The secret that a client over TCP must send to change anything. Default: none; clients over TCP can only read.
     pub token: Option<Secret>,
-    /// Names, in lower case, that clients of TCP may call this listener by, besides `localhost` and
-    /// its address. Default: none.
+    /// The names, in lower case, that `Host` of a client over TCP may have, besides `localhost` and the listener's
+    /// address. Default: none.
     pub hosts: Vec<String>,
-    /// Where changes are kept for a restart. Default: nowhere. HAProxy: `server-state-file`.
+    /// The file that keeps operators' changes for a restart. Default: none. HAProxy: `server-state-file`.
     pub state_file: Option<PathBuf>,
-    /// Whether nobody can change anything. Default off.
+    /// Whether changes are refused, whoever asks. Default off.
     pub read_only: bool,
-    /// The upstreams without which the front says at `/readyz` that it is not ready, while they accept no
-    /// new clients. Default: `None`, all of them.
+    /// The upstreams that `/readyz` needs: it answers that the front is not ready while one of them accepts no new
+    /// clients. Default: `None`, all upstreams.
     pub ready: Option<Vec<String>>,
-    /// Values of variables and of files that the file names, which are shown only to clients that have the token, run the
-    /// front, or is root. Default: none.
+    /// The values of variables and files that the configuration refers to. They are shown only to clients that have the
+    /// token, are root, or are the user who runs the front. Default: none.
     pub hidden: Vec<HiddenValue>,
 }
 
-/// A value that the configuration has from elsewhere.
+/// A value that the configuration takes from a variable or a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HiddenValue {
-    /// The value.
+    /// The value itself.
     pub value: Secret,
-    /// What is shown in its place: `${NAME}`, or the path of the file.
+    /// The text that is shown instead: `${NAME}`, or the path of the file.
     pub name: String,
 }
 
@@ -163,47 +161,48 @@ impl AdminConfig {
 /// The settings that hold for all listeners.
 #[derive(Clone, Debug)]
 pub struct ServerConfig {
-    /// Workers: event loops, a thread each. Default: one per core. nginx: `worker_processes`.
+    /// The number of workers, each an event loop with a thread of its own. Default: one per core. nginx:
+    /// `worker_processes`.
     pub workers: NonZeroUsize,
-    /// How long a drain lets exchanges finish before their connections are cut. Default 30 s.
-    /// nginx: `worker_shutdown_timeout`.
+    /// How long a drain waits for exchanges to finish before their connections are closed. Default 30 s. nginx:
+    /// `worker_shutdown_timeout`.
     pub drain_timeout: Duration,
-    /// How long a front that is asked to stop serves on before it drains, while `/readyz` says no, so that
-    /// a load balancer before it notices. Default none. HAProxy: `grace`; Kubernetes: a `preStop` sleep.
+    /// How long a front that is told to stop still serves before it drains. `/readyz` fails meanwhile, so that a load
+    /// balancer stops sending to it. Default 0 s. HAProxy: `grace`; Kubernetes: a `preStop` sleep.
     pub drain_delay: Duration,
-    /// Peers whose `Forwarded` and `X-Forwarded-*` fields are believed. Default: none. nginx:
+    /// The networks of proxies whose `Forwarded` and `X-Forwarded-*` fields are believed. Default: none. nginx:
     /// `set_real_ip_from`; httpd: `RemoteIPTrustedProxy`.
     pub trusted_proxies: Vec<IpNet>,
-    /// Names, in lower case, of fields with an underscore that are passed on; all other such fields
-    /// are dropped. Default: none. nginx: `underscores_in_headers`.
+    /// The names, in lower case, of fields with an underscore that are forwarded; other fields with an underscore are
+    /// dropped. Default: none. nginx: `underscores_in_headers`.
     pub underscore_fields: Vec<String>,
-    /// Connections of clients over all workers; one more is closed at once. Default: 20000, or what `files_max`
-    /// leaves if that is less. nginx: `worker_connections`.
+    /// The most connections of clients in all workers; a further one is closed at once. Default: 20000, or what
+    /// `files_max` leaves if that is less. nginx: `worker_connections`.
     pub connections_max: Option<usize>,
-    /// How many files the process may have open. Of those that connections to all backends leave, clients get as many
-    /// as `connections_max` allows, and at least half of all. Default: nobody says. Not in the file: the system has
-    /// the limit.
+    /// The most files that the process may have open.
+    ///
+    /// Of those that connections to all backends leave, clients get as many as `connections_max` allows, and at least
+    /// half of all. Default: `None`, not known. Not a key of the file: the system sets the limit.
     pub files_max: Option<u64>,
-    /// Connections of one client address (for IPv6, of one /64 network) over all workers; one more
-    /// is closed at once. Trusted proxies and Unix sockets are not counted. Default: no limit.
-    /// nginx: `limit_conn`.
+    /// The most connections of one client address (for IPv6, of one /64 network) in all workers; a further one is
+    /// closed at once. Trusted proxies and Unix sockets are not counted. Default: no limit. nginx: `limit_conn`.
     pub connections_per_address: Option<NonZeroUsize>,
-    /// The field by which backends get the request's id, the same as in the access log. One that a
-    /// trusted proxy sent is passed on instead. Default `X-Request-Id`; `None` sends none.
+    /// The field in which backends get the request's id, as in the access log. An id that a trusted proxy sent is
+    /// passed on instead. Default `X-Request-Id`; `None` sends none.
     pub request_id: Option<FieldName>,
     /// The pseudonym in `Via` (RFC 9110, section 7.6.3). Default `catamaran`; `None` writes none.
     pub via: Option<String>,
-    /// Bytes of memory that compressing responses may hold in all workers together; a response beyond is
-    /// sent as it is. Default 64 MiB.
+    /// The most bytes of memory that compressing responses may take in all workers; a further response is sent
+    /// uncompressed. Default 64 MiB.
     pub compress_memory: u64,
-    /// Files that each worker keeps open, besides those that it sends. Default 1000; 0 keeps none. nginx:
+    /// The files that each worker keeps open, besides those that it is sending. Default 1000; 0 keeps none. nginx:
     /// `open_file_cache`.
     pub files_open: usize,
-    /// Bytes of memory in which each worker keeps small files, and the names of files. Default 16 MiB; 0
-    /// keeps none.
+    /// The memory in which each worker keeps small files, and the names of files, in bytes. Default 16 MiB; 0 keeps
+    /// none.
     pub files_memory: u64,
-    /// A file to which the secrets of all TLS sessions are appended, for debugging. Default: none; not
-    /// in the file, a reload does not change it.
+    /// The file to which the secrets of all TLS sessions are appended, for debugging. Default: none. Not a key of the
+    /// file, and a reload does not change it.
     pub tls_key_log: Option<PathBuf>,
 }
 
@@ -229,18 +228,19 @@ impl Default for ServerConfig {
 }
 
 impl ServerConfig {
-    /// How many connections clients may have.
+    /// The most connections that clients may have.
     pub(crate) fn clients_max(&self) -> usize {
         self.connections_max.unwrap_or(20_000)
     }
 }
 
-/// Where clients are accepted.
+/// The address where a listener accepts clients.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum ListenAddress {
-    /// An address and port; port 0 lets the system choose.
+    /// A TCP address and port; with port 0 the system chooses the port.
     Tcp(SocketAddr),
-    /// The path of a Unix stream socket, created with mode 0660; a stale one is replaced.
+    /// The path of a Unix stream socket, whose file is created with mode 0660. A file that an earlier process left is
+    /// replaced.
     Unix(PathBuf),
 }
 
@@ -256,10 +256,10 @@ impl fmt::Display for ListenAddress {
 /// How a request's query is passed on to a backend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QueryForm {
-    /// All printable ASCII as the client sent it. Bytes beyond ASCII are escaped.
+    /// Forwards all printable ASCII as the client sent it. Bytes beyond ASCII are escaped.
     AsReceived,
-    /// As RFC 3986 demands: the characters `"<>[\]^`{|}` are escaped, and a percent sign that begins
-    /// no escape becomes `%25`.
+    /// Escapes as RFC 3986 demands: the characters `"<>[\]^`{|}`, and a percent sign that begins no escape, which
+    /// becomes `%25`.
     Escaped,
 }
 
@@ -269,70 +269,70 @@ pub enum QueryForm {
 /// the directives of other servers.
 #[derive(Clone, Debug)]
 pub struct ListenerConfig {
-    /// A name for routes to say whose clients they are for; `None`: its address says it.
+    /// The name that routes use in `listen`; `None`: they use its address.
     pub name: Option<String>,
-    /// Where to listen.
+    /// The address to listen at.
     pub address: ListenAddress,
     /// How long an idle connection waits for the next request.
     pub keep_alive_timeout: Duration,
-    /// Requests on one connection before it is closed.
+    /// The most requests on one connection, which is closed then.
     pub keep_alive_requests: u64,
-    /// The deadline for a head, from its first byte (from the accept, for the first).
+    /// The deadline for a request's head, counted from its first byte; for the first one, from the accept.
     pub head_timeout: Duration,
     /// How long a client may be silent within a body.
     pub body_timeout: Duration,
     /// How long a client may refuse to take the next bytes of a response.
     pub write_timeout: Duration,
-    /// Bytes a second that a client must send of a body, on average; 0 demands none.
+    /// The least bytes a second, on average, that a client must send of a body; 0: no least rate.
     pub body_rate_min: u64,
-    /// Bytes a second that a client must take of a response, on average; 0 demands none.
+    /// The least bytes a second, on average, that a client must take of a response; 0: no least rate.
     pub write_rate_min: u64,
-    /// Bytes of the largest body a client may send; `None` is no limit.
+    /// The most bytes of a request's body; `None`: no limit.
     pub body_max: Option<u64>,
     /// Whether a client is served that closes its sending side before it has its response.
     pub serve_half_closed: bool,
     /// How queries are passed on.
     pub query: QueryForm,
-    /// Bytes of a request's body that are read after its response.
+    /// The most bytes of a request's body that are read, and discarded, after its response.
     pub linger_max: u64,
-    /// How long such bytes are read.
+    /// The longest time for which such bytes are read.
     pub linger_timeout: Duration,
-    /// Limits of a request's head and of chunked framing: the keys from `head_max` on.
+    /// The limits of a request's head and of chunked framing: the keys from `head_max` on.
     pub limits: Limits,
     /// Whether each connection begins with a header of the PROXY protocol.
     pub proxy_protocol: bool,
-    /// Who may send that header.
+    /// The networks of proxies that may send that header.
     pub proxy_protocol_from: Vec<IpNet>,
-    /// Whether those proxies end TLS of all clients, where their headers do not tell.
+    /// Whether those proxies end TLS of all clients whose headers do not tell about TLS.
     pub proxy_protocol_tls: bool,
-    /// The profile of TLS that clients are served with; `None` is clear text.
+    /// The name of the TLS profile; `None`: clients are served in clear text.
     pub tls: Option<String>,
     /// The protocols that clients may speak.
     pub protocols: Protocols,
-    /// Limits of connections that speak HTTP/2: the keys that begin with `h2_`.
+    /// The limits of connections that speak HTTP/2: the keys that begin with `h2_`.
     pub http2: Http2Config,
-    /// The port of `https://` that clients in clear are sent to; `None`: they are served.
+    /// The port of `https://` to which clients in clear text are redirected; `None`: they are served.
     pub redirect_https: Option<u16>,
-    /// `Strict-Transport-Security` of responses over TLS; `None`: only the backend says it.
+    /// The value of `Strict-Transport-Security` for responses over TLS; `None`: the front sets none.
     pub hsts: Option<HeaderValue>,
-    /// The directory with the answers to ACME's challenges; `None`: routes answer them.
+    /// The directory with the answers to ACME's challenges; `None`: challenges go to routes as other requests do.
     pub acme_webroot: Option<PathBuf>,
 }
 
-/// The limits of one client's connection that speaks HTTP/2, which it is told at its beginning.
+/// The limits of a client's connection that speaks HTTP/2.
 ///
 /// Each field is the key of that name, with `h2_` before it, of `[[listen]]` in `docs/reference.md`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Http2Config {
-    /// Requests at a time.
+    /// The most requests at a time.
     pub streams_max: u32,
-    /// Bytes of one request's body that the client may send ahead of the backend's taking them.
+    /// The bytes of one request's body that the client may send before the backend takes them.
     pub window: u32,
-    /// As [`Self::window`], for all requests of a connection together.
+    /// The bytes of all requests' bodies on a connection that the client may send before backends take them.
     pub connection_window: u32,
-    /// Requests a second that a client may give up, or make the front reset, for long.
+    /// The requests a second, over a long time, that a client may cancel or make the front reset.
     pub resets_per_second: u32,
-    /// As [`Self::resets_per_second`], for peers in [`ServerConfig::trusted_proxies`].
+    /// The value of [`Self::resets_per_second`] for peers in [`ServerConfig::trusted_proxies`].
     pub resets_per_second_trusted: u32,
 }
 
@@ -356,7 +356,7 @@ impl ListenerConfig {
         name.unwrap_or_else(|| self.address.to_string())
     }
 
-    /// Whether its clients come over TLS: to it, or to proxies that end TLS and need not say so.
+    /// Whether its clients come over TLS: to the listener, or to proxies that end TLS for all of them.
     #[must_use]
     pub fn is_secure(&self) -> bool {
         self.tls.is_some() || self.proxy_protocol && self.proxy_protocol_tls
@@ -398,29 +398,29 @@ impl ListenerConfig {
     }
 }
 
-/// A profile of TLS: certificates, the trust in clients, and the limits of handshakes.
+/// A profile of TLS: certificates, the trust in certificates of clients, and the limits of handshakes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TlsConfig {
-    /// Unique name, used by listeners, logs and metrics.
+    /// The unique name, which listeners, logs and metrics use.
     pub name: String,
-    /// Certificates with their keys; at least one.
+    /// The certificates with their keys; at least one.
     pub certificates: Vec<CertificateConfig>,
-    /// Who may issue certificates of clients, as PEM. nginx: `ssl_client_certificate`.
+    /// The file of the authorities whose certificates clients may have, as PEM. nginx: `ssl_client_certificate`.
     pub client_ca: Option<PathBuf>,
-    /// Which certificates of clients were revoked, as PEM. nginx: `ssl_crl`.
+    /// The file that lists revoked certificates of clients, as PEM. nginx: `ssl_crl`.
     pub client_crl: Option<PathBuf>,
-    /// The keys of tickets, which several fronts share. Default: each process makes its own. nginx:
-    /// `ssl_session_ticket_key`.
+    /// The file of the keys of session tickets, which several fronts may share. Default: none; each process makes its
+    /// own keys. nginx: `ssl_session_ticket_key`.
     pub ticket_keys_file: Option<PathBuf>,
     /// The settings that need no file.
     pub settings: ProfileSettings,
     /// The deadline of a handshake, from the accept. Default 10 s. nginx: `ssl_handshake_timeout`.
     pub handshake_timeout: Duration,
-    /// Handshakes that one worker may have under way; for one more the one that stalls for longest is
+    /// The most handshakes that one worker has under way. For a further one, the handshake that has stalled longest is
     /// closed. Default 256.
     pub handshakes_max: usize,
-    /// How often files are compared with what they were; a change that lasts for a further period
-    /// is put in force. Default 30 s; `None` leaves it to reloads.
+    /// The interval at which files are checked for changes. A change that is the same at the next check is put in
+    /// force. Default 30 s; `None`: only reloads read the files.
     pub certificate_watch: Option<Duration>,
 }
 
@@ -449,40 +449,43 @@ impl TlsConfig {
     }
 }
 
-/// The files of one certificate.
+/// The files of one certificate, and whether it is the default.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CertificateConfig {
-    /// The certificate, then those of its issuers, as PEM.
+    /// The file of the certificate, followed by those of its issuers, as PEM.
     pub chain: PathBuf,
-    /// Its key, as PEM.
+    /// The file of the certificate's key, as PEM.
     pub key: PathBuf,
-    /// Whether it serves clients that ask for another name or for none. Default: the first does.
+    /// Whether it is used for clients that ask for an unknown name or for none. Without a default the first certificate
+    /// is used.
     pub default: bool,
 }
 
-/// A named group of backends with a policy. A field is the key or table of that name in `[upstream.NAME]` of
-/// docs/reference.md, with its meaning, default and the directives of other servers.
+/// A named group of backends, and how requests are spread over them.
+///
+/// Each field is the key or table of that name in `[upstream.NAME]` of docs/reference.md, which has its meaning,
+/// default and the directives of other servers.
 #[derive(Clone, Debug)]
 pub struct UpstreamConfig {
-    /// Unique name, used by routes, logs and counters.
+    /// The unique name, which routes, logs and counters use.
     pub name: String,
-    /// How a backend is picked.
+    /// The policy by which a backend is picked.
     pub policy: Policy,
     /// The part of a request that decides its backend under [`Policy::Hash`].
     pub hash_by: HashBy,
-    /// The backends of the file; at least one, unless members are found.
+    /// The backends of the file; at least one, unless members are discovered.
     pub backends: Vec<BackendConfig>,
-    /// Where further members are found; `None`: nowhere.
+    /// The source of further members; `None`: there are none.
     pub members: Option<Arc<MembersConfig>>,
-    /// The members that were found; a configuration read from a file has none.
+    /// The backends of discovered members; empty in a configuration that was just read.
     pub(crate) found: Vec<BackendConfig>,
-    /// Further attempts after a failed one.
+    /// The most further attempts after a failed one.
     pub retries: u32,
-    /// Which requests are sent again that a backend may have received.
+    /// The methods that are retried although a backend may have received the request.
     pub retry_sent: RetrySentRule,
-    /// How much of the weight may be out because of missing answers, in percent; 100 is no limit.
+    /// The most weight, in percent, that may be left out because backends do not answer; 100: no limit.
     pub unwell_max: u8,
-    /// How sessions stay with their backends; `None`: they do not.
+    /// How requests of a session are kept on one backend; `None`: they are not.
     pub sticky: Option<StickyConfig>,
     /// The user and the named attributes for AJP backends: `remote_user`, `auth_type` and the table `attributes`.
     pub attributes: Option<Arc<RequestAttributes>>,
@@ -507,47 +510,47 @@ impl UpstreamConfig {
         }
     }
 
-    /// Every member, those of the file first.
+    /// All backends: those of the file first, then the discovered members.
     pub(crate) fn all(&self) -> impl Iterator<Item = &BackendConfig> + Clone {
         self.backends.iter().chain(&self.found)
     }
 }
 
-/// What of a request leads to its backend under [`Policy::Hash`]. A request that does not have it
-/// goes to any.
+/// The part of a request by which [`Policy::Hash`] chooses its backend. A request without that part goes to any
+/// backend.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HashBy {
-    /// The client's address, trusted proxies looked through. nginx: `ip_hash`, of whole addresses.
+    /// The client's address; behind trusted proxies, the one that they report. nginx: `ip_hash`, of whole addresses.
     Address,
     /// The path, decoded, without parameters and query.
     Path,
-    /// The first cookie of that name.
+    /// The value of the first cookie of that name.
     Cookie(String),
-    /// The first field of that name.
+    /// The value of the first field of that name.
     Header(FieldName),
-    /// The first parameter of the query of that name, as received.
+    /// The value of the first query parameter of that name, as received.
     Query(String),
 }
 
-/// How requests of a session are recognised and where they go. A field is the key of that name in
+/// How the requests of a session are recognised and kept on one backend. Each field is the key of that name in
 /// `[upstream.NAME.sticky]` of docs/reference.md.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StickyConfig {
-    /// Cookies that hold a session id.
+    /// The names of cookies that hold a session id.
     pub cookies: Vec<String>,
-    /// Path parameters that hold a session id.
+    /// The names of path parameters that hold a session id.
     pub parameters: Vec<String>,
-    /// Where ids are looked for first.
+    /// Whether ids are looked for in cookies or in the path first.
     pub first: IdFirst,
-    /// The character between a session id and its route; `None`: the whole id is the route.
+    /// The character between a session id and the route at its end; `None`: the whole id is the route.
     pub separator: Option<u8>,
-    /// Whether a session whose backend is out is answered 503 instead of being moved.
+    /// Whether a request is answered 503 while the backend of its session is out, instead of going to another backend.
     pub force: bool,
-    /// How long after its last request a session may come again.
+    /// How long after its last request a session may continue.
     pub session_timeout: Duration,
-    /// Whether a session counts as seen whose id no response gave out here.
+    /// Whether a session is counted although no response through this front gave out its id.
     pub count_unknown: bool,
-    /// A cookie of the front's own; `None`: there is none.
+    /// The front's own cookie, which leads a client back to its backend; `None`: the front sets none.
     pub set_cookie: Option<StickyCookie>,
 }
 
@@ -566,26 +569,26 @@ impl Default for StickyConfig {
     }
 }
 
-/// Where session ids are looked for first.
+/// The order in which a request is searched for a session id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IdFirst {
-    /// In cookies, then in the path.
+    /// Cookies are searched first, then the path.
     Cookie,
-    /// In the path, then in cookies.
+    /// The path is searched first, then cookies.
     Path,
 }
 
-/// A cookie that the front sets, by which a client returns to its backend: the keys of `[upstream.NAME.sticky]`
-/// from `set_cookie` on.
+/// The cookie that the front sets, so that a client returns to its backend: the keys of `[upstream.NAME.sticky]` from
+/// `set_cookie` on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StickyCookie {
-    /// Its name.
+    /// The name of the cookie.
     pub name: String,
-    /// Its `Path`.
+    /// The cookie's attribute `Path`.
     pub path: String,
-    /// Its `SameSite`.
+    /// The cookie's attribute `SameSite`.
     pub same_site: SameSite,
-    /// What its values are made with; `None` is a fixed key, with which all fronts agree.
+    /// The key from which the cookie's values are made; `None`: a fixed key, which is the same in all fronts.
     pub key: Option<Secret>,
 }
 
@@ -602,55 +605,56 @@ impl StickyCookie {
     }
 }
 
-/// Whether browsers send a cookie with requests that other sites cause.
+/// Whether browsers send a cookie with requests from other sites.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SameSite {
-    /// When the user follows a link.
+    /// Browsers send the cookie only when the user follows a link.
     Lax,
-    /// Never.
+    /// Browsers never send the cookie.
     Strict,
-    /// Always; over TLS only.
+    /// Browsers always send the cookie, but only over TLS.
     None,
 }
 
-/// Which requests go to which target.
+/// A route: which requests it takes, and their target.
 ///
 /// `[[route]]` in `docs/reference.md` says which of several routes that match wins, and has the meaning, default and
-/// directives of other servers of each key. A route of the file with several paths or suffixes is one of these for each.
+/// directives of other servers of each key. A route of the file with several paths or suffixes becomes one
+/// `RouteConfig` for each.
 #[derive(Clone, Debug)]
 pub struct RouteConfig {
-    /// Hosts, lower case: `www.example.org`, or `*.example.org` for every name below. Empty: any.
+    /// The hosts, in lower case: `www.example.org`, or `*.example.org` for every name below. Empty: any host.
     pub hosts: Vec<String>,
-    /// The prefix that a path must have, by whole segments.
+    /// The path prefix, in whole segments, that a request must have.
     pub path: String,
-    /// Whether the path must be equal instead.
+    /// Whether the request's path must be equal to `path` instead.
     pub exact: bool,
-    /// How the path must also end.
+    /// The suffix that the path must also have; `None`: any.
     pub suffix: Option<String>,
-    /// What the path must be like, in the place of path, exactness and suffix.
+    /// The pattern that the path must match, instead of `path`, `exact` and `suffix`; `None`: those hold.
     pub pattern: Option<String>,
-    /// Requests that match and are left to other routes all the same.
+    /// Requests that this route leaves to others although they match.
     pub exclude: Vec<Exclusion>,
     /// The listeners that must have accepted the request, by index in [`Config::listeners`]. Empty: any.
     pub listen: Vec<usize>,
-    /// How the client must have come; `None` is either.
+    /// The scheme that the client must have used; `None`: either.
     pub scheme: Option<RouteScheme>,
-    /// The target of the request.
+    /// Where the request goes.
     pub target: RouteTarget,
     /// The further rules of the route; `None`: it has none.
     pub rules: Option<Arc<RouteRules>>,
-    /// Where it was written, for operators; `None` if it was not read from a file.
+    /// The line of the file that has the route; `None` if it was not read from a file.
     pub place: Option<Place>,
-    /// Whether members brought it, and no file.
+    /// Whether the route comes from discovered members, not from the file.
     pub found: bool,
 }
 
-/// A line of a file.
+/// A line of a file, for messages to operators.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// The file's name, as it was given.
+    /// The name of the file, as it was given.
     pub file: Arc<str>,
-    /// The line, the first being 1.
+    /// The number of the line, counted from 1.
     pub line: usize,
 }
 
@@ -660,12 +664,12 @@ impl fmt::Display for Place {
     }
 }
 
-/// How a client came: here, or to a trusted proxy that says so.
+/// The scheme that a client used, to the front or to a trusted proxy that reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RouteScheme {
-    /// In clear text.
+    /// The client used clear text.
     Http,
-    /// Over TLS.
+    /// The client used TLS.
     Https,
 }
 
@@ -689,8 +693,8 @@ impl RouteConfig {
         }
     }
 
-    /// The path in the form that requests are compared with. Routes whose forms, hosts and suffixes
-    /// are equal match the same requests, however they are spelled.
+    /// The path in the form that requests are compared with. Two routes whose forms, hosts and suffixes are equal match
+    /// the same requests, even if their paths are spelled differently.
     #[must_use]
     pub fn compared_path(&self) -> Bytes {
         let form = path::compared(&Bytes::copy_from_slice(self.path.as_bytes()));
@@ -712,33 +716,33 @@ impl RouteConfig {
 /// The target of a request that a route matches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RouteTarget {
-    /// It is handed to the upstream of that name.
+    /// The request goes to the upstream of that name.
     Upstream(String),
-    /// It is answered by the front with this status.
+    /// The front answers with this status.
     Status(StatusCode),
-    /// The client is sent elsewhere.
+    /// The front redirects the client.
     Redirect(Redirect),
-    /// A file of the directory that [`RouteRules::files`] has; 404 if there is none.
+    /// The front sends a file of the directory in [`RouteRules::files`]; 404 if there is none.
     Files,
 }
 
 impl RouteTarget {
-    /// Whether its requests get an error of the front's own, whatever they ask for.
+    /// Whether the front answers every request of this target with an error.
     #[must_use]
     pub fn is_error(&self) -> bool {
         matches!(self, Self::Status(status) if status.as_u16() >= 400)
     }
 }
 
-/// Where the access log goes and how its lines look.
+/// The settings of the access log: where lines go, and their format.
 #[derive(Clone, Debug)]
 pub struct LogConfig {
-    /// Where lines go. Default: standard output.
+    /// Where lines are written. Default: standard output.
     pub access: AccessLogTarget,
-    /// How a line looks. Default: combined.
+    /// The format of a line. Default: combined.
     pub format: AccessLogFormat,
-    /// Files of their own for the lines of some hosts, each `www.example.org`, or `*.example.org` for every
-    /// name below; other lines go to `access`. Default: none. nginx: `access_log` of a `server`.
+    /// Log files for the lines of some hosts, each `www.example.org`, or `*.example.org` for every name below; other
+    /// lines go to `access`. Default: none. nginx: `access_log` of a `server`.
     pub hosts: Vec<(PathBuf, Vec<String>)>,
 }
 
@@ -752,22 +756,22 @@ impl Default for LogConfig {
     }
 }
 
-/// Where access-log lines go.
+/// Where lines of the access log are written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AccessLogTarget {
-    /// Nowhere.
+    /// The log is off.
     Off,
-    /// Standard output.
+    /// Lines go to standard output.
     Stdout,
-    /// A file, appended to; reopened on reload.
+    /// Lines are appended to a file; a reload opens it again.
     File(PathBuf),
 }
 
-/// How an access-log line looks.
+/// The format of a line of the access log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AccessLogFormat {
-    /// Apache's combined format, with upstream, timings, reason and request id behind it.
+    /// Apache's combined format, followed by upstream, timings, reason and request id.
     Combined,
-    /// One JSON object a line.
+    /// One JSON object in each line.
     Json,
 }

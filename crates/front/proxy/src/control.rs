@@ -1,9 +1,8 @@
-//! What operators change of members while the front runs.
+//! The changes that operators make to members while the front runs.
 //!
-//! Each change makes a new site, which shares all but the upstream that it is about, and puts it in
-//! force as a reload does. Changes, reloads and the ends of drains follow one another: the mutex of
-//! the overrides is held from reading the site to replacing it. Each change is one line for the
-//! audit and one event.
+//! Each change makes a new site, which shares everything but the changed upstream, and puts it in force as a reload
+//! does. Changes, reloads and ends of drains never overlap: the mutex of the overrides is held from reading the site
+//! to replacing it. Each change is logged as one line of the audit, and is one event.
 
 pub(crate) mod discovered;
 pub(crate) mod events;
@@ -32,24 +31,24 @@ use crate::site::overrides::{Override, Overrides};
 use crate::site::retired::RetiredBackends;
 use crate::site::{Controls, Member, Site, Upstream};
 
-/// The overrides in force, and where they are kept.
+/// The overrides in force, and the state that operators change or ask for.
 #[derive(Debug, Default)]
 pub(crate) struct Control {
     overrides: Mutex<Overrides>,
-    /// Changes are refused: another process takes over, or has, and would not learn of them.
+    /// Whether changes are refused, because another process takes over, or has, and would not learn of them.
     frozen: AtomicBool,
     state_file: Option<StateFile>,
     commands: OperatorCommands,
     upgrades: Mutex<Upgrades>,
-    /// Why the last reload was refused, if it was.
+    /// The reason why the last reload was refused; `None`: it was not.
     refused_reload: Mutex<Option<String>>,
     pub(crate) events: Events,
-    /// The members that were found.
+    /// The discovered members.
     pub(crate) discovered: DiscoveredMembers,
 }
 
-/// The functions that carry out what administrators ask of the process as a whole. They must not block. Without one,
-/// the request is refused.
+/// The functions that carry out commands of operators for the whole process. They must not block. A command without
+/// a function is refused.
 #[derive(Default)]
 pub struct OperatorCommands {
     /// Reads the configuration again, and answers the request with the outcome.
@@ -64,14 +63,14 @@ impl fmt::Debug for OperatorCommands {
     }
 }
 
-/// The upgrades of this process: its replacements by another process.
+/// The upgrades of this process, which are its replacements by another process.
 #[derive(Debug, Default)]
 struct Upgrades {
     /// Whether an upgrade was asked for and has not failed.
     is_under_way: bool,
-    /// How many upgrades were begun.
+    /// The number of upgrades that were begun.
     number: u64,
-    /// Why the last upgrade failed, if it has.
+    /// The reason why the last upgrade failed; `None`: it has not.
     failed: Option<String>,
 }
 
@@ -80,14 +79,14 @@ struct Upgrades {
 pub struct ReloadRequest(oneshot::Sender<Result<String, String>>);
 
 impl ReloadRequest {
-    /// Says what was changed, or what is wrong with the configuration.
+    /// Answers with a report of what was changed, or with the faults of the configuration.
     pub fn answer(self, outcome: Result<String, String>) {
         // The caller may have left.
         self.0.send(outcome).ok();
     }
 }
 
-/// Why nothing was changed.
+/// The reason why a change was refused.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub(crate) enum Refusal {
     #[error("there is no upstream {0:?}")]
@@ -105,7 +104,7 @@ pub(crate) enum Refusal {
     HandedOver,
 }
 
-/// A change of members of one upstream.
+/// A change of some members of one upstream.
 #[derive(Debug)]
 pub(crate) struct Change<'a> {
     pub(crate) upstream: &'a str,
@@ -113,16 +112,16 @@ pub(crate) struct Change<'a> {
     pub(crate) whole: bool,
     /// The patches, each with the name of its backend.
     pub(crate) patches: Vec<(String, Patch)>,
-    /// The version that the settings must still have, or the change is refused; `None`: any.
+    /// The version that the settings must still have, else the change is refused; `None`: any.
     pub(crate) version: Option<&'a str>,
     pub(crate) force: bool,
-    /// Who makes the change, for the audit.
+    /// The operator who makes the change, for the audit.
     pub(crate) by: &'a str,
 }
 
 impl Control {
-    /// Starts with the overrides of the process before this one, or else of the state file. Without
-    /// an admin listener there are none: nobody could take them back.
+    /// Starts with the overrides of the previous process, or else with those of the state file. Without an admin
+    /// listener there are none, since nobody could remove them.
     pub(crate) fn start(
         admin: Option<&AdminConfig>,
         inherited: Option<Overrides>,
@@ -150,15 +149,15 @@ impl Control {
         lock(&self.overrides)
     }
 
-    /// Has the file read again; `None` if nobody can.
+    /// Reads the configuration again, and returns the outcome; `None` if this front cannot.
     pub(crate) async fn reload(&self) -> Option<Result<String, String>> {
         let (reply, replied) = oneshot::channel();
         self.commands.reload.as_ref()?(ReloadRequest(reply));
         replied.await.ok()
     }
 
-    /// Has another process started; gives the number that its failure would have. `None` if nobody can, too
-    /// much is asked already, or one was asked for that has not failed.
+    /// Starts another process, and returns the number that this upgrade will have. `None`: this front cannot, too
+    /// many commands wait, or an upgrade is under way.
     pub(crate) fn upgrade(&self) -> Option<u64> {
         let mut upgrades = self.upgrades();
         if upgrades.is_under_way {
@@ -170,7 +169,7 @@ impl Control {
         upgrades.is_under_way.then_some(next)
     }
 
-    /// Counts an upgrade that begins.
+    /// Counts an upgrade that has begun.
     pub(crate) fn note_upgrade(&self) {
         let mut upgrades = self.upgrades();
         upgrades.number += 1;
@@ -187,7 +186,7 @@ impl Control {
         upgrades.is_under_way = false;
     }
 
-    /// How many upgrades were begun, and why the last one failed, if it has.
+    /// The number of upgrades that were begun, and the reason why the last one failed, if it did.
     pub(crate) fn last_upgrade(&self) -> (u64, Option<String>) {
         let upgrades = self.upgrades();
         (upgrades.number, upgrades.failed.clone())
@@ -198,7 +197,7 @@ impl Control {
         *self.lock_refused_reload() = refused;
     }
 
-    /// Why the last reload was refused, if it was.
+    /// The reason why the last reload was refused; `None`: it was not.
     pub(crate) fn refused_reload(&self) -> Option<String> {
         self.lock_refused_reload().clone()
     }
@@ -211,7 +210,7 @@ impl Control {
         lock(&self.upgrades)
     }
 
-    /// Refuses changes from now on, or takes them again.
+    /// Refuses changes from now on (`true`), or accepts them again (`false`).
     pub(crate) fn freeze(&self, frozen: bool) {
         self.frozen.store(frozen, Ordering::SeqCst);
     }
@@ -221,7 +220,7 @@ impl Control {
         self.state_file.as_ref().is_some_and(StateFile::fails)
     }
 
-    /// The next site: `site` with these overrides. Drops, and logs, those that no longer hold.
+    /// Makes the next site: `site` with these overrides. Overrides that no longer fit are dropped and logged.
     pub(crate) fn settle(&self, site: &Site, overrides: &mut Overrides) -> Site {
         for dropped in overrides.reconcile(site) {
             let (upstream, backend, why) = (&dropped.upstream, &dropped.backend, dropped.why);
@@ -235,7 +234,7 @@ impl Control {
         site.controlled(overrides)
     }
 
-    /// Changes the overrides of members of the site in force: all that the change names, or none.
+    /// Changes the overrides of members of the site in force: all that `change` names, or none.
     pub(crate) fn change(
         &self,
         in_force: &ArcSwap<Site>,
@@ -271,7 +270,7 @@ impl Control {
         Ok(())
     }
 
-    /// Puts in force a site with the members that were found. Overrides hold for members that return, too.
+    /// Puts in force a site with the members discovered so far. Overrides also hold for members that return.
     pub(crate) fn publish(&self, in_force: &ArcSwap<Site>, retired: &RetiredBackends) {
         let overrides = self.lock();
         let site = in_force.load_full();
@@ -302,7 +301,7 @@ impl Control {
         retired.add(&gone, &site);
     }
 
-    /// Ends drains that have nothing left to wait for, and drops what was to hold until now.
+    /// Ends drains that have nothing left to wait for, and drops overrides whose time is over.
     pub(crate) fn tick(&self, in_force: &ArcSwap<Site>) {
         let mut overrides = self.lock();
         if overrides.is_empty() || self.frozen.load(Ordering::SeqCst) {
@@ -338,7 +337,7 @@ impl Control {
         }
     }
 
-    /// Keeps the overrides `next`, also in the state file, and returns the site with them.
+    /// Keeps the overrides `next`, also in the state file, and returns the site that has them.
     fn follow(&self, site: &Site, overrides: &mut Overrides, next: Overrides) -> Arc<Site> {
         let next_site = site.controlled(&next);
         *overrides = next;
@@ -366,7 +365,7 @@ fn end_of_drain(said: &Override, member: &Member, now: u64) -> Option<(Activatio
         .then_some((drain.then, "nothing is left"))
 }
 
-/// Refuses a change that would take from an upstream its last backend for new sessions.
+/// Refuses a change that would leave an upstream without a backend for new sessions.
 fn keeps_one(upstream: &Upstream, before: &Overrides, after: &Overrides) -> Result<(), Refusal> {
     let is_active = |overrides: &Overrides, member: &Member| {
         let controls = overrides.controls(upstream, member);
@@ -406,14 +405,14 @@ fn check_version(
     Ok(())
 }
 
-/// The version of a member's settings: a digest, which changes when they do.
+/// The version of a member's settings: a digest, which changes whenever they change.
 pub(crate) fn version(upstream: &Upstream, member: &Member, overrides: &Overrides) -> String {
     let mut digest = Sha256::new();
     digest_member(&mut digest, upstream, member, overrides);
     short(digest)
 }
 
-/// The version of the settings of all members of an upstream: a digest, as for [`version`].
+/// The version of the settings of all members of an upstream: a digest like that of [`version`].
 pub(crate) fn version_of_all(upstream: &Upstream, overrides: &Overrides) -> String {
     let mut digest = Sha256::new();
     for member in &upstream.members {
@@ -463,7 +462,7 @@ fn member_of<'s>(site: &'s Site, upstream: &str, backend: &str) -> Option<&'s Me
     site.upstream(upstream)?.member(backend).map(|it| it.1)
 }
 
-/// Seconds of the Unix epoch.
+/// The present time, in seconds of the Unix epoch.
 pub(crate) fn now() -> u64 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     since.map_or(0, |it| it.as_secs())

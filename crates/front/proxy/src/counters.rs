@@ -1,4 +1,4 @@
-//! The front's counters, and the reasons for refusals and failures.
+//! The front's counters, and the reasons under which refusals and failures are counted.
 //!
 //! Each worker has its own counters; a snapshot sums them up. Each refusal and failure is counted
 //! under its [`Reason`], which the access log shows as well.
@@ -18,7 +18,7 @@ use http::StatusCode;
 
 use crate::lock::lock;
 
-/// Why a request or connection was refused or failed: the culprit, and a token.
+/// The reason why a request or connection was refused or failed: the culprit, and a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Reason {
     culprit: Culprit,
@@ -30,18 +30,18 @@ impl Reason {
         Self { culprit, token }
     }
 
-    /// Whether the client, or what it asked for, is to blame.
+    /// Whether the client, or its request, is to blame.
     pub(crate) fn is_client(self) -> bool {
         self.culprit == Culprit::Client
     }
 
-    /// Whose doing it was.
+    /// The party to blame: the client, the backend or the front.
     #[must_use]
     pub fn culprit(self) -> Culprit {
         self.culprit
     }
 
-    /// What happened, in one word.
+    /// The failure in one word.
     #[must_use]
     pub fn token(self) -> &'static str {
         self.token
@@ -70,11 +70,11 @@ pub(crate) struct Counters {
 /// The last reload; before the first one, the start counts as one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LastReload {
-    /// When it was asked for.
+    /// The time at which it was asked for.
     pub at: SystemTime,
-    /// When the configuration in force was put in force.
+    /// The time at which the configuration in force was put in force.
     pub applied_at: SystemTime,
-    /// Whether it was applied.
+    /// Whether it was applied; `false`: it was refused.
     pub applied: bool,
 }
 
@@ -103,7 +103,7 @@ impl Default for LastReload {
     }
 }
 
-/// What one worker counts, on its own thread only.
+/// The counters of one worker, which only its own thread changes.
 #[derive(Debug, Default)]
 pub(crate) struct WorkerCounters {
     accepted: Count,
@@ -111,28 +111,28 @@ pub(crate) struct WorkerCounters {
     /// Responses by the first digit of the status; 0 counts exchanges that ended without a status.
     responses: [Count; 10],
     retries: Count,
-    /// Handshakes of TLS 1.2 and 1.3, full, then resumed.
+    /// Successful handshakes: full ones of TLS 1.2 and 1.3, then resumed ones of TLS 1.2 and 1.3.
     handshakes: [Count; 4],
-    /// Handshakes under way.
+    /// TLS handshakes under way now.
     handshakes_open: Count,
-    /// Tunnels open now, and bytes from clients and to them.
+    /// Tunnels open now; the next field counts their bytes, from clients and to clients.
     tunnels_open: Count,
     tunnel_bytes: [Count; 2],
-    /// Connections that speak HTTP/2, and their streams, open now.
+    /// Connections of HTTP/2 open now; the next field counts their open streams.
     h2_connections: Count,
     h2_streams: Count,
-    /// By [`FileResult`], in the order of [`FileResult::ALL`].
+    /// Requests for files by result, in the order of [`FileResult::ALL`].
     files: [Count; FileResult::ALL.len()],
-    /// Files that are being sent.
+    /// Files that are being sent now.
     files_open: Count,
-    /// Bytes of memory for files and their names.
+    /// Bytes of memory that files and their names take now.
     files_bytes: Count,
     file_thread_reads: Count,
-    /// Responses that were compressed, in the order of [`Coding::ALL`], and bytes of their bodies
-    /// before and after.
+    /// Responses that were compressed, in the order of [`Coding::ALL`]; the next field counts the
+    /// bytes of their bodies before and after compression.
     compressed: [Count; Coding::ALL.len()],
     compressed_bytes: [Count; 2],
-    /// By [`Outcome`], in the order of [`Outcome::ALL`].
+    /// Requests of upstreams with sticky sessions by outcome, in the order of [`Outcome::ALL`].
     sticky: [Count; Outcome::ALL.len()],
     reasons: Reasons,
 }
@@ -140,20 +140,20 @@ pub(crate) struct WorkerCounters {
 /// The result of a request for a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileResult {
-    /// It was remembered.
+    /// The worker still had the file in its table.
     Hit,
-    /// It was opened on the event loop.
+    /// The file was opened on the event loop, without waiting for the disk.
     Open,
-    /// It was opened on a thread, because the disk had to be waited for.
+    /// The file was opened on a thread, because that had to wait for the disk.
     Thread,
-    /// There is none, or it is none that is served.
+    /// There is no such file, or it is not one that is served.
     Missing,
-    /// It could not be fetched.
+    /// The file could not be read, or the client left meanwhile.
     Failed,
 }
 
 impl FileResult {
-    /// All results.
+    /// All results, in the order of counters and metrics.
     pub const ALL: [Self; 5] = [
         Self::Hit,
         Self::Open,
@@ -162,7 +162,7 @@ impl FileResult {
         Self::Failed,
     ];
 
-    /// Its name in logs and metrics.
+    /// The name of the result in logs and metrics.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -175,7 +175,8 @@ impl FileResult {
     }
 }
 
-/// How often each reason was given. Rarely touched: only where something went wrong.
+/// The number of times that each reason was counted. Its lock is rarely taken: only when something
+/// goes wrong.
 #[derive(Debug, Default)]
 struct Reasons(Mutex<BTreeMap<Reason, u64>>);
 
@@ -194,29 +195,31 @@ pub struct CountersSnapshot {
     pub retries: u64,
     /// Requests to upstreams that keep sessions, by the outcome for the session.
     pub sticky: BTreeMap<Outcome, u64>,
-    /// Configurations put in force in place of another.
+    /// Reloads that put a configuration in force.
     pub reloads_applied: u64,
-    /// Configurations that were to be put in force and had faults.
+    /// Reloads that were refused because the configuration had faults.
     pub reloads_refused: u64,
-    /// The last of both kinds.
+    /// The last reload, applied or refused.
     pub last_reload: LastReload,
-    /// Files of certificates that changed and were put in force.
+    /// Changes of certificate files that were put in force.
     pub certificates_renewed: u64,
-    /// Files of certificates that changed and had faults.
+    /// Changes of certificate files that were refused because of faults.
     pub certificates_refused: u64,
-    /// Handshakes that succeeded: of TLS 1.2 and 1.3, full, then of both, resumed.
+    /// Handshakes that succeeded: full ones of TLS 1.2 and 1.3, then resumed ones of TLS 1.2 and
+    /// 1.3.
     pub handshakes: [u64; 4],
     /// Handshakes of TLS under way now.
     pub handshakes_open: u64,
     /// Tunnels open now.
     pub tunnels_open: u64,
-    /// Bytes that tunnels moved, from clients and to them.
+    /// Bytes that tunnels moved: from clients, then to clients.
     pub tunnel_bytes: [u64; 2],
-    /// Connections that speak HTTP/2, open now.
+    /// Connections of HTTP/2 that are open now.
     pub h2_connections: u64,
-    /// Their streams: requests under way, or given up by the client and not yet by the backend.
+    /// Streams of HTTP/2 that are open now: requests under way, also those that the client gave up
+    /// and the backend has not.
     pub h2_streams: u64,
-    /// Requests for files, by [`FileResult`].
+    /// Requests for files, in the order of [`FileResult::ALL`].
     pub files: [u64; FileResult::ALL.len()],
     /// Files that are being sent now.
     pub files_open: u64,
@@ -226,9 +229,9 @@ pub struct CountersSnapshot {
     pub file_thread_reads: u64,
     /// Responses that were compressed, in the order of [`Coding::ALL`].
     pub compressed: [u64; Coding::ALL.len()],
-    /// Bytes of their bodies, before and after.
+    /// Bytes of the bodies of compressed responses: before, then after compression.
     pub compressed_bytes: [u64; 2],
-    /// Refusals and failures, such as `client:bare-lf`.
+    /// Refusals and failures by reason, such as `client:bare-lf`.
     pub reasons: BTreeMap<Reason, u64>,
 }
 
@@ -245,12 +248,12 @@ impl Counters {
         }
     }
 
-    /// The counters of this worker, which only its own thread may change.
+    /// The counters of the worker with this index. Only its own thread may change them.
     pub(crate) fn of(&self, worker: usize) -> &WorkerCounters {
         &self.workers[worker]
     }
 
-    /// How many workers there are.
+    /// The number of workers.
     pub(crate) fn workers(&self) -> usize {
         self.workers.iter().count()
     }
@@ -269,7 +272,8 @@ impl Counters {
         lock(&self.last_reload)
     }
 
-    /// Counts a change of certificate files; `applied`: the new ones were put in force.
+    /// Counts a change of certificate files. `applied`: the new files were put in force; else they
+    /// were refused.
     pub(crate) fn certificates_renewed(&self, applied: bool) {
         let counter = if applied {
             &self.certificates_renewed
@@ -279,12 +283,12 @@ impl Counters {
         counter.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Counts a refusal or a failure outside of workers.
+    /// Counts a refusal or a failure on a thread that is not a worker.
     pub(crate) fn reason(&self, reason: Reason) {
         self.others.add(reason);
     }
 
-    /// The sums over all workers; `open` is the number of connections.
+    /// Sums up all workers. `open` is the number of client connections that are open now.
     pub(crate) fn snapshot(&self, open: usize) -> CountersSnapshot {
         let mut sum = CountersSnapshot {
             open,
@@ -351,12 +355,12 @@ impl WorkerCounters {
         self.tunnel_bytes[1].add(to_client as u64);
     }
 
-    /// Connections that speak HTTP/2.
+    /// The number of open connections of HTTP/2, which the caller changes.
     pub(crate) fn h2_connections(&self) -> &Count {
         &self.h2_connections
     }
 
-    /// Streams of connections that speak HTTP/2.
+    /// The number of open streams of HTTP/2, which the caller changes.
     pub(crate) fn h2_streams(&self) -> &Count {
         &self.h2_streams
     }
@@ -385,7 +389,7 @@ impl WorkerCounters {
         self.file_thread_reads.add(pieces);
     }
 
-    /// Counts a compressed response, with the bytes of its body before and after.
+    /// Counts a compressed response, with the bytes of its body before and after compression.
     pub(crate) fn compressed(&self, coding: Coding, before: u64, after: u64) {
         let mut counters = Coding::ALL.iter().zip(&self.compressed);
         if let Some((_, counter)) = counters.find(|(its, _)| **its == coding) {
@@ -441,7 +445,7 @@ impl WorkerCounters {
     }
 }
 
-/// Counts something as open until it is dropped.
+/// Counts something as open; dropping the guard ends that.
 #[derive(Debug)]
 pub(crate) struct OpenGuard<'c>(&'c Count);
 

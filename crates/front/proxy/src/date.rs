@@ -3,12 +3,11 @@
 use std::cell::Cell;
 use std::time::{Duration, SystemTime};
 
-/// A date in the fixed format.
+/// The text of a date in the fixed format of HTTP.
 pub(crate) type DateText = [u8; 29];
 
 /// The present date in the fixed format, such as `Sun, 06 Nov 1994 08:49:37 GMT`. `None` if the clock
-/// says a time before 1970 or after 9999: it was never set, and without a clock there is to be no
-/// `Date`.
+/// tells a time before 1970 or after 9999, so that it was never set: then no `Date` must be sent.
 pub(crate) fn now() -> Option<DateText> {
     thread_local! {
         static LAST: Cell<(u64, Option<DateText>)> = const { Cell::new((0, None)) };
@@ -24,14 +23,14 @@ pub(crate) fn now() -> Option<DateText> {
     date
 }
 
-/// This many seconds after the beginning of 1970.
+/// The date at `second`, in seconds of the Unix epoch.
 fn at(second: u64) -> Option<DateText> {
     let time = SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(second))?;
     let text = (second < YEAR_10000).then(|| httpdate::fmt_http_date(time))?;
     text.into_bytes().try_into().ok()
 }
 
-/// The format has four digits for the year.
+/// The first second of the year 10000, in Unix time: the format has only four digits for the year.
 const YEAR_10000: u64 = 253_402_300_800;
 
 #[cfg(test)]

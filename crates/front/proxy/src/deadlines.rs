@@ -1,5 +1,4 @@
-//! Deadlines of a worker's connections, in a list that is sorted by time and checked by one
-//! ticker.
+//! Deadlines of a worker's connections: a list that is sorted by time and checked by one ticker.
 //!
 //! A deadline changes several times with each request and almost never passes, so changing it has
 //! to be cheap. A later deadline is one store; only a deadline that is earlier than the entry in
@@ -26,8 +25,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
 
 use crate::lock::lock;
 
-/// A moment of the coarse clock, in milliseconds since the front began: the clocks of all workers are
-/// about alike.
+/// A moment of the coarse clock, in milliseconds since the front began. The clocks of all workers are nearly equal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Tick(u64);
 
@@ -75,8 +73,8 @@ impl std::ops::Add<Duration> for Tick {
     }
 }
 
-/// Whole milliseconds. A request asks several times, which is too often for the division of 128 bits
-/// in [`Duration::as_millis`].
+/// The duration in whole milliseconds. Each request needs it several times, so the division of 128 bits in
+/// [`Duration::as_millis`] would cost too much.
 fn millis(duration: Duration) -> u64 {
     let seconds = duration.as_secs().saturating_mul(1000);
     seconds.saturating_add(duration.subsec_millis().into())
@@ -102,7 +100,8 @@ struct Places {
 #[derive(Debug)]
 struct DeadlineEntry {
     deadline: AtomicU64,
-    /// The period in which the entry is checked, never after that of its deadline; [`UNLISTED`]: it is not listed.
+    /// The period in which the entry is checked, which is not after that of its deadline. [`UNLISTED`]: it is not
+    /// listed.
     listed: AtomicU32,
     /// The key of the entry in [`Places::entries`].
     key: u32,
@@ -122,7 +121,7 @@ impl DeadlineEntry {
     }
 }
 
-/// The deadline of one task. Dropping it takes it off the list.
+/// The deadline of one task. After it is dropped, the task is not woken any more.
 #[derive(Debug)]
 pub(crate) struct Deadline {
     deadlines: Arc<Deadlines>,
@@ -139,7 +138,7 @@ impl Deadlines {
         })
     }
 
-    /// Makes a deadline, not yet set, for a task that gives its waker by [`Deadline::attach`].
+    /// Makes a deadline that is not yet set. Its task must then call [`Deadline::attach`].
     pub(crate) fn join(self: &Arc<Self>) -> Deadline {
         let mut places = self.lock();
         let spare = places.spare.pop();
@@ -149,7 +148,7 @@ impl Deadlines {
         }
     }
 
-    /// The coarse clock's time.
+    /// The time of the coarse clock.
     pub(crate) fn now(&self) -> Tick {
         Tick(self.now.load(Ordering::Relaxed))
     }
@@ -170,7 +169,7 @@ impl Deadlines {
         }
     }
 
-    /// Wakes every task, whatever its deadline: something it waits for beside has happened.
+    /// Wakes every task, whatever its deadline, because something else that tasks wait for has happened.
     pub(crate) fn wake_all(&self) {
         for (_, entry) in &self.lock().entries {
             entry.wake();
@@ -255,7 +254,7 @@ impl Places {
 }
 
 impl Deadline {
-    /// Makes the calling task the one that is woken. It must stay the same task.
+    /// Makes the calling task the one that is woken. Later calls must come from the same task.
     pub(crate) async fn attach(&self) {
         std::future::poll_fn(|cx| {
             // Attaching again changes nothing: a task's waker is always the same.
@@ -265,17 +264,17 @@ impl Deadline {
         .await;
     }
 
-    /// The coarse clock's time.
+    /// The time of the coarse clock.
     pub(crate) fn now(&self) -> Tick {
         self.deadlines.now()
     }
 
-    /// The coarse clock's time, as an `Instant`.
+    /// The time of the coarse clock, as an `Instant`.
     pub(crate) fn instant(&self) -> Instant {
         self.deadlines.began + Duration::from_millis(self.now().0)
     }
 
-    /// Has the task woken once, at `deadline`, unless another deadline is set before.
+    /// Wakes the task once at `deadline`, unless another deadline is set before.
     pub(crate) fn set(&self, deadline: Tick) {
         self.entry.deadline.store(deadline.0, Ordering::Relaxed);
         if deadline.period() < self.entry.listed.load(Ordering::Relaxed) {
@@ -301,16 +300,16 @@ impl Drop for Deadline {
     }
 }
 
-/// How often deadlines are checked.
+/// The interval at which deadlines are checked: the precision of the coarse clock.
 const PERIOD: Duration = Duration::from_millis(20);
 
-/// The period of an entry without a deadline, and of one later than this clock counts (2.7 years).
+/// The period of an entry without a deadline, or with one beyond the range of periods (2.7 years).
 const UNLISTED: u32 = u32::MAX;
 
 /// The most spare entries that are kept: about the number of requests that one worker has at a time.
 const SPARE_MAX: usize = 256;
 
-/// Into how many portions the work of one period is divided.
+/// The number of portions into which the checks of one period are divided.
 const PORTIONS: usize = 8;
 
 /// The most entries in a portion. Answering a client that was too slow takes some 30 us, so this is half a worker's

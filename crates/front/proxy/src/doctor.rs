@@ -1,7 +1,7 @@
-//! Whether a machine has what a configuration needs, before a front serves there. Nothing is changed.
+//! Checks whether a machine suffices for a configuration, before a front serves there. It changes nothing.
 //!
-//! `catamaran-gauge` reads the machine. This module knows what the configuration asks for, and looks at what the
-//! configuration names: addresses, files, certificates, backends.
+//! `catamaran-gauge` examines the machine. This module computes what the configuration needs, and checks what it
+//! names: addresses, files, certificates, backends.
 
 mod members;
 
@@ -22,8 +22,8 @@ use catamaran_upstream::config::BackendConfig;
 use crate::config::{AccessLogTarget, Config, ListenAddress};
 use crate::tls;
 
-/// Everything but the backends, with the members that were `found`. `secrets` are files that only the front's user
-/// and root should read.
+/// Checks everything except the backends, with the members that were `found`. `secrets` are files that only the
+/// front's user and root should read.
 #[must_use]
 pub fn examine(
     config: &Config,
@@ -45,7 +45,7 @@ pub fn examine(
     checks
 }
 
-/// Connects to every backend and asks it, by CPING or a request.
+/// Connects to every backend and probes it, by CPING, a request, or the connection alone.
 ///
 /// # Errors
 /// The event loop cannot be started.
@@ -85,7 +85,7 @@ fn answered(
     }
 }
 
-/// What all clients and backends need together.
+/// The resources that all clients and backends need together.
 fn demand(config: &Config) -> ServerDemand {
     let backends = config.upstreams.iter().flat_map(|it| it.all());
     let mut dials = BTreeMap::<String, u64>::new();
@@ -111,7 +111,7 @@ fn demand(config: &Config) -> ServerDemand {
     }
 }
 
-/// Binds each address for a moment, without listening.
+/// Checks that the TCP addresses are free, by listening at each of them for a moment.
 fn addresses(config: &Config, has_unit: bool) -> Vec<Check> {
     let listeners = config.listeners.iter().map(|it| &it.address);
     let admin = config.admin.iter().flat_map(|it| &it.addresses);
@@ -174,7 +174,7 @@ fn clock(config: &Config, machine: &Machine) -> Option<Check> {
     })
 }
 
-/// Faults and warnings of the files of TLS: those that end soon, have ended, or cannot be used.
+/// Checks the files of TLS: certificates that end soon or have ended, and files that cannot be used.
 fn certificates(config: &Config) -> Vec<Check> {
     let mut checks = Vec::new();
     for profile in &config.tls {
@@ -215,7 +215,7 @@ fn secret_files(config: &Config, secrets: &[PathBuf]) -> Vec<Check> {
     checks
 }
 
-/// Room where the access log and the state are written.
+/// Checks the free space where the access log and the state file are written.
 fn space(config: &Config) -> Vec<Check> {
     let log = match &config.log.access {
         AccessLogTarget::File(path) => Some(path),
@@ -248,13 +248,13 @@ fn space(config: &Config) -> Vec<Check> {
 const UNIT: &str = "catamaran.service";
 /// How long systemd waits for a service to stop unless `TimeoutStopSec` is set.
 const STOP_TIMEOUT: Duration = Duration::from_secs(90);
-/// New clients of a second that a listener should hold, which most machines allow as they come.
+/// The new clients within one second for which a listen queue should have room; most machines allow that by default.
 const BURST: u64 = 1024;
-/// Bytes of an idle client in clear, and over TLS.
+/// The memory of an idle client without TLS, in bytes; `IDLE_TLS` is that of one with TLS.
 const IDLE: u64 = 1 << 10;
 const IDLE_TLS: u64 = 5 << 10;
-/// Bytes of an exchange: a packet of AJP13 each way, and what was read ahead.
+/// The memory of an exchange with a backend, in bytes: a packet of AJP13 each way, and bytes read ahead.
 const BUFFERS: u64 = 32 << 10;
-/// Bytes of the program before it serves.
+/// The memory of the program before it serves, in bytes.
 const PROGRAM: u64 = 32 << 20;
 const SPACE: u64 = 128 << 20;

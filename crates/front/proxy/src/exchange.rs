@@ -1,9 +1,9 @@
 //! One exchange: a request, from its head to its log line.
 //!
-//! This file conducts: it decides ([`crate::exchange::verdict`]), calls what serves the decision, and accounts for it. An
-//! exchange that failed is answered with a page of the front if no response was begun; otherwise the response is cut
-//! visibly. What is known of an exchange is in [`crate::exchange::state`]. ARCHITECTURE.md draws the layers of the
-//! modules.
+//! This file directs the exchange: it obtains the verdict ([`crate::exchange::verdict`]), calls the module that carries
+//! it out, and accounts for the exchange. A failed exchange is answered with a page of the front if no response was
+//! begun; otherwise the response is cut visibly. [`crate::exchange::state`] has the state of an exchange.
+//! ARCHITECTURE.md shows the layers of the modules.
 
 mod account;
 mod attempts;
@@ -50,7 +50,7 @@ use verdict::{Decision, Forward, Verdict};
 use crate::boxed::boxed;
 use crate::site::rules::Rules;
 
-/// Serves one request whose head has arrived.
+/// Serves one request whose head has arrived. Returns what the connection must do next.
 ///
 /// # Cancel safety
 /// The client's connection is left in the middle of messages and must be closed.
@@ -82,8 +82,7 @@ pub(crate) async fn serve(
     after
 }
 
-/// Answers a request whose head was refused or did not come in time. The connection is to be
-/// closed.
+/// Answers a request whose head was refused or did not come in time. The connection must then be closed.
 pub(crate) async fn refuse(scene: Scene<'_>, down: &mut Downstream<'_>, failure: Failure) -> After {
     let site = scene.worker.site();
     let mut exchange = Exchange::new(scene, &site, None);
@@ -92,7 +91,7 @@ pub(crate) async fn refuse(scene: Scene<'_>, down: &mut Downstream<'_>, failure:
     after
 }
 
-/// Decides what becomes of the request, and keeps what lasts of the verdict.
+/// Makes the verdict on the request, and keeps the parts that last as long as the exchange.
 #[inline]
 fn decide<'a>(exchange: &mut Exchange<'a>, head: Box<RequestHead>) -> Decision<'a> {
     let Scene { listener, peer, .. } = exchange.scene;
@@ -117,7 +116,7 @@ fn decide<'a>(exchange: &mut Exchange<'a>, head: Box<RequestHead>) -> Decision<'
     decision
 }
 
-/// Forwards a request; a failure is answered or cut.
+/// Forwards a request. A failure is answered with a page, or cuts the response.
 async fn serve_forward<'a>(
     exchange: &mut Exchange<'a>,
     down: &mut Downstream<'_>,
@@ -129,7 +128,7 @@ async fn serve_forward<'a>(
     }
 }
 
-/// Everything up to the last byte of a backend's response, or of a stored one.
+/// Serves a request until the last byte of a backend's response, or of a stored one; with a tunnel, until its end.
 async fn run<'a>(
     exchange: &mut Exchange<'a>,
     down: &mut Downstream<'_>,
@@ -195,7 +194,7 @@ mod tests {
         size_of::<F>()
     }
 
-    /// The allocator's fast path ends at a kilobyte.
+    /// A box must not exceed a kilobyte, where the allocator's fast path ends.
     #[test]
     fn an_exchange_is_small() {
         let attempts = size_of_future(attempts::try_backends);

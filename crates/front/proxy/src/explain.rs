@@ -1,10 +1,11 @@
-//! What would become of a request, without its being served: no turn is taken, nothing is counted.
+//! Explains what the front would do with a request, without serving it: nothing is sent and no count
+//! changes.
 //!
-//! The request is read, decided about and encoded by the functions that serve requests, so that what is
-//! explained is what would be done: `exchange::verdict` decides for both. What has effects and follows the
-//! decision is told by rule ([`Explanation::then`]). What belongs to a connection alone is supposed:
-//! unless the question says otherwise, the client speaks HTTP/1.1, came by the listener that its URL fits
-//! best, and showed no certificate.
+//! The functions that serve requests also read, decide and encode this one, so that the explanation agrees
+//! with what would happen: `exchange::verdict` decides for both. Later steps that have effects are listed
+//! as sentences ([`Explanation::then`]). Properties of the connection are assumed: unless the question
+//! gives others, the client speaks HTTP/1.1, connected to the listener that fits the URL best, and showed
+//! no certificate.
 
 mod cache;
 mod choice;
@@ -45,7 +46,7 @@ use crate::site::rules::Rules;
 use crate::site::{Site, Upstream};
 use crate::tls;
 
-/// An explanation that is being made.
+/// An [`Explanation`] whose parts are filled in one after another.
 struct Draft(Explanation);
 
 impl Deref for Draft {
@@ -62,9 +63,9 @@ impl DerefMut for Draft {
     }
 }
 
-/// Explains what a front with this configuration would do with a request while all its backends are
-/// up. The files of TLS profiles are read; a profile that cannot be read is supposed to serve
-/// every name and asks for no certificate. Members are those that files list.
+/// Explains what a front with this configuration would do with a request while all its backends are up.
+/// The files of TLS profiles are read; a profile that cannot be read is assumed to serve every name and to
+/// ask for no certificate. Of members that are discovered, only those listed in files are known.
 ///
 /// # Errors
 /// The question cannot be understood, or a route names an upstream that does not exist.
@@ -81,7 +82,8 @@ pub fn explain(config: &Config, question: &Question) -> Result<Explanation, Stri
     })
 }
 
-/// Explains what this site would do with a request now. `profile` is what a listener serves TLS with.
+/// Explains what this site would do with a request now. `profile` returns the TLS profile of a listener;
+/// `None`: it has none.
 pub(crate) fn explain_on(
     site: &Site,
     question: &Question,
@@ -110,7 +112,8 @@ pub(crate) fn explain_on(
 }
 
 impl Draft {
-    /// Shows what is decided of the request.
+    /// Fills in the request, the decision about it (refuse, serve a file, answer or forward) and the
+    /// reasons.
     fn judge(&mut self, grounds: Grounds<'_>, head: Box<RequestHead>) {
         let site = grounds.site;
         let sender = Sender::new(grounds.peer, &head, &site.server.trusted_proxies);
@@ -199,7 +202,7 @@ impl Draft {
         self.pick(upstream, rules, outgoing);
     }
 
-    /// Shows what the path becomes.
+    /// Shows the path that is forwarded, if it differs from the client's.
     fn show_rewrite(&mut self, forwarded: &str) {
         let explanation = &mut self.0;
         if let Some(path) = &mut explanation.path
@@ -210,7 +213,8 @@ impl Draft {
         }
     }
 
-    /// Foresees the backend, for a tunnel as many as the exchange would ask.
+    /// Fills in the backend that would be picked, or those that may be. For a tunnel it follows the
+    /// retries of the exchange, which skip backends that take no tunnels.
     fn pick(&mut self, upstream: &Upstream, rules: Option<&Rules>, outgoing: &Outgoing<'_>) {
         let tried = rules.map_or(&[][..], Rules::stopped);
         let facts = outgoing.facts(rules);
@@ -317,7 +321,7 @@ impl Draft {
     }
 }
 
-/// A request as it was understood.
+/// Describes a request as the front reads it: method, scheme, host, path, listener and client.
 fn request_of(grounds: &Grounds<'_>, sender: &Sender, head: &RequestHead) -> ExplainedRequest {
     let client = sender.identity;
     let scheme = if client.secure { "https" } else { "http" };
@@ -335,7 +339,8 @@ fn request_of(grounds: &Grounds<'_>, sender: &Sender, head: &RequestHead) -> Exp
     }
 }
 
-/// What follows a decision to forward a request and has effects, a rule each.
+/// Lists in sentences the steps that follow the decision to forward a request: counting, making an id,
+/// picking, retrying.
 fn follow(site: &Site, rules: Option<&Rules>, forward: &Forward<'_>) -> Vec<String> {
     let upstream = forward.upstream;
     let mut then = Vec::new();
@@ -373,7 +378,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// Backends that a summary names.
+/// How many backends a summary names; the others are only counted.
 const NAMES_MAX: usize = 3;
 
 #[cfg(test)]

@@ -1,13 +1,12 @@
-//! Handing the listening sockets to the next process, so that no client in their queues is lost.
+//! Hands the listening sockets to the next process, so that no client in their queues is lost.
 //!
 //! The two processes share a pair of Unix sockets that preserve message boundaries (SOCK_SEQPACKET).
-//! The new process asks. The old process sends each listener's address with its sockets as ancillary data (SCM_RIGHTS), in
-//! as many messages as needed, and then an end message. The new process starts, and answers which
-//! listeners it took. Until then the old process serves, and if there is no answer it goes on
-//! serving. The caller starts the new process and tells it its end of the pair.
+//! The new process asks. The old process sends each listener's address with its sockets as ancillary
+//! data (SCM_RIGHTS), in as many messages as needed, and then an end message. The new process starts,
+//! and answers which listeners it took. Until then the old process serves, and if there is no answer it
+//! goes on serving. The caller starts the new process and passes it one socket of the pair.
 //!
-//! Here is what the old process does. What a message is, and what the new process does with it, is in
-//! [`crate::inheritance`].
+//! This module is the old process's side. [`crate::inheritance`] has the messages and the new process's side.
 
 use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
@@ -38,7 +37,7 @@ use crate::running::Running;
 use crate::tls;
 use crate::worker::FrontState;
 
-/// The old process's side of a handover that has not succeeded yet.
+/// The old process's side of a handover that is not finished.
 #[derive(Debug)]
 pub struct Offer {
     channel: OwnedFd,
@@ -49,13 +48,13 @@ pub struct Offer {
     members: Vec<u8>,
     /// The last resolved addresses of backends' names, as JSON.
     names: Vec<u8>,
-    /// The keys of each TLS profile's tickets.
+    /// The ticket keys of each TLS profile, with its name.
     tickets: Vec<(String, Arc<TicketKeys>)>,
     shared: Arc<FrontState>,
     taken: bool,
 }
 
-/// Permits changes again, if no process took over.
+/// If no process took over, the drop permits changes by operators again.
 impl Drop for Offer {
     fn drop(&mut self) {
         if !self.taken {
@@ -64,7 +63,7 @@ impl Drop for Offer {
     }
 }
 
-/// The listeners from which another process accepts now.
+/// The listeners from which the new process accepts now.
 #[derive(Debug)]
 pub struct TakenListeners(Vec<Arc<Listener>>);
 
@@ -80,13 +79,13 @@ pub enum HandoverError {
         /// How long the old process waited.
         limit: Duration,
     },
-    /// The answer of the new process cannot be read, or the pair of sockets failed.
+    /// The new process's answer cannot be read, or the pair of sockets failed.
     #[error("the answer of the new process cannot be read: {0}")]
     Channel(#[source] io::Error),
 }
 
 impl Running {
-    /// Prepares to hand the listening sockets over; the second part is the other process's end.
+    /// Prepares the handover of the listening sockets. The second part is the socket to give to the new process.
     ///
     /// # Errors
     /// The pair of sockets cannot be made.
@@ -108,7 +107,7 @@ impl Running {
 }
 
 impl Offer {
-    /// Prepares to hand the sockets of `listeners` over; the second part is the other process's end.
+    /// Prepares the handover of the sockets of `listeners`. The second part is the socket to give to the new process.
     ///
     /// # Errors
     /// The pair of sockets cannot be made.
@@ -141,11 +140,12 @@ impl Offer {
         Ok((offer, theirs))
     }
 
-    /// Waits until the other process asks, sends the sockets, then waits until it serves clients. The other end must
-    /// have been closed in this process, or the other's end goes unnoticed.
+    /// Waits until the new process asks, sends it the sockets, then waits at most `limit` until it serves clients. The
+    /// caller must first close its copy of the new process's socket, or this process does not notice if the new one
+    /// ends.
     ///
     /// # Errors
-    /// [`HandoverError`]; everything is as it was.
+    /// [`HandoverError`]; this process goes on serving as before.
     pub fn send_and_wait(mut self, limit: Duration) -> Result<TakenListeners, HandoverError> {
         let failed = |errno, limit| match errno {
             Errno::PIPE | Errno::CONNRESET => HandoverError::Ended,
@@ -191,7 +191,7 @@ impl Offer {
     }
 }
 
-/// The members that were found, as JSON.
+/// The discovered members as JSON; empty if there are none, or if they cannot be written.
 fn members(shared: &FrontState) -> Vec<u8> {
     let records = shared.control.discovered.records();
     if records.is_empty() {
@@ -221,7 +221,7 @@ fn names(shared: &FrontState) -> serde_json::Result<Vec<u8>> {
     serde_json::to_vec(&site.backends().filter_map(record).collect::<Vec<_>>())
 }
 
-/// Sends all there is to hand over. A text goes in as many messages of its kind as it needs.
+/// Sends the listeners, texts and ticket keys, then the end message. A long text is split over several messages.
 fn offer(
     channel: &OwnedFd,
     listeners: &[Arc<Listener>],
@@ -276,13 +276,13 @@ fn send_with(channel: &OwnedFd, message: &[u8], sockets: &[BorrowedFd<'_>]) -> R
     sendmsg(channel, &message, &mut control, SendFlags::NOSIGNAL).map(drop)
 }
 
-/// How long the new process may take until it asks, which is the first thing that it does.
+/// How long the new process may take to ask for the sockets, which it does first.
 const ASKED_IN: Duration = Duration::from_secs(10);
 
-/// Bytes of a text in one message: all of it fits [`MESSAGE_MAX`].
+/// The most bytes of a text in one message, so that the message fits [`MESSAGE_MAX`].
 const PART_MAX: usize = MESSAGE_MAX - 4;
 
-/// Version, kind and a byte for each listener.
+/// The longest answer of the new process: version, kind and a byte for each listener.
 const ANSWER_MAX: usize = 2 + u16::MAX as usize;
 
 #[cfg(test)]

@@ -1,11 +1,10 @@
-//! The receiving side of a handover: what the process before this one hands over, and the messages.
+//! The receiving side of a handover: what this process takes from the previous one, and the format of the messages.
 //!
-//! This process first asks, and only then is anything sent: sockets that are on their way to somebody who never takes
-//! them would keep their ports. A message is one byte of version, one of kind, two of the listener's index, and its address. What
-//! operators said of members goes along as JSON in messages of a kind of its own, if that is anything.
-//! So do the members that were found, where names of backends led, and the keys of TLS tickets, a message for each profile: the
-//! keys, and the profile's name. A process that knows no such messages takes them for more of a
-//! listener, without sockets.
+//! This process first asks, and only then is anything sent: sockets that were sent but never received would keep their
+//! ports. A message has one byte of version, one of kind, two of the listener's index, then the listener's address.
+//! Other kinds of messages carry JSON: the operators' overrides, the discovered members and the resolved addresses of
+//! backends. Another kind carries the TLS ticket keys of one profile and its name. A process that does not know these
+//! kinds reads them as more messages about a listener, without sockets.
 
 use std::collections::HashMap;
 use std::io::{self, IoSliceMut};
@@ -28,23 +27,24 @@ use crate::config::ListenAddress;
 use crate::control::discovered::record::MembersRecord;
 use crate::site::overrides::Overrides;
 
-/// The listening sockets of the process before this one. The default is none.
+/// What the previous process handed over: listening sockets, overrides, members, names and ticket keys. The default is
+/// empty.
 #[derive(Debug, Default)]
 pub struct Inheritance {
     channel: Option<OwnedFd>,
     listeners: Vec<InheritedListener>,
-    /// As JSON.
+    /// The operators' overrides as JSON; empty if there are none.
     overrides: Vec<u8>,
-    /// As JSON.
+    /// The discovered members as JSON; empty if there are none.
     members: Vec<u8>,
-    /// As JSON.
+    /// The resolved addresses of backends' names as JSON.
     names: Vec<u8>,
-    /// The keys of TLS tickets, by the name of the profile.
+    /// The keys of TLS tickets, by the name of the TLS profile.
     tickets: HashMap<String, Arc<TicketKeys>>,
     since: Option<u64>,
 }
 
-/// The resolved addresses of a backend's name, and their age.
+/// The resolved addresses of a backend's name, and how many seconds ago they were resolved.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct NameRecord {
     pub(crate) host: String,
@@ -55,17 +55,16 @@ pub(crate) struct NameRecord {
 #[derive(Debug)]
 struct InheritedListener {
     address: ListenAddress,
-    /// Empty once taken.
+    /// The workers' sockets; empty once taken.
     sockets: Vec<OwnedFd>,
     taken: bool,
 }
 
 impl Inheritance {
-    /// Receives what the process before this one hands over through its end of the pair.
+    /// Asks the previous process, at the other end of `channel`, and receives what it hands over.
     ///
     /// # Errors
-    /// `channel` is not an end of such a pair, the other process ended, or its version has another format of
-    /// messages.
+    /// `channel` is not an end of such a pair, the other process ended, or it uses another format of messages.
     pub fn receive(channel: OwnedFd) -> io::Result<Self> {
         let mut listeners: Vec<InheritedListener> = Vec::new();
         let (mut overrides, mut members, mut names) = (Vec::new(), Vec::new(), Vec::new());
@@ -107,7 +106,7 @@ impl Inheritance {
         })
     }
 
-    /// Says when the first process of this front began, in seconds of the Unix epoch.
+    /// Sets when the first process of this front began, in seconds of the Unix epoch.
     pub fn serves_since(&mut self, seconds: u64) {
         self.since = Some(seconds);
     }
@@ -116,14 +115,14 @@ impl Inheritance {
         self.since
     }
 
-    /// The overrides of the previous process, if there are any.
+    /// The overrides of the previous process; `None`: there are none, or they cannot be read.
     pub(crate) fn overrides(&self) -> Option<Overrides> {
         let lost =
             "changes that operators made before the upgrade are lost: the file's settings apply";
         read(&self.overrides, lost)
     }
 
-    /// The members that the process before this one found.
+    /// The members that the previous process discovered.
     pub(crate) fn members(&self) -> Vec<MembersRecord> {
         let lost = "members that were found before the upgrade are lost: their sources are asked";
         read(&self.members, lost).unwrap_or_default()
@@ -138,18 +137,18 @@ impl Inheritance {
         records.iter().map(held).collect()
     }
 
-    /// The overrides of the previous process, as received.
+    /// The JSON of the previous process's overrides, for tests.
     #[cfg(test)]
     pub(crate) fn overrides_as_json(&self) -> &[u8] {
         &self.overrides
     }
 
-    /// The keys of tickets that the process before this one made for a profile.
+    /// The ticket keys that the previous process used for a TLS profile.
     pub(crate) fn ticket_keys(&self, profile: &str) -> Option<Arc<TicketKeys>> {
         self.tickets.get(profile).map(Arc::clone)
     }
 
-    /// The sockets of a listener that is to be at `address`, if there are any.
+    /// Takes the sockets of a listener at `address`; `None`: the previous process had none, or they are taken already.
     pub(crate) fn take(&mut self, address: &ListenAddress) -> Option<Vec<OwnedFd>> {
         let inherited = self
             .listeners
@@ -159,7 +158,7 @@ impl Inheritance {
         Some(std::mem::take(&mut inherited.sockets))
     }
 
-    /// Tells the process before this one that clients are served, and which listeners were taken.
+    /// Tells the previous process that this one serves clients, and which listeners it took.
     pub(crate) fn say_ready(self) {
         let Some(channel) = self.channel else {
             return;
@@ -189,8 +188,8 @@ impl InheritedListener {
     }
 }
 
-/// Reads a text that was handed over. `None` if there is none, or if it cannot be read: then a log line says what is
-/// `lost`.
+/// Parses a text that was handed over. `None`: there is none, or it cannot be parsed; then `lost` is logged, which says
+/// what is missing.
 fn read<T: DeserializeOwned>(json: &[u8], lost: &str) -> Option<T> {
     if json.is_empty() {
         return None;
@@ -240,7 +239,7 @@ pub(crate) fn unintelligible() -> io::Error {
     )
 }
 
-/// The version of the format of messages. It must change when their meaning does.
+/// The version of the message format. It must be changed whenever the meaning of messages changes.
 pub(crate) const VERSION: u8 = 2;
 pub(crate) const ASK: u8 = b'A';
 pub(crate) const TCP: u8 = b'T';
@@ -252,8 +251,8 @@ pub(crate) const NAMES: u8 = b'N';
 pub(crate) const TICKETS: u8 = b'K';
 pub(crate) const READY: u8 = b'R';
 
-/// Sockets in one message; Linux takes up to 253.
+/// The most sockets in one message; Linux allows 253.
 pub(crate) const SOCKETS_MAX: usize = 64;
 
-/// Version, kind, index and an address: the path of a Unix socket has at most 108 bytes.
+/// The most bytes of a message: version, kind, index and an address (the path of a Unix socket has at most 108 bytes).
 pub(crate) const MESSAGE_MAX: usize = 256;

@@ -1,7 +1,7 @@
-//! The front: HTTP/1.1 from clients, forwarded to backends over AJP13 or HTTP/1.1.
+//! The front, a reverse proxy: it serves HTTP/1.x and HTTP/2 clients and forwards to backends over AJP13 or HTTP/1.1.
 //!
 //! [`start`] binds the listeners of a [`config::Config`] and serves until [`Running::drain`].
-//! [`Running::reload`] puts another configuration in force meanwhile. [`Running::offer`] hands the
+//! [`Running::reload`] applies another configuration meanwhile. [`Running::offer`] hands the
 //! listening sockets to another process. A request passes through `client` (its connection),
 //! `exchange` (route, pick, lease, relay, account) and `exchange::relay` (both bodies). The pure
 //! decisions are in modules of their own: `path`, `site::route`, `exchange::fields`,

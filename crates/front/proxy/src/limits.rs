@@ -1,15 +1,15 @@
-//! The limits of the whole front at which clients are turned away, and what is told of it.
+//! The limits of the whole front at which it turns clients away, and the record of when it did.
 //!
-//! A client that is closed at once sees no status and has no line in the access log. So each limit keeps the spell
-//! in which it turned clients away, for the front's own log, the status and the events: it begins with the first
-//! one, and is over when none was for [`QUIET`]. Limits of a backend are not here: its requests get an answer.
+//! A client that is closed at once sees no status and has no line in the access log. So for each limit the front
+//! keeps a *spell*, which its log, its status and its events report: it begins with the first client turned away,
+//! and is over when none was for [`QUIET`]. Limits of a backend are not here: its requests get an answer.
 
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
 use crate::lock::lock;
 
-/// A limit at which clients are turned away.
+/// A limit of the whole front at which clients are turned away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Limit {
     Connections,
@@ -20,17 +20,17 @@ pub(crate) enum Limit {
     Administrators,
 }
 
-/// The spells of all limits, shared by all workers.
+/// The current spell of each limit, shared by all workers.
 #[derive(Debug, Default)]
 pub(crate) struct Limits([Mutex<Option<Spell>>; Limit::ALL.len()]);
 
-/// A time in which clients were turned away. Its moments count from the front's start.
+/// A period in which clients were turned away. Its times count from the front's start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Spell {
     pub(crate) began: Duration,
-    /// When the last client was turned away.
+    /// When the last client of the spell was turned away.
     pub(crate) last: Duration,
-    /// How many clients were turned away.
+    /// How many clients were turned away in the spell.
     pub(crate) clients: u64,
     /// When the spell was last logged.
     said: Duration,
@@ -46,7 +46,7 @@ impl Limit {
         Self::Administrators,
     ];
 
-    /// The reason in one word; the culprit is the front.
+    /// The limit as a token of the log.
     pub(crate) fn token(self) -> &'static str {
         match self {
             Self::Connections => "connections-max",
@@ -58,7 +58,7 @@ impl Limit {
         }
     }
 
-    /// Who is turned away.
+    /// A word for those who are turned away.
     pub(crate) fn whom(self) -> &'static str {
         match self {
             Self::Connections | Self::Descriptors | Self::Memory | Self::Handshakes => "clients",
@@ -67,7 +67,7 @@ impl Limit {
         }
     }
 
-    /// What was reached, and what to do.
+    /// A sentence that says which limit was reached, and what to do.
     pub(crate) fn words(self) -> &'static str {
         match self {
             Self::Connections => {
@@ -96,7 +96,8 @@ impl Limit {
 }
 
 impl Limits {
-    /// Counts a client that is turned away. Returns the number in this spell if it is to be logged now, else `None`.
+    /// Counts a client that is turned away. Returns the number of clients in this spell if it should be logged now,
+    /// else `None`.
     pub(crate) fn turn_away(&self, limit: Limit, now: Duration) -> Option<u64> {
         let mut spell = self.spell(limit);
         match &mut *spell {
@@ -121,7 +122,7 @@ impl Limits {
         }
     }
 
-    /// The limits that turn clients away, or did lately.
+    /// The limits whose spell is not over: a client was turned away less than [`QUIET`] ago.
     pub(crate) fn reached(&self, now: Duration) -> Vec<(Limit, Spell)> {
         let spell = |limit| Some((limit, self.spell(limit).clone()?));
         let all = Limit::ALL.into_iter().filter_map(spell);
@@ -147,10 +148,10 @@ impl Spell {
     }
 }
 
-/// A spell is over when nobody was turned away for this time.
+/// A spell is over when no client was turned away for this time.
 const QUIET: Duration = Duration::from_secs(60);
 
-/// How often a spell that lasts is logged.
+/// How often a spell is logged while it lasts.
 const SAID_PERIOD: Duration = Duration::from_secs(10);
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
-//! A log whose lines wait in memory for the thread that writes them, so that no thread which serves
-//! waits for their reader.
+//! A log whose lines wait in memory for the thread that writes them, so that threads which serve requests never
+//! wait for the log's reader.
 //!
-//! Putting a line in takes a copy of it. The queue has a limit: while its target takes nothing (a pipe
-//! that nobody reads, a terminal that is stopped) further lines are dropped and counted. Once lines are
-//! taken again, one of them says how many are missing.
+//! Putting a line in copies it. The queue has a limit: while the target accepts nothing (a pipe that nobody
+//! reads, a terminal that is stopped) further lines are dropped and counted. Once the target accepts lines
+//! again, the front's log says how many are missing.
 
 use std::fmt;
 use std::io;
@@ -14,7 +14,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use crate::lock::lock;
 use crate::log_target::{END_MAX, LOOK_EVERY, LogTarget, Progress};
 
-/// A log for whole lines. Clones are the same log; its thread ends with the last of them.
+/// A log for whole lines. Clones share the log; its thread ends when the last clone is dropped.
 #[derive(Clone)]
 pub struct LineQueue(Arc<Handle>);
 
@@ -36,16 +36,16 @@ struct Queue {
 #[derive(Default)]
 struct QueueState {
     lines: Vec<u8>,
-    /// Lines dropped since lines were last taken.
+    /// How many times lines were dropped since the thread last took lines.
     dropped: u64,
-    /// Whether the thread has nothing to do.
+    /// Whether the thread waits for lines, since everything is written.
     is_idle: bool,
-    /// Whether nobody can put lines in any more.
+    /// Whether the last clone of the log was dropped, so that no more lines can come.
     is_closed: bool,
 }
 
 impl LineQueue {
-    /// A log called `name` that is written to `target`, such as standard error.
+    /// Starts a thread that writes the log called `name` to `target`, such as standard error.
     ///
     /// # Errors
     /// The thread cannot be started.
@@ -70,7 +70,7 @@ impl LineQueue {
         Ok(Self(Arc::new(Handle(queue))))
     }
 
-    /// Puts whole lines in, or drops them if the queue is full. Never waits for the target.
+    /// Adds whole lines, or drops them if the queue is full. Never waits for the target.
     pub fn put(&self, lines: &[u8]) {
         let queue = self.queue();
         let mut state = queue.lock();
@@ -85,20 +85,20 @@ impl LineQueue {
         }
     }
 
-    /// Lines dropped because the target did not take them in time.
+    /// How many times lines were dropped because the target was too slow.
     #[must_use]
     pub fn dropped(&self) -> u64 {
         self.queue().dropped.load(Ordering::Relaxed)
     }
 
-    /// Lines that could not be written, such as to a full disk.
+    /// How many lines could not be written, such as to a full disk.
     #[must_use]
     pub fn lost(&self) -> u64 {
         self.queue().lost.load(Ordering::Relaxed)
     }
 
-    /// Waits until all that was put in is written, for 10 seconds at most. Returns `false` as soon as
-    /// the target has taken nothing for 2 seconds: what it has not taken is lost if the process ends.
+    /// Waits until all lines are written, for 10 seconds at most. Returns `false` as soon as the target has
+    /// accepted nothing for 2 seconds: what is not written is lost if the process ends.
     pub fn finish(&self) -> bool {
         let queue = self.queue();
         let mut state = queue.lock();
@@ -121,14 +121,15 @@ impl LineQueue {
     }
 }
 
-/// Each write must be one or more whole lines, as `tracing_subscriber` and [`catamaran_tls::KeyLog`] write them.
+/// A writer that never fails or waits. Each write must be one or more whole lines, as `tracing_subscriber` and
+/// [`catamaran_tls::KeyLog`] write them.
 impl io::Write for LineQueue {
     fn write(&mut self, lines: &[u8]) -> io::Result<usize> {
         self.put(lines);
         Ok(lines.len())
     }
 
-    /// Does not wait; see [`LineQueue::finish`].
+    /// Does nothing; [`LineQueue::finish`] waits for the lines to be written.
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
@@ -150,7 +151,7 @@ impl Drop for Handle {
 }
 
 impl Queue {
-    /// Writes what is put in until nobody can put anything in.
+    /// Writes the queue's lines to `target` until the last clone of the log is dropped.
     fn write_to(&self, mut target: LogTarget) {
         let mut lines = Vec::new();
         while let Some(dropped) = self.take(&mut lines) {
@@ -170,7 +171,8 @@ impl Queue {
         }
     }
 
-    /// Waits for lines and takes all of them. Returns how many were dropped after them; `None` at the end.
+    /// Waits for lines and takes all of them. Returns how many were dropped after them; `None` when the log has
+    /// ended.
     fn take(&self, lines: &mut Vec<u8>) -> Option<u64> {
         let mut state = self.lock();
         while state.lines.is_empty() {
@@ -192,10 +194,10 @@ impl Queue {
     }
 }
 
-/// Bytes that may wait: some thousand lines.
+/// The most bytes that may wait: some thousand lines.
 const QUEUE_MAX: usize = 1024 * 1024;
 
-/// Bytes of memory that an emptied queue keeps.
+/// Bytes of memory that the queue keeps after its lines are written.
 const KEPT: usize = 16 * 1024;
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! A listener: an address, its current settings, and the workers' sockets.
 //!
 //! As long as its address is configured, a reload keeps the sockets and replaces the settings, which
-//! hold for connections that are accepted afterwards. A listener ends by its [`Drain`]: with the
-//! front, when a reload removes it, or when another process took it over.
+//! apply to connections accepted later. A listener ends by its [`Drain`]: with the front, when a
+//! reload removes it, or when another process took it over.
 
 mod acceptor;
 pub(crate) mod addresses;
@@ -27,12 +27,13 @@ use crate::listener::drain::Drain;
 use crate::lock::lock;
 use crate::tls::LiveProfile;
 
-/// A listener's address as bound, port 0 resolved.
+/// The address at which a listener is bound; a configured port 0 is replaced by the one that the
+/// system chose.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BoundAddress {
-    /// HTTP over TCP.
+    /// A TCP address.
     Tcp(SocketAddr),
-    /// HTTP over a Unix socket.
+    /// The path of a Unix socket.
     Unix(PathBuf),
 }
 
@@ -48,46 +49,46 @@ impl fmt::Display for BoundAddress {
 /// Why a listener could not be bound.
 #[derive(Debug, Error)]
 pub enum BindError {
-    /// Another program listens there.
+    /// Another program listens at this address.
     #[error(
         "cannot listen on {address}: the address is already in use; stop the other program or \
          choose another port"
     )]
     InUse {
-        /// The address asked for.
+        /// The address that the configuration names.
         address: String,
     },
-    /// Another listener of this front has the port: one on `[::]`, which also accepts clients of IPv4.
+    /// Another listener of this front, on `[::]`, has the port, and also accepts clients of IPv4.
     #[error(
         "cannot listen on {address}: {by} of this front also accepts clients of IPv4; restart the front, \
          and that listener will accept IPv6 alone"
     )]
     TakenByBoth {
-        /// The address asked for.
+        /// The address that the configuration names.
         address: String,
-        /// The address of that listener.
+        /// The address of the listener on `[::]`.
         by: String,
     },
-    /// Ports below 1024 need a privilege.
+    /// The system refuses the port, because ports below 1024 need a privilege.
     #[error(
         "cannot listen on {address}: permission denied; choose a port of 1024 or more, or grant \
          CAP_NET_BIND_SERVICE"
     )]
     Denied {
-        /// The address asked for.
+        /// The address that the configuration names.
         address: String,
     },
-    /// Anything else the system refuses.
+    /// The system refuses for another reason.
     #[error("cannot listen on {address}: {source}")]
     Other {
-        /// The address asked for.
+        /// The address that the configuration names.
         address: String,
-        /// The system's reason.
+        /// The system's error.
         source: io::Error,
     },
 }
 
-/// A listener that accepts, or did.
+/// A listener that accepts clients, or that has stopped to.
 #[derive(Debug)]
 pub(crate) struct Listener {
     address: BoundAddress,
@@ -96,7 +97,7 @@ pub(crate) struct Listener {
     tls: ArcSwapOption<LiveProfile>,
     drain: Drain,
     file: Option<SocketFile>,
-    /// All workers' sockets. Locked only when sockets are added, handed over or closed.
+    /// All workers' sockets. Locked only to add, hand over or close sockets.
     acceptors: Mutex<Vec<Arc<Acceptor>>>,
 }
 
@@ -117,17 +118,17 @@ impl Listener {
         }
     }
 
-    /// The address as bound, with the real port.
+    /// The address as bound, with the port that the system chose for port 0.
     pub(crate) fn address(&self) -> &BoundAddress {
         &self.address
     }
 
-    /// The settings for the next connection.
+    /// The settings for connections that are accepted from now on.
     pub(crate) fn config(&self) -> Arc<ListenerConfig> {
         self.config.load_full()
     }
 
-    /// Replaces the settings.
+    /// Replaces the settings and the TLS profile for connections that are accepted from now on.
     pub(crate) fn configure(&self, config: ListenerConfig, tls: Option<Arc<LiveProfile>>) {
         self.config.store(Arc::new(config));
         self.tls.store(tls);
@@ -143,7 +144,7 @@ impl Listener {
         }
     }
 
-    /// The TLS profile for the next connection; `None`: clear text.
+    /// The TLS profile for connections that are accepted from now on; `None`: clear text.
     pub(crate) fn tls(&self) -> Option<Arc<LiveProfile>> {
         self.tls.load_full()
     }
@@ -183,7 +184,7 @@ impl Listener {
         self.remove_file();
     }
 
-    /// Removes the file of a Unix socket, if it is one.
+    /// Removes the file of the socket, if it is a Unix socket.
     pub(crate) fn remove_file(&self) {
         if let Some(file) = &self.file {
             remove_file(file);

@@ -1,8 +1,9 @@
-//! Locks whose holder cannot leave half a change behind.
+//! Locks a mutex even if a thread panicked while it held it.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Takes the lock, also after a thread has panicked with it.
+/// Locks a mutex, even if a thread panicked while it held it: for values that no panic leaves half
+/// changed.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,9 +1,8 @@
-//! Where the lines of a log go: an opened file, pipe or FIFO, and how far the thread that writes to it
-//! has come.
+//! The file, pipe or FIFO that the lines of a log are written to, and the progress of the thread that writes
+//! them.
 //!
-//! Only a thread of the log's own writes to a target: a write to a pipe that nobody reads, or to a
-//! disk that hangs, does not return. Others ask [`Progress`] whether that thread is stuck, and never
-//! wait for one that is.
+//! Only the log's own thread writes to a target: a write to a pipe that nobody reads, or to a disk that hangs,
+//! does not return. Other threads ask [`Progress`] whether that thread is stuck, and never wait for it then.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -17,25 +16,25 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::OFlags;
 use tokio::time::Instant;
 
-/// An opened target.
+/// An opened file, pipe or FIFO that whole lines are written to.
 #[derive(Debug)]
 pub(crate) struct LogTarget {
     file: File,
-    /// Whether the last write ended within a line.
+    /// Whether the last write ended in the middle of a line.
     is_torn: bool,
 }
 
-/// Why lines could not be written, such as a full disk or a pipe without a reader.
+/// An error that lines could not be written, such as for a full disk or a pipe without a reader.
 #[derive(Debug)]
 pub(crate) struct WriteFailure {
     pub(crate) error: io::Error,
-    /// Lines whose end was not written.
+    /// How many lines were not written to their end.
     pub(crate) lost: u64,
 }
 
 impl LogTarget {
-    /// A file that lines are appended to. If there is none it is made, with `mode` as far as the umask
-    /// allows. A FIFO needs no reader, neither to be opened nor to be written to.
+    /// Opens a file to append lines to it. If it does not exist it is made, with the permissions `mode` less the
+    /// umask. A FIFO needs no reader, neither to be opened nor to be written to.
     pub(crate) fn append_to(path: &Path, mode: u32) -> io::Result<Self> {
         let mut options = OpenOptions::new();
         if path.metadata().is_ok_and(|is| is.file_type().is_fifo()) {
@@ -53,7 +52,7 @@ impl LogTarget {
         Self { file, is_torn }
     }
 
-    /// Writes whole lines. What is left of them after a failure is not written later.
+    /// Writes whole lines. After a failure, the rest of them is lost.
     pub(crate) fn write(&mut self, lines: &[u8], progress: &Progress) -> Result<(), WriteFailure> {
         if self.is_torn && !lines.is_empty() {
             // The next line is to be read, although the one before it has no end.
@@ -79,8 +78,9 @@ impl LogTarget {
         Ok(())
     }
 
-    /// Writes some bytes. If the target is non-blocking and full, waits for [`FULL_PATIENCE`] at most. A FIFO is
-    /// non-blocking, and so is a pipe or a terminal that another process has made so.
+    /// Writes some of the bytes and returns how many. If the target is non-blocking and full, waits for
+    /// [`FULL_PATIENCE`] at most. A FIFO is non-blocking, and so is a pipe or a terminal that another process
+    /// has made so.
     fn write_some(&mut self, bytes: &[u8]) -> io::Result<usize> {
         loop {
             match self.file.write(bytes) {
@@ -120,12 +120,12 @@ impl Progress {
         }
     }
 
-    /// Whether a write has not returned for [`STUCK_AFTER`]: nobody should wait for the thread.
+    /// Whether a write has not returned for [`STUCK_AFTER`], so that others should not wait for the thread.
     pub(crate) fn is_stuck(&self) -> bool {
         self.is_stuck_at(self.millis())
     }
 
-    /// [`Self::is_stuck`] at `now` milliseconds after `began`.
+    /// Whether the thread [is stuck](Self::is_stuck) at `now`, in milliseconds after `began`.
     fn is_stuck_at(&self, now: u64) -> bool {
         let since = self.writing_since.load(Ordering::Relaxed);
         let limit = u64::try_from(STUCK_AFTER.as_millis()).unwrap_or(u64::MAX);
@@ -147,16 +147,16 @@ impl Progress {
 /// How often a waiting thread checks whether the writing thread is stuck.
 pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-/// How long the end of the process waits for a thread that is slow, but not stuck.
+/// The longest time for which the end of the process waits for a thread that is slow, but not stuck.
 pub(crate) const END_MAX: Duration = Duration::from_secs(10);
 
-/// How long one write may take until nobody waits for it.
+/// How long one write may take before other threads stop waiting for it.
 const STUCK_AFTER: Duration = Duration::from_secs(2);
 
-/// Bytes of one write: so few that a reader which is merely slow takes them within [`STUCK_AFTER`].
+/// The most bytes of one write: few enough for a slow reader to take within [`STUCK_AFTER`].
 const CHUNK: usize = 16 * 1024;
 
-/// How long a target that says that it is full is waited for before its lines are lost.
+/// How long a write waits for a full target before its lines are lost.
 const FULL_PATIENCE: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 500_000_000,

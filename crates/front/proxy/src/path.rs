@@ -1,22 +1,21 @@
-//! One normalisation of a request's path, which matching and forwarding share.
+//! Normalises a request's path, once for both matching and forwarding.
 //!
-//! The backend gets the path that a route matched. A path that a servlet container might read
-//! differently is refused. In order: escapes of unreserved characters are decoded (RFC 3986, section
+//! The backend gets the path that a route matched, and a path that a servlet container might read differently is
+//! refused. The steps, in order: escapes of unreserved characters are decoded (RFC 3986, section
 //! 6.2.2.2); other escapes stay as received and are never decoded, so `%252e` stays as it is; slashes
 //! are merged; dot segments are resolved. Refused are escaped control characters, a path that climbs
 //! above the root, and hidden dot segments: with parameters (`..;x`) or behind an escaped slash or
 //! backslash (`..%2f`).
 //!
-//! Routes are compared with another form, which is never forwarded ([`compared`]): each segment
-//! loses its `;parameters` and every escape is decoded, as a container does before it maps a
-//! request. An escaped slash, backslash, percent sign or semicolon is an ordinary character there.
-//! Some containers take an escaped slash or backslash for a separator, so a path with one has
-//! further [readings](NormalPath::readings).
+//! Routes are compared with another form, which is never forwarded ([`compared`]): each segment loses its
+//! `;parameters` and every escape is decoded, as a container does before it maps a request. In that form an
+//! escaped slash, backslash, percent sign or semicolon is an ordinary character. Some containers take an escaped
+//! slash or backslash for a separator, so a path with one has further [readings](NormalPath::readings).
 
 use bytes::Bytes;
 use thiserror::Error;
 
-/// A normalised path.
+/// A normalised path, in the form to forward and in the form to compare with routes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct NormalPath {
     /// The path to forward. It begins with `/`, or is `*`.
@@ -26,18 +25,18 @@ pub(crate) struct NormalPath {
 }
 
 impl NormalPath {
-    /// The form with which routes are compared: the path without its parameters, decoded.
+    /// The [`compared`] form with which routes are compared: the path without its parameters, decoded.
     pub(crate) fn route(&self) -> &[u8] {
         self.route.as_ref().unwrap_or(&self.forward)
     }
 
-    /// Replaces the path to forward. The form with which routes are compared stays that of the client's path.
+    /// Replaces the path to forward. Routes are still compared with the form of the client's path.
     pub(crate) fn forward_as(&mut self, path: Bytes) {
         let sent = std::mem::replace(&mut self.forward, path);
         self.route.get_or_insert(sent);
     }
 
-    /// The further forms of the path for containers to which escaped slashes, escaped backslashes or both are
+    /// Further forms of the path, for containers that take escaped slashes, escaped backslashes or both for
     /// separators. Empty for a path without them.
     pub(crate) fn readings(&self) -> impl Iterator<Item = Vec<u8>> {
         // A path that is its own form has no escapes.
@@ -66,7 +65,7 @@ pub(crate) enum PathFault {
 }
 
 impl PathFault {
-    /// The reason in one word, for logs and counters.
+    /// The fault as a token, for logs and counters.
     pub(crate) fn token(self) -> &'static str {
         match self {
             Self::AboveRoot => "path-above-root",
@@ -78,7 +77,7 @@ impl PathFault {
     }
 }
 
-/// Normalises an origin-form path; `*` stays what it is.
+/// Normalises an origin-form path; `*` stays as it is.
 pub(crate) fn normalise(path: &Bytes) -> Result<NormalPath, PathFault> {
     if is_normal(path) {
         return Ok(NormalPath {
@@ -92,7 +91,7 @@ pub(crate) fn normalise(path: &Bytes) -> Result<NormalPath, PathFault> {
     Ok(NormalPath { forward, route })
 }
 
-/// Whether the path is normal already. This is the common case and needs no copy.
+/// Whether the path is already normal, which is the common case and needs no copy.
 fn is_normal(path: &[u8]) -> bool {
     let plain = !path.iter().any(|byte| matches!(byte, b'%' | b';' | b'\\'));
     plain && !path.windows(2).any(|pair| pair == b"//" || pair == b"/.")
@@ -119,7 +118,7 @@ fn decode_unreserved(path: &[u8]) -> Result<Vec<u8>, PathFault> {
     Ok(decoded)
 }
 
-/// Merges slashes and resolves dot segments.
+/// Merges adjacent slashes and resolves dot segments.
 fn resolve(path: &[u8]) -> Result<Vec<u8>, PathFault> {
     let Some(path) = path.strip_prefix(b"/") else {
         return Ok(path.to_vec());
@@ -148,7 +147,7 @@ fn resolve(path: &[u8]) -> Result<Vec<u8>, PathFault> {
     Ok(resolved)
 }
 
-/// Whether a container that decodes slashes or drops parameters would find a dot segment here.
+/// Whether a container that decodes slashes or drops parameters would find a dot segment inside this segment.
 fn hides_dots(segment: &[u8]) -> bool {
     let mut rest = segment;
     loop {
@@ -224,7 +223,7 @@ pub(crate) fn compared(path: &Bytes) -> Bytes {
     form.into()
 }
 
-/// The form of a path for a reader to whom each of `separators` is a slash.
+/// The form of a path as read by a container to which each of `separators` is a slash.
 fn separate(form: &[u8], separators: &[u8]) -> Vec<u8> {
     let mut separated = Vec::with_capacity(form.len());
     for byte in form {
@@ -241,7 +240,8 @@ fn separate(form: &[u8], separators: &[u8]) -> Vec<u8> {
     separated
 }
 
-/// The byte that two hexadecimal digits at the start stand for, and what follows them.
+/// Decodes the two hexadecimal digits at the start; returns their byte and what follows, or `None` if they are
+/// none.
 fn escaped(text: &[u8]) -> Option<(u8, &[u8])> {
     let [high, low, rest @ ..] = text else {
         return None;
@@ -259,8 +259,8 @@ fn hex(digit: u8) -> Option<u8> {
         .and_then(|value| value.try_into().ok())
 }
 
-/// Stands for an escaped slash in a [`compared`] form. Control characters are refused in paths and
-/// in routes, so it stands for nothing else.
+/// The byte for an escaped slash in a [`compared`] form. Control characters are refused in paths and in routes,
+/// so this byte means nothing else.
 pub(crate) const ESCAPED_SLASH: u8 = 0;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Who the other end of a client's connection is.
+//! What a connection says about its client: addresses, and TLS.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -6,31 +6,31 @@ use std::sync::Arc;
 use catamaran_tls::{Facts, Session};
 use catamaran_transport::ProxyTls;
 
-/// What the connection tells of the client.
+/// The facts about a client that its connection gives.
 #[derive(Clone, Debug)]
 pub(crate) struct PeerFacts {
     /// The client's address; for a Unix socket the loopback address and port 0.
     pub(crate) remote: SocketAddr,
-    /// The address the client connected to; for a Unix socket as `remote`.
+    /// The address that the client connected to; for a Unix socket the loopback address and port 0.
     pub(crate) local: SocketAddr,
-    /// Whether it came over TLS: to the front, or to a proxy in front of it that ended TLS.
+    /// Whether the client uses TLS: to the front, or to a proxy in front of it that terminated TLS.
     pub(crate) secure: bool,
-    /// The TLS session; `None` without TLS, and if the proxy does not tell. [`Session::profile`] says whether it is the
-    /// front's own or a proxy's.
+    /// The TLS session; `None` without TLS, or if a proxy terminated it without giving details. [`Session::profile`]
+    /// says whether the session is the front's own or a proxy's.
     pub(crate) tls: Option<Arc<Session>>,
 }
 
-/// A client's TLS that a proxy in front of the front ended, as a header of the PROXY protocol or the listener's
-/// configuration tells.
+/// The TLS of a client that a proxy in front of the front terminated, as a PROXY protocol header or the listener's
+/// configuration says.
 #[derive(Debug)]
 pub(crate) struct ToldTls {
-    /// The TLS session, if the proxy tells.
+    /// The details of the TLS session; `None`: the proxy gave none.
     pub(crate) session: Option<Arc<Session>>,
 }
 
 impl ToldTls {
-    /// The TLS that a proxy tells of; `None` if the client reached the proxy in clear. Without a `header`, `secure`
-    /// decides that.
+    /// Reads the client's TLS from the proxy's header; `None` if the client reached the proxy in clear text. Without a
+    /// `header`, `secure` decides that.
     pub(crate) fn new(header: Option<ProxyTls>, secure: bool) -> Option<Box<Self>> {
         let is_used = header.as_ref().map_or(secure, |tls| tls.is_used);
         let facts =

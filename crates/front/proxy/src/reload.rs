@@ -1,4 +1,4 @@
-//! Replacing the configuration of a front that runs.
+//! Replaces the configuration of a running front.
 //!
 //! The steps that can fail come first: bind new listeners, build the site, open the log. The steps
 //! that follow cannot fail. Requests in flight keep their site.
@@ -25,38 +25,38 @@ use crate::running::{Running, StartError};
 use crate::site::Site;
 use crate::tls::{self, ProfileError, Profiles};
 
-/// Why a configuration was not put in force. Nothing changed.
+/// Why a new configuration was not applied; the one before it stays in force.
 #[derive(Debug, Error)]
 pub enum ReloadError {
-    /// A front could not be started with this configuration, either.
+    /// A front cannot start with this configuration.
     #[error(transparent)]
     Start(#[from] StartError),
     /// A worker cannot accept from a new listener.
     #[error("a worker cannot accept from a new listener: {0}")]
     Worker(#[source] io::Error),
-    /// The front is about to end.
+    /// The front drains, so it takes no new configuration.
     #[error("the front is draining and takes no new configuration")]
     Draining,
 }
 
-/// What a reload changed. Displayed, it is one line.
+/// What a reload changed. Its `Display` is one line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReloadReport {
-    /// Listeners that were added, with real ports.
+    /// Addresses of listeners that were added, with the ports that the system chose for port 0.
     pub listeners_added: Vec<BoundAddress>,
-    /// Listeners that were removed; their connections finish as in a drain.
+    /// Addresses of listeners that were removed; their connections finish as in a drain.
     pub listeners_removed: Vec<BoundAddress>,
     /// How many listeners stayed.
     pub listeners_kept: usize,
-    /// Names of backends that are new in their upstream, by protocol and address.
+    /// Names of backends that their upstream did not have before, by protocol and address.
     pub backends_added: Vec<String>,
-    /// Names of backends that are gone from their upstream.
+    /// Names of backends that their upstream no longer has.
     pub backends_removed: Vec<String>,
     /// How many backends stayed, with their connections, health and counters.
     pub backends_kept: usize,
     /// Names of the kept backends whose settings changed.
     pub backends_changed: Vec<String>,
-    /// Settings that differ but take effect at the next start only.
+    /// Keys of settings that differ but take effect only at the next start.
     pub at_next_start: Vec<&'static str>,
 }
 
@@ -85,12 +85,12 @@ fn list(f: &mut fmt::Formatter<'_>, what: &str, items: &[impl fmt::Display]) -> 
 }
 
 impl Running {
-    /// Puts another configuration in force, whole or not at all. Listeners whose address stays keep
-    /// their sockets, backends whose upstream, protocol and address stay keep their connections,
-    /// health and counters; the access log is opened anew. Must not be called from within an event loop.
+    /// Applies another configuration, either whole or not at all. Listeners whose address stays keep their sockets;
+    /// backends whose upstream, protocol and address stay keep their connections, health and counters; the access log
+    /// is opened anew. Must not be called from within an event loop.
     ///
     /// # Errors
-    /// [`ReloadError`]; nothing changed.
+    /// [`ReloadError`]; then nothing has changed.
     pub fn reload(&self, mut config: Config) -> Result<ReloadReport, ReloadError> {
         let mut listeners = self.listeners();
         if self.shared.drain.has_begun() {
@@ -164,7 +164,7 @@ impl Running {
         Ok(report)
     }
 
-    /// The profiles of TLS of a configuration, with the keys of tickets that are known.
+    /// Reads the configuration's TLS profiles, which keep the ticket keys of the profiles in use.
     fn next_profiles(&self, config: &Config) -> Result<Profiles, ProfileError> {
         let served = self.shared.profiles.load();
         let known = |profile: &str| served.get(profile).map(|it| it.ticket_keys());
@@ -173,21 +173,21 @@ impl Running {
         tls::in_place_of(&served, profiles)
     }
 
-    /// Asks the sources of members of a configuration that is in force.
+    /// Has the discovery thread ask the configuration's sources of members. A failure is only logged.
     fn ask_sources(&self, sources: Vec<SourcedUpstream>) {
         if let Err(error) = self.discovery.follow(&self.shared, sources) {
             tracing::error!(%error, "cannot start the thread that finds members; reload again");
         }
     }
 
-    /// Lets a listener finish what it has accepted.
+    /// Begins to drain a removed listener: its connections finish, then its sockets are closed.
     fn remove(&self, listener: &Listener) {
         let sockets = listener.acceptors();
         self.leaving().extend(sockets.iter().map(Arc::downgrade));
         listener.drain().begin(Ending::Closed);
     }
 
-    /// Settings that differ and need another start.
+    /// Keys of settings that differ from those in use and take effect only at the next start.
     fn at_next_start(&self, config: &Config) -> Vec<&'static str> {
         let has_admin = match (&self.admin, &config.admin) {
             (Some(admin), Some(config)) => admin.stays(config),
@@ -201,8 +201,8 @@ impl Running {
         settings.into_iter().filter_map(differs).collect()
     }
 
-    /// Binds a new listener. If its address is in use, waits for the end of listeners that earlier reloads removed: one
-    /// of them may still have it.
+    /// Binds a new listener. If its address is in use, waits until listeners that earlier reloads removed are closed,
+    /// as one of them may still hold it, and tries once more.
     fn bind(
         &self,
         address: &ListenAddress,
@@ -220,7 +220,7 @@ impl Running {
         })
     }
 
-    /// Waits until the sockets of removed listeners are closed; `false` if there are none.
+    /// Waits until the sockets of removed listeners are closed, at most [`LEAVING_MAX`]; `false` if there were none.
     fn wait_for_leaving(&self) -> bool {
         let mut leaving = self.leaving();
         leaving.retain(|socket| socket.strong_count() > 0);
@@ -263,7 +263,7 @@ impl ReloadReport {
     }
 }
 
-/// The listener on `[::]` that may have taken an IPv4 address with its port.
+/// The address of a listener on `[::]` that has the same port as an IPv4 address, and so may have taken it.
 fn taker(address: &ListenAddress, present: &[Arc<Listener>]) -> Option<String> {
     let ListenAddress::Tcp(SocketAddr::V4(wanted)) = address else {
         return None;
@@ -282,7 +282,7 @@ fn taker(address: &ListenAddress, present: &[Arc<Listener>]) -> Option<String> {
 struct ReloadPlan {
     /// The listeners in the order of the new configuration.
     order: Vec<ListenerPlace>,
-    /// The listeners bound for this reload, in that order.
+    /// The listeners bound for this reload, in the order of `order`.
     added: Vec<(ListenerConfig, BoundListener)>,
     removed: Vec<Arc<Listener>>,
 }
@@ -343,10 +343,10 @@ impl Drop for AddedListeners {
     }
 }
 
-/// How long a removed listener's sockets may take to close: the grace of a drain and some more.
+/// How long a removed listener's sockets may take to close: a drain's grace period and some more.
 const LEAVING_MAX: Duration = Duration::from_secs(2);
 
-/// How often is checked whether they are closed.
+/// The pause between checks whether they are closed.
 const LEAVING_PAUSE: Duration = Duration::from_millis(5);
 
 #[cfg(test)]

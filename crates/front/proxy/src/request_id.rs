@@ -1,4 +1,4 @@
-//! Request ids, by which an error page and its log line are found together.
+//! Request ids, which connect an error page with its line in the log.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,7 +10,7 @@ use catamaran_message::{Fields, NameRef};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RequestId(u64);
 
-/// Makes the ids of one worker.
+/// Generates the request ids of one worker.
 #[derive(Debug)]
 pub(crate) struct RequestIds(AtomicU64);
 
@@ -38,7 +38,7 @@ impl RequestId {
         Self(number)
     }
 
-    /// The digits of the id, for the log: this is quicker than a formatter.
+    /// Formats the id as digits, for the log: this is quicker than a formatter.
     pub(crate) fn digits(self) -> [u8; Self::DIGITS] {
         let mut digits = [0; Self::DIGITS];
         for (pair, byte) in digits
@@ -59,8 +59,8 @@ impl fmt::Display for RequestId {
     }
 }
 
-/// The id that a trusted proxy sent in the field `name`, which stays. Otherwise the field is removed: the
-/// front writes its own.
+/// Returns the id that a trusted proxy sent in the field `name`, which stays. Otherwise removes the
+/// field, because the front writes its own, and returns `None`.
 pub(crate) fn take_given(headers: &mut Fields, name: NameRef<'_>, trusted: bool) -> Option<Bytes> {
     if trusted {
         let mut given = headers.get_all(name);
@@ -74,7 +74,7 @@ pub(crate) fn take_given(headers: &mut Fields, name: NameRef<'_>, trusted: bool)
     None
 }
 
-/// Whether a text can stand in logs as it is: short, and without spaces and quotes.
+/// Whether a text can be written to logs unchanged: short, and without spaces and quotes.
 fn is_id(text: &[u8]) -> bool {
     let plain = |byte: &u8| byte.is_ascii_graphic() && !b"\"'\\<>,;".contains(byte);
     (1..=ID_MAX).contains(&text.len()) && text.iter().all(plain)

@@ -1,4 +1,4 @@
-//! Starting the front and stopping it.
+//! Starts the front and stops it.
 
 mod discovery;
 mod watch;
@@ -51,16 +51,16 @@ pub enum StartError {
     /// A route names an upstream that does not exist.
     #[error("a route names the upstream {name:?}, which does not exist")]
     UnknownUpstream {
-        /// The name.
+        /// The name of the upstream.
         name: String,
     },
-    /// The access log cannot be written.
+    /// The access log cannot be opened.
     #[error("cannot open the access log: {0}")]
     AccessLog(#[source] io::Error),
-    /// The secrets of TLS sessions cannot be written.
+    /// The file for secrets of TLS sessions cannot be opened.
     #[error("cannot open the file of `--tls-key-log`: {0}")]
     KeyLog(#[source] io::Error),
-    /// A profile of TLS cannot be used.
+    /// A TLS profile cannot be used.
     #[error(transparent)]
     Tls(#[from] ProfileError),
     /// A worker's thread or event loop cannot be created.
@@ -73,12 +73,13 @@ pub enum StartError {
 pub struct Running {
     pub(crate) shared: Arc<FrontState>,
     pub(crate) workers: Vec<RunningWorker>,
-    /// In the configuration's order. The mutex keeps reloads, drains and handovers apart.
+    /// The listeners in the configuration's order. The mutex is held by reloads, drains and handovers, so that they do
+    /// not overlap.
     listeners: Mutex<Vec<Arc<Listener>>>,
-    /// Sockets of listeners that reloads removed; they are closed when the drain is over.
+    /// Sockets of listeners that reloads removed and that still drain; they close when their drain is over.
     pub(crate) leaving: Mutex<Vec<Weak<Acceptor>>>,
     pub(crate) admin: Option<Admin>,
-    /// Finds members of upstreams.
+    /// The thread that finds members of upstreams.
     pub(crate) discovery: Discovery,
 }
 
@@ -90,20 +91,20 @@ pub(crate) struct RunningWorker {
     assignments: mpsc::Sender<Vec<Assignment>>,
 }
 
-/// Binds every listener and starts the workers. Clients are served when it returns.
+/// Binds every listener and starts the workers. When it returns, clients are served.
 ///
 /// # Errors
-/// [`StartError`]; nothing is left listening.
+/// [`StartError`]; then nothing listens.
 pub fn start(config: Config) -> Result<Running, StartError> {
     start_inheriting(config, Inheritance::default(), OperatorCommands::default())
 }
 
-/// As [`start`], with the listening sockets of the process before this one: a listener of the same
-/// address takes its sockets over, others are bound. That process is told when clients are served.
-/// Administrators are served as soon, so `commands` must be ready to be asked.
+/// Starts like [`start`], but with the listening sockets of the previous process: a listener with the same address
+/// takes its sockets over, others are bound. The previous process is told when clients are served. Administrators are
+/// served from then on, too, so `commands` must be ready.
 ///
 /// # Errors
-/// [`StartError`]; what was inherited stays with the process before this one.
+/// [`StartError`]; the previous process keeps what it offered.
 pub fn start_inheriting(
     config: Config,
     mut inheritance: Inheritance,
@@ -180,7 +181,7 @@ pub fn start_inheriting(
     Ok(running)
 }
 
-/// The sockets of the admin listener, if there is to be one.
+/// The sockets of the admin listener, inherited or bound; empty if there is none.
 fn bind_admin(
     admin: Option<&AdminConfig>,
     ports: &Ipv4Ports,
@@ -200,37 +201,37 @@ fn bind_admin(
 }
 
 impl Running {
-    /// Where the listeners are, in the configuration's order, with real ports.
+    /// The addresses of the listeners, in the configuration's order, with the ports that the system chose.
     #[must_use]
     pub fn addresses(&self) -> Vec<BoundAddress> {
         let listeners = self.listeners();
         listeners.iter().map(|it| it.address().clone()).collect()
     }
 
-    /// The listeners as URLs, in the configuration's order, with the scheme that clients speak there now: a reload may
-    /// turn TLS on or off.
+    /// The URLs of the listeners, in the configuration's order. A URL's scheme is the current one: a reload may turn
+    /// TLS on or off.
     #[must_use]
     pub fn urls(&self) -> Vec<String> {
         self.listeners().iter().map(|it| it.url()).collect()
     }
 
-    /// Where the admin listener is, with real ports; empty if there is none.
+    /// The addresses of the admin listener, with the ports that the system chose; empty if there is none.
     #[must_use]
     pub fn admin_addresses(&self) -> Vec<BoundAddress> {
         let listeners = self.admin.iter().flat_map(Admin::listeners);
         listeners.map(|it| it.address().clone()).collect()
     }
 
-    /// Answers 503 at `/readyz` from now on, and serves as before. Returns `drain_delay` of the configuration in force:
-    /// the time after which the caller is to call [`Running::drain`].
+    /// Makes `/readyz` answer 503 from now on; everything else is served as before. Returns the configured
+    /// `drain_delay`, after which the caller should call [`Running::drain`].
     pub fn leave(&self) -> Duration {
         self.shared.leaving.store(true, Ordering::Relaxed);
         self.shared.site.load().server.drain_delay
     }
 
-    /// Begins to stop: responses say `Connection: close`; after a grace of half a second (at most
-    /// a quarter of `drain_timeout`) no further connections are accepted and idle ones are closed;
-    /// exchanges finish until `drain_timeout`. Returns at once.
+    /// Begins to stop, and returns at once. Responses say `Connection: close`; after a grace period of half a second
+    /// (at most a quarter of `drain_timeout`) no further connections are accepted and idle ones are closed; exchanges
+    /// may finish until `drain_timeout`.
     pub fn drain(&self) {
         let listeners = self.listeners();
         for listener in listeners.iter() {
@@ -239,8 +240,8 @@ impl Running {
         self.shared.drain.begin(Ending::Closed);
     }
 
-    /// Waits until all workers have stopped, then writes the rest of the access log. A log that takes no
-    /// lines is not waited for.
+    /// Waits until all workers have stopped, then writes the rest of the access log. If its target accepts no lines,
+    /// the rest is lost.
     pub fn join(self) {
         for worker in self.workers {
             if worker.thread.join().is_err() {
@@ -263,10 +264,10 @@ impl Running {
         }
     }
 
-    /// Opens the access log again, after its file has been moved away.
+    /// Opens the access log's file again, such as after it has been moved away.
     ///
     /// # Errors
-    /// The file cannot be opened; lines still go to where they went.
+    /// The file cannot be opened; lines still go to the previous one.
     pub fn reopen_logs(&self) -> io::Result<()> {
         self.shared.access_log.reopen()
     }
@@ -279,37 +280,37 @@ impl Running {
         }
     }
 
-    /// When the first process of this front began, in seconds of the Unix epoch: a process that takes over
-    /// keeps it, if it is told to ([`Inheritance::serves_since`]).
+    /// When the first process of this front began, in seconds of the Unix epoch. A process that takes over keeps this
+    /// time if [`Inheritance::serves_since`] was called.
     #[must_use]
     pub fn served_since(&self) -> u64 {
         self.shared.since
     }
 
-    /// Counts an upgrade that begins.
+    /// Counts an upgrade of the process that begins.
     pub fn note_upgrade(&self) {
         self.shared.control.note_upgrade();
     }
 
-    /// Keeps why an upgrade failed, for administrators.
+    /// Records why an upgrade failed, for administrators.
     pub fn note_failed_upgrade(&self, reason: &str) {
         self.shared.control.note_failed_upgrade(reason.to_owned());
     }
 
-    /// The counters at this moment.
+    /// The front's counters as they are now, such as connections and refusals.
     #[must_use]
     pub fn counters(&self) -> CountersSnapshot {
         self.shared.counters.snapshot(self.shared.admission.open())
     }
 
-    /// Every backend of the configuration in force, at this moment.
+    /// The status of every backend of the current configuration.
     #[must_use]
     pub fn backends(&self) -> Vec<BackendStatus> {
         self.shared.site.load().status()
     }
 
-    /// Begins with the members that were inherited, asks the sources, and waits a while for their first answers if
-    /// nothing was known. The front's own listeners are no members.
+    /// Uses the inherited members, begins to ask the sources, and waits up to [`FIRST_ANSWER_MAX`] for sources of which
+    /// nothing was inherited. Addresses in `own`, the front's listeners, do not become members.
     fn find_members(
         &self,
         sources: Vec<SourcedUpstream>,
@@ -335,7 +336,7 @@ impl Running {
         lock(&self.listeners)
     }
 
-    /// Starts the workers, which accept nothing yet.
+    /// Starts the workers, which do not accept yet.
     fn spawn(shared: &Arc<FrontState>, count: usize) -> io::Result<Self> {
         let mut running = Self {
             shared: Arc::clone(shared),
@@ -358,8 +359,8 @@ impl Running {
         Ok(running)
     }
 
-    /// Deals the sockets of new listeners out to the workers, each of which gets at least one of
-    /// each listener. Nothing is accepted yet.
+    /// Distributes the sockets of new listeners over the workers, each of which gets at least one of each listener.
+    /// They do not accept yet.
     pub(crate) fn adopt(
         &self,
         bound: Vec<(crate::config::ListenerConfig, BoundListener)>,
@@ -385,7 +386,7 @@ impl Running {
         Ok(adopted)
     }
 
-    /// Hands the sockets to the workers, which begin to accept.
+    /// Gives the workers their sockets, from which they then accept.
     pub(crate) fn assign(&self, adopted: AdoptedListeners) -> Vec<Arc<Listener>> {
         for (worker, hand) in self.workers.iter().zip(adopted.hands) {
             if worker.assignments.blocking_send(hand).is_err() {
@@ -398,7 +399,7 @@ impl Running {
     }
 }
 
-/// New listeners, and what each worker is to accept from.
+/// New listeners, and for each worker the sockets that it will accept from.
 pub(crate) struct AdoptedListeners {
     listeners: Vec<Arc<Listener>>,
     hands: Vec<Vec<Assignment>>,

@@ -1,4 +1,4 @@
-//! One client's connection, from accept to close.
+//! Serves one client's connection, from accept to close.
 //!
 //! The phases are idle → head → exchange → idle, until one side closes. There are many idle
 //! connections, so the future of an idle connection is kept small. The state of an exchange is
@@ -36,7 +36,7 @@ use crate::worker::Worker;
 enum Next {
     Request(Box<RequestHead>),
     Refused(Failure),
-    /// The connection is to be closed without a response.
+    /// The connection must be closed without a response.
     Close,
 }
 
@@ -113,7 +113,7 @@ pub(crate) fn serve(
 }
 
 /// Whether the client speaks HTTP/2: it chose that in its TLS handshake, or begins with the preface of HTTP/2.
-/// `None` if the connection is to be closed.
+/// `None`: the connection must be closed.
 async fn speaks_http2(
     worker: &Worker,
     client: &mut ClientConnection,
@@ -152,8 +152,8 @@ async fn speaks_http2(
     Some(begins)
 }
 
-/// Makes the handshake of TLS, if one is due; its time counts from `accepted`. `false` if the connection
-/// is to be closed.
+/// Completes the TLS handshake, if one is due; its time counts from `accepted`. `false`: the connection must
+/// be closed.
 pub(crate) async fn shake_hands(
     worker: &Worker,
     client: &mut ClientConnection,
@@ -184,7 +184,7 @@ async fn exchange_on(
     exchange::serve(scene, &mut Downstream::Http1(client), head).await
 }
 
-/// Answers a request that was refused, and closes.
+/// Answers a request that was refused, and closes the connection.
 async fn refuse(
     worker: &Worker,
     listener: &ListenerConfig,
@@ -206,8 +206,8 @@ async fn refuse(
     }
 }
 
-/// Closes at once. If the client left while a backend may still process its request, waits for the
-/// backend to finish. A drain of the front does not wait for that.
+/// Closes the connection at once. If the client left while a backend may still process its request, waits for
+/// the backend to finish, unless the front drains.
 async fn cut(worker: Arc<Worker>, mut client: ClientConnection) {
     let abandoned = client.take_abandoned();
     drop(client);
@@ -219,7 +219,7 @@ async fn cut(worker: Arc<Worker>, mut client: ClientConnection) {
     }
 }
 
-/// Waits for the next request's first bytes. `false` if the connection is to be closed.
+/// Waits for the first bytes of the next request. `false`: the connection must be closed.
 fn idle(
     worker: &Worker,
     client: &mut ClientConnection,
@@ -243,7 +243,7 @@ fn idle(
     })
 }
 
-/// Reads a head. The deadline is absolute: bytes that arrive slowly do not extend it.
+/// Reads a request's head. The deadline is absolute: bytes that arrive slowly do not extend it.
 fn next_request(
     listener: &ListenerConfig,
     client: &mut ClientConnection,
@@ -296,14 +296,15 @@ mod tests {
         size_of::<F>()
     }
 
-    /// The allocator's fast path ends at a kilobyte.
+    /// The test keeps the state of an exchange below the allocator's fast path, which ends at a kilobyte.
     #[test]
     fn an_exchange_is_small() {
         let size = size_of_exchange(exchange_on);
         assert!(size <= 1024, "{size} bytes");
     }
 
-    /// The allocator's next larger size class would cost a quarter more for each idle client.
+    /// The test keeps an idle client in its size class: the allocator's next larger one would cost a quarter
+    /// more.
     #[test]
     fn an_idle_client_is_small() {
         let size = size_of_future(serve);

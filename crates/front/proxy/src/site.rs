@@ -1,9 +1,8 @@
 //! The routes and backends that serve requests, built from the configuration.
 //!
-//! A site is built once and never changed. Requests read it without a lock. A request in flight keeps
-//! its site when a reload, or a change by an operator, installs another. A change by an operator
-//! shares all but the upstream concerned. The schedules of each upstream are the only mutable part,
-//! and each belongs to one worker.
+//! A site is built once and never changed, and requests read it without a lock. A request in flight keeps its site when
+//! a reload, or a change by an operator, installs another. The site after an operator's change shares all but the
+//! changed upstream. The schedules of each upstream are the only mutable part, and each belongs to one worker.
 
 mod clients_max;
 pub(crate) mod foresight;
@@ -57,19 +56,19 @@ pub(crate) struct Site {
     /// The server settings; `connections_max` is lowered to what the limit of open files allows.
     pub(crate) server: Arc<ServerConfig>,
     wanted: WantedLimits,
-    /// The listeners' settings, as the file has them.
+    /// The listeners' settings, unchanged from the file.
     pub(crate) listeners: Arc<[ListenerConfig]>,
-    /// Whether a route may depend on the listener, in this site or in the previous one, whose connections
-    /// may still be open.
+    /// Whether a route may depend on the listener, in this site or in the previous one, from which connections may
+    /// still be open.
     pub(crate) parts_listeners: bool,
     pub(crate) via: Option<Arc<Via>>,
-    /// The operator's error pages, for routes that have none of their own.
+    /// The operator's error pages, for routes that have none of their own; `None`: the built-in pages are used.
     pub(crate) error_pages: Option<Arc<ErrorPages>>,
     /// The number of this site: one more than that of the site that it replaced.
     pub(crate) generation: u64,
 }
 
-/// A group of backends, ready to be picked from.
+/// A named group of backends, with all that is needed to pick one for a request.
 #[derive(Debug)]
 pub(crate) struct Upstream {
     pub(crate) name: String,
@@ -77,30 +76,31 @@ pub(crate) struct Upstream {
     workers: usize,
     pub(crate) members: Vec<Member>,
     pub(crate) retry_budget: Arc<SharedRetryBudget>,
-    /// Whether there is an HTTP backend.
+    /// Whether there is a backend that speaks HTTP.
     has_http: bool,
     has_ajp: bool,
     turns: Turns,
-    /// How sessions stay with their members, if they do.
+    /// How sessions are kept on their members; `None`: they are not kept.
     pub(crate) sticky: Option<Arc<Sticky>>,
 }
 
-/// One backend at one moment.
+/// The status of one backend at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BackendStatus {
-    /// The upstream it is a member of.
+    /// The name of the backend's upstream.
     pub upstream: String,
-    /// Its name, unique in that upstream.
+    /// The backend's name, unique in that upstream.
     pub backend: String,
-    /// Its counts and its health.
+    /// The backend's current counts and health.
     pub counts: BackendCounts,
-    /// How long ago the addresses of its name came, if it has one that was resolved.
+    /// How long ago the addresses of the backend's host name were resolved; `None`: it has no name, or it was not
+    /// resolved.
     pub name_age: Option<Duration>,
-    /// The result of its requests.
+    /// Counters and times of the backend's requests since the start.
     pub totals: FiguresTotals,
-    /// Whether its `activation`, by the file or an operator, lets it take new sessions.
+    /// Whether its `activation`, set by the file or an operator, is `active`, so that it takes new sessions.
     pub active: bool,
-    /// Whether a reload removed it; it is there until its last exchange ends.
+    /// Whether a reload removed the backend; it is listed until its last exchange ends.
     pub retired: bool,
 }
 
@@ -119,12 +119,12 @@ impl BackendStatus {
 }
 
 impl Site {
-    /// Builds a site for this number of workers. The error is the name of an upstream that a route names and that does
-    /// not exist.
+    /// Builds a site for `workers` workers. The error is the name of an upstream that a route names and that does not
+    /// exist.
     ///
-    /// A backend in `reusable` of the same upstream, protocol and address is taken from there, with
-    /// its connections, health and counters; what is left is not part of the site. Its settings
-    /// stay as they are until [`Self::configure`].
+    /// A backend in `reusable` with the same upstream, protocol and address is taken from there, with its connections,
+    /// health and counters; those left in `reusable` are not part of the site. The settings of taken backends stay as
+    /// they are until [`Self::configure`].
     pub(crate) fn new(
         config: &Config,
         workers: usize,
@@ -158,7 +158,8 @@ impl Site {
         Ok(site.fitted())
     }
 
-    /// The next site, with these overrides of members. Upstreams whose members do not change are shared with this one.
+    /// Builds the next site, with these overrides of members. Upstreams whose members do not change are shared with
+    /// this one.
     pub(crate) fn controlled(&self, overrides: &Overrides) -> Self {
         let upstream = |upstream: &Arc<Upstream>| {
             let wanted = overrides.controls_of(upstream);
@@ -177,8 +178,8 @@ impl Site {
         self.with_upstreams(upstreams)
     }
 
-    /// The next site, with these found members in each upstream. Backends with the same name and address are
-    /// taken from `reusable`, as by [`Self::new`].
+    /// Builds the next site, in which each upstream has the members of `found` as its discovered ones. Backends with
+    /// the same name and address are taken from `reusable`, as by [`Self::new`].
     pub(crate) fn with_found(
         &self,
         mut found: HashMap<String, Vec<BackendConfig>>,
@@ -194,8 +195,8 @@ impl Site {
         self.with_upstreams(upstreams).fitted()
     }
 
-    /// This site with the routes `found`, which members bring, besides those of the file. Nothing is built if they and
-    /// the members stayed the same; other members have other indices, which routes refer to.
+    /// Replaces the routes that discovered members bring by `found`. Returns this site unchanged if these routes and
+    /// the members of `before` are the same; other members have other indices, which routes refer to.
     pub(crate) fn with_routes(self, before: &Self, found: Vec<RouteConfig>) -> Self {
         let routes = self.routes.given();
         let had: Vec<&RouteConfig> = routes
@@ -275,12 +276,12 @@ impl Site {
         }
     }
 
-    /// The cache of that name.
+    /// The cache with this name.
     pub(crate) fn cache(&self, name: &str) -> Option<&Cache> {
         self.caches.iter().find(|cache| cache.config.name == name)
     }
 
-    /// The upstream of that name.
+    /// The upstream with this name.
     pub(crate) fn upstream(&self, name: &str) -> Option<&Arc<Upstream>> {
         self.upstreams.iter().find(|it| it.name == name)
     }
@@ -295,7 +296,7 @@ impl Site {
         self.upstreams.iter().flat_map(|upstream| &upstream.members)
     }
 
-    /// Puts the site's settings of all backends in force.
+    /// Applies the site's settings to all its backends.
     pub(crate) fn configure(&self) {
         self.upstreams.iter().for_each(|it| it.configure());
     }
@@ -332,7 +333,7 @@ impl Upstream {
         own.unwrap_or(self.config.retries)
     }
 
-    /// Whether a request that a backend may have received may be sent again.
+    /// Whether a request with this method may be sent again after a backend may have received it.
     pub(crate) fn repeats(&self, method: &Method) -> bool {
         self.config.retry_sent.allows(method)
     }
@@ -375,8 +376,8 @@ impl Upstream {
         }
     }
 
-    /// This upstream with the members `found` besides those of the file. A backend of the same name and address
-    /// is taken from `reusable`.
+    /// Builds this upstream with `found` as its discovered members, besides those of the file. A backend of the same
+    /// name and address is taken from `reusable`.
     fn with_found(
         &self,
         found: Vec<BackendConfig>,
@@ -398,12 +399,12 @@ impl Upstream {
         Self::of(Arc::new(config), self.workers, members, turns, retry_budget)
     }
 
-    /// How many members the file lists; they come before those that were found.
+    /// How many members the file lists; they come before the discovered ones.
     pub(crate) fn of_file(&self) -> usize {
         self.config.backends.len()
     }
 
-    /// This upstream with these controls, one for each member, in their order.
+    /// Builds this upstream with these controls, one for each member, in their order.
     fn controlled(&self, controls: &[Controls]) -> Self {
         let both = self.members.iter().zip(controls);
         let members: Vec<Member> = both
@@ -421,7 +422,7 @@ impl Upstream {
         }
     }
 
-    /// The member of that name, with its index.
+    /// The member with this name, and its index.
     pub(crate) fn member(&self, name: &str) -> Option<(usize, &Member)> {
         let mut members = self.members.iter().enumerate();
         members.find(|(_, member)| member.name() == name)
@@ -432,7 +433,7 @@ impl Upstream {
         &self.config
     }
 
-    /// Puts the settings of its backends in force.
+    /// Applies the settings and controls of its members to their backends.
     fn configure(&self) {
         let weighed = |member: &Member| (Arc::clone(&member.backend), member.controls.weight);
         let serves = |member: &&Member| member.controls.activation != Activation::Stopped;
@@ -455,23 +456,23 @@ impl Upstream {
         }
     }
 
-    /// Whether a backend is told about the client in header fields; AJP13 has its own.
+    /// Whether some backend speaks HTTP, and so is told about the client in header fields; AJP13 has its own.
     pub(crate) fn wants_forwarded_fields(&self) -> bool {
         self.has_http
     }
 
-    /// Whether a backend is told which address of the front the client connected to: over AJP13.
+    /// Whether some backend speaks AJP13, and so is told which address of the front the client connected to.
     pub(crate) fn tells_local_address(&self) -> bool {
         self.has_ajp
     }
 
-    /// Whether there is a backend that may be picked and was not tried yet.
+    /// Whether another backend may be picked: one that is not in `tried` and has a share of the load.
     pub(crate) fn has_others(&self, tried: &[usize]) -> bool {
         let mut members = self.members.iter().enumerate();
         members.any(|(index, member)| !tried.contains(&index) && member.share() > 0)
     }
 
-    /// Whether operators have stopped every backend: all of them, or those that `rules` leave.
+    /// Whether operators have stopped every backend: in the upstream, or on the route with these `rules`.
     pub(crate) fn is_in_maintenance(&self, rules: Option<&Rules>) -> bool {
         let stopped = rules.map_or(&[][..], Rules::stopped);
         let mut members = self.members.iter().enumerate();
@@ -480,10 +481,11 @@ impl Upstream {
         })
     }
 
-    /// Chooses a backend that was not tried yet: the session's, or by policy. `now` may be coarse.
+    /// Chooses a backend that is not in `tried`: the session's, or else one by the policy; `None`: no backend may get
+    /// the request. `now` may be coarse.
     ///
     /// # Errors
-    /// The session's backend is out, and the session must not move.
+    /// The session's backend is out, and `force` forbids another.
     pub(crate) fn choose<'r>(
         &'r self,
         worker: usize,
@@ -527,7 +529,7 @@ impl Upstream {
         }))
     }
 
-    /// The attributes that tell an AJP backend its route and activation; none if sessions are not kept.
+    /// The attributes that tell an AJP backend its route and activation; empty if sessions are not kept.
     pub(crate) fn tell(&self, choice: &Choice<'_>) -> Told<'_> {
         let Some(decision) = choice.decision else {
             return Told::default();
@@ -549,14 +551,14 @@ impl Upstream {
         }
     }
 
-    /// The `Set-Cookie` that a response gets, if its session was not kept.
+    /// The `Set-Cookie` that the response gets if the request's session was not kept on its backend; else `None`.
     pub(crate) fn cookie(&self, choice: &Choice<'_>, secure: bool) -> Option<&Bytes> {
         let kept = choice.decision?.outcome == Outcome::Kept;
         let sticky = self.sticky.as_ref().filter(|_| !kept)?;
         sticky.response_cookies.own(choice.member, secure)
     }
 
-    /// The hash key of the request; `None` under any other policy than `hash`, and if the request has no such part.
+    /// The hash key of the request; `None` if the policy is not `hash`, or if the request lacks the part to hash.
     fn key(&self, facts: &Facts<'_>) -> Option<Key> {
         match self.config.policy {
             Policy::Hash => hash_key::key(&self.config.hash_by, facts),
@@ -564,7 +566,7 @@ impl Upstream {
         }
     }
 
-    /// Picks a backend that was not tried yet, by its share of the load. `now` may be coarse.
+    /// Picks a backend that is not in `tried` and not drained by the route, by the policy. `now` may be coarse.
     fn pick(
         &self,
         worker: usize,
@@ -587,8 +589,8 @@ impl Upstream {
     }
 }
 
-/// Adds the routes that members bring. One is left out if the file has a route for any host and the same path, unless
-/// that route is exact or has a suffix or a pattern.
+/// Adds the routes that discovered members bring. A route is left out if the file has one for any host and the same
+/// path, unless that one is exact or has a suffix or a pattern.
 pub(crate) fn add_routes(routes: &mut Vec<RouteConfig>, found: Vec<RouteConfig>) {
     let taken: HashSet<_> = routes
         .iter()
@@ -609,13 +611,13 @@ pub(crate) fn add_routes(routes: &mut Vec<RouteConfig>, found: Vec<RouteConfig>)
 pub(crate) struct Facts<'r> {
     pub(crate) head: &'r RequestHead,
     pub(crate) path: &'r NormalPath,
-    /// Who the client is, trusted proxies looked through.
+    /// The client's address, which trusted proxies may have given.
     pub(crate) client: IpAddr,
-    /// The member that the front's own cookie names, if the request had one.
+    /// The member that the front's own session cookie names, if the request has that cookie.
     pub(crate) own: Own,
-    /// The route ignores sessions (`sticky = false`).
+    /// Whether the route ignores sessions (`sticky = false`).
     pub(crate) unsticky: bool,
-    /// Members that get only their own sessions by this route.
+    /// Members that get only requests of their own sessions on this route.
     pub(crate) drained: &'r [usize],
 }
 
@@ -629,7 +631,7 @@ impl Facts<'_> {
     }
 }
 
-/// A member chosen for a request.
+/// A member that was chosen for a request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Choice<'r> {
     pub(crate) member: usize,
@@ -637,14 +639,14 @@ pub(crate) struct Choice<'r> {
     pub(crate) decision: Option<Decision<'r>>,
 }
 
-/// The attributes that tell an AJP backend why it gets a request.
+/// The attributes that tell an AJP backend its route and its activation.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Told<'a> {
     pub(crate) route: Option<&'a str>,
     pub(crate) activation: Option<Activation>,
 }
 
-/// Answers the questions of `balance::affinity` about the members of an upstream.
+/// Answers the questions of `balance::affinity` about the members of an upstream, for one request.
 struct UpstreamMembers<'a> {
     upstream: &'a Upstream,
     worker: usize,
@@ -747,7 +749,7 @@ mod tests {
         }
     }
 
-    /// A client of the site before may still have a connection that this site has no listener for.
+    /// A client of the previous site may still have a connection from a listener that this site does not have.
     #[test]
     fn listeners_are_told_apart_for_one_more_site() {
         let parted = site(vec![listener(None, "10.0.0.1:80")], vec![0]);

@@ -1,8 +1,8 @@
-//! Profiles of TLS: their files are read, and what listeners serve with can be replaced.
+//! TLS profiles: reads their files, and replaces the certificates that listeners serve.
 //!
-//! A profile lives as long as its name is configured. A reload, or a change of its files, builds it
-//! anew and swaps it, if all its checks pass; connections keep the one they began with. The keys of
-//! its tickets stay, so that sessions outlive a reload, and are passed on at an upgrade.
+//! A profile lives as long as its name is configured. A reload, or a change of its files, builds it anew and swaps it
+//! if all checks pass; connections keep the one they began with. The ticket keys stay, so that sessions outlive a
+//! reload, and are handed over at an upgrade.
 
 use std::collections::HashMap;
 use std::io::{self, Read};
@@ -22,28 +22,29 @@ use crate::config::{ListenerConfig, TlsConfig};
 use crate::line_queue::LineQueue;
 use crate::log_target::LogTarget;
 
-/// A profile whose certificates can be replaced while it serves.
+/// A TLS profile whose certificates can be replaced while it serves.
 #[derive(Debug)]
 pub(crate) struct LiveProfile {
     pub(crate) config: TlsConfig,
     current: ArcSwap<Current>,
     keys: Arc<TicketKeys>,
     key_log: Option<Arc<KeyLog>>,
-    /// Its files as they were before they were read for the first time.
+    /// The stamps of the profile's files, taken before they were first read.
     pub(crate) built_of: Vec<Stamp>,
-    /// Why changed files cannot be used; `None` if they can, or nothing has changed.
+    /// Why changed files cannot be used; `None` if they are in use, or nothing has changed.
     refused: ArcSwapOption<String>,
 }
 
-/// What tells a file from another one of its name: device, inode, size and time of modification, with `stat` and not
-/// with inotify, which misses what a symbolic link or another machine changes. `None` if there is none.
+/// Identifies the version of a file by its device, inode, size and time of modification; `None`: there is no such
+/// file. It comes from `stat` and not from inotify, which misses changes behind a symbolic link or by another
+/// machine.
 pub(crate) type Stamp = Option<(u64, u64, u64, i64, i64)>;
 
-/// The profile that is served, and the time at which its files were read.
+/// The profile in use, and the time at which its files were read.
 #[derive(Debug)]
 struct Current {
     profile: Arc<Profile>,
-    /// When its files were read.
+    /// When the profile's files were read.
     read: SystemTime,
 }
 
@@ -56,16 +57,16 @@ impl Current {
     }
 }
 
-/// All profiles, by name.
+/// All TLS profiles, by name.
 pub(crate) type Profiles = HashMap<String, Arc<LiveProfile>>;
 
-/// What is wrong with a profile.
+/// Why a TLS profile cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("TLS profile {name:?}: {}", messages(.faults))]
 pub struct ProfileError {
-    /// The profile's name.
+    /// The name of the TLS profile.
     pub name: String,
-    /// All faults.
+    /// Everything that is wrong with the profile.
     pub faults: Vec<Fault>,
 }
 
@@ -74,10 +75,10 @@ fn messages(faults: &[Fault]) -> String {
     messages.join("; ")
 }
 
-/// Reads the files of a profile and checks them. `Ok` has warnings.
+/// Reads the files of a profile and checks them. `Ok` contains warnings, with which the profile can be used.
 ///
 /// # Errors
-/// All faults.
+/// Everything that is wrong with the profile.
 pub fn check(config: &TlsConfig) -> Result<Vec<Fault>, Vec<Fault>> {
     let keys = keys_of(config, None);
     // What is wrong with the other files is said, too.
@@ -95,14 +96,15 @@ pub fn check(config: &TlsConfig) -> Result<Vec<Fault>, Vec<Fault>> {
     }
 }
 
-/// The profile with which a front that starts now would serve; `None` if its files have faults.
+/// Builds the profile that a front would use if it started now; `None` if its files have faults.
 pub(crate) fn profile(config: &TlsConfig) -> Option<Arc<Profile>> {
     let built = build(config, &keys_made().ok()?, None).ok()?;
     Some(Arc::new(built.profile))
 }
 
-/// Builds all profiles of `configs`, and checks that those which `listeners` name are among them. A profile without a
-/// file of ticket keys keeps those that are `known`. The secrets of every session are written to `key_log`.
+/// Builds all profiles of `configs`, and checks that those which `listeners` name are among them. `known` returns the
+/// ticket keys of a profile, which are used if it has no file of keys. With `key_log`, the secrets of every session
+/// are written to it.
 ///
 /// # Errors
 /// The first profile that cannot be built, or that a listener names and that does not exist.
@@ -152,10 +154,10 @@ pub(crate) fn profiles(
     Ok(profiles)
 }
 
-/// Returns the profiles `next`, unless one would replace a valid certificate with an expired one.
+/// Returns the profiles `next`, unless one of them would replace a valid certificate with an expired one.
 ///
 /// # Errors
-/// The first profile that would.
+/// The first profile that would do so.
 pub(crate) fn in_place_of(served: &Profiles, next: Profiles) -> Result<Profiles, ProfileError> {
     for (name, profile) in &next {
         let faults = served
@@ -171,8 +173,8 @@ pub(crate) fn in_place_of(served: &Profiles, next: Profiles) -> Result<Profiles,
     Ok(next)
 }
 
-/// Certificates of `next` that have expired, while `served` has a valid one for a name of theirs: clients would be
-/// refused by a mistake that leaves a better certificate at hand.
+/// Lists certificates of `next` that have expired while `served` has a valid one for the same name: by such a mistake
+/// clients would refuse a site that has a better certificate.
 fn expired(served: &Profile, next: &Profile) -> Vec<Fault> {
     let now = SystemTime::now();
     let (valid, next) = (served.certificates().iter(), next.certificates().iter());
@@ -201,7 +203,7 @@ fn keys_of(config: &TlsConfig, known: Option<Arc<TicketKeys>>) -> Result<Arc<Tic
     }
 }
 
-/// The keys in a file that nobody else may read.
+/// Reads the ticket keys from a file, which must be readable by its owner only.
 fn keys_in(path: &Path) -> Result<Arc<TicketKeys>, Fault> {
     let fault = |message: String, hint: &str| Fault {
         part: Part::TicketKeys,
@@ -241,15 +243,15 @@ fn build(
     Profile::build(&config.settings, &files, keys, key_log, SystemTime::now())
 }
 
-/// The keys of each profile's tickets, by its name.
+/// The ticket keys of each profile, with its name.
 pub(crate) fn ticket_keys(profiles: &Profiles) -> Vec<(String, Arc<TicketKeys>)> {
     let keys =
         |(name, profile): (&String, &Arc<LiveProfile>)| (name.clone(), Arc::clone(&profile.keys));
     profiles.iter().map(keys).collect()
 }
 
-/// Opens the file that the secrets of all sessions are appended to, readable by its owner alone. They
-/// are written by a thread of its own: a handshake does not wait for a disk, or for a FIFO's reader.
+/// Opens the file to which the secrets of all sessions are appended, readable by its owner only; `None`: no path is
+/// given. Its own thread writes it, so that no handshake waits for a disk, or for a FIFO's reader.
 pub(crate) fn open_key_log(path: Option<&Path>) -> io::Result<Option<LineQueue>> {
     let Some(path) = path else {
         return Ok(None);
@@ -262,7 +264,7 @@ pub(crate) fn open_key_log(path: Option<&Path>) -> io::Result<Option<LineQueue>>
     Ok(Some(lines))
 }
 
-/// Every certificate that is served now, with the name of its profile.
+/// Every certificate in use, with the name of its profile, sorted by that name.
 pub(crate) fn certificates(profiles: &Profiles) -> Vec<(String, CertificateFacts)> {
     let mut all: Vec<_> = profiles
         .iter()
@@ -275,7 +277,7 @@ pub(crate) fn certificates(profiles: &Profiles) -> Vec<(String, CertificateFacts
     all
 }
 
-/// Each profile by its name, and whether its changed files are refused.
+/// The names of the profiles, and for each whether its changed files were refused.
 pub(crate) fn refusals(profiles: &Profiles) -> Vec<(String, bool)> {
     let refusal =
         |(name, profile): (&String, &Arc<LiveProfile>)| (name.clone(), profile.refused().is_some());
@@ -284,7 +286,7 @@ pub(crate) fn refusals(profiles: &Profiles) -> Vec<(String, bool)> {
     all
 }
 
-/// The profile of a listener; `None`: it serves clear text. [`profiles`] has checked that the named one exists.
+/// The TLS profile of a listener; `None`: it serves clear text. [`profiles`] has checked that the named one exists.
 pub(crate) fn of_listener(
     profiles: &Profiles,
     listener: &ListenerConfig,
@@ -293,17 +295,18 @@ pub(crate) fn of_listener(
 }
 
 impl LiveProfile {
-    /// The profile for the next connection.
+    /// The profile for connections that begin now.
     pub(crate) fn current(&self) -> Arc<Profile> {
         Arc::clone(&self.current.load().profile)
     }
 
-    /// When the files of the present profile were read.
+    /// When the files of the profile in use were read.
     pub(crate) fn read(&self) -> SystemTime {
         self.current.load().read
     }
 
-    /// Reads the files again and replaces the profile. If the files have faults, the present profile stays.
+    /// Reads the files again and replaces the profile; returns warnings. If the files have faults, the profile in use
+    /// stays.
     pub(crate) fn renew(&self) -> Result<Vec<Fault>, Vec<Fault>> {
         let keys = match &self.config.ticket_keys_file {
             Some(path) => keys_in(path).map(Some),
@@ -334,12 +337,13 @@ impl LiveProfile {
         self.refused.load_full()
     }
 
-    /// The keys of its tickets.
+    /// The keys of the profile's tickets.
     pub(crate) fn ticket_keys(&self) -> Arc<TicketKeys> {
         Arc::clone(&self.keys)
     }
 
-    /// Makes the next key of tickets the current one, unless a file says which one that is.
+    /// Makes the next ticket key the current one. Does nothing if the keys come from a file, whose first is the
+    /// current one.
     pub(crate) fn rotate(&self) {
         if self.config.ticket_keys_file.is_none() {
             self.keys.rotate();
@@ -347,7 +351,7 @@ impl LiveProfile {
     }
 }
 
-/// The present stamp of every file of a profile.
+/// The current stamps of all files of a profile.
 pub(crate) fn stamps(config: &TlsConfig) -> Vec<Stamp> {
     let certificates = config.certificates.iter();
     let pairs = certificates.flat_map(|certificate| [&certificate.chain, &certificate.key]);
@@ -403,7 +407,7 @@ fn pem(path: &Path, part: Part, faults: &mut Vec<Fault>) -> Option<PemFile> {
     }
 }
 
-/// A file with its permissions.
+/// The content and permissions of a file.
 struct OpenedFile {
     pem: PemFile,
     mode: u32,
@@ -431,5 +435,5 @@ fn open(path: &Path) -> io::Result<OpenedFile> {
     })
 }
 
-/// The largest file that is read, in bytes; lists of revoked certificates are the largest.
+/// The largest file that is read, in bytes; lists of revoked certificates are the largest files.
 const FILE_MAX: u64 = 16 << 20;

@@ -1,4 +1,4 @@
-//! Whether an address is one of those that a setting names, such as `trusted_proxies` or `allow`.
+//! Compares addresses with the networks that a setting such as `trusted_proxies` or `allow` lists.
 
 use std::net::IpAddr;
 
@@ -10,7 +10,7 @@ pub(crate) fn is_trusted(networks: &[IpNet], ip: IpAddr) -> bool {
     !networks.is_empty() && contains(networks, ip)
 }
 
-/// [`is_trusted`] for a list that is not empty; a function of its own, since most lists are empty.
+/// Compares like [`is_trusted`], for a list that is not empty; not inlined, since most lists are empty.
 #[inline(never)]
 fn contains(networks: &[IpNet], ip: IpAddr) -> bool {
     let ip = ip.to_canonical();

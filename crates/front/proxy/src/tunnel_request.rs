@@ -1,4 +1,4 @@
-//! Which tunnel a request asks for: another protocol, such as WebSocket, instead of a response.
+//! Recognises requests for a tunnel: for another protocol, such as WebSocket, instead of a response.
 
 use std::time::Duration;
 
@@ -20,10 +20,10 @@ pub(crate) struct TunnelRequest<'a> {
     pub(crate) opened: Option<Tunnel>,
 }
 
-/// The protocol of `allowed` that a request asks to change to: a GET of HTTP/1.1 without a body that
-/// names this one alone, or an extended CONNECT of HTTP/2 (RFC 8441), whose head has the protocol as
-/// `Upgrade`. Other requests of HTTP/1.1 are served as if they asked for nothing (RFC 9110, section
-/// 7.8).
+/// The protocol of `allowed` that a request asks to change to; `None`: none. Such a request is a GET of
+/// HTTP/1.1 without a body that names only this protocol, or an extended CONNECT of HTTP/2 (RFC 8441),
+/// whose head has the protocol as `Upgrade`. Other requests of HTTP/1.1 are served as if they did not ask
+/// (RFC 9110, section 7.8).
 pub(crate) fn asked<'a>(allowed: &'a [String], head: &RequestHead) -> Option<&'a str> {
     if allowed.is_empty() || !(is_extended_connect(head) || is_upgrade(head)) {
         return None;
@@ -36,7 +36,8 @@ pub(crate) fn asked<'a>(allowed: &'a [String], head: &RequestHead) -> Option<&'a
     allowed.find(|it| it.as_bytes().eq_ignore_ascii_case(token))
 }
 
-/// Whether the request is a CONNECT with a protocol; one without is refused before.
+/// Whether the request is an extended CONNECT (RFC 8441); a CONNECT without a protocol was refused
+/// before.
 pub(crate) fn is_extended_connect(head: &RequestHead) -> bool {
     version::has_streams(head.version) && head.method == Method::CONNECT
 }
@@ -48,7 +49,7 @@ fn is_upgrade(head: &RequestHead) -> bool {
         && elements(&head.headers, CONNECTION).any(|it| it.eq_ignore_ascii_case(b"upgrade"))
 }
 
-/// The elements of a list in all fields of that name.
+/// The elements of the comma-separated lists in all fields with that name.
 fn elements(headers: &Fields, name: Id) -> impl Iterator<Item = &[u8]> {
     let values = headers.get_all(name);
     let elements = values.flat_map(|value| value.split(|&byte| byte == b','));

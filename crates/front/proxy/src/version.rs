@@ -1,4 +1,4 @@
-//! What a version of HTTP can do, so that nobody else compares versions: a further one is answered for here.
+//! The abilities of each HTTP version. No other module compares versions, so a new one needs changes here only.
 
 use http::Version;
 
@@ -7,8 +7,8 @@ pub(crate) fn has_chunks(version: Version) -> bool {
     version > Version::HTTP_10
 }
 
-/// Whether a connection of this version carries several exchanges at a time. Such a request names its scheme itself and
-/// asks for a tunnel by CONNECT.
+/// Whether a connection of this version carries several exchanges at a time. Requests of such a version name their
+/// scheme themselves and ask for a tunnel by CONNECT.
 pub(crate) fn has_streams(version: Version) -> bool {
     version > Version::HTTP_11
 }

@@ -1,9 +1,9 @@
-//! The front's element of the field `Via`.
+//! The element that the front adds to the field `Via`.
 
 use bytes::Bytes;
 use http::Version;
 
-/// The front's element of `Via` (RFC 9110, section 7.6.3), formatted.
+/// The front's elements of `Via` (RFC 9110, section 7.6.3), formatted for each version of HTTP.
 #[derive(Clone, Debug)]
 pub(crate) struct Via {
     http10: Bytes,
@@ -12,7 +12,7 @@ pub(crate) struct Via {
 }
 
 impl Via {
-    /// The elements of a front with this pseudonym, which must be a token.
+    /// Formats the elements of a front with this pseudonym, which must be a token.
     pub(crate) fn new(pseudonym: &str) -> Self {
         let element = |version| Bytes::from(format!("{version} {pseudonym}"));
         Self {
@@ -22,7 +22,7 @@ impl Via {
         }
     }
 
-    /// The element for a request of this `version`.
+    /// The element for a message received in this `version`.
     pub(crate) fn element(&self, version: Version) -> &Bytes {
         match version {
             Version::HTTP_10 => &self.http10,

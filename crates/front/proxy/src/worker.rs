@@ -1,7 +1,7 @@
 //! A worker: the state that the connections of one thread share.
 //!
-//! Workers share only atomics and the immutable site on the hot path. Each is one thread with one
-//! event loop ([`crate::serve::event_loop`]). `admission` decides which connections a worker accepts.
+//! On the hot path workers share only atomics and the immutable site. Each is one thread with one event loop
+//! ([`crate::serve::event_loop`]). `admission` decides which connections a worker accepts.
 
 pub(crate) mod background;
 pub(crate) mod encoders;
@@ -39,50 +39,51 @@ use crate::worker::files::WorkerFiles;
 use crate::worker::handshakes::{FailureLog, Handshakes};
 use crate::worker::in_flight::InFlight;
 
-/// What all workers share.
+/// The state of the front that all workers share.
 #[derive(Debug)]
 pub(crate) struct FrontState {
-    /// When all workers' coarse clocks began.
+    /// When the front started; all workers' coarse clocks count from then.
     pub(crate) began: Instant,
     /// When the first process of this front began, in seconds of the Unix epoch; upgrades keep it.
     pub(crate) since: u64,
     pub(crate) site: Arc<ArcSwap<Site>>,
-    /// Backends that reloads removed.
+    /// Backends that reloads removed and that still have exchanges.
     pub(crate) retired: RetiredBackends,
-    /// The TLS profiles in force, by name.
+    /// The current TLS profiles, by name.
     pub(crate) profiles: ArcSwap<Profiles>,
     /// Writes the secrets of all TLS sessions (`tls_key_log`); `None`: they are not written.
     pub(crate) key_log: Option<Arc<KeyLog>>,
-    /// The queue behind `key_log`.
+    /// The queue to which `key_log` writes.
     pub(crate) key_lines: Option<LineQueue>,
     pub(crate) access_log: AccessLog,
-    /// The queue of the process's own log, if the program gave one.
+    /// The queue of this process's own log, if the program set one.
     pub(crate) own_log: OnceLock<LineQueue>,
     pub(crate) failure_log: FailureLog,
-    /// Changes that operators make while the front runs.
+    /// The state that operators change while the front runs.
     pub(crate) control: Control,
     pub(crate) counters: Counters,
     pub(crate) admission: Admission,
-    /// Limits of the front at which clients are turned away.
+    /// When clients were turned away at limits of the front.
     pub(crate) limits: Limits,
-    /// The memory that encoders of responses hold.
+    /// The number of bytes that encoders of responses hold.
     pub(crate) encoder_memory: EncoderMemory,
-    /// What is kept for administrators only: times of responses, and requests in flight.
+    /// Figures that are kept only for administrators: times of responses, and requests in flight.
     pub(crate) figures: RequestFigures,
-    /// Whether the drain is about to begin: the front serves as before and says that it is not ready.
+    /// Whether the drain is about to begin: the front still serves, but answers that it is not ready.
     pub(crate) leaving: AtomicBool,
-    /// The drain of the whole front. Each listener has a drain of its own, which begins with this
-    /// one.
+    /// The drain of the whole front. Each listener has its own drain, which begins with this one at the
+    /// latest.
     pub(crate) drain: Drain,
 }
 
 impl FrontState {
-    /// Whether the front drains, or is about to: nobody should send it new clients.
+    /// Whether the front drains, or is about to, and so should get no new clients.
     pub(crate) fn is_leaving(&self) -> bool {
         self.leaving.load(Ordering::Relaxed) || self.drain.has_begun()
     }
 
-    /// Counts a client that is turned away at a limit of the front, and tells of it now and then.
+    /// Counts a client that is turned away at a limit of the front; the first one and then one line every 10 s
+    /// are logged.
     pub(crate) fn turn_away(&self, limit: Limit) {
         let reason = Reason::new(Culprit::Front, limit.token());
         self.counters.reason(reason);
@@ -98,7 +99,7 @@ impl FrontState {
     }
 }
 
-/// The figures of requests that are kept, besides the counters, if there is an admin listener.
+/// Figures of requests besides the counters, which are kept only if there is an admin listener.
 #[derive(Debug)]
 pub(crate) struct RequestFigures {
     kept: AtomicBool,
@@ -113,7 +114,7 @@ impl RequestFigures {
         }
     }
 
-    /// Turns the recording on: there is an admin listener that shows the figures.
+    /// Turns the recording of figures on, because there is an admin listener that shows them.
     pub(crate) fn keep(&self) {
         self.kept.store(true, Ordering::Relaxed);
     }
@@ -122,14 +123,14 @@ impl RequestFigures {
         self.kept.load(Ordering::Relaxed)
     }
 
-    /// The requests in flight, of each worker.
+    /// The requests in flight, worker by worker.
     pub(crate) fn in_flight(&self) -> impl Iterator<Item = &InFlight> {
         self.in_flight.iter()
     }
 }
 
-/// A worker's own hold on a site. Requests count their references to it, not to the site itself: that
-/// count would be one more line that all workers change.
+/// A worker's own reference to the site. Requests count their references to this, not to the site itself,
+/// whose count would be one more cache line that all workers change.
 #[derive(Debug)]
 pub(crate) struct OwnSite(Arc<Site>);
 
@@ -141,7 +142,7 @@ impl Deref for OwnSite {
     }
 }
 
-/// The site that a worker loaded last.
+/// The site that a worker loaded last, and the cache that tells whether it is still current.
 #[derive(Debug)]
 struct KnownSite {
     shared: Cache<Arc<ArcSwap<Site>>, Arc<Site>>,
@@ -156,7 +157,7 @@ impl KnownSite {
         }
     }
 
-    /// The site in force. A single atomic load tells whether it was replaced.
+    /// The current site. A single atomic load shows whether it was replaced.
     fn current(&mut self) -> Arc<OwnSite> {
         let site = self.shared.load();
         if !Arc::ptr_eq(site, &self.own.0) {
@@ -169,7 +170,7 @@ impl KnownSite {
 #[derive(Debug)]
 pub(crate) struct Worker {
     index: usize,
-    /// The mutex is never contended: a worker is one thread.
+    /// The site that the worker loaded last. The mutex is never contended: only the worker's thread locks it.
     site: Mutex<KnownSite>,
     ids: RequestIds,
     deadlines: Arc<Deadlines>,
@@ -203,7 +204,7 @@ impl Worker {
         self.ids.next()
     }
 
-    /// The site in force.
+    /// The current site, which a request keeps until it ends.
     pub(crate) fn site(&self) -> Arc<OwnSite> {
         let mut known = lock(&self.site);
         known.current()
@@ -213,58 +214,60 @@ impl Worker {
         &self.shared.access_log
     }
 
-    /// The list of the last events, for administrators.
+    /// The most recent events, for administrators.
     pub(crate) fn events(&self) -> &Events {
         &self.shared.control.events
     }
 
-    /// The requests that this worker serves; `None` without an admin listener.
+    /// The requests that this worker serves, recorded for administrators; `None` if there is no admin
+    /// listener.
     pub(crate) fn in_flight(&self) -> Option<&InFlight> {
         let figures = &self.shared.figures;
         figures.are_kept().then(|| &figures.in_flight[self.index])
     }
 
-    /// Whether the time at which a response's head came has to be measured.
+    /// Whether the arrival time of responses' heads must be recorded.
     pub(crate) fn keeps_times(&self) -> bool {
         self.shared.figures.are_kept()
     }
 
-    /// What this worker counted.
+    /// The counters of this worker.
     pub(crate) fn counters(&self) -> &WorkerCounters {
         self.shared.counters.of(self.index)
     }
 
-    /// Its handshakes of TLS.
+    /// The TLS handshakes that this worker has under way.
     pub(crate) fn handshakes(&self) -> &Handshakes {
         &self.handshakes
     }
 
-    /// The files that the worker remembers, and its threads for reading.
+    /// The files that this worker keeps open or in memory, and its threads for reading files.
     pub(crate) fn files(&self) -> &WorkerFiles {
         &self.files
     }
 
-    /// The memory of all workers' encoders.
+    /// The memory that the encoders of all workers hold.
     pub(crate) fn encoder_memory(&self) -> &EncoderMemory {
         &self.shared.encoder_memory
     }
 
-    /// Its tasks that belong to no connection.
+    /// The worker's tasks that belong to no connection.
     pub(crate) fn background(&self) -> &Background {
         &self.background
     }
 
-    /// The failed connections of all workers that were logged.
+    /// When failed connections were last logged, for all workers.
     pub(crate) fn failure_log(&self) -> &FailureLog {
         &self.shared.failure_log
     }
 
-    /// Counts a client that is turned away at a limit of the front, and tells of it now and then.
+    /// Counts a client that is turned away at a limit of the front; the first one and then one line every 10 s
+    /// are logged.
     pub(crate) fn turn_away(&self, limit: Limit) {
         self.shared.turn_away(limit);
     }
 
-    /// Counts a refusal or a failure.
+    /// Counts a refusal or a failure by its reason.
     pub(crate) fn count(&self, reason: Reason) {
         self.counters().reason(reason);
     }
@@ -278,7 +281,7 @@ impl Worker {
         &self.shared.drain
     }
 
-    /// The deadlines of its connections.
+    /// The deadlines of this worker's connections.
     pub(crate) fn deadlines(&self) -> &Arc<Deadlines> {
         &self.deadlines
     }
@@ -288,7 +291,7 @@ impl Worker {
         self.shedding.concerns(since)
     }
 
-    /// Closes clients that have been idle for some time.
+    /// Has clients closed that have been idle for a second, to free descriptors.
     pub(crate) fn shed_idle(&self) {
         self.shedding.begin(self.deadlines.now());
         self.deadlines.wake_all();

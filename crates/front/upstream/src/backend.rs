@@ -1,4 +1,4 @@
-//! One backend and its connections: which pooled connection an exchange gets, and when a new one
+//! One backend and its connections: decides which pooled connection an exchange gets, and when a new one
 //! is opened.
 
 mod abandoned;
@@ -35,54 +35,55 @@ use crate::pool::{Pool, Reuse};
 use crate::probe::LastProbe;
 use crate::settings::Settings;
 
-/// A backend: its settings, a pool for each worker, and one cap over all of them. Shared by all
-/// workers. Its upstream, protocol and address never change.
+/// A backend: its settings, a pool for each worker, and one cap over all pools. All workers share it.
+/// Its upstream, protocol and address never change.
 #[derive(Debug)]
 pub struct Backend {
-    /// See [`Self::number`].
+    /// The unique number that [`Self::number`] returns.
     number: u64,
     upstream: String,
-    /// Read where a connection is opened or probed. An exchange brings the settings of its site.
+    /// The current settings, for dials and probes. An exchange uses the settings of its site instead.
     settings: ArcSwap<Settings>,
-    /// The members of its upstream; the keeper reads them.
+    /// The group of the upstream's backends, which the keeper reads; `None` before [`Self::configure`].
     group: ArcSwapOption<Group>,
-    /// The generation of `settings`, for the end of each exchange.
+    /// The generation of `settings`, with which the end of each exchange compares its connection's.
     generation: AtomicU32,
     cap: Arc<Cap<Box<Connection>>>,
     workers: PerWorker<Local>,
-    /// Whether a policy reads `load`.
+    /// Whether the upstream's policy reads `load`, so that it must be counted.
     has_load: AtomicBool,
-    /// Exchanges in flight over all workers, of those that began while a policy reads it.
+    /// Exchanges in flight over all workers; only those are counted that began while `has_load` was set.
     load: AtomicUsize,
     abandoned: AtomicUsize,
-    /// Tunnels that are open or being opened.
+    /// How many tunnels are open or being opened.
     tunnels: Arc<AtomicUsize>,
     abandoned_total: AtomicU64,
     idle_closures: IdleClosures,
     /// The sessions seen lately; empty if the upstream does not count sessions.
     sessions: ArcSwapOption<Sessions>,
-    /// The instant from which the moments of `sessions` are counted.
+    /// When the backend was created; `sessions` counts time from then.
     origin: Instant,
     health: SharedHealth,
-    /// Whether the log has said that this backend's secret may be wrong.
+    /// Whether the log already says that this backend's secret may be wrong.
     refusal_told: AtomicBool,
-    /// Whether the log has said that probes of this backend may begin sessions.
+    /// Whether the log already says that probes of this backend may begin sessions.
     sessions_told: AtomicBool,
     findings: Mutex<Findings>,
     figures: Figures,
-    /// Responses 5xx in a row, if somebody counts them.
+    /// The number of responses 5xx in a row, counted only under `eject_after_5xx`.
     server_errors: AtomicU32,
-    /// Wakes the keeper.
+    /// Wakes the keeper, the task that probes the backend.
     attention: Arc<Notify>,
     last_probe: Mutex<Option<LastProbe>>,
-    /// Probes begun so far.
+    /// How many probes have begun.
     probes: AtomicU64,
-    /// Ends regular probes while the backend is up: another process takes over, or this one is about to
-    /// end.
+    /// Whether regular probes have ended although the backend is up, because another process takes over,
+    /// or this one is about to end.
     unwatched: AtomicBool,
-    /// The configuration no longer contains it.
+    /// Whether the configuration no longer contains the backend.
     retired: AtomicBool,
-    /// An operator or the configuration stopped it: no requests are expected, and it is probed on.
+    /// Whether an operator or the configuration stopped the backend: it gets no requests, but is still
+    /// probed.
     stopped: AtomicBool,
 }
 
@@ -99,22 +100,23 @@ struct Local {
     received: Count,
 }
 
-/// The wait for a lease.
+/// The future of a lease that is not ready at once.
 type Waiting<'b> = Pin<Box<dyn Future<Output = Result<Lease<'b>, LeaseError>> + Send + 'b>>;
 
-/// A lease, or the wait for one.
+/// A lease that is ready, or the wait for one.
 #[must_use]
 pub enum Leasing<'b> {
-    /// A pooled connection, as nearly every exchange gets.
+    /// The lease of a pooled connection, which nearly every exchange gets.
     Done(Lease<'b>),
-    /// A connection must be dialled, tested with CPING, or waited for. In a box, so that it adds
+    /// A future that dials a connection, tests one with CPING, or waits for one. Boxed, so that it adds
     /// nothing to the future of an exchange.
     ///
     /// # Errors
     /// [`LeaseError`]; nothing was sent in any case.
     ///
     /// # Cancel safety
-    /// A connection being dialled or probed is closed, and a place in the queue is left.
+    /// If the future is dropped, a connection being dialled or tested is closed, and the place in the
+    /// queue is left.
     Waiting(Waiting<'b>),
 }
 
@@ -130,22 +132,22 @@ impl<'b> IntoFuture for Leasing<'b> {
     }
 }
 
-/// Counts of a backend's connections and exchanges.
+/// Counts of a backend's connections, exchanges and bytes, and its health.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BackendCounts {
-    /// Exchanges in flight, those waiting for a connection and those abandoned included.
+    /// Exchanges in flight, including those that wait for a connection and those abandoned.
     pub in_flight: usize,
-    /// Exchanges whose client left and that the backend may still process.
+    /// Exchanges whose client left while the backend may still process them.
     pub abandoned: usize,
-    /// Exchanges that were abandoned since the start.
+    /// Exchanges abandoned since the start.
     pub abandoned_total: u64,
-    /// Open connections, unused ones included.
+    /// Open connections, including unused ones.
     pub open: usize,
     /// The most connections that may be open.
     pub connections_max: usize,
-    /// Unused connections.
+    /// Open connections that no exchange uses.
     pub idle: usize,
-    /// Exchanges waiting for a connection.
+    /// Exchanges that wait for a connection.
     pub waiting: usize,
     /// The most exchanges that may wait for a connection.
     pub queue_max: usize,
@@ -158,37 +160,37 @@ pub struct BackendCounts {
     /// Pooled connections found closed, with unexpected bytes, or without an answer to CPING, since
     /// the start.
     pub stale: u64,
-    /// Bytes sent to it by exchanges since the start, heads and framing included.
+    /// Bytes that exchanges sent to the backend since the start, including heads and framing.
     pub sent: u64,
-    /// Bytes received from it likewise.
+    /// Bytes that exchanges received from the backend since the start, including heads and framing.
     pub received: u64,
-    /// The share of its weight that it gets now, in percent; 0 while it is out.
+    /// The percentage of its weight that the backend gets now; 0 while it is out.
     pub share: u8,
-    /// Whether it is suspect: no byte of it arrives, so others are preferred.
+    /// Whether others are preferred: this backend is silent, or it is unwell and serves all the same.
     pub suspect: bool,
-    /// Whether it is out because it does not answer CPING or its probe fails.
+    /// Whether the backend is out because it does not answer CPING or its probes fail.
     pub unwell: bool,
-    /// Whether there is TLS on its connections and its certificate is not verified.
+    /// Whether the backend's connections use TLS without verifying its certificate.
     pub unverified: bool,
-    /// Whether more of the upstream's weight is unwell than may be out, so that unwell backends serve
-    /// where no other can.
+    /// Whether more of the upstream's weight is unwell than `unwell_max` allows to be out, so that
+    /// unwell backends serve where no other can.
     pub panic: bool,
-    /// Times it became suspect since the start.
+    /// How often the backend became suspect since the start.
     pub suspicions: u64,
-    /// Times it was put out since the start.
+    /// How often the backend was put out since the start.
     pub ejections: u64,
-    /// Times it came back since the start.
+    /// How often the backend came back since the start.
     pub returns: u64,
     /// The total time for which the backend was out since the start; a current outage counts up to now.
     pub down: Duration,
-    /// Probes it answered since the start.
+    /// Probes that the backend answered since the start.
     pub probes_answered: u64,
-    /// Probes it did not answer since the start.
+    /// Probes that the backend did not answer since the start.
     pub probes_failed: u64,
 }
 
-/// Counts an exchange as in flight until dropped. An exchange borrows its backend, because counting
-/// references would be one more line that all workers change; one left behind owns it.
+/// Counts an exchange as in flight until dropped. An exchange borrows its backend, because a reference
+/// count would be one more cache line that all workers change; one left behind owns its backend.
 #[derive(Debug)]
 pub(crate) struct InFlight<B: Borrow<Arc<Backend>>> {
     backend: B,
@@ -234,26 +236,26 @@ impl Backend {
         })
     }
 
-    /// A number, from 1 on, that no other backend of this process has.
+    /// The number of this backend, from 1 on, which no other backend of this process has.
     #[must_use]
     pub fn number(&self) -> u64 {
         self.number
     }
 
-    /// The name of the upstream that it is a member of.
+    /// The name of the upstream that this backend is a member of.
     #[must_use]
     pub fn upstream(&self) -> &str {
         &self.upstream
     }
 
-    /// The settings in force.
+    /// The settings that dials and probes use now; an exchange keeps those of its site.
     #[must_use]
     pub fn settings(&self) -> Arc<Settings> {
         self.settings.load_full()
     }
 
-    /// Whether `config` means this backend: the same upstream, protocol, address, and use of TLS. Other
-    /// settings may differ.
+    /// Whether `config` describes this backend: the same upstream, protocol and address, and TLS or not.
+    /// Other settings may differ.
     #[must_use]
     pub fn is_at(&self, upstream: &str, config: &BackendConfig) -> bool {
         let own = self.settings.load();
@@ -262,16 +264,16 @@ impl Backend {
             == (upstream, config.protocol, &config.address, of_config)
     }
 
-    /// The settings in force with the changes of `config`. Nothing changes before
-    /// [`Self::configure`].
+    /// The current settings with the changes of `config`, to be passed to [`Self::configure`]; until
+    /// then nothing changes.
     #[must_use]
     pub fn plan(&self, config: &BackendConfig) -> Arc<Settings> {
         self.settings.load().followed_by(config.clone())
     }
 
-    /// Puts settings of [`Self::plan`] in force, and the group of its upstream. Pools, health and
-    /// counters stay. Unused connections are closed only if the packet size or the secret changed, or
-    /// the cap was lowered.
+    /// Applies settings that [`Self::plan`] made, and the group of the upstream's backends. Pools,
+    /// health and counters stay. Unused connections are closed only if the packet size or the secret
+    /// changed, or the cap was lowered.
     pub fn configure(&self, settings: Arc<Settings>, group: Arc<Group>) {
         self.group.store(Some(group));
         self.cap
@@ -286,7 +288,7 @@ impl Backend {
         self.close_excess();
     }
 
-    /// Exchanges in flight over all workers, those waiting for a connection included.
+    /// Exchanges in flight over all workers, including those that wait for a connection.
     #[must_use]
     pub fn in_flight(&self) -> usize {
         let of_worker = |local: &Local| local.in_flight.read();
@@ -300,12 +302,12 @@ impl Backend {
         self.load.load(Ordering::Relaxed)
     }
 
-    /// Turns the count of [`Self::load`] on or off, for exchanges that begin from now on.
+    /// Turns the count of [`Self::load`] on or off for exchanges that begin from now on.
     pub fn keep_load(&self, kept: bool) {
         self.has_load.store(kept, Ordering::Relaxed);
     }
 
-    /// Bytes that exchanges sent to it and received from it since the start.
+    /// Bytes that exchanges sent to the backend and received from it since the start.
     #[must_use]
     pub fn traffic(&self) -> u64 {
         let of_worker = |local: &Local| local.sent.read() + local.received.read();
@@ -329,14 +331,14 @@ impl Backend {
         self.figures.sample(at, moved);
     }
 
-    /// Counts bytes that an exchange on `worker` moved.
+    /// Adds bytes that an exchange on `worker` sent and received to the counts.
     pub(crate) fn count_moved(&self, worker: usize, moved: Moved) {
         let local = &self.workers[worker];
         local.sent.add(moved.sent);
         local.received.add(moved.received);
     }
 
-    /// The counts at this moment.
+    /// The current counts.
     #[must_use]
     pub fn counts(&self) -> BackendCounts {
         let health = self.health.counts();
@@ -372,7 +374,7 @@ impl Backend {
         }
     }
 
-    /// Tunnels that are open or being opened.
+    /// The number of tunnels that are open or being opened.
     pub(crate) fn tunnels(&self) -> &Arc<AtomicUsize> {
         &self.tunnels
     }
@@ -398,15 +400,15 @@ impl Backend {
         self.retired.load(Ordering::SeqCst)
     }
 
-    /// Whether more of the upstream's weight is unwell than may be out. Unwell backends then serve where
-    /// no other can.
+    /// Whether more of the upstream's weight is unwell than `unwell_max` allows to be out. Unwell
+    /// backends then serve where no other can.
     #[must_use]
     pub fn is_in_panic(&self) -> bool {
         self.group.load().as_ref().is_some_and(|it| it.panics())
     }
 
-    /// Ends regular probes while the backend is up, because another process takes over or none will need
-    /// it. It is still probed when something is amiss.
+    /// Ends regular probes while the backend is up, because another process takes over or this one is
+    /// about to end. The backend is still probed while it is out or suspect.
     pub fn unwatch(&self) {
         self.unwatched.store(true, Ordering::Relaxed);
     }
@@ -415,13 +417,13 @@ impl Backend {
         !self.unwatched.load(Ordering::Relaxed) && self.settings.load().probe.is_some()
     }
 
-    /// The last probe, if there was one.
+    /// The last probe; `None`: there was none.
     #[must_use]
     pub fn last_probe(&self) -> Option<LastProbe> {
         self.lock_last_probe().clone()
     }
 
-    /// Keeps `probe` as the last one, unless a probe that began later has already ended.
+    /// Stores `probe` as the last one, unless a probe that began later has already ended.
     pub(crate) fn set_last_probe(&self, probe: LastProbe) {
         let mut last = self.lock_last_probe();
         if last.as_ref().is_none_or(|last| last.number < probe.number) {
@@ -429,7 +431,7 @@ impl Backend {
         }
     }
 
-    /// The number of a probe that begins.
+    /// Returns the number for a probe that begins.
     pub(crate) fn next_probe(&self) -> u64 {
         self.probes.fetch_add(1, Ordering::Relaxed) + 1
     }
@@ -450,7 +452,7 @@ impl Backend {
         self.in_flight() >= self.settings.load().connections_max
     }
 
-    /// Whether the log has already said that the secret may be wrong. Marks it as said.
+    /// Whether the log already says that the secret may be wrong. Records that it says so from now on.
     pub(crate) fn is_refusal_told(&self) -> bool {
         self.refusal_told.swap(true, Ordering::Relaxed)
     }
@@ -459,9 +461,9 @@ impl Backend {
         &self.findings
     }
 
-    /// A connection for one exchange on `worker`: a pooled one that is still quiet, if `reuse` allows
-    /// it, else a fresh one, else the first that becomes free. `settings` are those the exchange
-    /// began with. `now` is the time, coarse or exact.
+    /// Returns a connection for one exchange on `worker`: a pooled one that is still quiet, if `reuse`
+    /// allows it, else a new one, else the first that becomes free. `settings` are those with which the
+    /// exchange began. `now` is the time, coarse or exact.
     pub fn lease<'b>(
         self: &'b Arc<Self>,
         settings: &'b Settings,
@@ -479,7 +481,8 @@ impl Backend {
         }
     }
 
-    /// Asks a pooled connection that was idle for long whether it is alive; opens one otherwise.
+    /// Tests a pooled connection that was idle for long with CPING; dials another if that fails, or if
+    /// there is none.
     async fn lease_slowly<'b>(
         self: &'b Arc<Self>,
         settings: &Settings,
@@ -518,8 +521,8 @@ impl Backend {
         }
     }
 
-    /// The pooled connection used last among those that are quiet, and whether it was idle for so
-    /// long that it needs a CPING first.
+    /// Takes the most recently used of the pooled connections that are quiet; `true`: it was idle for so
+    /// long that it must first be tested with CPING.
     fn take_quiet(
         &self,
         settings: &Settings,
@@ -555,8 +558,8 @@ impl Backend {
         }
     }
 
-    /// A permit to open a connection. If there is none, closes an unused connection of another
-    /// worker, or waits.
+    /// Returns a permit to open a connection. If there is none, closes an unused connection of another
+    /// worker, or waits for a permit or a connection.
     async fn permit(
         &self,
         settings: &Settings,
@@ -590,7 +593,7 @@ impl Backend {
         }
     }
 
-    /// Closes an unused connection of any worker, so that its permit is free; `false` if there is
+    /// Closes an unused connection of any worker, so that its permit becomes free; `false` if there is
     /// none.
     fn evict_one(&self) -> bool {
         self.pools().find_map(Pool::evict).is_some()
@@ -616,12 +619,13 @@ impl Backend {
         Ok(conn)
     }
 
-    /// Whether the connection is bound to settings that are no longer in force.
+    /// Whether the connection was opened with settings of an earlier generation.
     fn is_outdated(&self, conn: &Connection) -> bool {
         conn.generation() != self.generation.load(Ordering::Relaxed)
     }
 
-    /// Returns a finished connection to its pool, or closes it.
+    /// Returns a connection whose exchange has ended to its pool, gives it to a waiting exchange, or
+    /// closes it.
     pub(crate) fn restore(&self, mut conn: Box<Connection>, worker: usize, now: Instant) {
         if !conn.settle() || conn.is_for_tunnel() || self.is_outdated(&conn) {
             return;
@@ -638,14 +642,15 @@ impl Backend {
         }
     }
 
-    /// Closes unused connections, now and as exchanges end; it is not probed. Exchanges in flight, and
-    /// those that still arrive, are served.
+    /// Retires the backend: closes unused connections, now and as exchanges end, and probes it no
+    /// longer. Exchanges in flight, and those that still arrive, are served.
     pub fn retire(&self) {
         self.retired.store(true, Ordering::SeqCst);
         self.close_unused();
     }
 
-    /// Likewise, but it is probed on, so that it is known how it fares when it is to serve again.
+    /// Closes unused connections like [`Self::retire`], but goes on probing, so that its health is known
+    /// when it serves again.
     pub fn stop(&self) {
         self.retired.store(false, Ordering::SeqCst);
         self.stopped.store(true, Ordering::SeqCst);
@@ -654,8 +659,8 @@ impl Backend {
         self.close_unused();
     }
 
-    /// Counts the sessions that are seen, each until `timeout` has passed since; `None` counts none.
-    /// Those counted so far go on to count.
+    /// Turns the counting of sessions on: each counts until `timeout` has passed since it was last seen;
+    /// `None` turns it off. Sessions that were counted before still count.
     pub fn count_sessions(&self, timeout: Option<Duration>) {
         let counted = self.sessions.load_full();
         let now = self.origin.elapsed();
@@ -668,28 +673,27 @@ impl Backend {
         self.sessions.store(sessions.map(Arc::new));
     }
 
-    /// Counts a session that belongs to this backend, such as one that it began; `now` may be coarse.
+    /// Counts a session that this backend began or holds; `now` may be coarse.
     pub fn note_session(&self, id: &[u8], now: Instant) {
         if let Some(sessions) = &*self.sessions.load() {
             sessions.note(id, now.saturating_duration_since(self.origin));
         }
     }
 
-    /// Counts a session that a request names. [`Sessions::note_claim`] says which ids count.
+    /// Counts a session that a request names. [`Sessions::note_claim`] decides which ids count.
     pub fn note_claim(&self, id: &[u8], now: Instant) {
         if let Some(sessions) = &*self.sessions.load() {
             sessions.note_claim(id, now.saturating_duration_since(self.origin));
         }
     }
 
-    /// The sessions seen lately and the present moment on their clock; `None` if sessions are not
-    /// counted.
+    /// The sessions seen lately and the current time on their clock; `None` if sessions are not counted.
     #[must_use]
     pub fn sessions(&self) -> Option<(Arc<Sessions>, Moment)> {
         Some((self.sessions.load_full()?, self.origin.elapsed()))
     }
 
-    /// Takes [`Self::retire`] and [`Self::stop`] back: exchanges are expected again.
+    /// Reverses [`Self::retire`] and [`Self::stop`]: exchanges are expected again.
     pub fn resume(&self) {
         self.retired.store(false, Ordering::SeqCst);
         self.stopped.store(false, Ordering::SeqCst);
@@ -711,7 +715,7 @@ impl Backend {
     }
 
     /// Closes the worker's pooled connections that are too old or that the backend has closed, and
-    /// starts a keeper if the backend needs one and has none. To be called regularly.
+    /// starts a keeper if the backend needs one and has none. Must be called regularly.
     pub fn sweep(self: &Arc<Self>, worker: usize) {
         self.note_unresolved();
         if !self.is_retired() && (self.is_watched() || self.share() == 0 || self.is_suspect()) {
@@ -751,12 +755,12 @@ impl<B: Borrow<Arc<Backend>>> InFlight<B> {
         self.backend.borrow()
     }
 
-    /// The worker whose exchange it is.
+    /// The index of the worker on which the exchange runs.
     pub(crate) fn worker(&self) -> usize {
         self.worker
     }
 
-    /// The same count, held by a value that owns its backend.
+    /// Counts the exchange on through a value that owns the backend.
     pub(crate) fn into_owned(self) -> InFlight<Arc<Backend>> {
         InFlight::begin(Arc::clone(self.backend()), self.worker)
     }

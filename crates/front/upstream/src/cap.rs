@@ -1,10 +1,10 @@
-//! One hard cap of connections to a backend over all workers, with a bounded queue behind it.
+//! The cap on connections to a backend over all workers, with a bounded queue behind it.
 //!
 //! Every open connection, in use or idle, owns a [`Permit`]. When the cap is reached, an exchange
-//! waits in a queue that all workers share; the first to come is served first. A connection that
-//! becomes free is given to the first in the queue if that one runs on the same worker. Otherwise
-//! the connection is closed and its permit is passed on, because a socket is bound to its worker's
-//! event loop.
+//! waits in a queue that all workers share, served first come, first served. A connection that
+//! becomes free is given to the first exchange in the queue if that runs on the same worker.
+//! Otherwise the connection is closed and its permit is passed on, because a socket is bound to its
+//! worker's event loop.
 //!
 //! The mutex is held for a few instructions and never across an await. A connection on the common
 //! path, leased and given back while no request waits, does not take it: [`Cap::is_awaited`] is one
@@ -21,17 +21,17 @@ use tokio::sync::oneshot;
 /// The cap of one backend; `C` is the type of its connections.
 #[derive(Debug)]
 pub(crate) struct Cap<C> {
-    /// The queue's length, readable without the lock.
+    /// The queue's length, which can be read without the lock.
     waiting: AtomicUsize,
     state: Mutex<State<C>>,
 }
 
 #[derive(Debug)]
 struct State<C> {
-    /// The cap. It may have been lowered below `open`.
+    /// The cap; it may have been lowered below `open`.
     max: usize,
     queue_max: usize,
-    /// Permits handed out.
+    /// The number of permits that are in use.
     open: usize,
     queue: VecDeque<Waiter<C>>,
 }
@@ -42,28 +42,29 @@ struct Waiter<C> {
     grant: oneshot::Sender<Grant<C>>,
 }
 
-/// What an exchange in the queue gets.
+/// What an exchange gets at the end of its wait in the queue.
 #[derive(Debug)]
 pub(crate) enum Grant<C> {
-    /// A permit to dial.
+    /// A permit, with which the exchange dials.
     Permit(Permit<C>),
-    /// A connection that another exchange on the same worker has finished with.
+    /// A connection that another exchange on the same worker no longer needs.
     Connection(C),
 }
 
-/// The right to hold one connection open. Dropping it gives the right to the next in the queue.
+/// The right to hold one connection open. Dropping it gives the right to the next exchange in the
+/// queue.
 #[derive(Debug)]
 pub(crate) struct Permit<C> {
-    /// `None` once the right was moved to another value.
+    /// The cap that gets the right back; `None` once the right was moved to another value.
     cap: Option<Arc<Cap<C>>>,
 }
 
-/// The result of asking for a place in the queue.
+/// The result of joining the queue.
 #[derive(Debug)]
 pub(crate) enum Place<C> {
-    /// A permit has become free.
+    /// A permit had become free, so there is no wait.
     Granted(Permit<C>),
-    /// The place at which the grant arrives.
+    /// A place in the queue, at which the grant arrives.
     Queued(QueuePlace<C>),
 }
 
@@ -71,16 +72,16 @@ pub(crate) enum Place<C> {
 #[derive(Debug)]
 pub(crate) struct OpenTunnel(Arc<AtomicUsize>);
 
-/// A place in the queue, and the future of its grant. Dropping it leaves the queue.
+/// A place in the queue, and the future of what it gets. Dropping it leaves the queue.
 #[derive(Debug)]
 pub(crate) struct QueuePlace<C> {
     cap: Arc<Cap<C>>,
     granted: oneshot::Receiver<Grant<C>>,
-    /// The grant was received.
+    /// Whether the grant was received, so that dropping this has nothing to undo.
     ended: bool,
 }
 
-/// The queue is full.
+/// The error of [`Cap::enqueue`]: the queue is full.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct QueueFull;
 
@@ -126,13 +127,13 @@ impl<C> Cap<C> {
         (0..freed).for_each(|_| Arc::clone(self).pass_on());
     }
 
-    /// Whether more permits are handed out than the cap allows.
+    /// Whether more permits are in use than the cap allows.
     pub(crate) fn is_exceeded(&self) -> bool {
         let state = self.lock();
         state.open > state.max
     }
 
-    /// A permit, if one is free and the queue is empty.
+    /// Takes a permit, if one is free and the queue is empty.
     pub(crate) fn try_permit(self: &Arc<Self>) -> Option<Permit<C>> {
         let mut state = self.lock();
         if state.open >= state.max || !state.queue.is_empty() {
@@ -144,7 +145,8 @@ impl<C> Cap<C> {
         })
     }
 
-    /// Takes a permit that has become free, or joins the queue. Dropping the place leaves the queue.
+    /// Takes a permit if one has become free, or joins the queue. Dropping the place leaves the
+    /// queue.
     pub(crate) fn enqueue(self: &Arc<Self>, worker: usize) -> Result<Place<C>, QueueFull> {
         let mut state = self.lock();
         state.queue.retain(|waiter| !waiter.grant.is_closed());
@@ -207,12 +209,12 @@ impl<C> Cap<C> {
         Some(conn)
     }
 
-    /// Permits handed out.
+    /// The number of permits in use, which is that of open connections.
     pub(crate) fn open(&self) -> usize {
         self.lock().open
     }
 
-    /// Exchanges in the queue.
+    /// The number of exchanges in the queue.
     pub(crate) fn waiting(&self) -> usize {
         self.waiting.load(Ordering::Relaxed)
     }
@@ -252,7 +254,7 @@ impl<C> Cap<C> {
 impl<C> Future for QueuePlace<C> {
     type Output = Option<Grant<C>>;
 
-    /// `None` if the sender was dropped without a grant, which does not happen.
+    /// Waits for the grant; `None` if the sender was dropped without one, which does not happen.
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let granted = ready!(Pin::new(&mut self.granted).poll(cx));
         self.ended = true;

@@ -1,4 +1,4 @@
-//! What a backend is told of a request besides its head.
+//! The facts about a request's client that a backend gets besides the request's head.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
@@ -6,39 +6,39 @@ use catamaran_ajp::Attribute;
 use catamaran_balance::Activation;
 use catamaran_tls::Facts;
 
-/// What the application should know of the client's connection. AJP13 has fields for all of it;
-/// over HTTP/1.1 it travels in `X-Forwarded-*`, which the front writes into the headers.
+/// The facts about the client's connection that the application may need. AJP13 has fields for all
+/// of them; over HTTP/1.1 they travel in `X-Forwarded-*`, which the front writes into the headers.
 #[derive(Clone, Copy, Debug)]
 pub struct ClientFacts<'a> {
-    /// The version the client spoke, such as `HTTP/1.1`.
+    /// The HTTP version that the client speaks, such as `HTTP/1.1`.
     pub protocol: &'a str,
-    /// The client's address as the application should see it, trusted proxies looked through.
+    /// The client's address as the application should see it; trusted proxies may have given it.
     pub remote_ip: IpAddr,
-    /// The client's port, where it is known.
+    /// The client's port; `None`: it is not known.
     pub remote_port: Option<u16>,
-    /// The address the client connected to.
+    /// The address that the client connected to.
     pub local_ip: IpAddr,
-    /// The host name the client asked for.
+    /// The host name that the client asked for.
     pub server_name: &'a [u8],
-    /// The port the client asked for.
+    /// The port that the client asked for.
     pub server_port: u16,
     /// Whether the client's connection is secure (TLS, or a trusted proxy says so).
     pub secure: bool,
     /// The route that led to this backend, for AJP13's attribute `jvm_route`.
     pub jvm_route: Option<&'a str>,
-    /// Which requests the backend gets, for AJP13's `JK_LB_ACTIVATION`: Tomcat's
-    /// `LoadBalancerDrainingValve` acts upon it.
+    /// Which requests the backend gets, for AJP13's attribute `JK_LB_ACTIVATION`, which Tomcat's
+    /// `LoadBalancerDrainingValve` reads.
     pub activation: Option<Activation>,
-    /// What the client's own TLS agreed on, if it came over TLS to us.
+    /// The client's TLS session; `None`: the client did not use TLS, or its details are not known.
     pub tls: Option<&'a Facts>,
-    /// Whether a backend is told the chain of the client's certificate, too.
+    /// Whether the backend also gets the chain of the client's certificate.
     pub certificate_chain: bool,
-    /// What AJP13 tells besides: the user, and attributes by name.
+    /// Further AJP13 attributes: the user, and others by name.
     pub attributes: &'a [Attribute<'a>],
 }
 
 impl ClientFacts<'_> {
-    /// A client on this very host, for examples and probes.
+    /// The facts of a client on this host, for examples and probes.
     #[must_use]
     pub fn local() -> Self {
         let local = SocketAddr::from((Ipv4Addr::LOCALHOST, 80));

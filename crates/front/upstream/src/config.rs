@@ -1,8 +1,8 @@
 //! The configuration of one backend, as typed values.
 //!
-//! `catamaran-config` has the file's syntax, and docs/reference.md what each value means. The defaults are here,
-//! in [`BackendConfig::new`], so a front without a file behaves alike. No value is an `Option` that means "use
-//! the default".
+//! `catamaran-config` has the file's syntax, and docs/reference.md what each value means. The defaults are here, in
+//! [`BackendConfig::new`], so they also apply to a front without a file. No value is an `Option` whose `None` means
+//! "use the default".
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -17,7 +17,7 @@ use catamaran_message::Authority;
 pub use catamaran_tls::{ClientIdentity, Roots, Trust, TrustFault, TrustSettings};
 use http::{Method, StatusCode};
 
-/// The protocol spoken to a backend.
+/// The protocol that the front speaks to a backend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protocol {
     /// AJP13, to Tomcat's, JBoss's or Undertow's AJP connector.
@@ -26,14 +26,14 @@ pub enum Protocol {
     Http,
 }
 
-/// Where a backend listens.
+/// The address at which a backend listens.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Address {
-    /// A host (name, IPv4, or IPv6 without brackets) and its port. A name is resolved beside the traffic.
+    /// A host (name, IPv4, or IPv6 without brackets) and its port. A name is resolved apart from requests.
     Tcp {
-        /// Host name or address.
+        /// The host name, or IP address without brackets.
         host: String,
-        /// TCP port, never 0.
+        /// The TCP port, never 0.
         port: u16,
     },
     /// The path of a Unix stream socket (Tomcat: `unixDomainSocketPath`).
@@ -52,66 +52,68 @@ impl fmt::Display for Address {
 
 /// One backend: an address, a protocol, and the limits of its pool and of each exchange.
 ///
-/// A field is the key of that name in `[[upstream.NAME.backend]]` or `[upstream.NAME]` of docs/reference.md,
-/// which has its meaning, unit, default and the directives of other servers. `protocol` and `address` are its
-/// `url`.
+/// A field is the key with the same name in `[[upstream.NAME.backend]]` or `[upstream.NAME]` of docs/reference.md,
+/// which has its meaning, unit, default and the directives of other servers. `protocol` and `address` are parts of the
+/// key `url`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BackendConfig {
-    /// Name in logs and counters.
+    /// The backend's name in logs and counters.
     pub name: String,
-    /// The protocol spoken.
+    /// The protocol that the backend speaks.
     pub protocol: Protocol,
-    /// Where to dial.
+    /// The address to connect to.
     pub address: Address,
-    /// Share of the load under weighted policies, 1 or more.
+    /// The backend's share of the load in proportion to others', 1 or more.
     pub weight: u32,
-    /// The suffix of the ids of its sessions, unique in its upstream.
+    /// The suffix of the session ids that the backend gives out, unique in its upstream.
     pub jvm_route: String,
-    /// The replication group, whose members have its sessions, too.
+    /// The replication group, whose other members have copies of the backend's sessions; `None`: it is in none.
     pub domain: Option<String>,
-    /// The `jvm_route` of the backend that its sessions go to when it is out.
+    /// The `jvm_route` of the backend that gets its sessions when it is out; `None`: there is none.
     pub fallback: Option<String>,
     /// The backend serves only if no backend with a lower distance can.
     pub distance: u32,
-    /// Which requests it gets unless an operator says otherwise at run time.
+    /// Which requests the backend gets, unless an operator changes that at run time.
     pub activation: Activation,
-    /// Open connections to it over all workers, idle ones included.
+    /// The most open connections to the backend over all workers, including idle ones.
     pub connections_max: usize,
-    /// Exchanges that may wait for a connection.
+    /// The most exchanges that may wait for a connection.
     pub queue_max: usize,
     /// How long an exchange may wait for a connection.
     pub queue_timeout: Duration,
     /// How long an unused connection stays pooled.
     pub idle_timeout: Duration,
-    /// How long a dial may take, name resolution included.
+    /// How long a dial may take, including name resolution.
     pub connect_timeout: Duration,
-    /// How long it may be silent before the first byte of a response, bodies of requests not counted.
+    /// How long the backend may be silent before the first byte of a response, while no request body is being sent.
     pub first_byte_timeout: Duration,
-    /// How long it may be silent within a response, or not take the next bytes of a request.
+    /// How long the backend may be silent within a response, or not accept the next bytes of a request.
     pub idle_body_timeout: Duration,
-    /// How long a whole exchange may take; `None` is no limit.
+    /// How long a whole exchange may take; `None`: there is no limit.
     pub exchange_timeout: Option<Duration>,
-    /// Whether it is put out while it cannot be connected to.
+    /// Whether the backend is put out while it cannot be connected to.
     pub eject: bool,
     /// The number of responses 5xx in a row that puts the backend out; `None`: no number does. A client that asks for a
     /// page that fails can put a backend out with it.
     pub eject_after_5xx: Option<u32>,
-    /// After so long a silence while an exchange awaits its response it is suspect; `None`: never.
+    /// How long the backend may be silent, while an exchange awaits its response, before it is suspect; `None`: it
+    /// never is.
     pub suspect_after: Option<Duration>,
     /// Regular probes while the backend is up (`[upstream.NAME.probe]`); `None`: there are none.
     pub probe: Option<ProbeConfig>,
-    /// How long its share grows after it was out.
+    /// How long the backend's share of the load grows after it was out.
     pub slow_start: Duration,
-    /// Statuses that another backend is asked after, if the request may run twice.
+    /// Statuses at which another backend is asked, if the request may run twice.
     pub retry_status: Vec<RangeInclusive<u16>>,
-    /// How an HTTP backend is told of the client's TLS and certificate.
+    /// The fields by which an HTTP backend learns the client's TLS and certificate.
     pub client_cert_fields: ClientCertFields,
-    /// TLS on the connections: `https://` of the `url`, and the keys from `ca_file` to `client_key`.
+    /// The TLS of the connections: `https://` in the `url`, and the keys from `ca_file` to `client_key`; `None`: clear
+    /// text.
     pub tls: Option<Arc<Trust>>,
-    /// The HTTP/1.1 address for tunnels of a backend that speaks AJP13 (`upgrade_url`). One that speaks HTTP/1.1 takes
-    /// tunnels itself.
+    /// The HTTP/1.1 address to which tunnels of an AJP13 backend go (`upgrade_url`); `None`: such a backend takes none.
+    /// A backend that speaks HTTP/1.1 takes tunnels itself.
     pub upgrade: Option<End>,
-    /// Tunnels that may be open at a time, over all workers.
+    /// The most tunnels that may be open at a time, over all workers.
     pub tunnels_max: usize,
     /// The host name that the front sends to the backend.
     pub host: SentHost,
@@ -125,23 +127,23 @@ pub enum SentHost {
     /// The host that the client asked for.
     #[default]
     Client,
-    /// By the backend's own address: see [`BackendConfig::own_host`].
+    /// The host of the backend's own address: see [`BackendConfig::own_host`].
     Backend,
-    /// By this name.
+    /// A configured host name.
     Named(HostName),
 }
 
-/// A host, with its port if that is not the usual one.
+/// A host, with its port if that is not the protocol's usual one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostName {
-    /// Host and port.
+    /// The host with its port.
     pub authority: Authority,
-    /// The value of `Host`: `authority` as bytes.
+    /// The bytes of `authority`, as the value of `Host`.
     text: Bytes,
 }
 
 impl HostName {
-    /// `None` if the text is no host, or has a user.
+    /// Parses a host with an optional port; `None` if the text is no host, or has a user.
     #[must_use]
     pub fn new(text: &str) -> Option<Self> {
         let authority = Authority::parse(&Bytes::copy_from_slice(text.as_bytes())).ok()?;
@@ -149,43 +151,43 @@ impl HostName {
         Some(Self { authority, text })
     }
 
-    /// The value of `Host`.
+    /// The value of the field `Host`, as bytes.
     #[must_use]
     pub fn text(&self) -> &[u8] {
         &self.text
     }
 }
 
-/// Where to dial, and by what the peer there is trusted.
+/// An address to connect to, and how the peer there is authenticated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct End {
-    /// The address.
+    /// The address to connect to.
     pub address: Address,
-    /// TLS on the connections, if there is.
+    /// The TLS of the connections; `None`: clear text.
     pub tls: Option<Arc<Trust>>,
 }
 
-/// The fields by which an HTTP backend is told of the client's TLS and certificate.
+/// The fields by which an HTTP backend learns the client's TLS and certificate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ClientCertFields {
-    /// No fields.
+    /// No field is sent.
     #[default]
     Off,
-    /// `Client-Cert`, and `Client-Cert-Chain` if the chain is told (RFC 9440).
+    /// `Client-Cert`, and `Client-Cert-Chain` if the chain is sent, too (RFC 9440).
     Rfc9440,
     /// The fields that Tomcat's `SSLValve` reads.
     Tomcat,
 }
 
-/// How a backend is probed while it is up. What it says of answers also holds while it is out. A field is the
-/// key of that name in `[upstream.NAME.probe]` of docs/reference.md.
+/// How a backend is probed while it is up; which answers are good also holds while it is out. A field is the key with
+/// the same name in `[upstream.NAME.probe]` of docs/reference.md.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProbeConfig {
-    /// The question of a probe.
+    /// What a probe does.
     pub kind: ProbeKind,
     /// The pause between the end of a probe and the next probe, a tenth more or less.
     pub interval: Duration,
-    /// How long a probe may take, connecting included.
+    /// How long a probe may take, including the connect.
     pub timeout: Duration,
     /// The number of answered probes in a row that brings the backend back.
     pub up: u32,
@@ -193,34 +195,34 @@ pub struct ProbeConfig {
     pub down: u32,
 }
 
-/// What a probe asks.
+/// What a probe does to see whether the backend is well.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProbeKind {
-    /// That it can be connected to.
+    /// The probe only connects.
     Connect,
-    /// CPING; of an HTTP backend, that it can be connected to.
+    /// The probe sends CPING and awaits CPONG; to an HTTP backend it only connects.
     Cping,
-    /// A request, over the backend's protocol.
+    /// The probe sends a request in the backend's protocol and checks the response.
     Request(Box<ProbeRequest>),
 }
 
-/// The request of a probe, and what is a good answer: keys of `[upstream.NAME.probe]`.
+/// The request of a probe, and which responses are good: keys of `[upstream.NAME.probe]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProbeRequest {
-    /// GET or HEAD.
+    /// The method, GET or HEAD.
     pub method: Method,
-    /// Path and query (`path`).
+    /// The path and query (`path`).
     pub target: String,
-    /// `Host`; `None` is the backend's address.
+    /// The value of `Host`; `None`: the backend's address.
     pub host: Option<String>,
-    /// Statuses that are good (`status`).
+    /// The statuses of a good response (`status`).
     pub statuses: Vec<RangeInclusive<u16>>,
-    /// What must be found in the body; `None`: nothing.
+    /// A text that the body of a good response contains; `None`: any body is good.
     pub body: Option<String>,
 }
 
 impl ProbeConfig {
-    /// A probe of this kind, with every default.
+    /// Makes a probe of this kind, with defaults for the rest.
     #[must_use]
     pub fn new(kind: ProbeKind) -> Self {
         Self {
@@ -245,37 +247,37 @@ impl Default for ProbeRequest {
     }
 }
 
-/// Settings of an AJP13 backend. A field is the key of that name in `[[upstream.NAME.backend]]` of
+/// Settings of an AJP13 backend. A field is the key with the same name in `[[upstream.NAME.backend]]` of
 /// docs/reference.md.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AjpConfig {
-    /// Size of a whole packet.
+    /// The size of a whole packet in bytes.
     pub packet_size: PacketSize,
-    /// The shared secret, sent with each request (`secret`, `secret_file`).
+    /// The secret that is sent with each request (`secret`, `secret_file`); `None`: none is sent.
     pub secret: Option<Secret>,
-    /// A pooled connection idle for longer is asked CPING before its next use; `None`: none is.
+    /// The idle time after which a pooled connection is tested with CPING before its next use; `None`: none is tested.
     pub ping_after_idle: Option<Duration>,
-    /// Whether each new connection is asked CPING before its first request.
+    /// Whether each new connection is tested with CPING before its first request.
     pub ping_fresh: bool,
-    /// How long CPONG may take.
+    /// How long the answer to a CPING may take.
     pub ping_timeout: Duration,
-    /// Whether a body of unknown length is announced by `Transfer-Encoding: chunked`, never beside Content-Length. The body
-    /// is fetched by GET_BODY_CHUNK in any case.
+    /// Whether a body of unknown length is announced by `Transfer-Encoding: chunked`, never beside Content-Length. In
+    /// both cases the backend fetches the body by GET_BODY_CHUNK.
     pub announce_chunked: bool,
 }
 
-/// A shared secret; it never shows in a log or a report.
+/// A shared secret; its `Debug` does not show it, so it never appears in logs.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
 
 impl Secret {
-    /// The secret of this text, which AJP13 sends as it is.
+    /// Makes a secret of this text, which AJP13 sends unchanged.
     #[must_use]
     pub fn new(text: String) -> Self {
         Self(text)
     }
 
-    /// Its bytes.
+    /// The secret's bytes.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         self.0.as_bytes()
@@ -302,13 +304,13 @@ impl Default for AjpConfig {
 }
 
 impl BackendConfig {
-    /// Where requests go, and by which TLS.
+    /// The address to which requests go, and its TLS; `None`: clear text.
     #[must_use]
     pub fn end(&self) -> (&Address, Option<&Trust>) {
         (&self.address, self.tls.as_deref())
     }
 
-    /// The host name that is sent in the place of the one that the client asked for; `None`: the client's is sent.
+    /// The host name to send instead of the one that the client asked for; `None`: the client's is sent.
     #[must_use]
     pub fn sent_host(&self) -> Option<&HostName> {
         match &self.host {
@@ -317,8 +319,8 @@ impl BackendConfig {
         }
     }
 
-    /// The host of its address; with the port over HTTP, if that is not the usual one. A port of AJP13 is
-    /// none that a client could ask for. `None` for a Unix socket.
+    /// The host of the backend's address; over HTTP with the port, if it is not the usual one. The port of AJP13 is
+    /// left out, because no client could ask for it. `None` for a Unix socket.
     #[must_use]
     pub fn own_host(&self) -> Option<HostName> {
         let Address::Tcp { host, port } = &self.address else {
@@ -337,7 +339,7 @@ impl BackendConfig {
         }
     }
 
-    /// Whether requests go to it as HTTP, of any version, with fields for what AJP13 tells by itself.
+    /// Whether the backend speaks HTTP, of any version. It then gets as header fields what AJP13 has attributes for.
     #[must_use]
     pub fn speaks_http(&self) -> bool {
         match self.protocol {
@@ -346,13 +348,13 @@ impl BackendConfig {
         }
     }
 
-    /// Whether it can have tunnels.
+    /// Whether the backend can take tunnels: over HTTP, or at its `upgrade_url`.
     #[must_use]
     pub fn takes_tunnels(&self) -> bool {
         self.speaks_http() || self.upgrade.is_some()
     }
 
-    /// Where requests for a tunnel go, and by which TLS.
+    /// The address to which requests for a tunnel go, and its TLS; `None`: clear text.
     #[must_use]
     pub fn tunnel_end(&self) -> (&Address, Option<&Trust>) {
         match &self.upgrade {
@@ -361,14 +363,14 @@ impl BackendConfig {
         }
     }
 
-    /// Whether a response with this status is to be had from another backend.
+    /// Whether another backend is asked after a response with this status.
     #[must_use]
     pub fn retries_status(&self, status: StatusCode) -> bool {
         let mut ranges = self.retry_status.iter();
         ranges.any(|range| range.contains(&status.as_u16()))
     }
 
-    /// A backend with every default.
+    /// Makes a backend with defaults for all settings.
     #[must_use]
     pub fn new(protocol: Protocol, address: Address) -> Self {
         let scheme = match (protocol, &address) {

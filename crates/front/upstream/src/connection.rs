@@ -1,4 +1,4 @@
-//! One open connection to a backend: the socket, its buffers, and how it failed.
+//! One open connection to a backend: its socket and buffers, and how it failed.
 //!
 //! [`Wire`] knows what the bytes mean; for the layers above, a response is a sequence of [`Event`]s.
 //! An unused connection holds no buffers.
@@ -28,24 +28,25 @@ pub(crate) struct Connection {
     wire: Wire,
     input: BytesMut,
     output: Output,
-    /// Bytes asked for in the next read; grows while reads fill what they get.
+    /// How many bytes the next read asks for; doubles when a read fills what it got.
     read_size: usize,
-    /// Bytes read since it was opened.
+    /// Bytes read since the connection was opened.
     received: u64,
-    /// Bytes written and read that were counted already.
+    /// How many bytes written and read the backend's counts already contain.
     counted: Moved,
-    /// Whether any byte arrived since the last request was sent.
+    /// Whether any byte has arrived since the last request was sent.
     answered: bool,
-    /// Bytes given to the socket before the request that was sent last.
+    /// How many bytes the socket had got before the last request.
     given_before: u64,
-    /// The first failure of a read or write. An end of the stream is none.
+    /// The first failure of a read or write; the end of the stream is not a failure.
     broken: Option<io::ErrorKind>,
-    /// See [`crate::settings::Settings::generation`].
+    /// The generation of the settings with which the connection was opened; see
+    /// [`crate::settings::Settings::generation`].
     generation: u32,
-    /// Given back when the connection is dropped, so that another may be opened. A probe has none.
+    /// The permit under the backend's cap, freed when the connection is dropped; `None`: a probe needs none.
     #[expect(dead_code, reason = "held for its drop")]
     permit: Option<Permit<Box<Self>>>,
-    /// Counts the tunnel that the connection is or is to become.
+    /// Counts the tunnel that the connection carries or will carry; `None`: it is not for a tunnel.
     tunnel: Option<OpenTunnel>,
 }
 
@@ -58,14 +59,14 @@ impl Connection {
         Self::with_wire(stream, Wire::new(config), permit)
     }
 
-    /// A connection on which a tunnel is asked for.
+    /// Makes a connection on which a tunnel is asked for.
     pub(crate) fn for_tunnel(stream: Stream, tunnel: OpenTunnel) -> Self {
         let mut conn = Self::with_wire(stream, Wire::for_tunnel(), None);
         conn.tunnel = Some(tunnel);
         conn
     }
 
-    /// Whether it was opened for a tunnel, and is of no use for anything else.
+    /// Whether the connection was opened for a tunnel, and so must not carry other requests.
     pub(crate) fn is_for_tunnel(&self) -> bool {
         self.tunnel.is_some()
     }
@@ -105,12 +106,12 @@ impl Connection {
         }
     }
 
-    /// Whether the framing of the response that is being received tells where it ends.
+    /// Whether the framing of the current response says where it ends.
     pub(crate) fn is_framed(&self) -> bool {
         self.wire.is_framed()
     }
 
-    /// Whether any byte of a response arrived.
+    /// Whether any byte of the response has arrived.
     pub(crate) fn is_answered(&self) -> bool {
         self.answered
     }
@@ -134,12 +135,12 @@ impl Connection {
         ended && acknowledged.is_some_and(|bytes| bytes <= self.given_before)
     }
 
-    /// Bytes given to the socket since it was opened.
+    /// How many bytes the socket has got since it was opened.
     fn given(&self) -> u64 {
         self.stream.given(self.output.written())
     }
 
-    /// Bytes moved that were not counted yet.
+    /// The bytes sent and received that the backend's counts do not contain yet.
     pub(crate) fn uncounted(&self) -> Moved {
         Moved {
             sent: self.output.written() - self.counted.sent,
@@ -147,7 +148,7 @@ impl Connection {
         }
     }
 
-    /// Likewise; they are counted from now on.
+    /// Returns [`Self::uncounted`], and takes these bytes for counted from now on.
     pub(crate) fn take_uncounted(&mut self) -> Moved {
         let moved = self.uncounted();
         self.counted.sent += moved.sent;
@@ -168,7 +169,7 @@ impl Connection {
             .send_request(request, client, config, &mut self.output)
     }
 
-    /// As [`Self::send_request`], for a request that asks to change to the protocol `token`.
+    /// Encodes the head of a request that asks to change to the protocol `token`.
     pub(crate) fn send_upgrade(
         &mut self,
         request: &Request<'_>,
@@ -179,13 +180,13 @@ impl Connection {
         self.wire.send_upgrade(request, token, &mut self.output)
     }
 
-    /// Closes the sending side.
+    /// Closes the sending side of the connection; the backend can still send.
     pub(crate) fn poll_shutdown(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Error>> {
         let shut = ready!(Pin::new(&mut self.stream).poll_shutdown(cx));
         Poll::Ready(shut.map_err(|error| self.failed(error)))
     }
 
-    /// Frees memory that is of no use while nothing moves.
+    /// Frees the memory of empty buffers while no bytes move.
     pub(crate) fn release(&mut self) {
         if self.input.is_empty() && self.input.capacity() > 0 {
             buffers::give(std::mem::take(&mut self.input));
@@ -196,7 +197,7 @@ impl Connection {
         self.read_size = READ_MIN;
     }
 
-    /// How many bytes of the request's body are wanted now.
+    /// How many bytes of the request's body are wanted now; 0 also after a failure.
     pub(crate) fn body_credit(&self) -> usize {
         if self.output.is_full() || self.broken.is_some() {
             return 0;
@@ -204,26 +205,25 @@ impl Connection {
         self.wire.body_credit()
     }
 
-    /// Takes what is wanted of the request's body: over AJP13 in as many packets as were asked for,
-    /// to be written all together, over HTTP/1.1 all of it in one chunk.
+    /// Takes the wanted bytes of the request's body and encodes them: over AJP13 in as many packets as were
+    /// asked for, which are written together, over HTTP/1.1 all of it in one chunk.
     pub(crate) fn send_body(&mut self, body: &mut ByteQueue) {
         self.wire.send_body(body, &mut self.output);
     }
 
-    /// Says that the request's body is complete. `false` if it is shorter than announced: the
-    /// exchange must be given up.
+    /// Ends the request's body. `false`: it is shorter than announced, and the exchange must be given up.
     #[must_use]
     pub(crate) fn finish_body(&mut self) -> bool {
         self.wire.finish_body(&mut self.output)
     }
 
-    /// Bytes encoded and not yet written.
+    /// The number of bytes that are encoded but not yet written.
     pub(crate) fn unwritten(&self) -> usize {
         self.output.len() + self.stream.unsent()
     }
 
-    /// Writes what was encoded. After a failure nothing more is written, and no more of the body is
-    /// wanted; [`Self::poll_event`] yields what the backend had sent before.
+    /// Writes the encoded bytes. After a failure nothing more is written and no more of the body is wanted, but
+    /// [`Self::poll_event`] still yields what the backend had sent before.
     pub(crate) fn poll_write(&mut self, cx: &mut Context<'_>) -> Poll<Result<usize, Error>> {
         let written = ready!(self.output.poll_write(cx, &mut self.stream));
         Poll::Ready(written.map_err(|error| {
@@ -232,7 +232,7 @@ impl Connection {
         }))
     }
 
-    /// The next event, read from the socket as needed.
+    /// The next event of the response, read from the socket as needed.
     pub(crate) fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Result<Event, Error>> {
         loop {
             if let Some(event) = self.wire.receive(&mut self.input, &mut self.output)? {
@@ -251,7 +251,7 @@ impl Connection {
         Error::Io(error)
     }
 
-    /// Takes back a head, for the next response to use its memory.
+    /// Takes back the memory of a head, for the next response.
     pub(crate) fn recycle(&mut self, head: Box<ResponseHead>) {
         self.wire.recycle(head);
     }
@@ -290,12 +290,12 @@ impl Connection {
         (!may_come).then_some(read)
     }
 
-    /// Whether the exchange has ended so that another may follow.
+    /// Whether the exchange has ended in such a way that another may follow.
     pub(crate) fn is_reusable(&self) -> bool {
         self.wire.can_reuse()
     }
 
-    /// Whether the connection may be used again. Frees all buffers if so.
+    /// Whether the connection may be used again; if so, frees all its buffers.
     pub(crate) fn settle(&mut self) -> bool {
         let clean = self.input.is_empty() && self.unwritten() == 0;
         if self.broken.is_some() || !clean || !self.wire.can_reuse() {
@@ -309,13 +309,13 @@ impl Connection {
         true
     }
 
-    /// Whether the protocol has a question that a live backend answers: AJP13's CPING.
+    /// Whether the protocol has a message that a live backend answers: AJP13's CPING.
     pub(crate) fn can_ping(&self) -> bool {
         self.wire.can_ping()
     }
 
-    /// Asks CPING and waits for CPONG as long as the settings allow. Over HTTP/1.1 there is nothing to ask, and
-    /// this succeeds.
+    /// Sends CPING and waits for CPONG, at most `ping_timeout`. Over HTTP/1.1 there is no such message, and
+    /// this succeeds at once.
     pub(crate) async fn ping(&mut self, config: &BackendConfig) -> Result<(), PingFailure> {
         let ended = timeout(config.ajp.ping_timeout, self.ask_cping()).await;
         ended.unwrap_or(Err(PingFailure::Silent))
@@ -350,9 +350,9 @@ impl Connection {
         }
     }
 
-    /// Closes the sending side and waits until the backend closes its own. A small response that
-    /// still arrives is discarded. A larger one, or one that had begun, ends the wait: the connection
-    /// is then closed, and the backend's next write fails.
+    /// Closes the sending side and waits until the backend closes its own. A small response that still arrives
+    /// is discarded. A larger one, or one that has already begun, ends the wait: the connection is then closed,
+    /// and the backend's next write fails.
     pub(crate) async fn wind_up(&mut self) {
         self.output = Output::default();
         let mut room = if self.answered { 0 } else { UNWANTED_MAX };
@@ -378,7 +378,7 @@ impl Connection {
 }
 
 impl Drop for Connection {
-    /// A backend over TLS is told when the connection ends between exchanges.
+    /// Sends close_notify to a backend over TLS if the connection ends between exchanges.
     fn drop(&mut self) {
         if self.broken.is_none() && self.wire.can_reuse() {
             self.stream.close_in_order();
@@ -386,13 +386,13 @@ impl Drop for Connection {
     }
 }
 
-/// The most bytes of a response that are read and discarded.
+/// The most bytes of an unwanted response that are read and discarded.
 const UNWANTED_MAX: usize = 256 * 1024;
 
-/// A first read: the head of a common response and a small body.
+/// The size of the first read, for the head of a common response and a small body.
 const READ_MIN: usize = buffers::SIZE;
 
-/// The largest read of a long response.
+/// The largest read, for a long response.
 const READ_MAX: usize = 64 * 1024;
 
 #[cfg(test)]

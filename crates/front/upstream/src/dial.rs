@@ -1,4 +1,4 @@
-//! Opening a connection to a backend within its time, the handshake of TLS included.
+//! Opens a connection to a backend within a time limit, including the TLS handshake.
 
 use std::future::poll_fn;
 use std::io;
@@ -17,9 +17,10 @@ use crate::config::Address;
 use crate::error::{LeaseError, Tried};
 use crate::names::Name;
 
-/// Connects to one end of a backend. Of a name with several addresses the next one is tried when the one before it
-/// has failed, or is silent for a while; the first connection wins. `limit` bounds the wait for the first answer of
-/// the resolver, all attempts and the handshake together. `name` is the address's, if it has one.
+/// Connects to an address of a backend. If a name has several IP addresses, the next one is tried when the one
+/// before has failed, or is silent for a while; the first connection wins. `limit` bounds the wait for the
+/// resolver's first answer, all attempts and the handshake together. `name` is the address's name; `None`: it has
+/// none.
 pub(crate) async fn dial(
     (address, trust): (&Address, Option<&Trust>),
     name: Option<&Arc<Name>>,
@@ -51,7 +52,7 @@ pub(crate) async fn dial(
     dialled
 }
 
-/// Makes the handshake of TLS.
+/// Completes the TLS handshake on a connection.
 async fn secure(stream: Stream, trust: &Trust) -> Result<Stream, HandshakeError> {
     let mut stream = TlsStream::client(stream, trust)?;
     let mut early = BytesMut::new();
@@ -63,7 +64,7 @@ async fn secure(stream: Stream, trust: &Trust) -> Result<Stream, HandshakeError>
     Ok(Stream::Tls(Box::new(stream)))
 }
 
-/// The failure of a connection has no `tried` yet.
+/// Connects without TLS. The addresses tried are added to `tried`, not to the error.
 async fn connect(
     address: &Address,
     name: Option<&Arc<Name>>,
@@ -101,7 +102,7 @@ async fn connect(
     }
 }
 
-/// The first connection that one of these addresses gives (RFC 8305, section 5).
+/// Returns the first connection that succeeds, trying the addresses one after the other (RFC 8305, section 5).
 async fn first_of(
     addresses: &[SocketAddr],
     tried: &mut Tried,
@@ -135,7 +136,7 @@ async fn first_of(
 /// How long to wait before the next attempt on a Unix socket with a full backlog.
 const BACKLOG_PAUSE: Duration = Duration::from_millis(5);
 
-/// How long one address is waited for before the next one is tried beside it.
+/// How long an attempt may be silent before the next address is tried beside it.
 const NEXT_AFTER: Duration = Duration::from_millis(250);
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Errors between the front and a backend, by operation and by culprit.
 //!
-//! Each error tells who is to blame (only a backend's own failures count against its health), a
-//! reason token for logs and counters, and the status for the client if no other backend can be
+//! Each error says who is to blame (only a backend's own failures count against its health), and has
+//! a reason token for logs and counters, and the status for the client if no other backend can be
 //! tried.
 
 use std::net::SocketAddr;
@@ -13,14 +13,14 @@ use catamaran_transport::{HandshakeError, Truncated};
 use http::StatusCode;
 use thiserror::Error;
 
-/// Who caused a failure.
+/// Who is to blame for a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Culprit {
     /// The backend: unreachable, silent, or wrong on the wire.
     Backend,
-    /// The client, or what it asked for.
+    /// The client, or the request that it sent.
     Client,
-    /// The front: one of its limits was reached.
+    /// The front: one of its limits was reached, or it lacks a resource.
     Front,
 }
 
@@ -34,13 +34,13 @@ impl fmt::Display for Culprit {
     }
 }
 
-/// No connection could be leased. Nothing was sent, so any request may be tried elsewhere.
+/// Why no connection could be leased. Nothing was sent, so any request may be tried elsewhere.
 #[derive(Debug, Error)]
 pub enum LeaseError {
-    /// The backend refused the connection.
+    /// No connection could be established to any address of the backend.
     #[error("cannot connect{tried}")]
     Dial {
-        /// The system's reason, of the last address that failed.
+        /// The system's error for the last address that failed.
         source: io::Error,
         /// The addresses that the dial tried.
         tried: Tried,
@@ -48,61 +48,61 @@ pub enum LeaseError {
     /// The connection was not established in time.
     #[error("no connection within {limit:?}{tried}")]
     DialTimeout {
-        /// `connect_timeout`.
+        /// The limit, `connect_timeout`.
         limit: Duration,
         /// The addresses that the dial tried.
         tried: Tried,
     },
-    /// The backend's name has never been resolved yet.
+    /// The backend's name has never been resolved.
     #[error("its name does not resolve: {reason}")]
     Unresolved {
-        /// The resolver's reason.
+        /// The resolver's error, in words.
         reason: String,
     },
-    /// The handshake of TLS failed, such as for a certificate that is not trusted.
+    /// The TLS handshake failed, for example because the certificate is not trusted.
     #[error("the handshake of TLS failed")]
     Handshake {
-        /// What is wrong.
+        /// Why the handshake failed.
         source: HandshakeError,
     },
-    /// A fresh connection did not answer CPING in time or rightly.
+    /// A new connection did not answer CPING correctly in time.
     #[error("{how}")]
     Ping {
-        /// The reaction to CPING.
+        /// How the backend reacted to CPING.
         how: PingFailure,
     },
-    /// All tunnels that a backend may have are open.
+    /// The backend has as many open tunnels as it may.
     #[error("all {limit} tunnels are open")]
     TunnelsMax {
-        /// `tunnels_max`.
+        /// The limit, `tunnels_max`.
         limit: usize,
     },
     /// All connections are in use and the queue is full.
     #[error("all {connections} connections in use and {queue} exchanges waiting")]
     QueueFull {
-        /// `connections_max`.
+        /// The limit, `connections_max`.
         connections: usize,
-        /// `queue_max`.
+        /// The limit, `queue_max`.
         queue: usize,
     },
-    /// No connection became free in time.
+    /// All connections stayed in use until the wait in the queue had timed out.
     #[error("no connection became free within {limit:?}")]
     QueueTimeout {
-        /// `queue_timeout`.
+        /// The limit, `queue_timeout`.
         limit: Duration,
     },
 }
 
-/// What came instead of the answer to CPING.
+/// What a backend did instead of answering CPING.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PingFailure {
-    /// Nothing in time.
+    /// The backend sent nothing in time.
     Silent,
-    /// The end of the connection.
+    /// The backend closed the connection.
     Closed,
-    /// Another message of AJP13, such as a response 403.
+    /// The backend sent another AJP13 message, such as a response 403.
     Other,
-    /// Bytes that are not AJP13, or too many.
+    /// The backend sent bytes that are not AJP13, or too many.
     Garbled,
 }
 
@@ -119,7 +119,7 @@ impl fmt::Display for PingFailure {
     }
 }
 
-/// The addresses that a dial tried, in this order.
+/// The addresses that a dial tried, in the order in which it tried them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tried(pub(crate) Vec<SocketAddr>);
 
@@ -139,7 +139,7 @@ impl fmt::Display for Tried {
     }
 }
 
-/// Items with commas between them.
+/// Displays items with commas between them.
 pub(crate) struct Listed<I>(pub(crate) I);
 
 impl<I: Iterator<Item: fmt::Display> + Clone> fmt::Display for Listed<I> {
@@ -153,7 +153,7 @@ impl<I: Iterator<Item: fmt::Display> + Clone> fmt::Display for Listed<I> {
 }
 
 impl LeaseError {
-    /// The reason in one word, for logs and counters.
+    /// The error as a token, for logs and counters.
     #[must_use]
     pub fn token(&self) -> &'static str {
         match self {
@@ -171,7 +171,7 @@ impl LeaseError {
         }
     }
 
-    /// What is wrong with a backend that is out, as a sentence about "it".
+    /// Why the backend is out after this error, as a sentence about "it".
     pub(crate) fn trouble(&self) -> String {
         match self {
             Self::Unresolved { .. } => self.to_string(),
@@ -179,7 +179,7 @@ impl LeaseError {
         }
     }
 
-    /// What happened, and what caused it.
+    /// The error and what caused it, in words.
     pub(crate) fn with_cause(&self) -> String {
         match std::error::Error::source(self) {
             Some(cause) => format!("{self}: {cause}"),
@@ -205,8 +205,8 @@ impl LeaseError {
 
     /// The status for the client if no other backend can serve. It is the same as when the backend is
     /// out, so the first request that fails is answered like those after it. 502 and 504 are for
-    /// backends that got a request. (HAProxy does the same; nginx gives 502 or 504.) A backend that
-    /// answered with the wrong certificate is a bad gateway.
+    /// backends that got a request. (HAProxy does the same; nginx gives 502 or 504.) A failed TLS
+    /// handshake gives 502: the backend answered, but with a wrong certificate, for example.
     #[must_use]
     pub fn status(&self) -> StatusCode {
         match self {
@@ -216,7 +216,7 @@ impl LeaseError {
     }
 }
 
-/// What broke a connection, in one word.
+/// What broke a connection, as a token.
 fn io_token(error: &io::Error) -> &'static str {
     match error.get_ref() {
         Some(inner) if inner.is::<Truncated>() => "tls-truncated",
@@ -229,10 +229,10 @@ fn io_token(error: &io::Error) -> &'static str {
     }
 }
 
-/// Whether the front lacks what a connection needs: descriptors, memory, ports. Clients can cause
-/// that, so the backend is not blamed.
+/// Whether the front itself lacks what a connection needs: descriptors, memory or ports. Clients can
+/// cause that, so the backend is not blamed.
 fn is_shortage(error: &io::Error) -> bool {
-    /// ENFILE, EMFILE and ENOBUFS of Linux, which have no kind of their own.
+    /// The Linux error numbers ENFILE, EMFILE and ENOBUFS, for which there is no `io::ErrorKind`.
     const SHORTAGES: [i32; 3] = [23, 24, 105];
     let numbered = error.raw_os_error();
     numbered.is_some_and(|number| SHORTAGES.contains(&number))
@@ -246,16 +246,16 @@ fn is_shortage(error: &io::Error) -> bool {
 /// connection can be used for another request.
 #[derive(Debug, Error)]
 pub enum RequestError {
-    /// Refused by the AJP13 encoder, such as a head larger than one packet.
+    /// The AJP13 encoder refuses the request, for example because its head is larger than one packet.
     #[error("the request does not fit AJP13")]
     Ajp(#[from] catamaran_ajp::RequestError),
-    /// Refused by the HTTP/1.1 encoder.
+    /// The HTTP/1.1 encoder refuses the request.
     #[error("the request does not fit HTTP/1.1")]
     Http(#[from] catamaran_http1::RequestError),
 }
 
 impl RequestError {
-    /// The reason in one word, for logs and counters.
+    /// The error as a token, for logs and counters.
     #[must_use]
     pub fn token(&self) -> &'static str {
         match self {
@@ -266,7 +266,7 @@ impl RequestError {
     }
 
     /// The status for the client. mod_jk answers 413 to a head larger than a packet, mod_proxy_ajp
-    /// 400; RFC 6585 has a status of its own for it.
+    /// 400; RFC 6585 has 431 for it.
     #[must_use]
     pub fn status(&self) -> StatusCode {
         use catamaran_ajp::RequestError::{FieldNameTooLong, HeadTooLarge, TooManyFields};
@@ -279,7 +279,7 @@ impl RequestError {
     }
 }
 
-/// An exchange failed. The connection is not reusable.
+/// Why an exchange failed. Its connection cannot be used again.
 #[derive(Debug, Error)]
 pub enum Error {
     /// The connection failed while reading or writing.
@@ -288,7 +288,7 @@ pub enum Error {
     /// The backend closed the connection before the response ended.
     #[error("the backend closed the connection early")]
     Closed,
-    /// The backend sent something that is not AJP13, or not now.
+    /// The backend sent something that is not AJP13, or that AJP13 does not allow at this point.
     #[error("the backend violated AJP13")]
     Ajp(#[source] catamaran_ajp::Fault),
     /// The backend sent something that is not HTTP/1.1.
@@ -297,7 +297,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// The reason in one word, for logs and counters.
+    /// The error as a token, for logs and counters.
     #[must_use]
     pub fn token(&self) -> &'static str {
         match self {

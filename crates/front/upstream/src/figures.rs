@@ -1,8 +1,8 @@
-//! What an operator wants to know of the requests of a backend: how many a second, how fast, what became
-//! of their sessions, and why some failed.
+//! Figures of a backend's requests for operators: how many a second, how fast, where their sessions
+//! went, and why some failed.
 //!
 //! A request touches the counts of its own worker, which no other changes. The locks are taken when an
-//! attempt failed, and by readers. Rates and percentiles are there only if
+//! attempt has failed, and by readers. Rates and percentiles exist only if
 //! [`Backend::sample_figures`](crate::Backend::sample_figures) is called once a second.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -17,7 +17,7 @@ use http::StatusCode;
 
 use crate::error::Culprit;
 
-/// The figures of one backend.
+/// The counters and times of one backend's requests.
 #[derive(Debug)]
 pub struct Figures {
     workers: PerWorker<Local>,
@@ -25,133 +25,135 @@ pub struct Figures {
     recent: Mutex<Recent>,
 }
 
-/// Bytes that a connection moved, of heads, bodies and framing alike.
+/// Bytes sent and received on a connection: heads, bodies and framing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Moved {
     pub(crate) sent: u64,
     pub(crate) received: u64,
 }
 
-/// The counters of one worker.
+/// The counters that one worker has for the backend.
 #[derive(Debug, Default)]
 struct Local {
     attempts: Count,
-    /// By [`Outcome`], in the order of [`Outcome::ALL`].
+    /// Requests by the [`Outcome`] for their session, in the order of [`Outcome::ALL`].
     sticky: [Count; Outcome::ALL.len()],
-    /// Times from the beginning of an attempt to the head of its response. Made with the first.
+    /// Times from the beginning of an attempt to the head of its response; created with the first
+    /// response.
     latency: OnceLock<Tally>,
-    /// Heads of responses, by the first digit of their status.
+    /// Heads of responses, by the first digit of their status; 0 is unused.
     responses: [Count; CLASSES],
-    /// Attempts after which another one was made.
+    /// Attempts that were followed by another one.
     retried: Count,
     /// Times from the beginning of an attempt to the head of its response.
     first_byte: Buckets,
     /// Times from the beginning of an attempt to the end of its response.
     whole: Buckets,
-    /// Waits for a connection because of the cap.
+    /// Waits for a connection because all were in use.
     queued: Buckets,
 }
 
 /// Counters and times of a backend's requests since the start.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FiguresTotals {
-    /// Attempts: requests, and their retries.
+    /// The number of attempts: requests, and their retries.
     pub attempts: u64,
     /// Heads of responses, by the first digit of their status; 0 is unused.
     pub responses: [u64; CLASSES],
-    /// Attempts after which another one was made.
+    /// Attempts that were followed by another one.
     pub retried: u64,
     /// Times from the beginning of an attempt to the head of its response.
     pub first_byte: BucketSums,
     /// Times from the beginning of an attempt to the end of its response.
     pub whole: BucketSums,
-    /// Waits for a connection because of the cap, also those that ended without one.
+    /// Waits for a connection because all were in use, including those that ended without one.
     pub queued: BucketSums,
-    /// Failed attempts.
+    /// Failed attempts, by reason.
     pub failures: BTreeMap<FailureReason, u64>,
 }
 
-/// Who is to blame for a failure, and what happened, in one word.
+/// The culprit of a failure, and its token.
 pub type FailureReason = (Culprit, &'static str);
 
 #[derive(Debug, Default)]
 struct Failures {
-    /// Reasons are words of the program: there are not many.
+    /// Failed attempts by reason; reasons are constants of the program, so there are few.
     counts: BTreeMap<FailureReason, u64>,
     last: Option<LastFailure>,
 }
 
-/// An attempt that failed, and not by the client's doing.
+/// The last attempt that failed, except those that failed because of the client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LastFailure {
-    /// When it failed.
+    /// When the attempt failed.
     pub at: SystemTime,
-    /// Why.
+    /// The culprit and the token of the failure.
     pub reason: FailureReason,
-    /// The stage that the attempt had reached, in one word.
+    /// The stage that the attempt had reached, as a token.
     pub stage: &'static str,
-    /// The request's id, as in the log.
+    /// The id of the request, as in the log.
     pub request: String,
-    /// What happened, as the system or the protocol says it.
+    /// The error message of the system or of the protocol.
     pub detail: String,
 }
 
-/// The last minute, and the last few seconds.
+/// The counts of the last minute and of the last few seconds.
 #[derive(Debug)]
 struct Recent {
     seconds: VecDeque<Sample>,
-    /// Samples since a slice ended.
+    /// The number of samples since the last slice ended.
     since_slice: u32,
     latency: Window,
-    /// The failures at the end of each slice, and before the first; the oldest first.
+    /// The failure counts at the end of each slice, the oldest first; the first is from before the kept
+    /// slices.
     failures: VecDeque<BTreeMap<FailureReason, u64>>,
-    /// The heads of responses likewise.
+    /// The counts of response heads at the same moments.
     responses: VecDeque<[u64; CLASSES]>,
 }
 
-/// Counts at one moment.
+/// Counts of a backend at one moment, from which rates are computed.
 #[derive(Clone, Copy, Debug)]
 struct Sample {
-    /// Since whatever moment the sampler counts from.
+    /// The time of the sample, since any fixed moment.
     at: Duration,
     attempts: u64,
     moved: Moved,
 }
 
-/// Counters, rates and latencies of a backend's requests.
+/// Counters, rates and latencies of a backend's requests, at one moment.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FiguresSnapshot {
     /// Attempts since the start: requests, and their retries.
     pub attempts: u64,
-    /// Requests by the outcome for their session; the last attempt counts.
+    /// Requests by the outcome for their session, that of the last attempt.
     pub sticky: Vec<(Outcome, u64)>,
-    /// Failed attempts since the start, and within the last minute.
+    /// Failed attempts by reason: since the start, and within the last minute.
     pub failures: BTreeMap<FailureReason, (u64, u64)>,
-    /// The last failure that was not the client's doing.
+    /// The last failure that the client did not cause; `None`: there was none.
     pub last_failure: Option<LastFailure>,
     /// Heads of responses since the start, by the first digit of their status; 0 is unused.
     pub responses: [u64; CLASSES],
-    /// Responses within the last minute.
+    /// Heads of responses within the last minute, likewise by the first digit.
     pub responses_minute: [u64; CLASSES],
-    /// Rates of the last few seconds; `None` before there are any.
+    /// Rates over the last few seconds; `None` until there are two samples.
     pub rates: Option<Rates>,
-    /// Responses whose time is known, within the last minute.
+    /// How many responses of the last minute `median` and `p99` are computed from.
     pub timed: u64,
-    /// The median time of the last minute from the beginning of an attempt to the head of its response,
-    /// a wait for a connection included. `None` if there was no response.
+    /// The median time from the beginning of an attempt to the head of its response, including the wait
+    /// for a connection, over the last minute. `None` if there was no response.
     pub median: Option<Duration>,
-    /// The 99th percentile of those times.
+    /// The 99th percentile of the times of `median`.
     pub p99: Option<Duration>,
 }
 
-/// Events and bytes per second.
+/// Attempts and bytes per second.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Rates {
-    /// Attempts.
+    /// Attempts per second.
     pub attempts: f64,
-    /// Bytes sent to the backend.
+    /// Bytes per second sent to the backend.
     pub sent: f64,
-    /// Bytes received from it.
+    /// Bytes per second received from the backend.
     pub received: f64,
 }
 
@@ -176,7 +178,7 @@ impl Figures {
         self.workers[worker].attempts.increment();
     }
 
-    /// Counts what became of a request's session.
+    /// Counts a request by the outcome for its session.
     pub fn sticky(&self, worker: usize, outcome: Outcome) {
         let mut counts = Outcome::ALL.iter().zip(&self.workers[worker].sticky);
         if let Some((_, count)) = counts.find(|(its, _)| **its == outcome) {
@@ -184,19 +186,19 @@ impl Figures {
         }
     }
 
-    /// Counts how long it took until the head of a response was there.
+    /// Records the time from the beginning of an attempt to the head of its response.
     pub fn answered(&self, worker: usize, after: Duration) {
         let local = &self.workers[worker];
         local.latency.get_or_init(Tally::new).record(after);
         local.first_byte.record(after);
     }
 
-    /// Counts how long it took until a response had ended.
+    /// Records the time from the beginning of an attempt to the end of its response.
     pub fn completed(&self, worker: usize, after: Duration) {
         self.workers[worker].whole.record(after);
     }
 
-    /// Counts the head of a response by its status.
+    /// Counts the head of a response, by the first digit of its status.
     pub fn responded(&self, worker: usize, status: StatusCode) {
         let class = usize::from(status.as_u16() / 100);
         if let Some(count) = self.workers[worker].responses.get(class) {
@@ -204,29 +206,29 @@ impl Figures {
         }
     }
 
-    /// Counts an attempt after which another one is made.
+    /// Counts an attempt that is followed by another one.
     pub fn retried(&self, worker: usize) {
         self.workers[worker].retried.increment();
     }
 
-    /// Counts a wait for a connection, which may have ended without one.
+    /// Records a wait for a connection, which may have ended without one.
     pub(crate) fn queued(&self, worker: usize, waited: Duration) {
         self.workers[worker].queued.record(waited);
     }
 
-    /// Counts a failed attempt.
+    /// Counts a failed attempt by its reason.
     fn failed(&self, reason: FailureReason) {
         *self.lock_failures().counts.entry(reason).or_default() += 1;
     }
 
-    /// Counts a failed attempt and keeps what is known of it.
+    /// Counts a failed attempt, and keeps it as the last one.
     pub fn failed_as(&self, failure: LastFailure) {
         self.failed(failure.reason);
         self.lock_failures().last = Some(failure);
     }
 
-    /// Takes note of the counts at this moment, for rates and percentiles. To be called once a second;
-    /// `at` counts from any moment, `moved` are the bytes since the start.
+    /// Samples the counts, for rates and percentiles. Must be called once a second; `at` is the time
+    /// since any fixed moment, `moved` are the bytes since the start.
     pub(crate) fn sample(&self, at: Duration, moved: Moved) {
         let mut recent = self.lock_recent();
         if recent.seconds.len() == RATE_SECONDS + 1 {
@@ -252,7 +254,7 @@ impl Figures {
         }
     }
 
-    /// The figures at this moment.
+    /// The figures as they are now.
     #[must_use]
     pub fn snapshot(&self) -> FiguresSnapshot {
         let recent = self.lock_recent();
@@ -286,7 +288,7 @@ impl Figures {
         }
     }
 
-    /// What was counted since the start.
+    /// The counters and times since the start.
     #[must_use]
     pub fn totals(&self) -> FiguresTotals {
         let mut totals = FiguresTotals {
@@ -318,7 +320,7 @@ impl Figures {
         self.workers.iter().map(|local| local.attempts.read()).sum()
     }
 
-    /// Requests by what became of their session.
+    /// The number of requests for each outcome for their session.
     #[must_use]
     pub fn sticky_outcomes(&self) -> Vec<(Outcome, u64)> {
         let of = |at: usize| {
@@ -359,16 +361,16 @@ impl Recent {
     }
 }
 
-/// First digits of statuses, and 0.
+/// The number of first digits of statuses, including 0.
 const CLASSES: usize = 6;
 
-/// Seconds of which there are rates.
+/// How many seconds the rates are averaged over.
 const RATE_SECONDS: usize = 5;
 
-/// Seconds in a slice of what is kept for a minute.
+/// The length of a slice in seconds; a minute consists of slices.
 const SLICE_SECONDS: u32 = 5;
 
-/// Slices that are kept.
+/// How many slices are kept.
 const SLICES: usize = 12;
 
 #[cfg(test)]

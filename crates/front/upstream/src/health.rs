@@ -1,8 +1,8 @@
-//! A backend's health as all workers share it.
+//! A backend's health, shared by all workers.
 //!
-//! [`catamaran_balance::health`] has the rules. This module has the clock, the lock around the state
-//! machine, and the state that is read without the lock: a pick loads one atomic while the backend is
-//! well. The lock is taken when something failed, and by the keeper, and never across an await.
+//! [`catamaran_balance::health`] has the rules. This module has the clock, the lock around the state machine, and
+//! the state that is read without the lock: a pick loads one atomic while the backend is well. The lock is taken
+//! when something has failed, and by the keeper, and never held across an await.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -15,41 +15,41 @@ use tokio::time::Instant;
 
 #[derive(Debug)]
 pub(crate) struct SharedHealth {
-    /// [`WELL`], [`SUSPECT`], [`UNWELL`], [`OUT`], or one more than the milliseconds at which the backend came back.
+    /// [`WELL`], [`SUSPECT`], [`UNWELL`], [`OUT`], or the time in milliseconds when the backend came back, plus one.
     view: AtomicU64,
     /// When a byte last arrived on any connection, by the readers' coarse clock.
     heard: AtomicU64,
     /// The value of `heard` when the backend became suspect; a later byte ends the suspicion.
     heard_before: AtomicU64,
-    /// The backend serves although it is unwell, because too many others are out.
+    /// Whether the backend serves although it is unwell, because too many others are out.
     pardoned: AtomicBool,
-    /// Its last probe failed, and did not put it out because so many others are.
+    /// Whether its last probe failed but did not put it out, because too many others are out.
     spared: AtomicBool,
     state: Mutex<Health>,
-    /// The origin of the moments.
+    /// When this was created; all moments count from then.
     origin: Instant,
-    /// In milliseconds.
+    /// How long the share of the backend grows after it was out, in milliseconds.
     slow_start: AtomicU64,
     /// Whether requests found no other backend since the last probe.
     wanted: AtomicBool,
     ejections: AtomicU64,
     returns: AtomicU64,
     suspicions: AtomicU64,
-    /// When the backend was put out, in milliseconds from the origin plus one; 0 if it is not out.
+    /// When the backend was put out, in milliseconds after `origin`, plus one; 0 if it is not out.
     out_since: AtomicU64,
-    /// The total time for which the backend was out, in milliseconds, without a current outage.
+    /// The total time for which the backend was out, in milliseconds, without the current outage.
     down: AtomicU64,
     probes_answered: AtomicU64,
     probes_failed: AtomicU64,
 }
 
-/// Counts of the changes of a backend's health since the start.
+/// Counts of the changes of a backend's health, and of its probes, since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct HealthCounts {
     pub(crate) ejections: u64,
     pub(crate) returns: u64,
     pub(crate) suspicions: u64,
-    /// The total time for which the backend was out, a current outage included.
+    /// The total time for which the backend was out, including the current outage.
     pub(crate) down: Duration,
     pub(crate) probes_answered: u64,
     pub(crate) probes_failed: u64,
@@ -81,7 +81,7 @@ impl SharedHealth {
         self.slow_start.store(millis(slow_start), Ordering::Relaxed);
     }
 
-    /// The share of its weight in percent; 0 while the backend is out.
+    /// The percentage of its weight that the backend gets now; 0 while it is out.
     pub(crate) fn share(&self) -> u8 {
         match self.view.load(Ordering::Relaxed) {
             WELL | SUSPECT => SHARE_FULL,
@@ -91,8 +91,8 @@ impl SharedHealth {
         }
     }
 
-    /// Whether other backends are preferred: this one is suspect and no byte has arrived since, or it is out and
-    /// pardoned.
+    /// Whether other backends are preferred: this one is suspect and no byte has arrived since, or it is out but
+    /// serves because too many others are out.
     pub(crate) fn is_suspect(&self) -> bool {
         match self.view.load(Ordering::Relaxed) {
             SUSPECT => !self.is_heard(),
@@ -101,13 +101,13 @@ impl SharedHealth {
         }
     }
 
-    /// Whether it is out, pardoned or not.
+    /// Whether the backend is out, even if it serves because too many others are out.
     pub(crate) fn is_out(&self) -> bool {
         matches!(self.view.load(Ordering::Relaxed), UNWELL | OUT)
     }
 
-    /// Whether the backend is unwell: out for a cause that can be pardoned, or not put out only because too many
-    /// others are out.
+    /// Whether the backend is unwell: it is out because of missing or wrong answers, or it is not put out only
+    /// because too many others are out.
     pub(crate) fn is_unwell(&self) -> bool {
         match self.view.load(Ordering::Relaxed) {
             UNWELL => true,
@@ -124,12 +124,12 @@ impl SharedHealth {
         self.pardoned.store(pardoned, Ordering::Relaxed);
     }
 
-    /// Notes that a probe failed and that only the weight of the others kept it from being out.
+    /// Records whether the last probe failed without putting the backend out, only because too many others are out.
     pub(crate) fn spare(&self, spared: bool) {
         self.spared.store(spared, Ordering::Relaxed);
     }
 
-    /// See [`Health::condition`]; and how long ago moments are counted from.
+    /// The backend's condition (see [`Health::condition`]), and the current moment by the clock that it uses.
     pub(crate) fn condition(&self) -> (Condition, Moment) {
         (self.lock().condition(), self.now())
     }
@@ -152,15 +152,15 @@ impl SharedHealth {
         self.heard() != self.heard_before.load(Ordering::Relaxed)
     }
 
-    /// Notes bytes that were read at `at`, by a coarse clock that all workers share. It is called
-    /// with each read, and costs a load, and one store for each step of the clock.
+    /// Records that bytes were read at `at`, by a coarse clock that all workers share. It is called with each read,
+    /// and costs one load, and one store for each step of the clock.
     pub(crate) fn note_heard(&self, at: u64) {
         if at > self.heard() {
             self.heard.store(at, Ordering::Relaxed);
         }
     }
 
-    /// When a byte last arrived.
+    /// When a byte last arrived on any connection, by the clock of [`Self::note_heard`].
     pub(crate) fn heard(&self) -> u64 {
         self.heard.load(Ordering::Relaxed)
     }
@@ -169,7 +169,7 @@ impl SharedHealth {
         self.lock().standing()
     }
 
-    /// Notes that requests find no backend but this one, which is out.
+    /// Records that requests find no backend but this one, which is out, so that it is probed sooner.
     pub(crate) fn want(&self) {
         // Loaded before it is stored: many requests at once must not contend for the cache line.
         if !self.wanted.load(Ordering::Relaxed) {
@@ -177,26 +177,26 @@ impl SharedHealth {
         }
     }
 
-    /// A dial begun at `began` failed; `true` if that puts the backend out.
+    /// Records that a dial begun at `began` failed; `true` if that puts the backend out.
     pub(crate) fn connect_failed(&self, began: Instant) -> bool {
         let began = began.saturating_duration_since(self.origin);
         let now = self.now();
         self.change(|health| health.connect_failed(began, now))
     }
 
-    /// A run of its responses was 5xx; `true` if that puts the backend out.
+    /// Records that too many responses in a row were 5xx; `true` if that puts the backend out.
     pub(crate) fn erring(&self) -> bool {
         let now = self.now();
         self.change(|health| health.erring(now))
     }
 
-    /// An exchange failed after its request was sent.
+    /// Records that an exchange failed after its request was sent; `true` if a probe must be made now.
     pub(crate) fn verify(&self) -> bool {
         let now = self.now();
         self.change(|health| health.verify(now))
     }
 
-    /// No byte arrived for too long while an exchange awaits its answer; `true` if that changes the
+    /// Records that no byte arrived for too long while an exchange awaits its answer; `true` if that changes the
     /// state.
     pub(crate) fn silent(&self) -> bool {
         self.change(|health| {
@@ -206,17 +206,17 @@ impl SharedHealth {
         })
     }
 
-    /// See [`Health::needs_keeper`].
+    /// Whether a keeper must be started; see [`Health::needs_keeper`].
     pub(crate) fn needs_keeper(&self) -> bool {
         self.change(Health::needs_keeper)
     }
 
-    /// See [`Health::resign`].
+    /// Records that the keeper has ended; see [`Health::resign`].
     pub(crate) fn resign(&self) {
         self.change(Health::resign);
     }
 
-    /// The keeper's next task; `in_use` says that the backend has exchanges.
+    /// The keeper's next task. `in_use`: the backend has exchanges in flight.
     pub(crate) fn next(&self, in_use: bool) -> Task {
         let wanted = self.wanted.load(Ordering::Relaxed);
         let now = self.now();
@@ -232,21 +232,21 @@ impl SharedHealth {
         task
     }
 
-    /// A probe of the keeper ended.
+    /// Records the outcome of a probe by the keeper.
     pub(crate) fn probed(&self, outcome: Outcome) {
         self.count(outcome);
         let now = self.now();
         self.change(|health| health.probed(now, outcome));
     }
 
-    /// A probe that an operator asked for ended.
+    /// Records the outcome of a probe that an operator asked for.
     pub(crate) fn probed_for_operator(&self, outcome: Outcome) {
         self.count(outcome);
         let now = self.now();
         self.change(|health| health.probed_for_operator(now, outcome));
     }
 
-    /// Whether something is amiss that a probe is to clear up: an exchange failed, or nothing is heard.
+    /// Whether a probe must find out if the backend is well: an exchange failed, or the backend is silent.
     pub(crate) fn is_doubted(&self) -> bool {
         match self.standing() {
             Standing::Suspect => !self.is_heard(),
@@ -298,7 +298,7 @@ impl SharedHealth {
         share
     }
 
-    /// Changes the state, and the atomic that picks read.
+    /// Changes the state machine, and then the atomic that picks read and the counts.
     fn change<T>(&self, change: impl FnOnce(&mut Health) -> T) -> T {
         let mut health = self.lock();
         let before = health.standing();
@@ -356,14 +356,14 @@ fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Up, and not ramping.
+/// The value of `view` for a backend that is up and gets its full share.
 const WELL: u64 = 0;
 
-/// Picked only if no other can be, unless a byte has arrived since.
+/// The value of `view` for a backend that is picked only if no other can be, unless a byte has arrived since.
 const SUSPECT: u64 = OUT - 1;
 
-/// Not to be picked, unless it is pardoned.
+/// The value of `view` for a backend that is not picked, unless too many others are out.
 const UNWELL: u64 = SUSPECT - 1;
 
-/// Not to be picked.
+/// The value of `view` for a backend that is not picked.
 const OUT: u64 = u64::MAX;

@@ -1,4 +1,4 @@
-//! Idle closures: after which idle time a backend was seen to close pooled connections.
+//! Records after which idle time a backend was seen to close pooled connections.
 //!
 //! A request that must not run twice fails if the backend closes its pooled connection at the
 //! moment when it is sent. This happens with a backend whose own idle limit is shorter than our
@@ -18,7 +18,7 @@ pub(crate) struct IdleClosures {
     youngest: Mutex<Option<Found>>,
 }
 
-/// A connection that was found closed.
+/// A pooled connection that was found closed by the backend.
 #[derive(Clone, Copy, Debug)]
 struct Found {
     /// How long the connection had been idle when it was found closed; the backend closed it then or before.
@@ -27,7 +27,7 @@ struct Found {
 }
 
 impl IdleClosures {
-    /// Notes that a connection idle for `idle` was found closed.
+    /// Records that a connection that was idle for `idle` was found closed.
     pub(crate) fn note(&self, idle: Duration, now: Instant) {
         let mut youngest = self.lock();
         if youngest.is_none_or(|found| idle <= found.idle || found.is_forgotten(now)) {
@@ -35,7 +35,7 @@ impl IdleClosures {
         }
     }
 
-    /// Whether a connection idle for `idle` may be about to be closed.
+    /// Whether the backend may be about to close a connection that has been idle for `idle`.
     pub(crate) fn threaten(&self, idle: Duration, now: Instant) -> bool {
         let youngest = *self.lock();
         youngest.is_some_and(|found| !found.is_forgotten(now) && idle >= found.idle / 2)
@@ -52,8 +52,8 @@ impl Found {
     }
 }
 
-/// How long a closed connection counts. A restart of the backend closes all of them, and should not
-/// count for long.
+/// How long a closed connection is remembered. A restart of the backend closes all connections, and should
+/// not matter for long.
 const MEMORY: Duration = Duration::from_secs(60);
 
 #[cfg(test)]

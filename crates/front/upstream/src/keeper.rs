@@ -1,12 +1,12 @@
-//! The keeper of a backend: a task that probes the backend until it is up again, or for ever if it is
-//! to be probed while it is up.
+//! The keeper of a backend: a task that probes the backend until it is up again, or for ever if the
+//! backend is also probed while it is up.
 //!
-//! A backend has at most one keeper, and a keeper makes one probe at a time, so that a backend
-//! that restarts is not flooded with probes. Only while a request of a probe is under way and nothing
-//! is heard of the backend, CPING is asked beside it. The task runs on the event loop of the worker that
-//! noticed the failure. It ends when the backend is up and not watched, when it is retired, when
-//! nothing refers to the backend any more, or when its event loop ends. In the last case
-//! [`Backend::sweep`] of another worker starts a new one.
+//! A backend has at most one keeper, and a keeper makes one probe at a time, so that a backend that
+//! restarts is not flooded with probes. There is one exception: while a probe waits for the answer to
+//! its request and the backend is silent, CPING is sent on a second connection. The task runs on the
+//! event loop of the worker that noticed the failure. It ends when the backend is up and not watched,
+//! when it is retired, when nothing refers to the backend any more, or when its event loop ends. In the
+//! last case [`Backend::sweep`] of another worker starts a new one.
 
 use std::future::pending;
 use std::sync::{Arc, Weak};
@@ -29,28 +29,27 @@ impl Backend {
         self.health().share()
     }
 
-    /// Notes that requests find no other backend, which shortens the wait for the next probe.
+    /// Records that requests find no other backend, which shortens the wait for the next probe.
     pub fn want(&self) {
         self.health().want();
     }
 
-    /// Whether it is suspect, so that others are preferred.
+    /// Whether the backend is suspect, so that others are preferred.
     #[must_use]
     pub fn is_suspect(&self) -> bool {
         self.health().is_suspect()
     }
 
-    /// Notes that an exchange with this backend failed after its request was sent. The request may be
-    /// the cause, so the backend is not put out; one probe finds out. To be called within an event
-    /// loop.
+    /// Records that an exchange with this backend failed after its request was sent. The request may be
+    /// the cause, so the backend is not put out, but probed once. Must be called within an event loop.
     pub fn verify(self: &Arc<Self>) {
         if self.settings().eject && self.health().verify() {
             self.attend();
         }
     }
 
-    /// Notes that no byte of the backend arrived for `suspect_after` while an exchange awaits its
-    /// answer. The backend becomes suspect, and is asked CPING if its protocol has it. To be called
+    /// Records that no byte of the backend arrived for `suspect_after` while an exchange awaits its
+    /// answer. The backend becomes suspect, and is sent CPING if its protocol has it. Must be called
     /// within an event loop.
     pub fn note_silence(self: &Arc<Self>) {
         if !self.is_suspect() && self.settings().eject && self.health().silent() {
@@ -60,7 +59,7 @@ impl Backend {
         }
     }
 
-    /// Notes a failed dial that began at `began`.
+    /// Records a failed dial that began at `began`; most kinds of failure put the backend out.
     pub(crate) fn note_failed_dial(self: &Arc<Self>, error: &LeaseError, began: Instant) {
         if !self.settings().eject || error.culprit() != Culprit::Backend {
             return;
@@ -77,8 +76,8 @@ impl Backend {
         self.attend();
     }
 
-    /// Notes the status of a response, where a run of `run_max` responses 5xx puts a backend out while
-    /// another one of its upstream answers well.
+    /// Records the status of a response. `run_max` responses 5xx in a row put the backend out if another
+    /// backend of its upstream answers well.
     pub fn note_status(self: &Arc<Self>, status: StatusCode, run_max: u32) {
         if self.note_in_row(status.is_server_error()) < run_max {
             return;
@@ -110,13 +109,13 @@ impl Backend {
         }
     }
 
-    /// Likewise, and lets the keeper act now.
+    /// Starts a keeper if the backend needs one, and makes it act at once.
     fn attend(self: &Arc<Self>) {
         self.keep();
         self.attention().notify_one();
     }
 
-    /// How the backend fares, for operators.
+    /// The backend's current state, for operators.
     #[must_use]
     pub fn state(&self) -> BackendState {
         let (condition, now) = self.health().condition();
@@ -140,12 +139,12 @@ impl Backend {
         }
     }
 
-    /// Begins a probe that somebody wants, whatever the backend's state is: its own `[probe]`, else
-    /// CPING of an AJP backend, else a connection. The future makes it. It counts like a probe of the
-    /// keeper's. To be polled within an event loop.
+    /// Begins a probe for an operator, whatever the backend's state is: its own `[probe]`, else CPING to
+    /// an AJP backend, else a connection. Returns the probe's number, and the future that makes it,
+    /// which must be polled within an event loop. The outcome counts like that of a keeper's probe.
     ///
     /// # Cancel safety
-    /// A probe that is dropped says nothing.
+    /// A probe whose future is dropped has no effect.
     pub fn begin_probe(
         self: &Arc<Self>,
     ) -> (u64, impl Future<Output = LastProbe> + Send + 'static) {
@@ -172,7 +171,7 @@ impl Backend {
         (number, probe)
     }
 
-    /// Lets the group see that this backend's standing changed.
+    /// Makes the group check whether too much weight is out, after this backend's health has changed.
     fn review(&self) {
         if let Some(group) = self.group() {
             let _deciding = group.decide();
@@ -180,7 +179,8 @@ impl Backend {
         }
     }
 
-    /// `trouble` is what is wrong, as a sentence about "it".
+    /// Logs that the backend is out, and closes its unused connections. `trouble` is the reason, as a
+    /// sentence about "it".
     fn note_ejection(&self, cause: Cause, trouble: Option<String>) {
         let closed = self.close_unused();
         let (upstream, backend) = (self.upstream(), &self.settings().name);
@@ -245,9 +245,9 @@ impl Backend {
         found
     }
 
-    /// Asks CPING beside a request under way, while the backend is in doubt; ends if that is not
-    /// answered. A request may take much longer than CPING, and must not put off what silence leads
-    /// to.
+    /// Sends CPING on a second connection while a probe's request is under way and the backend is in
+    /// doubt; returns when CPING is not answered. A request may take much longer than CPING, and must
+    /// not delay the consequences of silence.
     async fn silence(&self, settings: &Settings) -> Found {
         if !probe::is_slower_than_cping(settings) {
             return pending().await;
@@ -267,8 +267,8 @@ impl Backend {
         }
     }
 
-    /// Lets a probe's outcome count. Silence is excused where all connections are in use; any failure
-    /// but that of a dial where too many others are out.
+    /// Applies a probe's outcome to the backend's health. Silence is excused if all connections are in
+    /// use; every failure except that of a dial is excused if too many other backends are out.
     fn conclude(&self, found: &Found, asker: Asker) {
         let group = self.group();
         let _deciding = group.as_ref().map(|group| group.decide());
@@ -300,7 +300,7 @@ impl Backend {
         }
     }
 
-    /// Logs how a probe changed the backend's standing. `told`: the log already says that the backend is
+    /// Logs how a probe changed the backend's health. `told`: the log already says that the backend is
     /// suspect. Returns whether it says so now.
     fn tell(&self, before: Standing, found: &Found, told: bool) -> bool {
         let (upstream, backend) = (self.upstream(), &self.settings().name);
@@ -339,14 +339,14 @@ impl Backend {
     }
 }
 
-/// Who asked for a probe.
+/// The cause of a probe: the keeper's schedule, or an operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Asker {
     Keeper,
     Operator,
 }
 
-/// What is noted of a probe beside what it found.
+/// The number, the beginning and the question of a probe, to be recorded with its result.
 struct Noted {
     number: u64,
     began: Instant,
@@ -407,12 +407,12 @@ async fn keep(mut keeper: Keeper) {
     }
 }
 
-/// When the next scheduled probe is due.
+/// How the time until the next scheduled probe is chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Pace {
-    /// Anywhere within an interval, so that the backends of a front are not probed all at once.
+    /// At a random time within the interval, so that the backends of a front are not probed all at once.
     Spread,
-    /// After an interval, a tenth more or less.
+    /// After the whole interval, a tenth more or less.
     Regular,
 }
 
@@ -436,26 +436,27 @@ fn watch(backend: &Backend, pace: Pace) -> Option<Watch> {
 /// The backend's state for operators. `Display` writes it in a few words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BackendState {
-    /// It gets its share.
+    /// The backend gets its full share.
     Up,
-    /// It came back lately and gets a part of its share.
+    /// The backend came back lately and gets a part of its share.
     Ramping {
-        /// The part of its share that it gets, in percent.
+        /// The part of its share that the backend gets, in percent.
         percent: u8,
     },
-    /// It gets its share; an exchange failed, and a probe finds out whether the backend is at fault.
+    /// The backend gets its share; an exchange failed, and a probe finds out whether the backend is at
+    /// fault.
     Verifying,
-    /// Others are preferred.
+    /// Other backends are preferred: this one is silent, or its probe failed and did not put it out.
     Suspect,
     /// The backend is out and gets no requests.
     Out {
-        /// Why.
+        /// The cause for which the backend is out.
         cause: Cause,
-        /// The cause in words, with what else is known of it.
+        /// The cause in words, with the details that are known.
         why: String,
-        /// Whether it serves all the same where no other can, because too many others are out.
+        /// Whether the backend serves nevertheless where no other can, because too many others are out.
         pardoned: bool,
-        /// How long the backend has been out.
+        /// How long the backend has been out so far.
         lasts: Duration,
         /// How long until the next probe at most; `None` while one is under way.
         next_probe: Option<Duration>,
@@ -463,7 +464,7 @@ pub enum BackendState {
 }
 
 impl BackendState {
-    /// Why it is out, in words; `None` if it is not.
+    /// Why the backend is out, in words; `None` if it is not out.
     #[must_use]
     pub fn cause(&self) -> Option<&str> {
         match self {
@@ -472,7 +473,7 @@ impl BackendState {
         }
     }
 
-    /// The state in one word.
+    /// The state as a token, for the admin API.
     #[must_use]
     pub fn token(&self) -> &'static str {
         match self {
@@ -510,7 +511,7 @@ impl std::fmt::Display for BackendState {
     }
 }
 
-/// A cause in words.
+/// Describes a cause as a sentence about "it".
 fn words(cause: Cause) -> &'static str {
     match cause {
         Cause::Unreachable => "it cannot be connected to",

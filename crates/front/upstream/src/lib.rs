@@ -1,11 +1,11 @@
 //! Connections to backends: dialling, pools, leases, and one exchange over AJP13 or HTTP/1.1.
 //!
-//! A [`Backend`] is one address with its pools, a pool per worker, and one hard cap over all of
-//! them. [`Backend::lease`] hands out a connection that is still quiet, or dials, or waits in a
-//! bounded queue. A [`Lease`] carries one exchange whichever protocol the backend speaks: the
-//! request goes out, [`Event`]s come back. [`Backend::share`] says whether it may be picked: a
-//! backend that cannot be connected to is left out, and probed until it is back. Choosing a backend
-//! and talking to clients happen elsewhere.
+//! A [`Backend`] is one address with its pools, one for each worker, and a cap on all of them.
+//! [`Backend::lease`] returns a connection that is still quiet, or dials, or waits in a bounded
+//! queue. A [`Lease`] carries one exchange, whichever protocol the backend speaks: the caller sends
+//! the request and receives [`Event`]s. [`Backend::share`] says whether the backend may be picked:
+//! a backend that cannot be connected to is left out, and probed until it is back. Other crates
+//! choose backends and talk to clients.
 //!
 //! The main invariant: a connection returns to its pool only through [`Lease::finish`], and only if
 //! both messages ended exactly where the framing said, the peer allowed reuse and no byte is left

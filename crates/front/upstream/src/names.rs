@@ -1,8 +1,8 @@
-//! Addresses of backends' names, resolved beside the traffic: once for all workers, as the system resolves names
-//! (`nsswitch.conf`), on a thread of its own.
+//! Resolves the host names of backends apart from requests: once for all workers, as the system does (`nsswitch.conf`),
+//! on threads of their own.
 //!
-//! A dial reads what is known and never asks. The last good addresses stay in use while resolving fails, however it
-//! fails: that says nothing about the backend. A name is resolved for as long as somebody holds it.
+//! A dial uses the known addresses and starts no lookup. While resolving fails, for whatever reason, the last good
+//! addresses stay in use: a failure says nothing about the backend. A name is resolved as long as a [`Name`] is held.
 
 use std::collections::HashMap;
 use std::fmt::Display;
@@ -27,7 +27,7 @@ pub(crate) struct Name {
     /// Whether a task keeps resolving the name; `false` if no thread could be started for it.
     is_kept: AtomicBool,
     known: watch::Sender<Known>,
-    /// Makes the task resolve the name again soon.
+    /// Wakes the task, so that it resolves the name again soon.
     again: Arc<Notify>,
     /// The address that the last dial with several addresses connected to.
     preferred: Mutex<Option<IpAddr>>,
@@ -36,24 +36,24 @@ pub(crate) struct Name {
 /// The last result of resolving a name.
 #[derive(Clone, Debug, Default)]
 struct Known {
-    /// The last good ones, the families in turn; their ports are 0.
+    /// The last good addresses, IPv4 and IPv6 alternating; their ports are 0.
     addresses: Arc<[SocketAddr]>,
-    /// When the addresses came; `None` before the first good answer.
+    /// When the addresses were received; `None` before the first good answer.
     good: Option<Instant>,
-    /// Why resolving fails, while it does.
+    /// Why resolving fails; `None`: it does not.
     failed: Option<String>,
 }
 
 /// A backend's host name and its addresses, for administrators.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Resolution {
-    /// The name.
+    /// The host name.
     pub host: String,
-    /// The addresses in use.
+    /// The addresses that dials use.
     pub addresses: Vec<IpAddr>,
     /// The age of the addresses; `None` before the first good answer.
     pub age: Option<Duration>,
-    /// Why resolving fails, while it does.
+    /// Why resolving fails; `None`: it does not.
     pub failed: Option<String>,
 }
 
@@ -65,7 +65,7 @@ impl PartialEq for Name {
 
 impl Eq for Name {}
 
-/// The name of that host, which is resolved from now on; `None` for an address.
+/// Returns the name of a host, and starts resolving it; `None` if `host` is an IP address.
 pub(crate) fn name(host: &str) -> Option<Arc<Name>> {
     if host.parse::<IpAddr>().is_ok() {
         return None;
@@ -85,14 +85,14 @@ pub(crate) fn name(host: &str) -> Option<Arc<Name>> {
     Some(name)
 }
 
-/// A name that was handed over: its addresses are known for as long as this is held, or a backend has the name.
+/// Keeps a host name, and so its handed-over addresses, until this is dropped or a backend has the name.
 #[derive(Debug)]
 pub struct HeldName {
     _name: Option<Arc<Name>>,
 }
 
-/// Takes over addresses that the previous process had resolved, so that an upgrade works while the resolver is down. An
-/// answer that this process has got counts more.
+/// Takes over addresses that the previous process had resolved, so that an upgrade works while the resolver is down. If
+/// this process has received an answer, that is kept instead.
 #[must_use]
 pub fn remember(host: &str, addresses: &[IpAddr], age: Duration) -> HeldName {
     let name = name(host);
@@ -110,7 +110,7 @@ pub fn remember(host: &str, addresses: &[IpAddr], age: Duration) -> HeldName {
     HeldName { _name: name }
 }
 
-/// The names that are held, and the thread that resolves them once there is one.
+/// All names that are held, and the thread that resolves them; it starts with the first name.
 #[derive(Debug, Default)]
 struct Registry {
     names: HashMap<String, Weak<Name>>,
@@ -134,7 +134,7 @@ fn started(known: &mut Option<Handle>) -> io::Result<Handle> {
     Ok(known.insert(handle).clone())
 }
 
-/// Resolves a name until nobody holds it any more.
+/// Resolves a name again and again until no [`Arc`] of it is left.
 async fn keep<F>(name: Weak<Name>, resolve: impl Fn(String) -> F, pause_min: Duration)
 where
     F: Future<Output = io::Result<Vec<SocketAddr>>>,
@@ -169,7 +169,7 @@ impl Name {
         })
     }
 
-    /// Has it resolved from now on, if it is not yet.
+    /// Starts the task that resolves the name, if there is none yet.
     fn begin(self: &Arc<Self>, thread: &mut Option<Handle>) {
         if self.is_kept.load(Ordering::Relaxed) {
             return;
@@ -184,10 +184,10 @@ impl Name {
         }
     }
 
-    /// The addresses to dial, with `port`; the one that last worked is first. Waits for the first answer.
+    /// Returns the addresses to dial, with `port`; the one that last worked comes first. Waits for the first answer.
     ///
     /// # Errors
-    /// Why there are none.
+    /// Why there are no addresses, in words.
     pub(crate) async fn addresses(self: &Arc<Self>, port: u16) -> Result<Vec<SocketAddr>, String> {
         let mut known = self.known.subscribe();
         let is_known = |known: &Known| known.good.is_some() || known.failed.is_some();
@@ -207,8 +207,8 @@ impl Name {
         Ok(addresses)
     }
 
-    /// Notes the address that a dial connected to, to try it first next time. `None`: it connected to none, so the name
-    /// is resolved again soon.
+    /// Records the address that a dial connected to, which is then tried first. `None`: the dial failed, so the name is
+    /// resolved again soon.
     pub(crate) fn note_dial(&self, connected: Option<IpAddr>) {
         match connected {
             Some(_) => *self.lock_preferred() = connected,
@@ -216,7 +216,7 @@ impl Name {
         }
     }
 
-    /// Why it has no address, if its first answers were none.
+    /// Why the name has no addresses yet; `None`: it has some, or no answer has come.
     pub(crate) fn lack(&self) -> Option<String> {
         let known = self.known.borrow();
         known.failed.clone().filter(|_| known.good.is_none())
@@ -291,8 +291,8 @@ impl Name {
     }
 }
 
-/// The families in turn, beginning with that of the first address (RFC 8305, section 4): where one of them leads
-/// nowhere, the other is the next to be tried.
+/// Orders addresses by alternating families, beginning with that of the first one (RFC 8305, section 4), so that after
+/// a failure the other family is tried next.
 fn by_turns(addresses: Vec<SocketAddr>) -> Vec<SocketAddr> {
     let first = addresses.first().is_some_and(SocketAddr::is_ipv4);
     let (own, other): (Vec<_>, Vec<_>) =
@@ -308,24 +308,24 @@ fn by_turns(addresses: Vec<SocketAddr>) -> Vec<SocketAddr> {
     turns
 }
 
-/// Addresses without their ports.
+/// Displays addresses without their ports.
 fn listed(addresses: &[SocketAddr]) -> impl Display {
     Listed(addresses.iter().map(SocketAddr::ip))
 }
 
-/// The pause between an answer and the next question. The system does not tell how long an answer is valid.
+/// The pause between an answer and the next lookup. The system does not say how long an answer is valid.
 const PERIOD: Duration = Duration::from_secs(3);
 
-/// The shortest pause between an answer and the next question, after a dial that failed.
+/// The shortest pause between an answer and the next lookup, used after a dial that failed.
 const PAUSE_MIN: Duration = Duration::from_secs(1);
 
-/// After this time a question counts as failed, though it goes on.
+/// The time after which a lookup counts as failed, although it goes on.
 const LOOKUP_MAX: Duration = Duration::from_secs(5);
 
-/// Names that are resolved at the same time.
+/// The most names that are looked up at the same time.
 const LOOKUPS_MAX: usize = 16;
 
-/// Addresses of a name that are kept.
+/// The most addresses of a name that are kept.
 const ADDRESSES_MAX: usize = 32;
 
 #[cfg(test)]

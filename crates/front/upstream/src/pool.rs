@@ -1,11 +1,11 @@
 //! The unused connections of one backend on one worker.
 //!
-//! Last in, first out: the connection used last is the least likely to have been closed by the
-//! backend, and the oldest ones stay unused and expire. This is bookkeeping only: it is generic over
-//! connections, and the clock is an argument.
+//! Last in, first out: the connection used last is the least likely to have been closed by the backend,
+//! and the oldest ones stay unused and expire. The pool only stores: it is generic over connections, and
+//! the clock is an argument.
 //!
-//! Only its worker takes from a pool. The mutex is for rare cases: another worker needs a connection
-//! closed because the backend's cap is reached, or a reload.
+//! Only its own worker takes connections from a pool. The mutex is for rare cases: another worker needs
+//! a connection closed because the backend's cap is reached, or a reload closes some.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -15,7 +15,7 @@ use tokio::time::Instant;
 
 #[derive(Debug)]
 pub(crate) struct Pool<C> {
-    /// The oldest first.
+    /// The unused connections, the oldest first.
     idle: Mutex<VecDeque<Idle<C>>>,
 }
 
@@ -33,18 +33,17 @@ struct Idle<C> {
     since: Instant,
 }
 
-/// Whether an exchange may use a pooled connection. The backend may be closing such a connection at
-/// this moment.
+/// Whether an exchange may use a pooled connection, which the backend may be closing at this moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reuse {
-    /// A pooled connection that was quiet when the event loop last looked. For requests that may be
-    /// sent again.
+    /// A pooled connection may be used that was quiet when the event loop last looked. For requests that
+    /// may be sent again.
     Any,
-    /// A pooled connection that is quiet now, which costs a system call, and that has been idle for
-    /// less time than connections that the backend was recently found to have closed. For requests
-    /// that must not run twice.
+    /// A pooled connection may be used that is quiet now, which costs a system call, and that has been
+    /// idle for less time than connections that the backend was recently found to have closed. For
+    /// requests that must not run twice.
     Lasting,
-    /// No pooled connection: one has just failed, and the others may be closed as well.
+    /// No pooled connection may be used: one has just failed, and the others may be closed as well.
     Never,
 }
 
@@ -53,7 +52,8 @@ impl<C> Pool<C> {
         self.lock().push_back(Idle { conn, since: now });
     }
 
-    /// The connection used last, with how long it was idle: less than `idle_timeout`.
+    /// Takes the connection used last, with its idle time; `None` if there is none, or it was idle for
+    /// `idle_timeout`.
     pub(crate) fn take(&self, now: Instant, idle_timeout: Duration) -> Option<(C, Duration)> {
         let mut idle = self.lock();
         let Idle { conn, since } = idle.pop_back()?;
@@ -73,7 +73,7 @@ impl<C> Pool<C> {
         None
     }
 
-    /// The connection idle for longest, to be closed in favour of another worker.
+    /// Takes the connection that was idle for longest, so that it is closed in favour of another worker.
     pub(crate) fn evict(&self) -> Option<C> {
         self.lock().pop_front().map(|idle| idle.conn)
     }
@@ -95,7 +95,7 @@ impl<C> Pool<C> {
         close.len()
     }
 
-    /// Unused connections.
+    /// The number of unused connections.
     pub(crate) fn len(&self) -> usize {
         self.lock().len()
     }

@@ -1,7 +1,7 @@
-//! What a backend would be sent of a request, without sending it.
+//! Shows the head that a backend would get for a request, without sending it.
 //!
-//! The request is encoded as for a lease and decoded as a container does, so that what is shown is
-//! what would be sent.
+//! The request is encoded as for a lease and then decoded as a container does, so that the preview
+//! equals what would be sent.
 
 use bytes::{Bytes, BytesMut};
 use catamaran_ajp as ajp;
@@ -16,16 +16,16 @@ use crate::wire;
 /// The head of a request as a backend reads it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Preview {
-    /// Method, path and query.
+    /// The request line: method, path and query.
     pub line: String,
-    /// Header fields in their order, those of framing too, names in lower case.
+    /// The header fields in order, including those for framing, with names in lower case.
     pub fields: Vec<(String, String)>,
-    /// What AJP13 says besides, by the names of its specification. The secret is not shown. Empty
-    /// over HTTP/1.1.
+    /// The attributes of AJP13, by the names in its specification; the secret's value is not shown.
+    /// Empty over HTTP/1.1.
     pub attributes: Vec<(String, String)>,
 }
 
-/// What a backend of this configuration would be sent.
+/// Shows the head that a backend with this configuration would get.
 ///
 /// # Errors
 /// The request cannot be sent over the backend's protocol.
@@ -49,10 +49,10 @@ pub fn preview(
     })
 }
 
-/// What would be sent of a request for a tunnel, which goes over HTTP/1.1 to every backend.
+/// Shows the head of a request for a tunnel, which goes over HTTP/1.1 to every backend.
 ///
 /// # Errors
-/// The request cannot be sent.
+/// The request cannot be sent over HTTP/1.1.
 pub fn preview_upgrade(request: &Request<'_>, token: &str) -> Result<Preview, RequestError> {
     let mut bytes = BytesMut::new();
     let mut client = http1::Client::new(http1::Limits::response());
@@ -60,7 +60,7 @@ pub fn preview_upgrade(request: &Request<'_>, token: &str) -> Result<Preview, Re
     Ok(read_http(&bytes))
 }
 
-/// What we encode ourselves is read without a fault.
+/// Decodes an AJP13 request that this crate encoded, which cannot fail.
 fn read_ajp(bytes: &mut BytesMut, config: &BackendConfig) -> Preview {
     let mut server = ajp::Server::new(ajp::ServerConfig {
         packet_size: config.ajp.packet_size,
@@ -129,7 +129,8 @@ fn tls_attributes(ssl: &ajp::Ssl) -> impl Iterator<Item = (String, String)> {
         .filter_map(|(name, value)| Some((name.to_owned(), value?)))
 }
 
-/// Reads the lines as they are, so that those of framing are shown, too.
+/// Reads the lines of an HTTP/1.1 head without decoding them, so that the fields for framing are
+/// shown, too.
 fn read_http(bytes: &[u8]) -> Preview {
     let head = String::from_utf8_lossy(bytes);
     let mut lines = head.split("\r\n");

@@ -1,8 +1,8 @@
-//! One probe of a backend: a connection of its own, and what is asked on it.
+//! One probe of a backend, on a connection of its own.
 //!
-//! A client's request is never used as a probe, and a probe has no part in `connections_max`: a
-//! backend may be silent because all of its connections are in use. When to probe, and what follows
-//! from the outcome, is the keeper's affair.
+//! A client's request is never used as a probe, and a probe does not count for `connections_max`: a backend may be
+//! silent because all of its connections are in use. The keeper decides when to probe and what follows from the
+//! outcome.
 
 use std::fmt;
 use std::future::poll_fn;
@@ -23,31 +23,31 @@ use crate::error::{Culprit, Error, LeaseError, PingFailure};
 use crate::settings::Settings;
 use crate::wire::Event;
 
-/// The result of a probe.
+/// The result of a probe, before it is judged.
 #[derive(Debug)]
 pub(crate) enum Found {
-    /// The backend answered as it should. `cookie`: the cookie that it set.
+    /// The backend's response was good. `cookie`: the cookie that it set; `None`: it set none.
     Answered { cookie: Option<Vec<u8>> },
     /// The backend answered CPING.
     Ponged,
-    /// The backend was connected to, and not asked anything.
+    /// The backend accepted the connection; nothing was asked.
     Connected,
-    /// The backend was connected to, and does not speak CPING.
+    /// The backend accepted the connection, but does not speak CPING.
     Unspoken(PingFailure),
-    /// CPING was not answered.
+    /// The backend did not answer CPING.
     Silent(PingFailure),
-    /// The answer to a request did not come in time.
+    /// The response did not come in time.
     Late,
-    /// The answer to a request was wrong.
+    /// The response was not a good one.
     Wrong(Wrong),
-    /// The backend could not be connected to.
+    /// The backend did not accept the connection.
     Failed(LeaseError),
-    /// The probe could not be made, for reasons of our own.
+    /// The front could not make the probe, for example for lack of descriptors.
     NotMade(LeaseError),
 }
 
 impl Found {
-    /// Whether the backend did what it was asked.
+    /// Whether the backend passed the probe.
     pub(crate) fn is_answer(&self) -> bool {
         match self {
             Self::Answered { .. } | Self::Ponged | Self::Connected | Self::Unspoken(_) => true,
@@ -57,7 +57,7 @@ impl Found {
         }
     }
 
-    /// What is wrong with a backend that is out, as a sentence about "it".
+    /// What is wrong with the backend by this result, as a sentence about "it".
     pub(crate) fn trouble(&self) -> String {
         match self {
             Self::Failed(error) => error.trouble(),
@@ -67,24 +67,24 @@ impl Found {
     }
 }
 
-/// What a backend is asked by a probe.
+/// The question that a probe asks a backend.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProbeQuestion {
-    /// A request over the backend's protocol.
+    /// A request in the backend's protocol.
     Request {
-        /// Its method.
+        /// The request's method.
         method: Method,
-        /// Its path and query.
+        /// The request's path and query.
         target: String,
     },
-    /// CPING of AJP13.
+    /// The message CPING of AJP13.
     Cping,
-    /// Nothing: it is connected to.
+    /// No question: the probe only connects.
     Connection,
 }
 
 impl ProbeQuestion {
-    /// In one word, as `kind` of `[upstream.NAME.probe]` has it.
+    /// The question in one word, as in the key `kind` of `[upstream.NAME.probe]`.
     #[must_use]
     pub fn kind(&self) -> &'static str {
         match self {
@@ -95,24 +95,24 @@ impl ProbeQuestion {
     }
 }
 
-/// The last probe of a backend.
+/// The result of a backend's last probe.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LastProbe {
-    /// Probes of a backend are numbered in the order in which they began, from 1 on.
+    /// The number of the probe among those of the backend, from 1 on, in the order in which they began.
     pub number: u64,
     /// When the probe ended.
     pub at: SystemTime,
     /// How long the probe took.
     pub took: Duration,
-    /// What the backend was asked.
+    /// The question that the backend was asked.
     pub question: ProbeQuestion,
-    /// Whether the backend answered as it should.
+    /// Whether the backend passed the probe.
     pub answered: bool,
-    /// The result in words.
+    /// The result of the probe in words.
     pub found: String,
 }
 
-/// Why an answer is not the one that a probe wants.
+/// Why a response to a probe is not good.
 #[derive(Debug)]
 pub(crate) enum Wrong {
     Status {
@@ -121,7 +121,7 @@ pub(crate) enum Wrong {
     },
     Body,
     Exchange(Error),
-    /// The request cannot be put into the backend's protocol.
+    /// The request cannot be encoded in the backend's protocol.
     Request,
 }
 
@@ -160,16 +160,17 @@ impl fmt::Display for Wrong {
     }
 }
 
-/// What a probe asks a backend.
+/// The question that the configuration says to ask a backend.
 enum Asking<'c> {
-    /// A request over its own protocol.
+    /// A request in the backend's protocol.
     Request(&'c ProbeConfig, &'c ProbeRequest),
     Cping,
-    /// Nothing: it is connected to.
+    /// No question: the probe only connects.
     Connection,
 }
 
-/// What the probe's kind says. Without a probe, CPING where that says more than a connection.
+/// Chooses the question by the probe's `kind`. If no probe is configured, asks CPING of a backend that may be asked
+/// it.
 fn asking(config: &BackendConfig) -> Asking<'_> {
     let probe = config.probe.as_ref();
     let kind = probe.map(|probe| &probe.kind);
@@ -183,26 +184,26 @@ fn asking(config: &BackendConfig) -> Asking<'_> {
     }
 }
 
-/// Whether the configuration says that it answers CPING.
+/// Whether the configuration requires the backend to answer CPING.
 pub(crate) fn wants_pong(config: &BackendConfig) -> bool {
     let by_probe = matches!(&config.probe, Some(probe) if probe.kind == ProbeKind::Cping);
     config.ajp.ping_fresh || by_probe
 }
 
-/// Whether it may be asked CPING. Not every container has it, so without any of the keys that say so
-/// it is never sent.
+/// Whether the backend may be sent CPING. Not every container has it, so without any of the keys that enable it it
+/// is never sent.
 fn may_ask_cping(config: &BackendConfig) -> bool {
     let is_wanted = config.ajp.ping_after_idle.is_some() || wants_pong(config);
     !config.speaks_http() && is_wanted
 }
 
-/// Whether a probe of this backend is a request, which takes longer than CPING, and CPING may be asked
-/// beside it.
+/// Whether a probe of this backend is a request, which takes longer than CPING, and CPING may be sent at the same
+/// time.
 pub(crate) fn is_slower_than_cping(config: &BackendConfig) -> bool {
     matches!(asking(config), Asking::Request(..)) && may_ask_cping(config)
 }
 
-/// What a probe asks, for who reads of it.
+/// The question that a probe asks this backend, for reports.
 pub(crate) fn question(config: &BackendConfig) -> ProbeQuestion {
     match asking(config) {
         Asking::Request(_, request) => ProbeQuestion::Request {
@@ -214,7 +215,7 @@ pub(crate) fn question(config: &BackendConfig) -> ProbeQuestion {
     }
 }
 
-/// Probes the backend.
+/// Makes the probe that the configuration asks for.
 pub(crate) async fn probe(config: &Settings) -> Found {
     match asking(config) {
         Asking::Request(probe, request) => requested(config, probe, request).await,
@@ -226,12 +227,13 @@ pub(crate) async fn probe(config: &Settings) -> Found {
     }
 }
 
-/// Asks a backend that no front serves from: as its probe says, else by CPING, else by a connection. An AJP backend
-/// whose probe is no request is also asked `HEAD /`, because only a request proves that its secret is right; any
-/// status but 403 is good. One that answers that and not CPING is at fault, too. To be polled within an event loop.
+/// Tests a backend that no front uses: with the configured probe, else with CPING, else with a connection. An AJP
+/// backend whose probe is not a request is also sent `HEAD /`, because only a request proves that its secret is
+/// right; any status but 403 is good. A backend that answers this, but not CPING, fails, too. Must be polled within
+/// an event loop.
 ///
 /// # Errors
-/// What it did instead of answering well, in words.
+/// What the backend did instead of answering well, in words.
 pub async fn examine(config: &BackendConfig) -> Result<ProbeQuestion, String> {
     let mut asked = Settings::new(config.clone());
     let mut found = probe(&asked).await;
@@ -261,7 +263,7 @@ pub async fn examine(config: &BackendConfig) -> Result<ProbeQuestion, String> {
     }
 }
 
-/// Asks CPING on a connection of its own.
+/// Sends CPING on a new connection and waits for the answer.
 pub(crate) async fn ask_cping(config: &Settings) -> Found {
     let stream = match connect(config).await {
         Ok(stream) => stream,
@@ -300,7 +302,7 @@ fn undialled(error: LeaseError) -> Found {
     }
 }
 
-/// Sends the request and judges its answer; says what cookie was set.
+/// Sends the request and checks the response; returns the cookie that it sets, if any.
 async fn ask(
     conn: &mut Connection,
     request: &ProbeRequest,
@@ -330,7 +332,7 @@ async fn ask(
     receive(conn, request, !config.speaks_http()).await
 }
 
-/// Receives the answer up to its end, or to what is looked at.
+/// Receives the response up to its end, or up to [`BODY_MAX`] bytes of its body, and checks it.
 async fn receive(
     conn: &mut Connection,
     request: &ProbeRequest,
@@ -397,11 +399,11 @@ fn contains(body: &[u8], text: &[u8]) -> bool {
     text.is_empty() || body.windows(text.len()).any(|window| window == text)
 }
 
-/// The most bytes of a body that are searched.
+/// The most bytes of a body that are searched for the configured text.
 const BODY_MAX: usize = 64 * 1024;
 
-/// The host of a backend on a Unix socket.
+/// The value of `Host` for a backend on a Unix socket.
 const UNIX_HOST: &str = "localhost";
 
-/// What backends' logs have for probes.
+/// The `User-Agent` of probes, which appears in backends' logs.
 const AGENT: &str = "catamaran-probe";

@@ -1,7 +1,8 @@
-//! The settings of a backend that are in force.
+//! The settings of a backend, and which connections they allow.
 //!
-//! A backend is known by its upstream, protocol and address, which never change; a reload changes
-//! its settings only. An exchange keeps the settings it began with, as it keeps its site.
+//! A backend is identified by its upstream, protocol and address, which never change; a reload
+//! changes only its settings. An exchange keeps the settings with which it began, as it keeps its
+//! site.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -9,14 +10,15 @@ use std::sync::Arc;
 use crate::config::{Address, BackendConfig};
 use crate::names::{self, Name};
 
-/// A backend's configuration and the generation of connections that it needs. Read it like the
-/// configuration itself.
+/// A backend's configuration and the generation of connections that it needs. It dereferences to
+/// the configuration.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Settings {
     config: BackendConfig,
-    /// Changes with whatever a connection is bound to.
+    /// A number that changes with every setting to which connections are bound: packet size,
+    /// secret, TLS.
     generation: u32,
-    /// Held, so that they are resolved: the backend's own, and that of its `upgrade_url`.
+    /// The backend's own host name and that of its `upgrade_url`, held so that they are resolved.
     names: [Option<Arc<Name>>; 2],
 }
 
@@ -29,7 +31,7 @@ impl Settings {
         })
     }
 
-    /// The settings that follow these; the same if nothing differs.
+    /// The settings with `config` that follow these; the same ones if nothing differs.
     pub(crate) fn followed_by(self: &Arc<Self>, mut config: BackendConfig) -> Arc<Self> {
         if self.config == config {
             return Arc::clone(self);
@@ -49,17 +51,18 @@ impl Settings {
         })
     }
 
-    /// A connection of another generation is closed when its exchange ends.
+    /// The generation of connections. A connection of another generation is closed when its
+    /// exchange ends.
     pub(crate) fn generation(&self) -> u32 {
         self.generation
     }
 
-    /// The backend's own name, if it has one.
+    /// The backend's host name; `None`: its address has none.
     pub(crate) fn name(&self) -> Option<&Arc<Name>> {
         self.names[0].as_ref()
     }
 
-    /// The name that tunnels go to, if it is one.
+    /// The host name to which tunnels go; `None`: the address has none.
     pub(crate) fn tunnel_name(&self) -> Option<&Arc<Name>> {
         match self.config.upgrade {
             Some(_) => self.names[1].as_ref(),

@@ -1,8 +1,8 @@
-//! Pool, cap and queue together, in random histories under a virtual clock.
+//! Simulates pool, cap and queue together, in random histories under a virtual clock.
 //!
-//! A connection here is a number with its permit, so that what must hold can be looked at after each
-//! step: no connection is in two places, the cap is never exceeded, no permit is lost, and whoever
-//! waits is served in turn. A failure names the seed of its history.
+//! A connection here is a number with its permit, so that the invariants can be checked after each
+//! step: no connection is in two places, the cap is never exceeded, no permit is lost, and those who
+//! wait are served in order. A failure names the seed of its history.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::pin::Pin;
@@ -20,7 +20,7 @@ use crate::pool::Pool;
 struct Connection {
     id: u64,
     worker: usize,
-    /// Held for its drop.
+    /// The permit under the cap, returned when the connection is dropped.
     _permit: Permit<Self>,
 }
 
@@ -30,9 +30,9 @@ struct World {
     now: Instant,
     next_id: u64,
     busy: Vec<Connection>,
-    /// In the order in which they joined the queue.
+    /// The waiting exchanges, in the order in which they joined the queue.
     waiting: VecDeque<Waiting>,
-    /// Exchanges by their outcome.
+    /// How many exchanges had each outcome.
     seen: BTreeMap<&'static str, u64>,
 }
 
@@ -70,7 +70,7 @@ impl World {
         self.check();
     }
 
-    /// An exchange begins, as `Backend::lease` has it.
+    /// Begins an exchange, as `Backend::lease` does.
     fn begin(&mut self, worker: usize) {
         if let Some((conn, idle)) = self.pools[worker].take(self.now, IDLE) {
             assert!(idle < IDLE && conn.worker == worker);
@@ -119,7 +119,7 @@ impl World {
         self.busy.push(conn);
     }
 
-    /// An exchange ends well, as `Backend::restore` has it.
+    /// Ends an exchange well, as `Backend::restore` does.
     fn finish(&mut self, rng: &mut Rng) {
         let Some(conn) = self.take_busy(rng) else {
             return;
@@ -135,12 +135,12 @@ impl World {
         }
     }
 
-    /// A connection breaks.
+    /// Breaks a connection that is in use.
     fn break_one(&mut self, rng: &mut Rng) {
         drop(self.take_busy(rng));
     }
 
-    /// Somebody leaves the queue.
+    /// Removes an exchange from the queue.
     fn leave(&mut self, rng: &mut Rng) {
         if !self.waiting.is_empty() {
             let left = self.waiting.remove(rng.usize(..self.waiting.len()));

@@ -1,8 +1,8 @@
 //! Tunnels: connections that carry another protocol once a backend has agreed to it.
 //!
-//! A tunnel has a connection of its own, which is dialled for it and never pooled. It does not count
-//! for `connections_max`, since it holds no thread of a container, but for `tunnels_max`. Its bytes
-//! are not looked at. Each way ends by itself.
+//! A tunnel has its own connection, which is dialled for it and never pooled. It does not count for
+//! `connections_max`, since it holds no thread of a container, but for `tunnels_max`. Its bytes are not
+//! parsed. Each direction ends separately.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -29,8 +29,8 @@ pub struct Tunnel {
 }
 
 impl Backend {
-    /// A fresh connection for a request that asks for a tunnel: to the backend itself, or over AJP to its
-    /// `upgrade_url`. The lease is to be ended by [`Lease::into_tunnel`] if the backend agrees.
+    /// Dials a connection for a request that asks for a tunnel: to the backend itself, or to the
+    /// `upgrade_url` of an AJP backend. If the backend agrees, [`Lease::into_tunnel`] ends the lease.
     pub fn lease_for_tunnel<'b>(
         self: &'b Arc<Self>,
         settings: &'b Settings,
@@ -64,7 +64,7 @@ impl Backend {
 }
 
 impl Lease<'_> {
-    /// The tunnel that the backend has agreed to by [`Event::Upgraded`]. The exchange is over.
+    /// Ends the exchange and returns the tunnel, which the backend has agreed to by [`Event::Upgraded`].
     #[must_use]
     pub fn into_tunnel(self) -> Tunnel {
         let (conn, in_flight) = self.into_connection();
@@ -77,26 +77,26 @@ impl Lease<'_> {
 }
 
 impl Tunnel {
-    /// Takes bytes for the backend.
+    /// Queues bytes to be sent to the backend by [`Self::poll_write`].
     pub fn send(&mut self, data: Bytes) {
         let mut pieces = ByteQueue::default();
         pieces.push(data);
         self.conn.send_body(&mut pieces);
     }
 
-    /// Whether so much waits to be written that no more is to be taken.
+    /// Whether so many bytes wait to be written that no more should be queued.
     #[must_use]
     pub fn is_full(&self) -> bool {
         self.conn.body_credit() == 0
     }
 
-    /// Bytes not yet written.
+    /// The number of bytes that are not yet written.
     #[must_use]
     pub fn unwritten(&self) -> usize {
         self.conn.unwritten()
     }
 
-    /// Writes what was taken; ready when all of it is written.
+    /// Writes the queued bytes; ready when all of them are written.
     ///
     /// # Errors
     /// The connection failed.
@@ -106,7 +106,7 @@ impl Tunnel {
         Poll::Ready(written.map(|_| ()))
     }
 
-    /// Says that nothing more is sent, once everything is written.
+    /// Writes the queued bytes, then closes the sending side.
     ///
     /// # Errors
     /// The connection failed.
@@ -115,7 +115,7 @@ impl Tunnel {
         self.conn.poll_shutdown(cx)
     }
 
-    /// The backend's next bytes; `None` when it has closed its sending side.
+    /// The next bytes from the backend; `None` when it has closed its sending side.
     ///
     /// # Errors
     /// The connection failed.
@@ -132,12 +132,12 @@ impl Tunnel {
         }
     }
 
-    /// Frees memory that is of no use while nothing moves.
+    /// Frees the memory of empty buffers while no bytes move.
     pub fn release(&mut self) {
         self.conn.release();
     }
 
-    /// Closes both ways in order. What is not written yet is lost.
+    /// Closes both directions in order. Bytes that are not written yet are lost.
     pub async fn close(mut self) {
         // A connection that is broken is closed all the same.
         let closing = poll_fn(|cx| {

@@ -1,8 +1,8 @@
 //! One exchange with a backend, sans-IO: bytes in, [`Event`]s out, over AJP13 or HTTP/1.1.
 //!
-//! Of what moves bytes only this module knows which of the two protocols a backend speaks. It owns no socket and no
-//! buffer: what it sends is appended to an [`Output`], what it receives is taken off the front of a
-//! buffer. `connection` moves the bytes and decides what a broken connection means.
+//! Of the modules that move bytes only this one knows which of the two protocols a backend speaks. It owns no
+//! socket and no input buffer: what it sends is appended to an [`Output`], what it receives is taken off the front
+//! of a buffer. `connection` moves the bytes and decides what a broken connection means.
 
 use arrayvec::ArrayVec;
 use bytes::{Bytes, BytesMut};
@@ -17,27 +17,27 @@ use crate::client_facts::ClientFacts;
 use crate::config::{BackendConfig, Protocol};
 use crate::error::{Error, PingFailure, RequestError};
 
-/// What a backend sent.
+/// An event of the backend's response.
 #[derive(Debug)]
 pub enum Event {
-    /// An interim response (1xx); the final one follows.
+    /// The head of an interim response (1xx); the final response follows.
     Interim(Box<ResponseHead>),
-    /// The head of the final response. In a box, to keep events small.
+    /// The head of the final response; boxed to keep events small.
     Head(Box<ResponseHead>),
-    /// Some bytes of its body, never empty.
+    /// Some bytes of the response's body, never empty.
     Body(Bytes),
-    /// The backend wants what was sent so far to reach the client now.
+    /// The backend wants the bytes that it has sent so far to reach the client now.
     Flush,
-    /// The backend asks for more of the request's body: see `Lease::body_credit`.
+    /// The backend asks for more of the request's body; `Lease::body_credit` says how much.
     BodyWanted,
-    /// The backend changes to the protocol that was asked for. What follows are bytes of it, both
-    /// ways.
+    /// The backend changes to the protocol that was asked for. All later bytes belong to that protocol, in both
+    /// directions.
     Upgraded(Box<ResponseHead>),
-    /// The response is complete.
+    /// The response is complete, and no event follows.
     End,
 }
 
-/// The state of one exchange after the other.
+/// The codec of one connection, which carries one exchange after the other.
 #[derive(Debug)]
 pub(crate) enum Wire {
     Ajp(ajp::Client),
@@ -74,7 +74,7 @@ impl Wire {
         Ok(())
     }
 
-    /// The state of a connection that is to become a tunnel. Only HTTP/1.1 has them.
+    /// The codec of a connection for a tunnel, which always speaks HTTP/1.1.
     pub(crate) fn for_tunnel() -> Self {
         Self::Http(http1::Client::new(http1::Limits::response()))
     }
@@ -92,7 +92,7 @@ impl Wire {
         }
     }
 
-    /// Whether the framing of the response that is being received tells where it ends.
+    /// Whether the framing of the current response says where it ends.
     pub(crate) fn is_framed(&self) -> bool {
         match self {
             Self::Ajp(_) => true,
@@ -108,8 +108,8 @@ impl Wire {
         }
     }
 
-    /// Takes what is wanted of the request's body: over AJP13 in as many packets as were asked for,
-    /// to be written all together, over HTTP/1.1 all of it in one chunk.
+    /// Takes the wanted bytes of the request's body and encodes them: over AJP13 in as many packets as were asked
+    /// for, which are written together, over HTTP/1.1 all of it in one chunk.
     pub(crate) fn send_body(&mut self, body: &mut ByteQueue, out: &mut Output) {
         while !body.is_empty() && !out.is_full() {
             let mut left = match self {
@@ -137,8 +137,7 @@ impl Wire {
         }
     }
 
-    /// Says that the request's body is complete. `false` if it is shorter than announced: the
-    /// exchange must be given up.
+    /// Ends the request's body. `false`: it is shorter than announced, and the exchange must be given up.
     #[must_use]
     pub(crate) fn finish_body(&mut self, out: &mut Output) -> bool {
         match self {
@@ -147,8 +146,8 @@ impl Wire {
         }
     }
 
-    /// The next event in what was received, `None` if more bytes are needed for it. Answers that
-    /// the protocol demands are appended to `out`.
+    /// Decodes the next event from `input`; `None` if more bytes are needed. Answers that the protocol demands are
+    /// appended to `out`.
     pub(crate) fn receive(
         &mut self,
         input: &mut BytesMut,
@@ -165,8 +164,8 @@ impl Wire {
         }
     }
 
-    /// What the end of the backend's stream means: the end of a response that only the close ends,
-    /// else a failure. To be asked only if the backend closed in order.
+    /// The event for the end of the backend's stream: the end of a response that only the close ends, else an
+    /// error. To be called only if the backend closed in order.
     pub(crate) fn receive_end(&mut self) -> Result<Event, Error> {
         match self {
             Self::Ajp(_) => Err(Error::Closed),
@@ -177,7 +176,7 @@ impl Wire {
         }
     }
 
-    /// Takes back a head, for the next response to use its memory.
+    /// Takes back the memory of a head, for the next response.
     pub(crate) fn recycle(&mut self, head: Box<ResponseHead>) {
         match self {
             Self::Ajp(client) => client.recycle(head),
@@ -193,12 +192,12 @@ impl Wire {
         }
     }
 
-    /// Whether the protocol has a question that a live backend answers: AJP13's CPING.
+    /// Whether the protocol has a message that a live backend answers: AJP13's CPING.
     pub(crate) fn can_ping(&self) -> bool {
         matches!(self, Self::Ajp(_))
     }
 
-    /// Asks CPING. `false` if the protocol has no such question.
+    /// Encodes CPING. `false` if the protocol has no such message.
     pub(crate) fn send_ping(&mut self, out: &mut Output) -> bool {
         match self {
             Self::Ajp(client) => client.send_ping(out.staging()),
@@ -207,7 +206,7 @@ impl Wire {
         true
     }
 
-    /// What answered CPING; `None` is nothing yet.
+    /// Decodes the reaction to CPING; `None`: more bytes are needed.
     pub(crate) fn receive_pong(
         &mut self,
         input: &mut BytesMut,
@@ -245,7 +244,7 @@ fn receive_ajp(
     }
 }
 
-/// Our end of a new connection over AJP13.
+/// Makes the front's codec for a new AJP13 connection.
 pub(crate) fn ajp_client(config: &BackendConfig) -> ajp::Client {
     ajp::Client::new(ajp::ClientConfig {
         packet_size: config.ajp.packet_size,
@@ -254,7 +253,7 @@ pub(crate) fn ajp_client(config: &BackendConfig) -> ajp::Client {
     })
 }
 
-/// Encodes a request's head, with the attributes that AJP13 has besides.
+/// Encodes a request's head over AJP13, with the attributes for the client, the route and the secret.
 pub(crate) fn send_ajp(
     client: &mut ajp::Client,
     request: &Request<'_>,
@@ -301,7 +300,7 @@ pub(crate) fn send_ajp(
     client.send_request(request, &facts, out)
 }
 
-/// The activation in the words of mod_jk.
+/// The attribute for an activation, with mod_jk's words for it.
 fn activation_attribute(activation: Activation) -> ajp::Attribute<'static> {
     ajp::Attribute::Request {
         name: b"JK_LB_ACTIVATION",
@@ -313,7 +312,7 @@ fn activation_attribute(activation: Activation) -> ajp::Attribute<'static> {
     }
 }
 
-/// What mod_jk tells of TLS. There is no session id: tickets have none.
+/// The attributes for TLS that mod_jk sends, but without a session id: tickets have none.
 fn tls_attributes(tls: &Facts, chain: bool) -> impl Iterator<Item = ajp::Attribute<'_>> {
     let certificate = tls.client_certificate(chain);
     let certificate = certificate.map(|pem| ajp::Attribute::SslCert(pem.as_bytes()));
@@ -339,7 +338,7 @@ fn http_event(event: http1::ClientEvent) -> Event {
     }
 }
 
-/// Address, port, route, activation, secret, and four of TLS.
+/// The most attributes: address, port, route, activation, secret, and four for TLS.
 const ATTRIBUTES_MAX: usize = 9;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The experiments of this project.
+//! The experiments of this project, compiled in.
 
 use std::path::Path;
 
@@ -6,16 +6,16 @@ use catamaran_toml_file::report::Report;
 
 use crate::experiment::{Experiment, Form};
 
-/// The names of all.
+/// The names of this project's experiments.
 pub fn names() -> impl Iterator<Item = &'static str> {
     BUILTIN.iter().map(|(name, _)| *name)
 }
 
-/// Reads the experiment that is called `name`, or the file of that path, in a form of it: `true` for the
-/// short one.
+/// Reads the experiment of this project called `name`, or the experiment's file at that path, in
+/// the form `form`; `true` is the short form.
 ///
 /// # Errors
-/// There is none, or everything that is wrong with it.
+/// There is no such experiment or file, or its contents are not valid; the report has all faults.
 pub fn experiment(name: &str, form: impl Into<Form>) -> Result<Experiment, Report> {
     let form = form.into();
     if form.is_published {
@@ -36,7 +36,7 @@ pub fn experiment(name: &str, form: impl Into<Form>) -> Result<Experiment, Repor
     Experiment::read(name, &text, form)
 }
 
-/// The experiments of ours that have a published form: the source's own cells.
+/// The names of this project's experiments that have a published form: one with the cells of the source.
 pub fn published_names() -> impl Iterator<Item = &'static str> {
     PUBLISHED.iter().map(|(name, _)| *name)
 }
@@ -52,18 +52,18 @@ fn published(name: &str, form: Form) -> Result<Experiment, Report> {
     Experiment::read(&format!("{name}.published.toml"), text, form)
 }
 
-/// A front of ours before two applications of ours, with a small load: what `catamaran demo --tier` starts.
-/// It is no experiment to run, since nothing varies.
+/// The experiment that `catamaran demo --tier` starts: a front of ours, two applications of ours,
+/// and a small load. It is not for measuring, since it has no factor.
 ///
 /// # Panics
-/// Never: a test reads it.
+/// Never: a test reads the experiment.
 #[must_use]
 pub fn demo() -> Experiment {
     let text = include_str!("../experiments/demo.toml");
     Experiment::read("demo.toml", text, false).expect("it is without fault")
 }
 
-/// Names and files.
+/// The names and files of the experiments.
 const BUILTIN: [(&str, &str); 20] = [
     ("keepalive", include_str!("../experiments/keepalive.toml")),
     ("static", include_str!("../experiments/static.toml")),
@@ -105,7 +105,7 @@ const BUILTIN: [(&str, &str); 20] = [
     ),
 ];
 
-/// Published forms by the names of their experiments.
+/// The files of published forms, by the names of their experiments.
 const PUBLISHED: [(&str, &str); 5] = [
     (
         "ajp-vs-http",

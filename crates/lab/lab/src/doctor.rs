@@ -1,4 +1,4 @@
-//! What a machine lacks for an experiment: packages, privileges, limits. Nothing is changed.
+//! Finds what a machine lacks for an experiment: packages, privileges, limits. Nothing is changed.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -15,11 +15,11 @@ use crate::experiment::{Addresses, Experiment, Levels, PreparedServer, check_ser
 use crate::gate::{GateFinding, check_limits};
 use crate::host::slow_build;
 
-/// Looks at this machine. `space` is the name that a cgroup has while it is tried, `build` the profile
-/// that this binary was built with.
+/// Checks this machine. `space` is the name of the cgroup with which it tries cgroups; `build` is
+/// the profile that this binary was built with.
 ///
 /// # Errors
-/// Servers of the experiment that no target makes.
+/// The experiment has servers that their targets cannot make.
 pub fn examine(
     experiment: &Experiment,
     programs: &Programs,
@@ -39,17 +39,18 @@ pub fn examine(
     Ok(checks)
 }
 
-/// The gate that forbids to begin: a limit of this machine that the largest cell would meet.
+/// The gate that forbids an experiment to begin, because its largest cell would exceed a limit of
+/// this machine; `None`: it may begin.
 ///
 /// # Errors
-/// Servers of the experiment that no target makes.
+/// The experiment has servers that their targets cannot make.
 pub fn refusal(experiment: &Experiment) -> Result<Option<GateFinding>, Report> {
     let limits = demand(experiment)?.limits(&Machine::here());
     Ok(check_limits(&limits))
 }
 
-/// Programs of servers that no package has: this one, the folders of jars that Maven fetches, and
-/// modules of servers by their names.
+/// Paths of programs that servers need and no package has: this binary, the folders of jars that
+/// Maven fetches, and modules of servers by name.
 #[must_use]
 pub fn programs(catamaran: &Path, modules: &[(String, PathBuf)]) -> Programs {
     let home = std::env::var_os("HOME").map(PathBuf::from);
@@ -60,20 +61,20 @@ pub fn programs(catamaran: &Path, modules: &[(String, PathBuf)]) -> Programs {
     jars.chain(modules).chain([own]).collect()
 }
 
-/// Packages, jars and programs that an experiment's servers need and this machine lacks.
+/// Packages, jars and programs that an experiment's servers need and that are not installed.
 #[derive(Clone, Debug)]
 pub struct MissingNeeds {
     packages: Vec<String>,
-    /// Jars that Maven has not fetched yet, with their folders.
+    /// The jars that Maven has not fetched yet, each with its folder.
     jars: Vec<(Jars, PathBuf)>,
-    /// Programs without a path.
+    /// Programs whose paths are not known.
     others: Vec<Need>,
 }
 
-/// Finds what the servers of all cells need and this machine lacks.
+/// Finds the packages, jars and programs that servers of any cell need and that are not installed.
 ///
 /// # Errors
-/// Servers of the experiment that no target makes.
+/// The experiment has servers that their targets cannot make.
 pub fn lacks(experiment: &Experiment, programs: &Programs) -> Result<MissingNeeds, Report> {
     let wanted = wanted(experiment, programs)?;
     let folders =
@@ -96,7 +97,7 @@ pub fn lacks(experiment: &Experiment, programs: &Programs) -> Result<MissingNeed
 }
 
 impl MissingNeeds {
-    /// What is missing and how to install it; `None` if nothing is.
+    /// A message on what is missing and how to install it; `None` if nothing is.
     #[must_use]
     pub fn message(&self) -> Option<String> {
         let mut lines = Vec::new();
@@ -115,10 +116,10 @@ impl MissingNeeds {
         (!lines.is_empty()).then(|| lines.join("\n"))
     }
 
-    /// Installs packages and has Maven fetch containers.
+    /// Installs the packages, and has Maven fetch the jars.
     ///
     /// # Errors
-    /// What apt-get or Maven say, or a program that neither has.
+    /// apt-get or Maven fails, with its message; or a program is missing that neither can install.
     pub fn install(&self) -> io::Result<()> {
         if !self.packages.is_empty() {
             needs::install(&self.packages).map_err(io::Error::other)?;
@@ -136,12 +137,12 @@ impl MissingNeeds {
     }
 }
 
-/// The connections of the largest cell, for the limits of the machine.
+/// The connections of the largest cell, to be compared with the machine's limits.
 #[derive(Debug, Default)]
 struct LoadDemand {
-    /// Connections that one process has open at once.
+    /// The most connections that one process has open at once.
     connections: u64,
-    /// Connections that come at once to a listener.
+    /// The most connections that come to one listener at once.
     burst: u64,
 }
 
@@ -172,7 +173,7 @@ fn installed(missing: &[Need]) -> Vec<Check> {
     missing.iter().map(check).collect()
 }
 
-/// A slow build can run the experiment, too.
+/// The check of this binary's build: a slow build can run the experiment, but its profile is noted.
 fn built(build: &str) -> Check {
     match slow_build(build) {
         None => Check::of(true, "catamaran", format!("{build} build"), ""),
@@ -199,7 +200,7 @@ fn addresses(experiment: &Experiment, cell: &Levels) -> Result<Addresses, Report
     Ok(addresses)
 }
 
-/// The needs of the servers of all cells, each once.
+/// The packages and programs that servers of all cells need, each once.
 fn wanted(experiment: &Experiment, programs: &Programs) -> Result<Vec<Need>, Report> {
     let mut wanted = Vec::new();
     let mut seen = BTreeSet::new();
@@ -230,7 +231,7 @@ fn wanted(experiment: &Experiment, programs: &Programs) -> Result<Vec<Need>, Rep
     Ok(wanted)
 }
 
-/// Listeners, logs, libraries, and what a runtime opens for itself.
+/// Open files besides connections: listeners, logs, libraries, and those of a language's runtime.
 const SPARE_FILES: u64 = 200;
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
-//! One run: starts a cell's servers, warms them up, drives the load, and reads all counters.
+//! Makes one run: starts a cell's servers, warms them up, drives the load, and reads all counters.
 //!
-//! A run has a network namespace, a cgroup for each server and one for the load; with its last run they
-//! are gone. Counters are read right before the load generator starts and right after it has ended.
+//! A run has a network namespace, a cgroup for each server and one for the load; they are removed
+//! after the last run that uses them. Counters are read right before the load generator starts and
+//! right after it has ended.
 
 mod again;
 mod bench;
@@ -48,50 +49,51 @@ use crate::experiment::{BINARY, Experiment, Levels, Load, OLD, OWN, OriginalRun}
 use crate::gate::{Effect, GateFinding, check_run};
 use crate::run::{MemoryCount, Run, RunKey, ServerRecord};
 
-/// The programs and paths with which runs are made.
+/// The programs and paths that runs need.
 #[derive(Clone, Debug)]
 pub struct Driver {
-    /// The `catamaran` binary: its `bench` is the load.
+    /// The path of the `catamaran` binary, whose `bench` is the load generator.
     pub catamaran: PathBuf,
-    /// The binary of the level `old` of the factor `binary`, if there is such a factor.
+    /// The binary for the level `old` of the factor `binary`; `None` if the experiment has no such factor.
     pub against: Option<PathBuf>,
-    /// Programs of servers that no package has.
+    /// Paths of programs that servers need and no package has.
     pub programs: Programs,
-    /// Distinguishes the spaces of this process.
+    /// The first part of the names of spaces, which keeps those of this process apart from others.
     pub space: String,
-    /// Becomes true when a signal asks for the end: a server that is starting is given up then.
+    /// Set to true when a signal asks for the end; then a server that is starting is given up.
     pub stop: Arc<AtomicBool>,
 }
 
-/// One run to be made.
+/// The parameters of one run.
 #[derive(Clone, Copy, Debug)]
 pub struct RunRequest<'a> {
-    /// The run's cell and its round.
+    /// The cell and the round of the run.
     pub at: RunKey,
-    /// The run's place in the round.
+    /// The run's place in the round, from 0.
     pub place: usize,
-    /// The number of earlier attempts at this run.
+    /// The number of earlier attempts at this run; 0 for the first.
     pub attempt: usize,
-    /// By number of clients: the requests per second of the slowest cell. Loads at `shares` of it are driven, too.
+    /// For each number of clients, the requests per second of the slowest cell: the capacity. Loads
+    /// at `shares` of it are driven, too.
     pub capacity: &'a BTreeMap<u64, f64>,
-    /// Becomes true when a signal asks for the end.
+    /// Set to true when a signal asks for the end.
     pub stop: &'a AtomicBool,
 }
 
-/// The files that a run leaves beside its record.
+/// The files of a run besides its record.
 #[derive(Clone, Debug, Default)]
 pub struct RunFiles {
-    /// The report of the load generator.
+    /// The report of the load generator, as JSON.
     pub bench: String,
-    /// Latencies of each second, as a log for HdrHistogram's tools; empty of an echo.
+    /// Latencies of each second, as a log for HdrHistogram's tools; empty if the load is an echo.
     pub latency: String,
-    /// The samples of each second, a JSON text a line.
+    /// The samples of each second, one JSON text a line.
     pub samples: String,
     /// The system calls of the servers, as JSON.
     pub traces: String,
-    /// The servers' versions, commands and settings.
+    /// The records of the servers: versions, commands and settings.
     pub servers: Vec<ServerRecord>,
-    /// The output of ab for published runs that were made on the servers' first requests, with their names.
+    /// The output of ab for published runs that were made on servers just started, with the names of the runs.
     pub printed: Vec<(String, String)>,
 }
 
@@ -101,34 +103,34 @@ pub enum DriveFault {
     /// A signal has asked for the end.
     #[error("interrupted")]
     Interrupted,
-    /// No namespace or cgroup.
+    /// A namespace or a cgroup cannot be made.
     #[error("{0}; `catamaran lab` needs root for network namespaces and cgroups of its own")]
     Space(#[from] SpaceFault),
     /// A server could not be started.
     #[error("{0}")]
     Start(Box<StartFault>),
-    /// A server was started and did not serve, or an action on it failed.
+    /// A server was started but does not serve, or an action on it failed.
     #[error("{fault}")]
     Server {
-        /// The gate that voids the run.
+        /// The name of the gate that voids the run.
         gate: &'static str,
         /// The fault in one line, without paths of this machine.
         words: String,
-        /// The fault itself.
+        /// The fault of the server.
         fault: Box<StartFault>,
     },
-    /// A server ended, and what was driven at it could not go on.
+    /// A server ended, so that the load could not continue.
     #[error("{0}")]
     Died(String),
-    /// Templates do not render with the servers' addresses.
+    /// The experiment's templates cannot be rendered with the servers' addresses.
     #[error("{0}")]
     Faults(#[from] Report),
-    /// The load generator failed.
+    /// The load generator failed; its report is missing.
     #[error("the load generator ended with {how}: {said}")]
     Load {
-        /// Its exit status.
+        /// The exit status of the load generator.
         how: String,
-        /// Its standard error.
+        /// The load generator's output on standard error.
         said: String,
     },
     /// The load generator's report cannot be read.
@@ -137,15 +139,15 @@ pub enum DriveFault {
     /// Counters of the kernel cannot be read.
     #[error("cannot count {what}: {why}; `catamaran lab doctor` says what is missing")]
     Count {
-        /// The counter.
+        /// The counter that cannot be read.
         what: &'static str,
-        /// Why it cannot be.
+        /// The cause, in words.
         why: String,
     },
-    /// The clients beside the load cannot be connected.
+    /// The clients of the crowd cannot be connected.
     #[error("the clients beside the load: {0}")]
     Crowd(String),
-    /// What a second thread does cannot be waited for.
+    /// An operation of the system failed, such as one on a file or a process.
     #[error("{0}")]
     Io(#[from] io::Error),
 }
@@ -160,7 +162,7 @@ impl From<StartFault> for DriveFault {
 }
 
 impl DriveFault {
-    /// The fault of a server's start or of an action on it; with `gate` if it is the server's own doing.
+    /// The fault of a server's start or of an action on it. `gate` voids the run if the server itself is the cause.
     fn of_server(gate: &'static str, fault: StartFault, stable: &StableWords) -> Self {
         match fault.of_server() {
             Some(words) => Self::Server {
@@ -181,7 +183,8 @@ impl DriveFault {
         }
     }
 
-    /// Turns a fault of the load into [`DriveFault::Died`] if one of the servers has ended.
+    /// Turns a fault of the load into [`DriveFault::Died`] if one of the servers has ended, since
+    /// that is then the cause.
     fn beside(self, servers: &[RunningServer]) -> Self {
         let is_of_load = matches!(
             self,
@@ -199,10 +202,10 @@ impl DriveFault {
 }
 
 impl Driver {
-    /// Makes a run.
+    /// Makes one run of an experiment.
     ///
     /// # Errors
-    /// [`DriveFault`].
+    /// The run could not be made; [`DriveFault`] says why.
     pub fn run(
         &self,
         experiment: &Experiment,
@@ -221,11 +224,11 @@ impl Driver {
         made.map_err(|fault| fault.beside(&stage.servers))
     }
 
-    /// Makes a published run once as it was, on servers of its own unless it goes on with those in `stages`, and
-    /// gives what ab prints of it.
+    /// Makes a published run once, as it was made then, on servers of its own or on those in
+    /// `stages` if it continues them. Returns ab's output.
     ///
     /// # Errors
-    /// [`DriveFault`].
+    /// The run could not be made; [`DriveFault`] says why.
     pub fn as_published(
         &self,
         experiment: &Experiment,
@@ -239,7 +242,7 @@ impl Driver {
         bench::as_ab(self, stage, &load, run, stop)
     }
 
-    /// The programs of a cell's servers.
+    /// The programs of a cell's servers; the cell decides which `catamaran` it is.
     fn programs_of(&self, levels: &Levels) -> Programs {
         let mut programs = self.programs.clone();
         let is_old = levels
@@ -254,10 +257,10 @@ impl Driver {
     }
 }
 
-/// The spans of a run that were driven.
+/// The spans of load that a run consists of.
 struct RunSpans {
     timed: MeasuredSpan,
-    /// One in which calls and bytes were counted.
+    /// The span in which calls and bytes were counted; `None`: they were counted in `timed`.
     apart: Option<MeasuredSpan>,
     strace: Option<StraceCount>,
 }
@@ -276,7 +279,7 @@ impl RunSpans {
         }
     }
 
-    /// The system calls of the servers, as JSON.
+    /// The system calls of the servers as JSON, counted by BPF or strace.
     fn traces(&self) -> String {
         let by_strace = self.strace.as_ref().map(StraceCount::traces);
         let traces = by_strace
@@ -286,7 +289,7 @@ impl RunSpans {
     }
 }
 
-/// The experiment and the cell of a run.
+/// The experiment and the cell of a run, with the driver.
 #[derive(Clone, Copy)]
 struct Scene<'a> {
     driver: &'a Driver,
@@ -296,7 +299,7 @@ struct Scene<'a> {
 }
 
 impl Scene<'_> {
-    /// Makes a run with servers that serve.
+    /// Makes the run on the servers of `stage`, which serve already.
     fn run(
         self,
         stage: &mut Stage,
@@ -330,7 +333,7 @@ impl Scene<'_> {
         Ok((run, left))
     }
 
-    /// Drives the load once for times, and again for what is counted apart from them.
+    /// Drives the load once for times, and once more if calls and bytes are counted apart from them.
     fn spans(&self, stage: &Stage, load: &Load) -> Result<RunSpans, DriveFault> {
         let experiment = self.experiment;
         let is_apart = experiment.counts_apart() && Counters::are_granted(experiment, stage);
@@ -346,7 +349,7 @@ impl Scene<'_> {
         })
     }
 
-    /// The run of these spans, and of those at shares of the capacity, which are driven here.
+    /// The record of a run from its spans. Also drives the load at shares of the capacity, if the experiment has them.
     fn record(
         &self,
         stage: &mut Stage,
@@ -400,8 +403,8 @@ impl Scene<'_> {
         bench::run(self.driver, stage, call, self.stop, hearing)
     }
 
-    /// Connects the clients beside the load, and warms up with them; what each of them takes of the
-    /// servers' memory.
+    /// Connects the clients of the crowd and warms up the servers with them; also measures the
+    /// memory that each client takes.
     fn crowd(
         &self,
         stage: &Stage,
@@ -422,7 +425,8 @@ impl Scene<'_> {
     }
 }
 
-/// Bytes that each client of a crowd has made servers allocate: all of them (an empty name) and, of several, each.
+/// The bytes that each client of a crowd has made servers allocate: of all servers under an empty
+/// name, and of each if there are several.
 fn held(
     before: &BTreeMap<String, u64>,
     after: &BTreeMap<String, u64>,
@@ -439,7 +443,7 @@ fn held(
     servers.chain([(String::new(), all)]).collect()
 }
 
-/// The gates of a run, but those that are off; those that concern times alone void nothing.
+/// The gates of a run without those that are off. Those that concern only times do not void it.
 fn judged(mut gates: Vec<GateFinding>, experiment: &Experiment) -> Vec<GateFinding> {
     gates.retain(|fired| !experiment.gates_off.contains(&fired.gate));
     let of_times = |fired: &&mut GateFinding| {
@@ -451,10 +455,10 @@ fn judged(mut gates: Vec<GateFinding>, experiment: &Experiment) -> Vec<GateFindi
     gates
 }
 
-/// The gate on servers that do not live.
+/// The name of the gate on servers that have ended.
 const DIED: &str = "died";
 
-/// The gate on servers that do not serve when they are started.
+/// The name of the gate on servers that do not serve after their start.
 const NOT_READY: &str = "not-ready";
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
-//! Small programs that take part in an experiment, each a process of its own: slow clients, clients of
-//! an echo, a link with a delay, servers that do nothing but move bytes, and one that only computes. `catamaran lab extra` starts them.
+//! Small programs that take part in an experiment, each in a process of its own: slow clients,
+//! clients of an echo, a link with a delay, servers that only move bytes, and a program that only
+//! computes. `catamaran lab extra` starts them.
 
 pub mod bare;
 pub mod crowd;
@@ -10,13 +11,13 @@ pub mod spin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-/// The time. Programs that measure real time read it here alone.
+/// The current time. Programs that measure real time read the clock here alone.
 #[expect(clippy::disallowed_methods, reason = "the clock of real runs")]
 pub(crate) fn now() -> Instant {
     Instant::now()
 }
 
-/// Sets the flag when it is dropped, also by a panic.
+/// Sets the flag to true when it is dropped, also during a panic.
 pub(crate) struct EndOnDrop<'a>(pub(crate) &'a AtomicBool);
 
 impl Drop for EndOnDrop<'_> {

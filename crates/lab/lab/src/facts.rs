@@ -1,4 +1,4 @@
-//! Facts: what is known of one run, be it measured here or printed by another tool.
+//! The facts of one run that gates check, whether the run was measured here or printed by another tool.
 
 use std::collections::BTreeMap;
 
@@ -7,121 +7,123 @@ use serde::{Deserialize, Serialize};
 
 use crate::published::TextFigures;
 
-/// The facts of one run that gates check.
+/// The facts of one run, which gates check.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Facts {
-    /// The expected answers.
+    /// The properties that responses should have.
     pub expect: Expect,
-    /// Clients at once, in a closed loop.
+    /// The number of clients of a closed loop; `None`: not known, or an open loop.
     pub clients: Option<u64>,
-    /// The measured span.
+    /// The length of the measured span in seconds; `None`: not known.
     pub seconds: Option<f64>,
-    /// Requests that were answered.
+    /// The number of requests that were answered.
     pub completed: u64,
-    /// Requests without an answer.
+    /// The number of requests without a response.
     pub failed: u64,
-    /// Answers by status, if the tool tells them apart.
+    /// The numbers of responses by status; empty if the tool does not distinguish them.
     pub statuses: BTreeMap<u16, u64>,
-    /// Answers outside 200 to 299.
+    /// The number of responses outside 200 to 299; `None`: not known.
     pub non_2xx: Option<u64>,
-    /// Answers after which the connection could be used again; `None`: unknown, or not asked for.
+    /// The number of responses after which the connection could be used again; `None`: not known,
+    /// or keep-alive was off.
     pub kept: Option<u64>,
-    /// The mean length of a body.
+    /// The mean length of a body; `None`: not known.
     pub body_bytes: Option<f64>,
-    /// The mean length of all that is received beside bodies, for each answer.
+    /// The mean number of bytes received besides the body, for each response; `None`: not known.
     pub head_bytes: Option<f64>,
-    /// Answers whose body was not as long as the first one.
+    /// The number of responses whose body was not as long as the first one.
     pub other_length: u64,
-    /// Answers whose body had another checksum than the first one; 0 where `varies` is on.
+    /// The number of responses whose body had another checksum than the first one; 0 where `varies` is on.
     pub other_body: u64,
-    /// Connections that servers opened to each other, for each answer.
+    /// The number of connections that servers opened to each other, for each response; `None`: not counted.
     pub dials: Option<f64>,
-    /// Answers per second.
+    /// The number of responses per second; `None`: not known.
     pub rate: Option<f64>,
-    /// Latencies.
+    /// The latencies; `None`: not known.
     pub latency_ms: Option<LatencyFacts>,
-    /// The busiest thread of the load generator, as a share of its time.
+    /// The share of its time that the load generator's busiest thread was busy, from 0 to 1.
     pub generator_busy: Option<f64>,
-    /// The share of its time for which the generator was ready to run but had no core.
+    /// The share of its time for which the generator was ready to run but had no core, from 0 to 1.
     pub generator_starved: Option<f64>,
-    /// Whether the load generator holds its own figures against Little's law, which it does better
-    /// than its report allows: it knows what became of requests at the ends of the span.
+    /// Whether the load generator checks its own figures by Little's law. It can do so better than
+    /// from its report: it knows the requests in flight at the ends of the span.
     pub judges_itself: bool,
-    /// Whether rate times mean latency need not be the number of clients: clients wait between their
-    /// requests, have several under way, or lost time to requests that failed; or the mean is not that
-    /// of the requests as they came.
+    /// Whether rate times mean latency may differ from the number of clients: clients pause between
+    /// requests, have several in flight, or lost time to failed ones; or the mean is not that of
+    /// the single requests.
     pub is_paced: bool,
-    /// The load generator's own warnings, by token.
+    /// The load generator's own warnings: texts by token.
     pub warnings: BTreeMap<String, String>,
-    /// Spans in which no answer came; `None` if the tool does not tell.
+    /// The spans without a response; `None` if the tool does not tell.
     pub silences: Option<SilenceFacts>,
-    /// For each server of the cell, how many requests it got per answer, and how many were expected. Empty with a
-    /// single server, which gave every answer.
+    /// For each server of the cell, the requests that it received for each response, and the number
+    /// expected. Empty with a single server, which gave every response.
     pub asked: BTreeMap<String, PathFacts>,
-    /// The state of the machine while the run lasted.
+    /// The state of the machine during the run; `None` if it was not observed.
     pub machine: Option<MachineFacts>,
 }
 
-/// The expected status, length and other properties of answers.
+/// The status, the length and other properties that responses should have.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Expect {
-    /// The status of all.
+    /// The status of all responses; `None`: any.
     pub status: Option<u16>,
-    /// The length of all bodies.
+    /// The length of all bodies in bytes; `None`: any.
     pub body_bytes: Option<u64>,
-    /// Whether connections are to be kept; `None`: no matter.
+    /// Whether connections should be kept; `None`: either is right.
     pub kept: Option<bool>,
-    /// After how many requests the server closes a kept connection; 0 for never.
+    /// The number of requests after which the server closes a kept connection; 0: never.
     pub kept_requests_max: u64,
-    /// The least time that an answer takes, in milliseconds, by what the experiment has put in: a
-    /// delay of the application, a round trip of a link.
+    /// The least time of a response in milliseconds, by delays that the experiment has set: of the
+    /// application, or the round trip of a link. `None`: there is none.
     pub delay_ms: Option<f64>,
-    /// Up to this share, answers of another status and requests without an answer are worth a remark
-    /// alone; 0 for experiments, whose runs can be made again.
+    /// The largest share of responses with another status, or of requests without a response, that
+    /// leads to a remark alone; 0 for experiments, whose runs can be repeated.
     pub rare: f64,
 }
 
-/// Spans in which no answer came although requests waited for one.
+/// The spans without a response although requests waited for one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SilenceFacts {
-    /// The number of spans of `min_ms` or more.
+    /// The number of spans of at least `min_ms`.
     pub count: u64,
-    /// The shortest span that is counted, in milliseconds.
+    /// The least length of a span that is counted, in milliseconds.
     pub min_ms: f64,
-    /// The longest one, also if it is shorter than that; 1 if none was as long as that.
+    /// The length of the longest span in milliseconds, even if it is below `min_ms`; 1 if none was as long as that.
     pub longest_ms: f64,
-    /// When the longest one began, in seconds.
+    /// The time at which the longest span began, in seconds.
     pub from_s: f64,
 }
 
-/// Requests that a server got for each answer to the load.
+/// The requests that a server received for each response to the load.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PathFacts {
-    /// At least so often, by the experiment's file.
+    /// The least number of requests, by the experiment's file.
     pub expected: f64,
-    /// The requests, counted as segments with data that reached its ports; `None` if the kernel did not count them.
+    /// The number of requests, counted as segments with data that reached its ports; `None` if the
+    /// kernel did not count them.
     pub counted: Option<f64>,
-    /// Its CPU time in the measured span, in microseconds.
+    /// The server's CPU time in the measured span, in microseconds; `None`: not known.
     pub cpu_us: Option<f64>,
 }
 
 /// Latencies of one run in milliseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LatencyFacts {
-    /// The arithmetic mean.
+    /// The arithmetic mean of the latencies.
     pub mean: f64,
-    /// The most by which the printed mean may be wrong, since it was rounded.
+    /// The largest error of the printed mean by rounding, in milliseconds.
     pub rounding: f64,
-    /// The standard deviation.
+    /// The standard deviation; `None`: not known.
     #[serde(default)]
     pub stddev: Option<f64>,
-    /// The median.
+    /// The median; `None`: not known.
     pub median: Option<f64>,
-    /// The longest.
+    /// The longest latency.
     pub max: f64,
 }
 
@@ -129,81 +131,81 @@ pub struct LatencyFacts {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct MachineFacts {
-    /// The share of its time for which the load's core was busy.
+    /// The share of its time for which the load's core was busy; `None`: the load is not pinned.
     pub load_core: Option<f64>,
-    /// The share of its time for which the busiest server's core was busy, if servers are pinned to cores of their own.
+    /// The share of its time for which the busiest server's core was busy; `None`: servers are not
+    /// pinned to cores of their own.
     pub server_core: Option<f64>,
-    /// The part of all cores' time that processes took which are not part of the experiment.
+    /// The part of all cores' time that was used by processes outside the experiment.
     pub foreign: f64,
-    /// The part of all cores' time that a hypervisor gave to others.
+    /// The part of all cores' time that a hypervisor gave to other machines.
     pub steal: f64,
-    /// Handshakes dropped because a queue of connections was full.
+    /// The number of handshakes dropped because a queue of connections was full.
     pub listen_overflows: u64,
-    /// Local ports in TIME_WAIT at the end as a share of the range.
+    /// The local ports in TIME_WAIT at the end, as a share of all ports in the range; `None`: not known.
     pub ports_used: Option<f64>,
-    /// The length of the warm-up in seconds.
+    /// The length of the warm-up in seconds; `None`: there was none.
     pub warmed_s: Option<f64>,
-    /// By how much throughput or CPU time still moved after the warm-up, as a share of the measured span
-    /// to come; 0 if they were steady, `None` if that is not known.
+    /// The share by which throughput or CPU time would still move over the measured span, by the
+    /// end of the warm-up; 0 if they were steady, `None` if that is not known.
     pub moving: Option<f64>,
-    /// A movement up to this share would have been hidden by noise; `None` if `moving` is known or nobody
-    /// looked.
+    /// The largest share of movement that noise would have hidden; `None` if `moving` is known, or it was not examined.
     pub hidden: Option<f64>,
-    /// Where the level changed within the measured span; `None` if noise explains it, if the span is too short
-    /// to tell, or if something is done to servers meanwhile.
+    /// A change of level within the measured span; `None` if noise explains it, if the span is too
+    /// short to tell, or if the experiment acts on servers meanwhile.
     pub changed: Option<LevelChange>,
-    /// Processes of servers that ended, and lines of logs that must not be there.
+    /// Servers' processes that ended, and lines of their logs that must not occur.
     pub alarms: Vec<String>,
-    /// The part of a core that the compilers of a Java virtual machine took.
+    /// The part of a core that the compilers of a Java virtual machine took; `None`: not known.
     pub compiling: Option<f64>,
     /// Lines of logs that say that a server had reached a maximum of its own.
     pub capped: Vec<String>,
-    /// Periods in which a CPU quota held the experiment that nobody has declared.
+    /// The number of periods in which a CPU quota that the experiment has not declared stopped its processes.
     pub throttled: u64,
-    /// Servers that have a declared part of a core, by their names.
+    /// The servers that have a declared part of a core, by name.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub shares: BTreeMap<String, ShareFacts>,
-    /// Processes of the machine that were killed for want of memory.
+    /// The number of the machine's processes that were killed because memory ran out.
     pub oom_kills: u64,
-    /// Why measures were not counted, by the base of their names.
+    /// Why measures were not counted, by the first part of their names.
     pub uncounted: BTreeMap<String, String>,
-    /// Why system calls were counted by strace, in a span of their own; `None` if they were not.
+    /// Why system calls were counted by strace, in a span of its own; `None` if they were not.
     pub by_strace: Option<String>,
-    /// CPU time of the lab itself by that of load and servers.
+    /// The CPU time of the lab itself, divided by that of load and servers; `None`: not known.
     pub own_cost: Option<f64>,
 }
 
-/// The declared and the used share of a core of a server that has a declared part of one.
+/// The declared and the used part of a core, for a server with a declared part of one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ShareFacts {
-    /// The part of the core that it may have.
+    /// The declared part of the core, from 0 to 1.
     pub declared: f64,
-    /// The share of the core that it used: CPU time of a request by the requests in a second.
+    /// The used part of the core: CPU time per request times requests per second.
     pub used: f64,
-    /// Whether a weight holds it, so that it also gets of what others leave; a quota otherwise.
+    /// Whether the server is limited by a weight, so that it may also use what others leave; `false`: by a quota.
     pub is_weight: bool,
-    /// Whether it is the server in front, which is to be the limit.
+    /// Whether this is the server in front, which should be the limit of the rate.
     pub is_tested: bool,
-    /// Periods of its quota.
+    /// The number of periods of the quota in which the server ran.
     pub periods: u64,
-    /// Periods of the quota in which it was used up.
+    /// The number of periods in which the server used up its quota.
     pub stopped: u64,
 }
 
-/// A change of level within a run.
+/// A change of level within a measured span.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LevelChange {
     /// The measure that changed.
     pub what: String,
-    /// The time from the beginning of the span, in seconds.
+    /// The time of the change from the beginning of the span, in seconds.
     pub after_s: f64,
-    /// The change as a share of the level before, with a sign.
+    /// The change as a share of the level before; negative for a decrease.
     pub shift: f64,
 }
 
 impl SilenceFacts {
-    /// `None` of a report by an older version, and of an echo.
+    /// The silences in a report; `None` for a report by an older version, and for an echo.
     pub(crate) fn of(document: &Report) -> Option<Self> {
         let is_known = !document.silence_min.is_zero();
         let longest = document.longest_silence.unwrap_or_default();
@@ -217,12 +219,12 @@ impl SilenceFacts {
 }
 
 impl Facts {
-    /// Whether the machine was looked at.
+    /// Whether the state of the machine was observed.
     pub(super) fn has_machine(&self) -> bool {
         self.machine.is_some()
     }
 
-    /// Whether `part` of the requests are too few to void the run.
+    /// Whether `part` requests are too few to void the run, by [`Expect::rare`].
     pub(super) fn is_rare(&self, part: u64) -> bool {
         part as f64 <= self.expect.rare * (self.completed + self.failed) as f64
     }
@@ -278,8 +280,8 @@ impl Facts {
         }
     }
 
-    /// What a text of another tool says. Such a text does not tell what was expected: a status of
-    /// success is, and kept connections where keep-alive was asked for.
+    /// The facts in the output of another tool. The output does not tell what was expected; it is
+    /// assumed to be a successful status, and kept connections where keep-alive was on.
     #[must_use]
     pub fn of_figures(figures: &TextFigures) -> Self {
         let completed = figures.completed.unwrap_or(0);
@@ -291,7 +293,7 @@ impl Facts {
         }
         Self {
             expect: Expect {
-                // A server that closes a connection after some requests keeps a part of them.
+                // A server that closes a connection after some requests still keeps a part of them.
                 kept: figures.kept.filter(|kept| *kept == 0).map(|_| true),
                 kept_requests_max: 0,
                 status: Some(200),
@@ -316,16 +318,16 @@ impl Facts {
                 median: times.median,
                 max: times.max,
             }),
-            // ab alone always asks again as soon as it has an answer. The others can wait,
-            // keep to a rate, or have several requests under way, and their texts do not say so; wrk's
-            // mean is over samples that it has added.
+            // Of all tools only ab always sends the next request at once. Others may pause, keep to
+            // a rate, or have several requests in flight without saying so; wrk's mean includes
+            // samples that it has added.
             is_paced: figures.tool != "ab" || failed > 0,
             ..Self::default()
         }
     }
 }
 
-/// Answers by status with all of 2xx as 200: a page may use any of them.
+/// The counts of responses by status, with all of 2xx under 200: a page may use any of them.
 #[must_use]
 pub(crate) fn successes_as_one(statuses: BTreeMap<u16, u64>) -> BTreeMap<u16, u64> {
     let mut folded = BTreeMap::new();
@@ -339,7 +341,8 @@ pub(crate) fn successes_as_one(statuses: BTreeMap<u16, u64>) -> BTreeMap<u16, u6
     folded
 }
 
-/// The mean length of a body and of what is received beside it, where a text tells it well enough.
+/// The mean length of a body, and of the other bytes received, for each response; `None` where the
+/// text does not tell it exactly enough.
 fn lengths(figures: &TextFigures) -> (Option<f64>, Option<f64>) {
     let none = (None, None);
     let (Some(completed @ 1..), Some(all), Some(bodies)) =
@@ -349,8 +352,8 @@ fn lengths(figures: &TextFigures) -> (Option<f64>, Option<f64>) {
     };
     let completed = completed as f64;
     let heads = all.saturating_sub(bodies) as f64;
-    // Bytes of requests that were under way at the end are counted, the requests are not. Where all
-    // bodies have one length, these bytes say how many answers there were.
+    // Bytes of requests in flight at the end are counted, but not their requests. Where all bodies
+    // have one length, the bytes tell the number of responses.
     let same = figures.document_bytes.filter(|bytes| *bytes > 0);
     let same = same.filter(|_| figures.other_length.unwrap_or(0) == 0 && figures.unexplained == 0);
     let under_way = figures.clients.unwrap_or(0) as f64;
@@ -364,8 +367,8 @@ fn lengths(figures: &TextFigures) -> (Option<f64>, Option<f64>) {
     }
 }
 
-/// The most by which requests under way at the end may change the mean length of heads, in bytes.
+/// The largest error of the mean length of heads, in bytes, because of requests in flight at the end.
 const HEAD_OFF_MAX: f64 = 0.5;
 
-/// Up to which share a failure leaves the figures of another tool's run what they are.
+/// The largest share of failures with which the figures of another tool's run remain usable.
 const RARE: f64 = 0.01;

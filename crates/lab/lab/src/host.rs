@@ -1,38 +1,38 @@
-//! Where an experiment ran: kernel, processors, memory, limits.
+//! The machine on which an experiment ran: kernel, processors, memory.
 
 use std::fs;
 
 use serde::{Deserialize, Serialize};
 
-/// A machine.
+/// The machine on which an experiment ran, and the build of catamaran.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Host {
-    /// The kernel's version.
+    /// The version of the kernel.
     pub kernel: String,
-    /// The name of the processors' model.
+    /// The model name of the processors.
     pub processor: String,
     /// The number of cores.
     pub cores: usize,
-    /// Main memory in MiB.
+    /// The main memory in MiB.
     pub memory_mib: u64,
-    /// The distribution.
+    /// The name of the system's distribution.
     pub system: String,
-    /// When the experiment began, in Unix time.
+    /// The time at which the experiment began, in Unix time.
     pub started_at_s: u64,
     /// The version of catamaran.
     pub catamaran: String,
-    /// The profile of cargo that our own binary was built with: `dist`, `release`, `dev` or another;
-    /// empty in results that are older than this field.
+    /// The cargo profile of our own binary: `dist`, `release`, `dev` or another; empty in results
+    /// older than this field.
     #[serde(default)]
     pub build: String,
-    /// The checksum of our own binary's contents; empty if it cannot be read.
+    /// The checksum of our own binary's file; empty if it cannot be read.
     #[serde(default)]
     pub binary: String,
 }
 
 impl Host {
-    /// This machine at `now`, in Unix time, and the profile that this binary was built with. What cannot
-    /// be read is empty.
+    /// This machine. `now` is in Unix time; `build` is the profile of this binary. Strings that
+    /// cannot be read are empty.
     #[must_use]
     pub fn read(now: u64, build: &str) -> Self {
         let text = |path: &str| fs::read_to_string(path).unwrap_or_default();
@@ -61,14 +61,15 @@ impl Host {
         }
     }
 
-    /// A warning beside figures of a build that is slower than the published one; `None` if it is that one, or not
-    /// known.
+    /// A warning if the binary was not built with the profile of published figures; `None` if it
+    /// was, or that is not known.
     #[must_use]
     pub fn slow_build(&self) -> Option<String> {
         slow_build(&self.build)
     }
 
-    /// The first part that differs, with both values: then rounds that began there cannot go on here.
+    /// The first part that differs from `other`, with both values: rounds that began there cannot
+    /// be continued here. `None`: they are the same.
     #[must_use]
     pub fn differs_from(&self, other: &Self) -> Option<String> {
         let memory = [self, other].map(|host| host.memory_mib.to_string());
@@ -86,7 +87,7 @@ impl Host {
     }
 }
 
-/// A warning beside figures of a slower `build`; `None` if it is the published one, or not known.
+/// A warning if `build` is not the profile of published figures; `None` if it is, or is empty.
 pub(crate) fn slow_build(build: &str) -> Option<String> {
     let is_slow = !build.is_empty() && build != PUBLISHED;
     is_slow.then(|| {
@@ -97,7 +98,7 @@ pub(crate) fn slow_build(build: &str) -> Option<String> {
     })
 }
 
-/// A checksum of this program (FNV-1a), which tells builds apart.
+/// The checksum of this program's file (FNV-1a), which distinguishes builds.
 fn binary() -> String {
     let bytes = fs::read("/proc/self/exe").unwrap_or_default();
     let mix = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
@@ -107,14 +108,14 @@ fn binary() -> String {
     }
 }
 
-/// The text behind `name` on its line, up to `end`.
+/// The text after `name` at the beginning of a line, up to `end`; empty if there is no such line.
 fn value(text: &str, name: &str, end: char) -> String {
     let line = text.lines().find_map(|line| line.strip_prefix(name));
     let value = line.unwrap_or_default().trim();
     value.split(end).next().unwrap_or_default().to_owned()
 }
 
-/// The profile that packages and published figures have.
+/// The profile with which packages are built and published figures are measured.
 const PUBLISHED: &str = "dist";
 
 #[cfg(test)]

@@ -1,19 +1,21 @@
-//! Experiments on whole web tiers, and what their figures allow to conclude.
+//! Experiments on whole web tiers, and the conclusions that their figures support.
 //!
-//! - [`experiment`]: what varies, what is started and claimed, as data; [`builtin`]: those of ours;
-//! - [`drive`] makes a run, [`rounds`] makes all of them in mirrored random orders, those of a [`screen`]
-//!   first; [`store`] keeps them;
-//! - [`plan`](plan::plan()): how long an experiment takes;
-//! - [`claim`]: ratios within rounds, their intervals, and words; [`result`] and [`report`];
-//! - [`compare`](compare::compare()): what has changed between two results; [`nmon`](nmon::nmon()) and
-//!   [`strace`]: what was sampled and counted, in the forms of these tools;
+//! - [`experiment`]: what varies, what is started and claimed, as data;
+//! - [`builtin`]: the experiments of this project;
+//! - [`drive`]: makes one run; [`rounds`]: makes all runs, in mirrored random orders;
+//! - [`screen`]: chooses the cells of each round; [`store`]: keeps the runs in a directory;
+//! - [`plan`](plan::plan()): estimates how long an experiment takes;
+//! - [`claim`]: ratios within rounds, their intervals, and the words for them;
+//! - [`result`] and [`report`]: the result as JSON, and for people;
+//! - [`compare`](compare::compare()): the changes between two results;
+//! - [`nmon`](nmon::nmon()) and [`strace`]: samples and system calls in the forms of these tools;
 //! - [`extra`]: small programs that take part in runs;
-//! - [`up`]: one cell, up to be looked at;
-//! - [`doctor`]: what a machine lacks for an experiment;
-//! - [`judge`](judge::judge()): what texts of ab, wrk and others, whole pages with them, or reports of
-//!   `bench --json` cannot carry;
-//! - [`gate`]: the checks behind it, on one run and on two that are compared, of [`facts`] and each second's [`sample`];
-//! - [`published`]: texts of other tools, read into figures.
+//! - [`up`]: starts one cell, to be watched;
+//! - [`doctor`]: finds what a machine lacks for an experiment;
+//! - [`judge`](judge::judge()): conclusions that the output of ab, wrk and others does not support;
+//! - [`gate`]: the checks of single runs and of two that are compared;
+//! - [`facts`] and [`sample`]: the facts of a run that gates check, and its samples of each second;
+//! - [`published`]: reads the output of other tools into figures.
 //!
 //! ```
 //! let text = include_str!("../published/002-bio-1.txt").to_owned();

@@ -1,8 +1,9 @@
-//! What is measured: the names by which files call measures, and what is known of each.
+//! Measures: the figures of a run, and the names by which files refer to them.
 //!
-//! A measure is a record in `records`: what it is called, what it is, and how it is read from what a run has shown.
-//! A new one takes a record there and a row in docs/lab.md, and is then a column of every report. A figure that no
-//! run has yet is read by `gauge`, counted in `drive/counters` or sampled in `drive`, and handed over in `evidence`.
+//! A measure is a record in `records`: its name, its meaning, and how it is read from a run's
+//! evidence. A new one needs a record there and a row in docs/lab.md; then it is a column of every
+//! report. A figure that runs do not have yet must first be read by `gauge`, counted in
+//! `drive/counters` or sampled in `drive`, and added to `evidence`.
 
 mod evidence;
 mod records;
@@ -15,92 +16,92 @@ use self::evidence::MeasureValues;
 pub(crate) use self::evidence::{AbFigures, CallCounts, Evidence};
 use self::records::MEASURES;
 
-/// The sort of figure that a measure is.
+/// The kind of figure that a measure is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MeasureKind {
-    /// A number per second.
+    /// A number per second, such as of responses.
     Rate,
-    /// A length of time: of a request, of a silence, of CPU time.
+    /// A length of time, such as of a request, of a silence, or of CPU time.
     Time,
     /// A count or a size.
     Count,
-    /// A part of something, or a ratio.
+    /// A part of a whole, or a ratio.
     Share,
 }
 
-/// The disturbance that spoils a measure: it decides which gates forbid a claim on it.
+/// The disturbances that spoil a measure; they decide which gates forbid a claim on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Spoiler {
-    /// Whatever changes when things happen: a load that was the limit, other work on the machine.
+    /// Disturbances of timing: a load that was itself the limit, or other work on the machine.
     Times,
     /// Other work on the machine, which takes cores and caches.
     Machine,
-    /// Nothing that gates look at: counts and sizes, which a busy machine does not change.
+    /// No disturbance that gates check: counts and sizes do not depend on how busy the machine is.
     Nothing,
 }
 
-/// Which change of a measure is one for the better.
+/// The direction in which a change of a measure is an improvement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Better {
-    /// More of it.
+    /// A larger value is better.
     More,
-    /// Less of it.
+    /// A smaller value is better.
     Less,
 }
 
-/// The table of a report in which a measure stands.
+/// The table of a report that has a measure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ReportTable {
-    /// Throughput and latency.
+    /// The table of throughput and latency.
     Times,
-    /// CPU, system calls, memory.
+    /// The table of CPU time, system calls and memory.
     Costs,
-    /// Bytes, connections and ports between servers.
+    /// The table of bytes, connections and ports between servers.
     Hops,
 }
 
-/// The restriction that may follow a measure's name after a dot.
+/// The part of a tier to which a measure can be restricted, after a dot in its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Scope {
-    /// Nothing: it is of the whole run.
+    /// No part: it is of the whole run.
     Run,
-    /// All servers, or one: `cpu`, `cpu.front`.
+    /// All servers, or one if it is given: `cpu`, `cpu.front`.
     Servers,
-    /// One server: `heap.app`.
+    /// One server, which must be given: `heap.app`.
     Server,
-    /// One hop, or all behind the server in front: `bytes.front.http`, `bytes.upstream`.
+    /// One hop, or all hops behind the server in front: `bytes.front.http`, `bytes.upstream`.
     Hop,
 }
 
-/// All that is known of a measure.
+/// The definition of a measure.
 #[derive(Debug)]
 pub struct MeasureRecord {
-    /// The name in files, without a server and a share.
+    /// The name in files, without the server and the share.
     pub name: &'static str,
-    /// Its unit; empty of a ratio.
+    /// The unit; empty for a ratio.
     pub unit: &'static str,
-    /// What a level does with it, and what it is: "takes" 0.8 times the "CPU" of another. CPU, calls, bytes, connections
-    /// and ports are those of a request.
+    /// The verb and the noun for sentences: a level "takes" 0.8 times the "CPU" of another. CPU,
+    /// calls, bytes, connections and ports are per request.
     pub words: [&'static str; 2],
-    /// The sort of figure.
+    /// The kind of figure, such as a rate or a time.
     pub kind: MeasureKind,
-    /// The disturbance that spoils it.
+    /// The disturbance that spoils the measure.
     pub spoiler: Spoiler,
-    /// Which change is one for the better.
+    /// The direction in which a change of the measure is an improvement.
     pub better: Better,
-    /// The table of reports that has it.
+    /// The table of reports that has the measure.
     pub table: ReportTable,
-    /// Whether it is also measured at shares of the capacity, as `p99@0.5`.
+    /// Whether the measure is also taken at shares of the capacity, such as `p99@0.5`.
     pub has_shares: bool,
-    /// Whether it is a count that is 0 of most runs, so that its ratios say little.
+    /// Whether the measure is a count that is 0 in most runs, so that its ratios say little.
     pub is_mostly_zero: bool,
-    /// Whether it is of a server that was just started, so that a server that is not warm is what it is about.
+    /// Whether the measure is about servers just started, which need not be warm.
     pub is_cold: bool,
     scope: Scope,
     read: fn(&Evidence<'_>) -> MeasureValues,
 }
 
-/// A measure as a file names it, such as `cpu`, `cpu.front`, `bytes.front.http` or `p99@0.5`.
+/// A measure as a file refers to it, such as `cpu`, `cpu.front`, `bytes.front.http` or `p99@0.5`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Measure {
@@ -109,17 +110,17 @@ pub struct Measure {
 }
 
 impl Measure {
-    /// Reads a name.
+    /// Parses the name of a measure.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// There is no such measure, or it cannot be restricted so; the text says which.
     pub fn parse(name: &str) -> Result<Self, String> {
         let (plain, share) = apart(name);
         let (base, of) = plain
             .split_once('.')
             .map_or((plain, None), |(base, of)| (base, Some(of)));
         let known = |name: &str| MEASURES.iter().find(|record| record.name == name);
-        // Some have a dot in their name.
+        // Some names contain a dot.
         let (record, of) = match known(plain) {
             Some(whole) => (Some(whole), None),
             None => (known(base), of),
@@ -145,62 +146,62 @@ impl Measure {
         }
     }
 
-    /// Its name.
+    /// The measure's name as in files.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Its record, which does not depend on the server and the share.
+    /// The measure's definition, which is the same for all servers and shares.
     #[must_use]
     pub fn record(&self) -> &'static MeasureRecord {
         self.record
     }
 
-    /// Its place among all measures, as reports have them.
+    /// The measure's place in the order of reports.
     #[must_use]
     pub(crate) fn rank(&self) -> (ReportTable, usize) {
         let place = MEASURES.iter().position(|it| it.name == self.base());
         (self.record.table, place.unwrap_or(MEASURES.len()))
     }
 
-    /// The name without the server: `cpu` of `cpu.front`.
+    /// The measure's name without the server: `cpu` for `cpu.front`.
     #[must_use]
     pub fn base(&self) -> &'static str {
         self.record.name
     }
 
-    /// The server, or server and port, that it is restricted to.
+    /// The server, or server and port, to which it is restricted; `None`: it is of all.
     #[must_use]
     pub fn of(&self) -> Option<&str> {
         let (plain, _) = apart(&self.name);
         plain.strip_prefix(self.record.name)?.strip_prefix('.')
     }
 
-    /// Whether the measure of this name is measured at shares of the capacity, too.
+    /// Whether the measure called `name` is also measured at shares of the capacity.
     pub(crate) fn has_shares(name: &str) -> bool {
         Self::parse(name).is_ok_and(|measure| measure.record.has_shares)
     }
 
-    /// Whether it is the largest value of a run, of which another run has another.
+    /// Whether the measure is the largest value of a run, which varies from run to run.
     #[must_use]
     pub fn is_maximum(&self) -> bool {
         self.name().ends_with(".longest")
     }
 
-    /// Its unit.
+    /// The unit; empty for a ratio.
     #[must_use]
     pub fn unit(&self) -> &'static str {
         self.record.unit
     }
 
-    /// See [`MeasureRecord::words`].
+    /// The verb and the noun for sentences about the measure: see [`MeasureRecord::words`].
     #[must_use]
     pub fn words(&self) -> [&'static str; 2] {
         self.record.words
     }
 
-    /// The measure of all servers, if this is one of a server.
+    /// The measure of all servers, if this is one of a single server.
     #[must_use]
     pub(crate) fn of_all(self) -> Self {
         let share = apart(&self.name).1.map(|share| format!("@{share}"));
@@ -213,8 +214,8 @@ impl Measure {
         }
     }
 
-    /// Where it is measured, and at which share of the capacity, each with a space in front; empty if it is of
-    /// all servers at any.
+    /// The words on where and at which share of the capacity it is measured, each after a space;
+    /// empty if it is of all servers without a share.
     #[must_use]
     pub fn place(&self) -> String {
         let share = apart(&self.name).1;
@@ -259,7 +260,7 @@ impl fmt::Display for Measure {
 }
 
 impl Scope {
-    /// Whether a measure may be restricted to this.
+    /// Whether a measure of this scope may be restricted to `of`; `None`: without a restriction.
     fn has(self, of: Option<&str>) -> bool {
         match self {
             Self::Run => of.is_none(),
@@ -270,7 +271,7 @@ impl Scope {
     }
 }
 
-/// All measures, as a message lists them when a file names an unknown one.
+/// The names of all measures, for the message on an unknown one.
 fn names() -> String {
     let each = MEASURES.iter().map(|record| match record.scope {
         Scope::Run | Scope::Servers => record.name.to_owned(),
@@ -287,31 +288,31 @@ fn names() -> String {
     )
 }
 
-/// A name, and the share of the capacity behind its `@`.
+/// Splits a name at its `@`: the plain name, and the share of the capacity if there is one.
 fn apart(name: &str) -> (&str, Option<&str>) {
     name.split_once('@')
         .map_or((name, None), |(plain, share)| (plain, Some(share)))
 }
 
-/// How many requests the server in front could answer with a second of CPU time: 1 / CPU time of a request. It is
-/// measured where that server has a declared part of a core.
+/// The number of requests that the server in front could answer with a second of CPU time: 1 / CPU
+/// time per request. It is measured where that server has a declared part of a core.
 pub(crate) const CAPACITY: &str = "capacity";
-/// Answers a second.
+/// The number of responses per second.
 pub(crate) const THROUGHPUT: &str = "throughput";
-/// Requests without a good answer.
+/// The number of requests that failed or hung.
 pub(crate) const FAILED: &str = "failed";
-/// Failed requests, and those that were answered with another status than 2xx.
+/// The number of requests that failed, or had a status other than 2xx.
 pub(crate) const ERRORS: &str = "errors";
-/// Spans without an answer, and the longest of them.
+/// The number of spans without a response, and the length of the longest.
 pub(crate) const SILENCES: &str = "silences";
 pub(crate) const LONGEST_SILENCE: &str = "longest_silence";
-/// The memory that servers have allocated.
+/// The bytes of memory that servers have allocated.
 pub(crate) const MEMORY: &str = "memory";
-/// What BPF counts: system calls, and bytes of hops.
+/// The measures that BPF counts: system calls, and bytes of hops.
 pub(crate) const SYSCALLS: &str = "syscalls";
 pub(crate) const BYTES: &str = "bytes";
 
-/// The hops between servers, as the name of a measure has them.
+/// The restriction of a measure to the hops behind the server in front.
 pub(crate) const UPSTREAM: &str = "upstream";
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
-//! A run's samples in the form of nmon, which its own tools read and draw.
+//! Writes a run's samples as a file of nmon, which nmon's own tools can read and draw.
 //!
-//! Sections AAA, CPU_ALL, MEM, NET, NETPACKET, DISKREAD, DISKWRITE, DISKXFER, PROC and TOP, with a line
-//! ZZZZ for each interval. What is not sampled is -1, as nmon has it. In TOP a server stands for all its
-//! processes, numbered from 1.
+//! It has the sections AAA, CPU_ALL, MEM, NET, NETPACKET, DISKREAD, DISKWRITE, DISKXFER, PROC and
+//! TOP, with a line ZZZZ for each interval. Figures that are not sampled are -1, as in nmon. In TOP
+//! a server stands for all its processes, numbered from 1.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -15,7 +15,8 @@ use jiff::tz::TimeZone;
 use crate::host::Host;
 use crate::sample::{CoreSample, Sample};
 
-/// The lines of `samples.jsonl` as a file of nmon; `None` of fewer than two samples.
+/// Converts the lines of `samples.jsonl` to a file of nmon; `None` for fewer than two samples.
+/// `run` is the run's name in it.
 #[must_use]
 pub fn nmon(lines: &str, host: &Host, run: &str) -> Option<String> {
     let samples: Vec<Sample> = lines
@@ -41,7 +42,7 @@ struct NmonFile<'a> {
 
 impl NmonFile<'_> {
     fn line(&mut self, words: &[String]) {
-        // A comma would be a column.
+        // A comma would begin a new column.
         let words: Vec<String> = words.iter().map(|word| word.replace(',', ";")).collect();
         let _ = writeln!(self.text, "{}", words.join(","));
     }
@@ -168,7 +169,7 @@ impl NmonFile<'_> {
     }
 }
 
-/// Shares of all cores' time: user, system, wait, idle, steal, busy; and how many cores there are.
+/// The shares of all cores' time: user, system, wait, idle, steal, busy; and the number of cores.
 fn cpu(before: &Sample, after: &Sample) -> Vec<f64> {
     let sum = |of: fn(&CoreSample) -> f64| {
         let cores = after.cores.iter().zip(&before.cores);
@@ -196,7 +197,7 @@ fn cpu(before: &Sample, after: &Sample) -> Vec<f64> {
     ]
 }
 
-/// The increase of counters in a second, by name and kind; the kinds in the order of the head.
+/// The increase of counters per second, by name and kind; the kinds in the order of the head.
 fn rates<T, const N: usize>(
     before: &BTreeMap<String, T>,
     after: &BTreeMap<String, T>,
@@ -214,7 +215,7 @@ fn rates<T, const N: usize>(
     rates
 }
 
-/// A column for each name and ending.
+/// The column names: each name with each ending.
 fn columns<T>(all: &BTreeMap<String, T>, endings: &[&str]) -> Vec<String> {
     let each = |name: &String| {
         let with = |ending: &&str| format!("{name}{ending}");
@@ -223,7 +224,7 @@ fn columns<T>(all: &BTreeMap<String, T>, endings: &[&str]) -> Vec<String> {
     all.keys().flat_map(each).collect()
 }
 
-/// Such as 14:03:09 and 22-NOV-2026, in UTC.
+/// The time and the date, such as 14:03:09 and 22-NOV-2026, in UTC.
 fn clock(time_s: f64) -> (String, String) {
     let time = Timestamp::from_second(time_s as i64).unwrap_or_default();
     let time = time.to_zoned(TimeZone::UTC);

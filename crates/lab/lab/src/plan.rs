@@ -1,4 +1,4 @@
-//! How long an experiment takes.
+//! Estimates how long an experiment takes.
 
 use std::fmt;
 use std::time::Duration;
@@ -6,12 +6,12 @@ use std::time::Duration;
 use crate::experiment::{Addresses, Experiment, Level, check_server};
 use crate::screen;
 
-/// The runs and the time of an experiment, if no run is void and intervals get narrow enough.
+/// The number of runs and the time of an experiment, if no run is void and intervals are soon narrow enough.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Plan {
-    /// Cells.
+    /// The number of cells.
     pub cells: usize,
-    /// Runs in all rounds.
+    /// The number of runs in all rounds.
     pub runs: usize,
     /// The time with the shortest warm-ups.
     pub least: Duration,
@@ -19,7 +19,7 @@ pub struct Plan {
     pub most: Duration,
 }
 
-/// Plans the rounds of an experiment from round `from` on, counted from 0.
+/// Estimates the rounds of an experiment from round `from` on, counted from 0.
 #[must_use]
 pub fn plan(experiment: &Experiment, from: usize) -> Plan {
     let mut plan = Plan {
@@ -55,23 +55,25 @@ pub fn plan(experiment: &Experiment, from: usize) -> Plan {
     plan
 }
 
-/// The time that a run of a cell takes, by its parts.
+/// The time of a run of one cell, by its parts.
 #[derive(Clone, Copy)]
 struct Span {
-    /// The measured span, the one in which is counted, and published runs.
+    /// The measured span, the span in which calls and bytes are counted, and published runs.
     main: Duration,
-    /// One at a share of the capacity.
+    /// One span at a share of the capacity.
     time: Duration,
-    /// The shortest warm-up and the longest.
+    /// The time of the shortest and the longest warm-up.
     warm: (Duration, Duration),
-    /// The time of clients beside the load.
+    /// The time for the clients of the crowd.
     crowd: Duration,
-    /// More if its virtual machines have just been started: their start, and the shortest warm-up then.
+    /// The additional time if the cell's virtual machines have just been started: their start, and
+    /// the shortest warm-up then. `None`: the cell has none.
     fresh: Option<(Duration, Duration)>,
 }
 
 impl Span {
-    /// `None` of what does not render; the file was checked.
+    /// The times of the cell with the number `cell`; `None` if its servers cannot be rendered,
+    /// which the check of the file rules out.
     fn of(experiment: &Experiment, cell: usize) -> Option<Self> {
         let levels = &experiment.cells[cell];
         let mut addresses = Addresses::new();
@@ -86,7 +88,7 @@ impl Span {
             .every_round(levels)
             .map(|run| run.requests)
             .collect();
-        // The last one again, when the servers are warm.
+        // The last run is made again when the servers are warm.
         let again = runs.iter().chain(runs.last()).copied();
         Some(Self {
             main: load.time * spans + again.map(of_requests).sum::<Duration>(),
@@ -140,7 +142,7 @@ impl fmt::Display for Plan {
     }
 }
 
-/// The time of a published run of `requests` requests.
+/// The time of a published run with this number of requests.
 fn published_time(requests: u64) -> Duration {
     PUBLISHED + of_requests(requests)
 }
@@ -160,13 +162,13 @@ fn words(time: Duration) -> String {
     }
 }
 
-/// Servers of a run start and end beside the load in so much time, on a machine with nothing else to do.
+/// The time in which the servers of a run start and end, on a machine with nothing else to do.
 const RUN: Duration = Duration::from_millis(400);
-/// A virtual machine's start.
+/// The time in which a virtual machine starts.
 const JAVA: Duration = Duration::from_millis(1500);
-/// The start of a published run's servers, some of them virtual machines.
+/// The time in which the servers of a published run start, some of them virtual machines.
 const PUBLISHED: Duration = Duration::from_secs(2);
-/// A request of a published run, on one core that has just begun.
+/// The time of a request in a published run, on one core whose server has just started.
 const PUBLISHED_REQUEST: Duration = Duration::from_micros(70);
 
 #[cfg(test)]

@@ -1,10 +1,11 @@
-//! What other tools print, read into figures: load generators and `strace -c`.
+//! Reads the output of other tools into figures: of load generators and of `strace -c`.
 //!
-//! A text gives what it has and nothing else: a figure that is not in it is `None`, so that no gate
-//! takes silence for a zero. What the figures mean is decided in [`crate::gate`].
+//! A figure that is not in the text is `None`, so that no gate takes a missing figure for zero.
+//! [`crate::gate`] decides what the figures mean.
 //!
-//! A text is as people have it: a terminal's colours, a log whose lines begin with times and names of
-//! containers, a whole page in HTML with several reports and prose between them.
+//! Texts may be as people have them: with a terminal's colours, as a log whose lines begin with
+//! times and names of containers, or as a whole HTML page with several reports and prose between
+//! them.
 
 mod ab;
 mod autocannon;
@@ -23,100 +24,100 @@ use std::collections::BTreeMap;
 
 use thiserror::Error;
 
-/// A published report that was read.
+/// The figures of a published text.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PublishedText {
-    /// A run of a load generator.
+    /// The output of a load generator for one run.
     Run(Box<TextFigures>),
-    /// A table of system calls.
+    /// A table of system calls by `strace -c`.
     Calls(Calls),
 }
 
-/// The figures of one run.
+/// The figures of one run, as a tool has printed them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TextFigures {
-    /// The tool that printed it, by its own name: `ab`, `wrk`, `JMeter`.
+    /// The name of the tool: `ab`, `wrk`, `JMeter`.
     pub tool: &'static str,
-    /// Clients at once.
+    /// The number of clients at once.
     pub clients: Option<u64>,
-    /// The length of the run.
+    /// The length of the run in seconds.
     pub seconds: Option<f64>,
-    /// Requests that were answered; k6, JMeter and siege count those with a status below 400 alone.
+    /// The number of requests that were answered; k6, JMeter and siege count only those with a status below 400.
     pub completed: Option<u64>,
-    /// Requests without an answer; of k6, JMeter and siege also those with a status from 400 on.
+    /// The number of requests without a response; for k6, JMeter and siege also those with a status from 400 on.
     pub failed: Option<u64>,
-    /// Requests that took longer than the tool waits; some tools count their answers, too.
+    /// The number of requests that took longer than the tool's timeout; some tools count their responses, too.
     pub late: Option<u64>,
-    /// Answers whose body was not as long as the first one, which ab calls failed.
+    /// The number of responses whose body was not as long as the first one; ab calls them failed.
     pub other_length: Option<u64>,
-    /// Requests that ab calls failed where the line with the reasons is not in the text.
+    /// The number of requests that ab calls failed, if the line with the reasons is missing.
     pub unexplained: u64,
-    /// Answers by status; empty if the tool does not tell them apart.
+    /// The numbers of responses by status; empty if the tool does not distinguish them.
     pub statuses: BTreeMap<u16, u64>,
-    /// Answers outside 200 to 299; of wrk: outside 200 to 399, and `None` if there were none.
+    /// The number of responses outside 200 to 299. For wrk: outside 200 to 399, and `None` if there were none.
     pub non_2xx: Option<u64>,
-    /// Answers after which the connection was kept; `None`: keep-alive was not asked for.
+    /// The number of responses after which the connection was kept; `None`: keep-alive was off.
     pub kept: Option<u64>,
-    /// All bytes received.
+    /// The number of all bytes received.
     pub bytes: Option<u64>,
-    /// Bytes of bodies.
+    /// The number of bytes of bodies.
     pub body_bytes: Option<u64>,
-    /// Bytes of the first body.
+    /// The length of the first body in bytes.
     pub document_bytes: Option<u64>,
-    /// Answers per second.
+    /// The number of responses per second.
     pub rate: Option<f64>,
-    /// Mean, median and maximum of a request's time.
+    /// The mean, the median and the maximum of requests' times.
     pub total_ms: Option<Times>,
-    /// The server's name for itself, empty if it sent none; `None` if the text does not say.
+    /// The server's Server field, empty if it sent none; `None` if the text does not tell.
     pub software: Option<String>,
 }
 
-/// Durations of requests, in milliseconds.
+/// The times of requests, in milliseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Times {
-    /// The arithmetic mean.
+    /// The arithmetic mean of the requests' times.
     pub mean: f64,
-    /// The median.
+    /// The median; `None` if it is not in the text.
     pub median: Option<f64>,
-    /// The longest.
+    /// The longest time of a request.
     pub max: f64,
-    /// The most by which they may be wrong, since they were rounded.
+    /// The largest error of the times by rounding, in milliseconds.
     pub rounding: f64,
 }
 
-/// A table of `strace -c`.
+/// A table of `strace -c`: calls and errors.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Calls {
-    /// Calls by name.
+    /// The number of calls, by name.
     pub counts: BTreeMap<String, u64>,
-    /// Calls that failed, by name.
+    /// The number of calls that failed, by name.
     pub errors: BTreeMap<String, u64>,
 }
 
-/// Why a text gives no figures.
+/// Why no figures could be read from a text.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 pub enum TextFault {
-    /// The text has none of the lines by which the tools are known.
+    /// The text has none of the lines by which reports are recognised.
     #[error(
         "this is no text of ab, wrk, hey, h2load, oha, k6, JMeter, vegeta, siege, autocannon or \
          strace -c, and no report of `catamaran bench --json`; give the whole output of a run"
     )]
     Unknown,
-    /// A tool's report has ended, or was cut, before a line without which it says nothing.
+    /// The report of the first tool ends, or was cut, before a required line, the second.
     #[error("the report of {0} is not complete: `{1}` is missing")]
     Incomplete(&'static str, &'static str),
 }
 
-/// A report that was found in a text.
+/// A report that was found in a text, with its line.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Block {
-    /// The line of the text in which it begins, from 1; in HTML, of its words.
+    /// The line of the text in which the report begins, from 1; for HTML, the line of its words.
     pub line: usize,
-    /// The report, or why it cannot be read.
+    /// The figures of the report, or why they cannot be read.
     pub content: Result<PublishedText, TextFault>,
 }
 
-/// The outputs of the published tests, with their names.
+/// The texts of published tests that are compiled in, with their names.
 pub const BUILTIN: [(&str, &str); 10] = [
     ("000-ajp", include_str!("../published/000-ajp.txt")),
     ("000-http", include_str!("../published/000-http.txt")),
@@ -136,16 +137,16 @@ pub const BUILTIN: [(&str, &str); 10] = [
     ),
 ];
 
-/// The first report in a text.
+/// Reads the first report in a text.
 ///
 /// # Errors
-/// There is none, or it was cut.
+/// The text has no report, or it was cut.
 pub fn parse(text: &str) -> Result<PublishedText, TextFault> {
     let first = blocks(text).into_iter().next();
     first.map_or(Err(TextFault::Unknown), |block| block.content)
 }
 
-/// All reports in a text, which may be a page in HTML, in their order.
+/// Reads all reports in a text, which may be an HTML page, in their order.
 #[must_use]
 pub fn blocks(text: &str) -> Vec<Block> {
     let text = plain::plain(text);
@@ -164,9 +165,9 @@ pub fn blocks(text: &str) -> Vec<Block> {
     places.iter().zip(&ends).map(block).collect()
 }
 
-/// A tool: how its reports are found and read.
+/// A tool whose output can be read.
 struct Tool {
-    /// At which bytes of a text reports begin; each ends where the next one of any tool begins.
+    /// Finds the bytes of a text at which the tool's reports begin. Each ends where the next one of any tool begins.
     starts: fn(&str) -> Vec<usize>,
     read: fn(&str) -> Result<PublishedText, TextFault>,
 }

@@ -1,4 +1,4 @@
-//! A result for people: on a terminal, as Markdown, as one page of HTML. All is made of the
+//! Renders a result for people: on a terminal, as Markdown, and as one page of HTML, all from the
 //! [`ResultDocument`] alone.
 
 mod claims;
@@ -19,7 +19,7 @@ pub use terminal::terminal;
 use crate::result::{CellResult, ResultDocument};
 use crate::run::MemoryCount;
 
-/// When, where and how it ran, in a few short sentences.
+/// A few short sentences on when, where and in which form the experiment ran.
 fn setting(result: &ResultDocument) -> String {
     let host = &result.host;
     let form = match (result.is_quick, result.is_published) {
@@ -50,7 +50,7 @@ fn setting(result: &ResultDocument) -> String {
     )
 }
 
-/// A remark with a space in front if memory was not counted as today; else empty.
+/// A remark, after a space, if memory was counted in another way than today; else empty.
 fn memory(result: &ResultDocument) -> &'static str {
     let has_memory =
         |cell: &CellResult| cell.measures.keys().any(|name| name.starts_with("memory"));
@@ -71,7 +71,7 @@ fn runs(count: usize) -> String {
     }
 }
 
-/// The day, in UTC, and a comma; empty if it is not known.
+/// The day in UTC with a comma after it; empty if it is not known.
 fn date(started_at_s: u64) -> String {
     let second = i64::try_from(started_at_s).ok().filter(|it| *it > 0);
     let time = second.and_then(|second| jiff::Timestamp::from_second(second).ok());

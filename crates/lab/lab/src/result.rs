@@ -1,4 +1,4 @@
-//! The result of an experiment as a JSON document: everything that a report shows.
+//! The result of an experiment as a JSON document, with everything that a report shows.
 
 mod answer;
 mod over_time;
@@ -25,196 +25,197 @@ use crate::host::Host;
 use crate::measure::Measure;
 use crate::run::{MemoryCount, Run, ServerRecord};
 
-/// The version of the keys' meanings.
+/// The schema of the document, with the version of its keys.
 pub const SCHEMA: &str = "catamaran-lab/1";
 
-/// A result.
+/// The result of an experiment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ResultDocument {
-    /// [`SCHEMA`].
+    /// The schema of the document: [`SCHEMA`].
     pub schema: String,
     /// The experiment's name.
     pub name: String,
     /// The experiment's question.
     pub question: String,
-    /// The publication that it repeats.
+    /// The publication that the experiment repeats; empty if there is none.
     pub source: String,
-    /// A note on these runs by the person who made them.
+    /// A note on these runs by the person who made them; empty if there is none.
     #[serde(default)]
     pub note: String,
-    /// The answer in one sentence.
+    /// The answer to the question in one sentence.
     pub answer: String,
-    /// Whether it was the short form, of which all claims are exploratory.
+    /// Whether the short form ran, whose claims are only exploratory.
     pub is_quick: bool,
-    /// Whether it was the published form, which has the cells and claims of the source alone.
+    /// Whether the published form ran, which has only the cells and claims of the source.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_published: bool,
     /// Whether all rounds were made.
     pub is_complete: bool,
-    /// Rounds that have begun.
+    /// The number of rounds that have begun.
     pub rounds: usize,
-    /// The seed of the orders of cells.
+    /// The seed of the random orders of cells.
     pub seed: u64,
-    /// The machine that it ran on.
+    /// The machine on which the experiment ran.
     pub host: Host,
-    /// The cell that the others are set beside.
+    /// The number of the cell with which the others are compared.
     #[serde(default)]
     pub control: usize,
-    /// The factors.
+    /// The factors with their levels.
     pub factors: Vec<Factor>,
     /// The result of each cell.
     pub cells: Vec<CellResult>,
     /// The result of each claim in each of its cases.
     pub claims: Vec<Outcome>,
-    /// Gates that fired.
+    /// The gates that fired on runs.
     pub gates: Vec<GateResult>,
-    /// Gates that were looked at and did not fire.
+    /// The names of gates that were checked and did not fire.
     pub passed: Vec<String>,
-    /// The published figures, beside ours.
+    /// The published figures, each beside ours.
     pub published: Vec<PublishedResult>,
-    /// Published runs that were made once as they were: theirs and ours.
+    /// Published runs that were made once in their original form: their output and ours.
     #[serde(default)]
     pub as_published: Vec<AsPublishedResult>,
-    /// The servers of the first run.
+    /// The servers of all runs, each name and kind once: versions, commands and settings.
     pub servers: Vec<ServerRecord>,
-    /// Which start of servers each round has, the first being 0: rounds that share a start of any server have the same.
-    /// Empty of a result by an older version, whose claims counted rounds.
+    /// For each round, which start of servers it has, numbered from 0: rounds that share a start of
+    /// any server have the same number. Empty in a result by an older version, whose claims counted
+    /// rounds.
     #[serde(default)]
     pub starts: Vec<usize>,
-    /// The way in which memory was counted.
+    /// How the memory of servers was counted.
     #[serde(default)]
     pub memory: MemoryCount,
     /// The cells of each round in the order in which they were run.
     pub orders: Vec<Vec<usize>>,
-    /// CPU time of the lab by that of servers and load, the worst of all runs.
+    /// The largest CPU time of the lab in any run, divided by that of servers and load; `None`: not known.
     pub own_cost: Option<f64>,
 }
 
-/// The result of one cell: the measures of its valid runs, and how many runs were void.
+/// The result of one cell: the measures of its valid runs, and the number of void ones.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CellResult {
-    /// Its levels.
+    /// The levels of the cell.
     pub levels: Levels,
-    /// The levels that differ between cells, in words.
+    /// The levels of the cell that differ between cells, in words.
     pub label: String,
-    /// Whether it was looked at in the screen alone.
+    /// Whether the cell took part in the screen alone.
     #[serde(default)]
     pub screened: bool,
-    /// Valid runs.
+    /// The number of valid runs.
     pub runs: usize,
-    /// Void ones.
+    /// The number of void runs.
     pub void: usize,
     /// The measures of valid runs, by name.
     pub measures: BTreeMap<String, MeasureResult>,
-    /// The ratios of its measures to the control's, with gates and void runs as claims have them. Empty of the control,
-    /// and of a result by an older version.
+    /// The ratios of its measures to the control's, with gates and void runs as for claims. Empty
+    /// for the control, and in a result by an older version.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub over_control: BTreeMap<String, ControlRatio>,
-    /// Calls of each server for one request, the mean of valid runs.
+    /// The number of each system call for one request, by server: the mean of valid runs.
     pub calls: BTreeMap<String, BTreeMap<String, f64>>,
-    /// The longest request of all valid runs, in milliseconds; no claim is made on it.
+    /// The longest request of all valid runs, in milliseconds. No claim is made on it. `None`: not known.
     pub max_ms: Option<f64>,
-    /// A run of it second by second; `None` where the runs' samples were not at hand, and of
-    /// committed results.
+    /// The cell's median run, second by second; `None` where the samples of runs are missing, as in committed results.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub over_time: Option<OverTime>,
-    /// The standard deviation of all their requests' latencies, in milliseconds; nor on that.
+    /// The standard deviation of the latencies of all requests, in milliseconds. No claim is made
+    /// on it. `None`: not known.
     #[serde(default)]
     pub stddev_ms: Option<f64>,
-    /// The 5th and the 95th percentile of the answers in a second, of all valid runs.
+    /// The 5th and the 95th percentile of the number of responses per second, over the seconds of all valid runs.
     #[serde(default)]
     pub by_second: Option<[f64; 2]>,
 }
 
-/// A measure of a cell.
+/// The values of one measure in one cell.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MeasureResult {
-    /// Its unit.
+    /// The unit of the measure.
     pub unit: String,
-    /// The middle value.
+    /// The median of the runs' values.
     pub median: f64,
-    /// The smallest.
+    /// The smallest value of a run.
     pub min: f64,
-    /// The largest.
+    /// The largest value of a run.
     pub max: f64,
-    /// The standard deviation; `None` of one value.
+    /// The standard deviation; `None` for a single value.
     pub stddev: Option<f64>,
-    /// The value of each round, in order of rounds.
+    /// The value of each valid run, in the order of rounds.
     pub values: Vec<f64>,
-    /// The rounds that they are of, counted from 0.
+    /// The rounds of these values, counted from 0.
     #[serde(default)]
     pub rounds: Vec<usize>,
 }
 
-/// A gate that fired.
+/// A gate that fired, on one or several runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct GateResult {
-    /// Its name.
+    /// The name of the gate.
     pub gate: String,
     /// The effect of the gate.
     pub effect: Effect,
-    /// On how many runs.
+    /// The number of runs on which the gate fired.
     pub runs: usize,
-    /// The words of its first finding.
+    /// The words of the gate's first finding.
     pub words: String,
-    /// The cell of that finding.
+    /// The cell of the first finding.
     pub cell: String,
 }
 
-/// A published run beside ours.
+/// A published figure beside ours.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PublishedResult {
-    /// The name of its text, or what its table is about.
+    /// The name of the published text, or the subject of the table.
     pub name: String,
-    /// The levels that it had.
+    /// The levels of the published run.
     pub cell: Levels,
-    /// Whether it was the only run or the best of several.
+    /// How the publication selected the run: whether it was the only run or the best of several.
     pub how: Selection,
-    /// The published figures, in words.
+    /// The published figures as a text.
     pub says: String,
-    /// Conclusions that it does not support.
+    /// The conclusions that the published figures do not support.
     pub found: Vec<GateFinding>,
-    /// Our figures for the cell.
+    /// Our figures for the same cell, in words; `None` if there are none.
     pub ours: Option<String>,
-    /// The published ratio, of a row that compares two runs.
+    /// The published ratio of a row that compares two runs; `None` for other rows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ratio: Option<PublishedRatio>,
-    /// Each system call for one request, of a table of system calls.
+    /// The system calls for one request, if it is a table of system calls; else empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<CallResult>,
 }
 
-/// A system call for one request, there and here.
+/// One system call for one request, published and here.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CallResult {
-    /// Its name.
+    /// The name of the call.
     pub name: String,
-    /// The calls for one request in the published table.
+    /// The number of calls for one request in the published table.
     pub theirs: f64,
-    /// The published calls that failed.
+    /// The number of published calls for one request that failed.
     pub failed: f64,
-    /// The calls for one request in our cell: the mean of valid runs.
+    /// The number of calls for one request in our cell: the mean of valid runs.
     pub ours: f64,
 }
 
-/// A published run beside the same run here. No claim is on it.
+/// The output of a published run beside that of the same run here. No claim is made on it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AsPublishedResult {
     /// The name of the published text.
     pub name: String,
-    /// The published output.
+    /// The published output of ab.
     pub theirs: String,
-    /// The output here.
+    /// The output of the same run, made here.
     pub ours: String,
-    /// The ways in which it differs from the published run.
+    /// The ways in which the run here differs from the published one.
     pub deviations: Vec<String>,
-    /// The figures that the rounds have for the same cell; `None` if they do not have it.
+    /// The figures of the rounds for the same cell; `None` if they do not have that cell.
     #[serde(default)]
     pub rounds: Option<String>,
 }
 
 impl ResultDocument {
-    /// The result of the runs of a directory.
+    /// Makes the result of the runs in a directory.
     #[must_use]
     pub fn of(stored: &StoredResult, is_complete: bool) -> Self {
         let StoredResult {
@@ -274,8 +275,8 @@ impl ResultDocument {
 }
 
 impl ResultDocument {
-    /// Applies today's rules: evaluates claims of an older version again, and renews the remarks on published figures
-    /// and the answer. `experiment` is the one that the result is of.
+    /// Applies today's rules to the result: evaluates claims of an older version again, and renews
+    /// the remarks on published figures and the answer. `experiment` is the result's own.
     pub(crate) fn by_todays_rules(mut self, experiment: &Experiment) -> Self {
         if self.starts.is_empty() {
             self.claims = self.claims_again(experiment);
@@ -301,7 +302,7 @@ impl ResultDocument {
         self
     }
 
-    /// The claims by today's rules, drawn from what the cells have of each round.
+    /// Evaluates the claims by today's rules from the values that the cells have for each round.
     pub(crate) fn claims_again(&self, experiment: &Experiment) -> Vec<Outcome> {
         let stored = StoredRounds {
             claims: &self.claims,
@@ -312,7 +313,7 @@ impl ResultDocument {
         evaluate_again(experiment, &stored)
     }
 
-    /// Runs with the values of the cells, by the experiment's numbers of cells.
+    /// Runs with the values of the cells; cells are numbered as in the experiment.
     fn runs_of_cells(&self, experiment: &Experiment) -> Vec<Run> {
         let mut runs: BTreeMap<(usize, usize), Run> = BTreeMap::new();
         for cell in &self.cells {
@@ -335,7 +336,7 @@ impl ResultDocument {
         runs.into_values().collect()
     }
 
-    /// The levels of what the source was about; `None` if nothing is repeated.
+    /// The levels that the source is about; `None` if the experiment repeats no publication.
     #[must_use]
     pub fn subject(&self) -> Option<&Levels> {
         let control = self.cells.get(self.control);
@@ -345,7 +346,7 @@ impl ResultDocument {
     }
 }
 
-/// The way in which the memory of all runs was counted; proportional if any run's was.
+/// How the memory of all runs was counted: proportionally if it was so in any run.
 fn memory_count(runs: &[Run]) -> MemoryCount {
     let mut counts = runs.iter().map(|run| run.memory);
     counts
@@ -403,7 +404,7 @@ fn cell_result(experiment: &Experiment, cell: usize, runs: &[Run]) -> CellResult
     }
 }
 
-/// The standard deviation of all requests of all runs. `None` if a run has none.
+/// The standard deviation of the latencies of all requests of all runs; `None` if a run does not have it.
 fn deviation(runs: &[&Run]) -> Option<f64> {
     let of_run = |run: &&Run| {
         let latency = run.facts.latency_ms?;
@@ -418,7 +419,7 @@ fn deviation(runs: &[&Run]) -> Option<f64> {
     (count > 0.0).then(|| ((within + between) / count).sqrt())
 }
 
-/// The 5th and the 95th percentile of the answers in each second of the runs.
+/// The 5th and the 95th percentile of the number of responses in each second of the runs.
 fn by_second(runs: &[&Run]) -> Option<[f64; 2]> {
     let seconds = runs.iter().flat_map(|run| &run.seconds);
     let mut rates: Vec<u64> = seconds.map(|second| second.completed).collect();
@@ -428,7 +429,7 @@ fn by_second(runs: &[&Run]) -> Option<[f64; 2]> {
     Some([at(0.05), at(0.95)])
 }
 
-/// The mean number of calls for a request.
+/// The mean number of each system call for one request, by server.
 fn calls(runs: &[&Run]) -> BTreeMap<String, BTreeMap<String, f64>> {
     let mut sums: BTreeMap<String, BTreeMap<String, f64>> = BTreeMap::new();
     for (server, counts) in runs.iter().flat_map(|run| &run.calls) {
@@ -444,7 +445,7 @@ fn calls(runs: &[&Run]) -> BTreeMap<String, BTreeMap<String, f64>> {
     sums
 }
 
-/// Gates that fired on runs, those that void them first.
+/// The gates that fired on runs; those that void runs first.
 fn gates(experiment: &Experiment, runs: &[Run]) -> Vec<GateResult> {
     let mut gates: Vec<GateResult> = Vec::new();
     for run in runs {
@@ -478,7 +479,7 @@ fn orders(runs: &[Run]) -> Vec<Vec<usize>> {
 }
 
 impl Verdict {
-    /// One word for tables.
+    /// The verdict as one word, for tables.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {

@@ -1,4 +1,5 @@
-//! Rounds: each has every cell once, in random order; the next one is its mirror.
+//! Makes all rounds of an experiment. Each round has every cell once, in random order; the next one
+//! has them in the reverse order.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,40 +14,40 @@ use crate::run::{ATTEMPTS, MemoryCount, Run, RunKey, ServerRecord, attempts};
 use crate::store::{Store, StoreFault};
 use crate::{claim, screen};
 
-/// The progress of rounds, for somebody who waits.
+/// An event in the making of rounds, for showing the progress.
 #[derive(Clone, Copy, Debug)]
 pub enum Event<'a> {
-    /// A run begins.
+    /// A run of a cell begins.
     Begins {
         /// The round, counted from 1.
         round: usize,
         /// The number of rounds.
         rounds: usize,
-        /// The run's place in it, counted from 1.
+        /// The run's place in the round, counted from 1.
         place: usize,
         /// The number of runs in the round.
         cells: usize,
-        /// The cell.
+        /// The number of the cell, counted from 0.
         cell: usize,
     },
-    /// The screen is over: these cells go on.
+    /// The screen has ended: these cells take part in the further rounds.
     Screened(&'a [usize]),
-    /// A published run begins, as it was.
+    /// A published run begins, in its original form.
     Publishes(&'a OriginalRun),
-    /// A run begins that finds out what a cell can do.
+    /// A run begins that measures the capacity of a cell.
     Calibrates {
-        /// The cell.
+        /// The number of the cell.
         cell: usize,
-        /// The number of cells.
+        /// The number of all cells.
         cells: usize,
     },
-    /// A run has ended.
+    /// A run of a cell has ended.
     Ended(&'a Run),
-    /// Intervals are still wide, so there are more rounds: this many in all.
+    /// Intervals are still wide, so more rounds are made: this many in all.
     Extended(usize),
 }
 
-/// The runs of all rounds.
+/// The result of making rounds: all runs.
 #[derive(Debug)]
 pub struct Rounds {
     /// All runs, void ones included.
@@ -55,15 +56,15 @@ pub struct Rounds {
     pub is_complete: bool,
 }
 
-/// Why rounds ended early.
+/// Why the rounds ended with a fault.
 #[derive(Debug, thiserror::Error)]
 pub enum RoundsFault {
     /// A run could not be made.
     #[error("{cell}: {fault}")]
     Drive {
-        /// The cell's levels.
+        /// The levels of the cell.
         cell: String,
-        /// Why.
+        /// The fault of the run.
         fault: DriveFault,
     },
     /// A run could not be stored.
@@ -71,29 +72,29 @@ pub enum RoundsFault {
     Store(#[from] StoreFault),
 }
 
-/// The rounds to be made.
+/// The rounds to make, and what earlier calls have made already.
 pub struct RoundsRequest<'a> {
-    /// The experiment.
+    /// The experiment whose rounds are made.
     pub experiment: &'a Experiment,
-    /// The programs and paths with which runs are made.
+    /// The programs and paths that runs need.
     pub driver: &'a Driver,
-    /// Becomes true when a signal asks for the end.
+    /// Set to true when a signal asks for the end.
     pub stop: &'a AtomicBool,
-    /// Runs of whole rounds that were made before, void ones included.
+    /// The runs of whole rounds that earlier calls have made, void ones included.
     pub done: Vec<Run>,
-    /// By number of clients: the requests per second of the slowest cell, if that is known already.
+    /// For each number of clients, the requests per second of the slowest cell; empty if not measured yet.
     pub capacity: BTreeMap<u64, f64>,
-    /// The names of the published runs that were made before.
+    /// The names of published runs that earlier calls have made.
     pub published: Vec<String>,
-    /// The servers of the runs that were made before.
+    /// The records of servers in the runs that earlier calls have made.
     pub servers: Vec<ServerRecord>,
 }
 
-/// Makes the rounds of an experiment that were not made before. Each run is in the store before the next one begins; `tell`
-/// hears what happens.
+/// Makes the rounds of an experiment that are not made yet. Each run is stored before the next one
+/// begins; `tell` is called with each event.
 ///
 /// # Errors
-/// A run that cannot be made, or kept. Runs that were kept stay kept.
+/// A run cannot be made or stored. Runs stored before stay stored.
 pub fn run(
     asked: RoundsRequest<'_>,
     store: &mut Store,
@@ -138,7 +139,7 @@ pub fn run(
         let is_last = round == rounds && rounds < screened + ROUNDS_MAX;
         if is_complete && is_last && is_wide(experiment, &making.made) {
             rounds = screened + ROUNDS_MAX;
-            // They are made even if this is interrupted.
+            // They will be made even if this is interrupted now.
             making.store.keep_form(experiment, ROUNDS_MAX)?;
             (making.tell)(Event::Extended(rounds));
         }
@@ -149,7 +150,8 @@ pub fn run(
     })
 }
 
-/// The order of all cells in each round, of which a round has a part if there is a screen; with `nest`, cells that share servers stand together.
+/// The order of all cells in each round; a round after a screen has only some of them. With `nest`,
+/// cells that share servers follow each other.
 fn orders(experiment: &Experiment) -> Vec<Vec<usize>> {
     let rounds = experiment.screened() + ROUNDS_MAX;
     let mut orders = blocks::mirrored(experiment.cells.len(), rounds, experiment.seed);
@@ -175,7 +177,7 @@ fn orders(experiment: &Experiment) -> Vec<Vec<usize>> {
     orders
 }
 
-/// Rounds that are being made.
+/// The state of making rounds.
 struct RoundMaker<'a> {
     experiment: &'a Experiment,
     driver: &'a Driver,
@@ -185,23 +187,24 @@ struct RoundMaker<'a> {
     stages: Stages,
     capacity: BTreeMap<u64, f64>,
     made: Vec<Run>,
-    /// The number of runs in which servers did not serve; `None` once any served.
+    /// The number of runs in which servers did not serve; `None` once any server has served.
     unserved: Option<usize>,
-    /// The names of published runs whose text was kept.
+    /// The names of published runs whose output is stored.
     published: Vec<String>,
-    /// All servers so far.
+    /// The records of all servers so far.
     servers: Vec<ServerRecord>,
 }
 
 impl RoundMaker<'_> {
-    /// Makes the published runs that no round makes, but for those that were made before. Whether it may go on.
+    /// Makes the published runs that are not part of rounds, except those made before. Returns
+    /// `false` if a signal has asked for the end.
     fn publish(&mut self) -> Result<bool, RoundsFault> {
         let runs = self.experiment.as_published.iter();
         let runs: Vec<&OriginalRun> = runs.filter(|run| !run.is_every_round).collect();
         let is_done = |run: &&&OriginalRun| self.published.contains(&run.name);
         let done = runs.iter().take_while(is_done).count();
         let mut from = done;
-        // One that goes on with servers needs the run that started them, also if that was kept already.
+        // A run that continues with the servers of another one needs that one to be made again, even if it is stored.
         while runs.get(from).is_some_and(|run| run.is_again) && from > 0 {
             from -= 1;
         }
@@ -235,7 +238,8 @@ impl RoundMaker<'_> {
         Ok(true)
     }
 
-    /// Finds out what cells can do, if shares of that are to be driven. Whether it may go on.
+    /// Measures the capacity of each cell, if loads at shares of it are needed. Returns `false` if
+    /// a signal has asked for the end.
     fn calibrate(&mut self) -> Result<bool, RoundsFault> {
         if self.experiment.shares().is_empty() || !self.capacity.is_empty() {
             return Ok(true);
@@ -251,7 +255,7 @@ impl RoundMaker<'_> {
                 return Ok(false);
             };
             (self.tell)(Event::Ended(&run));
-            // Without a rate its servers did not serve.
+            // A cell without a rate has servers that did not serve.
             let Some(&rate) = run.measures.get("throughput") else {
                 self.stages.clear();
                 continue;
@@ -262,13 +266,13 @@ impl RoundMaker<'_> {
                 *least = least.min(rate);
             }
         }
-        // The servers have served a span that the others have not.
+        // These servers have served a span more than others, so they are stopped.
         self.stages.clear();
         self.store.capacity(&self.capacity)?;
         Ok(true)
     }
 
-    /// Whether it was made whole.
+    /// Makes one round, with the cells in `order`; `false`: a signal has asked for the end.
     fn round(&mut self, round: usize, rounds: usize, order: &[usize]) -> Result<bool, RoundsFault> {
         for (place, &cell) in order.iter().enumerate() {
             (self.tell)(Event::Begins {
@@ -285,7 +289,8 @@ impl RoundMaker<'_> {
         Ok(true)
     }
 
-    /// Runs a cell until it is valid, at most so often as [`attempts`] says. Whether it may go on.
+    /// Runs a cell until it has a valid run, at most as often as [`attempts`] returns. Returns
+    /// `false` if a signal has asked for the end.
     fn cell(&mut self, at: RunKey, place: usize) -> Result<bool, RoundsFault> {
         for attempt in 0..attempts(&self.made, at) {
             let Some((run, left)) = self.once(at, place, attempt)? else {
@@ -301,13 +306,13 @@ impl RoundMaker<'_> {
             if is_valid {
                 break;
             }
-            // Whatever was wrong with them.
+            // The servers are stopped, in case they are the cause.
             self.stages.clear();
         }
         Ok(true)
     }
 
-    /// Keeps a run, and servers that no run before had.
+    /// Stores a run, and the records of servers that no earlier run had.
     fn keep(&mut self, run: &Run, left: &RunFiles) -> Result<(), StoreFault> {
         self.store.add(run, left)?;
         let known = self.servers.len();
@@ -323,7 +328,7 @@ impl RoundMaker<'_> {
         Ok(())
     }
 
-    /// Keeps what the published runs of the first valid run have printed.
+    /// Stores the outputs of published runs that the first valid run has made.
     fn keep_printed(&mut self, left: &RunFiles) -> Result<(), RoundsFault> {
         for (name, text) in &left.printed {
             let mut runs = self.experiment.as_published.iter();
@@ -336,9 +341,9 @@ impl RoundMaker<'_> {
         Ok(())
     }
 
-    /// Makes one run, at its place in the round; `None` if a signal has asked for the end. A server that did not serve,
-    /// or that ended with the load, makes the run void; if no server ever served in [`UNSERVED_MAX`] runs, the fault is
-    /// returned.
+    /// Makes one run, at its place in the round; `None` if a signal has asked for the end. If a
+    /// server did not serve or ended during the load, the run is void; if no server has ever served
+    /// in [`UNSERVED_MAX`] runs, the fault is returned.
     fn once(
         &mut self,
         at: RunKey,
@@ -383,7 +388,8 @@ impl RoundMaker<'_> {
     }
 }
 
-/// A run that failed before it had measures: all that is known is why it is void. It starts at the time of the failure.
+/// The record of a run that failed before it had measures: it contains only why it is void. Its
+/// start is the time of the failure.
 fn void(experiment: &Experiment, request: &RunRequest<'_>, fired: GateFinding) -> Run {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     Run {
@@ -399,23 +405,23 @@ fn void(experiment: &Experiment, request: &RunRequest<'_>, fired: GateFinding) -
     }
 }
 
-/// Whether the intervals of the first claim's measure are wider than the file wants.
+/// Whether the interval of the first claim's measure is wider than the experiment's file allows.
 fn is_wide(experiment: &Experiment, runs: &[Run]) -> bool {
     let Some(wanted) = experiment.half_width else {
         return false;
     };
-    // Without an interval more rounds do not help.
+    // If there is no interval, more rounds would not help.
     claim::half_width(experiment, runs).is_some_and(|width| width > wanted)
 }
 
-/// The gates that made runs void, each once.
+/// The gates that made a run void.
 #[must_use]
 pub fn void_reasons(run: &Run) -> Vec<&GateFinding> {
     let void = |fired: &&GateFinding| fired.effect == crate::gate::Effect::Void;
     run.gates.iter().filter(void).collect()
 }
 
-/// If servers have not served in this many runs, and never before, the rounds end.
+/// If servers have not served in any of the first runs, the rounds end with a fault after this number of runs.
 const UNSERVED_MAX: usize = 2 * ATTEMPTS;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What is recorded of one run.
+//! The record of one run.
 
 use std::collections::BTreeMap;
 
@@ -11,98 +11,98 @@ use crate::gate::{Effect, GateFinding};
 /// A run of one cell in one round: a line of `runs.jsonl`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Run {
-    /// The cell, counted from 0.
+    /// The number of the cell, counted from 0.
     pub cell: usize,
-    /// Its levels.
+    /// The levels of the cell.
     pub levels: Levels,
     /// The round, counted from 0.
     pub round: usize,
     /// The run's place in the round.
     pub place: usize,
-    /// The number of earlier attempts at this run.
+    /// The number of earlier attempts at this run; 0 for the first.
     pub attempt: usize,
-    /// When measuring began, in Unix time.
+    /// The time at which measuring began, in Unix time.
     pub started_at_s: f64,
-    /// The measures, by name.
+    /// The values of the run's measures, by name.
     pub measures: BTreeMap<String, f64>,
-    /// System calls of each counted server, by name, for one request.
+    /// The number of each system call for one request, by server.
     #[serde(default)]
     pub calls: BTreeMap<String, BTreeMap<String, f64>>,
     /// The facts that gates check.
     pub facts: Facts,
-    /// Measures in each third of the span, in order, as far as they are known.
+    /// Measures in each third of the span, in order; those that are not known are left out.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub thirds: BTreeMap<String, [f64; 3]>,
-    /// Gates that fired.
+    /// The gates that fired on this run.
     pub gates: Vec<GateFinding>,
-    /// Answers and latency of each second.
+    /// The responses and the latency of each second.
     #[serde(default)]
     pub seconds: Vec<Second>,
-    /// The time of each server's start, in µs since 1970: runs in which a server has the same number share a start of
-    /// it. Empty of a run by an older version.
+    /// The time of each server's start, in µs since 1970, by name: runs in which it is the same
+    /// share that start. Empty in a run by an older version.
     #[serde(default)]
     pub starts: BTreeMap<String, u64>,
-    /// The way in which the measures `memory` and `memory.SERVER` were counted.
+    /// How the measures `memory` and `memory.SERVER` were counted.
     #[serde(default)]
     pub memory: MemoryCount,
 }
 
-/// A run's cell and its round, both counted from 0.
+/// The number of a run's cell and of its round, both counted from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RunKey {
-    /// The cell.
+    /// The number of the cell.
     pub cell: usize,
-    /// The round.
+    /// The number of the round.
     pub round: usize,
 }
 
-/// A server's version, command and settings.
+/// The record of a server: its version, command and settings.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ServerRecord {
-    /// Its name.
+    /// The server's name in the experiment.
     pub name: String,
-    /// Its kind.
+    /// The kind of server: the name of its target.
     pub target: String,
     /// The version, as its program prints it.
     pub version: String,
-    /// Its command; here and below `RUN` is the directory of the run, and our own program `catamaran`.
+    /// The command of the server. Here and below, `RUN` stands for the directory of the run, and
+    /// `catamaran` for our own program.
     pub command: Vec<String>,
-    /// All its parameters.
+    /// The values of all parameters of the server.
     pub settings: BTreeMap<String, String>,
-    /// Its configuration: names and texts.
+    /// The configuration files: names and texts.
     pub files: BTreeMap<String, String>,
 }
 
-/// A way of counting the memory of servers.
+/// How the memory of servers is counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MemoryCount {
-    /// As PSS: a page of a program counts by shares among all processes that run it.
+    /// As PSS: a page of a program is divided among all processes that run the program.
     #[default]
     Proportional,
-    /// As what the servers have allocated: pages of no file.
+    /// As the memory that the servers have allocated: pages that belong to no file.
     Allocated,
 }
 
-/// Answers and latency in a second of a run.
+/// The responses and the latency in one second of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Second {
-    /// Answers.
+    /// The number of responses in this second.
     pub completed: u64,
-    /// The 99th percentile of their latencies in milliseconds.
+    /// The 99th percentile of the responses' latencies in milliseconds; `None` if there were none.
     pub p99_ms: Option<f64>,
 }
 
 impl Run {
-    /// Whether it counts.
+    /// Whether the run counts: no gate has made it void.
     #[must_use]
     pub fn is_valid(&self) -> bool {
         !self.gates.iter().any(|fired| fired.effect == Effect::Void)
     }
 }
 
-/// The valid run of a cell in the middle by throughput, the lower one of two, and its number, counted
-/// from 0.
+/// The valid run of a cell with the median throughput (the lower one of two), and its number, counted from 0.
 pub(crate) fn median_run(runs: &[Run], cell: usize) -> Option<(usize, &Run)> {
     let rate = |run: &Run| run.measures.get("throughput").copied().unwrap_or(0.0);
     let of_cell = runs.iter().enumerate();
@@ -112,8 +112,8 @@ pub(crate) fn median_run(runs: &[Run], cell: usize) -> Option<(usize, &Run)> {
     runs.get(runs.len().checked_sub(1)? / 2).copied()
 }
 
-/// The most attempts at a run of a cell in a round: 1 if earlier rounds have given it no valid run, so that a server
-/// that never serves does not take the time of all others; else [`ATTEMPTS`].
+/// The most attempts at a run of a cell in a round: [`ATTEMPTS`], or 1 if earlier rounds gave the
+/// cell no valid run, so that a server that never serves does not take the time of others.
 pub(crate) fn attempts(runs: &[Run], at: RunKey) -> usize {
     let is_before = |run: &&Run| run.cell == at.cell && run.round < at.round;
     let mut before = runs.iter().filter(is_before).peekable();
@@ -125,5 +125,5 @@ pub(crate) fn attempts(runs: &[Run], at: RunKey) -> usize {
     }
 }
 
-/// A void run is repeated at most twice.
+/// The most attempts at a run: a void run is repeated at most twice.
 pub(crate) const ATTEMPTS: usize = 3;

@@ -1,6 +1,7 @@
-//! What was read of the machine and the servers in each second of a run: lines of `samples.jsonl`.
+//! The samples of the machine and the servers in each second of a run: lines of `samples.jsonl`.
 //!
-//! Values are counters since the machine or the server started, or levels. A rate is the difference of two neighbours.
+//! Values are either counters since the start of the machine or server, whose rate is the
+//! difference between two samples, or current levels.
 
 use std::collections::BTreeMap;
 
@@ -8,58 +9,58 @@ use catamaran_gauge::network::Interface;
 use catamaran_gauge::system::{Disk, Memory};
 use serde::{Deserialize, Serialize};
 
-/// One moment.
+/// The machine and the servers at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Sample {
-    /// Unix time.
+    /// The time of the sample in Unix time.
     pub time_s: f64,
-    /// CPU time of each core in seconds.
+    /// The CPU times of each core so far, in seconds.
     pub cores: Vec<CoreSample>,
-    /// Main memory in bytes.
+    /// The machine's main memory, in bytes.
     pub memory: Memory,
     /// The memory of TCP's buffers, in bytes.
     pub tcp_bytes: u64,
-    /// Interfaces of the run's network, by name.
+    /// The interfaces of the run's network, by name.
     pub interfaces: BTreeMap<String, Interface>,
-    /// Disks, by name.
+    /// The disks of the machine, by name.
     pub disks: BTreeMap<String, Disk>,
-    /// CPU time of each server in seconds.
+    /// The CPU time of each server in seconds, by name.
     pub servers: BTreeMap<String, f64>,
-    /// Java virtual machines, by server.
+    /// The Java virtual machines, by the name of their server.
     pub jvms: BTreeMap<String, JvmSample>,
 }
 
-/// A core's times in seconds.
+/// The times of a core in seconds, by use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CoreSample {
-    /// Outside the kernel.
+    /// Time in user mode, in seconds.
     pub user: f64,
-    /// In the kernel.
+    /// Time in the kernel, in seconds.
     pub system: f64,
-    /// Waiting for a disk.
+    /// Time idle while something waited for a disk.
     pub wait: f64,
-    /// Taken by a hypervisor.
+    /// Time that a hypervisor gave to something else.
     pub steal: f64,
-    /// All.
+    /// All time, idle time included.
     pub total: f64,
 }
 
-/// A Java virtual machine.
+/// The state of a Java virtual machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct JvmSample {
-    /// Bytes of the heap in use.
+    /// The bytes of the JVM's heap in use.
     pub heap: u64,
-    /// Collections so far.
+    /// The number of collections so far.
     pub collections: u64,
-    /// The seconds they took.
+    /// The time that collections took so far, in seconds.
     pub collecting_s: f64,
-    /// The seconds of CPU time that its compilers have taken.
+    /// The CPU time that the JVM's compilers have used so far, in seconds.
     pub compiling_s: f64,
 }
 
 impl Sample {
-    /// The seconds of all cores since `before`, of one kind.
+    /// The increase since `before` of one kind of time, over all cores, in seconds.
     pub(crate) fn cores_since(&self, before: &Self, of: fn(&CoreSample) -> f64) -> f64 {
         let sum = |sample: &Self| sample.cores.iter().map(of).sum::<f64>();
         (sum(self) - sum(before)).max(0.0)

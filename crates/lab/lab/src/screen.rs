@@ -1,5 +1,5 @@
-//! The cells of each round: all, or with a `[screen]` those of the first pass, and then those that have
-//! survived it.
+//! Chooses the cells of each round: all, or with a `[screen]` first those of the screen, and then
+//! those that survive it.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use crate::experiment::{Experiment, Keep, Level, Levels, Screen};
 use crate::measure::Better;
 use crate::run::{Run, RunKey};
 
-/// The cells of a round. Which levels have survived follows from the valid runs of the screen.
+/// The cells of a round. The levels that survive the screen follow from its valid runs.
 #[must_use]
 pub fn cells(experiment: &Experiment, round: usize, runs: &[Run]) -> Vec<usize> {
     let Some(screen) = &experiment.screen else {
@@ -27,8 +27,8 @@ pub fn cells(experiment: &Experiment, round: usize, runs: &[Run]) -> Vec<usize> 
         .collect()
 }
 
-/// The number of whole rounds from the first on. A round is whole if each of its cells has a valid run, or was tried
-/// often enough.
+/// The number of whole rounds, from the first on. A round is whole if each of its cells has a valid
+/// run, or was attempted as often as allowed.
 #[must_use]
 pub fn whole_rounds(experiment: &Experiment, runs: &[Run]) -> usize {
     let is_whole = |round: &usize| {
@@ -47,7 +47,7 @@ pub fn whole_rounds(experiment: &Experiment, runs: &[Run]) -> usize {
     (0..).take_while(is_whole).count()
 }
 
-/// Whether no round that was planned is missing.
+/// Whether all planned rounds are made.
 #[must_use]
 pub fn is_complete(experiment: &Experiment, runs: &[Run]) -> bool {
     let begun = runs.iter().map(|run| run.round + 1).max().unwrap_or(0);
@@ -55,7 +55,8 @@ pub fn is_complete(experiment: &Experiment, runs: &[Run]) -> bool {
     whole == begun && whole >= experiment.rounds_in_all()
 }
 
-/// The levels that go on: the control's and the best beside it.
+/// The levels of a factor that survive the screen: the control's, those that are always kept, and
+/// the best of the others.
 fn survivors(
     experiment: &Experiment,
     keep: &Keep,
@@ -82,7 +83,7 @@ fn survivors(
             (cost(keep, cells, runs, screen.rounds), level)
         })
         .collect();
-    // Stable: levels without a figure stay in the file's order, behind the others.
+    // The sort is stable: levels without a figure stay in the file's order, behind the others.
     ranked.sort_by(|one, other| one.0.total_cmp(&other.0));
     let best = ranked
         .into_iter()
@@ -91,8 +92,8 @@ fn survivors(
     stay
 }
 
-/// The combinations of other factors' levels which every level of the factor was measured with: what levels
-/// can be ranked by.
+/// The combinations of other factors' levels that were measured with every level of the factor, so
+/// that levels can be ranked by them.
 fn shared(
     experiment: &Experiment,
     of: &str,
@@ -115,15 +116,16 @@ fn shared(
     })
 }
 
-/// A cell's level of a factor, and its others.
+/// A cell's level of the factor `of`, and its other levels.
 fn parted<'a>(cell: &'a Levels, of: &str) -> (Option<&'a Level>, Levels) {
     let mut rest = cell.clone();
     rest.remove(of);
     (cell.get(of), rest)
 }
 
-/// The mean logarithm of the cells' medians in the first `rounds`, the less the better; infinite if a cell has
-/// none. What comes later must not change what goes on.
+/// The mean logarithm of the cells' medians in the rounds of the screen, by which levels are
+/// ranked: less is better; infinite if a cell has none. Later rounds do not count, so that the
+/// choice stays the same.
 fn cost<'a>(
     keep: &Keep,
     cells: impl Iterator<Item = &'a usize>,
@@ -158,7 +160,8 @@ mod tests {
 
     const FILE: &str = include_str!("../fixtures/keepalive.toml");
 
-    /// Screened over MPMs without idle clients; then two of them, with and without keep-alive.
+    /// An experiment with a screen over MPMs without idle clients; the rounds after it have two of
+    /// them, with and without keep-alive.
     fn experiment(screen: &str) -> Experiment {
         let text = format!("{FILE}\n[screen]\nrounds = 6\n{screen}");
         Experiment::read("k.toml", &text, false).unwrap()

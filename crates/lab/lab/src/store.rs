@@ -1,8 +1,9 @@
-//! The directory of a result: the experiment as it was run, the host, each run, what follows.
+//! The directory of a result: the experiment as it ran, the host, each run, and the result.
 //!
-//! `experiment.toml`, `host.json`, `servers.json`, `runs.jsonl` (a line for each run, written when it
-//! has ended), `runs/N/bench.json`, `runs/N/latency.hlog`, `result.json`, `report.html`, `report.md`. A person
-//! may add `note.md`, which reports show; a committed result has neither runs nor what they were made of.
+//! Its files are `experiment.toml`, `host.json`, `servers.json`, `runs.jsonl` (a line for each run,
+//! written when it has ended), `runs/N/bench.json`, `runs/N/latency.hlog`, `result.json`,
+//! `report.html` and `report.md`. A person may add `note.md`, which reports show. A committed
+//! result has neither the runs nor their files.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
@@ -22,45 +23,45 @@ use crate::run::{Run, ServerRecord};
 use crate::screen::whole_rounds;
 use crate::strace::Traces;
 
-/// A result's directory.
+/// The directory of a result, open for writing.
 #[derive(Debug)]
 pub struct Store {
     directory: PathBuf,
-    /// Runs that were stored, void ones included.
+    /// The number of runs stored, void ones included.
     runs: usize,
-    /// Published runs that were made here.
+    /// The outputs of published runs that were made here.
     as_published: Vec<PrintedRun>,
 }
 
 /// Why a directory cannot be written or read.
 #[derive(Debug, Error)]
 pub enum StoreFault {
-    /// A fault of the file system: no space, no permission.
+    /// The file system reports an error, such as no space or no permission.
     #[error("{}: {source}", path.display())]
     Io {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// Why.
+        /// The system's error.
         source: io::Error,
     },
-    /// The directory has a result already.
+    /// The directory contains a result already.
     #[error("{} has a result already; give another directory with --out", .0.display())]
     Taken(PathBuf),
-    /// A file is not what it should be.
+    /// The contents of a file are not valid.
     #[error("{}: {what}", path.display())]
     Content {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The fault of the contents, in words.
         what: String,
     },
 }
 
 impl Store {
-    /// Makes a directory for a result of `experiment`.
+    /// Makes a new directory for a result of `experiment`.
     ///
     /// # Errors
-    /// It has one already, or cannot be written.
+    /// The directory has a result already, or cannot be written.
     pub fn create(
         directory: &Path,
         experiment: &Experiment,
@@ -82,11 +83,11 @@ impl Store {
         Ok(store)
     }
 
-    /// Writes the options of the command line that the experiment's file does not have: short form, rounds, ways to
-    /// count, modules. `rounds` are those after a screen.
+    /// Writes the options of the command line that are not in the experiment's file: short form,
+    /// rounds, ways to count, modules. `rounds` is the number of rounds after a screen.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// The file cannot be written.
     pub fn keep_form(&self, experiment: &Experiment, rounds: usize) -> Result<(), StoreFault> {
         let form = if experiment.is_quick { QUICK } else { "whole" };
         let mut words = vec![form.to_owned(), format!("{ROUNDS}{rounds}")];
@@ -104,10 +105,10 @@ impl Store {
         &self.directory
     }
 
-    /// Adds a run.
+    /// Stores a run and its files.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// A file cannot be written.
     pub fn add(&mut self, run: &Run, left: &RunFiles) -> Result<(), StoreFault> {
         let directory = self.run_directory(self.runs);
         self.runs += 1;
@@ -129,29 +130,29 @@ impl Store {
         written.map_err(|source| io_fault(&path, source))
     }
 
-    /// The samples of the run with this number, counted from 0, a JSON text a line; `None` if they are not kept, as in
-    /// a result that was committed.
+    /// The samples of the run with this number, counted from 0, as lines of JSON; `None` if they
+    /// are missing, as in a committed result.
     #[must_use]
     pub fn samples(&self, run: usize) -> Option<String> {
         fs::read_to_string(self.run_directory(run).join(SAMPLES)).ok()
     }
 
-    /// The system calls of servers in the run with this number, counted from 0; `None` if they are not kept.
+    /// The system calls of servers in the run with this number, counted from 0; `None` if they are missing.
     #[must_use]
     pub fn traces(&self, run: usize) -> Option<Traces> {
         let text = fs::read_to_string(self.run_directory(run).join(TRACES)).ok()?;
         serde_json::from_str(&text).ok()
     }
 
-    /// The directory of the run with this number, counted from 0.
+    /// The directory of the run with this number, counted from 0; its name counts from 1.
     fn run_directory(&self, run: usize) -> PathBuf {
         self.directory.join("runs").join((run + 1).to_string())
     }
 
-    /// Adds what a published run has printed here.
+    /// Stores the output of a published run that was made here.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// The file cannot be written.
     pub fn published(&mut self, run: &OriginalRun, printed: &str) -> Result<(), StoreFault> {
         self.as_published.push(PrintedRun {
             name: run.name.clone(),
@@ -161,18 +162,18 @@ impl Store {
         self.write_json(PUBLISHED, &self.as_published)
     }
 
-    /// Writes what cells can do.
+    /// Stores the capacity of the slowest cell for each number of clients.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// The file cannot be written.
     pub fn capacity(&self, capacity: &BTreeMap<u64, f64>) -> Result<(), StoreFault> {
         self.write_json(CAPACITY, capacity)
     }
 
-    /// Removes the runs of rounds that are not whole, so that these are made again.
+    /// Removes the runs of rounds that are not whole, so that these rounds are made again.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// The file cannot be written.
     pub fn keep_whole_rounds(&mut self, stored: &mut StoredResult) -> Result<(), StoreFault> {
         let whole = whole_rounds(&stored.experiment, &stored.runs);
         stored.runs.retain(|run| run.round < whole);
@@ -186,10 +187,10 @@ impl Store {
         self.write(RUNS, text.as_bytes())
     }
 
-    /// Writes what servers were made of.
+    /// Stores the records of servers.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// The file cannot be written.
     pub fn servers(&self, servers: &[ServerRecord]) -> Result<(), StoreFault> {
         self.write_json("servers.json", &servers)
     }
@@ -197,7 +198,7 @@ impl Store {
     /// Writes a file of the directory.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// The file cannot be written.
     pub fn write(&self, name: &str, bytes: &[u8]) -> Result<(), StoreFault> {
         let path = self.directory.join(name);
         fs::write(&path, bytes).map_err(|source| io_fault(&path, source))
@@ -209,10 +210,10 @@ impl Store {
         self.write(name, (text + "\n").as_bytes())
     }
 
-    /// Opens a directory that has a result, to write what follows from its runs anew.
+    /// Opens a directory that has a result, so that what follows from its runs can be written anew.
     ///
     /// # Errors
-    /// [`StoreFault`].
+    /// A file is missing or not valid; [`StoreFault`] says which.
     pub fn open(directory: &Path) -> Result<(Self, StoredResult), StoreFault> {
         let text = |name: &str| {
             let path = directory.join(name);
@@ -242,7 +243,7 @@ impl Store {
         };
         experiment.is_traced = has(STRACE);
         experiment.is_without_bpf = has(NO_BPF);
-        // Older results have the file's number.
+        // In older results the number is that of the experiment's file.
         if let Some(rounds) = rest(ROUNDS).next().and_then(|number| number.parse().ok()) {
             experiment.rounds = rounds;
         }
@@ -268,9 +269,9 @@ impl Store {
     }
 }
 
-/// A result without its runs, as it is committed, and its directory. Claims of an older version are drawn anew from
-/// the ratios of its rounds, and the answer follows from them. The experiment is that of `experiment.toml` beside the
-/// result, else ours of the same name.
+/// Opens a result without its runs, as it is committed. Claims of an older version are evaluated
+/// anew from the ratios of its rounds, and so is the answer. The experiment is that of
+/// `experiment.toml` beside the result, or else ours of the same name.
 ///
 /// # Errors
 /// There is no `result.json`, or it is of another version.
@@ -278,10 +279,10 @@ pub fn open_result(directory: &Path) -> Result<(Store, ResultDocument), StoreFau
     open_result_file(&directory.join(RESULT))
 }
 
-/// Reads a result's file, which may have any name.
+/// Reads a result's file, which may have any name, with its directory.
 ///
 /// # Errors
-/// There is none, or it is of another version.
+/// There is no such file, or it is of another version.
 pub fn open_result_file(path: &Path) -> Result<(Store, ResultDocument), StoreFault> {
     let directory = path.parent().unwrap_or(path);
     let text = fs::read_to_string(path).map_err(|source| io_fault(path, source))?;
@@ -302,7 +303,7 @@ pub fn open_result_file(path: &Path) -> Result<(Store, ResultDocument), StoreFau
     Ok((store, result))
 }
 
-/// The experiment of a result, in its form and with the modules whose levels it has.
+/// The experiment of a result, in the result's form and with the modules that its levels name.
 fn experiment_of(directory: &Path, result: &ResultDocument) -> Result<Experiment, StoreFault> {
     let own = directory.join(EXPERIMENT);
     let place = if own.exists() {
@@ -313,7 +314,7 @@ fn experiment_of(directory: &Path, result: &ResultDocument) -> Result<Experiment
     let read = |modules: Vec<String>| {
         let form = Form {
             is_quick: result.is_quick,
-            // A file of its own says itself what it is.
+            // A file of the result's own tells its form itself.
             is_published: result.is_published && !own.exists(),
             modules,
         };
@@ -331,7 +332,7 @@ fn experiment_of(directory: &Path, result: &ResultDocument) -> Result<Experiment
     read(modules).map_err(|faults| content(&own, faults))
 }
 
-/// Whether a directory has a result but not the runs that it follows from.
+/// Whether a directory has a result but not its runs.
 #[must_use]
 pub fn is_without_runs(directory: &Path) -> bool {
     !directory.join(RUNS).exists() && directory.join(RESULT).exists()
@@ -343,7 +344,7 @@ fn note(directory: &Path) -> String {
     text.trim().to_owned()
 }
 
-/// The contents of a file; the default if there is none, as before the first run has ended.
+/// The contents of a JSON file; the default if there is no such file, as before the first run has ended.
 fn read_json<T: Default + DeserializeOwned>(path: &Path) -> Result<T, StoreFault> {
     match fs::read_to_string(path) {
         Ok(text) => serde_json::from_str(&text).map_err(|error| content(path, error)),
@@ -351,7 +352,7 @@ fn read_json<T: Default + DeserializeOwned>(path: &Path) -> Result<T, StoreFault
     }
 }
 
-/// A last line that is cut short, as by a kill, is no run.
+/// Reads the lines of `runs.jsonl`. A last line that was cut, as when the lab was killed, is ignored.
 fn read_runs(path: &Path, text: &str) -> Result<Vec<Run>, StoreFault> {
     let whole = text.rfind('\n').map_or("", |end| &text[..end]);
     let mut runs = Vec::new();
@@ -376,9 +377,9 @@ fn content(path: &Path, what: impl std::fmt::Display) -> StoreFault {
 
 const RUNS: &str = "runs.jsonl";
 const EXPERIMENT: &str = "experiment.toml";
-/// A file of each run.
+/// The name of the file with a run's samples.
 const SAMPLES: &str = "samples.jsonl";
-/// A file of each run, too.
+/// The name of the file with a run's system calls.
 const TRACES: &str = "strace.json";
 const FORM: &str = "form";
 const CAPACITY: &str = "capacity.json";
@@ -389,9 +390,9 @@ const QUICK: &str = "quick";
 const AGAINST: &str = "against";
 const STRACE: &str = "strace";
 const NO_BPF: &str = "no-bpf";
-/// Before the number of rounds.
+/// The prefix of the option with the number of rounds.
 const ROUNDS: &str = "rounds=";
-/// Before the name of a module.
+/// The prefix of the option with the name of a module.
 const MODULE: &str = "module=";
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
-//! System calls of a run in the form of `strace -c`: of each server, and of each of its processes.
+//! Writes the system calls of a run in the form of `strace -c`: for each server, and for each of its processes.
 //!
-//! Calls and errors are the kernel's own counts. Times are taken by `lab run --strace` alone, and are
-//! those from entry to exit, waiting included, as of `strace -c -w`: without `-w` strace prints the CPU
-//! time in the kernel instead.
+//! Calls and errors are the kernel's own counts. Times are taken only by `lab run --strace`; they
+//! are those from entry to exit, waiting included, as with `strace -c -w`. Without `-w` strace
+//! prints the CPU time in the kernel instead.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -20,9 +20,9 @@ pub type Traces = BTreeMap<String, Trace>;
 /// The system calls of one server.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Trace {
-    /// All its processes together.
+    /// The calls of all processes of the server together.
     pub all: CallTable,
-    /// Each process, if that was counted.
+    /// The calls of each process of the server; empty if processes were not counted by themselves.
     #[serde(default)]
     pub processes: Vec<ProcessTrace>,
 }
@@ -30,15 +30,15 @@ pub struct Trace {
 /// The system calls of one process.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ProcessTrace {
-    /// Its number.
+    /// The number of the process (PID).
     pub id: u32,
-    /// Its name; empty if it had ended.
+    /// The name of the process; empty if it had ended.
     pub name: String,
-    /// Its calls.
+    /// The system calls of the process.
     pub calls: CallTable,
 }
 
-/// Calls by name.
+/// The figures of system calls, by name.
 pub type CallTable = BTreeMap<String, CallRow>;
 
 /// The figures of one call.
@@ -48,11 +48,11 @@ pub struct CallRow {
     pub calls: u64,
     /// The number of calls that failed.
     pub errors: u64,
-    /// Seconds between entries and exits; `None` if times were not taken.
+    /// The time between entries and exits in seconds; `None` if times were not taken.
     pub seconds: Option<f64>,
 }
 
-/// A table of what was counted; `has_times` says whether times were.
+/// Makes a table of counts; `has_times` tells whether times were taken.
 #[must_use]
 pub fn table_of(counts: &Counts, has_times: bool) -> CallTable {
     let row = |(name, call): (&str, Call)| {
@@ -66,7 +66,7 @@ pub fn table_of(counts: &Counts, has_times: bool) -> CallTable {
     counts.iter().map(row).collect()
 }
 
-/// The introduction to the tables: their contents, and how they were made.
+/// The introduction to the tables: what they contain, and how they were made.
 #[must_use]
 pub fn preface(experiment: &Experiment) -> String {
     let times = if experiment.is_traced {
@@ -80,8 +80,9 @@ pub fn preface(experiment: &Experiment) -> String {
     )
 }
 
-/// Text with the tables of each cell's median run, the published ones beside those of the front. `traces` gives the
-/// system calls of a run, counted from 0, if they are kept.
+/// A text with the tables of each cell's median run, with published tables beside those of the
+/// front. `traces` returns the system calls of a run by its number, counted from 0, if they are
+/// stored.
 #[must_use]
 pub fn text(
     experiment: &Experiment,
@@ -113,7 +114,7 @@ pub fn text(
     text
 }
 
-/// A server's table, that of its busiest process, and a line for each of the others.
+/// Writes a server's table, that of its busiest process, and a line for each of the others.
 fn of_server(text: &mut String, server: &str, trace: &Trace) {
     let count = trace.processes.len();
     let of = match count {
@@ -147,7 +148,7 @@ fn of_server(text: &mut String, server: &str, trace: &Trace) {
     }
 }
 
-/// The published tables of system calls whose levels a cell has.
+/// The published tables of system calls for the levels of a cell: names and texts.
 fn published_of<'a>(experiment: &'a Experiment, cell: &Levels) -> Vec<(&'a str, &'a str)> {
     let runs = experiment.published.iter().filter(|run| {
         let mut levels = run.cell.iter();
@@ -164,7 +165,7 @@ fn published_of<'a>(experiment: &'a Experiment, cell: &Levels) -> Vec<(&'a str, 
     tables.collect()
 }
 
-/// A table as `strace -c` prints it, by the time of calls; without times by their number.
+/// A table as `strace -c` prints it, sorted by the time of calls, or by their number if there are no times.
 #[must_use]
 pub fn table(rows: &CallTable) -> String {
     let all = total(rows);
@@ -210,7 +211,7 @@ fn total(rows: &CallTable) -> CallRow {
 
 const HEAD: &str = "% time     seconds  usecs/call     calls    errors syscall";
 const RULE: &str = "------ ----------- ----------- --------- --------- ----------------";
-/// The most processes that have a row of their own.
+/// The most processes of a server that are listed.
 const LISTED: usize = 10;
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
-//! One cell of an experiment, up to be looked at: its servers are started by the code that starts those of
-//! runs, and its load is driven if that is asked for, until somebody ends it.
+//! Starts one cell of an experiment and keeps it running to be watched, with its load if that is
+//! wanted, until its time is over or a signal comes.
 //!
-//! Nothing is measured or concluded: there are no rounds and no gates.
+//! There are no measurements and no conclusions, and so no rounds and no gates.
 
 use std::io;
 use std::net::{SocketAddr, TcpStream};
@@ -17,88 +17,88 @@ use crate::experiment::Experiment;
 use crate::extra::now;
 use crate::run::RunKey;
 
-/// The servers to start, and whether to drive the load.
+/// The servers to start, whether to drive the load, and for how long.
 #[derive(Debug)]
 pub struct UpRequest<'a> {
-    /// The programs that servers and loads are started with.
+    /// The programs and paths that servers and loads need.
     pub driver: &'a Driver,
-    /// An experiment whose only cell is started: see [`Experiment::only`].
+    /// The experiment; its only cell is started, see [`Experiment::only`].
     pub experiment: &'a Experiment,
-    /// Whether it is in the machine's own network and without cgroups, which needs no root.
+    /// Whether the servers run in the machine's own network and without cgroups, which needs no root.
     pub is_shared: bool,
     /// Whether the load is driven.
     pub is_driven: bool,
-    /// The time after which all is stopped; `None`: not before the driver's `stop`.
+    /// The time after which everything is stopped; `None`: only the driver's `stop` ends it.
     pub time: Option<Duration>,
 }
 
-/// The servers that are up, for the message once all serve.
+/// The running tier, for the message once all servers serve.
 #[derive(Clone, Debug)]
 pub struct TierView<'a> {
-    /// The servers, from the front to the backmost.
+    /// The servers, from the front to the last one behind it.
     pub servers: Vec<ServerView<'a>>,
-    /// The network namespace; `None` in the machine's own.
+    /// The name of the network namespace; `None` for the machine's own network.
     pub namespace: Option<&'a str>,
-    /// The URL that the load asks for, driven or not.
+    /// The URL that the load requests, even if it is not driven.
     pub url: &'a str,
     /// The directory of the servers' files.
     pub directory: &'a Path,
 }
 
-/// A server that is up.
+/// A running server of the tier.
 #[derive(Clone, Debug)]
 pub struct ServerView<'a> {
-    /// Its name in the experiment.
+    /// The server's name in the experiment.
     pub name: &'a str,
-    /// Its kind.
+    /// The kind of server: the name of its target.
     pub target: &'a str,
-    /// Its first process.
+    /// The id of the server's first process.
     pub pid: u32,
-    /// The core that it is pinned to.
+    /// The core that the server is pinned to; `None`: any core.
     pub core: Option<usize>,
-    /// Its ports that are listening, with their names: `ajp`.
+    /// The ports on which the server listens, each with its name, such as `ajp`.
     pub ports: Vec<(&'a str, SocketAddr)>,
 }
 
-/// The counts when all has ended.
+/// The counts at the end.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Over {
-    /// The time that all was up.
+    /// The time for which the tier was running.
     pub time: Duration,
-    /// Answers of all loads.
+    /// The number of responses of all loads.
     pub completed: u64,
-    /// Requests that failed.
+    /// The number of requests that failed.
     pub failed: u64,
-    /// Whether a signal has ended it.
+    /// Whether a signal has ended the tier.
     pub is_stopped: bool,
 }
 
-/// Why it is not up, or no more.
+/// Why the tier could not be started, or ended early.
 #[derive(Debug, thiserror::Error)]
 pub enum UpFault {
-    /// Servers or loads do not start, or do not go on.
+    /// Servers or loads could not be started, or could not continue.
     #[error(transparent)]
     Drive(#[from] DriveFault),
     /// A server has ended by itself.
     #[error("{name} ended with {how}\n{log}")]
     Died {
-        /// The server.
+        /// The server's name.
         name: String,
-        /// Exit status or signal.
+        /// The exit status or signal.
         how: String,
-        /// The end of what it said.
+        /// The last lines of the server's log.
         log: String,
     },
-    /// The message that all is up could not be written.
+    /// The message that all servers serve could not be written.
     #[error(transparent)]
     Say(#[from] io::Error),
 }
 
-/// Starts it, tells `say` once, and waits until its time is over or a signal comes. Then nothing of it is
-/// left.
+/// Starts the tier, calls `say` once, and waits until its time is over or a signal comes. Then
+/// everything is stopped and removed.
 ///
 /// # Errors
-/// [`UpFault`]; nothing is left then, either.
+/// The tier could not be started, or ended early; [`UpFault`] says why. Everything is stopped and removed then, too.
 ///
 /// # Panics
 /// If the experiment has no cell.
@@ -144,7 +144,7 @@ pub fn run(
             watch.wait(start, faults)
         })??;
     } else {
-        // Nobody sends.
+        // There is no load that could send a fault.
         let (_sender, faults) = sync_channel(0);
         watch.wait(start, &faults)?;
     }
@@ -159,7 +159,7 @@ pub fn run(
 impl<'a> ServerView<'a> {
     fn of(server: &'a RunningServer, space: &Space) -> Result<Self, SpaceFault> {
         let ports = server.process.addresses();
-        // A port that its configuration does not use has an address all the same.
+        // A port that its configuration does not use has an address too, but does not listen.
         let listens = |(_, address): &&(String, SocketAddr)| TcpStream::connect(address).is_ok();
         let ports = space.inside(|| ports.iter().filter(listens).collect::<Vec<_>>())?;
         Ok(Self {
@@ -175,7 +175,7 @@ impl<'a> ServerView<'a> {
     }
 }
 
-/// Waits for the end of what is up.
+/// Waits for the end of a running tier.
 struct Watch<'a> {
     servers: &'a [RunningServer],
     time: Option<Duration>,
@@ -183,7 +183,7 @@ struct Watch<'a> {
 }
 
 impl Watch<'_> {
-    /// Until its time is over or a signal comes; a fault if a server or a load has ended by itself.
+    /// Waits until the time is over or a signal comes; the error is that a server or a load has ended by itself.
     fn wait(&self, start: Instant, faults: &Receiver<DriveFault>) -> Result<(), UpFault> {
         loop {
             let up = now().duration_since(start);
@@ -192,7 +192,7 @@ impl Watch<'_> {
                 return Ok(());
             }
             let fault = faults.recv_timeout(left.min(LOOK));
-            // A server that has ended is why the load has failed.
+            // If a server has ended, that is why the load has failed.
             self.check_servers()?;
             if let Ok(fault) = fault {
                 return Err(fault.into());
@@ -214,5 +214,5 @@ impl Watch<'_> {
     }
 }
 
-/// The interval at which a signal, and a server that has ended, is looked for.
+/// The interval at which signals and servers that have ended are checked for.
 const LOOK: Duration = Duration::from_millis(100);

@@ -1,6 +1,6 @@
-//! What a browser sends, for all that measure with it.
+//! The header fields of a browser's request, for all measurements that imitate one.
 
-/// The fields that Firefox sends beside Host, with the session of a Tomcat.
+/// The header fields that Firefox sends besides Host, with the session cookie of a Tomcat.
 pub const BROWSER_FIELDS: [&str; 14] = [
     "User-Agent: Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0",
     "Accept: text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,image/png,image/svg+xml,*/*;q=0.8",

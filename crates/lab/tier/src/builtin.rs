@@ -1,8 +1,8 @@
-//! The targets of this project, from `targets/`.
+//! The target files of this project, from `targets/`, compiled in.
 
 use crate::target::Target;
 
-/// The target of this project that is called `name`.
+/// The target of this project that is called `name`; `None` if there is none.
 #[must_use]
 pub fn builtin(name: &str) -> Option<Target> {
     let (_, text, templates) = BUILTIN.iter().find(|(known, ..)| *known == name)?;
@@ -14,7 +14,7 @@ pub fn builtin_names() -> impl Iterator<Item = &'static str> {
     BUILTIN.iter().map(|(name, ..)| *name)
 }
 
-/// Name, file, templates.
+/// A target's name, its file's text, and its templates: name and text.
 type Builtin = (
     &'static str,
     &'static str,
@@ -125,5 +125,5 @@ const BUILTIN: &[Builtin] = &[
     ),
 ];
 
-/// A certificate for measurements.
+/// The template with the certificate that servers use in measurements.
 const LOCALHOST: (&str, &str) = ("localhost.pem", include_str!("../targets/localhost.pem"));

@@ -1,4 +1,4 @@
-//! The keys of a target's file, as TOML has them. Texts may be templates unless said otherwise.
+//! The keys of a target's TOML file. Texts may be templates unless the key's comment says otherwise.
 
 use std::collections::BTreeMap;
 
@@ -8,18 +8,18 @@ use toml::Spanned;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct File {
-    /// The name in experiments and templates; no template.
+    /// The target's name in experiments and templates; no template.
     pub(crate) name: String,
     #[serde(default)]
     pub(crate) needs: Vec<NeedKeys>,
-    /// The program and its arguments.
+    /// The program to run and its arguments.
     pub(crate) command: Vec<String>,
     /// The command that prints the program's version.
     #[serde(default)]
     pub(crate) version: Vec<String>,
-    /// Names of the addresses that it listens on, each the scheme of its URL; no templates.
+    /// Names of the addresses that the server listens on, each the scheme of its URL; no templates.
     pub(crate) ports: Vec<String>,
-    /// The number of addresses that each of its ports has; 1 by default.
+    /// The number of addresses for each name in `ports`; 1 by default.
     pub(crate) copies: Option<String>,
     #[serde(default)]
     pub(crate) ready: ReadyKeys,
@@ -30,15 +30,14 @@ pub(crate) struct File {
     /// Whether the process that is started is a Java virtual machine.
     #[serde(default)]
     pub(crate) jvm: bool,
-    /// Words that, in a line of its output, make a run with it worthless; no templates.
+    /// Words that make a run worthless if they are in a line of the server's output; no templates.
     #[serde(default)]
     pub(crate) alarms: Vec<String>,
-    /// Words that, in a line of its output, mean that a maximum of its own is reached; no
-    /// templates.
+    /// Words that, in a line of the server's output, mean that it has reached a maximum of its own; no templates.
     #[serde(default)]
     pub(crate) capped: Vec<String>,
-    /// Parameters of other targets that mean nothing here, and may be set all the same: servers that
-    /// take each other's place in an experiment are given the same ones.
+    /// Parameters of other targets that this one accepts without effect, so that servers that are
+    /// compared in an experiment can be given the same ones.
     #[serde(default)]
     pub(crate) ignores: Vec<String>,
     #[serde(default)]
@@ -47,31 +46,31 @@ pub(crate) struct File {
     pub(crate) file: Vec<FileKeys>,
 }
 
-/// A Debian package with its proof, or a program that the caller names.
+/// A requirement: a Debian package with a file that proves it installed, or a program that the caller names.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NeedKeys {
-    /// A Debian package; no template.
+    /// The name of a Debian package; no template.
     pub(crate) package: Option<String>,
-    /// A file that is there once it is installed; no template.
+    /// A file that exists once the package is installed; no template.
     pub(crate) proof: Option<String>,
-    /// `{{ program.NAME }}` in templates; no template.
+    /// The name of a program whose path the caller gives, `{{ program.NAME }}` in templates; no template itself.
     pub(crate) program: Option<String>,
-    /// Needed only if this renders as `true`.
+    /// A condition: the requirement counts only if this renders as `true`.
     pub(crate) when: Option<String>,
 }
 
-/// When it serves: once a port takes a connection and, with `get`, answers as expected.
+/// The test of whether the server serves: a port takes a connection and, with `get`, answers as expected.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ReadyKeys {
-    /// Which port, the first by default; no template.
+    /// The name of the port to test, the first by default; no template.
     pub(crate) port: Option<String>,
-    /// The path to ask for.
+    /// The path to request over HTTP.
     pub(crate) get: Option<String>,
-    /// The status to expect, 200 by default.
+    /// The status that the response must have, 200 by default.
     pub(crate) status: Option<u16>,
-    /// The length of the body to expect, any by default.
+    /// The length that the body must have, any by default.
     pub(crate) length: Option<String>,
     /// The time that the server has until it serves, 60 s by default; no template.
     pub(crate) within: Option<String>,
@@ -80,9 +79,9 @@ pub(crate) struct ReadyKeys {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct StopKeys {
-    /// TERM by default; no template.
+    /// The signal that ends the server, TERM by default; no template.
     pub(crate) signal: Option<String>,
-    /// The time that it has before it is killed, 5 s by default; no template.
+    /// The time that the server has to end before it is killed, 5 s by default; no template.
     pub(crate) patience: Option<String>,
 }
 
@@ -90,11 +89,11 @@ pub(crate) struct StopKeys {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ActionKeys {
-    /// The signal to the process that was started; no template.
+    /// The signal that the process is sent; no template.
     pub(crate) signal: Option<String>,
     #[serde(default)]
     pub(crate) command: Vec<String>,
-    /// Words that, in a new line of its output, mean that the action is done.
+    /// Words that mean that the action is done, once they are in a new line of the server's output.
     pub(crate) done: String,
 }
 
@@ -103,11 +102,11 @@ pub(crate) struct ActionKeys {
 pub(crate) struct ParamKeys {
     #[serde(rename = "type", default)]
     pub(crate) kind: Kind,
-    /// The only values, if it is not a type's.
+    /// The only values allowed, for a parameter that does not take every value of its type.
     #[serde(default)]
     pub(crate) values: Vec<String>,
     pub(crate) default: toml::Value,
-    /// The effect of the parameter, for people.
+    /// The effect of the parameter, for people who set it.
     pub(crate) meaning: String,
 }
 
@@ -115,14 +114,14 @@ pub(crate) struct ParamKeys {
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
-    /// Any text.
+    /// Any text is a value.
     #[default]
     Text,
-    /// A whole number from 0.
+    /// A whole number, at least 0.
     Count,
-    /// Such as `10s`.
+    /// A duration, such as `10s`.
     Duration,
-    /// Backends with spaces between: `http://HOST:PORT`, `ajp://HOST:PORT`, `http+unix:/PATH`,
+    /// Backends, separated by spaces: `http://HOST:PORT`, `ajp://HOST:PORT`, `http+unix:/PATH`,
     /// `ajp+unix:/PATH`; empty for none.
     Urls,
 }
@@ -130,10 +129,10 @@ pub enum Kind {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct FileKeys {
-    /// Below the server's directory.
+    /// The path of the file below the server's directory.
     pub(crate) path: String,
-    /// The contents.
+    /// The contents of the file.
     pub(crate) text: Option<String>,
-    /// Or the name of a template beside the target's file; no template itself.
+    /// The name of a template beside the target's file, instead of `text`; no template itself.
     pub(crate) template: Option<String>,
 }

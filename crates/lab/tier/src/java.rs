@@ -1,7 +1,8 @@
-//! Servlet containers and clients as jars from Maven's repository, and the launchers that embed them.
+//! Servlet containers and clients as jars from Maven's repository, and launchers in Java that embed them.
 //!
-//! A launcher is the Java source of a page, compiled by `java` when it is started; each needs a class
-//! `Application` behind it, which is a servlet. [`Jars::fetch`] has Maven bring the jars of a list.
+//! A launcher is the Java source of a server that `java` compiles when it is started; each needs a
+//! class `Application` after it, which is a servlet. [`Jars::fetch`] has Maven fetch the jars of a
+//! list.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -10,44 +11,44 @@ use std::{fs, io};
 /// A list of jars, and the folder that Maven copies them to.
 #[derive(Clone, Copy, Debug)]
 pub struct Jars {
-    /// `{{ program.NAME }}` in targets is the folder.
+    /// The name of the list: `{{ program.NAME }}` in targets is its folder.
     pub name: &'static str,
     folder: &'static str,
-    /// The jars, each with its version and its folder below.
+    /// Maven's project file (`pom.xml`) with the jars, each with its version and its folder.
     list: &'static str,
-    /// The goal that Maven runs.
+    /// The goal that Maven runs: it copies or unpacks the jars.
     goal: &'static str,
 }
 
-/// Servlet containers.
+/// The jars of the servlet containers.
 pub const CONTAINERS: Jars = Jars {
     name: "jars",
     folder: "containers",
     list: include_str!("../java/pom.xml"),
     goal: COPY,
 };
-/// Clients of memcached and of HTTP.
+/// The jars of clients of memcached and of HTTP.
 pub const CLIENTS: Jars = Jars {
     name: "clients",
     folder: "clients",
     list: include_str!("../java/clients.xml"),
     goal: COPY,
 };
-/// Clients of memcached that an experiment compares.
+/// The jars of the clients of memcached that an experiment compares.
 pub const MEMCACHED: Jars = Jars {
     name: "memcached_clients",
     folder: "memcached-clients",
     list: include_str!("../java/memcached.xml"),
     goal: COPY,
 };
-/// Payara, which a long run needs and no test: not among [`ALL`].
+/// Payara, for long runs only: not in [`ALL`].
 pub const PAYARA: Jars = Jars {
     name: "payara",
     folder: "payara",
     list: include_str!("../java/payara.xml"),
     goal: COPY,
 };
-/// WildFly, which a long run needs and no test: not among [`ALL`]. It is unpacked into [`WILDFLY_FOLDER`].
+/// WildFly, for long runs only: not in [`ALL`]. It is unpacked into [`WILDFLY_FOLDER`].
 pub const WILDFLY: Jars = Jars {
     name: "wildfly",
     folder: "wildfly",
@@ -58,31 +59,31 @@ pub const WILDFLY: Jars = Jars {
 pub const WILDFLY_FOLDER: &str = "wildfly-39.0.1.Final";
 /// All lists that tests and experiments use.
 pub const ALL: [Jars; 3] = [CONTAINERS, CLIENTS, MEMCACHED];
-/// Launches Tomcat 7 to 11.
+/// The source of the launcher of Tomcat 7 to 11.
 pub const TOMCAT: &str = include_str!("../java/Tomcat.java");
-/// Launches Undertow.
+/// The source of the launcher of Undertow.
 pub const UNDERTOW: &str = include_str!("../java/Undertow.java");
-/// Launches Jetty 8.
+/// The source of the launcher of Jetty 8.
 pub const JETTY: &str = include_str!("../java/Jetty.java");
 
 impl Jars {
-    /// The folder of the jars: beside Maven's own cache, so that all checkouts share them. `home` is the user's
-    /// directory.
+    /// The folder of the jars: outside the checkout, so that all checkouts share it. `home` is the
+    /// user's home directory.
     #[must_use]
     pub fn folder(&self, home: &Path) -> PathBuf {
         home.join(".cache/catamaran").join(self.folder)
     }
 
-    /// Whether the jars of today's list are in `folder`.
+    /// Whether `folder` has the jars of the current list, not of an older one.
     #[must_use]
     pub fn are_fetched(&self, folder: &Path) -> bool {
         fs::read_to_string(folder.join(STAMP)).is_ok_and(|fetched| fetched == self.list)
     }
 
-    /// Has Maven fetch the jars into `folder`, unless those of the same list are there.
+    /// Has Maven fetch the jars into `folder`, unless it has them already.
     ///
     /// # Errors
-    /// Maven is missing or fails, with what it says; or the folder cannot be written.
+    /// Maven is missing or fails, with its message; or the folder cannot be written.
     pub fn fetch(&self, folder: &Path) -> io::Result<()> {
         if self.are_fetched(folder) {
             return Ok(());
@@ -114,7 +115,7 @@ impl Jars {
     }
 }
 
-/// A copy of the list by which the jars were fetched.
+/// A file with a copy of the list, which is written once all jars are fetched.
 const STAMP: &str = "pom.xml";
 
 const COPY: &str = "dependency:copy";

@@ -1,9 +1,10 @@
-//! Servers as data: a [`Target`] says what a server needs, which parameters it has, how its files and
-//! its command follow from them, when it serves, and how it ends; a [`Space`] runs them.
+//! Servers as data: a [`Target`] describes a kind of server (its requirements, parameters, files,
+//! command, readiness and end), and a [`Space`] runs servers of it.
 //!
-//! Target files are TOML, their templates minijinja; those of this project are in `targets/`, listed by
-//! [`builtin_names`]. A parameter of the same name means the same in every target, so that two servers
-//! can be configured alike. Up to [`Target::render`] all is text.
+//! Target files are TOML, their templates minijinja; this project's are in `targets/`, listed by
+//! [`builtin_names`]. A parameter has the same meaning in every target, so that two servers can be
+//! configured alike. [`Target::render`] only makes texts; [`Space::start`] writes the files and
+//! starts the server.
 //!
 //! ```
 //! use std::path::Path;

@@ -1,6 +1,6 @@
-//! What servers need: Debian's packages, and programs that the caller names.
+//! Finds and installs what servers require: Debian packages, and programs that the caller names.
 //!
-//! Installing never leaves a service running, so that no run meets a server that it did not start.
+//! Installing never leaves a service running, so that no run meets a server that it did not start itself.
 
 use std::io;
 use std::path::PathBuf;
@@ -11,17 +11,17 @@ use rustix::process::geteuid;
 use crate::builtin::{builtin, builtin_names};
 use crate::server::Need;
 
-/// Packages could not be installed.
+/// A failure to install packages.
 #[derive(Debug, thiserror::Error)]
 #[error("these Debian packages are needed, please install them: {}\n{said}", packages.join(" "))]
 pub struct InstallFault {
-    /// Their names.
+    /// The names of the packages.
     pub packages: Vec<String>,
     /// The output of apt-get, or why it could not be run.
     pub said: String,
 }
 
-/// The Debian package `package`, which has the file `proof`.
+/// The requirement of the Debian package `package`, which is installed if the file `proof` exists.
 #[must_use]
 pub fn package(package: &str, proof: &str) -> Need {
     Need {
@@ -30,7 +30,7 @@ pub fn package(package: &str, proof: &str) -> Need {
     }
 }
 
-/// The packages that this project's targets need with any settings.
+/// All packages that this project's targets may require, whatever their settings.
 #[must_use]
 pub fn of_targets() -> Vec<Need> {
     let mut needs: Vec<Need> = Vec::new();
@@ -44,7 +44,7 @@ pub fn of_targets() -> Vec<Need> {
     needs
 }
 
-/// The needs that are not installed.
+/// The requirements among `needs` that are not installed.
 #[must_use]
 pub fn missing(needs: &[Need]) -> Vec<Need> {
     let missing = needs.iter().filter(|need| !need.proof.exists());
@@ -54,7 +54,7 @@ pub fn missing(needs: &[Need]) -> Vec<Need> {
 /// Installs Debian packages by apt-get, as root or by sudo.
 ///
 /// # Errors
-/// No permission, no network, or no such package: with what apt-get says.
+/// There is no permission, no network, or no such package; the fault has apt-get's message.
 pub fn install(packages: &[String]) -> Result<(), InstallFault> {
     let fault = |said: String| InstallFault {
         packages: packages.to_vec(),

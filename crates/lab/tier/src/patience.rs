@@ -1,21 +1,21 @@
-//! How long something may take that is waited for.
+//! Waiting for a condition until a deadline.
 
 use std::thread;
 use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// A point in time after which waiting ends.
+/// A deadline, after which waiting ends.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Patience(Duration);
 
 impl Patience {
-    /// Ends `duration` from now.
+    /// A deadline `duration` from now.
     pub(crate) fn of(duration: Duration) -> Self {
         Self(now() + duration)
     }
 
-    /// Calls `ready` until it returns a value, at least once; `None` if it does not in time.
+    /// Calls `ready` until it returns a value, at least once; `None` if the deadline passes first.
     pub(crate) fn wait<T>(self, mut ready: impl FnMut() -> Option<T>) -> Option<T> {
         loop {
             let answer = ready();
@@ -27,7 +27,7 @@ impl Patience {
     }
 }
 
-/// Since the machine started.
+/// The time since the machine started.
 fn now() -> Duration {
     Duration::try_from(clock_gettime(ClockId::Monotonic)).unwrap_or_default()
 }

@@ -1,7 +1,7 @@
-//! A server from its start to its end.
+//! Starts a server, acts on it while it runs, and stops it.
 //!
-//! Its standard output and standard error go to one file in its directory, since a pipe would have to
-//! be read, which costs time that is none of the server's.
+//! A server's output goes to one file in its directory, not to a pipe: reading a pipe would take
+//! CPU time that is not the server's.
 
 mod ready;
 
@@ -24,20 +24,20 @@ use crate::space::{Space, SpaceFault};
 use crate::target::{Place, Programs, Settings, Target};
 use crate::task::{Job, Priority, Task};
 
-/// A server to be started.
+/// The description of a server to start.
 #[derive(Clone, Copy, Debug)]
 pub struct Launch<'a> {
-    /// The server's name in its space: of its directory and its group.
+    /// The server's name in its space; its directory and its group have it too.
     pub name: &'a str,
-    /// The kind of server.
+    /// The kind of server, which defines its files and its command.
     pub target: &'a Target,
-    /// A value for each of its parameters.
+    /// A value for each parameter of the target.
     pub settings: &'a Settings,
-    /// Programs that no package has.
+    /// Paths of programs that are in no Debian package.
     pub programs: &'a Programs,
-    /// The core that all its threads are pinned to; any if `None`.
+    /// The core that all threads of the server are pinned to; `None`: any core.
     pub core: Option<usize>,
-    /// The part of its core that it may have; all of it if `None`. A shared space cannot hold it to that.
+    /// The part of its core that the server may have; `None`: all of it. A shared space cannot limit it.
     pub limit: Option<CpuLimit>,
 }
 
@@ -50,96 +50,96 @@ pub struct Process {
     addresses: Vec<(String, SocketAddr)>,
     directory: PathBuf,
     jvm: Option<JvmReader>,
-    /// The bytes of the log that were searched for alarms.
+    /// The number of bytes of the log that were searched for alarms.
     looked_at: usize,
-    /// The bytes of the log that were searched for maxima.
+    /// The number of bytes of the log that were searched for reached maxima.
     looked_at_capped: usize,
 }
 
-/// Why a server does not serve, or an action on it fails.
+/// Why a server could not be started, does not serve, or fails an action.
 #[derive(Debug, thiserror::Error)]
 pub enum StartFault {
     /// The target's file, its templates or its settings are wrong.
     #[error("{0}")]
     Settings(Report),
-    /// Something is not installed.
+    /// Packages or programs that the server requires are not installed.
     #[error("{}", needs::message(.0))]
     Missing(Vec<Need>),
-    /// The space does not obey.
+    /// An operation on the space failed.
     #[error(transparent)]
     Space(#[from] SpaceFault),
     /// The server's group cannot be made.
     #[error(transparent)]
     Group(#[from] GroupFault),
-    /// A file cannot be written, or a port cannot be had.
+    /// A file cannot be written, or no port is free.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// A command without words.
+    /// The command to run is empty.
     #[error("the command is empty")]
     NoCommand,
-    /// The program cannot be started.
+    /// The server's program cannot be started.
     #[error("cannot start {program}: {source}")]
     Spawn {
-        /// The first program of the command; it may be one that starts the next.
+        /// The first program of the command; it may be one that starts the actual server.
         program: String,
-        /// Why.
+        /// The system's error.
         source: io::Error,
     },
-    /// The server ended before it served.
+    /// The server ended before it was ready.
     #[error("{name} ended with {how} before it served\n{log}")]
     Ended {
-        /// The server.
+        /// The name of the server that ended.
         name: String,
-        /// Exit status or signal.
+        /// The exit status or signal.
         how: String,
-        /// The end of what it said.
+        /// The last lines of the server's log.
         log: String,
     },
     /// The wait for the server was interrupted: [`Space::interrupt_by`].
     #[error("interrupted while {name} was starting")]
     Interrupted {
-        /// The server.
+        /// The name of the server.
         name: String,
     },
-    /// The server did not serve in time.
+    /// The server was not ready in time.
     #[error("{name} does not serve after {within:?}: {last}\n{log}")]
     NotReady {
-        /// The server.
+        /// The name of the server that was not ready.
         name: String,
-        /// The time that it had.
+        /// The time that the server had.
         within: Duration,
-        /// The result of the last try.
+        /// The result of the last test of whether it serves.
         last: String,
-        /// The end of what it said.
+        /// The last lines of the server's log.
         log: String,
     },
     /// The server's target has no such action.
     #[error("the target of {name} has no {action}")]
     NoAction {
-        /// The server.
+        /// The name of the server.
         name: String,
-        /// `reload` or `upgrade`.
+        /// The action: `reload` or `upgrade`.
         action: &'static str,
     },
-    /// An action did not get done.
+    /// An action was not done in time.
     #[error("{action} of {name} is not done after {within:?}: its log has no new `{done}`\n{log}")]
     NotDone {
-        /// The server.
+        /// The name of the server.
         name: String,
-        /// `reload` or `upgrade`.
+        /// The action: `reload` or `upgrade`.
         action: &'static str,
-        /// The time that it had.
+        /// The time that the action had.
         within: Duration,
-        /// The words that its log should have.
+        /// The words that the log has once the action is done.
         done: String,
-        /// The end of what it said.
+        /// The last lines of the server's log.
         log: String,
     },
 }
 
 impl StartFault {
-    /// The fault in one line, if the server was started and did not serve, or an action on it failed; `None` if it
-    /// could not be started, which is no doing of its own.
+    /// The fault in one line, if the server was started and failed then; `None` if it could not be
+    /// started, which is not the server's fault.
     #[must_use]
     pub fn of_server(&self) -> Option<String> {
         match self {
@@ -252,62 +252,62 @@ impl Process {
         }
     }
 
-    /// The server's name, as [`Launch`] gave it.
+    /// The server's name in its space, as given in [`Launch`].
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The number of the process that was started.
+    /// The process id of the process that was started.
     #[must_use]
     pub fn id(&self) -> u32 {
         self.task.id()
     }
 
-    /// Reads the server's Java virtual machine; `None` if it has none.
+    /// The reader of the server's Java virtual machine; `None` if it has none.
     #[must_use]
     pub fn jvm(&self) -> Option<&JvmReader> {
         self.jvm.as_ref()
     }
 
-    /// All its processes are in there; `None` in a shared space.
+    /// The group that contains all processes of the server; `None` in a shared space.
     #[must_use]
     pub fn group(&self) -> Option<&Group> {
         self.task.group()
     }
 
-    /// All its processes now.
+    /// The ids of all processes of the server now.
     #[must_use]
     pub fn processes(&self) -> Vec<u32> {
         self.task.processes()
     }
 
-    /// The address of its port `port`, the first one of that name.
+    /// The first address of the server's port `port`, such as `http`.
     ///
     /// # Panics
-    /// When its target has no such port.
+    /// The server's target has no such port.
     #[must_use]
     pub fn address(&self, port: &str) -> SocketAddr {
         let found = self.addresses.iter().find(|(name, _)| name == port);
         found.expect("a port of the target").1
     }
 
-    /// The names and addresses of all its ports; several of one name for a target with copies.
+    /// The names and addresses of all ports of the server; a target with copies has several addresses of one name.
     #[must_use]
     pub fn addresses(&self) -> &[(String, SocketAddr)] {
         &self.addresses
     }
 
-    /// The URL of the first port `port`, which is its scheme: `http://127.0.0.1:8001`.
+    /// The first URL of the port `port`, whose name is the scheme: `http://127.0.0.1:8001`.
     ///
     /// # Panics
-    /// As [`Process::address`].
+    /// The same as of [`Process::address`].
     #[must_use]
     pub fn url(&self, port: &str) -> String {
         format!("{port}://{}", self.address(port))
     }
 
-    /// The URLs of all its ports `port`.
+    /// The URLs of all copies of the port `port`.
     #[must_use]
     pub fn urls(&self, port: &str) -> Vec<String> {
         let of = |(name, address): &(String, SocketAddr)| {
@@ -316,7 +316,7 @@ impl Process {
         self.addresses.iter().filter_map(of).collect()
     }
 
-    /// The numbers of all its ports.
+    /// The port numbers of all addresses of the server.
     #[must_use]
     pub fn ports(&self) -> Vec<u16> {
         self.addresses
@@ -325,25 +325,25 @@ impl Process {
             .collect()
     }
 
-    /// The files that were written for it.
+    /// The files that were written for the server before its start.
     #[must_use]
     pub fn files(&self) -> &[ServerFile] {
         &self.server.files
     }
 
-    /// The program and its arguments.
+    /// The server's program and its arguments.
     #[must_use]
     pub fn command(&self) -> &[String] {
         &self.server.command
     }
 
-    /// The directory of its files and its output.
+    /// The directory with the server's files and its log.
     #[must_use]
     pub fn directory(&self) -> &Path {
         &self.directory
     }
 
-    /// The version, as the program prints it; empty if it prints nothing.
+    /// The version that the program prints; empty if it prints nothing.
     #[must_use]
     pub fn version(&self) -> String {
         version(&self.server.version)
@@ -359,8 +359,8 @@ impl Process {
         fs::read(self.directory.join(LOG)).unwrap_or_default()
     }
 
-    /// The new whole lines of the log, since the last call or the start, that mean that a run with this server is worth
-    /// nothing.
+    /// The new lines of the log that make a run with this server worthless: whole lines since the
+    /// last call or the start.
     pub fn alarms(&mut self) -> Vec<String> {
         let (mut found, end) = self.lines_with(&self.server.alarms, self.looked_at);
         self.looked_at = end;
@@ -370,16 +370,15 @@ impl Process {
         found
     }
 
-    /// The new whole lines of the log, since the last call or the start, that mean that the server has reached a
-    /// maximum of its own, such as that of its workers.
+    /// The new lines of the log that say that the server has reached a maximum of its own, such as
+    /// that of its workers: whole lines since the last call or the start.
     pub fn capped(&mut self) -> Vec<String> {
         let (found, end) = self.lines_with(&self.server.capped, self.looked_at_capped);
         self.looked_at_capped = end;
         found
     }
 
-    /// Whole lines of the log from byte `from` on that have one of `words`, and where the last whole
-    /// line ends.
+    /// The whole lines of the log from byte `from` on that have one of `words`, and the end of the last whole line.
     fn lines_with(&self, words: &[String], from: usize) -> (Vec<String>, usize) {
         let said = self.said();
         let new = said.get(from..).unwrap_or_default();
@@ -391,8 +390,8 @@ impl Process {
         (found, from + new.len())
     }
 
-    /// The exit status or signal of the process that was started; `None` while any of the server's processes runs:
-    /// after an upgrade that is another one.
+    /// The exit status or signal of the process that was started; `None` while any process of the
+    /// server runs, such as the one that an upgrade has started.
     #[must_use]
     pub fn ended(&self) -> Option<String> {
         let how = self.task.ended()?;
@@ -400,18 +399,18 @@ impl Process {
         (!living).then_some(how)
     }
 
-    /// Makes the server read its configuration anew, and waits until its log says that this is done.
+    /// Makes the server read its configuration anew, and waits until its log says that it has.
     ///
     /// # Errors
-    /// Its target has no reload; it cannot be asked; or it does not say so within a minute.
+    /// The target has no reload, the server cannot be asked, or its log does not say within a minute that it is done.
     pub fn reload(&self) -> Result<(), StartFault> {
         self.act("reload", self.server.reload.as_ref())
     }
 
-    /// Replaces the server's process by another one, and waits until the log says that this is done.
+    /// Replaces the server's process by another one, and waits until the log says that it is done.
     ///
     /// # Errors
-    /// As [`Process::reload`].
+    /// The same as of [`Process::reload`].
     pub fn upgrade(&self) -> Result<(), StartFault> {
         self.act("upgrade", self.server.upgrade.as_ref())
     }
@@ -479,7 +478,7 @@ impl Process {
         })
     }
 
-    /// Asks the server to end as its target says, and kills what is left when its time is over.
+    /// Stops the server as its target says, and kills what is left when the time is over.
     pub fn stop(mut self) {
         self.end();
     }
@@ -491,7 +490,7 @@ impl Process {
         self.task.kill();
     }
 
-    /// The end of its log, for messages.
+    /// The last lines of the server's log, for messages.
     #[must_use]
     pub fn last_words(&self) -> String {
         let log = self.log();
@@ -515,10 +514,10 @@ impl Drop for Process {
     }
 }
 
-/// How the wait for a server ended.
+/// The outcome of waiting for a server to serve.
 enum WaitEnd {
     Ready,
-    /// Exit status or signal.
+    /// The server has ended, with this exit status or signal.
     Ended(String),
     Interrupted,
 }
@@ -533,7 +532,7 @@ fn write(directory: &Path, files: &[ServerFile]) -> io::Result<()> {
     Ok(())
 }
 
-/// The output of a command that prints a program's version.
+/// The output of `command`, which prints a program's version; empty if it is empty or cannot be run.
 fn version(command: &[String]) -> String {
     let Some((program, arguments)) = command.split_first() else {
         return String::new();
@@ -548,9 +547,9 @@ fn version(command: &[String]) -> String {
         .to_owned()
 }
 
-/// Standard output and standard error.
+/// The file with the server's standard output and standard error.
 const LOG: &str = "output.log";
 const LAST_LINES: usize = 20;
 const ACTION: Duration = Duration::from_secs(60);
-/// After so long without an effect a signal is sent again.
+/// The time without an effect after which a signal is sent again.
 const AGAIN: Duration = Duration::from_secs(3);

@@ -1,30 +1,30 @@
-//! What one server is made of, once its target was rendered: texts, and what to expect of it.
+//! One server, as rendered from its target and settings: files, commands, and when it serves.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// One server: its files and commands, and what to expect of it.
+/// One server: its files and commands, and how to tell that it serves, fails or has done an action.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Server {
-    /// The files to write before it is started.
+    /// The files to write before the server is started.
     pub files: Vec<ServerFile>,
-    /// The program and its arguments.
+    /// The server's program and its arguments.
     pub command: Vec<String>,
     /// The command that prints the program's version; empty if there is none.
     pub version: Vec<String>,
     /// Packages and programs that must be installed.
     pub needs: Vec<Need>,
-    /// When it serves.
+    /// The test of whether the server serves.
     pub ready: Ready,
-    /// The signal that ends it, and the time that it has then.
+    /// The signal that stops the server, and the time that it has to end then.
     pub stop: Stop,
-    /// The action that makes it read its configuration anew; `None` if it has none.
+    /// The action that makes the server read its configuration anew; `None` if there is none.
     pub reload: Option<Action>,
-    /// The action that replaces its process by another one; `None` if it has none.
+    /// The action that replaces the server's process by another one; `None` if there is none.
     pub upgrade: Option<Action>,
-    /// Words that, in a line of its output, make a run with it worthless.
+    /// Words that make a run worthless if they are in a line of the server's output.
     pub alarms: Vec<String>,
-    /// Words that, in a line of its output, mean that it has reached a maximum of its own.
+    /// Words that mean that the server has reached a maximum of its own, if they are in a line of its output.
     pub capped: Vec<String>,
 }
 
@@ -33,82 +33,82 @@ pub struct Server {
 pub struct ServerFile {
     /// The path in the server's directory.
     pub path: PathBuf,
-    /// The contents.
+    /// The contents of the file.
     pub text: String,
 }
 
-/// Something that a server needs.
+/// A package or program that a server requires.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Need {
-    /// Debian's name of the package; `None` for a program that the caller names.
+    /// The name of the Debian package; `None` for a program that the caller names.
     pub package: Option<String>,
-    /// A file that is there once it is installed.
+    /// A file that exists if the package or program is installed.
     pub proof: PathBuf,
 }
 
-/// When a server serves: once a port takes a connection and, with `get`, answers as expected.
+/// The test of whether a server serves: a port takes a connection and, with `get`, answers as expected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ready {
-    /// The name of the port.
+    /// The name of the port to test.
     pub port: String,
-    /// The path to ask for over HTTP; `None`: that the port takes a connection is enough.
+    /// The path to request over HTTP; `None`: it suffices that the port takes a connection.
     pub get: Option<String>,
-    /// The status to expect.
+    /// The status that the response must have.
     pub status: u16,
-    /// The length of the body to expect, `None` for any.
+    /// The length that the body must have in bytes; `None`: any.
     pub length: Option<u64>,
     /// The time that the server has until it serves.
     pub within: Duration,
 }
 
-/// How a server is asked to end.
+/// How a server is stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stop {
-    /// The signal to the process that was started.
+    /// The signal that the process is sent.
     pub signal: Signal,
-    /// The time that the server has before it is killed.
+    /// The time that the server has to end before it is killed.
     pub patience: Duration,
 }
 
 /// An action on a running server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Action {
-    /// The signal or command that starts it.
+    /// The signal or command that starts the action.
     pub way: Way,
-    /// Words that, in a new line of the server's output, mean that it is done.
+    /// Words that mean that the action is done, once they are in a new line of the server's output.
     pub done: String,
 }
 
-/// The way in which a server is asked for an action.
+/// The means by which an action is started.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Way {
-    /// A signal to the process that was started.
+    /// A signal to the process that was started, such as SIGHUP.
     Signal(Signal),
-    /// A program with arguments.
+    /// A program with its arguments.
     Command(Vec<String>),
 }
 
 /// The signals that end servers or ask them for actions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Signal {
-    /// SIGTERM
+    /// The signal SIGTERM (terminate).
     Term,
-    /// SIGINT
+    /// The signal SIGINT (interrupt).
     Int,
-    /// SIGQUIT
+    /// The signal SIGQUIT (quit).
     Quit,
-    /// SIGHUP
+    /// The signal SIGHUP (hangup).
     Hup,
-    /// SIGUSR1
+    /// The signal SIGUSR1 (user-defined).
     Usr1,
-    /// SIGUSR2
+    /// The signal SIGUSR2 (user-defined).
     Usr2,
-    /// SIGWINCH
+    /// The signal SIGWINCH (window size changed).
     Winch,
 }
 
 impl Signal {
-    /// The signal of this name without `SIG`, such as `TERM`.
+    /// The signal called `name` without `SIG`, such as `TERM`; `None` if it is not one of these.
     pub(crate) fn named(name: &str) -> Option<Self> {
         let known = [
             ("TERM", Self::Term),

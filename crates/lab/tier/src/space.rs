@@ -1,10 +1,11 @@
-//! Where the servers of one run live: a network namespace, a group of processes, a directory.
+//! The environment of the servers of one run: a network namespace, a group of processes, a directory.
 //!
-//! An isolated space has ports, TIME_WAIT, counters and sysctls of its own, and a cgroup with one
-//! below it for each server and each task; it needs root. A shared space is in the machine's network,
-//! and its processes are known by their process groups. Whatever becomes of this process, a guard
-//! kills what runs in a space and removes it: it waits for the end of a pipe that only this process
-//! holds. A space that is dropped ends by the same way, once its servers and tasks are dropped.
+//! An isolated space has its own ports, TIME_WAIT, counters and sysctls, and a cgroup with one
+//! below it for each server and each task; it needs root. A shared space uses the machine's
+//! network, and its processes are known by their process groups. A guard kills what runs in a space
+//! and removes the space, even if this process is killed: it waits for the end of a pipe that only
+//! this process holds. A space that is dropped is removed in the same way, once its servers and
+//! tasks are dropped.
 
 mod guard;
 mod namespace;
@@ -27,24 +28,24 @@ use crate::process::{Launch, Process, StartFault};
 use crate::target::{Settings, Target};
 use crate::task::{Job, Task};
 
-/// The network, the cgroup and the directory of the servers of one run.
+/// The environment that the servers of one run share: a network, a cgroup and a directory.
 #[derive(Clone, Debug)]
 pub struct Space(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    /// First in the order of dropping: it removes everything else.
+    /// The guard process. It is the first to be dropped, since it removes everything else.
     guard: Guard,
     namespace: Option<Namespace>,
     group: Option<Group>,
     directory: TempDir,
     // A std mutex: held to give addresses, never while waiting.
     ports: Mutex<Ports>,
-    /// Ends waiting for servers.
+    /// The flag that interrupts waiting for servers; empty until [`Space::interrupt_by`].
     stop: OnceLock<Arc<AtomicBool>>,
 }
 
-/// Why there is no space, or it does not obey.
+/// Why a space cannot be made, or an operation on it fails.
 #[derive(Debug, thiserror::Error)]
 pub enum SpaceFault {
     /// A network namespace cannot be made or entered.
@@ -52,20 +53,20 @@ pub enum SpaceFault {
         "network namespace {name}: {what}; it needs root and the command `ip` (Debian's iproute2)"
     )]
     Namespace {
-        /// Its name.
+        /// The name of the namespace.
         name: String,
-        /// What failed, and why.
+        /// The step that failed, and why.
         what: String,
     },
-    /// A group of processes cannot be made.
+    /// A cgroup cannot be made.
     #[error(transparent)]
     Group(#[from] GroupFault),
     /// A sysctl cannot be read or set in the namespace.
     #[error("sysctl {name}: {source}")]
     Sysctl {
-        /// Its name, with dots.
+        /// The name of the sysctl, with dots.
         name: String,
-        /// Why.
+        /// The system's error.
         source: io::Error,
     },
     /// The directory cannot be made, or the guard cannot be started.
@@ -73,16 +74,16 @@ pub enum SpaceFault {
     Io {
         /// The step that failed.
         what: &'static str,
-        /// Why it failed.
+        /// The system's error.
         source: io::Error,
     },
 }
 
 impl Space {
-    /// A space with a network namespace and a cgroup, both called `name`.
+    /// Makes a space with a network namespace and a cgroup, both called `name`.
     ///
     /// # Errors
-    /// Without root; without the command `ip`; or there is one of that name.
+    /// This process is not root, the command `ip` is missing, or there is a space of that name already.
     pub fn isolated(name: &str) -> Result<Self, SpaceFault> {
         let group = Group::create(name)?;
         let namespace = Namespace::create(name)?;
@@ -92,10 +93,10 @@ impl Space {
         Ok(space)
     }
 
-    /// A space in the machine's own network, without a cgroup.
+    /// Makes a space in the machine's own network, without a cgroup.
     ///
     /// # Errors
-    /// No temporary directory, or no shell.
+    /// There is no temporary directory, or no shell.
     pub fn shared() -> Result<Self, SpaceFault> {
         Self::make(None, None)
     }
@@ -115,34 +116,34 @@ impl Space {
         })))
     }
 
-    /// A temporary directory, which each user may enter, since servers that root starts serve as
-    /// somebody else.
+    /// The temporary directory of the space. Every user may enter it, since servers that root
+    /// starts may serve as another user.
     #[must_use]
     pub fn directory(&self) -> &Path {
         self.0.directory.path()
     }
 
-    /// The name of its network namespace, as `ip netns exec` takes it; `None` in a shared space.
+    /// The name of the network namespace, as `ip netns exec` takes it; `None` in a shared space.
     #[must_use]
     pub fn namespace(&self) -> Option<&str> {
         self.0.namespace.as_ref().map(Namespace::name)
     }
 
-    /// The group of all its processes; this process is not in it. `None` in a shared space.
+    /// The group that contains all processes of the space; this process is not in it. `None` in a shared space.
     #[must_use]
     pub fn group(&self) -> Option<&Group> {
         self.0.group.as_ref()
     }
 
-    /// A process that is in the space's network for as long as the space is: `/proc/ID/net` is what
-    /// the kernel says of that network.
+    /// The id of a process that is in the space's network as long as the space exists: its
+    /// `/proc/ID/net` has the figures of that network.
     #[must_use]
     pub fn anchor(&self) -> u32 {
         self.0.guard.id()
     }
 
-    /// Runs `work` on a thread that is in the space's network: sockets that it opens are there, and
-    /// so are processes that it starts.
+    /// Runs `work` on a thread in the space's network: sockets that it opens and processes that it
+    /// starts are in that network.
     ///
     /// # Errors
     /// The namespace cannot be entered.
@@ -156,10 +157,10 @@ impl Space {
         }
     }
 
-    /// The value of the sysctl `name`, such as `net.ipv4.ip_local_port_range`, in the space.
+    /// The value in the space of the sysctl `name`, such as `net.ipv4.ip_local_port_range`.
     ///
     /// # Errors
-    /// There is none, or it may not be read.
+    /// There is no such sysctl, or it may not be read.
     pub fn sysctl(&self, name: &str) -> Result<String, SpaceFault> {
         let text = self.inside(|| fs::read_to_string(sysctl_file(name)))?;
         let text = text.map_err(|source| SpaceFault::Sysctl {
@@ -172,8 +173,8 @@ impl Space {
     /// Sets the sysctl `name` in the space's network.
     ///
     /// # Errors
-    /// There is none, or its value is wrong; it is not one of a network's (`net.`); or the space is
-    /// shared: then it would change the machine.
+    /// There is no such sysctl, or its value is wrong; it is not one of a network (`net.`); or the
+    /// space is shared, so that it would change the whole machine.
     pub fn set_sysctl(&self, name: &str, value: &str) -> Result<(), SpaceFault> {
         let refused = |what: &str| Err(io::Error::new(io::ErrorKind::PermissionDenied, what));
         let done = if self.0.namespace.is_none() || !name.starts_with("net.") {
@@ -187,7 +188,7 @@ impl Space {
         })
     }
 
-    /// The addresses of the server `name`: each call returns the same ones.
+    /// The addresses of the ports of the server `name`: each call returns the same ones.
     ///
     /// # Errors
     /// The target's number of copies cannot be rendered, or the network has no free port.
@@ -205,21 +206,21 @@ impl Space {
     /// Starts a server and waits until it serves.
     ///
     /// # Errors
-    /// See [`StartFault`]: with what it said, and what to do.
+    /// The server cannot be started or does not serve; [`StartFault`] says why, with the server's log and what to do.
     pub fn start(&self, launch: &Launch<'_>) -> Result<Process, StartFault> {
         Process::start(self, launch)
     }
 
-    /// Starts a program whose output is piped, such as a load generator.
+    /// Starts a program whose output the caller reads from pipes, such as a load generator.
     ///
     /// # Errors
-    /// It cannot be started, or its group cannot be made.
+    /// The program cannot be started, or its group cannot be made.
     pub fn run(&self, job: &Job<'_>) -> Result<Task, StartFault> {
         Task::piped(self, job)
     }
 
-    /// Makes the start of a server fail with [`StartFault::Interrupted`] once `stop` is true. Only
-    /// the first call counts.
+    /// Makes starts of servers fail with [`StartFault::Interrupted`] once `stop` is true. Only the
+    /// first call has an effect.
     pub fn interrupt_by(&self, stop: Arc<AtomicBool>) {
         // A second one changes nothing.
         let _ = self.0.stop.set(stop);

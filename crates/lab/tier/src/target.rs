@@ -1,4 +1,4 @@
-//! A target's file, and settings of its parameters.
+//! A target, which is a kind of server: its file, and settings of its parameters.
 
 mod check;
 mod render;
@@ -16,11 +16,11 @@ use crate::needs;
 use crate::server::Need;
 use crate::template::Names;
 
-/// A kind of server.
+/// A kind of server, such as nginx, as its file describes it.
 #[derive(Clone, Debug)]
 pub struct Target {
     file: File,
-    /// The name of the file, for faults.
+    /// The name of the file, for messages about faults.
     place: String,
     text: String,
     templates: BTreeMap<String, String>,
@@ -29,41 +29,42 @@ pub struct Target {
 /// A parameter of a target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Param<'a> {
-    /// The name by which it is set.
+    /// The parameter's name.
     pub name: &'a str,
-    /// The effect, for people.
+    /// The effect of the parameter, for people.
     pub meaning: &'a str,
-    /// The value unless it is set.
+    /// The value that the parameter has if it is not set.
     pub default: String,
-    /// The only values allowed; empty: all of its type.
+    /// The only values allowed; empty: all values of its type.
     pub values: &'a [String],
-    /// Its type.
+    /// The type of the parameter's values.
     pub kind: Kind,
 }
 
-/// A value for each parameter of a target.
+/// The settings of a server: a value for each parameter of its target.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings(Names);
 
-/// Paths of programs that no package has, by name: `{{ program.NAME }}` in templates.
+/// Paths of programs that are in no Debian package, by name: `{{ program.NAME }}` in templates.
 pub type Programs = BTreeMap<String, PathBuf>;
 
 /// The directory, ports and programs that a server is rendered for.
 #[derive(Clone, Copy, Debug)]
 pub struct Place<'a> {
-    /// Its own directory, an absolute path.
+    /// The server's own directory, an absolute path.
     pub directory: &'a Path,
-    /// An address for each of its ports, by name; several of one name for a target with copies.
+    /// The addresses of the server's ports with their names; a target with copies has several of one name.
     pub ports: &'a [(String, SocketAddr)],
-    /// Programs that no package has.
+    /// Paths of programs that are in no Debian package.
     pub programs: &'a Programs,
 }
 
 impl Target {
-    /// Reads a target's file, whose name is `place`, with the templates that it names: name and text.
+    /// Reads the text of a target's file. `place` is the file's name; `templates` are those that it
+    /// may name, each with its text.
     ///
     /// # Errors
-    /// All that is wrong with it, each with its line: keys, types, defaults, missing templates.
+    /// The file is not valid; the report has all faults with their lines: keys, types, defaults, missing templates.
     pub fn parse(place: &str, text: &str, templates: &[(&str, &str)]) -> Result<Self, Report> {
         let mut report = Report::new(place, text);
         let Some(file) = derived::read::<File>(text, &mut report) else {
@@ -93,10 +94,10 @@ impl Target {
         })
     }
 
-    /// Reads the file `path` of a target, and the templates beside it that it names.
+    /// Reads the target's file at `path`, and the templates beside it that it names.
     ///
     /// # Errors
-    /// A file that cannot be read; else as [`Target::parse`].
+    /// A file cannot be read; else the same as of [`Target::parse`].
     pub fn load(path: &Path) -> Result<Self, Report> {
         let read = |path: &Path| {
             let fault = |error: std::io::Error| {
@@ -127,7 +128,7 @@ impl Target {
         &self.file.name
     }
 
-    /// Names of its ports, each the scheme of its URL.
+    /// The names of the target's ports; each is the scheme of its URL.
     #[must_use]
     pub fn port_names(&self) -> &[String] {
         &self.file.ports
@@ -139,14 +140,14 @@ impl Target {
         self.file.jvm
     }
 
-    /// Whether it needs the program `name`, which no package has.
+    /// Whether the target requires the program `name`, which is in no Debian package.
     #[must_use]
     pub fn needs_program(&self, name: &str) -> bool {
         let mut needs = self.file.needs.iter();
         needs.any(|need| need.program.as_deref() == Some(name))
     }
 
-    /// Its parameters, by name.
+    /// The target's parameters, in the order of names.
     pub fn params(&self) -> impl Iterator<Item = Param<'_>> {
         self.file.param.iter().map(|(name, keys)| {
             let keys = keys.get_ref();
@@ -160,16 +161,16 @@ impl Target {
         })
     }
 
-    /// Whether `name` may be set: it is a parameter, or one of others that mean nothing here.
+    /// Whether `name` may be set: it is a parameter of the target, or one that the target ignores.
     #[must_use]
     pub fn accepts(&self, name: &str) -> bool {
         self.file.param.contains_key(name) || self.ignores(name)
     }
 
-    /// A value for each parameter: those of `set`, and defaults.
+    /// Settings with a value for each parameter: that of `set`, or else the default.
     ///
     /// # Errors
-    /// All unknown parameters, and all values that are not of their parameter's type.
+    /// The report has all unknown parameters, and all values that are not of their parameter's type.
     pub fn settings(&self, set: &[(&str, &str)]) -> Result<Settings, Report> {
         let mut report = self.report();
         let mut names = Names::new();
@@ -190,13 +191,13 @@ impl Target {
         report.or(Settings(names))
     }
 
-    /// The Debian packages that it may need with any settings.
+    /// The Debian packages that the target may require, whatever its settings.
     pub(crate) fn packages(&self) -> impl Iterator<Item = Need> {
         let keys = self.file.needs.iter();
         keys.filter_map(|keys| Some(needs::package(keys.package.as_ref()?, keys.proof.as_ref()?)))
     }
 
-    /// That of its file, for what is wrong with settings and templates.
+    /// A report on the target's file, for faults in settings and templates.
     fn report(&self) -> Report {
         Report::new(&self.place, &self.text)
     }

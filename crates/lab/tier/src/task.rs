@@ -1,4 +1,4 @@
-//! A process in a space, with a group of its own and pinned to a core if it is to be.
+//! Runs a process in a space, in a group of its own and, if wanted, pinned to a core.
 
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, Stdio};
@@ -14,35 +14,36 @@ use crate::process::StartFault;
 use crate::server::Signal;
 use crate::space::Space;
 
-/// A program to run, such as a load generator.
+/// A program to run in a space, such as a load generator.
 #[derive(Clone, Copy, Debug)]
 pub struct Job<'a> {
-    /// The name of its group.
+    /// The name of the program's group.
     pub name: &'a str,
-    /// The core that it is pinned to; any if `None`.
+    /// The core that the program is pinned to; `None`: any core.
     pub core: Option<usize>,
-    /// When it runs beside others on its core.
+    /// The program's priority among those on its core.
     pub priority: Priority,
-    /// The part of its core that it may have; all of it if `None`. It takes a group, and so an isolated space.
+    /// The part of its core that the program may have; `None`: all of it. A limit needs a group,
+    /// and so an isolated space.
     pub limit: Option<CpuLimit>,
     /// The program and its arguments.
     pub command: &'a [String],
 }
 
-/// When a process runs beside others that want the same core.
+/// The priority of a process among those that want the same core.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Priority {
-    /// The priority of this process.
+    /// The same priority as this process.
     #[default]
     Inherited,
-    /// This niceness, from -20 to 19.
+    /// A niceness, from -20 (first) to 19 (last).
     Nice(i8),
-    /// Before all others, by `SCHED_FIFO`; this takes root, or the capability `CAP_SYS_NICE`.
+    /// Priority over all others, by `SCHED_FIFO`; this takes root, or the capability `CAP_SYS_NICE`.
     First,
 }
 
 impl Priority {
-    /// The words before a command that give it this priority.
+    /// The words to put before a command to give it this priority.
     fn words(self) -> Vec<String> {
         match self {
             Self::Inherited => Vec::new(),
@@ -52,11 +53,11 @@ impl Priority {
     }
 }
 
-/// A program that runs in a space. Dropping it kills it and all that it started.
+/// A program that runs in a space. Dropping this kills the program and all that it started.
 #[derive(Debug)]
 pub struct Task {
-    /// The process itself. It is the program: what has put it into its group, onto its core and to its
-    /// priority has become it.
+    /// The process of the program itself: the commands that set its group, core and priority have
+    /// been replaced by it (exec).
     pub child: Child,
     group: Option<Group>,
     space: Space,
@@ -118,19 +119,19 @@ impl Task {
         })
     }
 
-    /// The program's process number.
+    /// The program's process id.
     #[must_use]
     pub fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// All its processes are in there; `None` in a shared space.
+    /// The group that contains all processes of the program; `None` in a shared space.
     #[must_use]
     pub fn group(&self) -> Option<&Group> {
         self.group.as_ref()
     }
 
-    /// All its processes now.
+    /// The ids of all processes of the program now.
     #[must_use]
     pub fn processes(&self) -> Vec<u32> {
         let found = match &self.group {
@@ -140,8 +141,8 @@ impl Task {
         found.unwrap_or_default()
     }
 
-    /// How the process that was started has ended, such as `exit status 1` or `signal 9`; `None` while
-    /// it runs. It keeps its number meanwhile.
+    /// The end of the process that was started, such as `exit status 1` or `signal 9`; `None` while
+    /// it runs. The process is not reaped, so its number stays its own.
     #[must_use]
     pub fn ended(&self) -> Option<String> {
         match self.look() {
@@ -154,7 +155,8 @@ impl Task {
         Pid::from_raw(self.child.id().cast_signed())
     }
 
-    /// The exit of the process, without reaping it: its number is not given to another one.
+    /// The exit of the process; `None` while it runs. It does not reap the process, so that its
+    /// number is not given to another one.
     fn look(&self) -> Result<Option<WaitIdStatus>, Errno> {
         let pid = self.pid().ok_or(Errno::CHILD)?;
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
@@ -173,7 +175,7 @@ impl Task {
         }
     }
 
-    /// Kills it and all that it started, and waits until they are gone.
+    /// Kills the program and all that it started, and waits until they are gone.
     pub fn kill(&mut self) {
         match &self.group {
             // What cannot be killed within gauge's patience keeps its group.

@@ -1,8 +1,8 @@
-//! Templates: what they may name, and how they say what is wrong.
+//! Renders templates: defines the names and filters in them, and finds the line of a fault.
 //!
-//! Besides minijinja's own filters there are `ms` (a duration in milliseconds), those that take a URL
-//! or a `HOST:PORT` apart (`scheme`, `address`, `host`, `port`), and the function `fault(text)`, by
-//! which a template refuses settings that its server cannot have.
+//! Besides minijinja's own filters there are `ms` (a duration in milliseconds), and `scheme`,
+//! `address`, `host` and `port`, which give that part of a URL or a `HOST:PORT`. The function
+//! `fault(text)` lets a template refuse settings that its server cannot have.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -12,16 +12,16 @@ use minijinja::{Environment, Error, ErrorKind, UndefinedBehavior, Value};
 
 pub(crate) type Names = BTreeMap<String, Value>;
 
-/// A fault of a template.
+/// A fault of a template: the message and its line.
 #[derive(Debug)]
 pub(crate) struct TemplateFault {
     pub(crate) what: String,
-    /// The line, from 1; 0 if it is unknown.
+    /// The line of the fault in the template, from 1; 0 if it is not known.
     line: usize,
 }
 
 impl TemplateFault {
-    /// The range of its line in the template's text.
+    /// The byte range in `text`, the template, of the line with the fault.
     pub(crate) fn line(&self, text: &str) -> Range<usize> {
         let mut lines = text.split_inclusive('\n');
         let before = lines.by_ref().take(self.line.saturating_sub(1));
@@ -31,14 +31,15 @@ impl TemplateFault {
     }
 }
 
-/// Renders `text` of the file `place`. A name that is not among `names` is a fault.
+/// Renders `text`, a template in the file `place`. A name that is not in `names` is a fault.
 pub(crate) fn render(place: &str, text: &str, names: &Names) -> Result<String, TemplateFault> {
     environment()
         .render_named_str(place, text, names)
         .map_err(|error| fault(&error))
 }
 
-/// A backend's URL as its scheme, `http` or `ajp`, and its address, `HOST:PORT` or `unix:/PATH`.
+/// Splits a backend's URL into its scheme, `http` or `ajp`, and its address, `HOST:PORT` or
+/// `unix:/PATH`; `None` if it is not such a URL.
 pub(crate) fn backend(url: &str) -> Option<(&str, &str)> {
     let (scheme, rest) = url.split_once(':')?;
     match scheme {
@@ -55,7 +56,7 @@ pub(crate) fn backend(url: &str) -> Option<(&str, &str)> {
     }
 }
 
-/// Undefined names are faults, wherever they stand. What is rendered is no HTML.
+/// The environment of all templates: an undefined name is a fault, and nothing is escaped as HTML.
 fn environment() -> Environment<'static> {
     let mut environment = Environment::new();
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
@@ -79,20 +80,20 @@ fn environment() -> Environment<'static> {
     environment
 }
 
-/// A duration in milliseconds.
+/// The filter `ms`: a duration such as `10s` in milliseconds.
 fn milliseconds(text: &str) -> Result<u64, Error> {
     let duration = catamaran_units::parse_duration(text);
     let duration = duration.map_err(|error| refused(error.to_string()))?;
     u64::try_from(duration.as_millis()).map_err(|_| refused("a duration beyond 2^64 ms"))
 }
 
-/// Scheme and address of a backend's URL.
+/// The scheme and the address of a backend's URL.
 fn parts(url: &str) -> Result<(String, String), Error> {
     let parts = backend(url).map(|(scheme, address)| (scheme.to_owned(), address.to_owned()));
     parts.ok_or_else(|| refused(format!("`{url}` is not a backend's URL")))
 }
 
-/// Host and port of `host:port`, or of a URL of that.
+/// The host and the port of `host:port`, or of a URL that has them.
 fn split(text: &str) -> Result<(String, String), Error> {
     let address = backend(text).map_or(text, |(_, address)| address);
     let parts = address

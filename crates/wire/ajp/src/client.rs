@@ -1,9 +1,10 @@
 //! The client role: what a web server does.
 //!
-//! [`Client`] is its end of one connection. It sends a head, then the body as AJP13 allows: the
-//! first packet of a body of known length at once, every other only when the container asks. What
-//! the container sends becomes [`ClientEvent`]s; answers that the protocol demands are appended to
-//! the caller's output by themselves. Sockets, pools and timeouts are the caller's.
+//! A [`Client`] is the web server's end of one connection. It sends a head, then the body as AJP13
+//! allows: the first packet of a body of known length at once, every other only when the container
+//! asks. What the container sends becomes [`ClientEvent`]s; [`Client::receive`] itself appends
+//! answers that the protocol demands to the caller's output. Sockets, pools and timeouts are the
+//! caller's.
 
 mod facts;
 mod head;
@@ -56,22 +57,22 @@ impl Default for ClientConfig {
     }
 }
 
-/// What the container said.
+/// An event that the container's bytes contained.
 #[derive(Clone, Debug)]
 pub enum ClientEvent {
     /// A 1xx head; only with [`ClientConfig::interim_max`].
     Interim(Box<ResponseHead>),
-    /// The response's head; once, before any [`ClientEvent::Body`]. Boxed, because it is large beside
-    /// the other events.
+    /// The response's head; comes once, before any [`ClientEvent::Body`]. Boxed, because it is large
+    /// beside the other events.
     Head(Box<ResponseHead>),
     /// Bytes of the response's body; never empty.
     Body(Bytes),
-    /// The application flushed: pass on what there is.
+    /// The application flushed: pass on the bytes received so far.
     Flush,
     /// The container asks for body bytes: [`Client::body_credit`] says how many in one packet,
     /// [`Client::body_wanted`] in all.
     BodyWanted,
-    /// The response is complete. [`Client::can_reuse`] says whether the connection lives on.
+    /// The response is complete. [`Client::can_reuse`] says whether another exchange may follow.
     End,
     /// The answer to [`Client::send_ping`].
     Pong,
@@ -84,13 +85,13 @@ pub enum ClientEvent {
 ///   |                        |------End, otherwise--> over
 ///   '--send_ping--> ping --Pong--> idle           any fault --> over
 /// ```
-/// A clone stands where the original stood: a request that was encoded once can be sent on any
-/// number of connections, each with a clone of the client that encoded it.
+/// A clone has the state of the original: a request that was encoded once can be sent on any number
+/// of connections, each with a clone of the client that encoded it.
 #[derive(Clone, Debug)]
 pub struct Client {
     config: ClientConfig,
     stage: Stage,
-    /// A head that is not needed any more, for its memory.
+    /// A head whose memory the next one uses.
     spare: Option<Box<ResponseHead>>,
 }
 
@@ -103,7 +104,7 @@ enum Stage {
 }
 
 impl Client {
-    /// A fresh connection, idle.
+    /// The state of a new connection, idle.
     pub fn new(config: ClientConfig) -> Self {
         Self {
             config,
@@ -112,11 +113,11 @@ impl Client {
         }
     }
 
-    /// Appends the head of `request` to `out` and opens an exchange.
+    /// Appends the head of `request` to `out` and begins an exchange.
     ///
     /// # Errors
-    /// [`RequestError`] if the request cannot be sent over AJP13, or not now. Nothing is written
-    /// then, and the connection is as it was.
+    /// [`RequestError`] if the request cannot be sent over AJP13, or not now. Then nothing is
+    /// written, and the state of the connection does not change.
     pub fn send_request(
         &mut self,
         request: &Request<'_>,
@@ -134,7 +135,7 @@ impl Client {
         Ok(())
     }
 
-    /// How many body bytes may be sent now, in one packet.
+    /// The most body bytes that may be sent now, in one packet.
     ///
     /// A body of known length has credit for its first packet at once: the container waits for it
     /// even if it has answered already. All other credit comes with [`ClientEvent::BodyWanted`].
@@ -145,7 +146,7 @@ impl Client {
         }
     }
 
-    /// How many body bytes may be sent now, in all packets that the container waits for together.
+    /// The most body bytes that may be sent now, in all the packets that the container has asked for.
     pub fn body_wanted(&self) -> usize {
         match &self.stage {
             Stage::Exchange(exchange) => exchange.request.wanted(self.config.packet_size),
@@ -153,12 +154,12 @@ impl Client {
         }
     }
 
-    /// Appends what precedes `len` body bytes in a packet; the caller appends the bytes, or sends
-    /// them behind `out` from where they are. A length of zero writes nothing.
+    /// Appends the prefix of a packet with `len` body bytes; the caller then appends the bytes, or
+    /// sends them after `out` from where they are. With a length of zero it writes nothing.
     ///
     /// # Panics
-    /// If `len` exceeds [`Client::body_credit`]: a packet that was not asked for would be read as
-    /// the next request.
+    /// If `len` exceeds [`Client::body_credit`]: a packet that was not asked for would be read as the
+    /// next request.
     pub fn begin_data(&mut self, len: usize, out: &mut BytesMut) {
         let credit = self.body_credit();
         assert!(
@@ -181,8 +182,8 @@ impl Client {
         out.extend_from_slice(bytes);
     }
 
-    /// Says that there are no more body bytes. Packets that the container asked for and asks for
-    /// later are answered as empty.
+    /// Ends the request's body. Packets that the container has asked for, or asks for later, are
+    /// answered as empty.
     ///
     /// # Errors
     /// [`BodyError::Short`] if a body of known length lacks bytes. The container still waits for
@@ -199,7 +200,7 @@ impl Client {
         Ok(())
     }
 
-    /// Appends a CPING; [`ClientEvent::Pong`] will answer it.
+    /// Appends a CPING, which [`ClientEvent::Pong`] answers.
     ///
     /// # Panics
     /// If the connection is not idle: a CPING amid an exchange would be read as a body packet.
@@ -226,16 +227,17 @@ impl Client {
         received
     }
 
-    /// Takes back a head that is not needed any more, for the next one to use its memory.
+    /// Takes back a head that is not needed any more; the next one uses its memory.
     pub fn recycle(&mut self, mut head: Box<ResponseHead>) {
         head.clear();
         self.spare = Some(head);
     }
 
-    /// The container closed the connection.
+    /// Handles the container's close of the connection.
     ///
     /// # Errors
-    /// [`Fault::Eof`] in the middle of an exchange or ping: an END_RESPONSE is needed for success.
+    /// [`Fault::Eof`] in the middle of an exchange or ping: a response is complete only with
+    /// END_RESPONSE.
     pub fn receive_eof(&self) -> Result<(), Fault> {
         match self.stage {
             Stage::Idle | Stage::Over => Ok(()),
@@ -248,9 +250,8 @@ impl Client {
         matches!(self.stage, Stage::Idle)
     }
 
-    /// Whether another exchange may follow: the container said so, the body was sent to its end,
-    /// and no packet is owed. The caller checks besides that its input is empty and its output
-    /// sent.
+    /// Whether another exchange may follow: the container allowed it, the body was sent to its end,
+    /// and no packet is owed. The caller must also check that its input is empty and its output sent.
     pub fn can_reuse(&self) -> bool {
         self.is_idle()
     }
@@ -323,7 +324,7 @@ impl Client {
     }
 }
 
-/// Answers what was asked for after the end of the body with empty packets.
+/// Appends an empty packet for each one that the container asked for after the end of the body.
 #[inline]
 fn answer_asks(exchange: &mut Exchange, out: &mut BytesMut) {
     let body = &mut exchange.request;

@@ -1,8 +1,8 @@
-//! The protocol's number tables, one row each.
+//! The protocol's number tables: messages, methods and attributes.
 //!
 //! Numbers and spellings are those of the AJP13 reference and of every deployed peer. A method or
-//! field without a number travels as text: the method as attribute `stored_method`, the field name
-//! as a string. The number of a field stands in the row of its name ([`catamaran_message::name`]).
+//! field without a number is sent as text: the method as attribute `stored_method`, the field name
+//! as a string. The number of a field is in the table of its name ([`catamaran_message::name`]).
 
 use http::Method;
 
@@ -21,22 +21,22 @@ pub const CPONG: u8 = 9;
 /// Message code: the web server asks whether the container is there.
 pub const CPING: u8 = 10;
 
-/// Method code that sends the reader to attribute `stored_method`.
+/// Method code that means: attribute `stored_method` has the method.
 pub const STORED_METHOD: u8 = 0xFF;
 
-/// Ends the attributes of a request.
+/// The byte that ends the attributes of a request.
 pub const ATTRIBUTES_END: u8 = 0xFF;
 
-/// High byte of a field name that is a code instead of a string.
+/// The high byte of a field name that is a code instead of a string.
 pub const FIELD_CODE: u8 = 0xA0;
 
-/// The name of Content-Length in a request, as it is written.
+/// The field name Content-Length in a request, as its two bytes.
 pub const CONTENT_LENGTH_OF_REQUEST: [u8; 2] = [FIELD_CODE, 0x08];
 
-/// The name of Cookie in a request, as it is written.
+/// The field name Cookie in a request, as its two bytes.
 pub const COOKIE_OF_REQUEST: [u8; 2] = [FIELD_CODE, 0x09];
 
-/// The name of Content-Length in a response, as it is written.
+/// The field name Content-Length in a response, as its two bytes.
 pub const CONTENT_LENGTH_OF_RESPONSE: [u8; 2] = [FIELD_CODE, 0x03];
 
 /// Methods by code, the first being 1.
@@ -85,13 +85,13 @@ pub fn method_code(method: &Method) -> u8 {
         .unwrap_or(STORED_METHOD)
 }
 
-/// What an attribute of a request is called.
+/// The number of an attribute of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum AttributeCode {
-    /// Servlet context; no web server sends it, and no reader should heed it.
+    /// Servlet context; no web server sends it, and readers should ignore it.
     Context = 1,
-    /// Servlet path; as [`AttributeCode::Context`].
+    /// Servlet path; readers should ignore it, as they do the context.
     ServletPath = 2,
     /// The user whom the web server authenticated.
     RemoteUser = 3,
@@ -113,7 +113,7 @@ pub enum AttributeCode {
     SslKeySize = 11,
     /// The shared secret.
     Secret = 12,
-    /// The method, if it has no code.
+    /// The method's name, for a method without a code.
     StoredMethod = 13,
 }
 
@@ -135,7 +135,7 @@ impl AttributeCode {
         Self::StoredMethod,
     ];
 
-    /// The attribute with this number, if there is one.
+    /// The attribute with this number; `None` if there is none.
     pub fn from_number(number: u8) -> Option<Self> {
         let index = usize::from(number).checked_sub(1)?;
         Self::ALL.get(index).copied()

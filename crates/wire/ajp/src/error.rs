@@ -1,46 +1,46 @@
-//! What can go wrong, one enum per operation.
+//! The errors, one enum per operation.
 //!
-//! A [`Fault`] ends the connection: the peer's bytes cannot be decoded, or say what must not be
-//! said now ([`Violation`]). It carries a stable token for logs and counters, and in the server
-//! role the status that may still answer it. The other enums refuse what the caller asked for and
-//! leave the connection as it was.
+//! A [`Fault`] ends the connection: the peer's bytes cannot be decoded, or are not allowed now
+//! ([`Violation`]). It carries a stable token for logs and counters, and in the server role the status
+//! that may still answer it. The other enums refuse what the caller asked for and leave the connection as
+//! it was.
 
 use http::StatusCode;
 use thiserror::Error;
 
 pub use crate::packet::PacketError;
 
-/// What the peer sent cannot be accepted; nothing more is read from the connection.
+/// A fault in what the peer sent; nothing more is read from the connection.
 ///
-/// In the client role every fault is a bad gateway: 502 if no head was passed on yet, a visibly
-/// truncated response otherwise.
+/// In the client role every fault is a bad gateway: 502 if no head was passed on yet, a visibly truncated
+/// response otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Fault {
-    /// No packet, or one too large.
+    /// The header bytes start no packet, or one that is too large.
     #[error(transparent)]
     Packet(#[from] PacketError),
-    /// A packet without payload where a message is due.
+    /// A packet without payload where a message is expected.
     #[error("an empty packet where a message is due")]
     Empty,
-    /// A message that the peer may not send now, or that does not exist.
+    /// A message that the peer may not send now, or an unknown one; the number is its code.
     #[error("message {0} has no place here")]
     Message(u8),
-    /// A request head that is not accepted.
+    /// The head of a request cannot be accepted.
     #[error(transparent)]
     Request(#[from] RequestFault),
-    /// A packet of the request's body that is not accepted.
+    /// A packet of the request's body cannot be accepted.
     #[error(transparent)]
     Body(#[from] BodyFault),
-    /// A message of the response that is not accepted.
+    /// A message of the response cannot be accepted.
     #[error(transparent)]
     Response(#[from] ResponseFault),
     /// A message at the wrong time or of the wrong size.
     #[error(transparent)]
     Violation(#[from] Violation),
-    /// Bytes arrived while none were due: before a request, or after the last exchange.
+    /// Bytes arrived when none were expected: before a request, or after the last exchange.
     #[error("bytes arrived while no answer was due")]
     Unsolicited,
-    /// The peer closed the connection before it was done.
+    /// The peer closed the connection in the middle of an exchange.
     #[error("the connection was closed in the middle of an exchange")]
     Eof,
 }
@@ -61,8 +61,8 @@ impl Fault {
         }
     }
 
-    /// In the server role, the status that answers the fault as long as no head was sent;
-    /// `None`: close without a word, for the peer does not speak AJP13.
+    /// In the server role, the status that answers the fault as long as no head was sent; `None`: close
+    /// without an answer, for the peer does not speak AJP13.
     pub fn status(&self) -> Option<StatusCode> {
         match self {
             Self::Packet(PacketError::TooLarge { .. }) | Self::Body(_) => {
@@ -90,19 +90,19 @@ fn packet_token(fault: &PacketError) -> &'static str {
 /// A payload that is not the message it claims to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum DecodeError {
-    /// Another message.
+    /// The payload has this message code instead of the expected one.
     #[error("message {0} in place of another")]
     Code(u8),
-    /// A part of the message passes the end of the payload.
+    /// A part of the message extends beyond the end of the payload.
     #[error("the message passes the end of its packet")]
     Overrun,
     /// A string without its zero byte.
     #[error("a string does not end with a zero byte")]
     Unterminated,
-    /// Bytes behind the end of the message.
+    /// Bytes follow the end of the message.
     #[error("bytes follow the end of the message")]
     Trailing,
-    /// More fields than the packet can hold.
+    /// The head announces this many fields, more than the packet can hold.
     #[error("{0} fields do not fit the packet")]
     FieldCount(u16),
     /// A field name code that does not exist.
@@ -114,21 +114,21 @@ pub enum DecodeError {
     /// A method code that does not exist.
     #[error("no method has the code {0}")]
     MethodCode(u8),
-    /// An attribute code that does not exist; what follows cannot be read.
+    /// An attribute code that does not exist. The attributes after it cannot be read.
     #[error("no attribute has the code {0}")]
     AttributeCode(u8),
     /// A key size written as text that has more than 15 characters, or is not a decimal number below 2^32.
     #[error("the key size is not a number")]
     KeySize,
-    /// A GET_BODY_CHUNK that wants no bytes.
+    /// A GET_BODY_CHUNK that asks for no bytes.
     #[error("a body packet of no bytes was asked for")]
     NothingAsked,
 }
 
-/// A header field that is not accepted.
+/// A fault in a header field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum FieldFault {
-    /// The name is no token.
+    /// The name is not a token.
     #[error("a field name is not a token")]
     Name,
     /// The value has control characters.
@@ -140,10 +140,10 @@ pub enum FieldFault {
         /// The most fields allowed.
         max: usize,
     },
-    /// Content-Length is no number, too large, or given more than once.
+    /// Content-Length is not a number, too large, or given more than once.
     #[error("the content-length is invalid or ambiguous")]
     ContentLength,
-    /// Transfer-Encoding is not exactly `chunked`, or stands beside a Content-Length.
+    /// Transfer-Encoding is not exactly `chunked`, or comes with a Content-Length.
     #[error("the transfer-encoding is not understood or contradicts a content-length")]
     TransferEncoding,
 }
@@ -160,28 +160,28 @@ impl FieldFault {
     }
 }
 
-/// A FORWARD_REQUEST that is not accepted.
+/// A fault in a FORWARD_REQUEST.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum RequestFault {
-    /// It cannot be decoded.
+    /// The message cannot be decoded.
     #[error("malformed request head")]
     Malformed(#[from] DecodeError),
-    /// A field is not accepted.
+    /// A header field cannot be accepted.
     #[error("a field of the request head is refused")]
     Field(#[from] FieldFault),
-    /// The stored method is missing, no token, or contradicts the method code.
+    /// The stored method is missing, not a token, or contradicts the method code.
     #[error("the stored method is missing, malformed, or beside a method code")]
     Method,
     /// The path is absent or does not start with `/`.
     #[error("the path is absent or not absolute")]
     Path,
-    /// Control characters in a text.
+    /// A text has control characters; the string names it.
     #[error("control characters in the {0}")]
     Control(&'static str),
-    /// An attribute without name.
+    /// A named attribute has no name.
     #[error("an attribute without a name")]
     AttributeName,
-    /// An attribute that would steer which file the container serves (CVE-2020-1938).
+    /// An attribute that would decide which file the container serves (CVE-2020-1938).
     #[error("an attribute that would redirect the request inside the container")]
     ForbiddenAttribute,
 }
@@ -208,13 +208,13 @@ impl RequestFault {
     }
 }
 
-/// A packet of a request's body that is not accepted.
+/// A fault in a packet of a request's body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum BodyFault {
-    /// No packet, or one too large.
+    /// The header bytes start no packet, or one that is too large.
     #[error("no acceptable packet where one of the request body is due")]
     Packet(#[from] PacketError),
-    /// Count and payload disagree.
+    /// The count of bytes and the payload's length disagree.
     #[error("the count in a body packet contradicts its length")]
     Shape,
     /// The web server closed the connection before the body's end.
@@ -232,19 +232,19 @@ impl BodyFault {
     }
 }
 
-/// A message of a response that is not accepted.
+/// A fault in a message of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum ResponseFault {
-    /// It cannot be decoded.
+    /// The message cannot be decoded.
     #[error("malformed response message")]
     Malformed(#[from] DecodeError),
-    /// A field is not accepted.
+    /// A header field cannot be accepted.
     #[error("a field of the response head is refused")]
     Field(#[from] FieldFault),
-    /// The status is no HTTP status, or none that AJP13 can carry.
+    /// The status is no valid HTTP status, or one that AJP13 cannot carry.
     #[error("{0} is not an acceptable status")]
     Status(u16),
-    /// Control characters in the reason phrase.
+    /// The reason phrase has control characters.
     #[error("control characters in the reason phrase")]
     Reason,
 }
@@ -263,22 +263,23 @@ impl ResponseFault {
 /// A decodable message that the state of the exchange does not allow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Violation {
-    /// A body packet that nobody asked for.
+    /// A body packet that was not asked for.
     #[error("a body packet that was not asked for")]
     UnaskedData,
-    /// More request body than announced, or after its end.
+    /// More request body than announced, or body bytes after its end.
     #[error("the request body is longer than announced")]
     DataExcess,
     /// The request body ended early.
     #[error("the request body ended {missing} bytes short of its content-length")]
     DataShort {
-        /// Bytes announced that did not come.
+        /// The number of announced bytes that did not come.
         missing: u64,
     },
-    /// The container asks for body bytes again and again.
+    /// The container asked for body bytes too often.
     #[error("too many requests for body bytes")]
     TooManyAsks,
-    /// More interim heads than accepted; by default none is, for AJP13 has no such thing.
+    /// More interim heads than [`ClientConfig::interim_max`](crate::ClientConfig::interim_max) allows;
+    /// AJP13 has none.
     #[error("an interim response head where none is accepted")]
     Interim,
     /// A second head in one response.
@@ -287,7 +288,7 @@ pub enum Violation {
     /// Body bytes before the head.
     #[error("response body bytes before the head")]
     ChunkBeforeHead,
-    /// An end before the head.
+    /// END_RESPONSE before the head.
     #[error("the response ended without a head")]
     EndBeforeHead,
     /// More response body than announced.
@@ -296,7 +297,7 @@ pub enum Violation {
     /// The response body ended early.
     #[error("the response body ended {missing} bytes short of its content-length")]
     ChunkShort {
-        /// Bytes announced that did not come.
+        /// The number of announced bytes that did not come.
         missing: u64,
     },
 }
@@ -317,7 +318,7 @@ impl Violation {
         }
     }
 
-    /// Only what a web server does wrong can be answered.
+    /// The status that answers the violation; `None` for those of a container, which cannot be answered.
     fn status(&self) -> Option<StatusCode> {
         match self {
             Self::UnaskedData | Self::DataExcess | Self::DataShort { .. } => {
@@ -331,40 +332,40 @@ impl Violation {
 /// A request that cannot be sent over AJP13; nothing was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum RequestError {
-    /// The connection is in an exchange, or done.
+    /// The connection is not idle: it has an exchange, or is over.
     #[error("the connection is not idle")]
     Busy,
     /// The head does not fit one packet.
     #[error("the request head takes {bytes} bytes, one packet carries {max}")]
     HeadTooLarge {
-        /// Payload bytes needed.
+        /// The payload bytes that the head needs.
         bytes: usize,
-        /// Payload bytes that one packet carries.
+        /// The payload bytes that one packet carries.
         max: usize,
     },
-    /// More fields than the container is known to take.
+    /// More fields than [`ClientConfig::fields_max`](crate::ClientConfig::fields_max).
     #[error("the request has {fields} fields, the container takes {max}")]
     TooManyFields {
-        /// Fields in the request.
+        /// The number of fields in the request.
         fields: usize,
-        /// The most allowed.
+        /// The most fields allowed.
         max: usize,
     },
-    /// A field name longer than every container reads.
+    /// A field name that is longer than some containers read.
     #[error("a field name of {bytes} bytes exceeds the maximum of {max}")]
     FieldNameTooLong {
-        /// Bytes of the name.
+        /// The length of the name in bytes.
         bytes: usize,
-        /// The most allowed.
+        /// The longest name allowed, in bytes.
         max: usize,
     },
     /// A body longer than 2^63 - 1 bytes.
     #[error("the request body is longer than a content-length can say")]
     BodyTooLong,
-    /// The path is not absolute, or `*` for another method than OPTIONS.
+    /// The path does not begin with `/`, or is `*` for a method other than OPTIONS.
     #[error("the request path is not absolute")]
     Path,
-    /// A text with characters that containers pass on unseen.
+    /// A text has characters that containers pass on unchecked; the string names it.
     #[error("control characters in the request's {0}")]
     Control(&'static str),
 }
@@ -372,24 +373,24 @@ pub enum RequestError {
 /// A response head that cannot be sent over AJP13; nothing was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum ResponseError {
-    /// No response is due: there is no request, or its head was sent before.
+    /// No response is expected: there is no request, or the head was sent already.
     #[error("no response head is due")]
     NotDue,
     /// The head does not fit one packet.
     #[error("the response head takes {bytes} bytes, one packet carries {max}")]
     HeadTooLarge {
-        /// Payload bytes needed.
+        /// The payload bytes that the head needs.
         bytes: usize,
-        /// Payload bytes that one packet carries.
+        /// The payload bytes that one packet carries.
         max: usize,
     },
     /// A 1xx status: AJP13 has no interim responses.
     #[error("interim responses cannot be sent over ajp")]
     Interim,
-    /// Control characters in the reason phrase.
+    /// The reason phrase has control characters.
     #[error("control characters in the reason phrase")]
     Reason,
-    /// The body is longer than peers can count.
+    /// The body is longer than peers can count: 2^63 - 1 bytes.
     #[error("the content-length of the response is 2^63 or more")]
     ContentLength,
 }
@@ -397,10 +398,10 @@ pub enum ResponseError {
 /// A request body that ended early: the connection must be closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum BodyError {
-    /// Fewer bytes than announced.
+    /// Fewer bytes were sent than announced.
     #[error("the request body ended {missing} bytes short of its content-length")]
     Short {
-        /// Bytes announced that did not come.
+        /// The number of announced bytes that were not sent.
         missing: u64,
     },
 }

@@ -1,8 +1,8 @@
-//! One exchange: what may come next, from either side.
+//! The state of one exchange: which message may come next, from either side.
 //!
 //! The state machine follows the messages themselves, not a role: the client role records what it
 //! sends and checks what it receives, the server role the other way round, and both run this code.
-//! So the rules of AJP13 stand once, and both ends cannot disagree about them.
+//! So each rule of AJP13 is in one place, and both roles have the same.
 //!
 //! ```text
 //! request body          Known(0) ------------------------------------------> ended
@@ -12,8 +12,8 @@
 //! response              awaiting --SEND_HEADERS--> body --END_RESPONSE--> over
 //! ```
 //!
-//! The body halves are independent: a response may start, and end, before the body is read; what
-//! is owed then stays owed. Bytes, buffers and events belong to the roles.
+//! The two bodies are independent: a response may start, and end, before the request's body is read;
+//! packets owed then are still owed. The roles handle bytes, buffers and events.
 
 use http::StatusCode;
 
@@ -21,7 +21,7 @@ use crate::BodyLength;
 use crate::error::Violation;
 use crate::packet::PacketSize;
 
-/// One request and its response.
+/// The state of one request and its response.
 #[derive(Clone, Debug)]
 pub(crate) struct Exchange {
     pub(crate) request: RequestBody,
@@ -29,7 +29,7 @@ pub(crate) struct Exchange {
 }
 
 impl Exchange {
-    /// FORWARD_REQUEST passed.
+    /// The state after a FORWARD_REQUEST with this body.
     pub(crate) fn new(body: BodyLength, is_head: bool) -> Self {
         Self {
             request: RequestBody::new(body),
@@ -42,20 +42,20 @@ impl Exchange {
     }
 }
 
-/// The body of the request, and the packets that carry it.
+/// The state of the request's body and of the packets that carry it.
 #[derive(Clone, Debug)]
 pub(crate) struct RequestBody {
-    /// Bytes still to come, if the length is known.
+    /// The number of bytes still to come; `None` if the length is unknown.
     left: Option<u64>,
-    /// No further byte will come.
+    /// Whether no further byte will come.
     ended: bool,
-    /// The first packet of a body of known length is owed without being asked for.
+    /// Whether the first packet of a body of known length is still owed, without being asked for.
     unasked: bool,
-    /// Packets asked for and not sent yet.
+    /// The number of packets asked for and not sent yet.
     asked: u8,
     /// The most bytes that the next packet asked for may carry.
     asked_bytes: u16,
-    /// GET_BODY_CHUNKs after the end.
+    /// The number of GET_BODY_CHUNKs after the end of the body.
     surplus: u8,
 }
 
@@ -80,12 +80,12 @@ impl RequestBody {
         self.ended
     }
 
-    /// Body packets that the web server has to send yet: unasked, or asked for.
+    /// The number of body packets that the web server has yet to send: unasked, or asked for.
     pub(crate) fn owed(&self) -> u8 {
         self.asked + u8::from(self.unasked)
     }
 
-    /// Bytes still missing, as far as that is known.
+    /// The number of bytes still missing; 0 if the length is unknown.
     pub(crate) fn missing(&self) -> u64 {
         self.left.unwrap_or(0)
     }
@@ -100,7 +100,7 @@ impl RequestBody {
         self.at_most_left(packet)
     }
 
-    /// The most bytes that all packets owed may carry together; 0 as for [`Self::credit`].
+    /// The most bytes that all owed packets may carry together; 0 as for [`Self::credit`].
     pub(crate) fn wanted(&self, size: PacketSize) -> usize {
         if self.ended {
             return 0;
@@ -110,8 +110,8 @@ impl RequestBody {
         self.at_most_left(unasked + usize::from(self.asked) * asked)
     }
 
-    /// How many bytes it makes sense to ask for, if `ahead` packets may be under way besides the one
-    /// that is awaited; 0 if as many are owed, if they may bring all the rest, or after the end.
+    /// The number of bytes to ask for next, if `ahead` packets may be under way besides the one that
+    /// is awaited; 0 if as many are owed, if they may bring all the rest, or after the end.
     pub(crate) fn demand(&self, size: PacketSize, ahead: u8) -> usize {
         let packet = size.data_max();
         let owed = self.owed();
@@ -134,7 +134,7 @@ impl RequestBody {
         }
     }
 
-    /// GET_BODY_CHUNK passed. `surplus_max` of them are borne after the end of the body.
+    /// Records a GET_BODY_CHUNK. After the end of the body, `surplus_max` of them are tolerated.
     pub(crate) fn ask(&mut self, bytes: u16, surplus_max: u8) -> Result<(), Violation> {
         if self.ended {
             if self.surplus == surplus_max {
@@ -153,7 +153,7 @@ impl RequestBody {
         Ok(())
     }
 
-    /// DATA with `len` bytes passed; none mean the end.
+    /// Records a DATA packet with `len` bytes; 0 means the end.
     pub(crate) fn data(&mut self, len: usize) -> Result<(), Violation> {
         if self.unasked {
             self.unasked = false;
@@ -177,8 +177,10 @@ impl RequestBody {
         Ok(())
     }
 
-    /// The source of the body has no more bytes: what is asked for from now on gets an empty
-    /// packet.
+    /// Ends the body at its source: packets that are asked for from now on are sent empty.
+    ///
+    /// # Errors
+    /// [`Violation::DataShort`] if announced bytes are missing.
     pub(crate) fn finish(&mut self) -> Result<(), Violation> {
         match self.left {
             Some(missing) if missing > 0 => Err(Violation::DataShort { missing }),
@@ -190,7 +192,7 @@ impl RequestBody {
     }
 }
 
-/// The response and how far it got.
+/// The state of the response.
 #[derive(Clone, Debug)]
 pub(crate) struct Response {
     is_head: bool,
@@ -200,35 +202,35 @@ pub(crate) struct Response {
 
 #[derive(Clone, Debug)]
 enum ResponseStage {
-    /// No final head yet.
+    /// The final head has not passed yet.
     Awaiting,
-    /// The head passed; a body may follow.
+    /// The head has passed; a body may follow.
     Body {
-        /// Bytes still to come, if the head told.
+        /// The number of bytes still to come; `None` if the head did not announce a length.
         left: Option<u64>,
     },
-    /// The head passed and rules out a body: HEAD, 204, 205, 304.
+    /// The head has passed, and there is no body: HEAD, 204, 205, 304.
     Bodiless,
 }
 
-/// What becomes of a chunk.
+/// What a received chunk means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Chunk {
-    /// Its bytes belong to the body.
+    /// The chunk's bytes belong to the response's body.
     Body,
-    /// It asks for a flush.
+    /// The chunk asks for a flush.
     Flush,
-    /// It means nothing: bytes where there is no body, or a flush with nothing to flush.
+    /// The chunk means nothing: it has bytes where there is no body, or asks for a flush of nothing.
     Nothing,
 }
 
 impl Response {
-    /// Whether the final head passed.
+    /// Whether the final head has passed.
     pub(crate) fn has_head(&self) -> bool {
         !matches!(self.stage, ResponseStage::Awaiting)
     }
 
-    /// An interim head passed; `max` of them are borne.
+    /// Records an interim head; `max` of them are tolerated.
     pub(crate) fn interim(&mut self, max: u8) -> Result<(), Violation> {
         if self.has_head() {
             return Err(Violation::HeadTwice);
@@ -240,7 +242,7 @@ impl Response {
         Ok(())
     }
 
-    /// SEND_HEADERS with a final status passed.
+    /// Records a SEND_HEADERS with a final status.
     pub(crate) fn head(
         &mut self,
         status: StatusCode,
@@ -259,7 +261,7 @@ impl Response {
         Ok(())
     }
 
-    /// SEND_BODY_CHUNK with `len` bytes passed.
+    /// Records a SEND_BODY_CHUNK with `len` bytes.
     pub(crate) fn chunk(&mut self, len: usize) -> Result<Chunk, Violation> {
         match &mut self.stage {
             ResponseStage::Awaiting if len == 0 => Ok(Chunk::Nothing),
@@ -275,7 +277,7 @@ impl Response {
         }
     }
 
-    /// The most bytes that the next chunk may carry, of `max` that fit.
+    /// The most bytes that the next chunk may carry, at most `max`.
     pub(crate) fn room(&self, max: usize) -> usize {
         match self.stage {
             ResponseStage::Awaiting | ResponseStage::Bodiless => 0,
@@ -286,7 +288,8 @@ impl Response {
         }
     }
 
-    /// Whether the body has come as long as its head said; END_RESPONSE may pass then.
+    /// Checks that END_RESPONSE may pass: after the head, and when the body has the length that the head
+    /// announced.
     pub(crate) fn end(&self) -> Result<(), Violation> {
         match self.stage {
             ResponseStage::Awaiting => Err(Violation::EndBeforeHead),
@@ -297,7 +300,7 @@ impl Response {
         }
     }
 
-    /// Bytes of the body still to come, as far as the head told.
+    /// The number of body bytes still to come; 0 if the head announced no length.
     pub(crate) fn missing(&self) -> u64 {
         match self.stage {
             ResponseStage::Body { left: Some(left) } => left,

@@ -1,4 +1,4 @@
-//! What header fields mean to the codec, in both roles.
+//! Header fields in both roles: reads them into the list of a head.
 //!
 //! Puts the views of [`crate::message::fields`] into the list of a head without copying them, and reads
 //! Content-Length strictly. Names must be tokens and values free of control characters, or the head is
@@ -14,7 +14,7 @@ use catamaran_message::{Fields, Id, name};
 use crate::error::FieldFault;
 use crate::message::fields::{FieldName, ReceivedField};
 
-/// The number of the field's name; `None` for a token that is in no table.
+/// The number of the field's name in the table of names; `None` for a token that is not in it.
 #[inline]
 pub(crate) fn id(field: &ReceivedField<'_>) -> Result<Option<Id>, FieldFault> {
     match field.name {
@@ -26,7 +26,7 @@ pub(crate) fn id(field: &ReceivedField<'_>) -> Result<Option<Id>, FieldFault> {
     }
 }
 
-/// The field's value, a null one being empty, if it is fit for one line.
+/// The field's value, checked for control characters; a null value is empty.
 #[inline]
 pub(crate) fn value<'a>(field: &ReceivedField<'a>) -> Result<&'a [u8], FieldFault> {
     match field.value.unwrap_or_default() {
@@ -51,7 +51,7 @@ pub(crate) fn push(
     headers.push(id, name, range(value, payload), false);
 }
 
-/// Where `view` lies in `payload`.
+/// The position of `view` within `payload`.
 #[inline]
 fn range(view: &[u8], payload: &Bytes) -> Range<usize> {
     let start = if view.is_empty() {
@@ -62,7 +62,7 @@ fn range(view: &[u8], payload: &Bytes) -> Range<usize> {
     start..start + view.len()
 }
 
-/// A handle on `view`, which lies in `payload`.
+/// Shares `view`, a part of `payload`, without copying it.
 pub(crate) fn shared(view: &[u8], payload: &Bytes) -> Bytes {
     payload.slice_ref(view)
 }
@@ -76,17 +76,17 @@ pub(crate) fn make_room(headers: &mut Fields, count: usize, max: usize) -> Resul
     Ok(())
 }
 
-/// The number in a Content-Length.
+/// Parses the value of a Content-Length.
 pub(crate) fn content_length(value: &[u8]) -> Result<u64, FieldFault> {
     decimal(value).ok_or(FieldFault::ContentLength)
 }
 
-/// Whether `text` has control characters, of which only the tab is fit for one line of HTTP.
+/// Whether `text` has a control character other than the tab.
 pub(crate) fn has_control(text: &[u8]) -> bool {
     !is_value_text(text)
 }
 
-/// Whether any byte of `text` is what `is_sought` tells: eight at a time, without a branch, which
+/// Whether `is_sought` holds for any byte of `text`: tests eight at a time without a branch, which
 /// compilers turn into vector instructions.
 #[inline]
 pub(crate) fn has_byte(text: &[u8], is_sought: impl Fn(u8) -> bool) -> bool {

@@ -1,11 +1,11 @@
-//! An IP address as text, which several fields of a request are.
+//! IP addresses as text, for fields of a request.
 //!
-//! Every request has one or two of them, so the usual kind is written without the machinery of
-//! formatting, and both into memory on the stack.
+//! Every request has one or two of them, so IPv4 is written without the machinery of
+//! formatting, and both kinds into memory on the stack.
 
 use std::net::IpAddr;
 
-/// An address as text.
+/// An IP address as text, without an allocation.
 #[derive(Clone, Copy, Debug)]
 pub struct IpText {
     bytes: [u8; Self::MAX],
@@ -13,10 +13,10 @@ pub struct IpText {
 }
 
 impl IpText {
-    /// The longest: `ffff:ffff:ffff:ffff:ffff:ffff:255.255.255.255`.
+    /// The length of the longest: `ffff:ffff:ffff:ffff:ffff:ffff:255.255.255.255`.
     const MAX: usize = 45;
 
-    /// The text of an address.
+    /// Formats an address.
     #[must_use]
     pub fn new(ip: IpAddr) -> Self {
         let mut text = Self {
@@ -38,7 +38,7 @@ impl IpText {
         text
     }
 
-    /// The text.
+    /// The text of the address.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes[..self.len]
@@ -52,7 +52,7 @@ impl IpText {
     }
 }
 
-/// The digits of each number and a dot, and the length of both.
+/// For each octet, its digits with a dot, and the length of both.
 static OCTETS: [([u8; 4], usize); 256] = {
     let mut octets = [([b'.'; 4], 0); 256];
     let mut octet = 0;

@@ -6,11 +6,11 @@
 //! to its callers. Every limit is a setting or a constant, every refusal a [`Fault`] with a name.
 //!
 //! - [`client`] and [`server`]: each role's end of one connection. `receive` takes bytes out of the
-//!   caller's buffer and yields events (`None`: more bytes, please); the `send` functions append to
+//!   caller's buffer and yields events (`None`: it needs more bytes); the `send` functions append to
 //!   the caller's output. Body bytes are handed out as slices of the input.
 //! - [`message`]: every message, borrowed decode and appending encode, on [`wire`]'s primitives,
 //!   framed by [`packet`], numbered by [`code`].
-//! - `exchange`, private: the one state machine that knows what may come next.
+//! - `exchange`, private: the state machine that decides which message may come next.
 //!
 //! # Example
 //! Both roles, joined by two buffers: a POST is answered with what it sent.

@@ -2,8 +2,8 @@
 //!
 //! `decode` takes a whole payload, code byte included, and yields views into it; nothing is
 //! allocated and no count from the wire is trusted. Encoding appends whole packets to the caller's
-//! buffer. Names are those of the AJP13 reference. What may be sent when is `exchange`'s
-//! matter, not decided here.
+//! buffer. Names are those of the AJP13 reference. The private module `exchange` decides what may
+//! be sent when.
 
 pub mod body_chunk;
 pub mod data;
@@ -17,7 +17,7 @@ pub mod send_headers;
 use crate::error::DecodeError;
 use crate::wire::Reader;
 
-/// A reader behind the code byte of `payload`, which must be `code`.
+/// A reader for the bytes after the code byte of `payload`, which must be `code`.
 fn open(payload: &[u8], code: u8) -> Result<Reader<'_>, DecodeError> {
     let mut reader = Reader::new(payload);
     match reader.u8()? {

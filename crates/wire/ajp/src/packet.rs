@@ -1,21 +1,21 @@
 //! The frame around every message: magic, length, payload.
 //!
 //! A packet from the web server starts with `12 34`, one from the container with `41 42` ("AB");
-//! then comes the payload length as 16 bits, big endian, and the payload. Nothing on the wire
-//! negotiates a size: both ends are configured alike. This module judges the four header bytes
-//! alone, so an oversized packet is refused before a byte of its payload is waited for. What the
-//! payload means is [`crate::message`]'s matter.
+//! then comes the payload length as 16 bits, big endian, and the payload. The size is not
+//! negotiated: both ends must be configured alike. This module checks only the four header bytes,
+//! so an oversized packet is refused before any of its payload is awaited. [`crate::message`]
+//! decodes the payload.
 
 use bytes::{Buf, Bytes, BytesMut};
 use thiserror::Error;
 
-/// Bytes before the payload: two of magic, two of length.
+/// The bytes before the payload: two of magic, two of length.
 pub const HEADER_BYTES: usize = 4;
 
-/// Starts every packet the web server sends.
+/// The first bytes of every packet that the web server sends.
 pub const CLIENT_MAGIC: [u8; 2] = [0x12, 0x34];
 
-/// Starts every packet the container sends.
+/// The first bytes of every packet that the container sends.
 pub const SERVER_MAGIC: [u8; 2] = *b"AB";
 
 /// The largest whole packet, header included, in bytes: 8192 (the default) to 65536.
@@ -31,7 +31,7 @@ impl PacketSize {
     /// 8192 bytes: what every deployed peer accepts.
     pub const DEFAULT: Self = Self(8192);
 
-    /// 65536 bytes: the end of what the 16-bit length can say.
+    /// 65536 bytes: the most that the 16-bit length allows.
     pub const MAX: Self = Self(65536);
 
     /// A packet size of `bytes`.
@@ -45,7 +45,7 @@ impl PacketSize {
         }
     }
 
-    /// The whole packet, in bytes.
+    /// The size of the whole packet, in bytes.
     pub const fn bytes(self) -> usize {
         self.0 as usize
     }
@@ -72,15 +72,15 @@ impl Default for PacketSize {
     }
 }
 
-/// A packet size that AJP13 peers do not agree on.
+/// The error for a packet size outside 8192 to 65536 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("packet size {bytes} is outside 8192 to 65536 bytes")]
 pub struct PacketSizeError {
-    /// The size asked for.
+    /// The size asked for, in bytes.
     pub bytes: usize,
 }
 
-/// Four header bytes that start no acceptable packet.
+/// The fault of four header bytes that start no acceptable packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum PacketError {
     /// The peer does not speak AJP13 in this direction.
@@ -131,7 +131,7 @@ pub(crate) fn take_header(
     Ok(Some(payload))
 }
 
-/// The payload length that the bytes at the front of `input` announce, once four are there.
+/// The payload length that the first four bytes of `input` announce; `None` if there are fewer.
 pub(crate) fn payload_length(
     input: &[u8],
     magic: [u8; 2],

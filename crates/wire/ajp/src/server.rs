@@ -1,10 +1,10 @@
 //! The server role: what a container does.
 //!
-//! [`Server`] is its end of one connection. Bytes become [`ServerEvent`]s: a head, then body bytes,
-//! as they are owed or asked for. It answers CPING by itself, discards the one body packet that may
-//! still be on its way when a response ends early, and never takes bytes that were sent ahead of time
-//! for a request, because that allows request smuggling. Sockets, timeouts, the secret and the
-//! application are the caller's.
+//! A [`Server`] is the container's end of one connection. Received bytes become [`ServerEvent`]s: a
+//! head, then body bytes. It answers CPING by itself, discards the one body packet that may still be
+//! on its way when a response ends early, and never takes bytes that were sent ahead of time for a
+//! request, because that allows request smuggling. Sockets, timeouts, the secret and the application
+//! are the caller's.
 
 mod head;
 
@@ -29,13 +29,13 @@ pub struct ServerConfig {
     /// The most header fields in a request; more are refused with 431. Default 100, as Tomcat's
     /// `maxHeaderCount`.
     pub fields_max: usize,
-    /// Whether body packets are body bytes without the count in front of them, as lighttpd sends
-    /// them; an empty packet ends a body. Default `false`: no other web server does.
+    /// Whether body packets are body bytes without a count in front of them, as lighttpd sends them;
+    /// an empty packet ends a body. Default `false`: no other web server sends them so.
     pub bare_body: bool,
-    /// How many body packets to ask for ahead of the one that is awaited, at most 15. Only for
-    /// bodies of known length, of which no packet is asked for that may not be needed. Each saves a
-    /// round trip; but a web server that answers one question after the other looks at an early
-    /// response only after its answers. Default 0: deployed containers ask for one at a time.
+    /// The number of body packets to ask for ahead of the one that is awaited, at most 15. Used only
+    /// for bodies of known length, so that no unneeded packet is asked for. Each saves a round trip;
+    /// but a web server that answers one question after the other looks at an early response only
+    /// after its answers. Default 0: deployed containers ask for one at a time.
     pub body_ahead: u8,
 }
 
@@ -50,26 +50,26 @@ impl Default for ServerConfig {
     }
 }
 
-/// What the web server said.
+/// An event that the web server's bytes contained.
 #[derive(Clone, Debug)]
 pub enum ServerEvent {
-    /// A request.
+    /// The head of a request.
     Request(Box<RequestHead>),
-    /// Bytes of its body; never empty.
+    /// Bytes of the request's body; never empty.
     Body(Bytes),
-    /// The body is complete; only after a head whose body is not `Known(0)`. After [`End::Owed`]:
-    /// what was owed has arrived.
+    /// The body is complete; only after a head whose body is not `Known(0)`. After [`End::Owed`]: the
+    /// owed packet has arrived.
     BodyEnd,
 }
 
-/// What [`Server::send_end`] did.
+/// The result of [`Server::send_end`], which says what the caller has to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
     /// The response is complete and the connection idle again.
     Reuse,
     /// The response is complete: flush, then close the connection.
     Close,
-    /// Nothing was written yet, for a body packet is still on its way. Flush, receive until
+    /// Nothing was written yet, because a body packet is still on its way. Flush, receive until
     /// [`ServerEvent::BodyEnd`] and call `send_end` again; when that takes too long, call
     /// [`Server::send_end_now`].
     Owed,
@@ -86,15 +86,15 @@ pub enum End {
 pub struct Server {
     config: ServerConfig,
     stage: Stage,
-    /// Part of a packet arrived while idle.
+    /// Whether part of a packet has arrived while idle.
     is_midway: bool,
-    /// The web server may send one empty packet more than it should: lighttpd does.
+    /// Whether the web server may send one more empty packet than it should, as lighttpd does.
     may_stray: bool,
-    /// The body's last byte was handed out, its end was not.
+    /// Whether the body's last byte was returned, but not its end.
     body_end_due: bool,
-    /// The connection ends with the response.
+    /// Whether the connection ends after the response.
     is_closing: bool,
-    /// The request's body came in chunks, so a web server may wrongly send it without being asked.
+    /// Whether the request's body came in chunks, so that a web server may wrongly send it unasked.
     is_chunked: bool,
 }
 
@@ -111,7 +111,7 @@ enum Stage {
 }
 
 impl Server {
-    /// A fresh connection, idle.
+    /// The state of a new connection, idle.
     pub fn new(config: ServerConfig) -> Self {
         Self {
             config,
@@ -149,8 +149,8 @@ impl Server {
         received
     }
 
-    /// Whether the web server may send something now that [`Server::receive`] would take. If not,
-    /// there is no need to read from the connection.
+    /// Whether [`Server::receive`] would accept bytes now. If not, there is no need to read from the
+    /// connection.
     pub fn expects_input(&self) -> bool {
         match &self.stage {
             Stage::Idle => true,
@@ -225,11 +225,11 @@ impl Server {
         }
     }
 
-    /// Appends what precedes `len` body bytes in a chunk; the caller appends the bytes, or sends
-    /// them behind `out` from where they are, then calls [`Server::finish_chunk`].
+    /// Appends the prefix of a chunk with `len` body bytes; the caller then appends the bytes, or
+    /// sends them after `out` from where they are, and calls [`Server::finish_chunk`].
     ///
     /// # Panics
-    /// If `len` is 0 or exceeds [`Server::chunk_room`]: the web server would lose track.
+    /// If `len` is 0 or exceeds [`Server::chunk_room`]: the web server would misread what follows.
     pub fn begin_chunk(&mut self, len: usize, out: &mut BytesMut) {
         let room = self.chunk_room();
         assert!(
@@ -243,7 +243,7 @@ impl Server {
         body_chunk::encode_prefix(len, out);
     }
 
-    /// Appends what follows the bytes of a chunk.
+    /// Appends the byte that follows the body bytes of a chunk.
     pub fn finish_chunk(&mut self, out: &mut BytesMut) {
         out.put_u8(body_chunk::TERMINATOR);
     }
@@ -266,7 +266,7 @@ impl Server {
         }
     }
 
-    /// Asks the web server to pass on what it has. Does nothing before the head, where lighttpd
+    /// Asks the web server to pass on the bytes it has. Does nothing before the head, where lighttpd
     /// takes it for an error, or when there is no body.
     pub fn send_flush(&mut self, out: &mut BytesMut) {
         if self.has_head() && !self.is_bodiless() {
@@ -274,8 +274,8 @@ impl Server {
         }
     }
 
-    /// How many bytes of its Content-Length the response is still short of. A web server may pass on
-    /// a response that ends short as if it were whole; better not end it, and close the connection.
+    /// The number of bytes that the response lacks of its Content-Length. A web server may pass on a
+    /// response that ends short as if it were whole, so close the connection instead of ending it.
     pub fn response_missing(&self) -> u64 {
         match &self.stage {
             Stage::Exchange(exchange) | Stage::Draining(exchange) => exchange.response.missing(),
@@ -283,18 +283,18 @@ impl Server {
         }
     }
 
-    /// Makes the connection end with the response, for instance because the container shuts down.
+    /// Makes the connection end after the response, for instance because the container shuts down.
     pub fn close_after(&mut self) {
         self.is_closing = true;
     }
 
-    /// Ends the response. `input` is what was received and not taken yet.
+    /// Ends the response. `input` holds the bytes received and not taken yet.
     ///
     /// The connection closes if the body is shorter than its Content-Length, and wherever a request
     /// could be smuggled: if `input` holds anything but one stray empty packet, for no web server
-    /// sends its next request before it has seen the end of this response; and if a chunked body
-    /// was not read to its end, for there are web servers that send it without being asked
-    /// (CVE-2022-26377), and it may arrive later. Without a head, a 500 is sent.
+    /// sends its next request before it has seen the end of this response; and if a chunked body was
+    /// not read to its end, for some web servers send it without being asked (CVE-2022-26377), and it
+    /// may arrive later. Without a head, a 500 is sent.
     pub fn send_end(&mut self, input: &BytesMut, out: &mut BytesMut) -> End {
         let (Stage::Exchange(exchange) | Stage::Draining(exchange)) = &self.stage else {
             return End::Close;
@@ -323,7 +323,8 @@ impl Server {
         End::Reuse
     }
 
-    /// Ends the response at once, whatever is owed or missing: the connection closes.
+    /// Ends the response at once, whatever packets are owed or bytes are missing: the connection
+    /// closes.
     pub fn send_end_now(&mut self, out: &mut BytesMut) {
         if let Stage::Exchange(_) | Stage::Draining(_) = self.stage {
             out.extend_from_slice(&end_response::CLOSE);
@@ -353,7 +354,7 @@ impl Server {
         self.stage = Stage::Over;
     }
 
-    /// The web server closed the connection.
+    /// Handles the web server's close of the connection.
     ///
     /// # Errors
     /// [`Fault::Eof`] in the middle of a head or a response; [`BodyFault::Eof`] in the middle of a
@@ -459,7 +460,7 @@ impl Server {
     }
 }
 
-/// Whether `input` holds nothing, or nothing but the empty packet that lighttpd sends too many.
+/// Whether `input` holds nothing but, at most, the surplus empty packet of lighttpd.
 fn is_quiet(input: &[u8]) -> bool {
     match input.split_at_checked(HEADER_BYTES) {
         Some((header, payload)) => {

@@ -24,12 +24,12 @@ impl<'a> Reader<'a> {
         Self { rest: payload }
     }
 
-    /// What was not read yet.
+    /// The bytes not read yet.
     pub fn rest(&self) -> &'a [u8] {
         self.rest
     }
 
-    /// One byte.
+    /// Reads one byte.
     ///
     /// # Errors
     /// [`DecodeError::Overrun`] at the payload's end.
@@ -39,7 +39,7 @@ impl<'a> Reader<'a> {
         Ok(byte)
     }
 
-    /// A truth value: every byte but zero is true.
+    /// Reads a truth value: every byte but zero is true.
     ///
     /// # Errors
     /// [`DecodeError::Overrun`] at the payload's end.
@@ -47,7 +47,7 @@ impl<'a> Reader<'a> {
         Ok(self.u8()? != 0)
     }
 
-    /// A 16-bit integer, the only kind AJP13 has.
+    /// Reads a 16-bit integer, the only kind that AJP13 has.
     ///
     /// # Errors
     /// [`DecodeError::Overrun`] if fewer than two bytes are left.
@@ -57,7 +57,7 @@ impl<'a> Reader<'a> {
         Ok(u16::from_be_bytes(bytes))
     }
 
-    /// The next `len` bytes.
+    /// Reads the next `len` bytes.
     ///
     /// # Errors
     /// [`DecodeError::Overrun`] if fewer are left.
@@ -70,7 +70,7 @@ impl<'a> Reader<'a> {
         Ok(bytes)
     }
 
-    /// A string; `None` is the null string.
+    /// Reads a string; `None` is the null string.
     ///
     /// # Errors
     /// [`DecodeError::Overrun`] if it passes the payload's end, [`DecodeError::Unterminated`] if
@@ -82,7 +82,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The `len` bytes of a string whose length was read already, and the zero byte after them.
+    /// Reads the `len` bytes of a string whose length was read already, and the zero byte after
+    /// them.
     ///
     /// # Errors
     /// As [`Reader::string`].
@@ -94,7 +95,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Says that the message is complete.
+    /// Checks that the message is complete.
     ///
     /// # Errors
     /// [`DecodeError::Trailing`] if bytes are left.
@@ -113,9 +114,9 @@ impl<'a> Reader<'a> {
 pub struct Writer<'a> {
     out: &'a mut BytesMut,
     start: usize,
-    /// Where the next byte goes. What `out` holds from there on is room.
+    /// The position of the next byte. The bytes of `out` from there on are unused room.
     at: usize,
-    /// Bytes of strings too long for their length field: not written, but counted.
+    /// The bytes of strings that are too long for their length field: not written, but counted.
     unwritten: usize,
 }
 
@@ -134,27 +135,27 @@ impl<'a> Writer<'a> {
         writer
     }
 
-    /// One byte.
+    /// Writes one byte.
     pub fn u8(&mut self, value: u8) {
         self.array([value]);
     }
 
-    /// A truth value.
+    /// Writes a truth value.
     pub fn bool(&mut self, value: bool) {
         self.u8(u8::from(value));
     }
 
-    /// A 16-bit integer.
+    /// Writes a 16-bit integer.
     pub fn u16(&mut self, value: u16) {
         self.array(value.to_be_bytes());
     }
 
-    /// A string.
+    /// Writes a string.
     pub fn string(&mut self, value: &[u8]) {
         self.strings([], [value]);
     }
 
-    /// Bytes as they are, and strings behind them. Room is made once for all.
+    /// Writes bytes as they are, and strings after them. Makes room only once.
     #[inline]
     pub fn strings<const B: usize, const S: usize>(&mut self, bytes: [u8; B], strings: [&[u8]; S]) {
         let len = B + strings
@@ -178,7 +179,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// A string made of `parts` with `separator` between them.
+    /// Writes one string made of `parts` with `separator` between them.
     pub fn joined<'b>(&mut self, parts: impl Iterator<Item = &'b [u8]>, separator: &[u8]) {
         let at = self.reserve_u16();
         for (index, part) in parts.enumerate() {
@@ -200,12 +201,12 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// A string of decimal digits.
+    /// Writes a number as a string of decimal digits.
     pub fn decimal(&mut self, value: u64) {
         self.string(itoa::Buffer::new().format(value).as_bytes());
     }
 
-    /// A string, or the null string.
+    /// Writes a string, or the null string for `None`.
     pub fn optional(&mut self, value: Option<&[u8]>) {
         match value {
             Some(value) => self.string(value),
@@ -213,7 +214,8 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Leaves room for a 16-bit integer that is not known yet; see [`Writer::fill`].
+    /// Leaves room for a 16-bit integer that is not known yet, and returns its position for
+    /// [`Writer::fill`].
     pub fn reserve_u16(&mut self) -> usize {
         self.u16(0);
         self.at - 2
@@ -247,13 +249,13 @@ impl<'a> Writer<'a> {
         self.room(bytes.len()).copy_from_slice(bytes);
     }
 
-    /// Bytes as they are.
+    /// Writes bytes as they are.
     #[inline]
     pub fn array<const N: usize>(&mut self, bytes: [u8; N]) {
         self.room(N).copy_from_slice(&bytes);
     }
 
-    /// The next `len` bytes, to be written.
+    /// The next `len` bytes of the buffer, for the caller to write.
     #[inline]
     fn room(&mut self, len: usize) -> &mut [u8] {
         let (at, end) = (self.at, self.at + len);
@@ -275,13 +277,13 @@ pub struct TooLarge {
     pub max: usize,
 }
 
-/// What a string takes besides its bytes: the length and the zero byte.
+/// The bytes of a string besides its text: the length and the zero byte.
 const STRING_OVERHEAD: usize = 3;
 
-/// The length that says "null string" instead.
+/// The length field of the null string.
 const NULL: u16 = 0xFFFF;
 
-/// Room made at once; most heads fit.
+/// The bytes of room made at once; enough for most heads.
 const ROOM_BYTES: usize = 512;
 
 #[cfg(test)]

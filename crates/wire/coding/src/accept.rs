@@ -1,8 +1,8 @@
-//! Codings, and which of them a client takes.
+//! Content codings, and which of them a client accepts.
 
 use arrayvec::ArrayVec;
 
-/// A content coding. A body of which all bytes are there can be put into each.
+/// A content coding. A body that is completely there can be coded in each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Coding {
     /// `br` (RFC 7932).
@@ -14,10 +14,10 @@ pub enum Coding {
 }
 
 impl Coding {
-    /// All that there are.
+    /// All content codings.
     pub const ALL: [Self; 3] = [Self::Brotli, Self::Gzip, Self::Zstd];
 
-    /// Its name in `Content-Encoding`.
+    /// The coding's name in `Content-Encoding`.
     #[must_use]
     pub fn token(self) -> &'static str {
         match self {
@@ -27,7 +27,7 @@ impl Coding {
         }
     }
 
-    /// What follows the name of a plain file in that of the coded one.
+    /// The ending that the name of a coded file has after that of the plain file.
     #[must_use]
     pub fn suffix(self) -> &'static str {
         match self {
@@ -43,14 +43,14 @@ impl Coding {
     }
 }
 
-/// The codings that a client takes, the best first (RFC 9110, section 12.5.3).
+/// The codings that a client accepts, the best first (RFC 9110, section 12.5.3).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AcceptedCodings(ArrayVec<Coding, { Coding::ALL.len() }>);
 
 impl AcceptedCodings {
-    /// The codings of `offered` that a request accepts whose lines of `Accept-Encoding` these are. Equal ones
-    /// are in the order of `offered`; those that are less welcome to the client than the plain body are left
-    /// out.
+    /// The codings of `offered` that a request with these lines of `Accept-Encoding` accepts. Those that the
+    /// client prefers equally are in the order of `offered`; those that it likes less than the plain body are
+    /// left out.
     #[must_use]
     pub fn of<'l>(lines: impl Iterator<Item = &'l [u8]>, offered: &[Coding]) -> Self {
         let mut of_codings: ArrayVec<(Coding, Option<u16>), { Coding::ALL.len() }> =
@@ -87,13 +87,13 @@ impl AcceptedCodings {
         Self(weighed.into_iter().map(|(coding, _)| coding).collect())
     }
 
-    /// Them, the best first.
+    /// The codings, the best first.
     pub fn iter(&self) -> impl Iterator<Item = Coding> {
         self.0.iter().copied()
     }
 }
 
-/// The value of `q=`, in thousandths; one that is malformed is 0.
+/// The value of `q=`, in thousandths; 0 if it is malformed. `None`: the parameter is another one.
 fn quality(parameter: &[u8]) -> Option<u16> {
     let (b'q' | b'Q', rest) = parameter.split_first()? else {
         return None;

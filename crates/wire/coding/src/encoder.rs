@@ -1,7 +1,7 @@
 //! Codes a body piece by piece, or as a whole.
 //!
-//! What an encoder was given comes out some time later, at the latest when it is flushed. Its memory is
-//! known beforehand ([`StreamCoding::memory`]), so that the number of encoders can be limited.
+//! An encoder returns coded bytes some time after it got the plain ones, at the latest when it is flushed.
+//! Its largest memory is known ([`StreamCoding::memory`]), so that the number of encoders can be limited.
 
 mod whole;
 
@@ -18,27 +18,27 @@ use zstd_safe::{CCtx, CParameter, InBuffer, OutBuffer, get_error_name};
 
 use crate::accept::Coding;
 
-/// A coding that bodies can be put into while they stream. Brotli is none: at the levels at which it becomes
-/// shorter it takes several times as long as Zstandard. [`code`] has it for bodies that are kept.
+/// A coding for bodies that stream. Brotli is not one: at the levels at which its output is shorter it takes
+/// several times as long as Zstandard. [`code`] has it for bodies that are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum StreamCoding {
-    /// RFC 1952, by level 5 of nine.
+    /// gzip (RFC 1952), at level 5 of nine.
     Gzip,
-    /// RFC 8878, by level 3.
+    /// Zstandard (RFC 8878), at level 3.
     Zstd,
 }
 
 impl StreamCoding {
-    /// All that there are.
+    /// All codings for bodies that stream.
     pub const ALL: [Self; 2] = [Self::Gzip, Self::Zstd];
 
-    /// Its name in `Content-Encoding`.
+    /// The coding's name in `Content-Encoding`.
     #[must_use]
     pub fn token(self) -> &'static str {
         Coding::from(self).token()
     }
 
-    /// Bytes of memory that an encoder of it holds at most.
+    /// The most bytes of memory that an encoder of this coding holds.
     #[must_use]
     pub fn memory(self) -> u64 {
         match self {
@@ -57,7 +57,7 @@ impl From<StreamCoding> for Coding {
     }
 }
 
-/// Codes one body.
+/// Codes one body that streams.
 pub struct Encoder(Codec);
 
 enum Codec {
@@ -65,7 +65,7 @@ enum Codec {
     Zstd(CCtx<'static>),
 }
 
-/// The library could not go on: it has no memory left.
+/// The error of a coding library that has no memory left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("the body cannot be compressed: {0}")]
 pub struct EncoderFault(&'static str);
@@ -74,7 +74,7 @@ impl Encoder {
     /// An encoder for one body.
     ///
     /// # Errors
-    /// There is no memory for it.
+    /// There is no memory for the encoder.
     pub fn new(coding: StreamCoding) -> Result<Self, EncoderFault> {
         Ok(Self(match coding {
             StreamCoding::Gzip => {
@@ -85,7 +85,7 @@ impl Encoder {
         }))
     }
 
-    /// Takes a piece of the body. Returns what comes out of it, which may be nothing.
+    /// Takes a piece of the body. Returns the coded bytes that are ready, which may be none.
     ///
     /// # Errors
     /// The rest of the body cannot be coded.
@@ -102,7 +102,7 @@ impl Encoder {
         }
     }
 
-    /// Returns all of what was taken that has not come out: a client can decode the body so far.
+    /// Returns the coded bytes of all pieces so far: a client can then decode that part of the body.
     ///
     /// # Errors
     /// The rest of the body cannot be coded.
@@ -116,7 +116,7 @@ impl Encoder {
         }
     }
 
-    /// Ends the body. Returns the rest of it.
+    /// Ends the body. Returns the rest of the coded bytes.
     ///
     /// # Errors
     /// The rest of the body cannot be coded.
@@ -150,7 +150,8 @@ fn zstd_context() -> Result<CCtx<'static>, EncoderFault> {
     Ok(context)
 }
 
-/// Gives the context a piece, and takes what comes out: with a flush or the end all of it.
+/// Gives the context a piece, and returns the coded bytes that are ready: with a flush or the end all of
+/// them.
 fn zstd_run(
     context: &mut CCtx<'static>,
     piece: &[u8],
@@ -185,17 +186,18 @@ const GZIP_FAULT: EncoderFault = EncoderFault("gzip");
 
 const GZIP_LEVEL: u32 = 5;
 
-/// The window, the hash chains and the pending output of zlib, and the buffer of its writer.
+/// The most bytes of a gzip encoder: zlib's window, hash chains and pending output, and the writer's buffer.
 const GZIP_MEMORY: u64 = 384 * 1024;
 
 const ZSTD_LEVEL: i32 = 3;
 
-/// 64 KiB: twice that of gzip. The level's own, 2 MiB, costs memory that pages are too short to gain from.
+/// The window of Zstandard as a power of two: 64 KiB, twice that of gzip. The level's own, 2 MiB, costs
+/// memory, and pages are too short to gain from it.
 const ZSTD_WINDOW_LOG: u32 = 16;
 
 const ZSTD_MEMORY: u64 = 896 * 1024;
 
-/// Memory that coded bytes get at a time.
+/// The bytes of memory added for coded bytes at a time.
 const OUTPUT_STEP: usize = 8 * 1024;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Codings of one body that is kept: each is made once, and sent to all who want it.
+//! The coded forms of one body that is kept: each is made once, and sent to all clients that accept it.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
@@ -7,18 +7,18 @@ use bytes::Bytes;
 
 use crate::accept::Coding;
 
-/// Codings of one body. What is made of it never changes: another takes its place, with one coding more.
+/// The coded forms of one body. They never change: [`Self::with`] returns a new value that has one more.
 #[derive(Debug, Default)]
 pub struct CodedBodies {
     bodies: ArrayVec<(Coding, Bytes), { Coding::ALL.len() }>,
-    /// How often a coding was asked for that was not made yet.
+    /// How many requests asked for a coding that had not been made.
     wanted: AtomicU32,
     /// Whether a coding is being made.
     is_under_way: AtomicBool,
 }
 
 impl CodedBodies {
-    /// The body in that coding, if it was made.
+    /// The body in this coding; `None` if it has not been made.
     #[must_use]
     pub fn get(&self, coding: Coding) -> Option<&Bytes> {
         let found = self.bodies.iter().find(|(known, _)| *known == coding);
@@ -43,7 +43,7 @@ impl CodedBodies {
         self.is_under_way.store(false, Ordering::Relaxed);
     }
 
-    /// These codings and one more.
+    /// A copy of these codings with one more.
     #[must_use]
     pub fn with(&self, coding: Coding, bytes: Bytes) -> Self {
         let mut kept = self.clone();
@@ -53,13 +53,13 @@ impl CodedBodies {
         kept
     }
 
-    /// Bytes of all of them.
+    /// The bytes of all codings together.
     #[must_use]
     pub fn len(&self) -> usize {
         self.bodies.iter().map(|(_, bytes)| bytes.len()).sum()
     }
 
-    /// Whether none was made.
+    /// Whether no coding has been made.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.bodies.is_empty()

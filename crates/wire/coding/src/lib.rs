@@ -1,8 +1,8 @@
 //! Content codings of bodies (RFC 9110, section 8.4.1).
 //!
-//! [`AcceptedCodings`] says which codings a client takes. [`Encoder`] codes a body piece by piece, and [`code`] one
-//! of which all bytes are there. [`CodedBodies`] are codings of a body that is kept.
-//! Nothing here knows a connection, a clock, or which bodies are to be coded.
+//! [`AcceptedCodings`] are the codings that a client accepts. [`Encoder`] codes a body piece by piece, and [`code`]
+//! one that is completely there. [`CodedBodies`] are the codings of a body that is kept. This crate uses no
+//! connection or clock, and does not decide which bodies are coded.
 
 #![forbid(unsafe_code)]
 

@@ -1,8 +1,8 @@
 //! A blocking HTTP/1.1 client for commands and tools: one connection, one request at a time, over TCP or a
 //! Unix socket.
 //!
-//! Every wait has a deadline, and the caller says how much of a response is read at most. What serves, or
-//! measures times, uses `http1` itself.
+//! Every wait has a deadline, and the caller says how much of a response is read at most. Code that serves
+//! requests, or measures times, uses `http1` itself.
 #![forbid(unsafe_code)]
 
 use std::io::{self, ErrorKind, Read as _, Write as _};
@@ -17,25 +17,25 @@ pub use catamaran_message::{Fields, name};
 use http::Method;
 use socket2::{Domain, SockAddr, Socket, Type};
 
-/// Where a server listens.
+/// The address of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ServerAddress {
-    /// An address and a port.
+    /// A TCP address.
     Tcp(SocketAddr),
-    /// The path of a socket.
+    /// The path of a Unix socket.
     Unix(PathBuf),
 }
 
-/// What is sent.
+/// A request to be sent.
 #[derive(Clone, Copy, Debug)]
 pub struct ClientRequest<'a> {
-    /// The method.
+    /// The method, such as GET.
     pub method: &'a Method,
-    /// The path, and the query if there is one.
+    /// The path, with the query if there is one.
     pub target: &'a str,
     /// The value of Host.
     pub host: &'a str,
-    /// The other fields.
+    /// The header fields besides Host.
     pub fields: &'a Fields,
     /// The body; its length is announced.
     pub body: &'a [u8],
@@ -56,18 +56,18 @@ impl<'a> ClientRequest<'a> {
     }
 }
 
-/// What came.
+/// The response to a request.
 #[derive(Debug, Default)]
 pub struct ClientAnswer {
-    /// The final head.
+    /// The head of the final response.
     pub head: Box<ResponseHead>,
-    /// Bytes of the body.
+    /// The number of body bytes read.
     pub body_bytes: u64,
-    /// Whether that is all of it; otherwise as much was read as the caller wants.
+    /// Whether the body was read to its end; `false` if it was cut at the caller's limit.
     pub is_whole: bool,
 }
 
-/// A connection to a server.
+/// A connection to a server, with blocking reads and writes.
 #[derive(Debug)]
 pub struct BlockingClient {
     socket: Socket,
@@ -77,10 +77,10 @@ pub struct BlockingClient {
 }
 
 impl BlockingClient {
-    /// Connects. The server may be silent for `timeout`: before it accepts, and at each read and write.
+    /// Connects to a server. `timeout` limits the wait for the connection, and for each read and write.
     ///
     /// # Errors
-    /// Those of the system; `TimedOut` if nobody accepts.
+    /// Those of the system; `TimedOut` if the server does not accept.
     pub fn connect(address: &ServerAddress, timeout: Duration) -> io::Result<Self> {
         let (domain, to) = match address {
             ServerAddress::Tcp(address) => (Domain::for_address(*address), (*address).into()),
@@ -108,12 +108,12 @@ impl BlockingClient {
         })
     }
 
-    /// Sends a request and reads its response, of which `keep` sees each piece of the body. After `read_max`
-    /// bytes, head and all, the rest is left.
+    /// Sends a request and reads its response; passes each piece of the body to `keep`. Stops after
+    /// `read_max` bytes, the head included.
     ///
     /// # Errors
-    /// `InvalidInput` if the request cannot be sent, `InvalidData` if what comes is no whole response,
-    /// `TimedOut` if nothing comes, and those of the system.
+    /// `InvalidInput` if the request cannot be sent, `InvalidData` if the response is malformed or
+    /// incomplete, `TimedOut` if the server is silent, and those of the system.
     pub fn ask(
         &mut self,
         request: &ClientRequest<'_>,
@@ -127,7 +127,7 @@ impl BlockingClient {
         answer.map_err(|error| in_time(error, timeout))
     }
 
-    /// Whether the server takes another request on this connection.
+    /// Whether the server accepts another request on this connection.
     #[must_use]
     pub fn can_reuse(&self) -> bool {
         self.codec.can_reuse() && self.input.is_empty()
@@ -195,7 +195,7 @@ fn broken(fault: catamaran_http1::Fault) -> io::Error {
     io::Error::new(ErrorKind::InvalidData, fault)
 }
 
-/// What the system says when a socket's timeout is over does not say that.
+/// Turns the system's error for a socket timeout, `WouldBlock`, into one that says so.
 fn in_time(error: io::Error, timeout: Duration) -> io::Error {
     match error.kind() {
         ErrorKind::WouldBlock => io::Error::new(

@@ -1,4 +1,4 @@
-//! Body framing: which length a message has, and its bytes in both directions.
+//! Body framing: the length of a message's body, and its bytes in both directions.
 //!
 //! Content-Length and Transfer-Encoding are interpreted here (RFC 9112 section 6) and never leave the
 //! codec as fields. Anything ambiguous is a fault; there is no lenient reading.
@@ -23,12 +23,13 @@ pub(crate) struct FramingFields {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Coding {
     Chunked,
-    /// Ends in `chunked`, so the length is known, but what is inside is not.
+    /// A coding that ends in `chunked`, so that the length is known, over another that is not
+    /// decoded.
     Unsupported,
 }
 
 impl FramingFields {
-    /// Takes a Content-Length field.
+    /// Reads a Content-Length field.
     pub(crate) fn take_content_length(&mut self, value: &[u8]) -> Result<(), Fault> {
         let length = decimal(value).ok_or(Fault::ContentLength)?;
         match self.content_length.replace(length) {
@@ -37,7 +38,7 @@ impl FramingFields {
         }
     }
 
-    /// Takes a Transfer-Encoding field.
+    /// Reads a Transfer-Encoding field.
     pub(crate) fn take_transfer_encoding(&mut self, value: &[u8]) -> Result<(), Fault> {
         if self.coding.is_some() {
             return Err(Fault::TransferEncoding);
@@ -75,8 +76,8 @@ impl FramingFields {
         })
     }
 
-    /// The announced length and the decoder of a response body. `bodiless`: it has none, whatever
-    /// the fields say. Without framing fields the body ends with the connection.
+    /// The announced length and the decoder of a response body. `bodiless`: the response has none,
+    /// whatever the fields say. Without framing fields the body ends with the connection.
     pub(crate) fn response_length(
         self,
         version: Version,
@@ -108,7 +109,7 @@ impl FramingFields {
     }
 }
 
-/// A step in reading a body.
+/// A result of [`Decoder::decode`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Piece {
     /// Bytes of the body, never empty.
@@ -117,19 +118,19 @@ pub(crate) enum Piece {
     End,
 }
 
-/// The bytes that [`Decoder::skip`] took.
+/// How many bytes [`Decoder::skip`] took.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SkipCounts {
-    /// Bytes of the input.
+    /// The bytes taken from the input.
     pub(crate) taken: usize,
-    /// Of these, bytes of the body.
+    /// The bytes of the body among the bytes taken; the others are framing.
     pub(crate) data: usize,
 }
 
-/// Reads a body.
+/// Decodes the body of a message by its framing.
 #[derive(Clone, Debug)]
 pub(crate) enum Decoder {
-    /// The body has this many bytes still to come.
+    /// The number of body bytes still to come.
     Length(u64),
     Chunked(chunked::Decoder),
     UntilClose,
@@ -185,7 +186,7 @@ impl Decoder {
         })
     }
 
-    /// Whether the body is complete, whatever follows.
+    /// Whether the body is complete by its framing.
     pub(crate) fn is_done(&self) -> bool {
         match self {
             Self::Length(left) => *left == 0,
@@ -194,30 +195,30 @@ impl Decoder {
         }
     }
 
-    /// Whether the body may end where the stream does.
+    /// Whether the body is complete if the stream ends now.
     pub(crate) fn ends_here(&self) -> bool {
         self.is_done() || matches!(self, Self::UntilClose)
     }
 }
 
-/// Writes a body.
+/// Encodes the body of a message by its framing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Encoder {
-    /// The body has this many bytes still to be written.
+    /// The number of body bytes still to be written.
     Length(u64),
-    /// `open`: inside a chunk that has data.
+    /// `open`: whether a chunk has been begun and not finished.
     Chunked {
         open: bool,
     },
     UntilClose,
-    /// The message has no body, whatever is offered.
+    /// The message has no body; bytes that are offered are dropped.
     Discard,
-    /// More was offered than announced.
+    /// More bytes were offered than announced.
     Overrun,
 }
 
 impl Encoder {
-    /// Announces `len` bytes; returns how many of them may follow.
+    /// Begins a piece of `len` bytes; returns how many of them may follow.
     pub(crate) fn begin(&mut self, len: usize, out: &mut BytesMut) -> usize {
         match self {
             Self::Length(left) => match left.checked_sub(len as u64) {
@@ -243,12 +244,12 @@ impl Encoder {
         }
     }
 
-    /// Whether nothing more can follow, and the peer knows it.
+    /// Whether the body is complete without a further byte, as the peer can tell.
     pub(crate) fn is_filled(self) -> bool {
         matches!(self, Self::Length(0) | Self::Discard | Self::Overrun)
     }
 
-    /// Ends what `begin` announced.
+    /// Finishes the piece that `begin` began.
     pub(crate) fn finish(&mut self, out: &mut BytesMut) {
         if let Self::Chunked { open } = self
             && std::mem::take(open)
@@ -258,6 +259,9 @@ impl Encoder {
     }
 
     /// Ends the body.
+    ///
+    /// # Errors
+    /// The body is shorter or longer than announced.
     pub(crate) fn end(self, out: &mut BytesMut) -> Result<(), BodyError> {
         match self {
             Self::Length(0) | Self::UntilClose | Self::Discard => Ok(()),

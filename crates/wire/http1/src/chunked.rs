@@ -1,10 +1,10 @@
 //! The chunked transfer coding (RFC 9112 section 7.1).
 //!
-//! The decoder looks at every framing byte once and takes it out of the input at once, so chunk
-//! lines that trickle in cost nothing extra; chunk data is handed on as it comes, however large
-//! the chunk. The grammar is strict: CRLF only, no white space around sizes and extensions. Of
-//! responses alone white space behind sizes and around the parts of extensions is read, since Apache 1.3
-//! pads its sizes. Extensions and trailer fields are checked, counted and dropped.
+//! The decoder looks at every framing byte once and takes it out of the input at once, so chunk lines that
+//! trickle in cost nothing extra; chunk data is handed on as it comes, however large the chunk. The grammar is
+//! strict: CRLF only, no white space around sizes and extensions. Only in responses it accepts white space after
+//! sizes and around the parts of extensions, since Apache 1.3 pads its sizes. Extensions and trailer fields are
+//! checked, counted and dropped.
 
 use bytes::{Buf, Bytes, BytesMut};
 
@@ -17,19 +17,19 @@ use crate::syntax::{hex_value, is_token, is_value};
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Decoder {
     state: State,
-    /// Whether white space may pad chunk lines.
+    /// Whether white space may pad the lines of chunk sizes.
     is_padded: bool,
-    /// Digits read of the current chunk size.
+    /// The number of digits read of the current chunk size.
     digits: u8,
-    /// Size of the current chunk while its line is read, then what is left of its data.
+    /// The size of the current chunk while its line is read; then the number of its bytes still to come.
     remaining: u64,
-    /// Bytes of the current chunk line, of all extensions, of the trailer section.
+    /// The bytes of the current chunk line, of all extensions, and of the trailer section, for the limits.
     line_bytes: usize,
     extension_bytes: usize,
     trailer_bytes: usize,
 }
 
-/// What the next byte belongs to.
+/// The part of the body that the next byte belongs to.
 ///
 /// ```text
 /// Size ─► (Extension…) ─► SizeLf ─┬─► Data ─► DataCr ─► DataLf ─► Size
@@ -62,7 +62,7 @@ enum State {
 }
 
 impl Decoder {
-    /// A decoder for responses.
+    /// A decoder for responses, which accepts padded chunk sizes.
     pub(crate) fn for_response() -> Self {
         Self {
             is_padded: true,
@@ -89,7 +89,7 @@ impl Decoder {
         }
     }
 
-    /// Takes as much of the body as `input` holds.
+    /// Discards as much of the body as `input` holds.
     pub(crate) fn skip(
         &mut self,
         input: &[u8],
@@ -124,8 +124,7 @@ impl Decoder {
         Some(input.split_to(len).freeze())
     }
 
-    /// Passes over data, of which `available` bytes are there; returns how many belong to the
-    /// chunk.
+    /// Skips chunk data, of which `available` bytes are there; returns how many belong to the chunk.
     fn pass_data(&mut self, available: usize) -> usize {
         let len = usize::try_from(self.remaining).map_or(available, |left| left.min(available));
         self.remaining -= len as u64;
@@ -135,7 +134,7 @@ impl Decoder {
         len
     }
 
-    /// Reads framing bytes up to chunk data or the end of the body; returns how many.
+    /// Reads framing bytes up to chunk data or the end of the body; returns their number.
     fn read_framing(&mut self, input: &[u8], limits: &Limits) -> Result<usize, Fault> {
         for (index, &byte) in input.iter().enumerate() {
             self.count(limits)?;
@@ -213,7 +212,7 @@ impl Decoder {
         }
     }
 
-    /// White space (BWS), where the grammar has it or Apache 1.3 puts it.
+    /// The state after white space, where the grammar allows it (BWS) or Apache 1.3 writes it; `None` elsewhere.
     fn step_padding(&self) -> Option<State> {
         match self.state {
             State::Size if self.digits > 0 => Some(State::SizePadding),
@@ -256,7 +255,8 @@ impl Decoder {
     }
 }
 
-/// One byte of `*( ";" name [ "=" ( token / quoted-string ) ] )`, after its first semicolon.
+/// The state after one byte of `*( ";" name [ "=" ( token / quoted-string ) ] )`, after its first semicolon;
+/// `None` if the byte is not allowed.
 fn step_extension(state: State, byte: u8) -> Option<State> {
     let next = match (state, byte) {
         (State::ExtensionStart | State::ExtensionName, _) if is_token(byte) => State::ExtensionName,
@@ -302,10 +302,10 @@ pub(crate) fn write_size(len: usize, out: &mut BytesMut) {
     out.extend_from_slice(&line[start..]);
 }
 
-/// What ends a chunked body: the last chunk and an empty trailer section.
+/// The bytes that end a chunked body: the last chunk and an empty trailer section.
 pub(crate) const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
 
-/// More digits than a 64-bit number needs are leading zeros, which no sender has a use for.
+/// The most digits of a chunk size. More than a 64-bit number needs are leading zeros, which no sender needs.
 const SIZE_DIGITS_MAX: u8 = 16;
 
 #[cfg(test)]

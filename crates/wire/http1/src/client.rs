@@ -14,40 +14,40 @@ use crate::head::encode::{self, Announcement, ConnectionOption};
 use crate::head::response::{self, RequestTraits, Rest};
 use crate::limits::Limits;
 
-/// One connection as its client sees it.
+/// The client's end of one connection.
 #[derive(Debug)]
 pub struct Client {
     conn: Conn,
-    /// The current request was HEAD.
+    /// Whether the current request is HEAD.
     is_head: bool,
     /// The protocol that the current request asks to change to.
     upgrade: Option<Box<[u8]>>,
-    /// An interim response to the current request came.
+    /// Whether an interim response to the current request has arrived.
     is_begun: bool,
-    /// The head that is being received; before its first byte an empty one, for its memory.
+    /// The head that is being received, or an empty one whose memory the next head uses.
     spare: Option<Box<ResponseHead>>,
 }
 
-/// What [`Client::receive`] found.
+/// An event that [`Client::receive`] found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClientEvent {
-    /// An interim response (1xx), before the final one. How many may come, and how fast, is the
-    /// caller's affair.
+    /// An interim response (1xx), before the final one. The caller has to limit their number and the time
+    /// they take.
     Interim(Box<ResponseHead>),
     /// The final response begins.
     Head(Box<ResponseHead>),
-    /// A piece of its body, never empty.
+    /// A piece of the response's body, never empty.
     Body(Bytes),
     /// The server changes to the protocol that [`Client::send_upgrade`] asked for; Upgrade is among the
-    /// fields. What follows are bytes of it, as [`Self::Body`] up to [`Self::End`]. Likewise
+    /// fields. The bytes of that protocol follow as [`Self::Body`], up to [`Self::End`];
     /// [`Client::send_data`] sends bytes of it.
     Upgraded(Box<ResponseHead>),
-    /// The response is complete; follows every head.
+    /// The response is complete; comes once after every [`Self::Head`].
     End,
 }
 
 impl Client {
-    /// A fresh connection.
+    /// The state of a new connection.
     pub fn new(limits: Limits) -> Self {
         let conn = Conn::new(Role::Client, limits);
         Self {
@@ -84,7 +84,7 @@ impl Client {
     /// protocol `token` (RFC 9110 section 7.8).
     ///
     /// # Errors
-    /// See [`RequestError`]; nothing was written. One with a body is out of turn.
+    /// See [`RequestError`]; nothing was written. A request with a body is [`RequestError::OutOfTurn`].
     pub fn send_upgrade(
         &mut self,
         request: &Request<'_>,
@@ -122,20 +122,20 @@ impl Client {
         Ok(())
     }
 
-    /// Announces `len` bytes of body. Returns how many of them the caller must write to the
-    /// connection next, before [`finish_data`](Self::finish_data): all, or only as many as
-    /// Content-Length still allows.
+    /// Begins a piece of `len` body bytes. Returns how many of them the caller must write to the connection
+    /// next, before [`finish_data`](Self::finish_data): all, or only as many as Content-Length still
+    /// allows.
     #[must_use = "exactly that many bytes have to follow"]
     pub fn begin_data(&mut self, len: usize, out: &mut BytesMut) -> usize {
         self.conn.begin_data(len, out)
     }
 
-    /// Ends what [`begin_data`](Self::begin_data) announced.
+    /// Finishes the piece that [`begin_data`](Self::begin_data) began.
     pub fn finish_data(&mut self, out: &mut BytesMut) {
         self.conn.finish_data(out);
     }
 
-    /// Writes a piece of the body: begin, copy, finish.
+    /// Writes a piece of the body: begins it, copies `data`, and finishes it.
     pub fn send_data(&mut self, data: &[u8], out: &mut BytesMut) {
         self.conn.send_data(data, out);
     }
@@ -152,11 +152,10 @@ impl Client {
         }
     }
 
-    /// Takes the next event out of `input`; `None` means: more bytes, please.
+    /// Takes the next event out of `input`; `None` if it needs more bytes.
     ///
     /// # Errors
-    /// A [`Fault`] is final: drop the connection. The same fault is returned again by further
-    /// calls.
+    /// A [`Fault`] is final: drop the connection. The same fault is returned again by further calls.
     pub fn receive(&mut self, input: &mut BytesMut) -> Result<Option<ClientEvent>, Fault> {
         if self.conn.awaits_head() {
             return self.receive_head(input);
@@ -167,7 +166,7 @@ impl Client {
         }))
     }
 
-    /// Takes back a head that is not needed any more, for the next one to use its memory.
+    /// Takes back a head that is not needed any more; the next one uses its memory.
     pub fn recycle(&mut self, mut head: Box<ResponseHead>) {
         // Where a head is being received, there is one.
         if self.spare.is_none() {
@@ -176,7 +175,7 @@ impl Client {
         }
     }
 
-    /// The server closed its sending side. Call it after `receive` has returned `None`.
+    /// Handles the server's close of its sending side. Call it after `receive` has returned `None`. Returns
     /// `Some(End)` for a body that ends with the connection, `None` between exchanges.
     ///
     /// # Errors
@@ -186,25 +185,25 @@ impl Client {
         Ok(is_end.then_some(ClientEvent::End))
     }
 
-    /// The connection is to close after this exchange, or after the next one if it is idle; a
-    /// request sent later says so.
+    /// Makes the connection close after this exchange, or after the next one if it is idle. A request that
+    /// is sent later announces it.
     pub fn close_after(&mut self) {
         self.conn.close_after();
     }
 
-    /// Whether the framing of the response that is being received tells where it ends. If not, it ends with
-    /// the connection, and one that was cut looks complete.
+    /// Whether the response that is being received has a framing that shows its end. If not, it ends with
+    /// the connection, and a response that was cut looks complete.
     pub fn is_framed(&self) -> bool {
         self.conn.is_framed()
     }
 
-    /// Between exchanges, nothing owed.
+    /// Whether no exchange is under way and nothing is owed.
     pub fn is_idle(&self) -> bool {
         self.conn.is_idle()
     }
 
-    /// Both messages ended where their framing said and the server allows another exchange. The
-    /// caller also checks that its input buffer is empty.
+    /// Whether another exchange may follow: both messages ended by their framing, and the server allows it.
+    /// The caller must also check that its input buffer is empty.
     pub fn can_reuse(&self) -> bool {
         self.conn.can_reuse()
     }
@@ -241,7 +240,7 @@ impl Client {
     }
 }
 
-/// Refuses what a reader as strict as ours would.
+/// Checks that a strict reader would accept the request.
 fn check(request: &Request<'_>) -> Result<(), RequestError> {
     if *request.method == Method::CONNECT {
         return Err(RequestError::Connect);

@@ -13,14 +13,14 @@ use crate::error::{BodyError, Fault};
 use crate::head::scan::{RawHead, Scan};
 use crate::limits::Limits;
 
-/// Which end of the connection we are.
+/// The role of this end of the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
     Client,
     Server,
 }
 
-/// One connection.
+/// The state of one connection.
 #[derive(Debug)]
 pub(crate) struct Conn {
     role: Role,
@@ -30,7 +30,7 @@ pub(crate) struct Conn {
     outbound: Outbound,
 }
 
-/// The message being received.
+/// The state of the message being received.
 ///
 /// ```text
 /// server:          Head ─► Body ─► Done ─┐ both done: Head again, or Closed
@@ -39,23 +39,23 @@ pub(crate) struct Conn {
 /// ```
 #[derive(Debug)]
 enum Inbound {
-    /// Nothing may come.
+    /// No message is expected.
     Idle,
     Head(Scan),
     Body(Decoder),
     Done,
-    /// Nothing that may still come is looked at.
+    /// Bytes that may still come are ignored.
     Closed,
     Failed(Fault),
 }
 
-/// The message being sent.
+/// The state of the message being sent.
 #[derive(Debug)]
 enum Outbound {
     Idle,
     Body(Encoder),
     Done,
-    /// Cut short: the peer must see the connection close.
+    /// The message was cut short: the connection must close, so that the peer notices.
     Cut(BodyError),
 }
 
@@ -75,13 +75,13 @@ impl Conn {
         &self.limits
     }
 
-    /// Whether what comes next is a head.
+    /// Whether a head is expected next.
     pub(crate) fn awaits_head(&self) -> bool {
         matches!(self.inbound, Inbound::Head(_))
     }
 
-    /// The head in `input`, whose fields are read into `fields`; `None` if it is not complete, or none is due. The
-    /// role answers with `expect_body` or `expect_head`, or `fail`s.
+    /// Takes a whole head out of `input` and reads its fields into `fields`; `None` if it is not complete, or none
+    /// is expected. The role then calls `expect_body` or `expect_head`, or `fail`.
     pub(crate) fn receive_head(
         &mut self,
         input: &mut BytesMut,
@@ -94,7 +94,7 @@ impl Conn {
         head.map_err(|fault| self.fail(fault))
     }
 
-    /// The next piece of a body in `input`, `None` if there is no whole one or none is due.
+    /// The next piece of a body in `input`; `None` if more bytes are needed or none is expected.
     pub(crate) fn receive(&mut self, input: &mut BytesMut) -> Result<Option<Piece>, Fault> {
         let received = match &mut self.inbound {
             Inbound::Failed(fault) => return Err(*fault),
@@ -120,29 +120,29 @@ impl Conn {
         fault
     }
 
-    /// Whether the body that is being received ends by its framing.
+    /// Whether the framing of the body that is being received shows its end.
     pub(crate) fn is_framed(&self) -> bool {
         !matches!(self.inbound, Inbound::Body(Decoder::UntilClose))
     }
 
-    /// A head is to come.
+    /// Expects a head next.
     pub(crate) fn expect_head(&mut self) {
         self.inbound = Inbound::Head(Scan::default());
     }
 
-    /// The body of the head just received is to come.
+    /// Expects the body of the head just received.
     pub(crate) fn expect_body(&mut self, decoder: Decoder) {
         self.inbound = Inbound::Body(decoder);
     }
 
-    /// The message being received is complete.
+    /// Ends the message being received.
     pub(crate) fn end_inbound(&mut self) {
         self.inbound = Inbound::Done;
         self.settle();
     }
 
-    /// The peer closed its sending side, `left` says whether it left bytes that were not taken.
-    /// `true` if that ended a body.
+    /// Handles the peer's close of its sending side; `left` says whether bytes are left that were not taken.
+    /// Returns `true` if that ended a body.
     pub(crate) fn receive_eof(&mut self, left: bool) -> Result<bool, Fault> {
         let fault = match &self.inbound {
             Inbound::Failed(fault) => return Err(*fault),
@@ -175,7 +175,7 @@ impl Conn {
         self.persistent = false;
     }
 
-    /// Ignores whatever still comes.
+    /// Ignores all bytes that may still come.
     pub(crate) fn close(&mut self) {
         self.persistent = false;
         if !matches!(self.inbound, Inbound::Failed(_)) {
@@ -183,12 +183,12 @@ impl Conn {
         }
     }
 
-    /// Another exchange may follow the current one.
+    /// Whether another exchange may follow the current one.
     pub(crate) fn is_persistent(&self) -> bool {
         self.persistent
     }
 
-    /// Between exchanges, or after the last one.
+    /// Whether no exchange is under way, also after the last one.
     pub(crate) fn is_idle(&self) -> bool {
         match &self.inbound {
             Inbound::Idle | Inbound::Closed => !self.is_sending(),
@@ -197,17 +197,17 @@ impl Conn {
         }
     }
 
-    /// Ready for another exchange.
+    /// Whether the connection is ready for another exchange.
     pub(crate) fn can_reuse(&self) -> bool {
         self.persistent && self.is_idle() && self.may_send_head()
     }
 
-    /// Whether nothing of the message being received is still to come.
+    /// Whether the whole message being received has arrived.
     pub(crate) fn is_received(&self) -> bool {
         !matches!(self.inbound, Inbound::Body(_) | Inbound::Failed(_))
     }
 
-    /// Between exchanges and not closed: a client may send a request.
+    /// Whether a client may send a request: no exchange is under way and the connection is not closed.
     pub(crate) fn may_begin(&self) -> bool {
         matches!(
             (&self.inbound, &self.outbound),
@@ -223,8 +223,8 @@ impl Conn {
         self.outbound = Outbound::Body(encoder);
     }
 
-    /// Both messages have ended with their heads. From now on bytes go both ways as they are, each way
-    /// up to its close.
+    /// Turns the connection into a tunnel, after the heads that ended both messages. From now on bytes go both
+    /// ways as they are, each way up to its close.
     pub(crate) fn open_tunnel(&mut self) {
         self.persistent = false;
         self.inbound = Inbound::Body(Decoder::UntilClose);
@@ -235,7 +235,7 @@ impl Conn {
         matches!(self.outbound, Outbound::Body(Encoder::UntilClose))
     }
 
-    /// Whether the peer has all that the head announced.
+    /// Whether the peer has every byte of the message that the head announced.
     pub(crate) fn is_sent(&self) -> bool {
         match &self.outbound {
             Outbound::Body(encoder) => encoder.is_filled(),
@@ -289,7 +289,7 @@ impl Conn {
         }
     }
 
-    /// Turns to the next exchange if this one is over.
+    /// Begins the next exchange if the present one is over.
     fn settle(&mut self) {
         if !matches!(
             (&self.inbound, &self.outbound),

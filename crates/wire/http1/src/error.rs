@@ -7,10 +7,10 @@ use catamaran_message::{InvalidHost, TargetFault};
 use http::StatusCode;
 use thiserror::Error;
 
-/// Bytes from the peer that are refused, or an end of the stream at a wrong place.
+/// A fault in the peer's bytes, or the end of the stream at a wrong place.
 ///
-/// Of several in one head the first that is noticed is told: field lines are judged as they come, the start line and
-/// what fields mean once the head is whole.
+/// If a head has several, the first that is noticed is reported: field lines are checked as they arrive, the start
+/// line and the meaning of fields once the head is whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Error)]
 #[non_exhaustive]
 pub enum Fault {
@@ -38,7 +38,7 @@ pub enum Fault {
     /// A request target longer than [`Limits::target_bytes`](crate::Limits).
     #[error("request target too long")]
     TargetTooLong,
-    /// A byte that may not stand in a request target.
+    /// A byte that is not allowed in a request target.
     #[error("forbidden byte in the request target")]
     TargetByte,
     /// A `%` in the request target without two hexadecimal digits after it.
@@ -47,7 +47,7 @@ pub enum Fault {
     /// A `#` in the request target.
     #[error("fragment in the request target")]
     TargetFragment,
-    /// A target that is none of the forms its method allows (RFC 9112 section 3.2).
+    /// A target in a form that the method does not allow (RFC 9112 section 3.2).
     #[error("request target in a form its method does not allow")]
     TargetForm,
     /// No Host field in an HTTP/1.1 request.
@@ -59,7 +59,7 @@ pub enum Fault {
     /// A Host field, or the authority of an absolute target, that is not `host [":" port]`.
     #[error("malformed host")]
     HostSyntax,
-    /// A field name that is not a token, a missing colon, or white space where none may be.
+    /// A field name that is not a token, a missing colon, or white space where none is allowed.
     #[error("malformed field name")]
     FieldName,
     /// A control byte, a bare CR or NUL in a field value.
@@ -132,10 +132,10 @@ pub enum Fault {
     /// A status line that is not `HTTP/1.x SP 3DIGIT [SP reason]` with a status from 100.
     #[error("malformed status line")]
     StatusLine,
-    /// Status 101 that no request of ours asked for, or for another protocol.
+    /// Status 101 although the request asked for no upgrade, or for another protocol.
     #[error("unexpected 101 Switching Protocols")]
     Upgraded,
-    /// Bytes from the server when no response is due.
+    /// Bytes from the server when no response is expected.
     #[error("bytes without a request")]
     Unsolicited,
 }
@@ -206,8 +206,8 @@ impl Fault {
         }
     }
 
-    /// What a server answers before it closes. For faults only a response can have it is 502; a
-    /// client role that met any fault answers its own client 502, whatever this says.
+    /// The status with which a server answers before it closes. For faults that only a response can have it is 502;
+    /// a proxy that met any fault in a response answers its own client 502, whatever this returns.
     pub const fn status(self) -> StatusCode {
         match self {
             Self::Connect => StatusCode::METHOD_NOT_ALLOWED,
@@ -226,51 +226,51 @@ impl Fault {
     }
 }
 
-/// A response head that cannot be sent. Nothing was written.
+/// Why a response head cannot be sent. Nothing was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ResponseError {
-    /// The final head of this exchange has been sent already.
+    /// No head may be sent now: the final head of this exchange has been sent.
     #[error("the response head was sent already")]
     OutOfTurn,
-    /// A 1xx status as the final one; [`Server::send_interim`](crate::Server) sends those.
+    /// A 1xx status as the final one; [`Server::send_interim`](crate::Server) sends interim responses.
     #[error("an interim status cannot end an exchange")]
     InterimStatus,
 }
 
-/// A request head that cannot be sent. Nothing was written.
+/// Why a request head cannot be sent. Nothing was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum RequestError {
     /// An exchange is still under way, or the connection is over.
     #[error("the connection is not idle")]
     OutOfTurn,
-    /// The method CONNECT, which has no meaning here.
+    /// The method CONNECT, which this client does not support.
     #[error("CONNECT is not supported")]
     Connect,
     /// A path or query that is not a valid origin-form (or `*` for OPTIONS).
     #[error("invalid path or query")]
     Target,
-    /// A host that is empty or has a byte no host may have.
+    /// A host that is empty or has a byte that is not allowed in one.
     #[error("invalid host")]
     Host,
 }
 
-/// A body that cannot be ended as its head promised. The connection must be cut, so that the
-/// peer sees the truncation.
+/// Why a body cannot be ended as its head announced. The connection must be cut, so that the peer sees the
+/// truncation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum BodyError {
     /// Fewer bytes were sent than Content-Length announced.
     #[error("the body is {missing} bytes short of its Content-Length")]
     Short {
-        /// Bytes that were announced and not sent.
+        /// The number of announced bytes that were not sent.
         missing: u64,
     },
     /// More bytes were offered than Content-Length announced; the excess was not sent.
     #[error("the body is longer than its Content-Length")]
     Long,
-    /// No head was sent, or the body was ended before.
+    /// No head was sent, or the body has ended already.
     #[error("no body is being sent")]
     OutOfTurn,
 }

@@ -1,8 +1,8 @@
-//! Heads: what the two roles exchange before a body.
+//! Heads of messages: reading and writing them.
 //!
-//! The heads are those of `catamaran-message`. Reading and writing them is in the submodules, one for
-//! each part of a head. Lines are read as they arrive ([`scan`]) into ranges of the receive buffer; what they mean
-//! together is judged once all of the head is there.
+//! The types of heads are those of `catamaran-message`. The submodules read and write one part of a head each.
+//! Lines are read as they arrive ([`scan`]) into ranges of the receive buffer; the head as a whole is checked once
+//! all of it is there.
 
 pub(crate) mod encode;
 pub(crate) mod persistence;

@@ -1,7 +1,7 @@
 //! The server role: requests come in, responses go out.
 //!
-//! One exchange at a time: pipelined requests stay in the input until the response before them
-//! has ended. Which framing a response gets follows from what is known of its client.
+//! One exchange at a time: pipelined requests stay in the input until the response before them has
+//! ended. The framing of a response is chosen by its length and the client's version.
 
 use bytes::{Bytes, BytesMut};
 use catamaran_message::{BodyLength, Fields, RequestHead, Response, name};
@@ -14,13 +14,13 @@ use crate::head::encode::{self, Announcement, ConnectionOption};
 use crate::head::request;
 use crate::limits::Limits;
 
-/// One connection as its server sees it.
+/// The server's end of one connection.
 #[derive(Debug)]
 pub struct Server {
     conn: Conn,
     /// The current request, from its head until both messages have ended.
     exchange: Option<Exchange>,
-    /// The head that is being received; before its first byte an empty one, for its memory.
+    /// The head that is being received, or an empty one whose memory the next head uses.
     spare: Option<Box<RequestHead>>,
 }
 
@@ -29,23 +29,23 @@ pub struct Server {
 struct Exchange {
     is_head: bool,
     is_http10: bool,
-    /// The client waits for 100 (Continue); nothing of the body has come.
+    /// Whether the client waits for 100 (Continue), and nothing of the body has come.
     awaits_continue: bool,
 }
 
-/// What [`Server::receive`] found.
+/// An event that [`Server::receive`] found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ServerEvent {
-    /// A request begins.
+    /// The head of a request.
     Head(Box<RequestHead>),
-    /// A piece of its body, never empty.
+    /// A piece of the request's body, never empty.
     Body(Bytes),
-    /// Its body is complete. Only after a head whose body was not `Known(0)`.
+    /// The request's body is complete; only after a head whose body was not `Known(0)`.
     BodyEnd,
 }
 
 impl Server {
-    /// A fresh connection.
+    /// The state of a new connection.
     pub fn new(limits: Limits) -> Self {
         Self {
             conn: Conn::new(Role::Server, limits),
@@ -54,7 +54,7 @@ impl Server {
         }
     }
 
-    /// Makes the connection as new as [`Self::new`] does, but keeps what [`Self::recycle`] took.
+    /// Resets the state to that of a new connection, but keeps the head that [`Self::recycle`] took.
     pub fn reset(&mut self, limits: &Limits) {
         self.conn = Conn::new(Role::Server, *limits);
         self.exchange = None;
@@ -64,14 +64,14 @@ impl Server {
         }
     }
 
-    /// Takes the next event out of `input`; `None` means: more bytes, please.
+    /// Takes the next event out of `input`; `None` if it needs more bytes.
     ///
-    /// The next request is not looked at before the response to the last one has ended, so
-    /// pipelined requests stay in `input` until then.
+    /// The next request is not looked at before the response to the last one has ended, so pipelined
+    /// requests stay in `input` until then.
     ///
     /// # Errors
-    /// A [`Fault`] is final: answer with [`Fault::status`] if no head was sent, then close. The
-    /// same fault is returned again by further calls.
+    /// A [`Fault`] is final: answer with [`Fault::status`] if no head was sent, then close. The same
+    /// fault is returned again by further calls.
     pub fn receive(&mut self, input: &mut BytesMut) -> Result<Option<ServerEvent>, Fault> {
         if self.conn.awaits_head() {
             return self.receive_head(input);
@@ -109,7 +109,7 @@ impl Server {
         }))
     }
 
-    /// Takes back a head that is not needed any more, for the next one to use its memory.
+    /// Takes back a head that is not needed any more; the next one uses its memory.
     pub fn recycle(&mut self, mut head: Box<RequestHead>) {
         // Where a head is being received, there is one.
         if self.spare.is_none() {
@@ -118,9 +118,9 @@ impl Server {
         }
     }
 
-    /// The client closed its sending side, with `input` left over. Call it after `receive` has
-    /// returned `None`. `Ok` means that it did so between requests; one may still wait for its
-    /// response, and pipelined ones after it may be left in `input`.
+    /// Handles the client's close of its sending side; `input` holds the bytes left over. Call it after
+    /// `receive` has returned `None`. `Ok` means that the client closed between requests; a response may
+    /// still be owed, and pipelined requests may be left in `input`.
     ///
     /// # Errors
     /// The stream ended inside a head or a body.
@@ -139,8 +139,8 @@ impl Server {
         }
     }
 
-    /// Writes an interim response (1xx but 101). Nothing is written to HTTP/1.0 clients, after
-    /// the final head, or for another status.
+    /// Writes an interim response (1xx other than 101). Writes nothing to HTTP/1.0 clients, after the
+    /// final head, or for another status.
     pub fn send_interim(&mut self, status: StatusCode, headers: &Fields, out: &mut BytesMut) {
         let understands = self.exchange.is_some_and(|exchange| !exchange.is_http10);
         let is_interim = status.is_informational() && status != StatusCode::SWITCHING_PROTOCOLS;
@@ -153,8 +153,8 @@ impl Server {
         }
     }
 
-    /// Writes the final head. Without a request (after a fault in its head, or when one took too
-    /// long) this is the last message of the connection and says so.
+    /// Writes the final head. Without a request (after a fault in its head, or when it took too long)
+    /// this is the last message of the connection, and the head announces that.
     ///
     /// # Errors
     /// See [`ResponseError`]; nothing was written.
@@ -222,20 +222,20 @@ impl Server {
         Ok(())
     }
 
-    /// Announces `len` bytes of body. Returns how many of them the caller must write to the
-    /// connection next, before [`finish_data`](Self::finish_data): all, or none where the
-    /// response has no body (HEAD, 204, 304), or only as many as Content-Length still allows.
+    /// Begins a piece of `len` body bytes. Returns how many of them the caller must write to the
+    /// connection next, before [`finish_data`](Self::finish_data): all, none if the response has no body
+    /// (HEAD, 204, 304), or only as many as Content-Length still allows.
     #[must_use = "exactly that many bytes have to follow"]
     pub fn begin_data(&mut self, len: usize, out: &mut BytesMut) -> usize {
         self.conn.begin_data(len, out)
     }
 
-    /// Ends what [`begin_data`](Self::begin_data) announced.
+    /// Finishes the piece that [`begin_data`](Self::begin_data) began.
     pub fn finish_data(&mut self, out: &mut BytesMut) {
         self.conn.finish_data(out);
     }
 
-    /// Writes a piece of the body: begin, copy, finish.
+    /// Writes a piece of the body: begins it, copies `data`, and finishes it.
     pub fn send_data(&mut self, data: &[u8], out: &mut BytesMut) {
         self.conn.send_data(data, out);
     }
@@ -250,47 +250,50 @@ impl Server {
         Ok(())
     }
 
-    /// The connection is to close after this exchange, or after the next one if it is idle; a
-    /// head sent later says so.
+    /// Makes the connection close after this exchange, or after the next one if it is idle. A head that
+    /// is sent later announces it.
     pub fn close_after(&mut self) {
         self.conn.close_after();
     }
 
-    /// The connection ends with the current exchange, whatever still arrives.
+    /// Whether the connection ends with the current exchange, whatever still arrives.
     pub fn is_last(&self) -> bool {
         !self.conn.is_persistent()
     }
 
-    /// Between requests, nothing owed. The caller also looks whether its buffer is empty.
+    /// Whether no request is under way and nothing is owed. The caller must also check that its buffer
+    /// is empty.
     pub fn is_idle(&self) -> bool {
         self.conn.is_idle()
     }
 
-    /// Both messages ended where their framing said and both sides allow another exchange.
+    /// Whether another exchange may follow: both messages ended by their framing, and both sides allow
+    /// it.
     pub fn can_reuse(&self) -> bool {
         self.conn.can_reuse()
     }
 
-    /// The response under way ends with the connection and has not ended: closing now would make it
-    /// look whole, unless that is a reset.
+    /// Whether the response under way ends with the connection and is incomplete: closing now would make
+    /// it look whole, unless it is a reset.
     pub fn awaits_close(&self) -> bool {
         self.conn.awaits_close()
     }
 
-    /// Whether the peer can tell by itself that it has the whole response: there is no body, or as much
-    /// of it was written as the head announced. A response that ends by a last chunk or by the close
-    /// ends with [`send_end`](Self::send_end) only.
+    /// Whether the peer can tell that it has the whole response: there is no body, or as many bytes were
+    /// written as the head announced. A response that ends by a last chunk or by the close is whole only
+    /// after [`send_end`](Self::send_end).
     pub fn is_response_whole(&self) -> bool {
         self.conn.is_sent()
     }
 
-    /// Whether nothing of a request body is still to come: the head said that there is none, or
-    /// [`ServerEvent::BodyEnd`] was returned. `false` for ever after a fault.
+    /// Whether the whole request body has arrived: the head announced none, or [`ServerEvent::BodyEnd`]
+    /// was returned. Always `false` after a fault.
     pub fn request_body_done(&self) -> bool {
         self.conn.is_received()
     }
 
-    /// Clears what the exchange that is over has left, so that it cannot affect the next one.
+    /// Forgets the facts of the request once the exchange is over, so that they cannot affect the next
+    /// one.
     fn forget_ended(&mut self) {
         if self.conn.is_idle() {
             self.exchange = None;

@@ -27,10 +27,10 @@ use crate::limits::Limits;
 pub struct Skimmer {
     limits: Limits,
     state: State,
-    /// The response awaited answers a HEAD.
+    /// Whether the response awaited answers a HEAD.
     to_head: bool,
     keep_alive: bool,
-    /// An interim response to the current request came.
+    /// Whether an interim response to the current request has arrived.
     is_begun: bool,
 }
 
@@ -43,33 +43,33 @@ enum State {
     Failed(Fault),
 }
 
-/// What a head says about its message.
+/// What a load generator keeps of a response's head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outline {
     /// The status, never 101.
     pub status: StatusCode,
-    /// As [`ResponseHead::content_length`].
+    /// The announced length of the body; see [`ResponseHead::content_length`].
     pub content_length: Option<u64>,
-    /// Bytes of the head on the wire.
+    /// The size of the head on the wire, in bytes.
     pub bytes: usize,
-    /// Another exchange may follow this one.
+    /// Whether another exchange may follow this one.
     pub keep_alive: bool,
 }
 
-/// What [`Skimmer::receive`] found.
+/// An event that [`Skimmer::receive`] found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Http1Skim {
-    /// An interim response (1xx) of so many bytes, before the final one.
+    /// An interim response (1xx) of this many bytes, before the final one.
     Interim(usize),
     /// The final response begins.
     Head(Outline),
-    /// This many bytes of its body; zero if only framing was read.
+    /// This many bytes of the response's body; zero if only framing was read.
     Body(usize),
-    /// The response is complete; follows every head.
+    /// The response is complete; comes once after every [`Self::Head`].
     End,
 }
 
-/// The last head that was parsed, for all connections that get the same.
+/// The last head that was parsed, shared by all connections that get the same head.
 #[derive(Clone, Debug, Default)]
 pub struct KnownHead {
     bytes: Vec<u8>,
@@ -85,7 +85,7 @@ impl KnownHead {
 }
 
 impl Skimmer {
-    /// A fresh connection.
+    /// The state of a new connection.
     pub fn new(limits: Limits) -> Self {
         Self {
             limits,
@@ -96,8 +96,8 @@ impl Skimmer {
         }
     }
 
-    /// A request was sent, whose response is the next one. Pipelined requests are announced one
-    /// after the other, each when the response before is complete.
+    /// Expects a response next, for a request that was sent; `to_head`: to a HEAD. Call it for
+    /// pipelined requests one after the other, each when the response before is complete.
     pub fn expect(&mut self, to_head: bool) {
         debug_assert!(self.is_idle(), "one response after the other");
         self.state = State::Head;
@@ -105,8 +105,8 @@ impl Skimmer {
         self.is_begun = false;
     }
 
-    /// Takes the next thing out of `input`. `None` asks for more bytes: call again with those left
-    /// in `input` and more behind them.
+    /// Takes the next event out of `input`. `None` asks for more bytes: call again with the bytes
+    /// left in `input` and more after them.
     ///
     /// # Errors
     /// A [`Fault`] is final: drop the connection.
@@ -118,7 +118,8 @@ impl Skimmer {
         self.receive_into(input, known, &mut |_| {})
     }
 
-    /// As [`Skimmer::receive`], and `sink` is shown the bytes of the body, in pieces of any length.
+    /// As [`Skimmer::receive`], but also passes the bytes of the body to `sink`, in pieces of any
+    /// length.
     ///
     /// # Errors
     /// A [`Fault`] is final: drop the connection.
@@ -145,8 +146,9 @@ impl Skimmer {
         received
     }
 
-    /// The server closed its sending side, `left` says whether it left bytes that were not taken.
-    /// `Some(End)` for a body that ends with the connection, `None` between exchanges.
+    /// Handles the server's close of its sending side; `left` says whether bytes are left that were
+    /// not taken. Returns `Some(End)` for a body that ends with the connection, `None` between
+    /// exchanges.
     ///
     /// # Errors
     /// The stream ended inside a head or body, or before a response.
@@ -170,7 +172,7 @@ impl Skimmer {
         Err(fault)
     }
 
-    /// Between exchanges: another request may be sent.
+    /// Whether another request may be sent: no exchange is under way.
     pub fn is_idle(&self) -> bool {
         matches!(self.state, State::Idle)
     }
@@ -209,7 +211,8 @@ impl Skimmer {
         Ok(Some(Http1Skim::Head(outline)))
     }
 
-    /// Parses the head at the front of `input`, if all of it is there, and remembers it.
+    /// Parses the head at the front of `input` and stores it in `known`; `None` if it is not
+    /// complete.
     fn parse_head(
         &self,
         input: &[u8],

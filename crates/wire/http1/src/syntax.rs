@@ -4,12 +4,12 @@ pub(crate) use catamaran_message::field::{
     is_token, is_token_text, is_value, is_value_text, trim, trim_start,
 };
 
-/// The elements of a comma-separated list, trimmed, empty ones too.
+/// The elements of a comma-separated list, trimmed; empty ones are included.
 pub(crate) fn list(value: &[u8]) -> impl Iterator<Item = &[u8]> {
     value.split(|&byte| byte == b',').map(trim)
 }
 
-/// The value of a hexadecimal digit.
+/// The value of a hexadecimal digit; `None` for any other byte.
 pub(crate) const fn hex_value(byte: u8) -> Option<u8> {
     match byte {
         b'0'..=b'9' => Some(byte - b'0'),

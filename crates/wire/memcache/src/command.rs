@@ -1,9 +1,9 @@
-//! Commands as bytes.
+//! Writes commands as bytes.
 
 use crate::{Dialect, Key};
 
-/// Appends the command that asks for the value of a key. The meta dialect has the server repeat the key, as
-/// the text dialect does by itself.
+/// Appends the command that asks for the value of a key. In the meta dialect it also asks the server to
+/// repeat the key, which the text dialect always does.
 pub fn get(dialect: Dialect, key: Key<'_>, out: &mut Vec<u8>) {
     let (before, behind) = match dialect {
         Dialect::Meta => (&b"mg "[..], &b" k v\r\n"[..]),
@@ -14,7 +14,7 @@ pub fn get(dialect: Dialect, key: Key<'_>, out: &mut Vec<u8>) {
     out.extend_from_slice(behind);
 }
 
-/// Appends the line that stores so many bytes under a key, without an end of its time. The value and
+/// Appends the line that stores `length` bytes under a key, without an expiry time. The value and
 /// [`VALUE_END`] have to follow.
 pub fn set(dialect: Dialect, key: Key<'_>, length: usize, out: &mut Vec<u8>) {
     let (before, between) = match dialect {
@@ -28,7 +28,7 @@ pub fn set(dialect: Dialect, key: Key<'_>, length: usize, out: &mut Vec<u8>) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// What follows a value that is stored.
+/// The bytes that follow a stored value.
 pub const VALUE_END: &[u8] = b"\r\n";
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ mod skim;
 
 pub use skim::{Fault, MemcacheSkim, Reply, Skimmer};
 
-/// Which commands are spoken.
+/// The kind of commands that a connection uses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Dialect {
     /// The meta commands, since memcached 1.6.
@@ -22,7 +22,7 @@ pub enum Dialect {
 }
 
 impl Dialect {
-    /// Its word on command lines and in files.
+    /// The dialect's name on command lines and in files.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
@@ -31,7 +31,7 @@ impl Dialect {
         }
     }
 
-    /// The dialect of this word.
+    /// The dialect with this name; `None` for any other word.
     #[must_use]
     pub fn named(word: &str) -> Option<Self> {
         [Self::Meta, Self::Text]
@@ -40,26 +40,26 @@ impl Dialect {
     }
 }
 
-/// A key that both dialects can carry as it stands: 1 to 250 bytes without spaces and control characters.
+/// A key that is valid in both dialects: 1 to 250 bytes without spaces and control characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Key<'a>(&'a [u8]);
 
 impl<'a> Key<'a> {
-    /// `None` if it is empty, too long, or would be read as more than a key.
+    /// Checks a key; `None` if it is empty, too long, or has a space or control character.
     #[must_use]
     pub fn new(bytes: &'a [u8]) -> Option<Self> {
         let is_plain = bytes.iter().all(|byte| *byte > b' ' && *byte != 0x7F);
         (is_plain && (1..=KEY_BYTES_MAX).contains(&bytes.len())).then_some(Self(bytes))
     }
 
-    /// Its bytes.
+    /// The bytes of the key.
     #[must_use]
     pub const fn as_bytes(self) -> &'a [u8] {
         self.0
     }
 }
 
-/// The longest key (`KEY_MAX_LENGTH`).
+/// The longest key in bytes (`KEY_MAX_LENGTH`).
 pub const KEY_BYTES_MAX: usize = 250;
 
 #[cfg(test)]

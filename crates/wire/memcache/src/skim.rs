@@ -1,4 +1,4 @@
-//! Replies, read from a borrowed slice, of which nothing is kept but what a refusal said.
+//! Reads replies from a borrowed slice, and keeps nothing of them but the line of a refusal.
 
 use thiserror::Error;
 
@@ -24,77 +24,77 @@ pub struct Skimmer {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Idle,
-    /// The first line of the reply to a get or a set is awaited.
+    /// Waiting for the first line of the reply to a get or a set.
     Line {
         is_get: bool,
     },
-    /// So many bytes of the value are to come.
+    /// `left` bytes of the value are still to come.
     Data {
         left: u64,
         is_own: bool,
     },
-    /// Behind the value.
+    /// The value is complete; its ending is still to come.
     DataEnd {
         is_own: bool,
     },
-    /// A line was the whole reply.
+    /// The reply was a single line.
     Done(Reply),
     Failed(Fault),
 }
 
-/// What [`Skimmer::receive`] found.
+/// An event that [`Skimmer::receive`] found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MemcacheSkim {
-    /// The first line, of so many bytes with its end.
+    /// The first line of a reply; the number of its bytes, including its ending.
     Line(usize),
-    /// This many bytes of the value; they were shown to the caller.
+    /// This many bytes of the value, which were passed to the caller.
     Data(usize),
-    /// The reply is complete; follows every line.
+    /// The reply is complete; comes once after every line.
     End(Reply),
 }
 
-/// What a reply says.
+/// The meaning of a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reply {
     /// A value was found.
     Value {
-        /// The reply names the key that was asked for.
+        /// Whether the reply names the key that was asked for.
         is_own: bool,
     },
     /// There is no value under the key.
     Miss,
     /// The value was stored.
     Stored,
-    /// The value was not stored, for none of the server's faults.
+    /// The server did not store the value, but reports no error.
     NotStored,
-    /// `SERVER_ERROR`: the server could not do it, and the connection goes on. [`Skimmer::said`] has its
-    /// words.
+    /// `SERVER_ERROR`: the server failed, and the connection can be used again. [`Skimmer::said`] has the
+    /// error line.
     Refused,
 }
 
-/// Why a connection cannot go on.
+/// Why a connection cannot be used any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Fault {
-    /// Bytes that are no reply to what was asked.
+    /// The bytes are no reply to the command.
     #[error("the reply is none to what was asked")]
     Reply,
-    /// A line longer than any reply's.
+    /// A line that is longer than any reply.
     #[error("a line of the reply is longer than {LINE_BYTES_MAX} bytes")]
     LineTooLong,
     /// The value is longer than its line announced, or another line follows it.
     #[error("what follows the value is not the end of the reply")]
     ValueEnd,
-    /// `ERROR` or `CLIENT_ERROR`: the server did not understand what it read, so nobody knows what it reads
-    /// next.
+    /// `ERROR` or `CLIENT_ERROR`: the server did not understand what it read, so it is unknown what it
+    /// reads next.
     #[error("the server did not understand the command")]
     Misunderstood,
-    /// Bytes while no reply was due.
+    /// Bytes arrived when no reply was expected.
     #[error("there were bytes while no reply was due")]
     Unsolicited,
 }
 
 impl Skimmer {
-    /// For a connection that speaks `dialect`.
+    /// A reader for a connection that uses `dialect`.
     #[must_use]
     pub const fn new(dialect: Dialect) -> Self {
         Self {
@@ -105,7 +105,7 @@ impl Skimmer {
         }
     }
 
-    /// The next reply is to a get of this key.
+    /// Expects the reply to a get of this key next.
     pub fn expect_get(&mut self, key: Key<'_>) {
         self.key.clear();
         self.key.extend_from_slice(key.as_bytes());
@@ -113,7 +113,7 @@ impl Skimmer {
         self.state = State::Line { is_get: true };
     }
 
-    /// The next reply is to a set.
+    /// Expects the reply to a set next.
     pub fn expect_set(&mut self) {
         self.said.clear();
         self.state = State::Line { is_get: false };
@@ -125,18 +125,18 @@ impl Skimmer {
         self.state == State::Idle
     }
 
-    /// The server's words of a [`Reply::Refused`] or [`Fault::Misunderstood`], until the next reply is
+    /// The error line of a [`Reply::Refused`] or [`Fault::Misunderstood`], until the next reply is
     /// expected; otherwise empty.
     #[must_use]
     pub fn said(&self) -> &str {
         &self.said
     }
 
-    /// Takes the next event out of `input`; `None`: more bytes, please, with those left in `input` before
-    /// them. The bytes of a value are shown to `sink`.
+    /// Takes the next event out of `input`; `None` if it needs more bytes: call again with the bytes left
+    /// in `input` and more after them. Passes the bytes of a value to `sink`.
     ///
     /// # Errors
-    /// [`Fault`]; every further call says the same.
+    /// [`Fault`]; every further call returns the same.
     pub fn receive(
         &mut self,
         input: &mut &[u8],
@@ -201,7 +201,7 @@ impl Skimmer {
         Ok(Some(MemcacheSkim::Line(end + 1)))
     }
 
-    /// What the line of a get's reply leads to; `None`: it is none.
+    /// The state after the first line of a get's reply; `None` if the line is malformed.
     fn value_line(&self, line: &[u8]) -> Option<State> {
         let mut words = line.split(|byte| *byte == b' ');
         let (key, length) = match (self.dialect, words.next()?) {
@@ -255,7 +255,7 @@ impl Skimmer {
         Ok(Some(MemcacheSkim::End(Reply::Value { is_own })))
     }
 
-    /// What a line that is no reply of its own leads to.
+    /// The state after an error line, or after a line that is no reply at all.
     fn refusal(&mut self, line: &[u8]) -> State {
         let state = if line.starts_with(b"SERVER_ERROR") {
             State::Done(Reply::Refused)
@@ -278,7 +278,7 @@ impl Skimmer {
     }
 }
 
-/// The reply, if no word is left.
+/// The state for a reply of one line; `None` if words are left in it.
 fn whole<'a>(mut words: impl Iterator<Item = &'a [u8]>, reply: Reply) -> Option<State> {
     words.next().is_none().then_some(State::Done(reply))
 }
@@ -291,7 +291,7 @@ fn set_reply(dialect: Dialect, line: &[u8]) -> Option<Reply> {
     }
 }
 
-/// A number of up to ten digits; more than a server can mean.
+/// Parses a number of one to ten digits; `None` for anything else.
 fn number(digits: &[u8]) -> Option<u64> {
     let is_number =
         (1..=DIGITS_MAX).contains(&digits.len()) && digits.iter().all(u8::is_ascii_digit);
@@ -299,7 +299,7 @@ fn number(digits: &[u8]) -> Option<u64> {
     is_number.then(|| digits.iter().fold(0, value))
 }
 
-/// The longest line that is a reply: a key of 250 bytes and numbers, or the words of a refusal.
+/// The longest line that is a reply, in bytes: a key of 250 bytes and numbers, or the text of an error.
 const LINE_BYTES_MAX: usize = 1024;
 
 /// The most digits of lengths and flags, which have 32 bits.

@@ -11,28 +11,29 @@ use memchr::memchr;
 
 use crate::error::InvalidHost;
 
-/// Whom a request is for.
+/// The host and port that a request is for.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Authority {
     /// The host in lower case, without a trailing dot; an IPv6 address keeps its brackets.
     pub host: Bytes,
-    /// The port, 1 to 65535, if one was given.
+    /// The port, 1 to 65535; `None` if none was given.
     pub port: Option<u16>,
 }
 
 impl Authority {
-    /// Reads `host [":" [port]]`, the value of a Host field, wherever it came from.
+    /// Reads `host [":" [port]]`, the value of a Host field.
     ///
     /// # Errors
-    /// [`InvalidHost`].
+    /// [`InvalidHost`] if it is malformed.
     pub fn parse(text: &Bytes) -> Result<Self, InvalidHost> {
         Self::decode(text, text)
     }
 
-    /// Reads `text`, which is part of `head`, as `host [":" [port]]`.
+    /// Reads `text`, which is part of `head`, as `host [":" [port]]`; the result shares the memory
+    /// of `head`.
     ///
     /// # Errors
-    /// [`InvalidHost`].
+    /// [`InvalidHost`] if it is malformed.
     pub fn decode(text: &[u8], head: &Bytes) -> Result<Self, InvalidHost> {
         let split = match text {
             [b'[', ..] => ipv6(text),
@@ -47,14 +48,14 @@ impl Authority {
         Ok(Self { host, port })
     }
 
-    /// The address that `host` is, with or without brackets; `None` if it is a name.
+    /// The IP address that `host` is, with or without brackets; `None` if it is a name.
     pub fn ip(&self) -> Option<IpAddr> {
         let host = std::str::from_utf8(&self.host).ok()?;
         let literal = host.strip_prefix('[').and_then(|it| it.strip_suffix(']'));
         literal.unwrap_or(host).parse().ok()
     }
 
-    /// `host` or `host:port`, as a Host field has it.
+    /// `host` or `host:port`, as the value of a Host field.
     pub fn to_bytes(&self) -> Bytes {
         let Some(port) = self.port else {
             return self.host.clone();
@@ -69,11 +70,11 @@ impl Authority {
     }
 }
 
-/// A host that was found good.
+/// A valid host, as a part of the text.
 enum Host<'a> {
-    /// In lower case.
+    /// All letters are in lower case.
     Lower(&'a [u8]),
-    /// In any case.
+    /// Some letters are in upper case.
     Mixed(&'a [u8]),
 }
 
@@ -86,7 +87,7 @@ pub fn is_sendable_host(text: &[u8]) -> bool {
             .all(|&byte| NAME_CLASSES[usize::from(byte)] != FOREIGN || allowed(byte))
 }
 
-/// The port after a host; the outer `None` means malformed.
+/// The port after a host: `Some(None)` if there is none, `None` if it is malformed.
 fn port(text: &[u8]) -> Option<Option<u16>> {
     match text {
         [] | [b':'] => Some(None),
@@ -104,7 +105,7 @@ fn port(text: &[u8]) -> Option<Option<u16>> {
     }
 }
 
-/// The address in brackets at the start, and what follows it.
+/// Splits an IPv6 address in brackets from the text after it.
 fn ipv6(text: &[u8]) -> Option<(Host<'_>, &[u8])> {
     let (host, rest) = text.split_at(memchr(b']', text)? + 1);
     let address = std::str::from_utf8(&host[1..host.len() - 1]).ok()?;
@@ -112,8 +113,8 @@ fn ipv6(text: &[u8]) -> Option<(Host<'_>, &[u8])> {
     Some((Host::Mixed(host), rest))
 }
 
-/// The name at the start, up to the first byte that no name has, and what follows it: one pass finds
-/// the end, upper case and empty labels.
+/// Splits the name at the start from the text after it. One pass finds the end, upper case and empty
+/// labels.
 fn name(text: &[u8]) -> Option<(Host<'_>, &[u8])> {
     let (mut len, mut classes, mut before) = (0, 0, DOT);
     for &byte in text {
@@ -138,19 +139,19 @@ fn name(text: &[u8]) -> Option<(Host<'_>, &[u8])> {
     }
 }
 
-/// The longest DNS name.
+/// The longest DNS name, in bytes.
 const NAME_BYTES_MAX: usize = 255;
 
-/// Class of the bytes of a name that have to be lowered.
+/// The class of upper-case letters, which have to be lowered.
 const UPPER: u8 = 1;
 
-/// Class of the bytes that no name has.
+/// The class of bytes that no name may have.
 const FOREIGN: u8 = 2;
 
-/// Class of the byte between labels.
+/// The class of the dot between labels.
 const DOT: u8 = 4;
 
-/// The classes of bytes; lower case, digits and marks but the dot have none.
+/// The class of each byte; lower-case letters, digits and marks other than the dot have none.
 static NAME_CLASSES: [u8; 256] = {
     let mut classes = [FOREIGN; 256];
     let mut byte = 0;

@@ -1,16 +1,16 @@
-//! How long a body is.
+//! The length of a message's body.
 
-/// How long the body of a message is, as far as its head tells.
+/// The length of a message's body, as far as its head says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BodyLength {
     /// Exactly this many bytes; zero means that there is no body.
     Known(u64),
-    /// Not known before the body ends.
+    /// The length is not known before the body ends.
     Unknown,
 }
 
 impl Default for BodyLength {
-    /// No body.
+    /// No body: `Known(0)`.
     fn default() -> Self {
         Self::Known(0)
     }

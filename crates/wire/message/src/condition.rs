@@ -1,9 +1,9 @@
-//! Conditions of requests (RFC 9110, section 13): whether a client's copy is still good, and whether a
-//! change that it knows nothing of came between.
+//! Conditional requests (RFC 9110, section 13): whether a client's copy is still current, and whether
+//! the representation has changed without its knowledge.
 //!
 //! Every function is pure: it compares fields of a request with the validators of the representation
-//! that the request would get. Of a resource that does not exist nothing is asked here: the answer is
-//! 404, whatever the conditions say.
+//! that the request would get. A resource that does not exist has no validators: the caller answers 404,
+//! whatever the conditions say.
 
 use http::Method;
 
@@ -13,37 +13,37 @@ use crate::{Fields, Id, Traits};
 /// The validators of a representation (RFC 9110, section 8.8).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Validators<'r> {
-    /// The value of `ETag`, with its quotes, and with `W/` before them if it is weak. `None`, which is
-    /// the default, if there is none; one that is malformed equals none.
+    /// The value of `ETag` with its quotes, and with `W/` before them if it is weak. `None`, the
+    /// default: there is none. A malformed one equals no tag.
     pub etag: Option<&'r [u8]>,
-    /// The time of `Last-Modified`, in whole seconds since the beginning of 1970. `None`, which is the
-    /// default, if it is not known: conditions that compare dates are then ignored.
+    /// The time of `Last-Modified`, in whole seconds since the beginning of 1970. `None`, the default:
+    /// it is not known, and conditions that compare dates are ignored.
     pub modified: Option<u64>,
-    /// Whether [`Self::modified`] is a strong validator: the representation did certainly not change
-    /// twice within that second (RFC 9110, section 8.8.2.2). By default it is weak, and then no
-    /// `If-Range` with a date is met.
+    /// Whether [`Self::modified`] is a strong validator: the representation certainly did not change
+    /// twice within that second (RFC 9110, section 8.8.2.2). Default `false`: then no `If-Range` with a
+    /// date holds.
     pub is_modified_strong: bool,
 }
 
-/// What the conditions of a request lead to.
+/// The result of evaluating the conditions of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConditionOutcome {
-    /// The method is performed, as if there were no conditions.
+    /// Perform the method as if there were no conditions.
     Met,
-    /// The client has the representation: 304 (Not Modified), with the fields that RFC 9110, section
-    /// 15.4.5, names.
+    /// Answer 304 (Not Modified), with the fields that RFC 9110, section 15.4.5, names: the client has
+    /// the representation.
     NotModified,
-    /// 412 (Precondition Failed).
+    /// Answer 412 (Precondition Failed).
     Failed,
 }
 
 /// Evaluates `If-Match`, `If-Unmodified-Since`, `If-None-Match` and `If-Modified-Since` in the order of
-/// RFC 9110, section 13.2.2. `If-Range` is no precondition: [`crate::range::select`] asks it.
+/// RFC 9110, section 13.2.2. `If-Range` is no precondition: [`crate::range::select`] evaluates it.
 ///
-/// An entity tag beats a date: `If-Unmodified-Since` beside `If-Match`, and `If-Modified-Since` beside
-/// `If-None-Match`, are ignored. So is a date that is malformed or one of several, and
-/// `If-Modified-Since` of a method other than GET and HEAD. Several lines of tags are one list. What
-/// follows a malformed tag in a line is left out: it equals no tag.
+/// An entity tag takes precedence over a date: `If-Unmodified-Since` beside `If-Match`, and
+/// `If-Modified-Since` beside `If-None-Match`, are ignored. So is a date that is malformed or one of
+/// several, and `If-Modified-Since` of a method other than GET and HEAD. Several lines of tags are one
+/// list. What follows a malformed tag in a line is left out: it equals no tag.
 #[must_use]
 pub fn evaluate(
     method: &Method,
@@ -86,8 +86,8 @@ pub fn evaluate(
     ConditionOutcome::Met
 }
 
-/// Whether `If-Range` lets `Range` have an effect (RFC 9110, section 13.1.5): there is none, or it names
-/// exactly this representation by a strong validator.
+/// Whether `If-Range` allows `Range` to have an effect (RFC 9110, section 13.1.5): it is absent, or
+/// names exactly this representation by a strong validator.
 pub(crate) fn allows_range(headers: &Fields, validators: &Validators<'_>) -> bool {
     let mut lines = headers.get_all(IF_RANGE);
     let Some(line) = lines.next() else {
@@ -106,7 +106,7 @@ pub(crate) fn allows_range(headers: &Fields, validators: &Validators<'_>) -> boo
     modified.is_some() && date(line) == modified
 }
 
-/// Whether a field of tags is `*`, or has one that `is_equal`.
+/// Whether a field with a list of tags is `*`, or has a tag for which `is_equal` holds.
 fn lists(headers: &Fields, name: Id, is_equal: impl Fn(EntityTag<'_>) -> bool) -> bool {
     headers.get_all(name).any(|line| {
         let line = line.trim_ascii();
@@ -129,7 +129,7 @@ fn tags(mut list: &[u8]) -> impl Iterator<Item = EntityTag<'_>> {
     .fuse()
 }
 
-/// The time in the only line of a field, in seconds since the beginning of 1970.
+/// The date in a field that has only one line, in seconds since the beginning of 1970; else `None`.
 fn only_date(headers: &Fields, name: Id) -> Option<u64> {
     let mut lines = headers.get_all(name);
     let line = lines.next()?;
@@ -143,16 +143,16 @@ fn date(value: &[u8]) -> Option<u64> {
     Some(since.as_secs())
 }
 
-/// A tag as in `ETag` (RFC 9110, section 8.8.3).
+/// An entity tag, as in `ETag` (RFC 9110, section 8.8.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct EntityTag<'t> {
     is_weak: bool,
-    /// With its quotes.
+    /// The tag's text with its quotes.
     opaque: &'t [u8],
 }
 
 impl<'t> EntityTag<'t> {
-    /// The tag at the beginning of `text`, and what follows it.
+    /// Parses the tag at the beginning of `text`; returns it with the text after it.
     fn parse(text: &'t [u8]) -> Option<(Self, &'t [u8])> {
         let quoted = text.strip_prefix(b"W/");
         let (is_weak, quoted) = (quoted.is_some(), quoted.unwrap_or(text));
@@ -166,18 +166,18 @@ impl<'t> EntityTag<'t> {
         is_tag.then_some((Self { is_weak, opaque }, rest))
     }
 
-    /// The tag that `text` is, apart from white space around it.
+    /// Parses `text` as one tag, apart from white space around it.
     fn parse_whole(text: &'t [u8]) -> Option<Self> {
         let (tag, rest) = Self::parse(text.trim_ascii())?;
         rest.is_empty().then_some(tag)
     }
 
-    /// Whether both name the same bytes.
+    /// Whether both tags are equal by strong comparison: they stand for the same bytes.
     fn is_strongly(self, other: EntityTag<'_>) -> bool {
         !self.is_weak && !other.is_weak && self.is_weakly(other)
     }
 
-    /// Whether both name representations that are as good as each other.
+    /// Whether both tags are equal by weak comparison: they stand for equivalent representations.
     fn is_weakly(self, other: EntityTag<'_>) -> bool {
         self.opaque == other.opaque
     }

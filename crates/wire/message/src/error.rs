@@ -2,10 +2,10 @@
 
 use thiserror::Error;
 
-/// A request target that is refused.
+/// Why a request target is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Error)]
 pub enum TargetFault {
-    /// A byte that may not stand in a request target.
+    /// A byte that is not allowed in a request target.
     #[error("forbidden byte in the request target")]
     Byte,
     /// A `%` in the path without two hexadecimal digits after it.
@@ -14,7 +14,7 @@ pub enum TargetFault {
     /// A `#` in the request target.
     #[error("fragment in the request target")]
     Fragment,
-    /// A target that is none of the forms its method allows (RFC 9112 section 3.2).
+    /// A target in a form that its method does not allow (RFC 9112 section 3.2).
     #[error("request target in a form its method does not allow")]
     Form,
     /// The authority of an absolute target is malformed.
@@ -22,7 +22,7 @@ pub enum TargetFault {
     Host(#[from] InvalidHost),
 }
 
-/// A text that is not `host [":" port]`.
+/// The error for a text that is not `host [":" port]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Error)]
 #[error("malformed host")]
 pub struct InvalidHost;

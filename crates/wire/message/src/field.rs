@@ -1,6 +1,7 @@
-//! Rules for header fields that hold whichever protocol carries them.
+//! Rules for header fields that hold in every protocol.
 
-/// A byte of a field value or a reason phrase: visible, space, tab or above ASCII.
+/// Whether a byte may be in a field value or a reason phrase: visible, space, tab or above
+/// ASCII.
 pub const fn is_value(byte: u8) -> bool {
     (byte == b'\t') | ((byte >= b' ') & (byte != 0x7f))
 }
@@ -18,7 +19,7 @@ pub fn is_value_text(text: &[u8]) -> bool {
     }
 }
 
-/// A byte of a token: method, field name, coding, chunk extension.
+/// Whether a byte may be in a token: a method, field name, coding or chunk extension.
 #[inline]
 pub const fn is_token(byte: u8) -> bool {
     TOKEN[byte as usize]
@@ -46,7 +47,7 @@ pub fn trim_start(mut text: &[u8]) -> &[u8] {
     text
 }
 
-/// The number in a Content-Length: digits only, at most 19 of them, below 2^63.
+/// Parses a Content-Length: digits only, at most 19 of them, below 2^63; else `None`.
 pub fn decimal(digits: &[u8]) -> Option<u64> {
     if digits.is_empty() || digits.len() > 19 {
         return None;
@@ -61,7 +62,7 @@ pub fn decimal(digits: &[u8]) -> Option<u64> {
     (value <= LENGTH_MAX).then_some(value)
 }
 
-/// The longest body of a known length: what every peer can count.
+/// The longest body of a known length, in bytes: the most that every peer can count.
 pub const LENGTH_MAX: u64 = i64::MAX as u64;
 
 static TOKEN: [bool; 256] = {

@@ -1,4 +1,4 @@
-//! The fields of a head: one list, in the order received.
+//! The header fields of a message: one list, in the order received.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -12,36 +12,36 @@ use crate::name::{self, Id, NameRef, Traits};
 
 /// The fields of a head in the order received, repeated ones included.
 ///
-/// Names and values are ranges of the head's own bytes, so that a field takes no memory of its own; what is added
-/// or changed is written behind them. A name of the table ([`name`]) is its number. Values have no control
-/// characters but tabs: in what is added one becomes a space (RFC 9110, section 5.5), and a byte that no name has
-/// becomes `_`.
+/// Names and values are ranges of the head's own bytes, so that a field takes no memory of its own; fields that are
+/// added or changed are written after them. A name in the table ([`name`]) is stored as its number. Values have no
+/// control characters but tabs: in an added value each becomes a space (RFC 9110, section 5.5), and in an added name
+/// a byte that is not allowed becomes `_`.
 #[derive(Default)]
 pub struct Fields {
-    /// The head as received, or what a store keeps of it.
+    /// The head as received, or the copy of it that a store keeps.
     received: Bytes,
-    /// Lines of HTTP/1.1 that were added. Ranges beyond `received` are ranges of these.
+    /// Lines of HTTP/1.1 that were added. Offsets beyond the end of `received` are into these.
     added: Vec<u8>,
     entries: Vec<Entry>,
-    /// The bits of the names of the table that are there, and of some that were.
+    /// A set of the names in the table that fields have, or had before they were removed; see [`Id::bit`].
     names: u64,
-    /// All traits that a field has, or had.
+    /// All traits that a field has, or had before it was removed.
     traits: Traits,
 }
 
-/// One field.
+/// The position of one field in the bytes.
 #[derive(Clone, Copy)]
 struct Entry {
     name_at: u32,
     value_at: u32,
     value_len: u32,
-    /// 0: it is written nowhere but in the table.
+    /// The length of the name; 0: it is written nowhere, and is the spelling in the table.
     name_len: u16,
     name: EntryName,
     flags: u8,
 }
 
-/// A number of the table, or none.
+/// The number of a name in the table; `None` for other names.
 type EntryName = Option<Id>;
 
 impl Entry {
@@ -61,7 +61,7 @@ impl Entry {
         self.flags & IS_LINE != 0
     }
 
-    /// Behind the line.
+    /// The offset after the field's line.
     fn line_end(self) -> u32 {
         self.value_at + self.value_len + 2
     }
@@ -75,14 +75,14 @@ pub struct Field<'f> {
 }
 
 impl<'f> Field<'f> {
-    /// Its number in the table of names.
+    /// The number of the field's name in the table; `None` for other names.
     #[inline]
     #[must_use]
     pub fn id(self) -> Option<Id> {
         self.entry.name
     }
 
-    /// Its name as it came. Names are the same in any case of letters: [`Self::is`] compares them.
+    /// The field's name as received. Names are equal whatever their case: compare them with [`Self::is`].
     #[inline]
     #[must_use]
     pub fn name(self) -> &'f [u8] {
@@ -92,7 +92,7 @@ impl<'f> Field<'f> {
         }
     }
 
-    /// Its value.
+    /// The field's value.
     #[inline]
     #[must_use]
     pub fn value(self) -> &'f [u8] {
@@ -111,7 +111,7 @@ impl<'f> Field<'f> {
         self.entry.traits()
     }
 
-    /// Whether it has this name.
+    /// Whether the field has this name, in any case.
     #[inline]
     #[must_use]
     pub fn is<'n>(self, name: impl Into<NameRef<'n>>) -> bool {
@@ -122,7 +122,7 @@ impl<'f> Field<'f> {
         }
     }
 
-    /// Its name, to look for.
+    /// The field's name, for looking up fields.
     #[inline]
     #[must_use]
     pub fn name_ref(self) -> NameRef<'f> {
@@ -132,13 +132,13 @@ impl<'f> Field<'f> {
         }
     }
 
-    /// Its name in lower case.
+    /// The field's name in lower case.
     #[must_use]
     pub fn lower_name(self) -> String {
         String::from_utf8_lossy(self.name()).to_ascii_lowercase()
     }
 
-    /// Its name as the `http` crate has it; `None` if it is none there.
+    /// The field's name as a type of the `http` crate; `None` if that does not accept it.
     #[must_use]
     pub fn header_name(self) -> Option<HeaderName> {
         match self.entry.name {
@@ -149,7 +149,7 @@ impl<'f> Field<'f> {
 }
 
 impl Fields {
-    /// No fields.
+    /// A list without fields.
     #[must_use]
     pub const fn new() -> Self {
         Self {
@@ -161,7 +161,7 @@ impl Fields {
         }
     }
 
-    /// Becomes empty. Its memory is kept for the next head, unless that is much.
+    /// Removes all fields. Keeps the memory for the next head, unless it is large.
     pub fn clear(&mut self) {
         self.received = Bytes::new();
         self.names = 0;
@@ -176,27 +176,27 @@ impl Fields {
         }
     }
 
-    /// How many lines of fields there are.
+    /// The number of field lines.
     #[inline]
     #[must_use]
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no fields.
     #[inline]
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// Makes room for so many fields more.
+    /// Makes room for `count` more fields.
     pub fn reserve(&mut self, count: usize) {
         self.entries.reserve(count);
     }
 
-    /// Adds a field of the head that is being received: where its name and its value are. `is_line` says that
-    /// they stand as [`Self::write_lines`] writes them. What was read is kept by [`Self::keep`].
+    /// Adds a field of the head that is being received, by the positions of its name and value. `is_line`: they
+    /// stand exactly as [`Self::write_lines`] writes them. [`Self::keep`] must follow, with the bytes.
     #[inline]
     pub fn push(&mut self, id: Option<Id>, name: Range<usize>, value: Range<usize>, is_line: bool) {
         self.enter(Entry {
@@ -209,7 +209,7 @@ impl Fields {
         });
     }
 
-    /// The bytes in which the fields that were [pushed](Self::push) are. Nothing was added before.
+    /// Sets the bytes of the head whose fields were [pushed](Self::push). Must come before any other field is added.
     #[inline]
     pub fn keep(&mut self, head: Bytes) {
         debug_assert!(self.added.is_empty() && self.received.is_empty());
@@ -235,7 +235,7 @@ impl Fields {
         bytes.get(at..at + len).unwrap_or_default()
     }
 
-    /// All of them, in order.
+    /// The fields, in order.
     #[inline]
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = Field<'_>> + ExactSizeIterator {
         let entries = self.entries.iter();
@@ -252,7 +252,7 @@ impl Fields {
         self.traits.has_any(traits)
     }
 
-    /// Whether a field of this name may be there: a quick test, which is wrong only if it says yes.
+    /// Whether a field of this name may be there: a quick test that may be wrong only when it is `true`.
     #[inline]
     fn may_name(&self, name: NameRef<'_>) -> bool {
         match name {
@@ -309,13 +309,13 @@ impl Fields {
         self.named(name.into()).next().is_some()
     }
 
-    /// Adds a field behind the others.
+    /// Adds a field after the others.
     pub fn append<'n>(&mut self, name: impl Into<NameRef<'n>>, value: impl AsRef<[u8]>) {
         let entry = self.write(name.into(), value.as_ref());
         self.enter(entry);
     }
 
-    /// Sets the only field of this name: where the first one was, or behind the others.
+    /// Makes this the only field of its name: in the place of the first one, or after all others.
     pub fn insert<'n>(&mut self, name: impl Into<NameRef<'n>>, value: impl AsRef<[u8]>) {
         let name = name.into();
         let entry = self.write(name, value.as_ref());
@@ -326,7 +326,7 @@ impl Fields {
         self.remove_behind(first, name);
     }
 
-    /// Removes all fields of this name. Whether there were any.
+    /// Removes all fields of this name; returns whether there were any.
     pub fn remove<'n>(&mut self, name: impl Into<NameRef<'n>>) -> bool {
         let name = name.into();
         let Some(first) = self.position(name) else {
@@ -337,7 +337,7 @@ impl Fields {
         true
     }
 
-    /// Leaves the fields for which `is_kept` says so.
+    /// Keeps only the fields for which `is_kept` is true.
     pub fn retain(&mut self, mut is_kept: impl FnMut(Field<'_>) -> bool) {
         let mut entries = std::mem::take(&mut self.entries);
         entries.retain(|entry| {
@@ -357,7 +357,8 @@ impl Fields {
         }
     }
 
-    /// Marks the fields that `Connection` names (RFC 9110, section 7.6.1), except for some.
+    /// Marks the fields that `Connection` names (RFC 9110, section 7.6.1), except those in `except`, as
+    /// [`Traits::NOMINATED`].
     pub fn mark_nominated(&mut self, except: &[Id]) {
         let options = self
             .get_all(name::CONNECTION)
@@ -387,7 +388,7 @@ impl Fields {
         self.entries = entries;
     }
 
-    /// Sets each value of a name to what `change` makes of it; `None` leaves it as it is.
+    /// Replaces each value of a name by the result of `change`; `None` leaves it as it is.
     pub fn change<'n>(
         &mut self,
         name: impl Into<NameRef<'n>>,
@@ -410,8 +411,8 @@ impl Fields {
         }
     }
 
-    /// Makes one field of all those of a name, `separator` between their values, and `last` behind them. `false` if
-    /// there is none.
+    /// Joins all fields of a name to one, with `separator` between their values, and `last` after them. Returns
+    /// `false` if there is none.
     pub fn join<'n>(
         &mut self,
         name: impl Into<NameRef<'n>>,
@@ -428,14 +429,14 @@ impl Fields {
         true
     }
 
-    /// Makes one `Cookie` field of several, as servlet containers expect (RFC 6265, section 5.4). `true` if there
-    /// were several.
+    /// Joins several `Cookie` fields to one, as servlet containers expect (RFC 6265, section 5.4). Returns `true` if
+    /// there were several.
     pub fn join_cookies(&mut self) -> bool {
         let has_several = self.get_all(name::COOKIE).nth(1).is_some();
         has_several && self.join(name::COOKIE, b"; ", None)
     }
 
-    /// Writes the fields as lines of HTTP/1.1, but for those that have one of the traits `without`.
+    /// Writes the fields as lines of HTTP/1.1, except those with one of the traits `without`.
     pub fn write_lines(&self, without: Traits, out: &mut BytesMut) {
         let skips = self.may_have(without);
         let mut run = 0..0;
@@ -466,7 +467,8 @@ impl Fields {
         out.extend_from_slice(self.text(run.start, run.end - run.start));
     }
 
-    /// A copy of these fields in as little memory as they need, and what follows them in the same, piece by piece.
+    /// A copy of these fields that takes as little memory as possible, with the pieces of `rest` after them in the
+    /// same memory.
     #[must_use]
     pub fn packed<T: AsRef<[u8]>>(&self, rest: &[T]) -> Self {
         let lines: usize = self
@@ -491,7 +493,7 @@ impl Fields {
         packed
     }
 
-    /// What follows the fields, if they were [packed](Self::packed).
+    /// The bytes after the fields, if they were [packed](Self::packed) with such.
     #[must_use]
     pub fn rest(&self) -> Bytes {
         let end = self.entries.last().map_or(0, |last| last.line_end());
@@ -499,15 +501,15 @@ impl Fields {
             .slice((end as usize).min(self.received.len())..)
     }
 
-    /// Bytes of memory that they take beside themselves, and what follows them.
+    /// The bytes of memory that the list takes besides itself, including the rest after the fields.
     #[must_use]
     pub fn weight(&self) -> usize {
         let entries = self.entries.capacity() * size_of::<Entry>();
         self.received.len() + self.added.capacity() + entries
     }
 
-    /// These fields in the same memory, whose users are counted anew. Threads that share the memory of one list wait
-    /// for each other to count; each may have its own list by this.
+    /// A list with the same memory but its own reference count. Threads that share one count wait for each other to
+    /// change it; with this, each thread can have its own.
     #[must_use]
     pub fn counted_anew(&self) -> Self {
         Self {
@@ -522,7 +524,7 @@ impl Fields {
         !self.received.is_empty() && self.received.as_ptr() == other.received.as_ptr()
     }
 
-    /// A value as bytes that share the memory of the head, if it is of the head's.
+    /// A value as bytes, which share the memory of the head if the value is part of it.
     #[must_use]
     pub fn share(&self, value: &[u8]) -> Bytes {
         let received = self.received.as_ptr_range();
@@ -533,7 +535,7 @@ impl Fields {
         }
     }
 
-    /// As a map of the `http` crate, with room for one field more.
+    /// Converts to a map of the `http` crate, with room for one more field.
     #[must_use]
     pub fn to_map(&self) -> HeaderMap {
         let mut map = HeaderMap::with_capacity(self.len() + 1);
@@ -563,7 +565,7 @@ impl Fields {
         });
     }
 
-    /// Writes a line of a field that is ours.
+    /// Writes the line of an added field, and returns its entry.
     fn write(&mut self, name: NameRef<'_>, value: &[u8]) -> Entry {
         match name {
             NameRef::Known(id) => self.write_line(Some(id), id.spelling().as_bytes(), value),
@@ -619,7 +621,7 @@ impl Clone for Fields {
 }
 
 impl PartialEq for Fields {
-    /// Whether both have the same names and values in the same order.
+    /// Whether both lists have the same names and values in the same order.
     fn eq(&self, other: &Self) -> bool {
         let is_same = |(one, other): (Field<'_>, Field<'_>)| {
             one.is(other.name_ref()) && one.value() == other.value()
@@ -641,7 +643,7 @@ impl fmt::Debug for Fields {
 }
 
 impl From<&HeaderMap> for Fields {
-    /// There is room for what a front adds.
+    /// Converts a map of the `http` crate, with room for the fields that a front adds.
     fn from(map: &HeaderMap) -> Self {
         let mut fields = Self {
             added: Vec::with_capacity(ADDED_BYTES),
@@ -689,30 +691,30 @@ fn mend(text: &mut [u8], is_allowed: fn(u8) -> bool, instead: u8) {
     }
 }
 
-/// Where something is in a head. None is as long as what is cut off here, which no limit allows.
+/// An offset in a head. One that does not fit is cut, but no limit allows such a head.
 #[inline]
 fn offset(at: usize) -> u32 {
     u32::try_from(at).unwrap_or(u32::MAX)
 }
 
-/// Name, colon, space, value and CR LF follow one another in the bytes of the head.
+/// Flag: name, colon, space, value and CR LF follow one another in the bytes of the head.
 const IS_LINE: u8 = 1;
-/// `Connection` names it.
+/// Flag: `Connection` names the field.
 const IS_NOMINATED: u8 = 2;
 
-/// Most heads are no longer.
+/// The bytes of room for a head; most are no longer.
 const USUAL_BYTES: usize = 1024;
 
-/// A front adds no more to most heads: who the client is and what it asked for.
+/// The number of fields that a front adds to most heads, such as the client's address.
 const ADDED_FIELDS: usize = 8;
 
-/// The bytes of those fields.
+/// The number of bytes for the fields that a front adds.
 const ADDED_BYTES: usize = 256;
 
-/// Most heads have fewer fields.
+/// The most fields for which [`Fields::clear`] keeps the memory; most heads have fewer.
 const KEPT_FIELDS_MAX: usize = 48;
 
-/// Most heads need less for what is added.
+/// The most bytes of added lines for which [`Fields::clear`] keeps the memory.
 const KEPT_BYTES_MAX: usize = 4096;
 
 #[cfg(test)]

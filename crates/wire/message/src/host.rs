@@ -1,7 +1,7 @@
-//! The host that a request names: mostly the one that the request before it named.
+//! Reads the host of a request quickly: mostly it is the one of the request before.
 //!
-//! To read a host is to look at each of its bytes several times, which is a large part of
-//! what a small head takes. So each thread remembers one. What is read of a text depends on the text alone.
+//! Reading a host looks at each of its bytes several times, which is a large part of the cost of a small head. So each
+//! thread remembers one host. The result depends on the text alone.
 
 use std::cell::RefCell;
 
@@ -10,18 +10,18 @@ use bytes::Bytes;
 use crate::authority::Authority;
 use crate::error::InvalidHost;
 
-/// Whom a request is for by `text`, the value of a Host field that is part of `head`, as [`Authority::decode`] reads it.
+/// Reads `text`, the value of a Host field that is part of `head`, as [`Authority::decode`] does.
 ///
 /// # Errors
-/// [`InvalidHost`].
+/// [`InvalidHost`] if it is malformed.
 pub fn read(text: &[u8], head: &Bytes) -> Result<Authority, InvalidHost> {
     recall_or(text, || Authority::decode(text, head))
 }
 
-/// The same of a text that is part of nothing: it is copied, if it has to be.
+/// Reads a host from a text that is no part of a head; the text is copied if necessary.
 ///
 /// # Errors
-/// [`InvalidHost`].
+/// [`InvalidHost`] if it is malformed.
 pub fn read_apart(text: &[u8]) -> Result<Authority, InvalidHost> {
     recall_or(text, || Authority::parse(&Bytes::copy_from_slice(text)))
 }

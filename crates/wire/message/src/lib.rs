@@ -1,12 +1,12 @@
-//! The vocabulary of HTTP messages, for every protocol that carries them.
+//! The types of HTTP messages, for every protocol that carries them.
 //!
-//! The codecs (`catamaran-ajp`, `catamaran-http1`) hand these types to their callers and take them
-//! back, so that a head that arrived over one protocol leaves over another without a conversion.
-//! Methods and statuses are those of the `http` crate; fields are one flat list ([`Fields`]) whose names are
-//! numbers of one table ([`name`]). This crate reads and writes no bytes of a connection.
+//! The codecs (`catamaran-ajp`, `catamaran-http1`) hand these types to their callers and take them back, so
+//! that a head that arrived over one protocol leaves over another without a conversion. Methods and statuses
+//! are those of the `http` crate; fields are one flat list ([`Fields`]) whose names are numbers of one table
+//! ([`name`]). This crate reads and writes no bytes of a connection.
 //!
-//! [`condition`] and [`range`] decide what a representation that the caller holds is answered with: all
-//! of it, a part, 304, 412 or 416.
+//! [`condition`] and [`range`] decide how to answer with a representation that the caller has: all of it, a
+//! part, 304, 412 or 416.
 #![forbid(unsafe_code)]
 
 mod authority;

@@ -1,8 +1,8 @@
-//! Names of fields: those of one table by a number each, and all others by their bytes.
+//! Names of fields: well-known ones as numbers of a table, all others as bytes.
 //!
 //! The table has every name that a protocol abbreviates (AJP13's codes, the static tables of HPACK and QPACK), every
-//! name that most requests or responses have, and every name that the front treats in a way of its own. What the
-//! front must know of such a name is said in its row, so that looking at a field is looking at a number.
+//! name that most requests or responses have, and every name that the front treats specially. The row of a name also
+//! has its [`Traits`], so that deciding about a field needs only its number.
 
 use std::fmt;
 use std::sync::LazyLock;
@@ -11,7 +11,7 @@ use http::HeaderName;
 
 use crate::field::is_token_text;
 
-/// The number of a name in the table.
+/// The number of a field name in the table.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Id(u8);
 
@@ -20,40 +20,40 @@ pub struct Id(u8);
 pub struct Traits(u16);
 
 impl Traits {
-    /// No traits.
+    /// The empty set of traits.
     pub const NONE: Self = Self(0);
-    /// It concerns one connection only (RFC 9110, section 7.6.1), apart from what Connection itself names.
+    /// Concerns one connection only (RFC 9110, section 7.6.1), apart from the names in Connection itself.
     pub const HOP_BY_HOP: Self = Self(1);
-    /// It says where a body ends.
+    /// Says where a body ends.
     pub const FRAMING: Self = Self(1 << 1);
-    /// It is never forwarded with a request: harmful or useless behind a front.
+    /// Is never forwarded with a request: harmful or useless behind a front.
     pub const NOT_FORWARDED: Self = Self(1 << 2);
-    /// It is never stored with a response.
+    /// Is never stored with a response.
     pub const NOT_STORED: Self = Self(1 << 3);
-    /// It says who the client is, or which certificate it showed.
+    /// Says who the client is, or which certificate it showed.
     pub const CLAIM: Self = Self(1 << 4);
-    /// It says which certificate the client showed: a claim as well.
+    /// Says which certificate the client showed; such a name has [`Self::CLAIM`] too.
     pub const CERTIFICATE: Self = Self(1 << 9);
-    /// It makes a request depend on what the client has.
+    /// Makes a request depend on the copy that the client has.
     pub const CONDITION: Self = Self(1 << 5);
-    /// In a request over HTTP/1.1 the codec itself writes it, or nobody.
+    /// Is written only by the codec in a request over HTTP/1.1.
     pub const OF_CODEC: Self = Self(1 << 6);
-    /// It is in no table: callers with rules of their own for names look at its bytes.
+    /// Is not in the table: callers with rules for further names look at its bytes.
     pub const UNKNOWN: Self = Self(1 << 7);
-    /// `Connection` names it, so it concerns one connection only.
+    /// Is named by `Connection`, so it concerns one connection only.
     pub const NOMINATED: Self = Self(1 << 8);
-    /// Its value is secret: no table of HPACK or QPACK may have it (RFC 7541, section 7.1.3).
+    /// Has a secret value, which must not be in a table of HPACK or QPACK (RFC 7541, section 7.1.3).
     pub const SECRET: Self = Self(1 << 10);
-    /// Its value differs in most messages: it is useless in a table of HPACK or QPACK.
+    /// Has a different value in most messages, so that it is useless in a table of HPACK or QPACK.
     pub const UNIQUE: Self = Self(1 << 11);
 
-    /// The traits of both.
+    /// The union of both sets of traits.
     #[must_use]
     pub const fn with(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
-    /// Whether both have a trait in common.
+    /// Whether the sets have a trait in common.
     #[must_use]
     #[inline]
     pub const fn has_any(self, of: Self) -> bool {
@@ -61,24 +61,24 @@ impl Traits {
     }
 }
 
-/// A name to look for.
+/// A field name to look for.
 #[derive(Clone, Copy, Debug)]
 pub enum NameRef<'n> {
-    /// A name of the table.
+    /// A name in the table.
     Known(Id),
-    /// Another one, in any case of letters.
+    /// Any other name, in any case of letters.
     Other(&'n [u8]),
 }
 
 impl<'n> NameRef<'n> {
-    /// The name that is spelt so, in any case of letters. The bytes need be no name.
+    /// Looks up a name in the table, in any case of letters. Accepts any bytes.
     #[inline]
     #[must_use]
     pub fn read(text: &'n [u8]) -> Self {
         find(text).map_or(Self::Other(text), Self::Known)
     }
 
-    /// Its text: as it was written, or as the RFCs have it.
+    /// The text of the name: as in the RFCs for a name in the table, else as it was given.
     #[inline]
     #[must_use]
     pub fn as_bytes(self) -> &'n [u8] {
@@ -88,7 +88,7 @@ impl<'n> NameRef<'n> {
         }
     }
 
-    /// Whether both are the same name.
+    /// Whether both are the same name, in any case of letters.
     #[must_use]
     pub fn is<'o>(self, other: impl Into<NameRef<'o>>) -> bool {
         match (self, other.into()) {
@@ -133,17 +133,17 @@ impl<'n> From<&'n str> for NameRef<'n> {
     }
 }
 
-/// A name that a configuration or a store keeps.
+/// An owned field name, for a configuration or a store.
 #[derive(Clone, Debug)]
 pub enum FieldName {
-    /// A name of the table.
+    /// A name in the table.
     Known(Id),
-    /// Another one, as it was written.
+    /// Any other name, as it was written.
     Other(Box<str>),
 }
 
 impl FieldName {
-    /// The name that is spelt so, in any case of letters; `None` for what is no token (RFC 9110, section 5.1).
+    /// Parses a name, in any case of letters; `None` if it is not a token (RFC 9110, section 5.1).
     #[must_use]
     pub fn parse(text: &[u8]) -> Option<Self> {
         match find(text) {
@@ -155,16 +155,16 @@ impl FieldName {
         }
     }
 
-    /// A name that stands in the code.
+    /// Parses a name given in the code.
     ///
     /// # Panics
-    /// If it is none.
+    /// If it is not a token.
     #[must_use]
     pub fn from_static(text: &'static str) -> Self {
         Self::parse(text.as_bytes()).expect("the name of a field")
     }
 
-    /// As the RFCs write it, or as it was written.
+    /// The text of the name: as in the RFCs for a name in the table, else as it was written.
     #[must_use]
     pub fn as_str(&self) -> &str {
         match self {
@@ -196,15 +196,15 @@ impl fmt::Display for FieldName {
 }
 
 impl Id {
-    /// All names of the table.
+    /// All names in the table.
     pub fn all() -> impl Iterator<Item = Self> {
         (0..COUNT).map(|index| Self(u8::try_from(index).unwrap_or(u8::MAX)))
     }
 
-    /// How many there are.
+    /// The number of names in the table.
     pub const COUNT: u8 = COUNT as u8;
 
-    /// Its number, below [`Self::COUNT`].
+    /// The number of the name, below [`Self::COUNT`].
     #[inline]
     #[must_use]
     pub const fn number(self) -> u8 {
@@ -230,28 +230,28 @@ impl Id {
         self.row().traits
     }
 
-    /// The low byte of its code in a request of AJP13.
+    /// The low byte of the name's code in a request of AJP13; `None` if it has none.
     #[inline]
     #[must_use]
     pub fn ajp_request_code(self) -> Option<u8> {
         self.row().ajp_request
     }
 
-    /// The low byte of its code in a response of AJP13.
+    /// The low byte of the name's code in a response of AJP13; `None` if it has none.
     #[inline]
     #[must_use]
     pub fn ajp_response_code(self) -> Option<u8> {
         self.row().ajp_response
     }
 
-    /// Its first index in the static table of HPACK (RFC 7541, appendix A).
+    /// The name's first index in the static table of HPACK (RFC 7541, appendix A); `None` if it is not in it.
     #[inline]
     #[must_use]
     pub fn hpack_index(self) -> Option<u8> {
         self.row().hpack
     }
 
-    /// As the `http` crate has it.
+    /// The name as a type of the `http` crate.
     #[must_use]
     pub fn header_name(self) -> &'static HeaderName {
         static NAMES: LazyLock<Vec<HeaderName>> = LazyLock::new(|| {
@@ -262,7 +262,7 @@ impl Id {
         &NAMES[usize::from(self.0)]
     }
 
-    /// Its bit in a set of names. Names at the front of the table have one of their own; others share them.
+    /// The bit of the name in a 64-bit set. Only names at the front of the table have a bit of their own.
     #[inline]
     pub(crate) fn bit(self) -> u64 {
         1 << (self.0 & 63)
@@ -281,7 +281,7 @@ impl fmt::Debug for Id {
     }
 }
 
-/// What is known of a name.
+/// The row of a name in the table.
 #[derive(Clone, Copy, Debug)]
 struct Row {
     spelling: &'static str,
@@ -307,19 +307,19 @@ impl Row {
         self
     }
 
-    /// Its code in a request of AJP13.
+    /// Sets the name's code in a request of AJP13.
     const fn request(mut self, code: u8) -> Self {
         self.ajp_request = Some(code);
         self
     }
 
-    /// Its code in a response of AJP13.
+    /// Sets the name's code in a response of AJP13.
     const fn response(mut self, code: u8) -> Self {
         self.ajp_response = Some(code);
         self
     }
 
-    /// Its first index in the static table of HPACK.
+    /// Sets the name's first index in the static table of HPACK.
     const fn hpack(mut self, index: u8) -> Self {
         self.hpack = Some(index);
         self
@@ -499,7 +499,7 @@ pub static OF_AJP_RESPONSE: [Option<Id>; CODES_END] = by_code(Protocol::AjpRespo
 /// The names by their first index in the static table of HPACK.
 pub static OF_HPACK: [Option<Id>; CODES_END] = by_code(Protocol::Hpack);
 
-/// Who has numbers for names.
+/// The protocols that abbreviate names by numbers.
 #[derive(Clone, Copy)]
 enum Protocol {
     AjpRequest,
@@ -521,7 +521,7 @@ const fn by_code(protocol: Protocol) -> [Option<Id>; CODES_END] {
     names
 }
 
-/// The name of the table that is spelt so, in any case of letters.
+/// Finds a name in the table, in any case of letters.
 #[inline]
 #[must_use]
 pub fn find(text: &[u8]) -> Option<Id> {
@@ -531,8 +531,8 @@ pub fn find(text: &[u8]) -> Option<Id> {
     is_spelt(row.spelling.as_bytes(), text).then_some(Id(slot))
 }
 
-/// Whether `text` is the name `spelling` in any case of letters. Eight bytes at a time: over HTTP/2 all names are in
-/// another case than that of the table.
+/// Whether `text` is the name `spelling` in any case of letters. Compares eight bytes at a time, for over HTTP/2 all
+/// names differ in case from the table.
 #[inline]
 fn is_spelt(spelling: &[u8], text: &[u8]) -> bool {
     // Of letters, digits and hyphens only letters have the bit 0x40: where it is, the case does not count.
@@ -555,7 +555,7 @@ fn is_spelt(spelling: &[u8], text: &[u8]) -> bool {
     }
 }
 
-/// The bytes of a text of fewer than eight as one number: some of them twice.
+/// A text of fewer than eight bytes as one number, in which some bytes occur twice.
 #[inline]
 fn short_word(text: &[u8]) -> u64 {
     match (text.first_chunk(), text.last_chunk()) {
@@ -569,7 +569,7 @@ fn short_word(text: &[u8]) -> u64 {
     }
 }
 
-/// The slot of a name: by its length and four of its bytes, without their case. `None` for one without bytes.
+/// The hash slot of a name, by its length and four of its bytes, without their case. `None` for an empty text.
 const fn slot(text: &[u8], seed: u32) -> Option<usize> {
     let len = text.len();
     if len == 0 {
@@ -582,7 +582,7 @@ const fn slot(text: &[u8], seed: u32) -> Option<usize> {
 
 static ROWS: [Row; COUNT] = TABLE;
 
-/// The number of the name that has a slot.
+/// For each hash slot, the number of the name in it.
 static SLOTS: [u8; 1 << SLOTS_BITS] = match slots(SEED) {
     Some(slots) => slots,
     None => panic!("two names have the same slot"),
@@ -607,7 +607,7 @@ const fn slots(seed: u32) -> Option<[u8; 1 << SLOTS_BITS]> {
 const HOP_BY_HOP: Traits = Traits::HOP_BY_HOP.with(Traits::NOT_FORWARDED);
 const CERTIFICATE: Traits = Traits::CERTIFICATE.with(Traits::CLAIM);
 
-/// A factor that gives each name a slot of its own.
+/// A hash factor with which each name has its own slot.
 const SEED: u32 = {
     let mut seed = 0x9E37_79B1_u32;
     while slots(seed).is_none() {
@@ -618,7 +618,7 @@ const SEED: u32 = {
 
 const SLOTS_BITS: u32 = 11;
 
-/// Greater than each code of AJP13 and each index of HPACK's static table.
+/// A number greater than every code of AJP13 and every index of HPACK's static table.
 const CODES_END: usize = 62;
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
-//! Ranges of bytes (RFC 9110, section 14): which parts of a representation a request is answered with.
+//! Byte ranges (RFC 9110, section 14): which parts of a representation a request gets.
 //!
-//! Every function is pure. [`select`] also asks `If-Range`, so that a client that resumes a download
-//! never puts parts of two versions together. The preconditions of the request
-//! ([`crate::condition::evaluate`]) come first: ranges are of a response that would be 200.
+//! Every function is pure. [`select`] also evaluates `If-Range`, so that a client that resumes a
+//! download never puts parts of two versions together. Evaluate the preconditions of the request
+//! ([`crate::condition::evaluate`]) first: ranges apply only to a response that would be 200.
 
 use http::Method;
 
@@ -10,7 +10,7 @@ use crate::Fields;
 use crate::condition::{self, Validators};
 use crate::name::RANGE;
 
-/// Bytes from one to another of a representation, at least one, all of which it has.
+/// A range of bytes, at least one, that lies within a representation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ByteRange {
     first: u64,
@@ -18,19 +18,19 @@ pub struct ByteRange {
 }
 
 impl ByteRange {
-    /// The offset of its first byte.
+    /// The offset of the range's first byte.
     #[must_use]
     pub fn first(&self) -> u64 {
         self.first
     }
 
-    /// The offset of its last byte.
+    /// The offset of the range's last byte.
     #[must_use]
     pub fn last(&self) -> u64 {
         self.last
     }
 
-    /// How many bytes it has.
+    /// The number of bytes.
     #[expect(clippy::len_without_is_empty, reason = "it is never empty")]
     #[must_use]
     pub fn len(&self) -> u64 {
@@ -49,7 +49,7 @@ impl ByteRange {
     }
 }
 
-/// What a request for ranges is answered with.
+/// The response that a request for ranges gets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RangeSelection {
     /// The whole representation: 200 (OK).
@@ -95,7 +95,7 @@ pub fn unsatisfied(length: u64) -> String {
     format!("bytes */{length}")
 }
 
-/// What stands behind `bytes=` in the only `Range` of a GET.
+/// The text after `bytes=` in the only `Range` line of a GET; `None` if there is no such line.
 fn range_set<'h>(method: &Method, headers: &'h Fields) -> Option<&'h [u8]> {
     if *method != Method::GET {
         return None;
@@ -139,8 +139,8 @@ fn of_set(set: &[u8], length: u64, parts_max: usize) -> Option<RangeSelection> {
     }
 }
 
-/// One range as far as the representation has it: `Some(None)` if it has none of it, `None` if it is
-/// malformed.
+/// Parses one range and cuts it to the representation: `Some(None)` if it lies outside, `None` if it
+/// is malformed.
 fn of_element(element: &[u8], length: u64) -> Option<Option<ByteRange>> {
     let dash = element.iter().position(|byte| *byte == b'-')?;
     let (from, to) = (&element[..dash], &element[dash + 1..]);
@@ -161,7 +161,7 @@ fn of_element(element: &[u8], length: u64) -> Option<Option<ByteRange>> {
     Some((first <= end).then_some(ByteRange { first, last }))
 }
 
-/// A number of digits only, or the largest that there is.
+/// Parses a number of digits only; one that does not fit becomes the largest.
 fn number(digits: &[u8]) -> Option<u64> {
     let is_number = !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
     is_number.then(|| {
@@ -172,7 +172,7 @@ fn number(digits: &[u8]) -> Option<u64> {
     })
 }
 
-/// The only unit of ranges there is, and what follows it.
+/// The only unit of ranges, with the sign after it.
 const UNIT: &[u8] = b"bytes=";
 
 #[cfg(test)]

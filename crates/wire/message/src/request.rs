@@ -10,25 +10,25 @@ use crate::{Authority, BodyLength, Fields, Target};
 pub struct RequestHead {
     /// The method; any token but CONNECT.
     pub method: Method,
-    /// What the request is for.
+    /// The path and query that the request asks for.
     pub target: Target,
-    /// HTTP/1.0, HTTP/1.1 (which stands for all later minor versions too) or HTTP/2.
+    /// The version: HTTP/1.0, HTTP/1.1 (also for all later minor versions) or HTTP/2.
     pub version: Version,
     /// All fields as received (Host, Connection and Expect too), except Content-Length and
     /// Transfer-Encoding, which became `body`.
     pub headers: Fields,
-    /// Whom the request is for: from an absolute target, else from Host. `None` only for
+    /// The host that the request is for: from an absolute target, else from Host. `None` only for
     /// HTTP/1.0 without Host.
     pub authority: Option<Authority>,
-    /// How much body follows.
+    /// The length of the body that follows.
     pub body: BodyLength,
-    /// The client waits for 100 (Continue) before it sends the body. Only from HTTP/1.1 on and with a
-    /// body; ignored otherwise (RFC 9110 section 10.1.1).
+    /// Whether the client waits for 100 (Continue) before it sends the body. Only from HTTP/1.1 on
+    /// and with a body; ignored otherwise (RFC 9110 section 10.1.1).
     pub expect_continue: bool,
 }
 
 impl RequestHead {
-    /// A head without anything, for a decoder to fill.
+    /// An empty head, for a decoder to fill.
     pub fn empty() -> Self {
         Self {
             method: Method::GET,
@@ -45,7 +45,7 @@ impl RequestHead {
         }
     }
 
-    /// Becomes empty; what is left is memory for the next head.
+    /// Empties the head; its memory is kept for the next one.
     pub fn clear(&mut self) {
         self.method = Method::GET;
         self.target.path = Bytes::new();
@@ -69,8 +69,8 @@ pub struct Request<'a> {
     /// of `headers` and not this.
     pub host: &'a [u8],
     /// The fields. Those that concern one connection only are not written over HTTP/1.1.
-    /// Content-Length and Transfer-Encoding are never taken from here: `body` rules.
+    /// Content-Length and Transfer-Encoding are ignored here: `body` decides them.
     pub headers: &'a Fields,
-    /// How long the body is. A known length is announced and binding.
+    /// The length of the body. A known length is announced, and must be met.
     pub body: BodyLength,
 }

@@ -11,7 +11,7 @@ use crate::{BodyLength, Fields};
 pub struct ResponseHead {
     /// The status, 100 to 999; 101 only if it was asked for, and then Upgrade is among the fields.
     pub status: StatusCode,
-    /// The reason phrase. `None` if there was none, or one that says no more than the status.
+    /// The reason phrase. `None` if there was none, or if it said no more than the status.
     pub reason: Option<Bytes>,
     /// The end-to-end fields.
     pub headers: Fields,
@@ -21,7 +21,7 @@ pub struct ResponseHead {
 }
 
 impl ResponseHead {
-    /// Becomes empty; what is left is memory for the next head.
+    /// Empties the head; its memory is kept for the next one.
     pub fn clear(&mut self) {
         self.status = StatusCode::OK;
         self.reason = None;
@@ -35,13 +35,13 @@ impl ResponseHead {
 pub struct Response<'a> {
     /// The final status, 200 to 999, or 101 if the connection becomes a tunnel.
     pub status: StatusCode,
-    /// The reason phrase; `None` is the usual one of the status. One with a control byte is replaced
-    /// by the usual one (HTTP/1.1) or refused (AJP13).
+    /// The reason phrase; `None` is the usual one of the status. One with a control character is
+    /// replaced by the usual one (HTTP/1.1) or refused (AJP13).
     pub reason: Option<&'a [u8]>,
     /// The fields. Those that concern one connection only are not written, nor is Content-Length:
-    /// framing and reuse are the codec's.
+    /// the codec decides framing and reuse.
     pub headers: &'a Fields,
-    /// How long the body is. A known length is announced and binding; for responses that have no
-    /// body (to HEAD, 304) it is announced all the same.
+    /// The length of the body. A known length is announced, and must be met; responses without a
+    /// body (to HEAD, 304) announce it as well.
     pub body: BodyLength,
 }

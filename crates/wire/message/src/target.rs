@@ -1,12 +1,11 @@
 //! Request targets (RFC 9112 section 3.2).
 //!
-//! Every form becomes path and query here, checked byte by byte. Nothing is decoded: what a path
-//! means after decoding and removing dot segments is the caller's matter. Bytes that senders
-//! leave raw in a path although RFC 3986 has no place for them are escaped, so that both ends of the
-//! gateway read the same; what could be read in two ways is refused. A percent sign that begins no
-//! escape is refused in a path. In a query all printable ASCII stays as received, such a percent
-//! sign too: signatures are made over the bytes of a query. [`Target::escape_query`] is for
-//! servers that refuse such a query.
+//! Every form becomes path and query here, checked byte by byte. Nothing is decoded: the caller decodes a path
+//! and removes dot segments. Bytes that senders leave raw in a path although RFC 3986 has no place for them are
+//! escaped, so that both ends of the gateway read the same; what could be read in two ways is refused. A percent
+//! sign that begins no escape is refused in a path. In a query all printable ASCII stays as received, such a
+//! percent sign too: signatures are made over the bytes of a query. [`Target::escape_query`] is for servers that
+//! refuse such a query.
 
 use bytes::Bytes;
 use http::Method;
@@ -14,14 +13,15 @@ use http::Method;
 use crate::authority::Authority;
 use crate::error::TargetFault;
 
-/// What a request is for, in origin form.
+/// The target of a request in origin form: path and query.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
     /// The path: begins with `/`, or is `*` for OPTIONS. Escapes are well-formed and kept as
     /// received; bytes that may not stand in a path are escaped. Nothing is decoded and dot
     /// segments are still there.
     pub path: Bytes,
-    /// The query without its question mark, as received; only bytes beyond ASCII are escaped.
+    /// The query without its question mark, as received; only bytes beyond ASCII are escaped. `None` if there is
+    /// no question mark.
     pub query: Option<Bytes>,
     /// The scheme of an absolute target, `None` for the other forms. A request for `https` on a
     /// connection without TLS is not for us (RFC 9110 section 7.4): the caller refuses it.
@@ -29,12 +29,12 @@ pub struct Target {
 }
 
 impl Target {
-    /// A target whose path and query arrived apart, as a gateway protocol carries them, under the
-    /// rules for one that arrived in a request line.
+    /// Makes a target of a path and a query that arrived separately, as a gateway protocol carries them, by the
+    /// rules for one in a request line.
     ///
     /// # Errors
-    /// [`TargetFault::Form`] if the path does not begin with `/`; [`TargetFault::Byte`] (for a raw
-    /// question mark in the path too), [`TargetFault::Escape`], [`TargetFault::Fragment`].
+    /// [`TargetFault::Form`] if the path does not begin with `/`; [`TargetFault::Byte`] (for a raw question mark
+    /// in the path too), [`TargetFault::Escape`], [`TargetFault::Fragment`].
     pub fn from_parts(path: Bytes, query: Option<Bytes>) -> Result<Self, TargetFault> {
         if path.first() != Some(&b'/') {
             return Err(TargetFault::Form);
@@ -54,8 +54,8 @@ impl Target {
         })
     }
 
-    /// Escapes whatever RFC 3986 has no place for in a query: `"<>[\]^`{|}`, and a percent sign
-    /// that begins no escape.
+    /// Escapes all bytes that RFC 3986 does not allow in a query: `"<>[\]^`{|}`, and a percent sign that begins
+    /// no escape.
     pub fn escape_query(&mut self) {
         if let Some(query) = &mut self.query
             && has_raw(query)
@@ -68,15 +68,15 @@ impl Target {
 /// The scheme of an absolute request target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Scheme {
-    /// `http`
+    /// `http`: HTTP without TLS.
     Http,
-    /// `https`
+    /// `https`: HTTP over TLS.
     Https,
 }
 
 impl Scheme {
-    /// The scheme that a word names, in any case (RFC 3986, section 3.1): `ws` and `wss` are those of WebSocket,
-    /// which begins by HTTP. `None` if it names none of HTTP.
+    /// The scheme that a word names, in any case (RFC 3986, section 3.1). `ws` and `wss` of WebSocket count as
+    /// `http` and `https`, with which it begins. `None` for any other word.
     #[must_use]
     pub fn of_word(word: &[u8]) -> Option<Self> {
         let is = |name: &[u8]| word.eq_ignore_ascii_case(name);
@@ -88,10 +88,10 @@ impl Scheme {
     }
 }
 
-/// Reads a target, which is part of `head`; the authority is that of an absolute one.
+/// Reads a target, which is part of `head`; also returns the authority of an absolute one.
 ///
 /// # Errors
-/// [`TargetFault`].
+/// [`TargetFault`] if it is malformed or in a form that `method` does not allow.
 pub fn decode_target(
     head: &Bytes,
     text: &[u8],
@@ -111,14 +111,14 @@ pub fn decode_target(
     }
 }
 
-/// Whether `text` can be sent as path (or query) of a request: nothing in it would be refused or
-/// changed by a reader as strict as ours.
+/// Whether `text` can be sent as the path (or query) of a request: a strict reader would neither refuse nor
+/// change anything in it.
 pub fn is_clean_target(text: &[u8], is_query: bool) -> bool {
     let part = if is_query { Part::Query } else { Part::Path };
     examine(text, part).is_ok_and(|shape| !shape.needs_escapes && shape.question.is_none())
 }
 
-/// Whether a query has something that [`Part::StrictQuery`] escapes.
+/// Whether a query has a byte that [`Part::StrictQuery`] escapes.
 fn has_raw(query: &[u8]) -> bool {
     query
         .iter()
@@ -167,7 +167,7 @@ fn absolute_form(
     Ok((target, Some(authority)))
 }
 
-/// The scheme, and what follows its slashes.
+/// Splits `http://` or `https://` from the text after it; `None` for anything else.
 fn split_scheme(text: &[u8]) -> Option<(Scheme, &[u8])> {
     [
         (Scheme::Http, &b"http://"[..]),
@@ -180,18 +180,18 @@ fn split_scheme(text: &[u8]) -> Option<(Scheme, &[u8])> {
     })
 }
 
-/// What a text is part of, for the rules it obeys.
+/// The kind of a text in a request target, which decides which bytes are allowed or escaped.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Part {
     Path,
-    /// A query as it is passed on.
+    /// A query as it is passed on, with raw printable bytes.
     Query,
-    /// A query by the letter of RFC 3986.
+    /// A query strictly by RFC 3986.
     StrictQuery,
 }
 
 struct Shape {
-    /// Where the query begins.
+    /// The offset of the question mark; `None` if there is none.
     question: Option<usize>,
     needs_escapes: bool,
 }
@@ -235,30 +235,30 @@ fn escape(text: &[u8], part: Part) -> Bytes {
     escaped.into()
 }
 
-/// Whether what begins with a percent sign is a whole escape.
+/// Whether a text that begins with a percent sign begins with a valid escape.
 const fn is_escape(text: &[u8]) -> bool {
     matches!(text, [_, a, b, ..] if a.is_ascii_hexdigit() && b.is_ascii_hexdigit())
 }
 
-/// What a byte is in a path or query.
+/// The class of a byte in a path or query.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Class {
-    /// Stands for itself (RFC 3986 `pchar` and `/`).
+    /// Allowed as it is (RFC 3986 `pchar` and `/`).
     Plain,
     Question,
     Percent,
     Hash,
     Backslash,
-    /// Printable, but RFC 3986 has no place for it; harmless escaped.
+    /// Printable, but not allowed by RFC 3986; escaped.
     Raw,
-    /// Harmless escaped.
+    /// Beyond ASCII; escaped.
     BeyondAscii,
-    /// Controls and space.
+    /// Control characters and space; refused.
     Forbidden,
 }
 
 impl Class {
-    /// Whether a byte of this class, with which `rest` begins, is escaped if it stands in `part`.
+    /// Whether a byte of this class, the first of `rest`, has to be escaped in `part`.
     fn is_escaped(self, part: Part, rest: &[u8]) -> bool {
         match self {
             Self::BeyondAscii => true,

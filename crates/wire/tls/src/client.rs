@@ -1,4 +1,4 @@
-//! What a backend is verified by, and what we show to it.
+//! TLS to backends: how their certificates are verified, and which one the front presents.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,29 +15,29 @@ use crate::fault::in_words;
 use crate::pinned::PinnedVerifier;
 use crate::store::Store;
 
-/// How one backend is spoken to over TLS.
+/// The TLS settings for one backend.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TrustSettings {
-    /// The name that its certificate must have, or an address.
+    /// The name or address that the backend's certificate must have.
     pub server_name: String,
-    /// Whether its certificate is verified.
+    /// Whether the backend's certificate is verified.
     pub verify: bool,
-    /// The authorities that may have issued its certificate.
+    /// The authorities that may have issued the backend's certificate.
     pub roots: Roots,
     /// The certificate and key that the front presents to the backend; `None`: it presents none.
     pub identity: Option<ClientIdentity>,
 }
 
-/// Who may issue certificates of backends. A clone shares the certificates.
+/// The authorities that may issue certificates of backends. A clone shares the certificates.
 #[derive(Clone, Debug)]
 pub struct Roots {
     store: Arc<RootCertStore>,
-    /// The certificates of a file as they are: a backend may have one of them as its own.
+    /// The certificates of the file themselves: a backend may present one of them as its own.
     own: Arc<[CertificateDer<'static>]>,
 }
 
 impl Roots {
-    /// Nobody: each certificate is refused.
+    /// No authority, so that every certificate is refused.
     #[must_use]
     pub fn none() -> Self {
         Self {
@@ -46,11 +46,11 @@ impl Roots {
         }
     }
 
-    /// Trusts these certificates. Stores of systems hold some that no verifier takes; they are left
-    /// out.
+    /// Trusts these certificates. Certificates that the verifier cannot use are skipped: system stores
+    /// have some.
     ///
     /// # Errors
-    /// If none is left.
+    /// If none can be used.
     pub fn new(certificates: Vec<CertificateDer<'static>>) -> Result<Self, String> {
         let mut store = RootCertStore::empty();
         match store.add_parsable_certificates(certificates) {
@@ -62,10 +62,11 @@ impl Roots {
         }
     }
 
-    /// The certificates of a PEM file. A backend whose own certificate is one of them is trusted, too.
+    /// Reads the certificates of a PEM file. A backend that presents one of them as its own is
+    /// trusted, too.
     ///
     /// # Errors
-    /// What is wrong with the file, as a predicate.
+    /// What is wrong with the file, as a phrase that follows its name ("is not PEM").
     pub fn from_pem(pem: &[u8]) -> Result<Self, String> {
         if let Some(store) = Store::of(pem) {
             return Err(format!("is {}, not PEM", store.kind()));
@@ -102,7 +103,7 @@ impl PartialEq for Roots {
 
 impl Eq for Roots {}
 
-/// A certificate that a backend is shown, with its key.
+/// The certificate that the front presents to a backend, with its key.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ClientIdentity {
     /// The certificate, then those of its issuers, as PEM.
@@ -118,10 +119,10 @@ impl fmt::Debug for ClientIdentity {
 }
 
 impl ClientIdentity {
-    /// The chain and the key, read.
+    /// The certificate chain and the key, decoded.
     ///
     /// # Errors
-    /// What of them cannot be used.
+    /// Which of them cannot be used, and why.
     pub fn parsed(
         &self,
     ) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), TrustFault> {
@@ -159,16 +160,17 @@ fn memmem(text: &[u8], part: &[u8]) -> bool {
     text.windows(part.len()).any(|window| window == part)
 }
 
-/// A setting of a backend's TLS that cannot be used. Each but the first is a predicate of its file.
+/// A setting for a backend's TLS that cannot be used. All texts but that of `Name` are phrases that
+/// follow the file's name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TrustFault {
-    /// The name that its certificate is to have.
+    /// The name that the backend's certificate must have is not valid.
     #[error("`{0}` is neither a name nor an address that a certificate can have")]
     Name(String),
-    /// The front's own certificate.
+    /// The certificate chain that the front presents cannot be used.
     #[error("{0}")]
     Chain(String),
-    /// The key of the front's own certificate.
+    /// The key of the certificate that the front presents cannot be used.
     #[error("{0}")]
     Key(String),
 }
@@ -191,10 +193,10 @@ impl PartialEq for Trust {
 impl Eq for Trust {}
 
 impl Trust {
-    /// Sets TLS up for one backend.
+    /// Prepares TLS for one backend.
     ///
     /// # Errors
-    /// What cannot be used.
+    /// The setting that cannot be used.
     pub fn new(settings: TrustSettings) -> Result<Self, TrustFault> {
         let provider = crate::provider();
         let name = ServerName::try_from(settings.server_name.clone())
@@ -242,7 +244,7 @@ impl Trust {
     }
 }
 
-/// A verifier of servers by roots from a file; without roots it takes any certificate.
+/// A verifier of servers by the authorities of a file; without `roots` it accepts any certificate.
 #[must_use]
 pub fn server_verifier(
     roots: Option<&Roots>,
@@ -254,7 +256,7 @@ pub fn server_verifier(
     }
 }
 
-/// Takes any certificate; that the server has its key is checked all the same.
+/// Accepts any certificate, but still verifies that the server has its key.
 #[derive(Debug)]
 struct Anyone {
     provider: Arc<CryptoProvider>,
@@ -299,5 +301,5 @@ impl ServerCertVerifier for Anyone {
     }
 }
 
-/// Names for which sessions are kept; a backend has one.
+/// The number of names for which sessions are kept; a backend has only one.
 const SESSIONS_MAX: usize = 8;

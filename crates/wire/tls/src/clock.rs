@@ -1,12 +1,12 @@
-//! The time that rustls is told.
+//! The clock that rustls uses.
 
 use std::time::{Duration, SystemTime};
 
 use rustls::pki_types::UnixTime;
 use rustls::time_provider::TimeProvider;
 
-/// The system's clock. One that says a time before 1970 stands at its beginning: rustls' own clock
-/// panics then, and certificates that are not valid yet are refused either way.
+/// The system's clock. A time before 1970 is replaced by the beginning of 1970: rustls' own clock
+/// would panic, and certificates that are not valid yet are refused either way.
 #[derive(Debug)]
 pub(crate) struct SystemClock;
 

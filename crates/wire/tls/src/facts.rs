@@ -1,4 +1,4 @@
-//! What a handshake agreed on, in the words of OpenSSL, which containers and mod_jk use.
+//! The result of a handshake, in OpenSSL's terms, which containers and mod_jk use.
 
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -24,7 +24,7 @@ pub enum Version {
 }
 
 impl Version {
-    /// Its name as OpenSSL writes it: `TLSv1.3`.
+    /// The version's name in OpenSSL, such as `TLSv1.3`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -34,31 +34,31 @@ impl Version {
     }
 }
 
-/// What was agreed on, and who the client is if it showed a certificate that was verified: by this end, or by a
-/// proxy that ended TLS and is believed.
+/// The parameters of a client's TLS connection, and its verified certificate if it presented one. They come from
+/// our own handshake, or from a trusted proxy that ended TLS.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Facts {
-    /// The version.
+    /// The version of TLS.
     pub version: Version,
     /// The cipher suite as OpenSSL names it; empty if it is not known.
     pub cipher: Cow<'static, str>,
-    /// Bits of the symmetric key: 128 or 256; 0 if they are not known.
+    /// The size of the symmetric key in bits: 128 or 256; 0 if it is not known.
     pub key_bits: u16,
     /// The group of the key exchange; empty if a session of TLS 1.2 was resumed, or if it is not known.
     pub group: String,
-    /// The server's name that the client asked for, in lower case.
+    /// The server name that the client asked for (SNI), in lower case.
     pub sni: Option<Box<str>>,
     /// The protocol chosen by ALPN.
     pub alpn: Option<Box<str>>,
     /// Whether a session was resumed.
     pub resumed: bool,
-    /// The client's certificate and then its chain, as PEM. Empty without one.
+    /// The client's certificate and then its chain, as PEM; empty if it presented none.
     client_pem: String,
     /// The length of the client's own certificate in `client_pem`.
     client_leaf_len: usize,
-    /// The same certificates as DER.
+    /// The client's certificate and its chain, as DER.
     pub client_chain: Vec<CertificateDer<'static>>,
-    /// SHA-256 of the client's certificate, in lower-case hexadecimal.
+    /// The SHA-256 of the client's certificate, in lower-case hexadecimal.
     pub client_sha256: Option<String>,
     /// The common name of the client's certificate, if it has one without control characters.
     pub client_cn: Option<Box<str>>,
@@ -67,10 +67,10 @@ pub struct Facts {
 /// The result of a connection's handshake.
 #[derive(Clone, Debug)]
 pub struct Session {
-    /// What was agreed on.
+    /// The parameters and the client's certificate.
     pub facts: Facts,
-    /// What the listener served with at that time; `None` on a connection that was dialled, or whose TLS a proxy
-    /// ended.
+    /// The profile of the listener at that time; `None` on a connection that this process opened, or whose TLS a
+    /// proxy ended.
     pub profile: Option<Arc<Profile>>,
 }
 
@@ -102,8 +102,8 @@ impl Facts {
 }
 
 impl Facts {
-    /// Facts of a supposed handshake with a usual client, which asks for the name `sni` and shows no
-    /// certificate, for explanations of what the front would do with it.
+    /// Facts of an assumed handshake with a usual client, which asks for the name `sni` and presents no
+    /// certificate, for explaining what the front would do.
     #[must_use]
     pub fn supposed(sni: &str) -> Self {
         let (cipher, key_bits) = cipher(CipherSuite::TLS13_AES_128_GCM_SHA256);
@@ -113,8 +113,8 @@ impl Facts {
         }
     }
 
-    /// Facts that a proxy tells, which ended the client's TLS itself; `None` if `version` is neither TLS 1.2 nor
-    /// 1.3. `client_cn` is of a certificate that the proxy verified.
+    /// Facts that a proxy reports, which ended the client's TLS itself; `None` if `version` is neither TLS 1.2
+    /// nor 1.3. `client_cn` is from a certificate that the proxy verified.
     #[must_use]
     pub fn told(version: &str, cipher: Option<String>, client_cn: Option<String>) -> Option<Self> {
         // It stands in logs as it is.
@@ -150,13 +150,13 @@ impl Facts {
         }
     }
 
-    /// Whether they tell who the client is.
+    /// Whether the facts identify the client by a certificate.
     #[must_use]
     pub fn name_client(&self) -> bool {
         self.client_sha256.is_some() || self.client_cn.is_some()
     }
 
-    /// The client's certificate as PEM, with its chain if `chain`.
+    /// The client's certificate as PEM, followed by its chain if `chain`; `None` if it presented none.
     #[must_use]
     pub fn client_certificate(&self, chain: bool) -> Option<&str> {
         let len = if chain {
@@ -168,7 +168,7 @@ impl Facts {
     }
 }
 
-/// OpenSSL's name of a suite, and the bits of its key.
+/// OpenSSL's name of a cipher suite, and the size of its key in bits.
 fn cipher(suite: CipherSuite) -> (&'static str, u16) {
     match suite {
         CipherSuite::TLS13_AES_128_GCM_SHA256 => ("TLS_AES_128_GCM_SHA256", 128),
@@ -193,7 +193,7 @@ fn cipher(suite: CipherSuite) -> (&'static str, u16) {
     }
 }
 
-/// The bits of a suite's key by OpenSSL's name of it; 0 if that does not tell.
+/// The size of a cipher suite's key in bits, by OpenSSL's name of the suite; 0 if the name does not show it.
 fn key_bits(cipher: &str) -> u16 {
     match cipher {
         _ if cipher.contains("AES128") || cipher.contains("AES_128") => 128,

@@ -1,10 +1,10 @@
-//! What is wrong with the files of a profile, in words, and which file it is about.
+//! Faults in the files of a profile, in words, with the setting that each concerns.
 
 use std::path::PathBuf;
 
 use rustls::{CertificateError, Error};
 
-/// An error of rustls for readers: without the names of its own types.
+/// The text of a rustls error for readers, without the names of rustls' types.
 pub(crate) fn in_words(error: &Error) -> String {
     let (Error::InvalidCertificate(CertificateError::Other(other)) | Error::Other(other)) = error
     else {
@@ -23,44 +23,44 @@ pub(crate) fn in_words(error: &Error) -> String {
     }
 }
 
-/// A PEM file, read by the caller.
+/// A PEM file that the caller has read.
 #[derive(Clone, Debug)]
 pub struct PemFile {
-    /// Its path, for messages.
+    /// The file's path, for messages.
     pub path: PathBuf,
-    /// Its contents.
+    /// The file's contents.
     pub bytes: Vec<u8>,
     /// Whether every user of the machine may read it.
     pub is_public: bool,
 }
 
-/// Which setting of a profile something is about. Certificates are counted from 0.
+/// The setting of a profile that a fault concerns. Certificates are counted from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// The `chain` of a certificate.
+    /// The `chain` of the certificate with this number.
     Chain(usize),
-    /// The `key` of a certificate.
+    /// The `key` of the certificate with this number.
     Key(usize),
-    /// The `default` of a certificate.
+    /// The `default` of the certificate with this number.
     Default(usize),
-    /// `client_ca`.
+    /// The setting `client_ca`.
     ClientCa,
-    /// `client_crl`.
+    /// The setting `client_crl`.
     ClientCrl,
-    /// `ticket_keys_file`.
+    /// The setting `ticket_keys_file`.
     TicketKeys,
     /// The profile as a whole.
     Profile,
 }
 
-/// A fault of a file, or a warning about one.
+/// A fault in a file of a profile, or a warning about one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
     /// The setting that the fault is about.
     pub part: Part,
-    /// What is wrong.
+    /// What is wrong, in words.
     pub message: String,
-    /// What to do.
+    /// What the operator should do.
     pub hint: String,
 }
 

@@ -18,34 +18,33 @@ use crate::facts::fingerprint;
 use crate::fault::{Fault, Part, PemFile};
 use crate::store::Store;
 
-/// A certificate with its chain and key, fit to be served.
+/// A certificate with its chain and key, checked and ready to be served.
 #[derive(Clone, Debug)]
 pub struct Identity {
     pub(crate) certified: Arc<CertifiedKey>,
-    /// What the certificate says.
+    /// Facts that the certificate states.
     pub facts: CertificateFacts,
 }
 
 /// Facts that a certificate states.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CertificateFacts {
-    /// DNS names in lower case, wildcards as they stand (`*.example.org`), and addresses.
+    /// The DNS names in lower case, wildcards as they are (`*.example.org`), and addresses.
     pub names: Vec<String>,
-    /// The distinguished name of who issued it.
+    /// The distinguished name of the certificate's issuer.
     pub issuer: String,
-    /// The last moment at which it is valid.
+    /// The end of the certificate's validity.
     pub not_after: SystemTime,
-    /// The SHA-256 of its DER, in lower-case hexadecimal.
+    /// The SHA-256 of the certificate's DER, in lower-case hexadecimal.
     pub sha256: String,
-    /// `"RSA"`, `"ECDSA"` or `"Ed25519"`.
+    /// The type of the key: `"RSA"`, `"ECDSA"` or `"Ed25519"`.
     pub key_type: &'static str,
 }
 
-/// Reads a certificate and its key. Warnings are added to `warnings`; `now` is what expiry is
-/// compared with.
+/// Reads a certificate and its key, and checks them as of the time `now`. Adds warnings to `warnings`.
 ///
 /// # Errors
-/// Every fault that was found.
+/// All faults found.
 pub(crate) fn read(
     index: usize,
     chain: &PemFile,
@@ -291,8 +290,9 @@ fn warn_of_leaf(
     }
 }
 
-/// Whether an authority issued it that browsers know: those sign by an intermediate, and log what they
-/// sign. A root of one's own may sign a server's certificate itself, and then nothing is missing.
+/// Whether an authority that browsers know issued the certificate: those sign by an intermediate, and
+/// log what they sign. A private root may sign a server's certificate itself, and then no intermediate
+/// is missing.
 fn is_issued_publicly(leaf: &X509Certificate<'_>) -> bool {
     let mut ids = leaf.extensions().iter().map(|it| it.oid.to_id_string());
     ids.any(|id| id == TRANSPARENCY) && leaf.issuer() != leaf.subject()
@@ -313,7 +313,7 @@ fn facts(leaf: &X509Certificate<'_>, der: &[u8], key_type: &'static str) -> Cert
     }
 }
 
-/// The names and addresses in the subjectAltName.
+/// The names and addresses in the certificate's subjectAltName.
 fn names(leaf: &X509Certificate<'_>) -> Vec<String> {
     let Ok(Some(extension)) = leaf.subject_alternative_name() else {
         return Vec::new();
@@ -345,17 +345,17 @@ fn key_type(key: &dyn SigningKey) -> &'static str {
     }
 }
 
-/// RSA keys below are refused by clients.
+/// The shortest RSA key in bits that clients accept.
 const RSA_BITS_MIN: usize = 2048;
 
-/// RSA and ECDSA with SHA-1 (RFC 3279, section 2.2).
+/// The identifiers of RSA and ECDSA signatures with SHA-1 (RFC 3279, section 2.2).
 const SHA1_SIGNATURES: [&str; 2] = ["1.2.840.113549.1.1.5", "1.2.840.10045.4.1"];
 
-/// A certificate that is valid for less than this is warned of.
+/// A certificate that expires within this time causes a warning.
 const RENEWAL: Duration = Duration::from_secs(14 * 24 * 60 * 60);
 
-/// The extension with proofs of Certificate Transparency (RFC 6962, section 3.3).
+/// The identifier of the extension with proofs of Certificate Transparency (RFC 6962, section 3.3).
 const TRANSPARENCY: &str = "1.3.6.1.4.1.11129.2.4.2";
 
-/// The extension "TLS feature" (RFC 7633), whose only use is must-staple.
+/// The identifier of the extension "TLS feature" (RFC 7633), whose only use is must-staple.
 const MUST_STAPLE: &str = "1.3.6.1.5.5.7.1.24";

@@ -1,15 +1,15 @@
-//! The secrets of sessions, written in the format that Wireshark reads.
+//! Writes the secrets of sessions in the format that Wireshark reads.
 
 use std::fmt;
 use std::fmt::Write as _;
 use std::io::Write;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Where the secrets of sessions are written to, one line each.
+/// A log of session secrets, one per line.
 pub struct KeyLog(Mutex<Box<dyn Write + Send>>);
 
 impl KeyLog {
-    /// Writes to `sink`.
+    /// A log that writes to `sink`.
     #[must_use]
     pub fn new(sink: impl Write + Send + 'static) -> Arc<Self> {
         Arc::new(Self(Mutex::new(Box::new(sink))))
@@ -31,7 +31,7 @@ impl rustls::KeyLog for KeyLog {
     }
 }
 
-/// NSS's format: a label, the client's random, the secret.
+/// A line in NSS's format: a label, the client's random, and the secret, in hexadecimal.
 fn line(label: &str, client_random: &[u8], secret: &[u8]) -> String {
     let mut line =
         String::with_capacity(label.len() + 2 * (client_random.len() + secret.len()) + 3);

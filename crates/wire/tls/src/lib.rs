@@ -1,10 +1,9 @@
 //! TLS on rustls, without sockets: certificates, names, tickets, records.
 //!
-//! A [`Profile`] is what a listener serves with: certificates chosen by name, the trust in
-//! certificates of clients, keys of tickets. A [`Trust`] is what a backend is verified by. A
-//! [`Connection`] turns bytes of a socket into plaintext and back; it holds no buffers. Files and
-//! sockets belong to the callers. What rustls itself is asked for, and how, is known to this crate
-//! alone.
+//! A [`Profile`] has the settings of a listener: certificates chosen by name, the authorities for
+//! client certificates, keys of tickets. A [`Trust`] has those for a backend. A [`Connection`]
+//! turns bytes of a socket into plaintext and back; it holds no buffers. Files and sockets belong
+//! to the callers. All of the front's calls of rustls are in this crate.
 #![forbid(unsafe_code)]
 
 mod client;
@@ -35,8 +34,8 @@ pub use server::{
 };
 pub use tickets::{TICKET_KEYS_LEN, TicketKeys};
 
-/// The cryptography of every connection: rustls's suites, and the groups X25519MLKEM768, X25519,
-/// P-256 and P-384 in this order.
+/// The cryptography of every connection: rustls' cipher suites, and the groups X25519MLKEM768,
+/// X25519, P-256 and P-384 in this order.
 fn provider() -> Arc<CryptoProvider> {
     use aws_lc_rs::kx_group::{SECP256R1, SECP384R1, X25519, X25519MLKEM768};
     Arc::new(CryptoProvider {

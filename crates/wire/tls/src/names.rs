@@ -1,4 +1,4 @@
-//! Which certificate is served to whom: by the name that the client asks for.
+//! Chooses the certificate for a client by the name that it asks for.
 //!
 //! An exact name wins, then a wildcard of one label, then the default. Of several key types the
 //! first that the client can verify is taken, elliptic curves before RSA.
@@ -15,8 +15,8 @@ use crate::fault::{Fault, Part};
 use crate::identity::Identity;
 
 thread_local! {
-    /// The name of the ClientHello that was looked at last. rustls calls the resolver while it
-    /// processes a record and tells the name nowhere else.
+    /// The name in the ClientHello that this thread processed last. rustls calls the resolver
+    /// while it processes a record, and reports the name nowhere else.
     static ASKED: RefCell<Option<Box<str>>> = const { RefCell::new(None) };
 }
 
@@ -32,15 +32,15 @@ type Keys = Vec<Arc<CertifiedKey>>;
 #[derive(Debug, Default)]
 pub(crate) struct Names {
     exact: HashMap<Box<str>, Keys>,
-    /// Wildcard names, by what follows the star's dot.
+    /// The certificates of wildcard names, by the part after `*.`.
     wildcard: HashMap<Box<str>, Keys>,
     default: Keys,
     strict: bool,
 }
 
 impl Names {
-    /// The names of these certificates; the one marked, else the first, serves everybody else
-    /// unless `strict`.
+    /// The names of these certificates. Unless `strict`, the certificate at index `default`,
+    /// else the first one, serves clients that ask for another name or for none.
     ///
     /// # Errors
     /// Two certificates of a name have the same key type.
@@ -88,7 +88,7 @@ impl Names {
         Ok(names)
     }
 
-    /// Whether some certificate is for `host`, or the default serves whatever is asked for.
+    /// Whether a certificate is for `host`, or the default one serves any name.
     pub(crate) fn serves(&self, host: &str) -> bool {
         !self.strict || self.find(host).is_some()
     }
@@ -99,7 +99,7 @@ impl Names {
     }
 }
 
-/// Adds a key unless one of its type is there.
+/// Adds a key, unless there is one of its type; returns whether it was added.
 fn add(keys: &mut Keys, key: &Arc<CertifiedKey>) -> bool {
     let algorithm = key.key.algorithm();
     if keys.iter().any(|it| it.key.algorithm() == algorithm) {

@@ -1,8 +1,8 @@
-//! Certificates that are trusted by themselves: a peer's own one that stands byte for byte in `ca_file` or
+//! Certificates that are trusted by themselves: a peer's own certificate that is contained in `ca_file` or
 //! `client_ca`.
 //!
-//! `openssl req -x509` makes certificates of authorities, and rustls takes those as issuers alone. A peer that has one
-//! is taken here; its name and its dates are verified all the same, and that it has the key.
+//! `openssl req -x509` makes certificates of authorities, which rustls accepts only as issuers. This verifier also
+//! accepts them as a peer's own certificate. Name, dates, and possession of the key are still verified.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use rustls::{CertificateError, DigitallySignedStruct, DistinguishedName, Error, 
 use x509_parser::certificate::X509Certificate;
 use x509_parser::prelude::FromDer;
 
-/// A verifier of issuers, and certificates that need none.
+/// A verifier that also accepts certificates without an issuer, if they are listed.
 #[derive(Debug)]
 pub(crate) struct PinnedVerifier<V: ?Sized> {
     certificates: Arc<[CertificateDer<'static>]>,
@@ -30,7 +30,10 @@ impl<V: ?Sized> PinnedVerifier<V> {
         }
     }
 
-    /// Whether a certificate that the verifier refused for this reason is one of ours, and valid now.
+    /// Accepts a certificate that the inner verifier refused, if it is listed, valid now and not revoked.
+    ///
+    /// # Errors
+    /// The refusal, or that the certificate is not valid now.
     fn takes(
         &self,
         certificate: &CertificateDer<'_>,

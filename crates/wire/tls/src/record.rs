@@ -1,8 +1,8 @@
-//! One connection's records: bytes of the socket in, plaintext out, and back.
+//! The TLS records of one connection: converts bytes of the socket to plaintext and back.
 //!
-//! rustls's unbuffered connections are used, because an idle one holds no buffer. All that is asked
-//! of them is asked here, so that another interface of rustls would change one file. The caller owns
-//! the bytes of an incomplete record and passes them with each call.
+//! It uses rustls' unbuffered connections, because an idle one holds no buffer. Only this file calls
+//! them, so that another interface of rustls would change one file. The caller owns the bytes of an
+//! incomplete record and passes them with each call.
 
 use std::fmt;
 use std::sync::Arc;
@@ -23,12 +23,12 @@ use crate::server::{Profile, Protocols};
 #[derive(Debug)]
 pub struct Connection {
     role: Role,
-    /// The name the client asked for, until the handshake is over.
+    /// The server name that the client asked for, until the handshake is over.
     asked: Option<Box<str>>,
-    /// The peer said that it sends nothing more.
+    /// Whether the peer has announced that it sends nothing more.
     peer_closed: bool,
     close_sent: bool,
-    /// Why nothing more can be received or sent.
+    /// The error after which nothing more can be received or sent.
     failed: Option<Error>,
 }
 
@@ -49,19 +49,19 @@ impl fmt::Debug for Role {
 /// The result of received bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecordInput {
-    /// Bytes that were used up, from the front. The others are to be passed again, with more.
+    /// How many bytes were consumed, from the front. Pass the others again, with more.
     pub consumed: usize,
     /// Whether application data may be sent.
     pub is_open: bool,
 }
 
-/// A connection that TLS cannot go on with.
+/// An error after which a TLS connection cannot go on.
 #[derive(Debug, thiserror::Error)]
 #[error("{}", in_words(.0))]
 pub struct TlsError(#[from] Error);
 
 impl TlsError {
-    /// The reason's token, for logs and counters, if the client is at fault.
+    /// The reason token for logs and counters, if the peer is a client.
     #[must_use]
     pub fn client_token(&self) -> &'static str {
         match &self.0 {
@@ -78,7 +78,7 @@ impl TlsError {
         }
     }
 
-    /// The reason's token if a backend is at fault.
+    /// The reason token for logs and counters, if the peer is a backend.
     #[must_use]
     pub fn server_token(&self) -> &'static str {
         match &self.0 {
@@ -90,7 +90,8 @@ impl TlsError {
         }
     }
 
-    /// Whether the peer gave up with an alert, such as after it disliked our certificate.
+    /// The alert by which the peer gave up, for example because it refused our certificate; `None`
+    /// for other errors.
     #[must_use]
     pub fn alert(&self) -> Option<String> {
         match &self.0 {
@@ -100,7 +101,7 @@ impl TlsError {
         }
     }
 
-    /// Whether the bytes were no TLS at all.
+    /// Whether the received bytes were not TLS at all.
     #[must_use]
     pub fn is_no_tls(&self) -> bool {
         matches!(
@@ -110,7 +111,7 @@ impl TlsError {
     }
 }
 
-/// Whether a connection's first bytes are a TLS handshake's.
+/// Whether the first bytes of a connection are those of a TLS handshake.
 #[must_use]
 pub fn looks_like_tls(first: &[u8]) -> bool {
     matches!(first, [0x16] | [0x16, 0x03, ..])
@@ -120,17 +121,17 @@ impl Connection {
     /// The state of a connection that was accepted.
     ///
     /// # Errors
-    /// If rustls cannot begin.
+    /// rustls cannot begin.
     pub fn server(profile: &Profile, protocols: Protocols) -> Result<Self, TlsError> {
         let config = Arc::clone(profile.config(protocols));
         let connection = UnbufferedServerConnection::new(config)?;
         Ok(Self::new(Role::Server(connection)))
     }
 
-    /// The state of a connection that was dialled.
+    /// The state of a connection that this process opened.
     ///
     /// # Errors
-    /// If rustls cannot begin.
+    /// rustls cannot begin.
     pub fn client(trust: &Trust) -> Result<Self, TlsError> {
         let config = Arc::clone(&trust.config);
         let connection = UnbufferedClientConnection::new(config, trust.name.clone())?;
@@ -147,9 +148,9 @@ impl Connection {
         }
     }
 
-    /// Takes in bytes of the socket, those not used up before in front. Appends application data to
-    /// `plain` and bytes for the peer to `out`; such bytes can come at any time, alerts with errors
-    /// too.
+    /// Processes bytes of the socket, which begin with those not consumed before. Appends
+    /// application data to `plain` and bytes for the peer to `out`. There may be such bytes at any
+    /// time; on an error they are an alert.
     ///
     /// # Errors
     /// The peer's bytes are not acceptable. Nothing more can be received or sent.
@@ -174,15 +175,15 @@ impl Connection {
         received
     }
 
-    /// rustls must not be asked anything after a failure.
+    /// Returns the error of the connection, if it has failed: then rustls must not be called.
     fn check(&self) -> Result<(), TlsError> {
         self.failed
             .clone()
             .map_or(Ok(()), |error| Err(error.into()))
     }
 
-    /// Seals application data and appends it to `out`. The handshake must be over. `rest` are the
-    /// bytes received and not used up.
+    /// Encrypts application data and appends it to `out`. The handshake must be over. `rest` are the
+    /// bytes received and not consumed.
     ///
     /// # Errors
     /// The connection has failed, or its keys are used up.
@@ -199,7 +200,7 @@ impl Connection {
         }
     }
 
-    /// Appends a close_notify to `out`, once: nothing more is sent.
+    /// Appends a close_notify to `out`, unless it was done before: nothing more is sent.
     pub fn close(&mut self, rest: &mut [u8], out: &mut Vec<u8>) {
         if std::mem::replace(&mut self.close_sent, true) || self.failed.is_some() {
             return;
@@ -212,19 +213,19 @@ impl Connection {
         closed.ok();
     }
 
-    /// Whether the peer said in order that it sends nothing more.
+    /// Whether the peer has announced by a close_notify that it sends nothing more.
     #[must_use]
     pub fn is_peer_closed(&self) -> bool {
         self.peer_closed
     }
 
-    /// Whether this end dialled.
+    /// Whether this end is the client.
     #[must_use]
     pub fn is_client(&self) -> bool {
         matches!(self.role, Role::Client(_))
     }
 
-    /// What the handshake agreed on, once it is over.
+    /// The result of the handshake. Call it once, when the handshake is over.
     #[must_use]
     pub fn facts(&mut self) -> Facts {
         let asked = self.asked.take();
@@ -239,11 +240,11 @@ impl Connection {
     }
 }
 
-/// A connection of either role. rustls has the one method that matters for each role by itself.
+/// A connection of either role: rustls has no common trait for its method `process_tls_records`.
 trait Records {
     type Data;
 
-    /// Whether something is to be encoded.
+    /// Whether rustls has bytes for the peer to be encoded.
     fn wants_write(&self) -> bool;
 
     fn process<'c, 'i>(
@@ -328,7 +329,7 @@ fn drive<R: Records>(
     Ok(RecordInput { consumed, is_open })
 }
 
-/// After a failure: what the peer is to be told of it. rustls must not be shown the bytes again.
+/// Appends the alert that tells the peer of a failure. rustls must not get the bytes again.
 fn encode_alert<R: Records>(records: &mut R, out: &mut Vec<u8>) {
     while records.wants_write() {
         match records.process(&mut []).state {
@@ -373,7 +374,7 @@ fn send<R: Records>(
     }
 }
 
-/// Has `encode` append to `out`. It is asked without room first, to learn how much it needs.
+/// Appends the output of `encode` to `out`. Calls it without room first, to learn how much it needs.
 fn append<E: NeedsRoom>(
     out: &mut Vec<u8>,
     mut encode: impl FnMut(&mut [u8]) -> Result<usize, E>,
@@ -396,7 +397,7 @@ fn append<E: NeedsRoom>(
     }
 }
 
-/// How rustls says that a buffer is too small.
+/// Errors of rustls that say that a buffer is too small.
 trait NeedsRoom {
     fn needed(&self) -> Result<usize, TlsError>;
 }
@@ -419,12 +420,12 @@ impl NeedsRoom for EncryptError {
     }
 }
 
-/// A state of rustls that this use of it never leads to.
+/// The error for a state of rustls that cannot occur here.
 fn unexpected() -> TlsError {
     TlsError(Error::General(
         "rustls is in an unexpected state".to_owned(),
     ))
 }
 
-/// What rustls says when the resolver has no certificate.
+/// The text of rustls' error when the resolver has no certificate.
 const NO_CERTIFICATE: &str = "no server certificate chain resolved";

@@ -1,4 +1,4 @@
-//! What a listener serves with: certificates, trust in clients, tickets.
+//! TLS of a listener: certificates, verification of clients, tickets.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -25,14 +25,15 @@ use crate::names::Names;
 use crate::pinned::PinnedVerifier;
 use crate::tickets::{TicketKeys, Ticketer};
 
-/// Whether clients are asked for a certificate.
+/// Whether a listener asks clients for a certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClientCertificate {
-    /// They are not.
+    /// Clients are not asked for a certificate.
     Off,
-    /// They are asked. None is fine; one that cannot be verified is refused.
+    /// Clients are asked for a certificate. They may have none, but one that cannot be verified is
+    /// refused.
     Optional,
-    /// Only clients with a certificate that is verified are served.
+    /// Clients must present a certificate that can be verified.
     Required,
 }
 
@@ -44,7 +45,7 @@ pub enum Protocols {
     Http1,
     /// HTTP/2 only.
     Http2,
-    /// Either; HTTP/2 if the client can choose.
+    /// Both; HTTP/2 if the client offers it by ALPN.
     Both,
 }
 
@@ -55,7 +56,7 @@ impl Protocols {
         self != Self::Http1
     }
 
-    /// Their names for ALPN, the preferred one first.
+    /// The protocols' names for ALPN, the preferred one first.
     fn alpn(self) -> Vec<Vec<u8>> {
         let names: &[&[u8]] = match self {
             Self::Http1 => &[b"http/1.1"],
@@ -66,16 +67,16 @@ impl Protocols {
     }
 }
 
-/// The settings of a profile that stand in the configuration itself.
+/// The settings of a profile that are in the configuration itself, not in files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProfileSettings {
-    /// Whether a client is refused that asks for an unknown name, or for none.
+    /// Whether clients are refused that ask for an unknown server name, or for none.
     pub strict_sni: bool,
     /// The lowest version of TLS that clients may use.
     pub version_min: Version,
     /// Whether clients are asked for a certificate.
     pub client_certificate: ClientCertificate,
-    /// Whether backends are told the chain of a client's certificate, too.
+    /// Whether backends also get the chain of a client's certificate.
     pub client_certificate_chain: bool,
     /// Whether sessions may be resumed.
     pub tickets: bool,
@@ -101,7 +102,7 @@ pub struct ProfileFiles {
     pub certificates: Vec<CertificateFiles>,
     /// The authorities that may issue certificates of clients; `None`: there is no such file.
     pub client_ca: Option<PemFile>,
-    /// Which of them were revoked.
+    /// The list of revoked client certificates; `None`: there is no such file.
     pub client_crl: Option<PemFile>,
 }
 
@@ -117,17 +118,17 @@ pub struct Profile {
     client_certificate_chain: bool,
 }
 
-/// A profile, and what its operator should know.
+/// A profile, and the warnings about its files.
 #[derive(Debug)]
 pub struct BuiltProfile {
-    /// The profile.
+    /// The profile that was built from the files.
     pub profile: Profile,
-    /// Warnings about its files.
+    /// Warnings about the files, which can be used all the same.
     pub warnings: Vec<Fault>,
 }
 
 impl Profile {
-    /// Builds a profile; expiry is judged as of `now`. `key_log` is given the secrets of every
+    /// Builds a profile. Certificates are checked as of `now`. `key_log` gets the secrets of every
     /// session.
     ///
     /// # Errors
@@ -196,12 +197,12 @@ impl Profile {
         Ok(BuiltProfile { profile, warnings })
     }
 
-    /// What rustls serves connections of these protocols with.
+    /// The rustls configuration for connections with these protocols.
     pub(crate) fn config(&self, protocols: Protocols) -> &Arc<ServerConfig> {
         &self.configs[protocols as usize]
     }
 
-    /// Facts that its certificates state, in the configuration's order.
+    /// Facts about the profile's certificates, in the configuration's order.
     #[must_use]
     pub fn certificates(&self) -> &[CertificateFacts] {
         &self.certificates
@@ -213,15 +214,15 @@ impl Profile {
         self.client_certificate != ClientCertificate::Off
     }
 
-    /// Whether backends are told the chain of a client's certificate, too.
+    /// Whether backends also get the chain of a client's certificate.
     #[must_use]
     pub fn tells_chain(&self) -> bool {
         self.client_certificate_chain
     }
 
-    /// Whether a request for `host`, in lower case, may be made on a connection whose client asked
-    /// for `sni`. Where certificates of clients decide, it must be the same name; else it must be
-    /// one that is served.
+    /// Whether a request for `host`, in lower case, is allowed on a connection whose client asked for
+    /// the server name `sni`. With client certificates, both must be equal; else `host` must be a name
+    /// that is served.
     #[must_use]
     pub fn allows(&self, host: &str, sni: Option<&str>) -> bool {
         if sni == Some(host) {
@@ -240,7 +241,7 @@ fn is_address(host: &str) -> bool {
     host.parse::<std::net::IpAddr>().is_ok()
 }
 
-/// The certificate marked as default.
+/// The index of the certificate that is marked as default.
 fn default(files: &ProfileFiles, faults: &mut Vec<Fault>) -> Option<usize> {
     let mark = |(index, files): (usize, &CertificateFiles)| files.default.then_some(index);
     let mut marked = files.certificates.iter().enumerate().filter_map(mark);
@@ -261,11 +262,11 @@ type ClientTrust = Option<TrustedClients>;
 struct TrustedClients {
     roots: RootCertStore,
     crls: Vec<CertificateRevocationListDer<'static>>,
-    /// The roots as they are: a client may have one of them as its own.
+    /// The certificates of the roots themselves: a client may present one of them as its own.
     own: Vec<CertificateDer<'static>>,
 }
 
-/// Who is trusted to issue certificates of clients, if they are asked for.
+/// The authorities for client certificates; `None` if clients are not asked for one.
 fn trust(
     settings: &ProfileSettings,
     files: &ProfileFiles,
@@ -363,7 +364,7 @@ fn unusable(files: &ProfileFiles, error: &VerifierBuilderError) -> Fault {
     Fault::new(part, message, "get the file anew from who issued it")
 }
 
-/// The versions, and how certificates of clients are verified.
+/// A rustls configuration with the versions of TLS and the verification of client certificates.
 fn server_config(
     settings: &ProfileSettings,
     files: &ProfileFiles,
@@ -397,7 +398,7 @@ fn server_config(
     Ok(builder.with_client_cert_verifier(Arc::new(pinned)))
 }
 
-/// Sessions are resumed under the same trust only.
+/// A digest of the settings for client certificates: a session is resumed only under equal ones.
 fn digest_of_trust(settings: &ProfileSettings, files: &ProfileFiles) -> [u8; 32] {
     let mut context = digest::Context::new(&digest::SHA256);
     context.update(&[settings.client_certificate as u8]);
@@ -411,9 +412,10 @@ fn digest_of_trust(settings: &ProfileSettings, files: &ProfileFiles) -> [u8; 32]
     digest
 }
 
-/// In the order of their numbers.
+/// All choices of protocols, in the order of their numbers.
 const EVERY_CHOICE: [Protocols; 3] = [Protocols::Http1, Protocols::Http2, Protocols::Both];
 
-/// How much early data is skipped of a client that has a ticket of another server, in encrypted bytes.
-/// rustls counts a record anew with each read until the handshake goes on. Servers allow 16 KiB.
+/// The most encrypted bytes of early data that are skipped of a client with a ticket of another
+/// server. rustls counts a record again with each read until the handshake goes on. Servers allow 16
+/// KiB.
 const EARLY_DATA_SKIPPED_MAX: u32 = 512 * 1024;

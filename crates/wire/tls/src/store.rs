@@ -1,17 +1,18 @@
-//! Stores of certificates and keys that are no PEM, known by their first bytes.
+//! Recognises stores of certificates and keys that are not PEM, by their first bytes.
 //!
-//! They are named, with the command that makes PEM of them, and never opened: most need a password.
+//! Messages name the kind of store and the command that converts it to PEM. The stores are never
+//! opened: most need a password.
 
 use crate::fault::{Fault, Part, PemFile};
 
-/// A file of another kind that certificates and keys are handed out in.
+/// A kind of file, other than PEM, for certificates and keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Store {
-    /// `.p12` or `.pfx` (RFC 7292).
+    /// PKCS#12, mostly `.p12` or `.pfx` (RFC 7292).
     Pkcs12,
-    /// A keystore of Java, or one of its encrypted kind.
+    /// A Java keystore, or an encrypted one (JCEKS).
     Jks,
-    /// `.p7b`: certificates alone (RFC 2315).
+    /// PKCS#7, mostly `.p7b`: certificates only (RFC 2315).
     Pkcs7,
 }
 
@@ -39,7 +40,7 @@ impl Store {
         }
     }
 
-    /// What it is, in words.
+    /// The kind of store, in words.
     pub(crate) fn kind(self) -> &'static str {
         match self {
             Self::Pkcs12 => "a PKCS#12 store",
@@ -48,7 +49,7 @@ impl Store {
         }
     }
 
-    /// As the fault of a file that was to be PEM, with the command that makes PEM of it.
+    /// The fault for a store in the place of a PEM file, with the command that converts it.
     pub(crate) fn fault(self, file: &PemFile, part: Part) -> Fault {
         let path = file.path.display();
         let takes_key = matches!(part, Part::Key(_));

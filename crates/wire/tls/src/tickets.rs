@@ -17,7 +17,7 @@ pub struct TicketKeys {
     keys: RwLock<[Key; 3]>,
 }
 
-/// One key: 16 bytes of name, 32 bytes of secret.
+/// A key: 16 bytes of name, then 32 bytes of secret.
 #[derive(Clone)]
 struct Key {
     bytes: [u8; KEY_LEN],
@@ -25,7 +25,7 @@ struct Key {
 }
 
 impl TicketKeys {
-    /// Fresh keys. `None` if the system has no random bytes.
+    /// Generates new keys; `None` if the system has no random bytes.
     #[must_use]
     pub fn generate() -> Option<Arc<Self>> {
         let keys = [Key::generate()?, Key::generate()?, Key::generate()?];
@@ -34,7 +34,7 @@ impl TicketKeys {
         }))
     }
 
-    /// Keys that another process [exported](Self::export). `None` if the length is wrong.
+    /// Reads keys that another process [exported](Self::export); `None` if the length is wrong.
     #[must_use]
     pub fn import(bytes: &[u8]) -> Option<Arc<Self>> {
         let bytes: &[u8; TICKET_KEYS_LEN] = bytes.try_into().ok()?;
@@ -45,11 +45,11 @@ impl TicketKeys {
         }))
     }
 
-    /// Keys of a file: three lines of 96 hexadecimal digits each, the first of which seals. Empty lines and those
-    /// that begin with `#` do not count.
+    /// Reads keys from a file: three lines of 96 hexadecimal digits each; the first one encrypts tickets. Empty
+    /// lines and those that begin with `#` are ignored.
     ///
     /// # Errors
-    /// What is wrong with the file, as a predicate.
+    /// What is wrong with the file, as a phrase that follows its name.
     pub fn from_file(text: &[u8]) -> Result<Arc<Self>, String> {
         let text = std::str::from_utf8(text).map_err(|_| "is not a text".to_owned())?;
         let numbered = text.lines().map(str::trim).zip(1..);
@@ -78,7 +78,7 @@ impl TicketKeys {
         }))
     }
 
-    /// Takes the keys of others, for all that share these.
+    /// Replaces the keys by those of `others`, for all that share these.
     pub fn replace(&self, others: &Self) {
         let others = others
             .keys
@@ -88,14 +88,14 @@ impl TicketKeys {
         *self.keys.write().unwrap_or_else(PoisonError::into_inner) = others;
     }
 
-    /// The keys, for another process that is to accept and to make the same tickets.
+    /// The keys as bytes, for another process that has to accept and issue the same tickets.
     #[must_use]
     pub fn export(&self) -> Vec<u8> {
         let keys = self.keys.read().unwrap_or_else(PoisonError::into_inner);
         keys.iter().flat_map(|key| key.bytes).collect()
     }
 
-    /// Makes the next key the current one. Without random bytes the keys stay.
+    /// Makes the next key the current one, and generates a new next key. Without random bytes the keys stay.
     pub fn rotate(&self) {
         let Some(fresh) = Key::generate() else { return };
         let mut keys = self.keys.write().unwrap_or_else(PoisonError::into_inner);
@@ -114,7 +114,7 @@ impl TicketKeys {
     }
 }
 
-/// The bytes that a line of hexadecimal digits stands for.
+/// The bytes of a line of hexadecimal digits; `None` if it is malformed.
 fn parse(line: &str) -> Option<[u8; KEY_LEN]> {
     let digits = line.as_bytes();
     if digits.len() != 2 * KEY_LEN {
@@ -154,12 +154,12 @@ impl Key {
     }
 }
 
-/// Makes and opens the tickets of one profile.
+/// Issues and opens the tickets of one profile.
 pub(crate) struct Ticketer {
     pub(crate) keys: Arc<TicketKeys>,
-    /// A digest of the trust in clients.
+    /// A digest of the settings for client certificates.
     pub(crate) trust: [u8; 32],
-    /// How often keys change; a ticket lives at most twice as long.
+    /// How often the current key changes; a ticket is valid for at most twice this time.
     pub(crate) rotation: Duration,
 }
 
@@ -181,7 +181,7 @@ impl ProducesTickets for Ticketer {
             .min(LIFETIME_MAX)
     }
 
-    /// Name of the key, nonce, sealed session.
+    /// Returns a ticket: the name of the key, the nonce, and the encrypted session.
     fn encrypt(&self, plain: &[u8]) -> Option<Vec<u8>> {
         let key = self.keys.current();
         let mut nonce = [0; NONCE_LEN];
@@ -209,16 +209,16 @@ impl ProducesTickets for Ticketer {
     }
 }
 
-/// Bytes that [`TicketKeys::export`] yields.
+/// The length in bytes of what [`TicketKeys::export`] returns.
 pub const TICKET_KEYS_LEN: usize = 3 * KEY_LEN;
 
-/// The current key's place among the three.
+/// The index of the current key among the three.
 const CURRENT: usize = 1;
 
 const NAME_LEN: usize = 16;
 const KEY_LEN: usize = NAME_LEN + 32;
 
-/// Seven days (RFC 8446, section 4.6.1).
+/// The longest lifetime of a ticket in seconds: seven days (RFC 8446, section 4.6.1).
 const LIFETIME_MAX: u32 = 7 * 24 * 60 * 60;
 
 #[cfg(test)]

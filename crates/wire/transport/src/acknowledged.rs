@@ -11,7 +11,8 @@ use nix::{getsockopt_impl, libc, sockopt_impl};
 use tokio::net::TcpStream;
 
 sockopt_impl!(
-    /// The beginning of Linux' `struct tcp_info`, which grows at its end only.
+    /// The socket option TCP_INFO: the beginning of Linux' `struct tcp_info`, which only grows at
+    /// its end.
     TcpInfo,
     GetOnly,
     libc::IPPROTO_TCP,
@@ -19,13 +20,14 @@ sockopt_impl!(
     [u8; LENGTH]
 );
 
-/// Bytes acknowledged since the connection was made; on the side that dialled it, its SYN is one of
-/// them.
+/// The number of bytes acknowledged since the connection was made; on the side that opened it, its
+/// SYN counts as one of them.
 pub(crate) fn acknowledged(stream: &TcpStream) -> io::Result<u64> {
     let info = getsockopt(stream, TcpInfo)?;
     let (_, bytes) = info.split_last_chunk().expect("longer than the figure");
     Ok(u64::from_ne_bytes(*bytes))
 }
 
-/// Up to and with `tcpi_bytes_acked`, which is the last of these bytes. Linux has it since 4.1.
+/// The bytes read of the structure: up to and including `tcpi_bytes_acked`, which Linux has since
+/// 4.1.
 const LENGTH: usize = 128;

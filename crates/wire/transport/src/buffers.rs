@@ -1,8 +1,8 @@
 //! Read and write buffers, lent to connections while they move bytes.
 //!
 //! An idle connection holds no buffer. A busy one takes a buffer from its thread's [`FreeList`] and
-//! returns it when the bytes were moved. A buffer that is still referred to is lent again only when
-//! it is not any more.
+//! returns it when the bytes were moved. A buffer whose memory is still in use elsewhere is lent
+//! again only afterwards.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -14,8 +14,8 @@ use crate::free_list::FreeList;
 thread_local! {
     static FREE: RefCell<FreeList<BytesMut>> = const { RefCell::new(FreeList::new()) };
 
-    /// Buffers that were still referred to when they came back, the oldest first: a response over
-    /// HTTP/2 is written after the backend's connection is at rest.
+    /// Buffers whose memory was still in use when they came back, the oldest first: a response over
+    /// HTTP/2 is written after the backend's connection is idle.
     static SHARED: RefCell<VecDeque<BytesMut>> = const { RefCell::new(VecDeque::new()) };
 }
 
@@ -27,7 +27,7 @@ pub fn take() -> BytesMut {
         .unwrap_or_else(|| BytesMut::with_capacity(SIZE))
 }
 
-/// The buffer that came back first while it was referred to, if it is not any more.
+/// The oldest of the buffers that came back in use, if it is free now.
 fn take_shared() -> Option<BytesMut> {
     SHARED.with_borrow_mut(|shared| {
         let is_free = renew(shared.front_mut()?);
@@ -64,8 +64,8 @@ pub fn give(mut buffer: BytesMut) {
     }
 }
 
-/// Empties a buffer. `false` if it is not worth keeping: grown for a long body, or still shared
-/// with a head or a body.
+/// Empties a buffer. Returns `false` if it is not worth keeping: it has grown for a long body, or its
+/// memory is still in use by a head or a body.
 pub fn renew(buffer: &mut BytesMut) -> bool {
     buffer.clear();
     buffer.try_reclaim(SIZE) && buffer.capacity() < 2 * SIZE
@@ -77,10 +77,10 @@ pub fn trim() {
     SHARED.with_borrow_mut(VecDeque::clear);
 }
 
-/// The common size: room for a head, or for a whole small response.
+/// The common size of a buffer in bytes: enough for a head, or for a whole small response.
 pub const SIZE: usize = 8 * 1024;
 
-/// Buffers kept that are still referred to: the responses that are written in one turn.
+/// The most buffers kept whose memory is still in use: those of the responses written in one turn.
 const SHARED_MAX: usize = 128;
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Bytes of a file that the kernel copies to a socket itself.
 //!
-//! They are written after what an [`Output`](crate::Output) holds. Nothing is to be added to that while they
-//! wait, because it would be written before them: their user asks [`FileOutput::is_empty`] first.
+//! They are written after the bytes of an [`Output`](crate::Output). While they wait, nothing may be added
+//! to that output, because it would be written before them: check [`FileOutput::is_empty`] first.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -19,17 +19,18 @@ pub struct FileOutput {
     fd: Option<Arc<OwnedFd>>,
     from: u64,
     left: usize,
-    /// Bytes that the kernel does not copy itself, and that the socket has not taken.
+    /// Bytes that were read from the file, because the kernel cannot copy them itself, and are not written
+    /// yet.
     copied: Vec<u8>,
 }
 
 /// Why a part of a file cannot be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum FileOutputFault {
-    /// It has become shorter.
+    /// The file has become shorter.
     #[error("the file has become shorter while it was sent")]
     Ended,
-    /// The kernel could not read it.
+    /// The kernel could not read the file.
     #[error("the file cannot be read: {0}")]
     Read(Errno),
 }
@@ -46,7 +47,7 @@ impl FileOutput {
         };
     }
 
-    /// Bytes not yet written.
+    /// The number of bytes not yet written.
     #[must_use]
     #[inline]
     pub fn len(&self) -> usize {
@@ -60,15 +61,15 @@ impl FileOutput {
         self.left == 0
     }
 
-    /// Drops what was not written.
+    /// Drops all bytes that were not written.
     pub fn clear(&mut self) {
         *self = Self::default();
     }
 
-    /// Writes until everything is written. `Ok` says how many bytes this call wrote.
+    /// Writes until everything is written. Returns how many bytes this call wrote.
     ///
     /// # Errors
-    /// The socket's; one that contains a [`FileOutputFault`] if it is the file that failed.
+    /// The socket's; if the file failed, one that contains a [`FileOutputFault`].
     pub fn poll_write(&mut self, cx: &mut Context<'_>, stream: &Stream) -> Poll<io::Result<usize>> {
         let before = self.left;
         while self.left > 0 {
@@ -86,7 +87,7 @@ impl FileOutput {
         Poll::Ready(Ok(before))
     }
 
-    /// Has the kernel copy some, or reads some if it cannot.
+    /// Lets the kernel copy some bytes, or reads some if it cannot.
     fn poll_send(&mut self, cx: &mut Context<'_>, stream: &Stream) -> Poll<io::Result<usize>> {
         let Some(fd) = &self.fd else {
             return Poll::Ready(Err(io::Error::other(FileOutputFault::Ended)));
@@ -109,7 +110,7 @@ impl FileOutput {
     }
 }
 
-/// Reads the beginning of a part.
+/// Reads the beginning of a part of a file.
 fn copy(fd: &OwnedFd, from: u64, len: usize) -> io::Result<Vec<u8>> {
     let mut piece = vec![0; len.min(COPY_MAX)];
     let read = loop {
@@ -128,7 +129,7 @@ fn copy(fd: &OwnedFd, from: u64, len: usize) -> io::Result<Vec<u8>> {
     }
 }
 
-/// The most that is read at a time.
+/// The most bytes that are read at a time.
 const COPY_MAX: usize = 64 * 1024;
 
 #[cfg(test)]

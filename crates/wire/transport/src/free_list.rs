@@ -1,15 +1,15 @@
-//! Objects that a thread keeps to use them again.
+//! Objects that a thread keeps for reuse.
 //!
 //! Objects that every request needs are taken from a free list and returned, not created and
 //! destroyed. A free list belongs to one thread, so it has no lock. It is last in, first out, because
 //! the object returned last is still in the processor's caches. Its owner calls [`FreeList::trim`]
 //! regularly, which drops the objects that were not needed since the previous call.
 
-/// Up to [`FreeList::MAX`] objects of one kind.
+/// A stack of up to [`FreeList::MAX`] objects for reuse.
 #[derive(Debug)]
 pub struct FreeList<T> {
     items: Vec<T>,
-    /// The smallest number of objects in the list since the last trim: so many were not needed.
+    /// The smallest number of objects in the list since the last trim: that many were not needed.
     unneeded: usize,
 }
 
@@ -26,7 +26,7 @@ impl<T> FreeList<T> {
         }
     }
 
-    /// The object given back last, if there is any.
+    /// Takes the object that was returned last; `None` if the list is empty.
     #[must_use]
     pub fn take(&mut self) -> Option<T> {
         let item = self.items.pop();
@@ -34,14 +34,14 @@ impl<T> FreeList<T> {
         item
     }
 
-    /// Takes an object back, or drops it if there are enough.
+    /// Takes an object back, or drops it if the list is full.
     pub fn give(&mut self, item: T) {
         if self.items.len() < Self::MAX {
             self.items.push(item);
         }
     }
 
-    /// Drops what was not needed since the last call.
+    /// Drops the objects that were not needed since the last call.
     pub fn trim(&mut self) {
         // The objects at the bottom were unused for longest.
         self.items.drain(..self.unneeded);

@@ -1,10 +1,11 @@
 //! Sockets and bytes, for clients and backends alike.
 //!
-//! [`listen_tcp`] and [`listen_unix`] give each worker a listening socket. A [`Stream`] is a connected
-//! socket on tokio's event loop, with or without TLS. [`parse_proxy_header`] reads what a proxy of TCP tells of a connection. A [`ByteQueue`] holds bytes until they can be moved on. [`Output`] is
-//! a queue that is written to a stream. [`buffers`] and [`FreeList`] lend memory to busy connections,
-//! so an idle connection holds none. [`PerWorker`] holds a value for each worker. This crate does not
-//! know the protocol of the bytes, or who is at the other end.
+//! [`listen_tcp`] and [`listen_unix`] give each worker a listening socket. A [`Stream`] is a connected socket on
+//! tokio's event loop, with or without TLS. [`parse_proxy_header`] reads the header by which a TCP proxy describes a
+//! connection. A [`ByteQueue`] holds bytes until they can be moved on. [`Output`] is a queue that is written to a
+//! stream. [`buffers`] and [`FreeList`] lend memory to busy connections, so an idle connection holds none.
+//! [`PerWorker`] holds a value for each worker. This crate does not know the protocol of the bytes, or who is at the
+//! other end.
 
 mod acknowledged;
 pub mod buffers;

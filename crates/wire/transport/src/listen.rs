@@ -13,20 +13,21 @@ use std::path::{Path, PathBuf};
 
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 
-/// How to listen on TCP.
+/// Options for listening on TCP.
 #[derive(Clone, Copy, Debug)]
 pub struct TcpOptions {
-    /// Connections that the kernel keeps until they are accepted; it caps this at
+    /// The most connections that the kernel queues until they are accepted, at most
     /// `net.core.somaxconn`.
     pub backlog: i32,
-    /// A socket of IPv6 takes no clients of IPv4 (IPV6_V6ONLY). Without it, one on `[::]` takes both.
+    /// Whether an IPv6 socket accepts no IPv4 clients (IPV6_V6ONLY). Otherwise one on `[::]` accepts
+    /// both.
     pub only_v6: bool,
 }
 
-/// How to listen on a Unix socket.
+/// Options for listening on a Unix socket.
 #[derive(Clone, Copy, Debug)]
 pub struct UnixOptions {
-    /// As for [`TcpOptions::backlog`].
+    /// The most connections that the kernel queues; see [`TcpOptions::backlog`].
     pub backlog: i32,
     /// The permissions of the file, as `chmod` takes them.
     pub mode: u32,
@@ -36,7 +37,7 @@ pub struct UnixOptions {
 /// listen and do not block. Returns the address with the port that the system chose for port 0.
 ///
 /// # Errors
-/// `AddrInUse` if any socket listens there; otherwise whatever the system refuses.
+/// `AddrInUse` if any socket listens there; otherwise the system's error.
 pub fn listen_tcp(
     address: SocketAddr,
     workers: usize,
@@ -58,7 +59,7 @@ pub fn listen_tcp(
 /// Opens one more socket on a port whose sockets share it.
 ///
 /// # Errors
-/// Whatever the system refuses: a port below 1024 without the privilege for it, for instance.
+/// The system's, for instance for a port below 1024 without the privilege for it.
 pub fn join_tcp(address: SocketAddr, options: TcpOptions) -> io::Result<Socket> {
     let socket = bind_tcp(address, true, options)?;
     socket.listen(options.backlog)?;
@@ -79,12 +80,12 @@ fn bind_tcp(address: SocketAddr, shared: bool, options: TcpOptions) -> io::Resul
     Ok(socket)
 }
 
-/// Sockets for so many workers, duplicates of one. They listen and do not block. A file that a
-/// process left behind there is replaced.
+/// Opens a socket for each of `workers` workers, all duplicates of one. They listen and do not block.
+/// A socket file that a process left behind is replaced.
 ///
 /// # Errors
-/// `AddrInUse` if somebody listens there, or if the path is not a socket's; otherwise whatever the
-/// system refuses.
+/// `AddrInUse` if a process listens there, or if the path is not a socket; otherwise the system's
+/// error.
 pub fn listen_unix(
     path: &Path,
     workers: usize,
@@ -110,7 +111,7 @@ pub fn listen_unix(
     Ok((SocketFile::at(path)?, sockets))
 }
 
-/// Whether no process listens on a socket's file any more.
+/// Whether no process listens on a socket file any more.
 fn is_abandoned(path: &Path, address: &SockAddr) -> io::Result<bool> {
     // Connecting to an ordinary file is refused in the same way, and it must not be removed.
     if !fs::symlink_metadata(path)?.file_type().is_socket() {
@@ -122,7 +123,7 @@ fn is_abandoned(path: &Path, address: &SockAddr) -> io::Result<bool> {
     Ok(probe.connect(address).is_err_and(refused))
 }
 
-/// The file of a Unix socket, distinguished from a later file at the same path.
+/// The file of a Unix socket, which is distinguished from a later file at the same path.
 #[derive(Debug)]
 pub struct SocketFile {
     path: PathBuf,
@@ -131,10 +132,10 @@ pub struct SocketFile {
 }
 
 impl SocketFile {
-    /// The file that is there now.
+    /// The file that is at this path now.
     ///
     /// # Errors
-    /// There is none, or it cannot be looked at.
+    /// There is no file, or it cannot be examined.
     pub fn at(path: &Path) -> io::Result<Self> {
         let metadata = fs::symlink_metadata(path)?;
         Ok(Self {
@@ -144,7 +145,7 @@ impl SocketFile {
         })
     }
 
-    /// Where it is.
+    /// The path of the file.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
@@ -153,7 +154,7 @@ impl SocketFile {
     /// Removes the file, unless it is gone or another one took its place.
     ///
     /// # Errors
-    /// It is no longer permitted.
+    /// The system does not permit it.
     pub fn remove(&self) -> io::Result<()> {
         let is_ours = |it: Self| (it.device, it.inode) == (self.device, self.inode);
         if Self::at(&self.path).is_ok_and(is_ours) {

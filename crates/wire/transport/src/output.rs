@@ -2,7 +2,7 @@
 //!
 //! A codec appends heads and framing to [`Output::staging`]. A body's large slices are queued as they
 //! are, and are written together with the framing around them in one vectored write. It serves
-//! clients and backends alike. It has no limit of its own: its user asks [`Output::is_full`] before
+//! clients and backends alike. An output has no limit: its user asks [`Output::is_full`] before
 //! adding more, which gives back-pressure.
 
 use std::io::{self, IoSlice};
@@ -15,11 +15,11 @@ use tokio::io::AsyncWrite;
 use crate::buffers;
 use crate::queue::{ByteQueue, COPY_MAX};
 
-/// Bytes to be written in order.
+/// A queue of bytes to be written to a stream in order.
 #[derive(Debug, Default)]
 pub struct Output {
     queue: ByteQueue,
-    /// Bytes written, ever.
+    /// The number of bytes written so far.
     written: u64,
 }
 
@@ -33,7 +33,7 @@ impl Output {
         tail
     }
 
-    /// As [`Self::staging`], for small and rare writes: no buffer is lent beforehand.
+    /// As [`Self::staging`], for small and rare writes: does not borrow a buffer from the thread.
     pub fn staging_bare(&mut self) -> &mut BytesMut {
         self.queue.tail()
     }
@@ -47,7 +47,7 @@ impl Output {
         self.queue.push(data);
     }
 
-    /// Bytes not yet written.
+    /// The number of bytes not yet written.
     #[must_use]
     pub fn len(&self) -> usize {
         self.queue.len()
@@ -59,26 +59,26 @@ impl Output {
         self.queue.is_empty()
     }
 
-    /// Bytes written since the beginning.
+    /// The number of bytes written so far.
     #[must_use]
     pub fn written(&self) -> u64 {
         self.written
     }
 
-    /// Whether so much is waiting that no more should be added before it is written.
+    /// Whether as many bytes wait that no more should be added before some are written.
     #[must_use]
     pub fn is_full(&self) -> bool {
         self.len() >= HIGH_WATER
     }
 
-    /// Drops what was not written, when the connection is given up.
+    /// Drops all bytes that were not written, when the connection is given up.
     pub fn clear(&mut self) {
         self.queue = ByteQueue::default();
     }
 
-    /// Writes until everything is written, in as few calls as possible. `Ok` says how many bytes this
-    /// call wrote; while pending, [`Output::len`] tells whether there was progress. Memory of the
-    /// common size is then freed; memory that has grown for a long body is kept for the rest of it.
+    /// Writes until everything is written, in as few calls as possible. Returns how many bytes this
+    /// call wrote; while it is pending, [`Output::len`] shows the progress. Memory of the common size
+    /// is then freed; memory that has grown for a long body is kept for the rest of it.
     ///
     /// # Errors
     /// The socket's, or `WriteZero`.
@@ -112,7 +112,8 @@ impl Output {
         Poll::Ready(Ok(total))
     }
 
-    /// Frees the memory once everything was written; an idle connection holds none.
+    /// Frees the memory of an output that was written completely, so that an idle connection holds
+    /// none.
     pub fn release(&mut self) {
         debug_assert!(self.is_empty(), "only a written output is released");
         self.give_buffer();
@@ -126,17 +127,17 @@ impl Output {
     }
 }
 
-/// The number of waiting bytes from which no more is added: a few socket writes.
+/// The number of waiting bytes from which on no more should be added: a few socket writes.
 pub const HIGH_WATER: usize = 64 * 1024;
 
-/// Slices in one vectored write.
+/// The most slices in one vectored write.
 const SLICES_MAX: usize = 32;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Takes at most `step` bytes a call.
+    /// A writer that takes at most `step` bytes per call.
     struct Trickle {
         taken: Vec<u8>,
         step: usize,

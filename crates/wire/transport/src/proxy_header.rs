@@ -1,7 +1,8 @@
-//! The header of the PROXY protocol, by which a proxy of TCP tells who the client is.
+//! The header of the PROXY protocol, by which a TCP proxy says who the client is.
 //!
-//! Versions 1 (a line of text) and 2 (binary) of HAProxy's `proxy-protocol.txt`, sans-IO: bytes in, addresses and
-//! facts of TLS out. What follows the header is not looked at. Whom to believe is the caller's affair.
+//! Reads versions 1 (a line of text) and 2 (binary) of HAProxy's `proxy-protocol.txt`, without I/O: bytes in,
+//! addresses and facts about TLS out. The bytes after the header are ignored. The caller decides which proxies to
+//! trust.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::ops::Range;
@@ -11,43 +12,43 @@ use thiserror::Error;
 /// A complete header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProxyHeader {
-    /// Bytes that it takes; the client's own follow.
+    /// The length of the header in bytes; the client's own bytes follow.
     pub len: usize,
-    /// Whether the proxy speaks for itself (`LOCAL`, of version 2 alone).
+    /// Whether the connection is the proxy's own, such as a health check (`LOCAL`, in version 2 only).
     pub is_local: bool,
-    /// Who the client is. `None` if the proxy speaks for itself, or does not know (`UNKNOWN`,
-    /// a Unix socket): then the connection's addresses hold.
+    /// The addresses of the client's connection. `None` if the connection is the proxy's own, or the proxy does
+    /// not know them (`UNKNOWN`, a Unix socket): then the addresses of this connection apply.
     pub addresses: Option<ProxyAddresses>,
-    /// What the proxy tells of the client's TLS, which it ended itself (`PP2_TYPE_SSL`, of version 2 alone).
+    /// The TLS of the client's connection, which the proxy ended (`PP2_TYPE_SSL`, in version 2 only).
     pub tls: Option<ProxyTls>,
 }
 
-/// A client's TLS with a proxy. Texts with control characters are left out.
+/// The TLS between a client and a proxy. Texts with control characters are left out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProxyTls {
-    /// Whether there was any; not if the client reached the proxy in clear.
+    /// Whether the client used TLS to the proxy.
     pub is_used: bool,
-    /// The version, such as `TLSv1.3`.
+    /// The version of TLS, such as `TLSv1.3`.
     pub version: Option<String>,
     /// The cipher suite as OpenSSL names it.
     pub cipher: Option<String>,
-    /// The common name of the client's certificate, if it showed one and the proxy verified it.
+    /// The common name of the client's certificate, if the client presented one and the proxy verified it.
     pub certificate_cn: Option<String>,
 }
 
 /// The two ends of the client's connection to the proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProxyAddresses {
-    /// The client.
+    /// The client's address.
     pub source: SocketAddr,
-    /// Where it connected to.
+    /// The address that the client connected to.
     pub destination: SocketAddr,
 }
 
-/// Bytes that are no header.
+/// Why bytes are no header of the PROXY protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum ProxyFault {
-    /// They begin like neither version.
+    /// The bytes do not begin like either version.
     #[error("no header of the PROXY protocol")]
     Signature,
     /// A line of version 1 that is not as specified.
@@ -59,18 +60,18 @@ pub enum ProxyFault {
     /// More than 107 bytes in version 1, or 536 in version 2.
     #[error("a header of the PROXY protocol that is too long")]
     TooLong,
-    /// The CRC32C of a header of version 2 is another one.
+    /// The CRC32C of a header of version 2 does not match.
     #[error("a header of PROXY protocol 2 with a wrong checksum")]
     Checksum,
 }
 
-/// The most bytes that a header takes.
+/// The length of the longest header, in bytes.
 pub const PROXY_HEADER_MAX: usize = V2_MAX;
 
-/// Reads the header that `input` begins with; `None` if it is not complete.
+/// Reads the header at the beginning of `input`; `None` if it is not complete.
 ///
 /// # Errors
-/// It is no header, as soon as that can be known.
+/// The bytes are no header; returned as soon as that is certain.
 pub fn parse_proxy_header(input: &[u8]) -> Result<Option<ProxyHeader>, ProxyFault> {
     let begins_as = |start: &[u8]| {
         let len = start.len().min(input.len());
@@ -102,7 +103,7 @@ fn version_1(input: &[u8]) -> Result<Option<ProxyHeader>, ProxyFault> {
     }))
 }
 
-/// `None` is a fault, `Some(None)` a proxy that does not know.
+/// The addresses in a line of version 1: `Some(None)` for `UNKNOWN`, `None` if the line is malformed.
 fn line_addresses(line: &str) -> Option<Option<ProxyAddresses>> {
     let mut words = line.split(' ').skip(1);
     let family = words.next()?;
@@ -194,7 +195,7 @@ fn block_addresses(block: &[u8], family: u8) -> Option<ProxyAddresses> {
     })
 }
 
-/// Walks the type-length-values from `at` on; the checksum among them must be right.
+/// Reads the type-length-values from offset `at` on, and verifies the checksum if there is one.
 fn read_tlvs(header: &[u8], mut at: usize) -> Result<Option<ProxyTls>, ProxyFault> {
     let mut tls = None;
     while let Some((kind, value)) = next_tlv(header, at)? {
@@ -218,7 +219,7 @@ fn read_tlvs(header: &[u8], mut at: usize) -> Result<Option<ProxyTls>, ProxyFaul
     Ok(tls)
 }
 
-/// The kind of the TLV at an offset, and where its value is; `None` at the end.
+/// The kind of the type-length-value at an offset, and the range of its value; `None` at the end.
 fn next_tlv(bytes: &[u8], at: usize) -> Result<Option<(u8, Range<usize>)>, ProxyFault> {
     if at == bytes.len() {
         return Ok(None);
@@ -232,7 +233,8 @@ fn next_tlv(bytes: &[u8], at: usize) -> Result<Option<(u8, Range<usize>)>, Proxy
     Ok(Some((head[0], start..end)))
 }
 
-/// The value of `PP2_TYPE_SSL`: bits of the client, whether its certificate was verified, TLVs.
+/// Reads the value of `PP2_TYPE_SSL`: a byte of flags, the result of verifying the certificate, and
+/// type-length-values.
 fn read_tls(value: &[u8]) -> Result<ProxyTls, ProxyFault> {
     let head = value.first_chunk::<5>().ok_or(ProxyFault::Binary)?;
     let is_verified = head[0] & CLIENT_CERT != 0 && head[1..] == [0; 4];
@@ -257,30 +259,31 @@ fn read_tls(value: &[u8]) -> Result<ProxyTls, ProxyFault> {
 
 const SIGNATURE: &[u8; 12] = b"\r\n\r\n\0\r\nQUIT\n";
 
-/// The fixed part of version 2.
+/// The length of version 2's fixed part, in bytes.
 const HEAD: usize = 16;
 
-/// The longest line of version 1, with its end.
+/// The longest line of version 1, including its ending, in bytes.
 const V1_MAX: usize = 107;
 
-/// Version 2: as much as a receiver has to take.
+/// The longest header of version 2 that a receiver must accept, in bytes.
 const V2_MAX: usize = 536;
 
-/// `PP2_TYPE_CRC32C`.
+/// The type `PP2_TYPE_CRC32C`.
 const TLV_CRC32C: u8 = 3;
 
-/// `PP2_TYPE_SSL`.
+/// The type `PP2_TYPE_SSL`.
 const TLV_SSL: u8 = 0x20;
 
-/// `PP2_SUBTYPE_SSL_VERSION`, `_CN` and `_CIPHER`.
+/// The types `PP2_SUBTYPE_SSL_VERSION`, `_CN` and `_CIPHER`.
 const SUBTYPE_VERSION: u8 = 0x21;
 const SUBTYPE_CN: u8 = 0x22;
 const SUBTYPE_CIPHER: u8 = 0x23;
 
-/// `PP2_CLIENT_SSL`.
+/// The flag `PP2_CLIENT_SSL`.
 const CLIENT_SSL: u8 = 1;
 
-/// `PP2_CLIENT_CERT_CONN` and `PP2_CLIENT_CERT_SESS`: it showed a certificate now, or when its session began.
+/// The flags `PP2_CLIENT_CERT_CONN` and `PP2_CLIENT_CERT_SESS`: the client presented a certificate now, or when
+/// its session began.
 const CLIENT_CERT: u8 = 2 | 4;
 
 #[cfg(test)]
@@ -318,7 +321,7 @@ mod tests {
         [&ips[..], &[0, 1, 0xff, 0xff]].concat()
     }
 
-    /// As above, with a checksum behind the addresses and something after it.
+    /// A header of version 2 with IPv4 addresses, a checksum and another TLV after it.
     fn checked() -> Vec<u8> {
         let block = [&V4[..], &[3, 0, 4, 0, 0, 0, 0], &[4, 0, 2, 9, 9]].concat();
         let mut header = binary(1, 0x11, &block);

@@ -1,4 +1,4 @@
-//! A queue of bytes that owns large slices as they are and joins small ones.
+//! A queue of bytes that keeps large slices as they are and joins small ones.
 //!
 //! It holds bytes until they can be moved on: to a socket, between two connections, or between a
 //! connection and an application. Small slices are joined, because a slice of a few bytes may hold a
@@ -9,12 +9,12 @@ use std::io::IoSlice;
 
 use bytes::{Buf, Bytes, BytesMut};
 
-/// Bytes in order.
+/// A queue of bytes in order.
 #[derive(Debug, Default)]
 pub struct ByteQueue {
-    /// Complete slices, before `tail`.
+    /// Complete slices, which come before `tail`.
     slices: VecDeque<Bytes>,
-    /// The bytes in `slices`.
+    /// The number of bytes in `slices`.
     queued: usize,
     tail: BytesMut,
 }
@@ -36,8 +36,8 @@ impl ByteQueue {
         self.slices.push_back(data);
     }
 
-    /// Takes at most `max` bytes off the front: some of one slice, or all of it. `None` only if
-    /// `max` is 0 or there are none.
+    /// Takes at most `max` bytes off the front: a part of one slice, or all of it. `None` only if
+    /// `max` is 0 or the queue is empty.
     pub fn pop(&mut self, max: usize) -> Option<Bytes> {
         if self.slices.is_empty() {
             let len = self.tail.len();
@@ -57,7 +57,8 @@ impl ByteQueue {
         Some(piece)
     }
 
-    /// The bytes from `offset` to the end of their slice; they stay. `None` at the end.
+    /// The bytes from `offset` to the end of the slice that they are in, without removing them.
+    /// `None` at the end.
     pub fn at(&mut self, mut offset: usize) -> Option<Bytes> {
         if self.queued <= offset && offset < self.len() {
             self.close_tail();
@@ -71,13 +72,13 @@ impl ByteQueue {
         None
     }
 
-    /// Bytes in it.
+    /// The number of bytes in the queue.
     #[must_use]
     pub fn len(&self) -> usize {
         self.queued + self.tail.len()
     }
 
-    /// Whether there are none.
+    /// Whether the queue has no bytes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -90,17 +91,17 @@ impl ByteQueue {
         self.tail.clear();
     }
 
-    /// Takes the memory of the tail away, whatever is in it.
+    /// Takes the memory of the tail, with any bytes in it.
     pub(crate) fn take_tail(&mut self) -> BytesMut {
         std::mem::take(&mut self.tail)
     }
 
-    /// The memory in which bytes may be appended without asking for more.
+    /// The size of the tail's memory in bytes.
     pub(crate) fn tail_capacity(&self) -> usize {
         self.tail.capacity()
     }
 
-    /// Gives the list of slices back to the allocator.
+    /// Frees the list of slices, which must be empty.
     pub(crate) fn release_slices(&mut self) {
         debug_assert!(self.slices.is_empty(), "only an empty queue is released");
         if self.slices.capacity() > 0 {
@@ -108,7 +109,7 @@ impl ByteQueue {
         }
     }
 
-    /// The bytes, if they are in one piece.
+    /// The bytes of the queue, if they are in one piece.
     #[must_use]
     pub fn only_slice(&self) -> Option<&[u8]> {
         match (self.slices.front(), self.slices.len(), self.tail.is_empty()) {
@@ -118,7 +119,7 @@ impl ByteQueue {
         }
     }
 
-    /// The pieces in order, as far as they fit; returns the part of `slices` in use.
+    /// The pieces in order, as many as `slices` has room for; returns the slices in use.
     pub fn slices<'a, 'b>(&'a self, slices: &'b mut [IoSlice<'a>]) -> &'b [IoSlice<'a>] {
         let mut count = 0;
         let tail = (!self.tail.is_empty()).then_some(&self.tail[..]);
@@ -159,14 +160,14 @@ impl ByteQueue {
     }
 }
 
-/// Up to this length copying is cheaper than another slice in a vectored write.
+/// The length up to which copying is cheaper than another slice in a vectored write.
 pub(crate) const COPY_MAX: usize = 2048;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Pieces of many lengths, framed by single bytes, and all of it in one.
+    /// A queue with pieces of many lengths, framed by single bytes, and its content in one piece.
     fn filled() -> (ByteQueue, Vec<u8>) {
         let mut queue = ByteQueue::default();
         let mut expected = Vec::new();

@@ -1,8 +1,7 @@
-//! A byte stream to a peer, whatever carries it.
+//! A byte stream to a peer, over TCP or a Unix socket, with or without TLS.
 //!
-//! The set of streams is closed (TCP and Unix sockets, and TLS on either), so it is an enum. It also
-//! has what its users need besides reading and writing: waiting for bytes without a buffer, and
-//! whether an unused connection is still quiet.
+//! There are only these kinds of streams, so it is an enum. It also has what its users need besides reading and
+//! writing: waiting for bytes without a buffer, and whether an unused connection is still quiet.
 
 use std::io::{self, ErrorKind};
 use std::mem::MaybeUninit;
@@ -35,7 +34,7 @@ pub enum Stream {
     Tcp(TcpStream),
     /// A Unix stream socket.
     Unix(UnixStream),
-    /// TLS on one of the others. Boxed: most idle connections have none.
+    /// TLS on one of the other kinds. Boxed: most idle connections have none.
     Tls(Box<TlsStream>),
 }
 
@@ -45,24 +44,24 @@ pub enum ProxyError {
     /// The socket failed.
     #[error("the connection failed")]
     Io(#[from] io::Error),
-    /// The peer closed.
+    /// The peer closed the connection.
     #[error("the peer closed before its header was complete")]
     Closed {
-        /// Whether it had sent a part of it.
+        /// Whether the peer had sent a part of the header.
         begun: bool,
     },
-    /// It sent something else.
+    /// The peer sent something else.
     #[error(transparent)]
     Fault(#[from] ProxyFault),
 }
 
-/// Which end of a connection a peer has closed.
+/// Which directions of a connection the peer has closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PeerEnd {
-    /// It sends nothing more. TCP does not tell whether it still receives: a FIN follows `close` as
-    /// well as `shutdown`.
+    /// The peer sends nothing more. TCP does not tell whether it still receives: a FIN follows `close` as well as
+    /// `shutdown`.
     Sending,
-    /// Both directions: the connection was reset, or it is a Unix socket that was closed.
+    /// Both directions are closed: the connection was reset, or it is a Unix socket that was closed.
     Closed,
 }
 
@@ -85,8 +84,8 @@ impl Stream {
         self.try_io(|| Ok(())).is_ok()
     }
 
-    /// What the event loop knows of the peer's end, unread bytes before it or not. Costs no system
-    /// call.
+    /// The directions that the peer has closed, as far as the event loop knows, even if bytes before that are
+    /// unread; `None`: neither. Makes no system call.
     #[must_use]
     pub fn peer_end(&self) -> Option<PeerEnd> {
         if let Self::Tls(stream) = self {
@@ -109,11 +108,11 @@ impl Stream {
         }
     }
 
-    /// Reads once into the room that `buffer` has; 0 is the peer's end. With TLS `buffer` grows if a
+    /// Reads once into the room that `buffer` has; 0 is the end of the peer's stream. With TLS `buffer` grows if a
     /// record does not fit.
     ///
-    /// Respects the task's budget of progress (tokio's cooperative scheduling), but uses none of it.
-    /// A loop around this must also write, or have a limit, so that other tasks can run.
+    /// Respects the task's budget of progress (tokio's cooperative scheduling), but uses none of it. A loop around
+    /// this must also write, or have a limit, so that other tasks can run.
     ///
     /// # Errors
     /// The socket's.
@@ -138,8 +137,8 @@ impl Stream {
         }
     }
 
-    /// Reads once into `buf`, for a reader that takes no more than it has room for; nothing read is the
-    /// peer's end. With TLS a record may hold more: that stays in `rest`, which is read first.
+    /// Reads once into `buf`, for a reader that takes only as much as it has room for; no bytes mean the end of the
+    /// peer's stream. A TLS record may have more bytes: they are kept in `rest`, which is read first.
     ///
     /// # Errors
     /// The socket's.
@@ -178,7 +177,7 @@ impl Stream {
         Poll::Ready(Ok(()))
     }
 
-    /// Reads unless the event loop last reported that nothing is there.
+    /// Reads, unless the event loop last reported that there is nothing to read.
     fn try_read(&self, buffer: &mut BytesMut) -> io::Result<usize> {
         let room = buffer.capacity() - buffer.len();
         debug_assert!(room > 0, "nothing read means the peer's end");
@@ -203,12 +202,11 @@ impl Stream {
         }
     }
 
-    /// Reads once, whatever the event loop last reported: after a failed write more is known of the
-    /// peer than the loop has reported. Fills at most the room that `buffer` has; 0 is the peer's
-    /// end.
+    /// Reads once, whatever the event loop last reported: after a failed write the kernel may know more of the peer
+    /// than the loop. Fills at most the room that `buffer` has; 0 is the end of the peer's stream.
     ///
     /// # Errors
-    /// The socket's; `WouldBlock` if nothing is there.
+    /// The socket's; `WouldBlock` if there is nothing to read.
     pub fn read_now(&mut self, buffer: &mut BytesMut) -> io::Result<usize> {
         if let Self::Tls(stream) = self {
             return stream.read_now(buffer);
@@ -228,11 +226,11 @@ impl Stream {
         Ok(read)
     }
 
-    /// Reads a header of the PROXY protocol, and nothing of what follows it. The header is looked at in the kernel's
-    /// buffer until it is complete, so that nothing has to be given back. Only for a stream without TLS.
+    /// Reads a header of the PROXY protocol, and none of the bytes after it. The header is read in the kernel's
+    /// buffer until it is complete, so that no bytes have to be given back. Only for a stream without TLS.
     ///
     /// # Errors
-    /// [`ProxyError`]; the connection is of no use.
+    /// [`ProxyError`]; the connection cannot be used.
     pub fn poll_proxy_header(
         &mut self,
         cx: &mut Context<'_>,
@@ -289,8 +287,8 @@ impl Stream {
         }
     }
 
-    /// Writes with `send` once there is room, as far as the event loop knows. The system call is to
-    /// be made without libc, whose wrappers take steps for the case that the thread is cancelled.
+    /// Calls `send` once the event loop reports room to write. `send` should make its system call without libc,
+    /// whose wrappers do extra work for the case that the thread is cancelled.
     pub(crate) fn poll_send(
         &self,
         cx: &mut Context<'_>,
@@ -335,15 +333,15 @@ impl Stream {
         })
     }
 
-    /// Whether what does not fill a segment waits for what follows, for 200 ms at most (`TCP_CORK`, `tcp(7)`; nginx:
-    /// `tcp_nopush`). Only TCP without TLS has segments of ours. If the kernel refuses it, nothing waits.
+    /// Sets whether a partial segment waits for further bytes, for 200 ms at most (`TCP_CORK`, `tcp(7)`; nginx:
+    /// `tcp_nopush`). Has an effect only on TCP without TLS. If the kernel refuses it, nothing waits.
     pub fn cork(&self, waits: bool) {
         if let Self::Tcp(stream) = self {
             set_tcp_cork(stream, waits).ok();
         }
     }
 
-    /// Sends bytes, as many as the socket takes. Of a stream without TLS.
+    /// Sends bytes, as many as the socket takes. Only for a stream without TLS.
     ///
     /// # Errors
     /// The socket's.
@@ -355,14 +353,13 @@ impl Stream {
         self.poll_send(cx, |socket| send(socket, bytes, SendFlags::NOSIGNAL))
     }
 
-    /// Whether there is TLS on it.
+    /// Whether the stream has TLS.
     #[must_use]
     pub fn is_tls(&self) -> bool {
         matches!(self, Self::Tls(_))
     }
 
-    /// Whether the peer has neither sent anything nor closed, as of the event loop's last look at
-    /// all sockets.
+    /// Whether the peer has neither sent anything nor closed, as of the event loop's last check of all sockets.
     #[must_use]
     pub fn is_quiet(&self) -> bool {
         if let Self::Tls(stream) = self {
@@ -372,8 +369,8 @@ impl Stream {
         matches!(peeked, Err(error) if error.kind() == ErrorKind::WouldBlock)
     }
 
-    /// As [`Self::is_quiet`], but as of this moment: asks the kernel, because bytes or a close may
-    /// have arrived since the event loop looked.
+    /// Whether the peer has neither sent anything nor closed at this moment: asks the kernel, because bytes or a
+    /// close may have arrived since the event loop's last check.
     #[must_use]
     pub fn is_quiet_now(&self) -> bool {
         if let Self::Tls(stream) = self {
@@ -392,7 +389,7 @@ impl Stream {
         peeked.map(drop)
     }
 
-    /// Tries `operation` if there is news to read.
+    /// Calls `operation` if the event loop reported that something can be read; otherwise `WouldBlock`.
     fn try_io(&self, operation: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
         match self {
             Self::Tcp(stream) => stream.try_io(Interest::READABLE, operation),
@@ -401,8 +398,8 @@ impl Stream {
         }
     }
 
-    /// How many of the bytes given to the socket the peer's kernel has acknowledged, where that can
-    /// be known: on a TCP connection that we dialled. With TLS these are the bytes of its records.
+    /// The number of bytes given to the socket that the peer's kernel has acknowledged. Known only for a TCP
+    /// connection that this process opened; else `None`. With TLS these are the bytes of its records.
     #[must_use]
     pub fn acknowledged(&self) -> Option<u64> {
         match self {
@@ -412,8 +409,8 @@ impl Stream {
         }
     }
 
-    /// How many bytes were given to the socket, if `taken` bytes were taken by writes. With TLS these
-    /// are the bytes of its records, those of the handshake included.
+    /// The number of bytes given to the socket, if `taken` bytes were taken by writes. With TLS these are the bytes
+    /// of its records, including the handshake.
     #[must_use]
     pub fn given(&self, taken: u64) -> u64 {
         match self {
@@ -437,7 +434,7 @@ impl Stream {
         }
     }
 
-    /// Bytes that were taken by a write and are not with the socket yet: TLS keeps records that the
+    /// The number of bytes that a write took and that the socket does not have yet: TLS keeps records that the
     /// socket refused.
     #[must_use]
     pub fn unsent(&self) -> usize {
@@ -447,7 +444,7 @@ impl Stream {
         }
     }
 
-    /// What the handshake agreed on, if there is TLS and it is over.
+    /// The result of the handshake; `None` without TLS, or before the handshake is over.
     #[must_use]
     pub fn tls(&self) -> Option<&Arc<Session>> {
         match self {
@@ -456,7 +453,7 @@ impl Stream {
         }
     }
 
-    /// Before an ordinary close: tells a peer over TLS that nothing is missing, without waiting.
+    /// Prepares an orderly close: over TLS it tells the peer, without waiting, that nothing is missing.
     pub fn close_in_order(&mut self) {
         if let Self::Tls(stream) = self {
             stream.close_now();

@@ -1,8 +1,8 @@
 //! TLS on a socket.
 //!
-//! A [`TlsStream`] owns what belongs to its connection alone: the state, the bytes of an incomplete
-//! record, and sealed bytes that the socket did not take. All other memory is lent by the thread for
-//! the time of a call. Plaintext is handed over as soon as its record is complete; none is kept.
+//! A [`TlsStream`] owns only the state of its connection: that of rustls, the bytes of an incomplete record, and
+//! encrypted bytes that the socket did not take. All other memory is lent by the thread for the time of a call.
+//! Plaintext is passed on as soon as its record is complete; none is kept.
 
 use std::cell::Cell;
 use std::io::{self, ErrorKind, IoSlice};
@@ -18,31 +18,31 @@ use tokio::io::AsyncWrite;
 
 use crate::stream::Stream;
 
-/// A socket with TLS on it.
+/// A socket with TLS.
 #[derive(Debug)]
 pub struct TlsStream {
-    /// TCP or Unix.
+    /// The TCP or Unix socket.
     socket: Stream,
     connection: Connection,
     /// Received bytes of a record that is not complete yet.
     rest: Vec<u8>,
-    /// Sealed bytes that the socket has not taken.
+    /// Encrypted bytes that the socket has not taken.
     unsent: Vec<u8>,
-    /// Bytes given to the socket, of records and the handshake.
+    /// The number of bytes given to the socket, of records and the handshake.
     written: u64,
-    /// The certificates and names served, on a connection that was accepted.
+    /// The profile of the listener, on a connection that was accepted, until the handshake is over.
     profile: Option<Arc<Profile>>,
     /// The result of the handshake, once it is over.
     session: Option<Arc<Session>>,
-    /// The peer has sent the beginning of a handshake.
+    /// Whether the peer has sent the beginning of a handshake.
     has_begun: bool,
-    /// The peer's first message was taken in whole.
+    /// Whether the peer's first message was received completely.
     has_said_hello: bool,
-    /// The socket's end was read.
+    /// Whether the end of the socket's stream was read.
     ended: bool,
 }
 
-/// The end of a TCP connection that its peer did not announce: what came last may be missing.
+/// The error for a TCP connection that ended without a TLS close: the last bytes may be missing.
 #[derive(Clone, Copy, Debug, Error)]
 #[error("the peer closed without close_notify")]
 pub struct Truncated;
@@ -53,25 +53,25 @@ pub enum HandshakeError {
     /// The socket failed.
     #[error("the connection failed")]
     Io(#[from] io::Error),
-    /// The peer closed.
+    /// The peer closed the connection.
     #[error("the peer closed during the handshake")]
     Closed,
     /// The client does not speak TLS; this is its first byte.
     #[error("the client does not speak TLS")]
     NotTls(u8),
-    /// The peer sent too much of a message that does not end.
+    /// The peer sent too many bytes of an incomplete handshake message.
     #[error("a message of the handshake is larger than {} KiB", HANDSHAKE_MAX >> 10)]
     TooLarge,
-    /// What the peer sent is not acceptable.
+    /// The peer's bytes are not acceptable.
     #[error(transparent)]
     Tls(#[from] TlsError),
 }
 
 impl TlsStream {
-    /// TLS on a socket that was accepted, whose client may choose one of these protocols.
+    /// TLS on a socket that was accepted. The client may choose one of `protocols`.
     ///
     /// # Errors
-    /// If rustls cannot begin.
+    /// rustls cannot begin.
     pub fn server(
         socket: Stream,
         profile: Arc<Profile>,
@@ -81,10 +81,10 @@ impl TlsStream {
         Ok(Self::new(socket, connection, Some(profile)))
     }
 
-    /// TLS on a socket that was dialled.
+    /// TLS on a socket that this process connected.
     ///
     /// # Errors
-    /// If rustls cannot begin.
+    /// rustls cannot begin.
     pub fn client(socket: Stream, trust: &Trust) -> Result<Self, TlsError> {
         let mut stream = Self::new(socket, Connection::client(trust)?, None);
         let nothing = &mut BytesMut::new();
@@ -109,13 +109,13 @@ impl TlsStream {
         }
     }
 
-    /// Writes bytes past TLS, as far as the socket takes them, to a peer that does not speak it.
+    /// Writes bytes without TLS, as many as the socket takes, to a peer that does not use TLS.
     pub fn write_in_clear(&mut self, bytes: &[u8]) {
         self.unsent.extend_from_slice(bytes);
         self.try_flush(&mut Context::from_waker(Waker::noop()));
     }
 
-    /// The socket.
+    /// The socket below TLS.
     pub(crate) fn socket(&self) -> &Stream {
         &self.socket
     }
@@ -131,17 +131,17 @@ impl TlsStream {
         self.has_begun
     }
 
-    /// Whether the peer's first message, which has what it wants, was taken in whole.
+    /// Whether the peer's first message, a ClientHello or ServerHello, was received completely.
     #[must_use]
     pub fn has_said_hello(&self) -> bool {
         self.has_said_hello
     }
 
-    /// Goes on with the handshake; ready when it is over and all it sends was written. Application
-    /// data that came with its end is appended to `plain`.
+    /// Continues the handshake; ready when it is over and all of its bytes are written. Application data that came with
+    /// its end is appended to `plain`.
     ///
     /// # Errors
-    /// [`HandshakeError`]. The peer was told by an alert as far as the socket took it.
+    /// [`HandshakeError`]. An alert was sent to the peer, as far as the socket took it.
     pub fn poll_handshake(
         &mut self,
         cx: &mut Context<'_>,
@@ -163,8 +163,8 @@ impl TlsStream {
         }
     }
 
-    /// Reads once from the socket and appends what complete records hold to `plain`: more than
-    /// `room` bytes by less than a record and a small read. Says how many bytes the socket had.
+    /// Reads once from the socket, and appends the data of complete records to `plain`: it may exceed `room` by less
+    /// than a record and a small read. Returns how many bytes the socket had.
     fn poll_receive(
         &mut self,
         cx: &mut Context<'_>,
@@ -184,7 +184,7 @@ impl TlsStream {
         read.map_err(HandshakeError::Io)
     }
 
-    /// A buffer that begins with what was received before, with room for a read.
+    /// Lends a buffer that begins with the bytes received before, with room for a read.
     fn lend(&self, room: usize) -> BytesMut {
         let (place, size) = if room > READ_SMALL {
             (&LENT_LARGE, READ_LARGE)
@@ -198,7 +198,7 @@ impl TlsStream {
         lent
     }
 
-    /// Takes in what `lent` holds, of which `kept` bytes were received before.
+    /// Processes the bytes in `lent`, of which the first `kept` were received before.
     fn take_in(
         &mut self,
         lent: &mut BytesMut,
@@ -235,7 +235,7 @@ impl TlsStream {
         Ok(())
     }
 
-    /// Reads once; 0 is the peer's end. `buffer` grows if a record does not fit.
+    /// Reads once; 0 is the end of the peer's stream. `buffer` grows if a record does not fit.
     pub(crate) fn poll_read(
         &mut self,
         cx: &mut Context<'_>,
@@ -263,7 +263,7 @@ impl TlsStream {
         Poll::Pending
     }
 
-    /// As [`Self::poll_read`], whatever the event loop's news is.
+    /// Reads once without waiting, whatever the event loop last reported.
     pub(crate) fn read_now(&mut self, buffer: &mut BytesMut) -> io::Result<usize> {
         let before = buffer.len();
         if self.connection.is_peer_closed() || self.ended {
@@ -296,8 +296,8 @@ impl TlsStream {
         }
     }
 
-    /// What the end of what the peer sends means. A backend whose response ends with its connection
-    /// must have said so; of a client's request the framing tells.
+    /// The result of a read at the end of the peer's stream. A backend must have ended TLS in order, because its
+    /// response may end with the connection; a client need not, because framing shows the end of its request.
     fn end(&self) -> io::Result<usize> {
         if self.connection.is_client() && !self.connection.is_peer_closed() {
             return Err(io::Error::new(ErrorKind::UnexpectedEof, Truncated));
@@ -305,30 +305,30 @@ impl TlsStream {
         Ok(0)
     }
 
-    /// Whether the peer said in order that it sends nothing more.
+    /// Whether the peer has ended its stream, by a TLS close or by closing the socket.
     pub(crate) fn is_peer_closed(&self) -> bool {
         self.connection.is_peer_closed() || self.ended
     }
 
-    /// Whether nothing of the peer is held that was not handed over. An incomplete record of a
-    /// client is no news of it; a backend's shows that the connection is not at rest.
+    /// Whether no bytes or end of the peer wait to be read. An incomplete record counts only from a backend: it shows
+    /// that the connection is not idle.
     pub(crate) fn is_quiet(&self) -> bool {
         let at_rest = self.rest.is_empty() || !self.connection.is_client();
         at_rest && !self.is_peer_closed()
     }
 
-    /// Sealed bytes that the socket has not taken.
+    /// The number of encrypted bytes that the socket has not taken.
     pub(crate) fn unsent(&self) -> usize {
         self.unsent.len()
     }
 
-    /// Bytes given to the socket.
+    /// The number of bytes given to the socket.
     pub(crate) fn written(&self) -> u64 {
         self.written
     }
 
-    /// Takes bytes of `slices`, seals them and writes them. What the socket does not take is kept,
-    /// and no more is taken before it is written.
+    /// Takes bytes of `slices`, encrypts them and writes them. Bytes that the socket does not take are kept, and no
+    /// more are taken before they are written.
     pub(crate) fn poll_write(
         &mut self,
         cx: &mut Context<'_>,
@@ -343,7 +343,7 @@ impl TlsStream {
         Poll::Ready(taken)
     }
 
-    /// Seals as much of `slices` as one write takes.
+    /// Encrypts as much of `slices` as one write takes; returns the number of bytes.
     fn seal(&mut self, slices: &[IoSlice<'_>], sealed: &mut Vec<u8>) -> io::Result<usize> {
         match slices {
             [only] => {
@@ -377,7 +377,7 @@ impl TlsStream {
         sealing.map_err(broken)
     }
 
-    /// Writes what is sealed; ready when all of it is written.
+    /// Writes the encrypted bytes; ready when all of them are written.
     pub(crate) fn poll_flush_unsent(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let mut written = 0;
         let flushed = loop {
@@ -408,14 +408,14 @@ impl TlsStream {
         flushed
     }
 
-    /// Writes what is sealed as far as the socket takes it. A failure shows in the next write.
+    /// Writes as many encrypted bytes as the socket takes. An error appears in the next write.
     fn try_flush(&mut self, cx: &mut Context<'_>) {
         if !self.unsent.is_empty() {
             let _ = self.poll_flush_unsent(cx);
         }
     }
 
-    /// Says that nothing more is sent, as far as the socket takes it now.
+    /// Sends a TLS close as far as the socket takes it now, without waiting.
     pub(crate) fn close_now(&mut self) {
         if self.session.is_some() {
             self.connection.close(&mut self.rest, &mut self.unsent);
@@ -423,7 +423,7 @@ impl TlsStream {
         }
     }
 
-    /// Says that nothing more is sent and closes the socket's sending side.
+    /// Sends a TLS close, and closes the socket's sending side.
     pub(crate) fn poll_shutdown(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         if self.session.is_some() {
             self.connection.close(&mut self.rest, &mut self.unsent);
@@ -434,17 +434,17 @@ impl TlsStream {
 }
 
 thread_local! {
-    /// Received bytes, while they are taken in: of a short read.
+    /// The buffer that this thread lends for short reads.
     static LENT_SMALL: Cell<BytesMut> = Cell::new(BytesMut::new());
     /// The buffer that this thread lends for long reads.
     static LENT_LARGE: Cell<BytesMut> = Cell::new(BytesMut::new());
-    /// Sealed bytes on their way to a socket.
+    /// The buffer for encrypted bytes on their way to a socket.
     static SEALED: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
-    /// Plaintext of several slices, to be sealed as one.
+    /// The buffer in which plaintext of several slices is joined, to be encrypted as one.
     static JOINED: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
 }
 
-/// Takes back what was lent for a read of so many bytes.
+/// Takes back the buffer that was lent for a read of `room` bytes.
 fn give(room: usize, buffer: BytesMut) {
     if room > READ_SMALL {
         LENT_LARGE.set(buffer);
@@ -453,12 +453,12 @@ fn give(room: usize, buffer: BytesMut) {
     }
 }
 
-/// How many bytes have a record before the full ones, so that these are copied fast.
+/// The length of the first record before the full ones, chosen so that those are copied fast.
 ///
 /// rustls copies them to a block of the allocator's, behind a header of 5 bytes. Blocks and most plaintexts begin at
-/// multiples of 16, often of 4096, and to copy 4 KiB and more to an address that is 1 to 15 bytes behind the source's, as far
-/// as their last 12 bits go, takes thirty times as long where memcpy is `rep movsb` (glibc before 2.39 on AMD's Zen 3 and 4:
-/// 16 KiB in 4.6 us, not in 0.15).
+/// multiples of 16, often of 4096, and to copy 4 KiB and more to an address that is 1 to 15 bytes behind the source's,
+/// as far as their last 12 bits go, takes thirty times as long where memcpy is `rep movsb` (glibc before 2.39 on AMD's
+/// Zen 3 and 4: 16 KiB in 4.6 us, not in 0.15).
 fn lead(plain: &[u8]) -> usize {
     if plain.len() >= COPIED_SLOWLY_MIN && plain.as_ptr().addr().is_multiple_of(16) {
         LEAD
@@ -467,7 +467,7 @@ fn lead(plain: &[u8]) -> usize {
     }
 }
 
-/// An error of TLS as one of the stream's.
+/// Converts a TLS error into an I/O error.
 fn broken(error: TlsError) -> io::Error {
     io::Error::new(ErrorKind::InvalidData, error)
 }
@@ -482,32 +482,34 @@ fn io_error(error: HandshakeError) -> io::Error {
     }
 }
 
-/// A read of a connection of which no more is expected: a record and a bit.
+/// The bytes of a read when no long body is expected: a little more than a record.
 const READ_SMALL: usize = 20 * 1024;
 
-/// What is kept of a message of the handshake that is not complete.
+/// The most bytes kept of an incomplete handshake message.
 const HANDSHAKE_MAX: usize = 64 * 1024;
 
-/// A read of a long body.
+/// The bytes of a read of a long body.
 const READ_LARGE: usize = 68 * 1024;
 
-/// Plaintext sealed for one write: four full records and a bit, so that four full frames of HTTP/2 leave together.
+/// The plaintext bytes encrypted for one write: a little more than four full records, so that four full frames of
+/// HTTP/2 leave together.
 pub const SEAL_MAX: usize = 68 * 1024;
 
 /// The shortest plaintext with a [`lead`].
 const COPIED_SLOWLY_MIN: usize = 4096;
 
-/// Few enough to be copied without `rep movsb`, and 5 beyond a multiple of 16.
+/// The length of a [`lead`] in bytes: too short to be copied with `rep movsb`, and 5 more than a multiple of 16.
 const LEAD: usize = 1024 + 5;
 
-/// Reads in a row that may yield no data.
+/// The most reads in a row without data before other tasks get their turn.
 const EMPTY_READS_MAX: usize = 16;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Copied behind the header of 5 bytes of a block, which begins at a multiple of 16.
+    /// After its [`lead`], plaintext that is aligned to 16 bytes is 5 bytes beyond a multiple of 16: where a record's
+    /// plaintext stands in a block, behind the header of 5 bytes.
     #[test]
     fn full_records_are_not_copied_to_a_few_bytes_behind_where_they_come_from() {
         let bytes = vec![0; 128 + COPIED_SLOWLY_MIN];

@@ -1,4 +1,4 @@
-//! State that each worker has for itself.
+//! Values that each worker has for itself.
 //!
 //! Workers share nothing on the hot path. A value that changes with every request exists once for each
 //! worker, on cache lines of its own, and is summed up when it is read. A worker is one thread, so a
@@ -11,13 +11,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 #[derive(Debug)]
 pub struct PerWorker<T>(Box<[Line<T>]>);
 
-/// Two cache lines, since processors fetch them in pairs.
+/// A value on two cache lines of its own, since processors fetch them in pairs.
 #[derive(Debug)]
 #[repr(align(128))]
 struct Line<T>(T);
 
 impl<T> PerWorker<T> {
-    /// A value for each of `workers` workers.
+    /// Makes a value for each of `workers` workers; `value` gets the worker's index.
     pub fn new(workers: usize, value: impl FnMut(usize) -> T) -> Self {
         Self((0..workers).map(value).map(Line).collect())
     }
@@ -36,17 +36,17 @@ impl<T> Index<usize> for PerWorker<T> {
     }
 }
 
-/// A number that only its worker's thread changes, and that all may read.
+/// A number that only its worker's thread changes, and that all threads may read.
 #[derive(Debug, Default)]
 pub struct Count(AtomicU64);
 
 impl Count {
-    /// Adds one.
+    /// Adds one to the count.
     pub fn increment(&self) {
         self.add(1);
     }
 
-    /// Adds `number`.
+    /// Adds `number` to the count.
     pub fn add(&self, number: u64) {
         let sum = self.read().wrapping_add(number);
         self.0.store(sum, Ordering::Relaxed);
@@ -62,7 +62,7 @@ impl Count {
         self.0.store(self.read().wrapping_sub(1), Ordering::Relaxed);
     }
 
-    /// The number so far.
+    /// The current value of the count.
     #[must_use]
     pub fn read(&self) -> u64 {
         self.0.load(Ordering::Relaxed)

@@ -1,6 +1,6 @@
 use super::*;
 
-/// Performance data of `entries`: name, kind, data.
+/// A file of performance data with these `entries`, each a name, a kind and the data.
 fn file(entries: &[(&str, u8, &[u8])]) -> Vec<u8> {
     let mut file = vec![0xca, 0xfe, 0xc0, 0xc0, 1, 2, 0, 1];
     file.resize(32, 0);

@@ -1,4 +1,6 @@
-//! The cgroup's parts of cores, memory and processes, in both versions of cgroups. The tightest group up to the root counts.
+//! Checks the limits of the process's cgroup on CPU, memory and the number of processes, in both versions of cgroups.
+//!
+//! The tightest limit among the group and those above it counts.
 
 use std::path::{Path, PathBuf};
 
@@ -39,7 +41,7 @@ impl Machine {
         checks
     }
 
-    /// The least value of a group and those above it.
+    /// The least value among a group and those above it.
     fn least<T: PartialOrd>(
         &self,
         controller: &str,
@@ -93,5 +95,5 @@ impl Machine {
 }
 
 const UNLIMITED: u64 = 1 << 62;
-/// Threads besides the workers: the main thread, administration, logs, watches and name resolution.
+/// The number of threads beside the workers: the main thread, administration, logs, watches and name resolution.
 const OTHER_THREADS: u64 = 16;

@@ -1,4 +1,5 @@
-//! Cores that this process may use, and what is taken from them.
+//! Checks the cores that this process may use, and the time that a hypervisor takes from
+//! them.
 
 use rustix::thread::sched_getaffinity;
 
@@ -22,7 +23,8 @@ impl Machine {
         checks
     }
 
-    /// proc(5): the eighth number of the first line; the two behind it are in others already.
+    /// Checks the stolen time in `/proc/stat`: the eighth number of the first line (see
+    /// proc(5)). The two numbers after it are part of others already.
     fn steal(&self) -> Option<Check> {
         let text = self.read("proc/stat")?;
         let words = text.lines().next()?.split_whitespace().skip(1).take(8);

@@ -1,9 +1,10 @@
-//! Settings that old pages recommend for fast servers, found in force or in the files of sysctl(8).
+//! Finds settings that old pages recommend for fast servers, in effect or in the files of
+//! sysctl(8).
 
 use super::{Check, Machine, Verdict};
 
 impl Machine {
-    /// Each setting that is found, with what it does really.
+    /// A check for each such setting that is found, with what it really does.
     #[must_use]
     pub fn folklore(&self) -> Vec<Check> {
         let written = self.written();
@@ -22,7 +23,8 @@ impl Machine {
         checks
     }
 
-    /// What the operator wrote, later files last.
+    /// The settings written in the files of sysctl(8), as names and values. Those of later files
+    /// come last.
     fn written(&self) -> Vec<(String, String)> {
         let folder = std::fs::read_dir(self.root.join("etc/sysctl.d"));
         let mut names: Vec<_> = folder
@@ -52,7 +54,8 @@ impl Machine {
 
 type Legend = (&'static str, fn(&str) -> bool, &'static str);
 
-/// What is no number is not small.
+/// A text as a number. A text that is no number counts as 8192, which is not taken for a small
+/// value.
 fn number(text: &str) -> u64 {
     text.parse().unwrap_or(8192)
 }

@@ -1,4 +1,5 @@
-//! Queues of listeners, ports for backends, and the table of tracked connections.
+//! Checks the queues of listeners, the ports for connections to backends, and the table
+//! of tracked connections.
 
 use super::{Check, Machine, ServerDemand, Verdict};
 
@@ -21,7 +22,8 @@ impl Machine {
         checks
     }
 
-    /// The queues of a listener, to which `burst` connections come within a second.
+    /// Checks the queues of a listener at which `burst` connections arrive within a
+    /// second.
     #[must_use]
     pub fn queues(&self, burst: u64) -> Vec<Check> {
         let mut checks = Vec::new();
@@ -45,7 +47,8 @@ impl Machine {
         Some(Check::of(value > 0, COOKIES, value, needed).by(command))
     }
 
-    /// A connection that the front closes keeps its port for 60 seconds.
+    /// Checks the local ports for connections to backends. A connection that the front
+    /// closes keeps its port for 60 seconds.
     fn ports(&self, demand: &ServerDemand) -> Vec<Check> {
         let range = self.sysctl(PORTS).unwrap_or_default();
         let bounds: Vec<u64> = range.split_whitespace().flat_map(str::parse).collect();
@@ -85,5 +88,5 @@ impl Machine {
 const COOKIES: &str = "net.ipv4.tcp_syncookies";
 const PORTS: &str = "net.ipv4.ip_local_port_range";
 const TRACKED_MAX: &str = "net.netfilter.nf_conntrack_max";
-/// Seconds.
+/// How long a closed connection keeps its port, in seconds.
 const TIME_WAIT: u64 = 60;

@@ -4,7 +4,7 @@ use tempfile::TempDir;
 
 use super::*;
 
-/// A machine that has enough of everything for [`demand`].
+/// The files of a machine that has enough of everything for [`demand`].
 struct Planted(TempDir);
 
 impl Planted {
@@ -51,7 +51,7 @@ impl Planted {
         fs::write(path, text).unwrap();
     }
 
-    /// What is not enough, and what is folklore.
+    /// The names of the checks that are short or folklore.
     fn found(&self) -> Vec<String> {
         let machine = Machine::below(self.0.path());
         let unit = machine.unit("catamaran.service");

@@ -1,23 +1,25 @@
-//! The unit of systemd by which a server runs, read from its files: systemd need not run.
+//! The systemd unit that runs a server, read from its files, so that systemd need not be
+//! running.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::Machine;
 
-/// What a unit says, drop-ins included.
+/// The settings of a unit, drop-ins included.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Unit {
-    /// Its file.
+    /// The file of the unit.
     pub path: PathBuf,
-    /// `LimitNOFILE`, the hard one.
+    /// The hard limit of open files (`LimitNOFILE`); `None` if the unit sets none.
     pub open_files: Option<u64>,
-    /// `TimeoutStopSec`; without it systemd waits 90 seconds.
+    /// `TimeoutStopSec`; if it is `None`, systemd waits 90 seconds.
     pub stop_timeout: Option<Duration>,
 }
 
 impl Machine {
-    /// The unit of that name, such as `catamaran.service`; `None` if none is installed.
+    /// Reads the unit of that name, such as `catamaran.service`; `None` if none is
+    /// installed.
     #[must_use]
     pub fn unit(&self, name: &str) -> Option<Unit> {
         let mut files = FOLDERS.iter().map(|folder| Path::new(folder).join(name));
@@ -61,7 +63,8 @@ impl Unit {
     }
 }
 
-/// systemd.time(7), of which units use numbers of seconds, minutes and hours.
+/// Reads a duration as in systemd.time(7), of which units use numbers of seconds, minutes
+/// and hours.
 fn duration(text: &str) -> Option<Duration> {
     if matches!(text, "infinity" | "0") {
         return Some(Duration::MAX);

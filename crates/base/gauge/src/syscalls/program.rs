@@ -1,6 +1,7 @@
-//! The programs at the tracepoints of system calls.
+//! The BPF programs at the tracepoints of system calls.
 //!
-//! Values are three words: calls, calls that failed, nanoseconds between entry and exit.
+//! The values in their maps are three words: the number of calls, the number of failed calls, and the
+//! nanoseconds between entry and exit.
 
 use std::os::fd::BorrowedFd;
 
@@ -11,8 +12,10 @@ use crate::bpf::instruction::{
     skip_if_zero, store, subtract, update,
 };
 
-/// At an entry: counts the call of a group. Entries of all counted groups are in the map already, so
-/// that no other group can fill it. The arguments are the process' registers and the call's number.
+/// The program at the entry of a call: counts the call for the group.
+///
+/// The map must have entries for all counted groups already, so that no other group can fill it. The
+/// arguments are the process' registers and the number of the call.
 pub(super) fn entry(groups: BorrowedFd<'_>) -> Vec<Instruction> {
     let key = [
         load(Size::Eight, R7, R1, 8),
@@ -31,8 +34,11 @@ pub(super) fn entry(groups: BorrowedFd<'_>) -> Vec<Instruction> {
     .concat()
 }
 
-/// At an exit: counts a failed call of a group. Others leave after three instructions. The arguments are
-/// the process' registers, in which the call's number still stands, and the result.
+/// The program at the exit of a call: counts a failed call for the group, and leaves after three
+/// instructions if it has not failed.
+///
+/// The arguments are the process' registers, which still hold the number of the call, and its result.
+/// `number_at` is the offset of the number in the registers.
 pub(super) fn exit_with_error(groups: BorrowedFd<'_>, number_at: i32) -> Vec<Instruction> {
     let found = increase(ERRORS, Step::One);
     let of_errors = [
@@ -60,18 +66,18 @@ pub(super) fn exit_with_error(groups: BorrowedFd<'_>, number_at: i32) -> Vec<Ins
     [&is_error[..], &of_errors, &end()].concat()
 }
 
-/// The maps of counting in detail.
+/// The maps for counting in detail.
 #[derive(Clone, Copy)]
 pub(super) struct Maps<'a> {
-    /// By group and number.
+    /// Keyed by group and number of the call.
     pub(super) groups: BorrowedFd<'a>,
-    /// By group, and number beside the process in the high half.
+    /// Keyed by group, and by the call's number with the process id in the high half.
     pub(super) processes: BorrowedFd<'a>,
-    /// By thread: when its last call began, and its number.
+    /// Keyed by thread: when its last call began, and the number of that call.
     pub(super) begun: BorrowedFd<'a>,
 }
 
-/// As [`entry`]; also counts the call of the process, and keeps when it began.
+/// As [`entry`]; also counts the call for the process, and stores when it began.
 pub(super) fn entry_in_detail(maps: Maps<'_>) -> Vec<Instruction> {
     let key = [
         load(Size::Eight, R7, R1, 8),
@@ -121,7 +127,8 @@ pub(super) fn entry_in_detail(maps: Maps<'_>) -> Vec<Instruction> {
     .concat()
 }
 
-/// Counts failed calls and the time of all, for the group and for the process.
+/// The program at the exit of a call: counts failed calls and adds up the time of all calls, for the
+/// group and for the process.
 pub(super) fn exit_in_detail(maps: Maps<'_>) -> Vec<Instruction> {
     let count = [
         &increase(ERRORS, Step::By(R6))[..],
@@ -169,7 +176,8 @@ pub(super) fn exit_in_detail(maps: Maps<'_>) -> Vec<Instruction> {
     .concat()
 }
 
-/// The key's second word for a process: its number in the high half, the call's in the low one.
+/// Computes the second word of a process' key: the process id in the high half, the call's number in the
+/// low half.
 fn of_process(thread: Register, number: Register) -> [Instruction; 5] {
     [
         copy(R1, thread),
@@ -180,14 +188,15 @@ fn of_process(thread: Register, number: Register) -> [Instruction; 5] {
     ]
 }
 
-/// How much a counter grows.
+/// By how much a counter grows.
 #[derive(Clone, Copy)]
 enum Step {
     One,
     By(Register),
 }
 
-/// Adds to a word of the value that r0 points at. Each core has a value of its own.
+/// Adds to one word of the value that r0 points at. This need not be atomic, because each core has its
+/// own value.
 fn increase(word: i16, step: Step) -> [Instruction; 3] {
     let more = match step {
         Step::One => add(R1, 1),
@@ -208,15 +217,15 @@ fn length(program: &[Instruction]) -> i16 {
     i16::try_from(program.len()).expect("programs here are short")
 }
 
-/// Words of a value.
+/// The offsets of the words in a value.
 const CALLS: i16 = 0;
 const ERRORS: i16 = 8;
 const NANOS: i16 = 16;
-/// The lowest result that is an error: the kernel gives its negative number.
+/// The lowest result that means an error: the kernel returns the negative error number.
 const LOWEST_ERROR: i32 = -4095;
 
-/// Places on the stack: the key's two words, the thread, when its call began with its number, and the
-/// first value of a process.
+/// Offsets on the stack from its end: the two words of the key, the thread, the start of its call with
+/// the call's number, and the first value of a process.
 const GROUP: i16 = -16;
 const NUMBER: i16 = -8;
 const THREAD: i16 = -24;

@@ -1,23 +1,24 @@
-//! One line of a file, shown with a part of it marked.
+//! Shows one line of a file with a part of it marked.
 //!
-//! The text is safe for a terminal (control characters are replaced) and short (a window around the
-//! mark). The value of a `secret` is never shown, whatever the fault on that line is.
+//! The output is safe for a terminal (control characters are replaced) and short (a window around the mark). The
+//! value of a `secret` is never shown, whatever the fault on that line is.
 
 use std::fmt;
 use std::ops::Range;
 
-/// A line of a text.
+/// A line of a text, with its number.
 pub(super) struct Line<'t> {
-    /// Its number, from 1.
+    /// The number of the line in its file, from 1.
     pub(super) number: usize,
     start: usize,
     text: &'t str,
 }
 
 impl<'t> Line<'t> {
-    /// The line on which a byte stands; the end of the text belongs to the last line that has
-    /// something on it, so that "unexpected end" points at what was left open. The lines before
-    /// `first` are other files'.
+    /// The line that contains this byte.
+    ///
+    /// The end of the text belongs to the last line that is not empty, so that "unexpected end" points at what
+    /// was left open. `first` is the offset at which the file begins; earlier lines belong to other files.
     pub(super) fn at(text: &'t str, first: usize, offset: usize) -> Self {
         let end = first + text[first..].trim_end().len();
         let offset = floor_char(text, offset.min(end));
@@ -33,12 +34,12 @@ impl<'t> Line<'t> {
         }
     }
 
-    /// The column of a byte, from 1, counted in characters.
+    /// The column of a byte, from 1, in characters.
     pub(super) fn column(&self, offset: usize) -> usize {
         self.within(offset) + 1
     }
 
-    /// Writes the line and, below, a mark under the part of the span that stands on it.
+    /// Writes the line and, below it, a mark under the part of `span` that is on this line.
     pub(super) fn show(
         &self,
         span: &Range<usize>,
@@ -54,8 +55,8 @@ impl<'t> Line<'t> {
         writeln!(f, "      | {pad}{}", "^".repeat(last - first))
     }
 
-    /// A part of the line, with one star for each character of a secret, so that the marks below
-    /// still stand in their columns.
+    /// A part of the line in which each character of a secret is replaced by a star, so that the columns of the
+    /// marks still fit.
     fn masked(&self, from: usize, length: usize, secrets: &[Range<usize>]) -> String {
         let secret = |at: usize| secrets.iter().any(|span| span.contains(&(self.start + at)));
         let part = self.text.char_indices().skip(from).take(length);
@@ -63,14 +64,14 @@ impl<'t> Line<'t> {
             .collect()
     }
 
-    /// How many characters of the line stand before a byte of the text.
+    /// How many characters of the line come before this byte of the text.
     fn within(&self, offset: usize) -> usize {
         let offset = offset.saturating_sub(self.start).min(self.text.len());
         self.text[..floor_char(self.text, offset)].chars().count()
     }
 }
 
-/// Replaces what could move a terminal's cursor or reorder its text.
+/// The text with everything replaced that could move a terminal's cursor or reorder the text.
 pub(super) fn printable(text: &str) -> String {
     let safe = |c: char| match c {
         '\t' => '\t',
@@ -81,20 +82,20 @@ pub(super) fn printable(text: &str) -> String {
     text.chars().map(safe).collect()
 }
 
-/// What stands under a character: a tab under a tab keeps the columns in step.
+/// What is printed under a character that has no mark: a tab under a tab, so that the columns stay aligned.
 fn blank(c: char) -> char {
     if c == '\t' { '\t' } else { ' ' }
 }
 
-/// Where the values of the keys `secret` stand, whether or not the text around them is good. A broken text may be
-/// one of variables, such as `AJP_SECRET`.
+/// The places of the values of all keys `secret`, whether or not the text around them is valid. A broken text may
+/// also be a list of variables, such as `AJP_SECRET`.
 pub(super) fn secrets(text: &str) -> Vec<Range<usize>> {
     let value = |(at, word): (usize, &str)| secret_after(text, at + word.len());
     let lower = text.to_ascii_lowercase();
     lower.match_indices("secret").filter_map(value).collect()
 }
 
-/// Where the value of a key stands, given where its name ends.
+/// The place of a key's value, given the offset at which the key's name ends; `None` if no value follows.
 fn secret_after(text: &str, name_end: usize) -> Option<Range<usize>> {
     // One that does not break is no blank to a parser, and a colon no sign for a value.
     let blank = |it: char| it.is_whitespace() && it != '\n';
@@ -110,8 +111,8 @@ fn secret_after(text: &str, name_end: usize) -> Option<Range<usize>> {
     Some(open..open + secret_len(&text[open..], quote))
 }
 
-/// How long a value is, given its opening quotes. One that is not closed ends with its line, or, if
-/// it may have several lines, with the text.
+/// The length of a value, given its opening quotes. A value that is not closed ends with its line, or with the
+/// text if it may have several lines.
 fn secret_len(text: &str, quote: Option<&str>) -> usize {
     let end_of_line = text.find('\n').unwrap_or(text.len());
     let Some(quote) = quote else {
@@ -132,7 +133,7 @@ fn secret_len(text: &str, quote: Option<&str>) -> usize {
     text.len()
 }
 
-/// The nearest character boundary at or before a byte.
+/// The nearest character boundary at or before this byte.
 fn floor_char(text: &str, offset: usize) -> usize {
     (0..=offset.min(text.len()))
         .rev()
@@ -140,8 +141,8 @@ fn floor_char(text: &str, offset: usize) -> usize {
         .unwrap_or(0)
 }
 
-/// Characters shown after the mark's start; half as many before it.
+/// How many characters are shown from the start of the mark on; half as many are shown before it.
 const WIDTH: usize = 120;
 
-/// The quotes of TOML, the longer first.
+/// The opening quotes of TOML's strings, the longer ones first.
 const QUOTES: [&str; 4] = ["\"\"\"", "'''", "\"", "'"];

@@ -1,4 +1,4 @@
-//! Flags that say what is a failure, and what a run is judged by.
+//! Flags for what counts as a failure, and for the gate that judges a run.
 
 use catamaran_load::gate::{Condition, Gate, Waiver};
 
@@ -7,7 +7,7 @@ use super::ValueKind::Needed;
 use crate::refusal::Refusal;
 use crate::refusal::RunKind::{Memcached, Versus};
 
-/// The settings of what counts as a failure, and of the gate.
+/// The settings of what counts as a failure, and of the gate (`--fail-if`).
 #[derive(Debug, Default)]
 pub(crate) struct CheckSettings {
     pub(crate) variable_length: bool,

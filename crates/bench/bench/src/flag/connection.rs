@@ -1,4 +1,4 @@
-//! Flags that say how connections are made and used.
+//! Flags for making and using connections.
 
 use std::net::{IpAddr, ToSocketAddrs as _};
 
@@ -9,7 +9,7 @@ use crate::refusal::Refusal;
 use crate::refusal::RunKind::Http2;
 use crate::settings::Settings;
 
-/// The settings of connections.
+/// The settings of connections: keep-alive, pipelining, source addresses, buffers.
 #[derive(Debug, Default)]
 pub(crate) struct ConnectionSettings {
     pub(crate) keep_alive: bool,
@@ -17,7 +17,7 @@ pub(crate) struct ConnectionSettings {
     pub(crate) streams: Option<u64>,
     pub(crate) requests_max: Option<u64>,
     pub(crate) sources: Vec<IpAddr>,
-    /// A local address that nobody knows, which ab finds out when the run begins.
+    /// A local address that cannot be resolved; ab finds that out only when the run begins.
     pub(crate) unknown_source: Option<String>,
     pub(crate) buffer: Option<usize>,
 }
@@ -109,7 +109,7 @@ fn add_sources(settings: &mut Settings, given: &FlagUse<'_>) -> Result<(), Refus
     Ok(())
 }
 
-/// An address, or the first of a name's.
+/// Parses an address, or resolves a name to its first address.
 fn source(text: &str) -> Option<IpAddr> {
     if let Ok(address) = text.parse() {
         return Some(address);

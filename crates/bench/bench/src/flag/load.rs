@@ -1,4 +1,4 @@
-//! Flags that say how much load there is, how fast it comes and how long it lasts.
+//! Flags for the load: how much, how fast, and how long.
 
 use std::fs;
 use std::io::{self, Read as _};
@@ -21,7 +21,7 @@ pub(crate) struct LoadSettings {
     pub(crate) requests: Option<u64>,
     pub(crate) concurrency: Option<u64>,
     pub(crate) duration: Option<Duration>,
-    /// Which flag gave it: `-t` or `--duration`.
+    /// The flag that set the duration: `-t` or `--duration`.
     duration_by: Option<&'static str>,
     pub(crate) rate: Option<f64>,
     pub(crate) rate_max: Option<f64>,
@@ -39,7 +39,7 @@ pub(crate) struct LoadSettings {
     pub(crate) threads: Option<u64>,
     pub(crate) spacing: Duration,
     pub(crate) seed: u64,
-    /// The URL to compare with.
+    /// The URL of `--versus`, the server to compare with.
     pub(crate) versus: Option<String>,
 }
 
@@ -82,12 +82,12 @@ impl LoadSettings {
         Ok(())
     }
 
-    /// Sets the duration and, as ab does, the number of requests; a later `-n` counts.
+    /// Sets the duration of `-t` and, as ab does, a number of requests, which a later `-n` replaces.
     fn set_time_limit_as_ab(&mut self, given: &FlagUse<'_>) {
         self.duration = match given.count() {
             Some(0) => None,
             Some(seconds) => Some(Duration::from_secs(seconds)),
-            // It is over when it begins.
+            // A time below zero: the run is over at once.
             None => Some(Duration::from_nanos(1)),
         };
         self.requests = Some(REQUESTS_OF_TIMED_RUN);
@@ -382,7 +382,7 @@ fn is_requests_file(text: &str) -> bool {
     [".jsonl", ".ndjson"].iter().any(|end| text.ends_with(end))
 }
 
-/// The lines of a file that are neither empty nor comments.
+/// The lines of a file, or of standard input for `-`, that are neither empty nor comments.
 fn urls_in(path: &str) -> Result<Vec<String>, Refusal> {
     let text = if path == "-" {
         let mut text = String::new();
@@ -400,7 +400,7 @@ fn urls_in(path: &str) -> Result<Vec<String>, Refusal> {
     Ok(urls.map(str::to_owned).collect())
 }
 
-/// The number of requests that ab sets upon `-t`, as the size of its array of results.
+/// The number of requests that ab sets for `-t`: the size of its array of results.
 const REQUESTS_OF_TIMED_RUN: u64 = 50_000;
 
 const WARM_UP_MAX: Duration = Duration::from_secs(60);

@@ -1,4 +1,4 @@
-//! Flags that say what is asked of memcached.
+//! Flags for operations on memcached.
 
 use std::num::{NonZeroU32, NonZeroU64};
 
@@ -9,10 +9,10 @@ use super::Flag;
 use super::ValueKind::Needed;
 use crate::number;
 
-/// The settings of operations on memcached.
+/// The settings of operations on memcached: mix, keys and values.
 #[derive(Debug, Default)]
 pub(crate) struct MemcachedSettings {
-    /// Operations and their weights.
+    /// The operations with their weights (`get=9,set=1`); `None`: the default mix.
     pub(crate) mix: Option<Vec<(Operation, NonZeroU32)>>,
     pub(crate) keys: Option<NonZeroU64>,
     pub(crate) zipf: Option<f64>,

@@ -1,4 +1,4 @@
-//! Flags that say what is printed, and where.
+//! Flags for what is printed or written to files.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::refusal::Refusal;
 use crate::refusal::RunKind::{Knee, Memcached, Versus};
 use crate::settings::Information;
 
-/// The settings of outputs, and where each goes.
+/// The settings of outputs, and the destination of each.
 #[derive(Debug, Default)]
 pub(crate) struct OutputSettings {
     pub(crate) verbosity: i64,

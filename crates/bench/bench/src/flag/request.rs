@@ -1,4 +1,4 @@
-//! Flags that say what is sent: method, body, header fields, version.
+//! Flags for the request: method, body, header fields, version.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -11,7 +11,7 @@ use crate::refusal::RunKind::{Http2, Memcached, Replay, RequestsFile};
 use crate::refusal::{Body, Refusal, RunKind};
 use crate::settings::file;
 
-/// The settings of requests.
+/// The settings of requests: method, body, header fields, version.
 #[derive(Debug, Default)]
 pub(crate) struct RequestSettings {
     pub(crate) method: Option<String>,
@@ -20,7 +20,7 @@ pub(crate) struct RequestSettings {
     pub(crate) content_type: Option<String>,
     pub(crate) cookies: Vec<String>,
     pub(crate) cookie_jar: bool,
-    /// Header lines of `-A` and `-P`.
+    /// The header fields of `-A` and `-P`: name and value.
     pub(crate) credentials: Vec<(&'static str, String)>,
     pub(crate) headers: Vec<String>,
     pub(crate) proxy: Option<(String, u16)>,
@@ -30,7 +30,7 @@ pub(crate) struct RequestSettings {
 }
 
 impl RequestSettings {
-    /// Sets the method by `-i`, `-p` or `-u`. A second one is refused; by ab also one after `-m`.
+    /// Sets the method by `-i`, `-p` or `-u`. A second of these is refused; in ab mode also one after `-m`.
     fn choose(&mut self, body: Body, mode: Mode) -> Result<(), Refusal> {
         if self.body.is_some() || mode == Mode::Ab && self.method.is_some() {
             return Err(Refusal::MixedMethods(body));
@@ -249,13 +249,13 @@ pub(super) static FLAGS: &[Flag] = &[
     },
 ];
 
-/// `user:password` as Basic authorization writes it (RFC 7617, section 2).
+/// The value of an Authorization field for `user:password`: Basic credentials (RFC 7617, section 2).
 pub(crate) fn basic(user: &str) -> String {
     format!("Basic {}", BASE64_STANDARD.encode(user))
 }
 
-/// A host, and a port behind a colon. ab reads the port as it reads all numbers, and without one
-/// connects to port 0.
+/// Splits the proxy's `HOST:PORT`. ab reads the port leniently, as all numbers, and connects to
+/// port 0 if it is missing.
 fn proxy(text: &str, mode: Mode) -> Option<(String, u16)> {
     let port = |text: &str| match mode {
         Mode::Ab => u16::try_from(number::atoi(text)).ok(),
@@ -270,10 +270,10 @@ fn proxy(text: &str, mode: Mode) -> Option<(String, u16)> {
     (!host.is_empty()).then(|| (host.to_owned(), port))
 }
 
-/// ab's buffer for encoded credentials, less the byte that ends it, and the scheme before them.
+/// The longest credentials: ab's buffer for the encoded ones, without its final byte, and the scheme in front.
 const CREDENTIALS_BYTES_MAX: usize = 1023 + "Basic ".len();
 
-/// The kinds of runs that flags for a body or a method do not go with.
+/// The kinds of runs in which flags for a body or a method are refused, with the words for the refusal.
 const BODY_CONFLICTS: &[(RunKind, &str)] = &[
     (Memcached, "a method or body"),
     (RequestsFile, "a method or body"),

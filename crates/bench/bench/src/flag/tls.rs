@@ -1,4 +1,4 @@
-//! Flags of TLS.
+//! Flags for TLS: versions, ciphers, certificates.
 
 use catamaran_load::plan::TlsVersion;
 
@@ -9,7 +9,7 @@ use crate::refusal::Refusal;
 use crate::refusal::RunKind::Memcached;
 use crate::settings::file;
 
-/// The settings of TLS.
+/// The settings of TLS: versions, ciphers, certificates.
 #[derive(Debug, Default)]
 pub(crate) struct TlsSettings {
     pub(crate) ciphers: Vec<String>,
@@ -96,7 +96,7 @@ pub(super) static FLAGS: &[Flag] = &[
     },
 ];
 
-/// `None` for a word that ab would pass over.
+/// The TLS versions that a word names; `None` for a word that ab ignores.
 fn versions(text: &str) -> Result<Option<Vec<TlsVersion>>, Refusal> {
     let upper = text.to_ascii_uppercase();
     // ab compares beginnings, longer names first.

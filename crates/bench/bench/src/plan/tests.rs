@@ -1,4 +1,4 @@
-//! Defaults of both modes, and what cannot be together.
+//! Tests of the defaults of both modes, and of settings that exclude each other.
 
 use catamaran_load::plan::{HttpVersion, Protocol, Transport, Verify};
 
@@ -19,7 +19,7 @@ fn ab(line: &str) -> Plan {
     prepared(Mode::Ab, line).unwrap_or_else(|refusal| panic!("{line}: {refusal}"))
 }
 
-/// The head of the first request, without the request line's version and the line ends' returns.
+/// The head of the first request, without the version in the request line and without carriage returns.
 fn head(plan: &Plan) -> String {
     let request = &plan.targets[0].requests[0];
     let fields = request.headers.iter().map(|field| {

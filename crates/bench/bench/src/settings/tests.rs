@@ -1,4 +1,4 @@
-//! Each flag by its effect, each refusal by its words and its end in ab.
+//! Tests of each flag by its effect, and of each refusal by its message and by ab's.
 
 use std::time::Duration;
 
@@ -54,7 +54,7 @@ fn how_much_and_how_fast() {
     assert_eq!(load.warm_up, WarmUp::For(Duration::from_millis(500)));
 }
 
-/// What oha and hey call `-z` is no attribute of a cell; in ab mode it is.
+/// `-z` is a time in oha and hey; in ab mode it sets an attribute of cells.
 #[test]
 fn a_time_is_no_attribute_of_cells() {
     let found = refusal(Mode::Ours, "-z 10s U");
@@ -66,7 +66,7 @@ fn a_time_is_no_attribute_of_cells() {
     assert_eq!(ours("-z nowrap U").output.attributes.cell, "nowrap");
 }
 
-/// As ab 2.4: `-n` counts only behind `-t`.
+/// In ab 2.4, `-n` counts only after `-t`.
 #[test]
 fn a_time_limit_sets_the_number_of_requests_in_ab_only() {
     let requests = |mode, line| read_line(mode, line).load.requests;

@@ -5,49 +5,48 @@ use serde::{Deserialize, Serialize};
 /// The result of a search, as a JSON document.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Knee {
-    /// [`SCHEMA`].
+    /// The schema of the document: [`SCHEMA`].
     pub schema: String,
-    /// The URL as given.
+    /// The server's URL as given.
     pub url: String,
-    /// The conditions under which a step fails.
+    /// The conditions by which a step fails, such as `p99>100ms`.
     pub limits: Vec<String>,
-    /// All steps, in the order in which they were done.
+    /// All steps, in the order in which they ran.
     pub steps: Vec<Step>,
-    /// The highest rate that was sustained; `None`: not even the lowest one tried.
+    /// The highest rate that was sustained; `None`: no rate was.
     pub sustained_per_s: Option<f64>,
-    /// The lowest rate that was not; `None`: none was found. With `sustained_per_s` it is the
-    /// interval in which the knee lies.
+    /// The lowest rate that was not sustained; `None`: none was found. The knee lies between
+    /// `sustained_per_s` and this.
     pub broken_per_s: Option<f64>,
-    /// Whether no rate broke a limit, but the generator was late at some.
+    /// Whether no rate broke a limit, but the generator was late at some rate.
     pub is_generator: bool,
 }
 
-/// One step.
+/// One step of a search: a run at one rate.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Step {
-    /// The rate asked for.
+    /// The rate of the plan.
     pub rate_per_s: f64,
-    /// The length of the measured time.
+    /// The length of the measured time, in seconds.
     pub elapsed_s: f64,
-    /// Requests sent per second.
+    /// The number of requests sent per second.
     pub sent_per_s: f64,
-    /// Median of corrected latency; a lower bound if requests without an answer are there.
+    /// The median of corrected latency; a lower bound if some requests had no response.
     pub p50_ms: f64,
-    /// 99th percentile of the same.
+    /// The 99th percentile of corrected latency; a lower bound if some requests had no response.
     pub p99_ms: f64,
-    /// Requests that were never sent.
+    /// The number of requests that were never sent.
     pub unsent: u64,
-    /// `passed`, `undecided`, `failed`, or [`LATE`].
+    /// The verdict of the step: `passed`, `undecided`, `failed`, or [`LATE`].
     pub verdict: String,
-    /// Whether it failed by nothing but the generator's own lateness: its verdict is [`LATE`].
+    /// Whether the step tells nothing only because the generator was late: its verdict is [`LATE`].
     pub is_generator: bool,
-    /// The conditions that did not pass, with their reasons.
+    /// The conditions that were not passed, with their reasons.
     pub broken: Vec<String>,
 }
 
-/// The verdict of a step that the generator was late at, and that broke no limit otherwise. It counts
-/// as undecided.
+/// The verdict of a step in which the generator was late and no limit was broken otherwise. It counts as undecided.
 pub const LATE: &str = "late";
 
-/// The schema of [`Knee`].
+/// The schema of the document [`Knee`].
 pub const SCHEMA: &str = "catamaran-bench-knee/1";

@@ -1,119 +1,119 @@
-//! Two targets compared in one run, as `bench --versus --json` has it.
+//! The JSON document of a comparison of two targets, as `bench --versus --json` writes it.
 
 use serde::{Deserialize, Serialize};
 
-/// The version of the keys' meanings.
+/// The schema of the document, with the version of its keys.
 pub const SCHEMA: &str = "catamaran-bench-versus/1";
 
-/// A comparison of two targets, `a` and `b`.
+/// The result of a comparison of two targets, `a` and `b`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Versus {
-    /// [`SCHEMA`].
+    /// The schema of the document: [`SCHEMA`].
     pub schema: String,
-    /// The URL of `a`.
+    /// The URL of the target `a`.
     pub a: String,
-    /// The URL of `b`.
+    /// The URL of the target `b`.
     pub b: String,
-    /// When the first block began, in Unix time.
+    /// The time at which the first block began, in Unix time.
     pub started_at_s: f64,
     /// The length of a block in seconds, its lead included.
     pub block_s: f64,
-    /// The beginning of each block that is not measured, in seconds: connections are opened in it.
+    /// The beginning of each block that is not measured, in seconds; connections are opened in it.
     pub lead_s: f64,
-    /// Pairs of blocks that were measured.
+    /// The number of pairs of blocks that were measured.
     pub pairs: usize,
-    /// The measures that were compared.
+    /// The measures that were compared, with their verdicts.
     pub measures: Vec<Measure>,
-    /// Spans without an answer, which medians of blocks hide: of `a`, then of `b`. Empty in files of before there was
-    /// this key.
+    /// The silences of `a`, then of `b`, which medians of blocks hide. Empty in files that older versions wrote.
     #[serde(default)]
     pub silences: Vec<SilentBlocks>,
-    /// Every block, in the order of the run.
+    /// All blocks, in the order of the run.
     pub blocks: Vec<Block>,
     /// Reasons to distrust the figures.
     pub warnings: Vec<Warning>,
-    /// All in one sentence.
+    /// The result in one sentence.
     pub sentence: String,
 }
 
-/// One measure of both.
+/// One measure of both targets, with the verdict on their difference.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Measure {
-    /// `rate`, `p50`, `p99` or `errors`.
+    /// The name of the measure: `rate`, `p50`, `p99` or `errors`.
     pub measure: String,
-    /// `requests/s`, `ms` or `share`.
+    /// The unit of the measure: `requests/s`, `ms` or `share`.
     pub unit: String,
-    /// The median of the blocks of `a`; `None`: there was nothing to measure.
+    /// The median over the blocks of `a`; `None`: no block has the measure, or the median is infinite.
     pub a: Option<f64>,
-    /// The median of the blocks of `b`; `None`: there was nothing to measure.
+    /// The median over the blocks of `b`; `None`: no block has the measure, or the median is infinite.
     pub b: Option<f64>,
-    /// Pairs that have a ratio.
+    /// The number of pairs that have a ratio.
     pub pairs: usize,
-    /// The median of the pairs' ratios, `a` by `b`; `None`: too few pairs, or infinite.
+    /// The median of the pairs' ratios, `a` divided by `b`; `None`: there are too few pairs, or it is infinite.
     pub ratio: Option<f64>,
-    /// The lower end of its interval.
+    /// The lower end of the ratio's interval; `None`: there are too few pairs, or it is infinite.
     pub low: Option<f64>,
-    /// The upper end; `None`: infinite, or too few pairs.
+    /// The upper end of the interval; `None`: it is infinite, or there are too few pairs.
     pub high: Option<f64>,
-    /// The exact confidence level of the interval, from 0 to 1.
+    /// The exact confidence level of the interval, from 0 to 1; `None`: there is no interval.
     pub level: Option<f64>,
-    /// The probability of such ratios without a difference (two-sided sign test).
+    /// The probability of such ratios if there were no difference (two-sided sign test).
     pub p: f64,
-    /// `differs`, `suggests` (but not beside the other measures), `none-shown`, `too-few`.
+    /// The verdict: `differs`, `suggests` (a difference that does not hold with several measures
+    /// compared), `none-shown` or `too-few`.
     pub verdict: String,
-    /// Why there is no verdict.
+    /// Why there is no verdict; `None` if there is one.
     pub reason: Option<String>,
 }
 
-/// A target's silences: spans without an answer although requests waited for one.
+/// The silences of one target: spans without a response although requests waited for one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SilentBlocks {
-    /// `a` or `b`.
+    /// The target: `a` or `b`.
     pub target: String,
-    /// The number of its blocks that have a silence.
+    /// The number of the target's blocks that have a silence.
     pub blocks: usize,
-    /// Silences in all of them.
+    /// The number of silences in all blocks of the target.
     pub count: usize,
-    /// The longest span without an answer in any block, also one that is no silence; 0: none was as long as 1 ms.
+    /// The longest span without a response in any block, even if it is no silence; 0: none was as long as 1 ms.
     pub longest_ms: f64,
 }
 
-/// One block of one target.
+/// The figures of one block, in which one target was measured.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Block {
-    /// The pair's number, from 0.
+    /// The number of the block's pair, from 0.
     pub pair: usize,
-    /// `a` or `b`.
+    /// The target: `a` or `b`.
     pub target: String,
-    /// Requests that were begun or due.
+    /// The number of requests that were begun or due.
     pub requests: u64,
-    /// Complete answers per second.
+    /// The number of complete responses per second.
     pub requests_per_s: f64,
-    /// The median latency, corrected where there is a schedule; `None` without answers.
+    /// The median latency, corrected where there is a schedule; `None` without responses.
     pub p50_ms: Option<f64>,
-    /// The 99th percentile.
+    /// The 99th percentile of latency, corrected where there is a schedule; `None` without responses.
     pub p99_ms: Option<f64>,
-    /// The share of requests that failed, had no answer or were not answered 2xx.
+    /// The share of requests that failed, had no response, or one that was not 2xx.
     pub errors: f64,
-    /// Silences: spans without an answer of 100 ms or more, as [`Report::silences`] has them.
+    /// The number of silences: spans of 100 ms or more without a response, see [`Report::silences`].
     ///
     /// [`Report::silences`]: crate::report::Report::silences
     #[serde(default)]
     pub silences: usize,
-    /// The longest span without an answer; `None` if none was as long as 1 ms.
+    /// The longest span without a response; `None` if none was as long as 1 ms.
     #[serde(default)]
     pub longest_silence_ms: Option<f64>,
 }
 
-/// A warning, and in how many blocks it came.
+/// A warning, with the number of blocks that have it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Warning {
-    /// Its token.
+    /// The token of the warning.
     pub kind: String,
-    /// Its text in the first block that has it.
+    /// The text of the warning in the first block that has it.
     pub text: String,
-    /// Blocks of `a` that have it.
+    /// The number of blocks of `a` that have the warning.
     pub a: usize,
-    /// Blocks of `b` that have it.
+    /// The number of blocks of `b` that have the warning.
     pub b: usize,
 }

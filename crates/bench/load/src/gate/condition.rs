@@ -1,14 +1,14 @@
-//! Conditions as users write them: `p99>20ms`, `errors>0.1%`, `rate<5000`.
+//! The conditions of a gate as users write them: `p99>20ms`, `errors>0.1%`, `rate<5000`.
 
 use std::time::Duration;
 
 use catamaran_units::parse_duration;
 use thiserror::Error;
 
-/// When the gate fails.
+/// A condition by which the gate fails: a figure beyond a limit.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Condition {
-    /// The condition as it was written.
+    /// The condition as the user wrote it.
     pub text: String,
     pub(super) measure: Measure,
     pub(super) limit: Limit,
@@ -17,22 +17,22 @@ pub struct Condition {
 /// The figure that a condition compares with its limit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Measure {
-    /// Complete answers per second.
+    /// The number of complete responses per second.
     Rate,
-    /// The share of requests that failed, had no answer or were not answered 2xx.
+    /// The share of requests that failed, had no response or one that was not 2xx.
     Errors,
     /// A percentile of latency, corrected where there is a schedule.
     Percentile(f64),
 }
 
-/// The limit of a condition, in its unit: milliseconds, requests per second, or a share.
+/// The limit of a condition, in the unit of its figure: milliseconds, requests per second, or a share.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Limit {
     pub(super) side: Side,
     pub(super) value: f64,
 }
 
-/// On which side of the limit the gate fails.
+/// The side of the limit on which the gate fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
     Above,
@@ -42,7 +42,7 @@ pub(super) enum Side {
 /// A fault that fails a gate by itself unless it is waived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Waiver {
-    /// Answers outside 200 to 299.
+    /// Responses with a status outside 200 to 299.
     Non2xx,
     /// Requests that were due and never sent.
     Unsent,
@@ -52,29 +52,29 @@ pub enum Waiver {
     Invalid,
 }
 
-/// Why a text is no condition.
+/// Why a text is not a condition.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ConditionFault {
-    /// There is no `<` or `>`.
+    /// The text contains neither `<` nor `>`.
     #[error("it has no < or >")]
     NoSide,
-    /// Nothing known is compared.
+    /// The figure is not known.
     #[error("{0:?} is not rate, errors or a percentile such as p50, p99 or p99.9")]
     Measure(String),
-    /// The limit makes no sense for what is compared.
+    /// The limit is not valid for the figure.
     #[error("{value:?} is not {expected}")]
     Limit {
-        /// The limit as it was written.
+        /// The limit as the user wrote it.
         value: String,
-        /// The form that was expected.
+        /// The form of limit that the figure has, in words.
         expected: &'static str,
     },
 }
 
 impl Condition {
-    /// Whether a limit that was broken would be broken, too, without what the generator did itself, which
-    /// has made latencies longer by `own` at most. `low` is the lower end of the interval; one without it
-    /// lies among requests that had no answer.
+    /// Whether a broken limit would also be broken without the generator's own delays, which have
+    /// lengthened latencies by `own` at most. `low` is the lower end of the interval; without one,
+    /// it lies among requests that had no response.
     pub(super) fn breaks_without(&self, low: Option<f64>, own: Duration) -> bool {
         match self.measure {
             Measure::Errors => true,
@@ -86,10 +86,10 @@ impl Condition {
         }
     }
 
-    /// Reads a condition. `<=` is the same as `<`, and `>=` as `>`.
+    /// Parses a condition. `<=` is the same as `<`, and `>=` as `>`.
     ///
     /// # Errors
-    /// [`ConditionFault`].
+    /// The text is not a condition; [`ConditionFault`] says why.
     pub fn parse(text: &str) -> Result<Self, ConditionFault> {
         let at = text.find(['<', '>']).ok_or(ConditionFault::NoSide)?;
         let side = if text[at..].starts_with('<') {
@@ -124,7 +124,7 @@ impl Measure {
         }
     }
 
-    /// The unit of its limit.
+    /// The unit of the figure and its limit.
     pub(super) fn unit(self) -> &'static str {
         match self {
             Self::Rate => "requests/s",
@@ -165,10 +165,10 @@ impl Measure {
 }
 
 impl Waiver {
-    /// All of them.
+    /// All kinds of waivers.
     pub const ALL: [Self; 4] = [Self::Non2xx, Self::Unsent, Self::Failed, Self::Invalid];
 
-    /// Its word on the command line and in files.
+    /// The waiver's word on the command line and in files.
     pub fn word(self) -> &'static str {
         match self {
             Self::Non2xx => "non-2xx",
@@ -179,7 +179,7 @@ impl Waiver {
     }
 }
 
-/// Digits with at most one point among them.
+/// Parses a plain decimal number: digits with at most one point.
 fn decimal(text: &str) -> Option<f64> {
     let plain = |byte: u8| byte.is_ascii_digit() || byte == b'.';
     text.parse().ok().filter(|_| text.bytes().all(plain))

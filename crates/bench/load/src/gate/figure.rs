@@ -1,4 +1,4 @@
-//! The figures of a run with their intervals.
+//! The figures of a run with their confidence intervals.
 
 use std::time::Duration;
 
@@ -8,17 +8,17 @@ use catamaran_stats::estimate::{self, BLOCKS_MAX, Hits};
 use crate::report::Report;
 use crate::timeline::TimeSlice;
 
-/// A figure; `None` where a value is beyond all that was answered.
+/// A figure with its interval; a value is `None` where it is beyond all responses.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Figure {
     pub(super) value: Option<f64>,
-    /// The ends of its confidence interval; `None`: the run has too few parts.
+    /// The ends of the confidence interval; `None`: the run has too few parts for one.
     pub(super) interval: Option<(Option<f64>, Option<f64>)>,
-    /// The number of independent parts that the run's parts count as; `None` without an interval.
+    /// The number of independent values that the run's parts are worth; `None` without an interval.
     pub(super) independent: Option<f64>,
 }
 
-/// Complete answers per second.
+/// The number of complete responses per second.
 pub(super) fn rate(report: &Report) -> Figure {
     let seconds = report.elapsed.as_secs_f64().max(f64::MIN_POSITIVE);
     let value = report.in_span.completed as f64 / seconds;
@@ -45,7 +45,8 @@ pub(super) fn rate(report: &Report) -> Figure {
     }
 }
 
-/// The share of requests that failed, had no answer, or were not answered 2xx, without `lacks` of those that failed.
+/// The share of requests that failed, had no response, or one that was not 2xx. Of the failed ones,
+/// `lacks` are not counted.
 pub(super) fn errors(report: &Report, lacks: u64) -> Figure {
     let counts = &report.requests;
     let unanswered = report.unfinished.total();
@@ -59,7 +60,7 @@ pub(super) fn errors(report: &Report, lacks: u64) -> Figure {
             Hits { hits, of }
         })
         .collect();
-    // When they were given up says nothing of when they were due: each block has its part.
+    // The time at which they were given up does not tell when they were due, so each block gets an equal part.
     let parts = hits.len().max(1) as u64;
     for (block, at) in hits.iter_mut().zip(0..) {
         let part = unanswered / parts + u64::from(at < unanswered % parts);
@@ -82,8 +83,8 @@ pub(super) fn errors(report: &Report, lacks: u64) -> Figure {
     }
 }
 
-/// A percentile in milliseconds, corrected where there is a schedule. Requests without an answer
-/// are slower than all others.
+/// A percentile of latency in milliseconds, corrected where there is a schedule. Requests without a
+/// response count as slower than all others.
 pub(super) fn percentile(report: &Report, percent: f64) -> Figure {
     let at = |percent: f64| value_at(report, percent);
     let (lower, _) = at(percent);
@@ -117,14 +118,14 @@ pub(super) fn percentile(report: &Report, percent: f64) -> Figure {
     }
 }
 
-/// A percentile of all requests' latency, and whether it is exact or a lower bound.
+/// A percentile of all requests' latency; `false`: it is a lower bound.
 fn value_at(report: &Report, percent: f64) -> (Duration, bool) {
     if let Some(corrected) = report.latency.censored() {
         let bound = corrected.percentile(percent);
         return (bound.at_least, bound.is_exact);
     }
     let total: &Histogram = &report.latency.total.histogram;
-    // An answer of another length failed, and was answered all the same.
+    // A response of another length counts as failed, but it was received.
     let without = report
         .requests
         .started

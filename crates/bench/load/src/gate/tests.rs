@@ -5,7 +5,7 @@ use crate::render::sample;
 use crate::report::FailureKind;
 use crate::timeline::TimelineRecorder;
 
-/// A run of a second, answered evenly, with the latency in milliseconds of each answer.
+/// A run of a second with evenly spaced responses of these latencies, in milliseconds.
 pub(crate) fn run(latencies: impl Iterator<Item = u64>) -> Report {
     let mut report = sample::report();
     let mut timeline = TimelineRecorder::new(false);
@@ -26,7 +26,7 @@ pub(crate) fn run(latencies: impl Iterator<Item = u64>) -> Report {
     report
 }
 
-/// 10,000 answers, of which one in two hundred takes 30 ms.
+/// A run with 10,000 responses, of which one in two hundred takes 30 ms.
 fn good() -> Report {
     run((0..10_000).map(|number| if number % 200 == 0 { 30 } else { 5 }))
 }
@@ -63,7 +63,7 @@ fn a_limit_outside_the_interval_decides() {
     }
 }
 
-/// 0.95 to 1.05 % of the answers are slow, which is no reason to say on which side p99 is.
+/// With 0.95 to 1.05 % of slow responses it is open on which side of the limit p99 is.
 #[test]
 fn a_limit_within_the_interval_does_not() {
     let report = run((0..10_000).map(|number| if number % 101 == 0 { 30 } else { 5 }));
@@ -84,7 +84,7 @@ fn a_limit_within_the_interval_does_not() {
     );
 }
 
-/// The same share of slow answers, all in one stall, is much less sure.
+/// With all slow responses in one stall the figure is much less certain than if they are spread.
 #[test]
 fn a_stall_widens_the_interval() {
     let scattered = run((0..10_000).map(|number| if number % 160 == 0 { 30 } else { 5 }));
@@ -139,7 +139,7 @@ fn bad_answers_fail_it_whatever_the_latency() {
     failing(&|report| report.ending = Ending::Idle, Waiver::Invalid);
 }
 
-/// What the generator did is not said of the server, unless its part is too small.
+/// Faults of the generator make the gate undecided, unless their part in the latency is too small.
 #[test]
 fn a_generator_that_was_starved_stopped_or_late_decides_nothing() {
     let slow = run((0..10_000).map(|number| if number % 50 == 0 { 90 } else { 5 }));
@@ -189,7 +189,7 @@ fn a_generator_that_was_starved_stopped_or_late_decides_nothing() {
     );
 }
 
-/// No descriptor for a connection is a lack of this machine.
+/// A missing descriptor is a lack of this machine, not a fault of the server.
 #[test]
 fn what_this_machine_lacks_decides_nothing() {
     let mut report = good();
@@ -240,7 +240,7 @@ fn a_stall_that_a_closed_loop_hides_passes_no_percentile() {
     assert_eq!(verdict(&report, "p99>500ms"), "passed");
 }
 
-/// A limit of errors says how many there may be.
+/// A limit of errors replaces the conditions on errors that hold for any run.
 #[test]
 fn errors_are_judged_by_their_limit() {
     let mut report = good();
@@ -253,7 +253,7 @@ fn errors_are_judged_by_their_limit() {
     assert_eq!(verdict(&report, "errors>0"), "failed");
 }
 
-/// Requests without an answer are slower than all that were answered.
+/// Requests without a response count as slower than all others.
 #[test]
 fn what_was_not_answered_is_slow() {
     let mut report = good();

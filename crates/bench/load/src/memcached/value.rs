@@ -1,10 +1,10 @@
-//! A value that says whose it is: its key, a space, the checksum, a space, and letters up to its length.
+//! The form of a value: its key, a space, its checksum, a space, and letters up to its length.
 //!
-//! The checksum is CRC-32C over the key and the letters, as eight hexadecimal digits. A value of another
-//! key, a cut one and one that is put together of two are told by it. Which letters they are depends on
-//! the operation, so that a value that replaces another differs from it.
+//! The checksum is CRC-32C over the key and the letters, in eight hexadecimal digits. It shows a
+//! value of another key, a cut value, and one made of parts of two. The letters depend on the
+//! operation, so that a value differs from the one that it replaces.
 
-/// The letters of all values.
+/// Random letters from which all values take theirs.
 #[derive(Debug)]
 pub(super) struct Filler(Vec<u8>);
 
@@ -12,28 +12,28 @@ pub(super) struct Filler(Vec<u8>);
 #[derive(Debug, Default)]
 pub(super) struct Check {
     key_bytes: usize,
-    /// The key, with which the value must begin; `head` has the bytes with which it does begin.
+    /// The key with which the value must begin; `head` collects its actual beginning.
     key: Vec<u8>,
     head: Vec<u8>,
     checksum: u32,
 }
 
 impl Filler {
-    /// A filler for values of `value_bytes` bytes.
+    /// Letters for values of `value_bytes` bytes.
     pub(super) fn new(value_bytes: usize) -> Self {
         let mut random = fastrand::Rng::with_seed(SEED);
         let letters = std::iter::repeat_with(|| random.lowercase() as u8);
         Self(letters.take(value_bytes + PLACES as usize).collect())
     }
 
-    /// The letters of an operation.
+    /// The letters of the value that operation `number` stores.
     pub(super) fn piece(&self, number: u64, length: usize) -> &[u8] {
         let from = (number % PLACES) as usize;
         &self.0[from..from + length]
     }
 }
 
-/// Appends the value of `length` bytes under `key`; it has room for the key and [`OVERHEAD`].
+/// Appends a value of `length` bytes for `key`; `length` must suffice for the key and [`OVERHEAD`].
 pub(super) fn write(key: &[u8], filler: &[u8], length: usize, out: &mut Vec<u8>) {
     let filler = &filler[..length.saturating_sub(key.len() + OVERHEAD)];
     let checksum = crc32c::crc32c_append(crc32c::crc32c(key), filler);
@@ -48,7 +48,7 @@ pub(super) fn write(key: &[u8], filler: &[u8], length: usize, out: &mut Vec<u8>)
 }
 
 impl Check {
-    /// A value under `key` comes next.
+    /// Begins to check a value of `key`.
     pub(super) fn begin(&mut self, key: &[u8]) {
         self.key.clear();
         self.key.extend_from_slice(key);
@@ -57,7 +57,7 @@ impl Check {
         self.checksum = crc32c::crc32c(key);
     }
 
-    /// The next bytes of the value.
+    /// Adds the next bytes of the value.
     pub(super) fn add(&mut self, bytes: &[u8]) {
         let missing = (self.key_bytes + OVERHEAD).saturating_sub(self.head.len());
         let (head, filler) = bytes.split_at(missing.min(bytes.len()));
@@ -67,7 +67,7 @@ impl Check {
         }
     }
 
-    /// Whether the value that came is one under the key.
+    /// Whether the value that was added is one of the key, and undamaged.
     pub(super) fn is_right(&self) -> bool {
         let Some(rest) = self.head.strip_prefix(&self.key[..]) else {
             return false;

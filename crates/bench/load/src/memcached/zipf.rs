@@ -1,25 +1,26 @@
-//! Ranks by Zipf's law, without a table: rejection-inversion (Hörmann and Derflinger, "Rejection-inversion
-//! to generate variates from monotone discrete distributions", 1996).
+//! Draws ranks by Zipf's law without a table, by rejection-inversion (Hörmann and Derflinger,
+//! "Rejection-inversion to generate variates from monotone discrete distributions", 1996).
 //!
-//! The probabilities of ranks 1 to n are as 1/k^s. The area under the curve of x^-s is inverted, which
-//! gives a rank that is hardly ever refused, whatever n is.
+//! The probability of rank k, from 1 to n, is proportional to 1/k^s. The area under the curve of
+//! x^-s is inverted, which gives a rank that is rarely rejected, whatever n is.
 
 use std::num::NonZeroU64;
 
-/// A distribution of ranks.
+/// Zipf's distribution over ranks.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Zipf {
     ranks: f64,
     exponent: f64,
-    /// The area up to the first rank's middle and its own, and up to the last rank's end.
+    /// The bounds of the random area: the area up to 1.5 less the first rank's own, and the area up
+    /// to the last rank's end.
     area_first: f64,
     area_last: f64,
-    /// Ranks that are nearer to the inverted place than this are taken at once.
+    /// A rank closer to the inverted place than this distance is accepted at once.
     near: f64,
 }
 
 impl Zipf {
-    /// A distribution over `ranks` ranks, with an exponent above zero.
+    /// The distribution over ranks 1 to `ranks`, with an exponent above zero.
     pub(super) fn new(ranks: NonZeroU64, exponent: f64) -> Self {
         let ranks = ranks.get() as f64;
         let mut zipf = Self {
@@ -35,7 +36,7 @@ impl Zipf {
         zipf
     }
 
-    /// A rank, from 1.
+    /// Draws a rank, from 1.
     pub(super) fn rank(&self, random: &mut fastrand::Rng) -> u64 {
         loop {
             let area = self.area_last + random.f64() * (self.area_first - self.area_last);
@@ -47,7 +48,7 @@ impl Zipf {
         }
     }
 
-    /// x^-s.
+    /// The curve's height at `x`: x^-s.
     fn height(&self, x: f64) -> f64 {
         (-self.exponent * x.ln()).exp()
     }
@@ -75,7 +76,7 @@ impl Zipf {
     }
 }
 
-/// Nearer to zero the series is more exact than the quotient.
+/// The absolute value below which a series is more exact than the quotient.
 const TINY: f64 = 1e-8;
 
 #[cfg(test)]

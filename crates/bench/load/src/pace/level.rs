@@ -1,15 +1,15 @@
-//! The load as a function of time: requests per second, or clients.
+//! The level of load as a function of time: requests per second, or clients.
 //!
 //! Stages that hold or ramp make the level a piecewise linear function of the time since measuring
-//! began. A schedule asks where the area under it has grown by so many requests, which has a closed
-//! form, so that no step width decides how exact a ramp is.
+//! began. The next request is due where the area under the level has grown by one; this has a
+//! closed form, so ramps are exact.
 
 use crate::plan::Stage;
 
-/// A level that may change. Times are seconds since measuring began.
+/// The level of the load over time. Times are seconds since measuring began.
 #[derive(Clone, Debug)]
 pub(crate) struct Level {
-    /// The level if there are no stages.
+    /// The level if there are no stages: requests per second, or clients.
     base: f64,
     pieces: Vec<Piece>,
 }
@@ -45,18 +45,18 @@ impl Level {
         }
     }
 
-    /// Whether it changes.
+    /// Whether the level changes during the run.
     pub(crate) fn changes(&self) -> bool {
         !self.pieces.is_empty()
     }
 
-    /// The highest level.
+    /// The highest level of the run.
     pub(crate) fn highest(&self) -> f64 {
         let levels = self.pieces.iter().map(|piece| piece.from.max(piece.to));
         levels.reduce(f64::max).unwrap_or(self.base)
     }
 
-    /// The level at `time`; the last one after the end.
+    /// The level at `time`; after the end of the stages, the last one.
     pub(crate) fn at(&self, time: f64) -> f64 {
         let Some(last) = self.pieces.last() else {
             return self.base;
@@ -65,7 +65,7 @@ impl Level {
         piece.map_or(last.to, |piece| piece.at(time))
     }
 
-    /// The area under the level up to `time`: for a rate, how many requests are due by then.
+    /// The area under the level up to `time`: for a rate, the number of requests due by then.
     pub(crate) fn area(&self, time: f64) -> f64 {
         if self.pieces.is_empty() {
             return self.base * time;
@@ -78,7 +78,7 @@ impl Level {
         areas.sum()
     }
 
-    /// When the area under the level has grown by `area` since `time`; `None`: never.
+    /// The time at which the area under the level has grown by `area` since `time`; `None`: it never does.
     pub(crate) fn reach(&self, time: f64, area: f64) -> Option<f64> {
         if self.pieces.is_empty() {
             return (self.base > 0.0).then(|| time + area / self.base);

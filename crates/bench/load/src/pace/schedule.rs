@@ -1,41 +1,41 @@
-//! The intended start times of an open loop, one after the other: drawn from a rate, or listed.
+//! The intended start times of requests in an open loop: drawn from a rate, or listed.
 //!
-//! Each thread has a schedule of its own with its share of the rate: shares of Poisson arrivals are
-//! Poisson arrivals again, and constant ones begin at a random phase, so that threads do not beat in
-//! time.
+//! Each thread has its own schedule with its share of the rate. Shares of Poisson arrivals are
+//! Poisson arrivals again; constant ones begin at a random phase, so that threads do not send at
+//! the same moments.
 
 use super::{ArrivalList, Level};
 use crate::clock::NEVER;
 use crate::plan::Arrivals;
 
-/// When requests are due.
+/// A schedule of start times.
 #[derive(Debug)]
 pub(crate) enum Schedule {
     Drawn(RateSchedule),
     Listed(ArrivalList),
 }
 
-/// Start times that follow from a rate.
+/// Start times that are drawn from a rate.
 #[derive(Debug)]
 pub(crate) struct RateSchedule {
     level: Level,
-    /// The part of the level that is this thread's, 0 to 1.
+    /// This thread's share of the level, from 0 to 1.
     share: f64,
     arrivals: Arrivals,
     random: fastrand::Rng,
-    /// When the level's time begins.
+    /// The time at which the level begins.
     origin: u64,
-    /// When the next request is due, in seconds since then.
+    /// The time at which the next request is due, in seconds since `origin`; `None`: never.
     at: Option<f64>,
 }
 
-/// The random numbers of a thread: a stream of its own for each seed and thread. With `seed + thread`
-/// the second thread of one seed would do what the first one of the next seed does.
+/// The random numbers of a thread: each pair of seed and thread has its own stream. With the sum of
+/// both as the seed, the second thread of one seed would repeat the first one of the next seed.
 pub(crate) fn random(seed: u64, thread: usize) -> fastrand::Rng {
     fastrand::Rng::with_seed(mixed(mixed(seed) ^ thread as u64))
 }
 
-/// The finalizer of SplitMix64, a bijection in which each bit depends on all.
+/// The finalizer of SplitMix64: a bijection in which each bit of the result depends on all bits of `number`.
 fn mixed(number: u64) -> u64 {
     let seed = number.wrapping_add(0x9E37_79B9_7F4A_7C15);
     let mixed = (seed ^ (seed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -54,7 +54,7 @@ impl Schedule {
         Self::Drawn(RateSchedule::new(level, share, arrivals, random, origin))
     }
 
-    /// When the next request is due.
+    /// The time at which the next request is due; [`NEVER`] if there is none.
     pub(crate) fn next(&self) -> u64 {
         match self {
             Self::Drawn(drawn) => drawn.next(),
@@ -62,7 +62,7 @@ impl Schedule {
         }
     }
 
-    /// Which of the target's requests is next, where the schedule says so.
+    /// The place of the next request among the target's requests; `None`: the schedule does not say.
     pub(crate) fn request(&self) -> Option<u32> {
         match self {
             Self::Drawn(_) => None,
@@ -70,7 +70,7 @@ impl Schedule {
         }
     }
 
-    /// Turns to the request after it.
+    /// Moves on to the next request.
     pub(crate) fn advance(&mut self) {
         match self {
             Self::Drawn(drawn) => drawn.advance(),
@@ -115,7 +115,7 @@ impl RateSchedule {
         self.go_on(gap);
     }
 
-    /// The distance to the next request where one lasts 1.
+    /// The gap to the next request, in units of the mean gap.
     fn gap(&mut self) -> f64 {
         match self.arrivals {
             Arrivals::Constant => 1.0,

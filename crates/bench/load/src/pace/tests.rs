@@ -1,4 +1,4 @@
-//! Intended start times, and that nothing a server does moves them.
+//! Tests of intended start times: nothing that a server does moves them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,7 +37,7 @@ fn take(schedule: &mut Schedule, count: usize) -> Vec<u64> {
     std::iter::repeat_with(next).take(count).collect()
 }
 
-/// Every request of a log is sent by one thread, at its time, and is the one of the log.
+/// Each request of a log is sent by exactly one thread, at its time.
 #[test]
 fn listed_arrivals_are_divided_among_threads() {
     let arrivals: Arc<[Arrival]> = (0..7_u32)
@@ -107,7 +107,7 @@ fn threads_share_the_rate() {
     assert!((9700..10_300).contains(&all), "{all}");
 }
 
-/// Neither threads of one run nor those of runs with neighbouring seeds do the same.
+/// Threads of one run, and threads of runs with neighbouring seeds, have different random numbers.
 #[test]
 fn each_thread_of_each_seed_has_its_own_stream() {
     let mut firsts = std::collections::BTreeSet::new();
@@ -215,8 +215,8 @@ fn nothing_begins_after_the_end() {
     assert_eq!(feed.take_unsent().len(), 10);
 }
 
-/// A worker that wakes a little late sends what was due just before the end; what had waited for a
-/// connection before stays unsent.
+/// A worker that wakes a little late sends the requests that became due just before the end; those
+/// that had waited for a connection before stay unsent.
 #[test]
 fn what_became_due_just_before_the_end_is_sent() {
     let last_due = |arrivals: &[u64]| {

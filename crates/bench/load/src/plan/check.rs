@@ -1,4 +1,4 @@
-//! Contradictions in a plan, found before anything is sent.
+//! Checks a plan for contradictions before anything is sent.
 
 use catamaran_ajp::PacketSize;
 use thiserror::Error;
@@ -7,125 +7,125 @@ use super::{KeyOrder, Memcached, Pace, Plan, Protocol, Replay, Request, Stage, T
 use crate::prepare::Dynamic;
 use crate::template::TemplateFault;
 
-/// Why a plan cannot be run.
+/// The reason why a plan cannot be run.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum PlanFault {
-    /// No target.
+    /// The plan has no target.
     #[error("there is no target: at least one URL is needed")]
     NoTarget,
-    /// A target without requests.
+    /// A target has no requests.
     #[error("target {} has no request", target + 1)]
     NoRequest {
-        /// Its number, from 0; the message counts from 1.
+        /// The target's number, from 0; the message counts from 1.
         target: usize,
     },
-    /// More targets than connections.
+    /// The plan has more targets than connections.
     #[error(
         "{targets} targets need as many connections at least, but there are {connections}; raise \
          the concurrency"
     )]
     TooFewConnections {
-        /// Targets in the plan.
+        /// The number of targets in the plan.
         targets: usize,
-        /// Connections in the plan.
+        /// The number of connections in the plan.
         connections: usize,
     },
-    /// A replay with what it does not go with, or of a request that is not there.
+    /// A replay is combined with something that it does not go with, or names a request that does not exist.
     #[error("a replay needs an open loop, one target that has its requests, and no stages")]
     Replay,
-    /// Nothing ends the run.
+    /// The plan has no condition that ends the run.
     #[error("nothing ends the run: give a number of requests, a duration or stages")]
     Endless,
-    /// A rate that is no number above zero.
+    /// The rate is not a number above zero.
     #[error("a rate must be a number of requests per second above zero")]
     Rate,
-    /// A stage without duration, or a level that is negative or no number.
+    /// A stage has no duration, or its level is negative or not a number.
     #[error("stage {stage} needs a duration above zero and a level of zero or more")]
     Stage {
-        /// Its number, from 0.
+        /// The stage's number, from 0.
         stage: usize,
     },
-    /// A stage with more clients than the plan has.
+    /// A stage has more clients than the plan.
     #[error("stage {stage} wants {level} clients, the concurrency is {concurrency}")]
     StageLevel {
-        /// Its number, from 0.
+        /// The stage's number, from 0.
         stage: usize,
-        /// The level wanted.
+        /// The stage's level: its number of clients.
         level: u64,
-        /// The clients there are.
+        /// The number of clients in the plan.
         concurrency: usize,
     },
-    /// Pipelining without kept connections.
+    /// Pipelining needs kept connections, which the plan does not have.
     #[error("pipelining needs connections that are kept")]
     PipelineWithoutKeepAlive,
-    /// HTTP/2 without kept connections.
+    /// HTTP/2 needs kept connections, which the plan does not have.
     #[error("HTTP/2 needs connections that are kept")]
     Http2WithoutKeepAlive,
-    /// Pipelining over AJP13.
+    /// AJP13 has no pipelining, but the plan uses it.
     #[error("AJP13 has no pipelining: one request at a time")]
     PipelineOverAjp,
-    /// TLS under AJP13.
+    /// AJP13 does not run over TLS, but the plan has both.
     #[error("AJP13 has no TLS")]
     TlsUnderAjp,
-    /// A packet size outside AJP13's.
+    /// The packet size is not one that AJP13 allows.
     #[error("an AJP13 packet has 8192 to 65536 bytes, not {bytes}")]
     PacketSize {
-        /// The size asked for.
+        /// The size in the plan, in bytes.
         bytes: usize,
     },
-    /// TLS options that cannot be.
+    /// The TLS options are contradictory or not supported; the text says why.
     #[error("{0}")]
     Tls(String),
-    /// memcached without kept connections, which only a limit of requests may end.
+    /// memcached needs kept connections, which only a limit of requests may end.
     #[error("memcached needs connections that are kept")]
     MemcachedWithoutKeepAlive,
-    /// TLS under memcached's protocols.
+    /// memcached's protocols do not run over TLS, but the plan has both.
     #[error("memcached is spoken without TLS")]
     TlsUnderMemcached,
-    /// Operations on memcached beside other requests, on several servers, or from a log.
+    /// Operations on memcached are mixed with other requests, spread over several servers, or taken from a log.
     #[error("a run with memcached has one target, and neither replay nor cookies")]
     MemcachedBeside,
-    /// A value that has no room for its key, or that no server takes.
+    /// A value is too short for its key, or too long for any server.
     #[error(
         "a value has {min} bytes at least, for its key and checksum, and 1 GiB at most, not {bytes}"
     )]
     ValueSize {
-        /// The size asked for.
+        /// The size in the plan, in bytes.
         bytes: usize,
-        /// The smallest one.
+        /// The smallest size allowed, in bytes.
         min: usize,
     },
-    /// An exponent of Zipf's law that makes no sense.
+    /// The exponent of Zipf's law is out of range.
     #[error("the exponent of Zipf's law is above 0 and at most {EXPONENT_MAX}")]
     Exponent,
-    /// A request that cannot be written.
+    /// A request cannot be sent.
     #[error("request {} of target {}: {what}", request + 1, target + 1)]
     Request {
         /// The target's number, from 0; the message counts from 1.
         target: usize,
-        /// The request's number in it, from 0; the message counts from 1.
+        /// The request's number in the target, from 0; the message counts from 1.
         request: usize,
-        /// The fault, in words.
+        /// What is wrong with the request, in words.
         what: String,
     },
-    /// A table of which no request uses a column.
+    /// The plan has a table, but no request uses a column of it.
     #[error(
         "no request takes a value from the table; write {{{{csv COLUMN}}}} where one belongs: its \
          columns are {columns}"
     )]
     UnusedTable {
-        /// The names of its columns.
+        /// The names of the table's columns.
         columns: String,
     },
 }
 
 impl Plan {
-    /// Looks for what makes no sense, and names the first of it. [`start`](crate::start) calls
-    /// this.
+    /// Checks the plan, and returns the first fault. [`start`](crate::start) calls this.
     ///
     /// # Errors
-    /// [`PlanFault`]. Faults in TLS options and in requests' encoding are found by `start` only.
+    /// The plan is contradictory; [`PlanFault`] says why. Faults in TLS options and in requests'
+    /// encoding are found by `start` only.
     pub fn check(&self) -> Result<(), PlanFault> {
         let connections = self.pace.connections().get();
         match self.targets.len() {
@@ -256,10 +256,10 @@ impl Plan {
 }
 
 impl Request {
-    /// Whether it has placeholders that are filled in.
+    /// Whether the request has placeholders, so that it differs each time it is sent.
     pub fn varies(&self) -> bool {
         let compiled = self.has_placeholders.then(|| Dynamic::compile(self, None));
-        // What needs a table, or cannot be compiled, is not as it stands either.
+        // A request that needs a table, or does not compile, has placeholders too.
         compiled.is_some_and(|compiled| compiled.map_or(true, |dynamic| dynamic.varies()))
     }
 
@@ -268,10 +268,10 @@ impl Request {
         matches!(without, Some(Err(TemplateFault::NoTable(_))))
     }
 
-    /// Looks for what cannot be sent, once placeholders are filled in from `table`.
+    /// Checks whether the request can be sent, with its placeholders filled in from `table`.
     ///
     /// # Errors
-    /// What is wrong, in words.
+    /// The request cannot be sent; the text says why.
     pub fn check(&self, table: Option<&Table>) -> Result<(), String> {
         if !self.has_placeholders {
             return check_request(self).map_err(str::to_owned);
@@ -281,8 +281,9 @@ impl Request {
     }
 }
 
-/// Refuses what would be read as another request than the one meant. Whatever else is odd is sent:
-/// a tool that tests servers must be able to.
+/// Refuses a request that a server would read as a different one, such as one with a line break in
+/// a field. Other invalid requests are allowed: a tool that tests servers must be able to send
+/// them.
 fn check_request(request: &Request) -> Result<(), &'static str> {
     let is_cut = |byte: &u8| *byte <= b' ' || *byte == 0x7F;
     let breaks_line = |byte: &u8| matches!(byte, b'\r' | b'\n' | 0);
@@ -304,8 +305,8 @@ fn check_request(request: &Request) -> Result<(), &'static str> {
     Ok(())
 }
 
-/// The largest item that memcached can be set up for (`-I`).
+/// The largest value in bytes: the largest item for which memcached can be configured (`-I`).
 const VALUE_BYTES_MAX: usize = 1 << 30;
 
-/// With it nearly all requests are for the first key.
+/// The largest exponent of Zipf's law: with it nearly all requests are for the first key.
 const EXPONENT_MAX: f64 = 10.0;

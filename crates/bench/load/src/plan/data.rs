@@ -1,35 +1,36 @@
-//! Values for requests: a table, and the numbers that tell requests apart.
+//! Values for requests: a table, and the numbers that make requests distinct.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Rows of values, such as those of a CSV file.
+/// A table of values, such as a CSV file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Table {
     /// The names of the columns.
     pub columns: Vec<String>,
-    /// At least one, each with a cell for every column.
+    /// The rows, at least one; each has a cell for every column.
     pub rows: Vec<Row>,
 }
 
-/// One row.
+/// One row of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Row {
-    /// Where it begins in its file: the line, from 1.
+    /// The line of the file in which the row begins, from 1.
     pub line: u64,
-    /// Its cells, one for each column.
+    /// The cells of the row, one for each column.
     pub cells: Vec<Vec<u8>>,
 }
 
-/// Where requests get their numbers from, for `{{n}}`, rows and whatever is random: 1, 2, 3 and so on.
-/// Clones count on together, so that several runs of one plan have no number in common.
+/// The source of requests' numbers, 1, 2, 3 and so on, for `{{n}}`, rows and random values. Clones
+/// share the counter, so that several runs of one plan have no number in common.
 #[derive(Clone, Debug, Default)]
 pub struct Numbers {
     last: Arc<AtomicU64>,
 }
 
 impl Table {
-    /// The row of the request of this number, from 1: rows in turn, and then from the first one again.
+    /// The row for the request with this number, from 1. Rows are used in turn, again from the
+    /// first one after the last.
     pub(crate) fn row(&self, number: u64) -> Option<&Row> {
         let place = number.saturating_sub(1) % (self.rows.len() as u64).max(1);
         self.rows.get(usize::try_from(place).unwrap_or(usize::MAX))

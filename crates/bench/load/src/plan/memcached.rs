@@ -1,4 +1,4 @@
-//! What is asked of memcached: which operations, on which keys, with which values.
+//! The load on memcached: which operations, on which keys, with which values.
 
 use std::num::{NonZeroU32, NonZeroU64, NonZeroUsize};
 
@@ -7,45 +7,45 @@ use catamaran_memcache::Dialect;
 use super::{Numbers, Pace, Plan, Protocol, Request, Samples, Stop, WarmUp};
 use crate::memcached::{KEY_START, VALUE_OVERHEAD};
 
-/// The keys and values of operations on memcached.
+/// The options of a load on memcached: protocol, keys and values.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Memcached {
-    /// Which commands are spoken.
+    /// The protocol: meta or text commands.
     pub dialect: Dialect,
-    /// The number of keys: `catamaran:0` and so on.
+    /// The number of keys; they are `catamaran:0`, `catamaran:1` and so on.
     pub keys: NonZeroU64,
-    /// Which of them is next.
+    /// The rule by which the next key is chosen.
     pub order: KeyOrder,
     /// The length of a value in bytes: at least [`Memcached::value_min`].
     pub value_bytes: usize,
 }
 
-/// Which key an operation is about.
+/// The rule by which an operation's key is chosen.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum KeyOrder {
-    /// All keys equally often, by chance.
+    /// A random key; all keys are equally frequent.
     Uniform,
-    /// The key of rank k so often as k to the power of minus this, by chance: the lower its number, the
-    /// more often. Above zero.
+    /// A random key by Zipf's law with this exponent, above zero: the frequency of the key of rank
+    /// k is proportional to 1/k to the power of the exponent, so low numbers are frequent.
     Zipf(f64),
-    /// One after the other, and then from the first one again.
+    /// The keys one after the other, again from the first one after the last.
     InTurn,
 }
 
-/// An operation on a key.
+/// The kind of an operation on a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
-    /// Asks for its value.
+    /// Gets the value of the key.
     Get,
-    /// Stores a value.
+    /// Stores a value under the key.
     Set,
 }
 
 impl Operation {
-    /// All of them.
+    /// All kinds of operations.
     pub const ALL: [Self; 2] = [Self::Get, Self::Set];
 
-    /// Its word on the command line and in reports, and the method of its request.
+    /// The operation's word on the command line and in reports; it is also its request's method.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Get => "get",
@@ -53,7 +53,7 @@ impl Operation {
         }
     }
 
-    /// The operation of this word.
+    /// The operation whose word is `word`; `None` if there is none.
     pub fn named(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|it| it.word() == word)
     }
@@ -68,8 +68,8 @@ impl Memcached {
 }
 
 impl Plan {
-    /// The plan that stores a value under each of the keys, before this one is measured. `None`: it is not
-    /// about memcached.
+    /// The plan of a run that stores a value under each key, before this one is measured. `None`:
+    /// this plan is not about memcached.
     #[must_use]
     pub fn prefill(&self) -> Option<Self> {
         let [target] = self.targets.as_slice() else {
@@ -113,10 +113,10 @@ impl Plan {
     }
 }
 
-/// Connections that store values beforehand, at most.
+/// The most connections that store values beforehand.
 const CONNECTIONS_MAX: usize = 8;
 
-/// Sets that each of them sends before the first is answered.
+/// The number of sets that each connection sends before the first is answered.
 const PIPELINE: NonZeroU32 = NonZeroU32::new(32).expect("above zero");
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
-//! The targets of requests, and the requests.
+//! The targets of a plan: endpoints, and the requests that are sent to them.
 //!
-//! An [`Endpoint`] is what a connection is made to; a [`Request`] is what is sent on it. Requests
-//! are turned into bytes once, before the run.
+//! An [`Endpoint`] is the address that connections are made to; a [`Request`] is what is sent on
+//! them. Requests are turned into bytes once, before the run.
 
 use std::num::NonZeroU32;
 use std::path::PathBuf;
@@ -11,35 +11,35 @@ use catamaran_tls::ClientIdentity;
 
 use super::{Memcached, Operation};
 
-/// An endpoint and the requests that are sent to it, in turn.
+/// A server's endpoint, and the requests that are sent to it in turn.
 #[derive(Clone, Debug)]
 pub struct Target {
-    /// The address, transport and protocol of its connections.
+    /// The address, transport and protocol of the target's connections.
     pub endpoint: Endpoint,
-    /// At least one; each connection goes through them in turn, beginning at its own number.
+    /// At least one request; each connection sends them in turn, beginning at its own number.
     pub requests: Vec<Request>,
 }
 
 /// The address, transport and protocol of a connection.
 #[derive(Clone, Debug)]
 pub struct Endpoint {
-    /// TCP or a Unix socket.
+    /// The transport: TCP or a Unix socket.
     pub transport: Transport,
-    /// TLS on it (`https`); `None`: plain. A fault with AJP13, which has none.
+    /// The TLS options (`https`); `None`: no TLS. A fault with AJP13, which has no TLS.
     pub tls: Option<Tls>,
-    /// The protocol on top of it.
+    /// The protocol on the transport.
     pub protocol: Protocol,
 }
 
-/// What carries the bytes.
+/// The transport of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Transport {
-    /// TCP to a name or address, looked up once before the run (the first address is taken, as ab
-    /// does). With an HTTP proxy (ab `-X`) this is the proxy.
+    /// TCP to a host, resolved once before the run (the first address is used, as in ab). With an
+    /// HTTP proxy (ab `-X`) this is the proxy.
     Tcp {
-        /// A name, an IPv4 address, or an IPv6 address without brackets.
+        /// A host name, an IPv4 address, or an IPv6 address without brackets.
         host: String,
-        /// The port.
+        /// The TCP port to connect to.
         port: u16,
     },
     /// A Unix stream socket (`http+unix:`, `ajp+unix:`).
@@ -49,15 +49,15 @@ pub enum Transport {
 /// The protocol on a connection.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Protocol {
-    /// HTTP/1.0 or 1.1, as each request says.
+    /// HTTP/1.0 or 1.1, as set in each request.
     Http,
-    /// HTTP/2: under TLS if the server agrees to it (ALPN), and otherwise without asking (prior
-    /// knowledge). A request's version is not written; its Host field is the authority asked for.
+    /// HTTP/2: under TLS if the server agrees to it (ALPN), otherwise with prior knowledge, without
+    /// asking. A request's version is not written; its Host field becomes the authority.
     Http2,
-    /// AJP13, as a web server in front of a container speaks it.
+    /// AJP13, as a web server speaks it with a servlet container.
     Ajp(Ajp),
-    /// One of memcached's protocols. Of a request only method (`get` or `set`), name and weight count:
-    /// see [`Request::operation`].
+    /// One of memcached's protocols. Of a request only method (`get` or `set`), name and weight
+    /// count: see [`Request::operation`].
     Memcached(Memcached),
 }
 
@@ -66,67 +66,67 @@ pub enum Protocol {
 pub struct Ajp {
     /// Tomcat's `secret`; `None`: none is sent.
     pub secret: Option<Vec<u8>>,
-    /// `remote_addr`: whom the request is said to come from. The command line says 127.0.0.1.
+    /// `remote_addr`: the client's address. The command line's default is 127.0.0.1.
     pub remote_addr: String,
-    /// `server_name`: the host asked for, as in the URL.
+    /// `server_name`: the host, as in the URL.
     pub server_name: String,
-    /// `server_port`: the port asked for. The command line says 80 unless a Host field has one.
+    /// `server_port`: the port. The command line's default is 80, unless a Host field has another one.
     pub server_port: u16,
-    /// `is_ssl`: whether the client is said to have come over TLS. Default `false`.
+    /// `is_ssl`: whether the client came over TLS. Default `false`.
     pub is_ssl: bool,
     /// The largest packet in bytes, 8192 to 65536, both ways (Tomcat `packetSize`). Default 8192.
     pub packet_bytes: usize,
 }
 
-/// One request.
+/// One request, as it will be sent.
 ///
-/// For HTTP the engine writes `METHOD SP target SP version`, the headers as they stand here and
-/// the body, byte for byte: Host, Connection and Content-Length are the caller's. For AJP13 it
-/// encodes the same parts; Connection and Content-Length among the headers are then left out, for
-/// AJP13 has no such question and takes the length from the body.
+/// For HTTP the engine writes `METHOD SP target SP version`, the headers as given here and the
+/// body, byte for byte: Host, Connection and Content-Length are the caller's. For AJP13 it encodes
+/// the same parts but leaves out Connection and Content-Length: AJP13 has no Connection field and
+/// takes the length from the body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// The method, any token (ab `-m`).
+    /// The method: any token (ab `-m`).
     pub method: String,
-    /// Path and query as sent; the whole URL for an HTTP proxy.
+    /// The path and query as sent; for an HTTP proxy, the whole URL.
     pub target: String,
-    /// The version written for HTTP, and `protocol` for AJP13.
+    /// The version in the request line of HTTP, and `protocol` in AJP13.
     pub version: HttpVersion,
-    /// The fields, in this order.
+    /// The header fields, in the order in which they are sent.
     pub headers: Vec<Header>,
-    /// The body (ab `-p`, `-u`); empty: none.
+    /// The body (ab `-p`, `-u`); empty: the request has none.
     pub body: Bytes,
-    /// Whether placeholders in the target, the header values and the body are filled in for each
-    /// request, with Content-Length as long as the body then is: `{{n}}`, `{{uuid}}`,
-    /// `{{rand LOW HIGH}}` and `{{csv COLUMN}}`. Otherwise braces are sent as they stand.
+    /// Whether the placeholders `{{n}}`, `{{uuid}}`, `{{rand LOW HIGH}}` and `{{csv COLUMN}}` in
+    /// the target, the header values and the body are filled in for each request; Content-Length is
+    /// then that of the body made. `false`: braces are sent as they are.
     pub has_placeholders: bool,
-    /// The name under which the report counts it; `None`: it has no count of its own.
+    /// The name under which the report counts the request; `None`: it is not counted by name.
     pub name: Option<String>,
-    /// How often it is sent, beside the target's other requests. Where all have the same weight, each
-    /// connection sends them in turn.
+    /// How often the request is sent, relative to the target's other requests. If all have the same
+    /// weight, each connection sends them in turn.
     pub weight: NonZeroU32,
 }
 
-/// A header field.
+/// A header field: name and value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// Its name as sent.
+    /// The field's name as sent.
     pub name: String,
-    /// Its value as sent.
+    /// The field's value as sent.
     pub value: Vec<u8>,
 }
 
-/// The version a request speaks.
+/// The HTTP version of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HttpVersion {
-    /// HTTP/1.0, ab's only one.
+    /// HTTP version 1.0, the only one that ab has.
     Http10,
-    /// HTTP/1.1.
+    /// HTTP version 1.1.
     Http11,
 }
 
 impl HttpVersion {
-    /// The version, as a request line has it.
+    /// The version as in a request line, such as `HTTP/1.1`.
     pub const fn text(self) -> &'static str {
         match self {
             Self::Http10 => "HTTP/1.0",
@@ -135,42 +135,42 @@ impl HttpVersion {
     }
 }
 
-/// TLS, as the client wants it.
+/// The TLS options of a client.
 #[derive(Clone, Debug)]
 pub struct Tls {
-    /// The name in SNI and, where certificates are verified, in the certificate; `None`: no SNI
-    /// (ab `-I`), and then an address or name is taken from the transport for verification.
+    /// The host name for SNI and, if certificates are verified, for the certificate; `None`: no SNI
+    /// (ab `-I`), and verification uses the transport's address or name.
     pub server_name: Option<String>,
-    /// Whether the server's certificate is looked at.
+    /// Whether the server's certificate is verified.
     pub verify: Verify,
-    /// The versions offered, at least one; both by default (ab `-f`).
+    /// The versions offered, at least one; the command line's default is both (ab `-f`).
     pub versions: Vec<TlsVersion>,
     /// Cipher suites by their IANA or OpenSSL name (ab `-Z`); empty: all that rustls has.
     pub ciphers: Vec<String>,
-    /// A certificate to show (ab `-E`).
+    /// The client's certificate and key (ab `-E`); `None`: the client has none.
     pub certificate: Option<ClientIdentity>,
 }
 
-/// Whether the server's certificate is looked at.
+/// Whether the server's certificate is verified.
 #[derive(Clone, Debug)]
 pub enum Verify {
-    /// No, as ab: the server may be anyone.
+    /// The certificate is not verified, as in ab: any server is accepted.
     Nothing,
-    /// It must be one of these (PEM, one or more) or lead to one, and bear the server's name.
+    /// The certificate must be, or lead to, one of these (PEM, one or more), and have the server's name.
     Roots(Vec<u8>),
 }
 
 /// A version of TLS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TlsVersion {
-    /// TLS 1.2.
+    /// TLS version 1.2.
     Tls12,
-    /// TLS 1.3.
+    /// TLS version 1.3.
     Tls13,
 }
 
 impl Request {
-    /// A GET without fields.
+    /// A GET request without header fields.
     pub fn get(target: impl Into<String>, version: HttpVersion) -> Self {
         Self {
             method: "GET".to_owned(),
@@ -184,8 +184,8 @@ impl Request {
         }
     }
 
-    /// An operation on memcached with a weight: one of weight 2 is drawn twice as often as one of weight 1. The report
-    /// counts it under its word.
+    /// An operation on memcached. Of two operations, one with twice the weight is chosen twice as
+    /// often. The report counts it under its word.
     pub fn operation(operation: Operation, weight: NonZeroU32) -> Self {
         Self {
             method: operation.word().to_owned(),
@@ -195,7 +195,7 @@ impl Request {
         }
     }
 
-    /// Adds a field behind the others.
+    /// Adds a header field after the others.
     #[must_use]
     pub fn header(mut self, name: impl Into<String>, value: impl Into<Vec<u8>>) -> Self {
         self.headers.push(Header {

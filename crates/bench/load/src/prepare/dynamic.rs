@@ -1,27 +1,27 @@
-//! Requests that are made anew each time: those with placeholders, and all of clients that keep
-//! cookies.
+//! Requests that are made anew each time they are sent: those with placeholders, and all requests
+//! of clients that keep cookies.
 
 use bytes::Bytes;
 
 use crate::plan::{Header, Request, Table};
 use crate::template::{Place, Template, TemplateFault, Values};
 
-/// A request of which parts are known only when it is sent.
+/// A request with parts that are known only when it is sent.
 #[derive(Debug)]
 pub(crate) struct Dynamic {
-    /// The parts that stay.
+    /// The request as the plan has it, for the parts that do not change.
     base: Request,
     target: Template,
-    /// In the order of the fields of `base`.
+    /// The templates of the header values, in the order of the fields of `base`.
     values: Vec<Template>,
     body: Template,
 }
 
 impl Dynamic {
-    /// Compiles a request.
+    /// Compiles the request's placeholders; `table` has the columns for `{{csv COLUMN}}`.
     ///
     /// # Errors
-    /// [`TemplateFault`].
+    /// A placeholder is not valid; [`TemplateFault`] says why.
     pub(crate) fn compile(request: &Request, table: Option<&Table>) -> Result<Self, TemplateFault> {
         let compile = |text: &[u8], place| {
             if request.has_placeholders {
@@ -42,18 +42,18 @@ impl Dynamic {
         })
     }
 
-    /// Whether the request differs from time to time.
+    /// Whether the request has placeholders, so that it differs each time it is sent.
     pub(crate) fn varies(&self) -> bool {
         let mut parts = self.values.iter().chain([&self.target, &self.body]);
         parts.any(|part| part.as_plain().is_none())
     }
 
-    /// The request with these values; its Content-Length is that of the body that was made.
+    /// The request with these values filled in; Content-Length is the length of the body made.
     pub(crate) fn fill(&self, values: &mut Values<'_>) -> Request {
         self.make(|template, place, out| template.fill(values, place, out))
     }
 
-    /// The longest request that it can become.
+    /// The longest request that can be made by filling in placeholders.
     pub(crate) fn longest(&self, table: Option<&Table>) -> Request {
         self.make(|template, place, out| template.fill_longest(place, table, out))
     }
@@ -68,7 +68,7 @@ impl Dynamic {
             }
         };
         let body = match self.body.as_plain() {
-            // As it is, unless a placeholder was escaped.
+            // The plan's body, unless an escaped placeholder makes it shorter.
             Some(text) if text.len() == self.base.body.len() => self.base.body.clone(),
             _ => Bytes::from(made(&self.body, Place::Body)),
         };
@@ -124,7 +124,7 @@ mod tests {
         assert_eq!(values, [&b"7"[..], b"12341234"]);
     }
 
-    /// A length that was given wrong on purpose stays, where nothing is filled in.
+    /// A Content-Length that is wrong on purpose is kept if nothing is filled in.
     #[test]
     fn what_has_no_placeholder_stays() {
         let request = Request {

@@ -1,4 +1,4 @@
-//! What a worker writes down of requests by their names.
+//! The results of requests by their names, as a worker records them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,16 +7,16 @@ use catamaran_stats::CensoredLatencies;
 
 use super::Flight;
 
-/// Which request of the plan has which name.
+/// The names of the plan's requests.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Names {
-    /// In the order in which they come first.
+    /// The different names, in the order in which they first occur.
     pub(crate) list: Vec<String>,
-    /// Per request of the plan; empty: none has a name.
+    /// For each request of the plan, the place of its name in `list`; empty: no request has a name.
     places: Arc<[Option<u32>]>,
 }
 
-/// One entry for each name.
+/// The results for each name.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ByName {
     places: Arc<[Option<u32>]>,
@@ -29,14 +29,14 @@ pub(crate) struct NameCounts {
     pub(crate) completed: u64,
     pub(crate) non_2xx: u64,
     pub(crate) failed: u64,
-    /// In flight when the run ended.
+    /// The number of requests in flight when the run ended.
     pub(crate) unfinished: u64,
-    /// From when they were due, which in a closed loop is when they began.
+    /// Latencies from when requests were due, which in a closed loop is when they began.
     pub(crate) latency: CensoredLatencies,
 }
 
 impl Names {
-    /// The names of all requests of the plan, in their order.
+    /// The names of the plan's requests, given in the order of the plan.
     pub(crate) fn new<'a>(of_requests: impl Iterator<Item = Option<&'a str>>) -> Self {
         let mut list: Vec<String> = Vec::new();
         let mut known = std::collections::HashMap::new();
@@ -60,7 +60,7 @@ impl Names {
         }
     }
 
-    /// Empty entries.
+    /// An empty record for the names of the plan.
     pub(crate) fn record(&self) -> ByName {
         ByName {
             places: Arc::clone(&self.places),
@@ -70,7 +70,7 @@ impl Names {
 }
 
 impl ByName {
-    /// A request was answered in full.
+    /// Notes that a request was answered in full at `end`.
     pub(super) fn answer(&mut self, flight: &Flight, end: u64) {
         let Some(named) = self.of(flight) else { return };
         named.completed += 1;
@@ -78,14 +78,14 @@ impl ByName {
         named.latency.record(age(flight, end));
     }
 
-    /// A request failed.
+    /// Notes that a request failed at `now`.
     pub(super) fn fail(&mut self, flight: &Flight, now: u64) {
         let Some(named) = self.of(flight) else { return };
         named.failed += 1;
         named.latency.record_failed(age(flight, now));
     }
 
-    /// A request had no answer when it was waited for no longer.
+    /// Notes that a request had no response when the run stopped waiting for it, at `now`.
     pub(crate) fn abandon(&mut self, flight: &Flight, now: u64) {
         let Some(named) = self.of(flight) else { return };
         named.unfinished += 1;

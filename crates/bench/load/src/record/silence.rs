@@ -1,22 +1,22 @@
-//! Spans of time without an answer although requests were waiting for one.
+//! Finds spans of time without a response although requests were waiting for one.
 //!
-//! A thread keeps its own: from its last answer, or from when the oldest request began that was not
-//! answered, to its next answer, less the time in which it stood still itself: then it would not have
-//! seen an answer. Where all threads have one at once, the server was silent. The invariant: the
-//! spans of a thread are in order and do not overlap.
+//! Each thread keeps its own spans: from its last response (or from the beginning of the oldest
+//! request without one, if later) to its next response, less the time in which the thread stood
+//! still, when it could not have seen a response. Where the spans of all threads overlap, the
+//! server was silent. The invariant: the spans of a thread are in order and do not overlap.
 
 /// The beginning and the end of a span, in nanoseconds on the run's clock.
 pub(crate) type Span = (u64, u64);
 
-/// A thread's spans.
+/// The spans of one thread without a response.
 #[derive(Clone, Debug)]
 pub(crate) struct Silences {
     spans: Spans,
-    /// When the thread itself did nothing although it had to.
+    /// The spans in which the thread did not run although it had work.
     standstills: Spans,
-    /// When the last answer came.
+    /// The time of the last response.
     last_answer: u64,
-    /// When the first request began that failed since then.
+    /// The time at which the first request began that has failed since the last response; `None`: none has failed.
     failed_since: Option<u64>,
 }
 
@@ -31,38 +31,39 @@ impl Silences {
         }
     }
 
-    /// A request that began at `begun` was answered at `end`.
+    /// Notes that a request that began at `begun` was answered at `end`.
     pub(crate) fn answer(&mut self, begun: u64, end: u64) {
         self.note(begun, end);
         self.last_answer = end;
         self.failed_since = None;
     }
 
-    /// A request that began at `begun` failed.
+    /// Notes that a request that began at `begun` failed.
     pub(crate) fn fail(&mut self, begun: u64) {
         self.failed_since = Some(self.failed_since.map_or(begun, |since| since.min(begun)));
     }
 
-    /// A request that began at `begun` had no answer when the measured time was over at `end`.
+    /// Notes that a request that began at `begun` had no response at `end`, when the measured time was over.
     pub(crate) fn abandon(&mut self, begun: u64, end: u64) {
         self.fail(begun);
         self.note(begun, end);
         self.last_answer = self.last_answer.max(end);
     }
 
-    /// The thread was to come round at `due`, and came at `now`: it was stopped, had no CPU, or took so
-    /// long for what it did.
+    /// Notes that the thread should have run its loop at `due` and did at `now`: it was stopped,
+    /// had no CPU, or was busy.
     pub(crate) fn come_round(&mut self, due: u64, now: u64) {
         self.standstills.add(due, now);
     }
 
-    /// When the thread stood still, up to `end`.
+    /// The spans up to `end` in which the thread stood still.
     pub(crate) fn standstills(&self, end: u64) -> Vec<Span> {
         self.standstills.until(end).collect()
     }
 
-    /// The spans up to `end`, when the measured time was over; failures since the last answer have
-    /// one, too. Each is shorter by the time in which the thread stood still.
+    /// The spans without a response up to `end`, the end of the measured time, with one for
+    /// failures since the last response. The time in which the thread stood still is subtracted
+    /// from each.
     pub(crate) fn until(&self, end: u64) -> Vec<Span> {
         let mut whole = self.clone();
         if let Some(since) = self.failed_since {
@@ -87,11 +88,11 @@ impl Silences {
     }
 }
 
-/// Spans in order, the longest of them if there are too many.
+/// Spans in order; if there are too many, only the longest are kept.
 #[derive(Clone, Debug)]
 struct Spans {
     list: Vec<Span>,
-    /// The shortest span that is kept, in nanoseconds. It grows each time the list is full.
+    /// The least length of a span that is kept, in nanoseconds. It grows each time the list is full.
     min: u64,
 }
 
@@ -103,7 +104,7 @@ impl Spans {
         }
     }
 
-    /// Keeps a span of at least `min`. If there are too many, the shorter half goes.
+    /// Adds a span of at least `min`. If the list is full, the shorter half is removed.
     fn add(&mut self, from: u64, to: u64) {
         if self.list.len() >= SPANS_MAX {
             self.forget_shortest(SPANS_MAX / 2);
@@ -113,7 +114,8 @@ impl Spans {
         }
     }
 
-    /// Removes the `count` shortest spans; of equal ones the earlier. `min` becomes the length of the shortest one left.
+    /// Removes the `count` shortest spans; of equal ones the earlier. Then `min` is the length of
+    /// the shortest one left.
     fn forget_shortest(&mut self, count: usize) {
         let mut lengths: Vec<u64> = self.list.iter().map(|(from, to)| to - from).collect();
         lengths.sort_unstable();
@@ -160,31 +162,32 @@ fn intersection(one: &[Span], other: &[Span]) -> Vec<Span> {
     found
 }
 
-/// The shortest pause that counts as a silence, in nanoseconds: the longest of 100 ms, ten times the mean time between
-/// two answers (`median` divided by the requests `under_way` at once), and twice `median`, since requests that begin
-/// together are answered together.
+/// The least pause that counts as a silence, in nanoseconds. It is the longest of 100 ms, ten times
+/// the mean time between two responses (`median` divided by the requests `under_way` at once), and
+/// twice `median`, since requests that begin together are answered together.
 pub(crate) fn threshold(median: u64, under_way: f64) -> u64 {
     let between = median as f64 / under_way.max(1.0);
     let of_rate = (between * BETWEEN_ANSWERS) as u64;
     SILENCE_MIN.max(of_rate).max(median.saturating_mul(MEDIANS))
 }
 
-/// A pause between answers that is shorter is no stall.
+/// The least pause that counts as a silence, in nanoseconds.
 const SILENCE_MIN: u64 = 100_000_000;
 
-/// A silence is at least this many times as long as the mean time between two answers.
+/// The least length of a silence, as a multiple of the mean time between two responses.
 const BETWEEN_ANSWERS: f64 = 10.0;
 
-/// A silence is at least this many times as long as the median latency.
+/// The least length of a silence, as a multiple of the median latency.
 const MEDIANS: u64 = 2;
 
-/// Shorter spans are not kept: the longest of them would tell of a stall no more than the latencies do.
+/// The least span that is kept, in nanoseconds: shorter ones tell no more of a stall than latencies do.
 const KEPT_MIN: u64 = 1_000_000;
 
-/// Threads come round later than they should by some milliseconds on any machine with other work.
+/// The least delay of a thread that counts as a standstill, in nanoseconds: some milliseconds are
+/// usual on any machine with other work.
 const STANDSTILL_MIN: u64 = 10_000_000;
 
-/// The most spans that are kept: at that many the shorter half is dropped.
+/// The most spans that are kept: when they are reached, the shorter half is dropped.
 const SPANS_MAX: usize = 10_000;
 
 #[cfg(test)]
@@ -204,7 +207,7 @@ mod tests {
         assert_eq!(silences.until(8 * S), expected);
     }
 
-    /// Nobody asked from 1 s to 7 s.
+    /// No request was in flight from 1 s to 7 s.
     #[test]
     fn a_pause_in_which_nothing_was_asked_is_none() {
         let mut silences = Silences::new(0);
@@ -225,7 +228,7 @@ mod tests {
         assert_eq!(silences.until(4 * S), [(S / 10, 2 * S + 1)]);
     }
 
-    /// It was stopped from 2 s to 4 s while it waited for an answer, and from 6 s to 9 s between two.
+    /// The thread was stopped from 2 s to 4 s while it waited for a response, and from 6 s to 9 s between two.
     #[test]
     fn a_thread_that_stands_still_sees_no_silence() {
         let mut silences = Silences::new(0);

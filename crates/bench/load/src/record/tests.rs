@@ -1,4 +1,4 @@
-//! Books that balance, memory that does not grow, and a stall that does not hide.
+//! Tests of records: counts add up, memory does not grow, and a stall is visible.
 
 use super::*;
 
@@ -14,7 +14,7 @@ fn flight(due: u64, begun: u64) -> Flight {
     }
 }
 
-/// The record as bytes in memory: what it holds itself and what it points to.
+/// The bytes of memory that a record takes, with those that it points to.
 fn footprint(record: &Record) -> usize {
     size_of_val(record)
         + size_of_val(&*record.statuses)
@@ -46,8 +46,8 @@ fn a_million_answers_take_no_more_memory_than_one() {
     assert_eq!(record.samples.len(), 10);
 }
 
-/// A server that answers in 1 ms but stalls for a second, with one request due each 10 ms and one
-/// connection: the closed view has one bad sample in a thousand, the schedule knows of a hundred.
+/// A server responds in 1 ms but stalls for a second; a request is due each 10 ms, on one
+/// connection. Raw latency has one bad sample in a thousand, corrected latency a hundred.
 #[test]
 fn a_stall_shows_in_corrected_latency_only() {
     let mut record = Record::new(true, 0, 0, u64::MAX);

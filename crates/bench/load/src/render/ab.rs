@@ -1,9 +1,9 @@
-//! The report of `ab` 2.4, in its words, order and number formats.
+//! Renders the report of `ab` 2.4, in its words, order and number formats.
 //!
-//! The text is the one that scripts parse: whole milliseconds, and failed requests as ab counts
-//! them, one event up to three times. Two of its figures cannot be computed from histograms and differ
-//! within the rounding: the median of an odd number of requests (ab averages the middle one and the
-//! next) and times beyond three digits.
+//! Scripts parse this text: whole milliseconds, and failed requests as ab counts them, one event up
+//! to three times. Two figures cannot be computed from histograms and differ within the rounding:
+//! the median of an odd number of requests (ab averages the middle one and the next), and times of
+//! more than three digits.
 
 mod files;
 mod html;
@@ -38,7 +38,7 @@ pub fn text(report: &Report) -> String {
     page.into_text()
 }
 
-/// ab's "Complete requests": answered ones, and failures that ab takes for an answer.
+/// ab's "Complete requests": those that were answered, and failures that ab counts as answered.
 pub fn complete_requests(report: &Report) -> u64 {
     let cut: u64 = report
         .failures
@@ -49,9 +49,9 @@ pub fn complete_requests(report: &Report) -> u64 {
     report.requests.completed + cut
 }
 
-/// Whether ab takes a request that failed so for complete. Those with another length are among the
-/// answered ones, and ab does not know the others. It learns of a refused connect by reading, and
-/// so takes that for an answer too, as it does a failed handshake.
+/// Whether ab counts a request that failed in this way as complete. Those with another length are
+/// counted as answered anyway; other kinds ab does not know. ab learns of a refused connect and a
+/// failed handshake by reading, and takes both for a response.
 fn ab_counts_as_complete(kind: FailureKind) -> bool {
     let unknown = [
         FailureKind::BodyLength,
@@ -66,7 +66,7 @@ fn ab_counts_as_complete(kind: FailureKind) -> bool {
     answered && !unknown.contains(&kind)
 }
 
-/// Who answered what, as far as the first answer says.
+/// The lines about the server and the document, from the first response.
 pub(super) fn heading(page: &mut Page, report: &Report, subject: &Subject) {
     page.pair("Server Software", software(report));
     page.pair("Server Hostname", &subject.hostname);
@@ -79,7 +79,7 @@ pub(super) fn heading(page: &mut Page, report: &Report, subject: &Subject) {
     page.pair("Document Length", document_length(report, subject));
 }
 
-/// The first answer's Server field up to its first space.
+/// The first response's Server field up to its first space.
 fn software(report: &Report) -> &str {
     let words = report.server.software.as_deref().unwrap_or_default();
     words
@@ -184,7 +184,7 @@ fn rates(page: &mut Page, report: &Report, subject: &Subject) {
     }
 }
 
-/// The rows of "Connection Times", by ab's names.
+/// The rows of "Connection Times", with ab's labels.
 fn rows(report: &Report) -> [(&'static str, &'static str, Histogram); 4] {
     let latency = &report.latency;
     // Every request has a row of its own in ab's table, and those on kept connections have zero.
@@ -236,7 +236,7 @@ fn times(page: &mut Page, report: &Report, subject: &Subject) {
     }
 }
 
-/// ab's own doubts, which any skewed latency raises; computed from the rounded figures, as there.
+/// ab's warning about a skewed distribution, computed from the rounded figures, as in ab.
 fn doubt(page: &mut Page, what: &str, times: &Histogram) {
     let distance = round(times.mean()).abs_diff(round(times.median())) as f64;
     let deviation = millis(times.stddev());
@@ -264,12 +264,12 @@ fn percentiles(page: &mut Page, total: &Histogram) {
     page.line(format_args!(" 100%  {longest:5} (longest request)"));
 }
 
-/// Whole milliseconds, rounded as ab does.
+/// Milliseconds, rounded to a whole number as ab does.
 fn round(time: Duration) -> u64 {
     u64::try_from((time.as_micros() + 500) / 1000).unwrap_or(u64::MAX)
 }
 
-/// Milliseconds with their fraction.
+/// A time in milliseconds, with a fraction.
 fn millis(time: Duration) -> f64 {
     time.as_secs_f64() * 1000.0
 }

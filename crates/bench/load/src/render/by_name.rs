@@ -1,4 +1,4 @@
-//! The results of the requests of each name: for people, for programs and for the page.
+//! Renders the results of requests by their names, as text and as HTML.
 
 use std::fmt::Write as _;
 
@@ -8,7 +8,7 @@ use super::page::Page;
 use super::text::at_least;
 use crate::report::{NamedFacts, Report};
 
-/// A table with a row for each name, or nothing.
+/// Writes a table with a row for each name; nothing if there are no names.
 pub(super) fn text(page: &mut Page, report: &Report) {
     if report.by_name.is_empty() {
         return;
@@ -42,7 +42,7 @@ pub(super) fn text(page: &mut Page, report: &Report) {
     }
 }
 
-/// A table of HTML, or nothing.
+/// Writes a table of HTML; nothing if there are no names.
 pub(super) fn html(page: &mut String, by_name: &[NamedFacts]) {
     if by_name.is_empty() {
         return;
@@ -75,7 +75,7 @@ pub(super) fn html(page: &mut String, by_name: &[NamedFacts]) {
     page.push_str("</table></div>\n</section>\n");
 }
 
-/// The name, with its end cut off where it is longer than `width`.
+/// The name, cut to `width` letters if it is longer.
 fn shortened(name: &str, width: usize) -> String {
     if name.chars().count() > width {
         name.chars().take(width - 1).chain(['…']).collect()
@@ -84,7 +84,7 @@ fn shortened(name: &str, width: usize) -> String {
     }
 }
 
-/// Longer names are cut off in the text, so that the rows stay on their lines.
+/// The most letters of a name in the text: longer names are cut, so that each row is one line.
 const NAME_WIDTH_MAX: usize = 32;
 
 #[cfg(test)]

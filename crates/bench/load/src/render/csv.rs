@@ -1,5 +1,5 @@
-//! The report as one row of a table, so that many runs make one file; docs/bench.md is the
-//! reference of its columns.
+//! Renders the report as one row of a table, so that many runs can be collected in one file;
+//! docs/bench.md is the reference of its columns.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use super::per_second;
 use super::verdict::Judgement;
 use crate::report::{Report, Warning, ratio};
 
-/// The names of the columns, with a line end.
+/// The header line with the names of the columns, with a line end.
 pub fn header() -> String {
     let mut names: Vec<String> = COLUMNS.iter().map(|&(name, _)| name.to_owned()).collect();
     for (times, _) in TIMES {
@@ -24,7 +24,7 @@ pub fn header() -> String {
     line(&names)
 }
 
-/// The run, with a line end. Figures that it has not are empty.
+/// The run as a row, with a line end. Figures that it does not have are empty.
 pub fn row(report: &Report) -> String {
     let mut cells: Vec<String> = COLUMNS.iter().map(|(_, cell)| cell(report)).collect();
     for (_, times) in TIMES {
@@ -57,7 +57,7 @@ fn spread(report: &Report, of: impl Fn(&Spread) -> f64) -> String {
     spread.map_or_else(String::new, |spread| format!("{:.3}", of(&spread)))
 }
 
-// Who looks at figures in a row is told first whether they count.
+// The verdict comes first, so that readers of a row see whether its figures count.
 const COLUMNS: [(&str, Cell); 26] = [
     ("verdict", |report| Judgement::of(report).word.to_owned()),
     ("started_at_s", |report| {

@@ -1,9 +1,9 @@
-//! The decision of a gate as text.
+//! Renders the result of a gate as text.
 
 use super::page::Page;
 use crate::document::{Condition, Gate};
 
-/// The gate's verdict and a line for each condition, below an empty line.
+/// The text of a gate: an empty line, the verdict, and a line for each condition.
 pub fn gate(gate: &Gate) -> String {
     let mut page = Page::default();
     page.gap();

@@ -1,10 +1,10 @@
-//! The histograms of a run as a log for HdrHistogram's tools.
+//! Writes the histograms of a run as a log for HdrHistogram's tools.
 //!
-//! `total` and `corrected` have an interval per second, so that a tool can draw them over time or
-//! leave out a part; all intervals of a tag together are the whole run. The others have one line
-//! each. `corrected` has requests without an answer, too, with the time that they were waited for:
-//! the format knows no lower bounds. They are in its last line, since that time is known only at the
-//! end.
+//! `total` and `corrected` have an interval for each second, so that a tool can draw them over time
+//! or leave out a part; all intervals of a tag together are the whole run. The other tags have one
+//! line each. `corrected` contains requests without a response too, with the time that they were
+//! waited for, since the format has no lower bounds. They are in its last line, because that time
+//! is known only at the end.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -18,10 +18,10 @@ use catamaran_stats::{CensoredLatencies, Histogram, Slice};
 use crate::report::Report;
 use crate::timeline::TimeSlice;
 
-/// Writes the log of a run, an interval at a time.
+/// Writes the log of a run to `to`, one interval after the other.
 ///
 /// # Errors
-/// `to` does not take it.
+/// Writing to `to` fails.
 pub fn write(report: &Report, to: &mut impl Write) -> io::Result<()> {
     let timeline = report.timeline.coarser(SECOND);
     let end = report.elapsed + report.drain;
@@ -50,7 +50,7 @@ pub fn write(report: &Report, to: &mut impl Write) -> io::Result<()> {
     log::write(to, UNIX_EPOCH + report.started_at, intervals)
 }
 
-/// A table of each tag's values in a log: their count and percentiles in milliseconds.
+/// A table of a log's tags, with the count and the percentiles of each in milliseconds.
 pub fn totals(log: &Log) -> String {
     let mut text = format!(
         "{:<16}{:>12}{:>12}{:>12}{:>12}{:>12}{:>12}\n",
@@ -68,7 +68,7 @@ pub fn totals(log: &Log) -> String {
     text
 }
 
-/// The histograms of the whole run that have no values per second; empty ones are left out.
+/// The histograms of the whole run that have no values for each second; empty ones are left out.
 fn of_whole_run(report: &Report) -> impl Iterator<Item = Interval<'_>> {
     let latency = &report.latency;
     let histograms = [
@@ -149,7 +149,7 @@ mod tests {
         bytes
     }
 
-    /// Tag, start and length of each line.
+    /// The tag, the start and the length of each line of the log.
     fn lines(text: &[u8]) -> Vec<String> {
         let text = String::from_utf8(text.to_vec()).unwrap();
         let lines = text.lines().filter_map(|line| line.strip_prefix("Tag="));

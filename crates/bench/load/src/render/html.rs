@@ -1,9 +1,9 @@
-//! A run as one page of HTML that needs nothing else: no script, no network.
+//! Renders a run as one page of HTML without scripts and without requests to the network.
 //!
-//! It is made of the JSON report alone, so that a run can be looked at on any day. Each chart is
-//! there twice, wide and narrow, because the text of a picture that is scaled cannot be read; the
-//! page's style shows the one that fits. Colours follow the reader's choice of light or dark; print
-//! has the wide charts, as wide as the paper, in light colours.
+//! The page is made of the JSON report alone, so it can be made at any later time. Each chart is in
+//! it twice, wide and narrow, because the text of a scaled picture cannot be read; the style shows
+//! the one that fits. Colours follow the reader's choice of light or dark; printing uses the wide
+//! charts in light colours.
 
 use std::fmt::Write as _;
 
@@ -11,7 +11,7 @@ use catamaran_chart::{Axis, Chart, STYLE, Series, escaped};
 
 use crate::report::{CurvePoint, Report, SecondFacts};
 
-/// The page.
+/// The whole page of a run.
 pub fn page(run: &Report) -> String {
     let mut page = format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta \
@@ -22,7 +22,7 @@ pub fn page(run: &Report) -> String {
     verdict(&mut page, run);
     summary(&mut page, run);
     percentiles(&mut page, run);
-    // The last part of a second, and the drain, would look like a drop.
+    // The last, partial second and the drain would look like a drop.
     let whole = usize::try_from(run.elapsed.as_secs())
         .unwrap_or(usize::MAX)
         .min(run.seconds.len());
@@ -32,14 +32,14 @@ pub fn page(run: &Report) -> String {
     page
 }
 
-/// Whether the figures count, and why not, before all figures. A sign and a word say it beside the
-/// colour.
+/// Writes the verdict on the figures with its reason, before all figures; a sign and a word repeat
+/// what the colour says.
 fn verdict(page: &mut String, run: &Report) {
     let (sign, word) = match run.verdict.as_str() {
         "valid" => ("✓", "Valid"),
         "doubtful" => ("!", "Doubtful"),
         "invalid" => ("✗", "Invalid"),
-        // A file of before there was the key.
+        // A file without the key, which older versions wrote.
         _ => return warnings(page, run),
     };
     let given = run.verdict_reason.as_deref();
@@ -54,7 +54,7 @@ fn verdict(page: &mut String, run: &Report) {
     warnings(page, run);
 }
 
-/// The figures that come first. Those of an invalid run are struck out.
+/// Writes the main figures. Those of an invalid run are struck out.
 fn summary(page: &mut String, run: &Report) {
     let corrected = run.latency.corrected.as_ref();
     let best = corrected.map_or(&run.latency.total, |corrected| &corrected.times);
@@ -103,7 +103,7 @@ fn summary(page: &mut String, run: &Report) {
     page.push_str("</dl>\n");
 }
 
-/// What answers say: how many are no 2xx, or of memcached how many gets found a value.
+/// The tile about responses: how many are not 2xx; for memcached, how many gets found a value.
 fn answers(run: &Report) -> (&'static str, String) {
     match &run.memcached {
         Some(found) => ("Hits", format!("{} of {} gets", found.hits, found.gets)),
@@ -115,7 +115,7 @@ fn answers(run: &Report) -> (&'static str, String) {
     }
 }
 
-/// Raw against corrected.
+/// Writes the chart of raw and corrected latency by percentile.
 fn percentiles(page: &mut String, run: &Report) {
     let line = |name: &str, curve: &[CurvePoint]| {
         let points = curve.iter();
@@ -139,7 +139,7 @@ fn percentiles(page: &mut String, run: &Report) {
     );
 }
 
-/// The x of a percentile on the chart, from 0 to 1: 90 %, 99 % and 99.9 % are equally far apart.
+/// The place of a percentile on the chart's horizontal axis, from 0 to 1: 90 %, 99 % and 99.9 % are equally far apart.
 fn place(percent: f64) -> f64 {
     -(1.0 - percent / 100.0).max(1e-5).log10() / 5.0
 }
@@ -278,7 +278,7 @@ mod tests {
         }
     }
 
-    /// Who looks at the tiles alone knows that they do not count.
+    /// A reader who looks only at the tiles must see that the figures are invalid.
     #[test]
     fn the_verdict_of_an_invalid_run_comes_before_its_figures() {
         let mut report = sample::report();

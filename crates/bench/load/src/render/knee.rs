@@ -1,9 +1,9 @@
-//! The search for a knee, for people: a row for each step, with its result.
+//! Renders the search for a knee as text: a row for each step, and the result.
 
 use crate::document::knee::{Knee, Step};
 use crate::gate::Verdict;
 
-/// The columns of [`step`].
+/// The header line above the rows of [`step`].
 pub fn header() -> String {
     format!(
         "{:>10} {:>10} {:>10} {:>10} {:>8}  verdict\n",
@@ -11,7 +11,7 @@ pub fn header() -> String {
     )
 }
 
-/// A row.
+/// One step as a row.
 pub fn step(step: &Step) -> String {
     let mut row = format!(
         "{:>10.1} {:>10.1} {:>10.3} {:>10.3} {:>8}  {}",
@@ -24,14 +24,14 @@ pub fn step(step: &Step) -> String {
     row
 }
 
-/// The result of the search.
+/// The result of the search, in one or two sentences.
 pub fn conclusion(knee: &Knee) -> String {
     let mut text = sustained(knee);
     text.push_str(&passed_above(knee).unwrap_or_default());
     text
 }
 
-/// Why the highest rate that passed is not the one that is sustained, if it is not.
+/// A sentence on why the highest rate that passed is not the sustained one; `None` if it is.
 fn passed_above(knee: &Knee) -> Option<String> {
     let known = knee.sustained_per_s.unwrap_or(0.0);
     let above = knee.steps.iter().filter(|step| step.rate_per_s > known);
@@ -68,14 +68,15 @@ fn sustained(knee: &Knee) -> String {
     }
 }
 
-/// One object, indented, with a line end.
+/// The search as one JSON object, indented, with a line end.
 pub fn json(knee: &Knee) -> String {
     let mut text = serde_json::to_string_pretty(knee).expect("all keys are strings");
     text.push('\n');
     text
 }
 
-/// Whether the knee was found; [`Verdict::Failed`]: the lowest rate is not sustained.
+/// The verdict of the search. [`Verdict::Passed`]: the knee was found; [`Verdict::Failed`]: not
+/// even the lowest rate is sustained.
 pub fn verdict(knee: &Knee) -> Verdict {
     match (knee.sustained_per_s, knee.broken_per_s) {
         (Some(_), Some(_)) => Verdict::Passed,
@@ -90,7 +91,7 @@ const PASSED: &str = "passed";
 mod tests {
     use super::*;
 
-    /// A search with these steps.
+    /// The result of a search with these steps: rates and verdicts.
     fn knee(steps: &[(f64, &str)], sustained: Option<f64>, broken: Option<f64>) -> Knee {
         let step = |&(rate_per_s, verdict): &(f64, &str)| Step {
             rate_per_s,

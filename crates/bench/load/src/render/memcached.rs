@@ -1,9 +1,9 @@
-//! What was asked of memcached and what it had, for people and for programs.
+//! Renders the load on memcached and its results, for people and for programs.
 
 use super::page::Page;
 use crate::report::{MemcachedSubject, Operations, Subject};
 
-/// In place of ab's lines about a document.
+/// Writes the lines about the server and the load, in place of ab's lines about a document.
 pub(super) fn heading(page: &mut Page, subject: &Subject, asked: &MemcachedSubject) {
     page.pair("Server Hostname", &subject.hostname);
     page.pair("Server Port", subject.port);
@@ -30,7 +30,7 @@ pub(super) fn heading(page: &mut Page, subject: &Subject, asked: &MemcachedSubje
     }
 }
 
-/// Among the counts of requests.
+/// Writes the counts of operations, among the counts of requests.
 pub(super) fn counts(page: &mut Page, operations: &Operations) {
     let Operations {
         hits,
@@ -52,7 +52,7 @@ pub(super) fn counts(page: &mut Page, operations: &Operations) {
 /// The results of operations in one line.
 pub(super) fn answers(operations: &Operations) -> String {
     let gets = operations.hit_share().map(|share| {
-        // 100 % only if none was missed.
+        // Rounded down, so that 100 % means that no get missed.
         let percent = (share * 1000.0).floor() / 10.0;
         format!(
             "hits {} ({percent:.1} %), misses {}",

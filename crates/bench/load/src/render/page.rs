@@ -1,30 +1,30 @@
-//! Text that grows by lines, with ab's labels.
+//! A text that is written line by line, with ab's labels.
 
 use std::fmt::{Display, Write as _};
 
-/// A text under way.
+/// A text to which lines are added.
 #[derive(Debug, Default)]
 pub(super) struct Page {
     text: String,
 }
 
 impl Page {
-    /// A line.
+    /// Adds a line to the text.
     pub(super) fn line(&mut self, line: impl Display) {
         writeln!(self.text, "{line}").expect("a string takes all");
     }
 
-    /// An empty line.
+    /// Adds an empty line to the text.
     pub(super) fn gap(&mut self) {
         self.text.push('\n');
     }
 
-    /// A label, a colon, and what it says from column 24 on.
+    /// Adds a line with a label and a colon, and the value from column 24 on.
     pub(super) fn pair(&mut self, label: &str, value: impl Display) {
         self.line(format_args!("{:24}{value}", format!("{label}:")));
     }
 
-    /// The text.
+    /// Returns the text with all lines added.
     pub(super) fn into_text(self) -> String {
         self.text
     }

@@ -1,9 +1,8 @@
-//! The report as text: a verdict in five lines, the report of `ab` with corrections, and then what
-//! `ab` does not show.
+//! Renders the report as text: a verdict in five lines, ab's report with corrections, and then what ab does not show.
 //!
-//! Down to the percentiles the labels are ab's, so that readers and scripts find what they know; the
-//! figures have digits down to microseconds, and each failed request is counted once. The lines after
-//! that have no counterpart in ab. Warnings come last.
+//! Down to the percentiles the labels are ab's, which readers and scripts know; figures have digits
+//! down to microseconds, and each failed request is counted once. The lines after that have no
+//! counterpart in ab. Warnings come last.
 
 use std::fmt::Display;
 use std::time::Duration;
@@ -14,7 +13,7 @@ use super::page::Page;
 use super::{per_second, time_per_request};
 use crate::report::{Ending, FailureKind, Report, SpokenProtocol, Subject, Thread, Warning, ratio};
 
-/// The whole report.
+/// The whole report as text.
 pub fn text(report: &Report) -> String {
     let subject = &report.subject;
     let mut page = Page::default();
@@ -114,7 +113,7 @@ fn counts(page: &mut Page, report: &Report, subject: &Subject) {
     page.pair(bodies, format_args!("{} bytes", bytes.received_bodies));
 }
 
-/// Streams of a connection: as many as were asked for, or as there were.
+/// The number of streams per connection: that of the plan, with the lower number reached if there is one.
 fn streams(report: &Report, subject: &Subject) -> String {
     let (reached, asked) = (report.streams_reached, subject.streams);
     if reached == 0 || reached >= asked as usize {
@@ -164,7 +163,7 @@ fn times(page: &mut Page, report: &Report, subject: &Subject) {
         page.line("                  min       avg       max");
     }
     for (label, times) in [
-        // Of connections that were made: the zeros of reused ones, as ab has them, would hide it.
+        // Only connections that were made count here; the zeros that ab adds for reused ones would hide their times.
         ("Connect:", &latency.connect.histogram),
         ("Processing:", &latency.processing.histogram),
         ("Waiting:", &latency.first_byte.histogram),
@@ -188,7 +187,7 @@ fn times(page: &mut Page, report: &Report, subject: &Subject) {
     }
 }
 
-/// Raw, and corrected for coordinated omission where there was a schedule.
+/// Writes the percentiles: raw, and corrected for coordinated omission where there is a schedule.
 fn percentiles(page: &mut Page, report: &Report) {
     let total = &report.latency.total.histogram;
     let corrected = report.latency.censored();
@@ -208,7 +207,7 @@ fn percentiles(page: &mut Page, report: &Report) {
     let count = corrected.map_or_else(|| total.count(), CensoredLatencies::count);
     let mut is_told = false;
     for (place, percent) in PERCENTS.into_iter().enumerate() {
-        // Those above it have too few, too.
+        // The higher percentiles have too few responses, too.
         let few = !is_quotable(percent, count) && !is_told;
         is_told |= few;
         let note = if few { FEW_FROM_HERE } else { "" };
@@ -232,13 +231,13 @@ fn percentiles(page: &mut Page, report: &Report) {
     }
 }
 
-/// Milliseconds, with `> ` if it may be more.
+/// A latency in milliseconds, with `> ` before a lower bound.
 pub(super) fn at_least(bound: LatencyFloor) -> String {
     let mark = if bound.is_exact { "" } else { "> " };
     format!("{mark}{:.3}", millis(bound.at_least))
 }
 
-/// Writes the spread of the throughput over the seconds.
+/// Writes the spread of the throughput over the seconds of the run.
 fn spread(page: &mut Page, report: &Report) {
     let Some(spread) = Spread::of(&report.whole_seconds()) else {
         return;
@@ -302,8 +301,8 @@ fn failures(page: &mut Page, report: &Report) {
     );
 }
 
-/// The kind of failure in words. Where the report has it, the error of the first such failure follows, for instance
-/// why TLS failed.
+/// The kind of failure in words, with the error of the first such failure if the report has it, for
+/// instance why TLS failed.
 fn meaning(report: &Report, kind: FailureKind) -> String {
     match report.failure_reasons.get(&kind) {
         Some(reason) => format!("{}: {reason}", kind.text()),
@@ -311,7 +310,7 @@ fn meaning(report: &Report, kind: FailureKind) -> String {
     }
 }
 
-/// A heading and a line for each, or nothing.
+/// Writes a heading and a line for each item; nothing if there are none.
 fn list(
     page: &mut Page,
     heading: &str,
@@ -346,7 +345,7 @@ fn connections(page: &mut Page, report: &Report) {
     }
 }
 
-/// What the instrument cost, and how punctual it was.
+/// Writes the generator's own use of CPU, and how punctual it was.
 fn generator(page: &mut Page, report: &Report) {
     let cpu_s = report.generator.cpu_s;
     let per_request = ratio(cpu_s * 1e6, report.requests.completed as f64);
@@ -383,7 +382,7 @@ fn generator(page: &mut Page, report: &Report) {
     }
 }
 
-/// Why it ended, unless as planned, and every doubt.
+/// Writes why the run ended, unless as planned, and all warnings.
 fn ending(page: &mut Page, report: &Report) {
     let ending = match &report.ending {
         Ending::Requests | Ending::Duration => None,

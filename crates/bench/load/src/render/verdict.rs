@@ -1,8 +1,8 @@
-//! The five lines that come before everything else, and that a terminal shows while a run lasts.
+//! Renders the five lines with which a report begins, and which a terminal shows during a run.
 //!
-//! They say whether the figures are valid, the rate, the latency, the failures and the statuses. The
-//! verdict is first: who reads no further knows whether the rest counts.
-//! Each fits 60 columns unless there are many warnings.
+//! The lines tell whether the figures are valid, the rate, the latency, the failures and the
+//! statuses. The verdict is first, so that a reader knows whether the rest counts. Each line fits
+//! 60 columns unless there are many warnings.
 
 use std::time::Duration;
 
@@ -12,37 +12,38 @@ use super::per_second;
 use crate::gate::invalid;
 use crate::report::{Operations, Report, Warning};
 
-/// The figures for the lines.
+/// The figures of the five lines, of a run that has ended or not.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Facts {
-    /// Complete answers per second.
+    /// The number of complete responses per second.
     pub per_second: f64,
-    /// The rate that was asked for, in requests per second; `None` in a closed loop.
+    /// The rate of the plan, in requests per second; `None` in a closed loop.
     pub asked_per_second: Option<f64>,
-    /// The median latency and the 99th percentile; `None` without answers.
+    /// The median latency and the 99th percentile; `None` without responses.
     pub latency: Option<[LatencyFloor; 2]>,
-    /// Whether latency counts from when a request was due.
+    /// Whether latency counts from the time at which a request was due.
     pub is_corrected: bool,
-    /// Requests that failed.
+    /// The number of requests that failed.
     pub failed: u64,
-    /// Requests that were never sent, hung or were cut; of a run that lasts: that wait.
+    /// Requests without a response, each kind with its count: never sent, hung or cut; while a run
+    /// lasts, those that wait.
     pub unanswered: Vec<(&'static str, u64)>,
-    /// All requests so far.
+    /// The number of all requests so far.
     pub requests: u64,
-    /// Answers by the first digit of their status, from 1 on.
+    /// The numbers of responses by the first digit of their status, from 1 on.
     pub statuses: [u64; 5],
-    /// The results of operations on memcached, in place of statuses.
+    /// The results of operations on memcached, shown in place of statuses; `None` for other protocols.
     pub operations: Option<Operations>,
-    /// The first line, its label and its text: the verdict, or how long the run will last.
+    /// The label and the text of the first line: the verdict, or how long the run will last.
     pub first: (&'static str, String),
 }
 
-/// The lines of a run that has ended.
+/// The five lines of a run that has ended.
 pub fn verdict(report: &Report) -> [String; 5] {
     lines(&facts(report))
 }
 
-/// The lines.
+/// The five lines with the figures `facts`.
 pub fn lines(facts: &Facts) -> [String; 5] {
     let rate_asked = facts.asked_per_second;
     let asked = rate_asked.map_or_else(String::new, |asked| {
@@ -116,19 +117,20 @@ fn facts(report: &Report) -> Facts {
     }
 }
 
-/// Whether the figures of a run can be trusted, and why not.
+/// Whether the figures of a run can be trusted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Judgement {
-    /// `valid`, `doubtful` or `invalid`.
+    /// The judgement as a word: `valid`, `doubtful` or `invalid`.
     pub(crate) word: &'static str,
-    /// Why: what makes the figures invalid, or the kinds of the warnings that make them doubtful.
+    /// The reason: what makes the figures invalid, or the kinds of warnings that make them
+    /// doubtful; `None` if they are valid.
     pub(crate) reason: Option<String>,
 }
 
 impl Judgement {
     pub(crate) fn of(report: &Report) -> Self {
         if let Some(reason) = invalid(report) {
-            // What to do about it is in the warning.
+            // The warning itself contains the advice, so it is left out here.
             let what = reason.split(": the run is invalid").next();
             return Self {
                 word: "invalid",
@@ -137,7 +139,7 @@ impl Judgement {
         }
         let doubtful = report.warnings.iter().filter(|warning| is_doubt(warning));
         let mut doubts: Vec<&str> = doubtful.map(Warning::token).collect();
-        // Several threads of the generator may be late, a warning each.
+        // Several threads of the generator may be late, with a warning each.
         doubts.dedup();
         match doubts.as_slice() {
             [] => Self {
@@ -157,8 +159,7 @@ fn judgement(report: &Report) -> String {
     reason.map_or_else(|| word.to_owned(), |reason| format!("{word}: {reason}"))
 }
 
-/// Whether a warning is a reason to doubt the figures: that lengths vary is none, nor how the generator
-/// was built.
+/// Whether a warning is a reason to doubt the figures. Varying body lengths and the generator's build profile are none.
 fn is_doubt(warning: &Warning) -> bool {
     !matches!(
         warning,

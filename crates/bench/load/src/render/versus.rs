@@ -1,9 +1,9 @@
-//! A comparison of two targets, for people and for programs.
+//! Renders a comparison of two targets, for people and for programs.
 
 use super::page::Page;
 use crate::document::versus::{Measure, SilentBlocks, Versus};
 
-/// The text: what was found first, then the figures.
+/// The comparison as text: the result first, then the figures.
 pub fn text(versus: &Versus) -> String {
     let mut page = Page::default();
     page.line(&versus.sentence);
@@ -39,7 +39,7 @@ pub fn text(versus: &Versus) -> String {
     page.into_text()
 }
 
-/// One object, indented, with a line end.
+/// The comparison as one JSON object, indented, with a line end.
 pub fn json(versus: &Versus) -> String {
     let mut text = serde_json::to_string_pretty(versus).expect("all keys are strings");
     text.push('\n');

@@ -1,11 +1,11 @@
-//! The texts of warnings.
+//! The texts and tokens of warnings.
 
 use catamaran_stats::WarmUp;
 
 use crate::report::Warning;
 
 impl Warning {
-    /// Its name in files: kebab-case, never changed.
+    /// The warning's name in files: kebab-case, never changed.
     #[must_use]
     pub fn token(&self) -> &str {
         match self {
@@ -36,7 +36,7 @@ impl Warning {
         }
     }
 
-    /// What happened, and what it means or what to do.
+    /// The warning as a sentence: what happened, and what it means or what to do.
     #[expect(
         clippy::too_many_lines,
         reason = "one arm per warning, of one sentence each"
@@ -55,7 +55,8 @@ impl Warning {
              under every key before the run"
             ),
             Self::KeepAliveRefused { kept, of } => {
-                // A limit of requests per connection costs a few; a server that never keeps any, all.
+                // A limit of requests per connection makes a few new connections necessary; a
+                // server that keeps none, one per request.
                 let meaning = if kept < of / 2 {
                     "this is mostly the speed of connecting"
                 } else {

@@ -1,67 +1,66 @@
-//! The failures of requests: each request once, with its cause.
+//! The kinds of failures of requests, and their counts; each failed request has one kind.
 
-/// Why a request failed.
+/// The kind of a request's failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum FailureKind {
-    /// The host name was not found. Ends the run: there is nothing to connect to.
+    /// The host name could not be resolved. This ends the run: there is nothing to connect to.
     Name,
-    /// The connect was refused (ECONNREFUSED), or there is no such Unix socket.
+    /// The connect was refused (ECONNREFUSED), or the Unix socket does not exist.
     Refused,
-    /// There is no way to the address (EHOSTUNREACH, ENETUNREACH, ETIMEDOUT of a connect).
+    /// There is no route to the address, or no response (EHOSTUNREACH, ENETUNREACH, ETIMEDOUT of a connect).
     Unreachable,
-    /// No descriptor for a socket (EMFILE, ENFILE): raise the limit or lower the concurrency.
+    /// There was no descriptor for a socket (EMFILE, ENFILE): raise the limit or lower the concurrency.
     Descriptors,
-    /// A source address of the plan cannot be bound: it is not of this machine, or of another
-    /// family than the server's.
+    /// A source address of the plan cannot be bound: it does not belong to this machine, or is of
+    /// another family than the server's.
     Source,
-    /// No local port left (EADDRNOTAVAIL of a connect, EADDRINUSE of a bind): too many connections
-    /// in TIME_WAIT; keep them alive or use more source addresses.
+    /// No local port was left (EADDRNOTAVAIL of a connect, EADDRINUSE of a bind), because too many
+    /// connections are in TIME_WAIT; keep connections alive or use more source addresses.
     Ports,
-    /// Another error of a connect.
+    /// A connect failed with an error that no other kind of failure covers.
     Connect,
-    /// TLS could not be agreed on, or broke later.
+    /// The TLS handshake failed, or TLS broke later.
     Tls,
-    /// A send failed.
+    /// A send failed with an error that no other kind of failure covers.
     Write,
-    /// The peer reset the connection (ECONNRESET), or the stream (RST_STREAM), before the answer was
-    /// complete.
+    /// The peer reset the connection (ECONNRESET), or the stream (RST_STREAM), before the response was complete.
     Reset,
-    /// Another error of a receive.
+    /// A receive failed with an error that no other kind of failure covers.
     Receive,
-    /// The peer closed before the first byte of an answer.
+    /// The peer closed the connection before the first byte of a response.
     EarlyClose,
-    /// The peer closed amid a head.
+    /// The peer closed the connection within a head.
     TruncatedHead,
-    /// The peer closed amid a body.
+    /// The peer closed the connection within a body.
     TruncatedBody,
-    /// Bytes beyond the end of the answer, or before any was due.
+    /// The peer sent bytes beyond the end of the response, or before any was due.
     Excess,
-    /// A head that is not HTTP, or one that HTTP forbids.
+    /// The response's head is not HTTP, or not allowed by HTTP.
     BadHead,
-    /// A body whose chunks are malformed.
+    /// The response's body has malformed chunks.
     BadBody,
-    /// An AJP13 packet that is malformed or out of turn.
+    /// An AJP13 packet is malformed, or not allowed when it arrives.
     BadPacket,
-    /// A reply that memcached's protocol does not have there.
+    /// memcached's protocol does not allow this reply to the operation.
     BadReply,
     /// memcached answered SERVER_ERROR, CLIENT_ERROR or ERROR.
     ServerError,
-    /// memcached did not store a value, without an error.
+    /// memcached did not store a value, and gave no error.
     NotStored,
-    /// A value that was not stored under the key that was asked for, or not as it was stored.
+    /// The value was stored under another key, or is damaged.
     WrongValue,
-    /// The body was not as long as the first one; see
+    /// The body was not as long as the first one of the same request; see
     /// [`Checks::body_length`](crate::plan::Checks::body_length).
     BodyLength,
-    /// No answer within [`Timeouts::request`](crate::plan::Timeouts::request).
+    /// There was no response within [`Timeouts::request`](crate::plan::Timeouts::request).
     Timeout,
-    /// Due while the most requests that may wait were waiting already (open loop).
+    /// The request was due while the backlog of waiting requests was full (open loop).
     Backlog,
 }
 
 impl FailureKind {
-    /// All of them, in the order of a connection's life.
+    /// All kinds, in the order of a connection's life.
     pub const ALL: [Self; 25] = [
         Self::Name,
         Self::Refused,
@@ -90,7 +89,7 @@ impl FailureKind {
         Self::Backlog,
     ];
 
-    /// Its name in files: kebab-case, never changed.
+    /// The kind's name in files: kebab-case, never changed.
     pub const fn token(self) -> &'static str {
         match self {
             Self::Name => "name",
@@ -121,12 +120,12 @@ impl FailureKind {
         }
     }
 
-    /// The kind with this token.
+    /// The kind whose token is `token`; `None` if there is none.
     pub fn named(token: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.token() == token)
     }
 
-    /// The failure in words, for a reader.
+    /// The failure as words for a reader.
     pub const fn text(self) -> &'static str {
         match self {
             Self::Name => "the host name was not found",
@@ -157,12 +156,12 @@ impl FailureKind {
         }
     }
 
-    /// Whether it is a lack of this machine or a mistake of the plan, and not the server's doing.
+    /// Whether the cause is a lack of this machine or a mistake in the plan, and not the server.
     pub const fn is_own(self) -> bool {
         matches!(self, Self::Descriptors | Self::Source | Self::Ports)
     }
 
-    /// Whether the error that came with it says more than the kind does.
+    /// Whether the error of such a failure says more than the kind does.
     pub const fn has_reason(self) -> bool {
         matches!(
             self,
@@ -175,7 +174,7 @@ impl FailureKind {
         )
     }
 
-    /// Whether it befell a connect, so that nothing was sent.
+    /// Whether the kind is a failure of a connect, so that nothing was sent.
     pub const fn is_connect(self) -> bool {
         matches!(
             self,
@@ -191,12 +190,12 @@ impl FailureKind {
     }
 }
 
-/// Failed requests by kind.
+/// The numbers of failed requests by kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Failures([u64; FailureKind::ALL.len()]);
 
 impl Failures {
-    /// One more of `kind`.
+    /// Counts one more failure of `kind`.
     pub fn add(&mut self, kind: FailureKind) {
         self.0[kind as usize] += 1;
     }
@@ -210,7 +209,7 @@ impl Failures {
         self.0[kind as usize]
     }
 
-    /// All of them.
+    /// The number of all failures.
     pub fn total(&self) -> u64 {
         self.0.iter().sum()
     }
@@ -223,7 +222,7 @@ impl Failures {
             .filter(|(_, count)| *count > 0)
     }
 
-    /// Adds another thread's.
+    /// Adds the counts of another thread.
     pub fn merge(&mut self, other: &Self) {
         for (mine, theirs) in self.0.iter_mut().zip(other.0) {
             *mine += theirs;

@@ -1,75 +1,75 @@
-//! What a run was about, as far as its requests do not say it.
+//! The options of a run that its report repeats.
 
 use catamaran_memcache::Dialect;
 
-/// The subject of a report: the options of the run, in the words of the command line.
+/// The options of a run that its report repeats, in the words of the command line.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Subject {
-    /// The first URL as the user gave it.
+    /// The first URL that the user gave.
     pub url: String,
-    /// The number of URLs.
+    /// The number of URLs that the user gave.
     pub urls: usize,
-    /// The host in it, without brackets (ab: Server Hostname).
+    /// The host of the URL, without brackets (ab: Server Hostname).
     pub hostname: String,
-    /// Its port (ab: Server Port).
+    /// The port of the URL (ab: Server Port).
     pub port: u16,
-    /// Path and query (ab: Document Path).
+    /// The path and query of the URL (ab: Document Path).
     pub path: String,
     /// The protocol of the first target.
     pub protocol: SpokenProtocol,
-    /// Requests that a connection carries at once.
+    /// The most requests on a connection at once.
     pub streams: u32,
-    /// The load on memcached; `None`: another protocol is spoken.
+    /// The load on memcached; `None`: the run uses another protocol.
     pub memcached: Option<MemcachedSubject>,
-    /// Whether connections were to be kept alive (`-k`).
+    /// Whether connections are kept alive (`-k`).
     pub keep_alive: bool,
     /// Whether requests have bodies (`-p`, `-u`).
     pub sends_body: bool,
-    /// Whether answers may differ in length (`-l`).
+    /// Whether responses may differ in length (`-l`).
     pub variable_length: bool,
-    /// Whether the table of percentiles is wanted (not `-d`).
+    /// Whether the table of percentiles is printed (not with `-d`).
     pub percentiles: bool,
-    /// Whether deviations and doubts are wanted (not `-S`).
+    /// Whether deviations and warnings about them are printed (not with `-S`).
     pub confidence: bool,
-    /// Requests per second that were asked for (`--rate`); `None`: a closed loop.
+    /// The rate in requests per second (`--rate`); `None`: a closed loop.
     pub rate: Option<f64>,
     /// Whether the rate or the number of clients changes in the run (`--stage`, `--ramp`).
     pub has_stages: bool,
 }
 
-/// The load on memcached.
+/// The options of the load on memcached.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MemcachedSubject {
-    /// Operations and their weights, such as `get=9, set=1`.
+    /// The operations with their weights, such as `get=9, set=1`.
     pub mix: String,
-    /// The number of keys.
+    /// The number of keys of the load.
     pub keys: u64,
-    /// The exponent of Zipf's law; `None`: each key is as frequent as any other.
+    /// The exponent of Zipf's law; `None`: all keys are equally frequent.
     pub zipf: Option<f64>,
-    /// Bytes of a value.
+    /// The length of a value in bytes.
     pub value_bytes: u64,
-    /// Values that were stored before the run, and are in no count of the report.
+    /// The number of values stored before the run; they are in no count of the report.
     pub prefilled: u64,
 }
 
 /// The protocol on a connection, with its version.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SpokenProtocol {
-    /// HTTP/1.0.
+    /// HTTP version 1.0.
     Http10,
-    /// HTTP/1.1.
+    /// HTTP version 1.1.
     #[default]
     Http11,
-    /// HTTP/2.
+    /// HTTP version 2, with or without TLS.
     Http2,
-    /// AJP13.
+    /// AJP13, the protocol of servlet containers.
     Ajp13,
-    /// One of memcached's protocols.
+    /// One of memcached's protocols, by its dialect.
     Memcached(Dialect),
 }
 
 impl SpokenProtocol {
-    /// Its name.
+    /// The protocol's name in reports.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

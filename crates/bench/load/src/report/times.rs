@@ -1,4 +1,4 @@
-//! Histograms of a report, and the figures of them that its JSON has.
+//! The latencies of a report: histograms, and the figures of them that the JSON has.
 
 use std::time::Duration;
 
@@ -8,57 +8,57 @@ use serde::{Deserialize, Serialize};
 use super::ratio;
 use crate::timeline::TimeSlice;
 
-/// How long things took, of all answers that came in full; [`Latencies::corrected`] has the others,
-/// too.
+/// Latencies and their parts, of all complete responses; [`Latencies::corrected`] includes the other requests.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Latencies {
-    /// From the beginning of a connect to its end, with TLS; one value per connection opened in
-    /// the measured time (ab counts 0 for reused ones: see [`Latencies::per_request_connects`]).
+    /// The time of a connect, with TLS: one value for each connection opened in the measured time
+    /// (ab adds a 0 for each reused one: see [`Latencies::per_request_connects`]).
     pub connect: Times,
-    /// From the request's last byte written to the answer's first byte read (ab: Waiting).
+    /// The time from the request's last byte written to the response's first byte read (ab: Waiting).
     pub first_byte: Times,
-    /// From the connection being ready (or, reused, the request being sent) to the answer's last
-    /// byte (ab: Processing).
+    /// The time from the connection being ready (on a reused one: from the request being sent) to
+    /// the response's last byte (ab: Processing).
     pub processing: Times,
-    /// From the beginning, with the connect if there was one, to the last byte (ab: Total): the
-    /// *raw* latency.
+    /// The *raw* latency: from the beginning of the request, with its connect if there was one, to
+    /// the response's last byte (ab: Total).
     pub total: Times,
-    /// From when the request was due to its last byte: *corrected* for what a late or blocked
-    /// sender hides. It has all requests: those that failed, hung or were never sent with the time
-    /// that they were waited for, as a lower bound. `None` in a closed loop, which has no schedule.
+    /// The *corrected* latency: from when the request was due to the response's last byte, so that
+    /// it includes the time that a late or blocked sender hides. Requests that failed, hung or were
+    /// never sent are included with the time that they were waited for, as a lower bound. `None` in
+    /// a closed loop, which has no schedule.
     pub corrected: Option<CorrectedTimes>,
-    /// From when the request was due, or its connection free if that was later, to when it was
-    /// sent: how late we were ourselves. `None` in a closed loop.
+    /// The generator's lateness: from when the request was due, or from when its connection was
+    /// free if that was later, to when it was sent. `None` in a closed loop.
     pub lateness: Option<Times>,
-    /// From when the request was due to when a connection was free for it, of those requests that
+    /// The time from when the request was due to when a connection was free, of the requests that
     /// waited. `None` in a closed loop.
     #[serde(skip)]
     pub waits: Option<Histogram>,
-    /// Answers that needed no connect of their own: so many zeros would be in ab's Connect row.
+    /// The number of responses without a connect of their own. ab counts each as a connect time of zero.
     #[serde(skip)]
     pub per_request_connects: u64,
 }
 
 impl Latencies {
-    /// The corrected times, where there is a schedule.
+    /// The corrected latencies; `None` without a schedule.
     pub fn censored(&self) -> Option<&CensoredLatencies> {
         self.corrected.as_ref().map(|corrected| &corrected.censored)
     }
 }
 
-/// Latencies from when requests were due, of all requests. Those without an answer (failed, hung,
-/// cut, never sent) count with the time that they were waited for.
+/// Latencies from when requests were due, of all requests. Those without a response (failed, hung,
+/// cut, never sent) are included with the time that they were waited for.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct CorrectedTimes {
-    /// The figures.
+    /// The figures of the latencies.
     #[serde(flatten)]
     pub times: Times,
-    /// The number of requests among `count` that had no answer.
+    /// The number of requests among `count` that had no response.
     pub unanswered: u64,
-    /// The keys of the figures that are lower bounds, because they depend on requests that had no
-    /// answer, such as `p99_us`.
+    /// The keys of the figures that are lower bounds, such as `p99_us`, because they depend on
+    /// requests without a response.
     pub lower_bounds: Vec<String>,
-    /// All of them.
+    /// The latencies themselves, with their lower bounds.
     #[serde(skip)]
     pub censored: CensoredLatencies,
 }
@@ -87,39 +87,38 @@ impl From<CensoredLatencies> for CorrectedTimes {
     }
 }
 
-/// A histogram's figures. Percentiles are there whatever their worth: `percentile_max` says up to
-/// which there are enough values.
+/// The figures of a histogram. All percentiles are given; `percentile_max` is the highest with enough values.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Times {
-    /// The number of values.
+    /// The number of values in the histogram.
     pub count: u64,
-    /// The smallest.
+    /// The smallest value, in microseconds.
     pub min_us: u64,
-    /// The arithmetic mean.
+    /// The arithmetic mean, in microseconds.
     pub mean_us: u64,
-    /// The standard deviation as of a sample.
+    /// The standard deviation of a sample, in microseconds.
     pub stddev_us: u64,
-    /// The largest.
+    /// The largest value, in microseconds.
     pub max_us: u64,
-    /// The median.
+    /// The median, in microseconds.
     pub p50_us: u64,
-    /// The 75th percentile.
+    /// The 75th percentile, in microseconds.
     pub p75_us: u64,
-    /// The 90th percentile.
+    /// The 90th percentile, in microseconds.
     pub p90_us: u64,
-    /// The 95th percentile.
+    /// The 95th percentile, in microseconds.
     pub p95_us: u64,
-    /// The 99th percentile.
+    /// The 99th percentile, in microseconds.
     pub p99_us: u64,
-    /// The 99.9th percentile.
+    /// The 99.9th percentile, in microseconds.
     pub p99_9_us: u64,
-    /// The 99.99th percentile.
+    /// The 99.99th percentile, in microseconds.
     pub p99_99_us: u64,
-    /// The 99.999th percentile.
+    /// The 99.999th percentile, in microseconds.
     pub p99_999_us: u64,
-    /// The highest of these percentiles with ten values beyond it.
+    /// The highest of these percentiles with ten values beyond it; `None`: none has as many.
     pub percentile_max: Option<f64>,
-    /// The values.
+    /// The histogram of the values.
     #[serde(skip)]
     pub histogram: Histogram,
 }
@@ -157,50 +156,50 @@ impl From<Histogram> for Times {
     }
 }
 
-/// The results of the requests of one name. Requests that were never sent are in none.
+/// The results of the requests of one name. Requests that were never sent are not included.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct NamedFacts {
-    /// Their name.
+    /// The name of the requests.
     pub name: String,
-    /// Answered in full.
+    /// The number of requests that were answered in full.
     pub completed: u64,
-    /// Of these: with a status outside 200 to 299.
+    /// Completed requests with a status outside 200 to 299.
     pub non_2xx: u64,
-    /// Failed.
+    /// The number of requests that failed.
     pub failed: u64,
-    /// In flight when the run ended.
+    /// The number of requests in flight when the run ended.
     pub unfinished: u64,
-    /// From when they were due, which in a closed loop is when they began; those without an answer
-    /// with the time that they were waited for.
+    /// Latencies from when requests were due, which in a closed loop is when they began; requests
+    /// without a response count with the time that they were waited for.
     pub latency: CorrectedTimes,
 }
 
 /// Counts and latencies of one second.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SecondFacts {
-    /// Complete answers.
+    /// The number of complete responses.
     pub completed: u64,
-    /// Failed requests.
+    /// The number of failed requests.
     pub failed: u64,
-    /// Bytes received.
+    /// The number of bytes received.
     pub received_bytes: u64,
-    /// Mean raw latency of these answers.
+    /// The mean raw latency of this second's responses, in microseconds.
     pub latency_mean_us: f64,
-    /// The longest of them.
+    /// The longest raw latency of this second's responses, in microseconds.
     pub latency_max_us: f64,
-    /// Answers outside 200 to 299; 0 where seconds are not told apart.
+    /// The number of responses outside 200 to 299; 0 if the run is too long for values of each second.
     pub non_2xx: u64,
-    /// The median of this second's latencies, corrected where there is a schedule; `None`: no
-    /// answers, or the run is so long that seconds are not told apart.
+    /// The median of this second's latencies, corrected where there is a schedule; `None`: there
+    /// were no responses, or the run is too long for values of each second.
     pub p50_us: Option<u64>,
-    /// The 99th percentile.
+    /// The 99th percentile of this second's latencies, corrected where there is a schedule; `None` as for `p50_us`.
     pub p99_us: Option<u64>,
-    /// The longest, as the percentiles are.
+    /// The longest of this second's latencies, corrected where there is a schedule; `None` as for `p50_us`.
     pub max_us: Option<u64>,
 }
 
 impl SecondFacts {
-    /// A second with the times of its slice, where there is one.
+    /// The facts of one second; `slice` has its latencies, if there are any.
     pub(crate) fn of(second: &crate::record::Second, slice: Option<&TimeSlice>) -> Self {
         let measured = slice.map(|slice| match slice.corrected.count() {
             0 => &slice.total,
@@ -221,18 +220,18 @@ impl SecondFacts {
     }
 }
 
-/// Latencies by percentile.
+/// Latencies by percentile, for a chart.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Curves {
-    /// Raw.
+    /// The curve of raw latencies.
     pub total: Vec<CurvePoint>,
-    /// From when requests were due; where requests had no answer, lower bounds. `None` in a closed
-    /// loop.
+    /// The curve of corrected latencies, from when requests were due; lower bounds where requests
+    /// had no response. `None` in a closed loop.
     pub corrected: Option<Vec<CurvePoint>>,
 }
 
 impl Curves {
-    /// Percentiles up to the last that can be quoted, each decade of the rest in eight steps.
+    /// The curves, up to the last percentile that can be quoted; each decade of the rest has eight points.
     pub(super) fn of(latency: &Latencies) -> Self {
         let curve = |times: &Histogram| {
             let percents = (0..=40).map(|step| 100.0 * (1.0 - 10_f64.powf(-f64::from(step) / 8.0)));
@@ -251,12 +250,12 @@ impl Curves {
     }
 }
 
-/// A percentile; only such as have ten values beyond them are there.
+/// One point of a curve; only percentiles with ten values beyond them have one.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CurvePoint {
-    /// 0 to 100.
+    /// The percentile, from 0 to 100.
     pub percent: f64,
-    /// The latency in milliseconds.
+    /// The latency at the percentile, in milliseconds.
     pub ms: f64,
 }
 
@@ -264,7 +263,7 @@ fn micros(time: Duration) -> u64 {
     u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }
 
-/// The keys of [`PERCENTILES`].
+/// The keys of the figures in [`Times`], in the order of [`PERCENTILES`].
 const PERCENTILE_KEYS: [&str; 8] = [
     "p50_us",
     "p75_us",

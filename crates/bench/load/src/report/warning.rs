@@ -1,67 +1,66 @@
-//! Facts about a run that mislead a reader who does not know them.
+//! Warnings: facts about a run that mislead a reader who does not know them.
 
 use std::time::Duration;
 
 use super::Silence;
 
-/// A reason to doubt the numbers, or to read them otherwise than they look.
+/// A reason to doubt the figures of a run, or to read them with care.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Warning {
-    /// Answers with a status outside 200 to 299: error pages may be faster than pages.
+    /// Some responses had a status outside 200 to 299: error pages may be faster than pages.
     NonSuccess {
-        /// The number of such answers.
+        /// The number of such responses.
         count: u64,
-        /// All complete answers.
+        /// The number of complete responses.
         of: u64,
     },
     /// More than a tenth of the gets found no value.
     Misses {
         /// The number of such gets.
         count: u64,
-        /// All gets.
+        /// The number of all gets.
         of: u64,
     },
-    /// Keep-alive was asked for, and more than 1 % of the answers closed the connection.
+    /// Keep-alive was on, and more than 1 % of the responses closed the connection.
     KeepAliveRefused {
-        /// Answers after which the connection was kept.
+        /// The number of responses after which the connection was kept.
         kept: u64,
-        /// All complete answers.
+        /// The number of complete responses.
         of: u64,
     },
-    /// Bodies were not as long as the first one.
+    /// Some bodies were not as long as the first one.
     BodyLengthChanged {
         /// The number of such bodies.
         count: u64,
-        /// All complete answers.
+        /// The number of complete responses.
         of: u64,
     },
-    /// Requests failed for other reasons.
+    /// Some requests failed, of any kind but [`BodyLength`](super::FailureKind::BodyLength).
     Failed {
         /// The number of such requests.
         count: u64,
-        /// All requests that were started.
+        /// The number of requests that began.
         of: u64,
     },
-    /// Requests never got an answer; a latency table without them is too good.
+    /// Some requests never had a response; a table of latencies without them is too good.
     Hung {
         /// The number of such requests.
         count: u64,
-        /// The oldest of them.
+        /// The age of the oldest request without a response.
         oldest: Duration,
     },
-    /// Requests were sent a second time, because the server had closed their kept connection before
-    /// it received them.
+    /// Some requests were sent a second time, because the server had closed their kept connection
+    /// before it received them.
     Resent {
         /// The number of such requests.
         count: u64,
     },
-    /// Requests were due, but never sent: no connection was free up to the end of the run's
-    /// duration.
+    /// Some requests were due, but never sent: no connection was free until the end of the run's duration.
     Unsent {
         /// The number of such requests.
         count: u64,
-        /// All requests that were due.
+        /// The number of requests that were due.
         of: u64,
     },
     /// Requests of an open loop waited for a free connection: the 99th percentile of all requests'
@@ -69,118 +68,118 @@ pub enum Warning {
     Waited {
         /// The number of requests that waited.
         count: u64,
-        /// All requests that were due.
+        /// The number of requests that were due.
         of: u64,
-        /// Connections that the rate needs, about.
+        /// The approximate number of connections that the rate needs.
         needed: u64,
     },
-    /// A closed loop had no answer for 5 % of the time or more, counting spans that are as long as silences
-    /// are ([`Report::silence_min`]), or had one that took 100 ms and a thousand times the median or more.
-    /// It sends nothing meanwhile, so that few latencies have the stall in them.
+    /// A closed loop had a stall: no response for 5 % of the time or more, in spans of at least
+    /// [`Report::silence_min`], or one response that took at least 100 ms and a thousand times the
+    /// median. Since nothing is sent during a stall, few latencies show it.
     ///
     /// [`Report::silence_min`]: super::Report::silence_min
     Stalled {
-        /// The share of the time without answers, 0 to 1.
+        /// The share of the time without responses, from 0 to 1.
         silent: f64,
-        /// The longest raw latency.
+        /// The longest raw latency of the run.
         longest: Duration,
-        /// The median.
+        /// The median raw latency of the run.
         median: Duration,
     },
-    /// No answer came for 5 % of the time or more, or for a second at once, although requests waited for
-    /// one. The rate has that time in it.
+    /// No response came for 5 % of the time or more, or for a second at once, although requests
+    /// waited for one. The rate includes that time.
     Silent {
-        /// The sum of all silences.
+        /// The total length of all silences.
         total: Duration,
-        /// The measured time.
+        /// The length of the measured time.
         of: Duration,
-        /// The number of silences.
+        /// The number of silences in the measured time.
         count: usize,
-        /// The longest one, since measuring began.
+        /// The longest silence, since measuring began.
         longest: Silence,
     },
-    /// A thread of ours was on a CPU for more than 95 % of the time: what was measured is (also)
-    /// the generator.
+    /// A thread of the generator was on a CPU for more than 95 % of the time, so the figures may be
+    /// limited by the generator.
     GeneratorSaturated {
         /// The thread's number, from 0.
         thread: usize,
-        /// The share of the time that it was on a CPU, 0 to 1.
+        /// The share of the time that the thread was on a CPU, from 0 to 1.
         busy: f64,
     },
-    /// A thread of ours was ready to run for more than 10 % of the time, but had no CPU: whatever
-    /// waited meanwhile is in the latencies.
+    /// A thread of the generator was ready to run but had no CPU for more than 10 % of the time:
+    /// the latencies include that.
     GeneratorStarved {
         /// The thread's number, from 0.
         thread: usize,
-        /// The share of the time that it had no CPU, 0 to 1.
+        /// The share of the time that the thread had no CPU, from 0 to 1.
         starved: f64,
     },
-    /// A thread of ours did not come round for 5 % of the time or more, or for a second at once, although
-    /// it had to at least every 50 ms: it was stopped, had no CPU, or worked for so long. No answer is seen
+    /// A thread of the generator stood still for 5 % of the time or more, or for a second at once:
+    /// it was stopped, had no CPU, or worked on one thing for more than 50 ms. It sees no response
     /// meanwhile.
     GeneratorStalled {
         /// The thread's number, from 0.
         thread: usize,
-        /// The sum of its standstills of 10 ms or more.
+        /// The total length of the thread's standstills of 10 ms or more.
         total: Duration,
-        /// The longest span.
+        /// The length of the longest standstill.
         longest: Duration,
     },
-    /// Requests were sent late by us: the 99th percentile of lateness is above 1 ms and above 5 % of
-    /// the 99th percentile of corrected latency. The run is invalid.
+    /// The generator sent requests late: the 99th percentile of lateness is above 1 ms and above 5
+    /// % of the 99th percentile of corrected latency. The run is invalid.
     GeneratorLate {
         /// The 99th percentile of lateness.
         p99: Duration,
     },
-    /// Half of the requests or more were sent so late by us that it is a third or more of the corrected
-    /// median: of answers that are faster than a timer wakes.
+    /// The generator's median lateness is at least a third of the corrected median. This happens if
+    /// responses are faster than a timer wakes.
     LateMedian {
-        /// The median of lateness.
+        /// The median lateness of the generator.
         lateness: Duration,
         /// The corrected median, which includes lateness.
         corrected: Duration,
     },
     /// The requests sent within the span were fewer than 98 % of those due, by more than chance explains.
     RateMissed {
-        /// Asked, per second; with stages the mean of the span.
+        /// The rate of the plan in requests per second; with stages, the mean over the span.
         asked: f64,
-        /// Sent, per second of the span.
+        /// The rate sent, in requests per second of the span.
         sent: f64,
     },
-    /// Too few answers for the high percentiles: a percentile p needs 10 beyond it.
+    /// There are too few responses for the high percentiles: each needs ten responses beyond it.
     FewSamples {
-        /// Answers.
+        /// The number of responses in the run.
         samples: u64,
-        /// The highest percentile that they carry, 0 to 100.
+        /// The highest percentile with enough responses, from 0 to 100.
         percentile_max: f64,
     },
-    /// Little's law does not hold within 5 %: in a closed loop the latencies do not add up to clients
-    /// times time, so clients idled or something is counted wrongly.
+    /// Little's law does not hold within 5 %: in a closed loop the latencies do not add up to
+    /// clients times time, so clients were idle or something is counted wrongly.
     LittlesLaw {
-        /// Clients.
+        /// The number of clients of the closed loop.
         clients: usize,
-        /// The share of their time without a request under way, 0 to 1.
+        /// The share of the clients' time without a request in flight, from 0 to 1.
         idle: f64,
     },
-    /// Fewer descriptors than connections asked for, even at the hard limit.
+    /// There are fewer descriptors than connections in the plan, even at the hard limit.
     DescriptorLimit {
-        /// The limit.
+        /// The limit of descriptors.
         limit: u64,
-        /// The descriptors that the connections need.
+        /// The number of descriptors that the connections need.
         needed: u64,
     },
-    /// The run was not known to be steady when the warm-up's time was up: how it was.
+    /// The run was not known to be steady at the end of the warm-up's time; the value is the result of the test.
     NotSteady(catamaran_stats::WarmUp),
-    /// The run was shorter than a second: start and end weigh more than what is between.
+    /// The run was shorter than a second, so its start and end weigh too much.
     Short,
-    /// The generator was not built for figures that are compared or published: the name of cargo's
-    /// profile. The command knows it, so `run` never adds it.
+    /// The generator's build is too slow for figures that are compared or published; the value is
+    /// the name of cargo's profile. The command adds this warning, not the run.
     Build(&'static str),
-    /// One of a report that was read: what it was computed from is not written.
+    /// A warning of a report that was read from a file, which has only its token and text.
     Written {
-        /// Its token.
+        /// The warning's token.
         kind: String,
-        /// Its text.
+        /// The warning's text.
         text: String,
     },
 }

@@ -1,4 +1,4 @@
-//! How values of a report are written as JSON, and read.
+//! Writes values of a report as JSON, and reads them.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::{Ending, FailureKind, Failures, FatalError, Warning};
 
-/// A duration as seconds.
+/// Writes a duration as seconds, and reads it.
 pub(super) mod seconds {
     use std::time::Duration;
 
@@ -24,7 +24,7 @@ pub(super) mod seconds {
     }
 }
 
-/// Texts by the token of a kind, in the order of the tokens.
+/// Writes texts by the token of their kind, in the order of tokens, and reads them.
 pub(super) mod by_token {
     use std::collections::BTreeMap;
 
@@ -43,7 +43,7 @@ pub(super) mod by_token {
         by_token.serialize(to)
     }
 
-    /// Kinds that a newer program knows are left out.
+    /// Kinds that only a newer program knows are left out.
     pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
         from: D,
     ) -> Result<BTreeMap<FailureKind, String>, D::Error> {
@@ -69,7 +69,7 @@ impl<'de> Deserialize<'de> for FailureKind {
     }
 }
 
-/// Counts by token.
+/// Writes the counts by the tokens of their kinds.
 impl Serialize for Failures {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let counts = self.iter();
@@ -80,7 +80,7 @@ impl Serialize for Failures {
 }
 
 impl<'de> Deserialize<'de> for Failures {
-    /// Kinds that a newer program knows are left out.
+    /// Kinds that only a newer program knows are left out.
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         let by_token: BTreeMap<String, u64> = BTreeMap::deserialize(from)?;
         let mut failures = Self::default();
@@ -93,7 +93,7 @@ impl<'de> Deserialize<'de> for Failures {
     }
 }
 
-/// Its token and its text.
+/// Writes a warning as its token and its text.
 impl Serialize for Warning {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let mut warning = to.serialize_struct("Warning", 2)?;
@@ -115,7 +115,7 @@ impl<'de> Deserialize<'de> for Warning {
     }
 }
 
-/// The members that say how a run ended.
+/// The JSON members about how a run ended.
 #[derive(Serialize, Deserialize)]
 pub(super) struct EndingFacts {
     ending: String,

@@ -1,4 +1,4 @@
-//! The report, made from the workers' records, and the warnings that follow from it.
+//! Makes the report from the workers' records, with the warnings that follow from it.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -19,7 +19,7 @@ use crate::stream::Address;
 use crate::timeline::Timeline;
 use crate::worker::Outcome;
 
-/// Puts the report together.
+/// Makes the report of a run from what its workers returned.
 pub(super) fn assemble(
     board: &Board,
     outcomes: &[Outcome],
@@ -77,7 +77,7 @@ pub(super) fn assemble(
     report
 }
 
-/// What all threads wrote down of their requests within the `elapsed` nanoseconds.
+/// The parts of the report that come from the record of all threads, over `elapsed` nanoseconds.
 fn of_record(board: &Board, whole: Outcome, timeline: &Timeline, elapsed: u64) -> Report {
     let plan = &board.plan;
     let record = whole.record;
@@ -111,7 +111,7 @@ fn of_record(board: &Board, whole: Outcome, timeline: &Timeline, elapsed: u64) -
     }
 }
 
-/// Seconds with the figures of their slices, where slices are no longer than they are.
+/// The counts of each second, with the latencies of the timeline where its slices are not longer than a second.
 fn seconds(seconds: &[crate::record::Second], timeline: &Timeline) -> Vec<SecondFacts> {
     let timeline = timeline.coarser(SECOND);
     let slices = Some(&timeline.slices).filter(|_| timeline.length == SECOND);
@@ -157,7 +157,7 @@ fn generator(outcomes: &[Outcome], whole: &Outcome, descriptors: Option<u64>) ->
     }
 }
 
-/// The facts of a warm-up that lasted until `from` and began `requests` requests.
+/// The facts about a warm-up that lasted until `from` and began `requests` requests.
 fn warm_up(board: &Board, from: u64, requests: u64) -> WarmUp {
     let duration = match board.plan.warm_up {
         plan::WarmUp::None => Duration::ZERO,
@@ -175,9 +175,9 @@ fn has_tls(board: &Board) -> bool {
     board.tls_targets.iter().any(Option::is_some)
 }
 
-/// Adds refused connects to what ab counts. It learns of one by reading, over TLS in OpenSSL, and then
-/// looks at the socket's error: it counts an exception, and reads once more, from the connection of the
-/// next request, which is refused by then. Handshakes that fail are in none of its counts.
+/// Adds refused connects to the counts of ab. ab learns of one by reading (over TLS in OpenSSL) and
+/// counts an exception; then it reads once more, from the connection of the next request, which is
+/// refused by then too. Handshakes that fail are in none of its counts.
 fn as_ab(counts: AbCounts, failures: &Failures, has_tls: bool) -> AbCounts {
     let events = failures.of(FailureKind::Refused).div_ceil(2);
     AbCounts {
@@ -187,21 +187,21 @@ fn as_ab(counts: AbCounts, failures: &Failures, has_tls: bool) -> AbCounts {
     }
 }
 
-/// The spans in which no answer came.
+/// The spans of the measured time without a response.
 struct Silent {
-    /// As [`Report::silences`].
+    /// The silences of the run: see [`Report::silences`].
     spans: Vec<Silence>,
-    /// As [`Report::silence_min`].
+    /// The least length of a silence: see [`Report::silence_min`].
     min: Duration,
-    /// As [`Report::longest_silence`].
+    /// The longest span without a response: see [`Report::longest_silence`].
     longest: Option<Silence>,
-    /// The share of the threads' time in which they had none, 0 to 1.
+    /// The share of the threads' time without a response, from 0 to 1.
     share: f64,
-    /// The spans in which each thread stood still itself.
+    /// For each thread, the spans in which it stood still itself.
     own: Vec<Vec<Span>>,
 }
 
-/// Finds the spans of the measured time in which no thread had an answer.
+/// Finds the spans of the measured time in which no thread received a response.
 fn silences(outcomes: &[Outcome], whole: &Outcome, from: u64, to: u64) -> Silent {
     let span = to.saturating_sub(from).max(1) as f64;
     let median = u64::try_from(whole.record.total.median().as_nanos()).unwrap_or(NEVER);
@@ -238,14 +238,14 @@ impl Outcome {
         }
     }
 
-    /// Whether as many requests began as there were to be, and came to an end.
+    /// Whether the number of requests in the plan has begun and ended.
     fn has_done_all(&self, plan: &Plan) -> bool {
         let wanted = plan.stop.requests;
         let has_begun = wanted.is_some_and(|wanted| self.record.counts.started >= wanted.get());
         has_begun && self.unfinished.total() == 0
     }
 
-    /// When the measured span ended, and when the drain behind it did.
+    /// The end of the measured span, and the end of the drain after it.
     fn ends(&self, ending: &Ending) -> (u64, u64) {
         let planned = self.span_end.unwrap_or(0);
         let end = match ending {
@@ -261,7 +261,7 @@ impl Outcome {
         }
     }
 
-    /// A run without an address has one failed request: the one that could not be sent.
+    /// Counts one failed request in a run whose address could not be resolved: the one that could not be sent.
     fn count_lookup_failure(&mut self, ending: &Ending) {
         if let Ending::Failure(fatal) = ending
             && fatal.kind == FailureKind::Name
@@ -291,7 +291,7 @@ fn by_name(board: &Board, record: crate::record::ByName) -> Vec<NamedFacts> {
         .collect()
 }
 
-/// The first samples of the whole run, out of those that each thread kept.
+/// The first samples of the whole run, from those that each thread kept.
 fn first_samples(mut samples: Vec<Sample>, wanted: Samples) -> Vec<Sample> {
     if let Samples::First(max) = wanted {
         samples.sort_by_key(|sample| sample.start + sample.total);
@@ -318,18 +318,18 @@ fn statuses(counts: &[u64]) -> std::collections::BTreeMap<u16, u64> {
     numbered.filter(|(_, count)| *count > 0).collect()
 }
 
-/// Facts that warnings need and that the report does not contain.
+/// Figures for warnings that are not in the report.
 struct Doubts<'a> {
     law: LittlesLaw,
-    /// The share of the threads' time in which they had no answer, 0 to 1.
+    /// The share of the threads' time without a response, from 0 to 1.
     silent: f64,
-    /// The spans in which each thread stood still itself.
+    /// For each thread, the spans in which it stood still itself.
     standstills: &'a [Vec<Span>],
-    /// The warm-up's verdict; `None`: nobody looked.
+    /// Whether the run was steady after the warm-up; `None`: not examined.
     steady: Option<Steadiness>,
 }
 
-/// All warnings: reasons to distrust the figures.
+/// All warnings about a run: reasons to distrust its figures.
 fn warnings(report: &Report, plan: &Plan, doubts: &Doubts<'_>) -> Vec<Warning> {
     let Doubts {
         law,
@@ -361,7 +361,7 @@ fn warnings(report: &Report, plan: &Plan, doubts: &Doubts<'_>) -> Vec<Warning> {
     found
 }
 
-/// Adds warnings about the server's answers.
+/// Adds warnings about the server's responses.
 fn warn_of_answers(report: &Report, plan: &Plan, found: &mut Vec<Warning>) {
     let Requests {
         completed: of,
@@ -452,8 +452,8 @@ fn warn_of_generator(report: &Report, plan: &Plan, found: &mut Vec<Warning>) {
     }
 }
 
-/// Whether requests of an open loop waited for a connection. After a connect that failed it pauses,
-/// and requests wait for that.
+/// The warning that requests of an open loop waited for a connection; `None` if a connect has
+/// failed, since its pause makes requests wait.
 fn too_few_connections(report: &Report, plan: &Plan) -> Option<Warning> {
     let per_second = open_rate(plan)?;
     let has_paused = report.failures.iter().any(|(kind, _)| kind.is_connect());
@@ -473,7 +473,7 @@ fn too_few_connections(report: &Report, plan: &Plan) -> Option<Warning> {
     waiting.warning()
 }
 
-/// The highest rate of an open loop.
+/// The highest rate of an open loop, in requests per second; `None` for a closed loop.
 fn open_rate(plan: &Plan) -> Option<f64> {
     match plan.pace {
         Pace::Open { per_second, .. } => Some(Level::new(per_second, &plan.stages).highest()),
@@ -481,7 +481,7 @@ fn open_rate(plan: &Plan) -> Option<f64> {
     }
 }
 
-/// Adds warnings about what the sample can show.
+/// Adds warnings about figures for which there are too few responses.
 fn warn_of_statistics(report: &Report, steady: Option<Steadiness>, found: &mut Vec<Warning>) {
     let samples = report.latency.total.histogram.count();
     let highest_first = PERCENTILES.iter().rev();
@@ -503,8 +503,8 @@ fn warn_of_statistics(report: &Report, steady: Option<Steadiness>, found: &mut V
     }
 }
 
-/// Whether clients of a closed loop sent nothing while they could have. With one request at a time,
-/// since only then a client is busy or not, and without pauses and levels of ours.
+/// Adds a warning if clients of a closed loop were idle. It applies with one request at a time,
+/// since only then a client is either busy or idle, and without pauses or stages.
 fn warn_of_idle_clients(report: &Report, plan: &Plan, law: LittlesLaw, found: &mut Vec<Warning>) {
     let is_closed = matches!(plan.pace, Pace::Closed { .. });
     let is_plain = plan.stages.is_empty() && plan.connections.pipeline.get() == 1;
@@ -521,24 +521,24 @@ fn warn_of_idle_clients(report: &Report, plan: &Plan, law: LittlesLaw, found: &m
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// A thread that is busier than this share of its time has no time to be exact.
+/// The largest share of its time that a thread may be busy without a warning: above it, it cannot be exact.
 const BUSY_MAX: f64 = 0.95;
 
 /// The largest share of its time that a thread may wait for a CPU without a warning.
 const STARVED_MAX: f64 = 0.1;
 
-/// The largest share of answers that may close a kept connection without a warning: servers that keep connections close
-/// each after 100 requests or more.
+/// The largest share of responses that may close a kept connection without a warning. Servers that
+/// keep connections close each after 100 requests or more.
 const CLOSED_MAX: f64 = 0.01;
 
 /// The largest share of gets that may find nothing without a warning.
 const MISSES_MAX: f64 = 0.1;
 
-/// The share of the asked rate below which a run has a warning.
+/// The least share of the plan's rate that must be sent; below it there is a warning.
 const RATE_MIN: f64 = 0.98;
 
-/// A run with too few answers to quote this percentile has a warning.
+/// The percentile that a run should have enough responses for; else there is a warning.
 const PERCENTILE_WANTED: f64 = 99.0;
 
-/// Below this many answers, begin and end of a run weigh too much for Little's law.
+/// The least number of responses for Little's law: below it, the begin and the end of a run weigh too much.
 const LAW_SAMPLES_MIN: u64 = 1000;

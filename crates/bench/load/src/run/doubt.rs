@@ -1,5 +1,5 @@
-//! Warnings that follow from several figures together: requests that were sent late, requests that
-//! waited for a connection, or a stall that a closed loop hides.
+//! Warnings that follow from several figures together: requests sent late, requests that waited for
+//! a connection, or a stall that a closed loop hides.
 
 use std::time::Duration;
 
@@ -8,8 +8,8 @@ use catamaran_stats::{CensoredLatencies, Histogram};
 use crate::record::silence::Span;
 use crate::report::{Silence, Warning};
 
-/// The 99th percentile of lateness, if it is above [`TOLERATED`] and above 5 % of the corrected 99th percentile, which
-/// includes it.
+/// The 99th percentile of lateness, if it is high enough for a warning: above [`TOLERATED`] and
+/// above 5 % of the corrected 99th percentile, which includes it.
 pub(super) fn late(
     lateness: &Histogram,
     corrected: Option<&CensoredLatencies>,
@@ -18,7 +18,7 @@ pub(super) fn late(
     (p99 > tolerated(corrected)).then_some(p99)
 }
 
-/// Whether the corrected median is to a good part lateness of ours.
+/// A warning if a large part of the corrected median is the generator's own lateness.
 pub(super) fn late_median(
     lateness: &Histogram,
     corrected: Option<&CensoredLatencies>,
@@ -31,25 +31,25 @@ pub(super) fn late_median(
     })
 }
 
-/// An open loop that had too few connections at times.
+/// The figures of an open loop by which it is known to have too few connections.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ConnectionWaits<'a> {
-    /// How long requests waited for a connection, of those that did.
+    /// The times that requests waited for a connection, of those that waited.
     pub(super) waits: &'a Histogram,
     pub(super) corrected: Option<&'a CensoredLatencies>,
-    /// Raw latencies.
+    /// The raw latencies of complete responses.
     pub(super) total: &'a Histogram,
-    /// Requests that were due.
+    /// The number of requests that were due.
     pub(super) started: u64,
     pub(super) connections: usize,
-    /// Requests that a connection carries at once.
+    /// The number of requests that a connection carries at once.
     pub(super) streams: u32,
-    /// The highest rate that was asked for.
+    /// The highest rate of the plan, in requests per second.
     pub(super) per_second: f64,
 }
 
 impl ConnectionWaits<'_> {
-    /// The warning, if the 99th percentile of the waits of all requests is above what lateness may be.
+    /// The warning, if the 99th percentile of the waits of all requests is above the lateness tolerated.
     pub(super) fn warning(&self) -> Option<Warning> {
         let waited = self.waits.count();
         let beyond = self.started as f64 / 100.0;
@@ -66,9 +66,10 @@ impl ConnectionWaits<'_> {
         })
     }
 
-    /// Connections that the rate needs: by Little's law the mean number of requests in flight, and
-    /// three times its square root, by which Poisson arrivals vary. Where there were as many, the
-    /// server stalled: then what is due during the longest answer.
+    /// The number of connections that the rate needs: by Little's law the mean number of requests
+    /// in flight, plus three times its square root, by which Poisson arrivals vary. If there were
+    /// as many, the server stalled; then it is the number of requests due during the longest
+    /// response.
     fn needed(&self) -> u64 {
         let in_flight = |latency: Duration| self.per_second * latency.as_secs_f64();
         let mean = in_flight(self.total.mean());
@@ -81,8 +82,9 @@ impl ConnectionWaits<'_> {
     }
 }
 
-/// Whether a closed loop hid a stall: no answers for `silent`, a share of the time from 0 to 1, or an
-/// answer that took a thousand times the median without the time for which we stood still, at most.
+/// A warning if a closed loop hid a stall: a large share `silent` of the time without responses
+/// (from 0 to 1), or a longest response of a thousand times the median, less `own`, the time in
+/// which the generator stood still.
 pub(super) fn stalled(total: &Histogram, silent: f64, own: Duration) -> Option<Warning> {
     let (longest, median) = (total.max(), total.median());
     let of_server = longest.saturating_sub(own);
@@ -94,7 +96,8 @@ pub(super) fn stalled(total: &Histogram, silent: f64, own: Duration) -> Option<W
     })
 }
 
-/// Whether a thread of ours stood still for so long that the figures mislead; of its spans within `of`.
+/// A warning if the thread stood still for so long that the figures mislead; `spans` are its
+/// standstills, `of` the measured time.
 pub(super) fn stood_still(thread: usize, spans: &[Span], of: Duration) -> Option<Warning> {
     let lengths = || {
         spans
@@ -109,7 +112,7 @@ pub(super) fn stood_still(thread: usize, spans: &[Span], of: Duration) -> Option
     })
 }
 
-/// Whether no answer came for so long that the rate misleads.
+/// A warning if there was no response for so long that the rate misleads; `of` is the measured time.
 pub(super) fn silent(silences: &[Silence], of: Duration) -> Option<Warning> {
     let longest = silences.iter().max_by_key(|silence| silence.length())?;
     let total: Duration = silences.iter().map(|silence| silence.length()).sum();
@@ -131,22 +134,22 @@ fn tolerated(corrected: Option<&CensoredLatencies>) -> Duration {
     TOLERATED.max(quoted.unwrap_or_default() / 20)
 }
 
-/// A 99th percentile of lateness up to this is never warned of.
+/// The 99th percentile of lateness that is tolerated in every case.
 const TOLERATED: Duration = Duration::from_millis(1);
 
-/// A warning is given if the corrected median is at most this many times the median of lateness.
+/// The largest multiple of the median lateness at which the corrected median leads to a warning.
 const LATE_OF_MEDIAN: u32 = 3;
 
-/// Silences or standstills of this share of the time are reported; one second in ten is well above.
+/// The share of the time from which silences or standstills lead to a warning; one second in ten is well above it.
 const SILENT_MAX: f64 = 0.05;
 
-/// A single silence or standstill of this length is reported, whatever its share of the time.
+/// The length from which a single silence or standstill leads to a warning, whatever its share of the time.
 const SILENCE_LONG: Duration = Duration::from_secs(1);
 
-/// The longest answer is an outlier from this many times the median.
+/// The multiple of the median from which the longest response is an outlier.
 const OUTLIER: u32 = 1000;
 
-/// Shorter times are no stall, however short the median is.
+/// The least time that counts as a stall, however short the median is.
 const STALL_MIN: Duration = Duration::from_millis(100);
 
 #[cfg(test)]

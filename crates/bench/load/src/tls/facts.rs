@@ -1,10 +1,10 @@
-//! The results of a handshake, in OpenSSL's names, which readers of ab's report know.
+//! The negotiated parameters of TLS, in OpenSSL's names, which readers of ab's report know.
 
 use rustls::{CipherSuite, ClientConnection, NamedGroup, ProtocolVersion};
 
 use crate::report::TlsFacts;
 
-/// The parameters of TLS in `session`, which has sent `sni`.
+/// The negotiated parameters of `session`; `sni` is the name that it has sent.
 pub(super) fn of(session: &ClientConnection, sni: Option<String>) -> TlsFacts {
     let suite = session.negotiated_cipher_suite().map(|suite| suite.suite());
     let certificate = session.peer_certificates().and_then(<[_]>::first);
@@ -25,7 +25,7 @@ pub(super) fn of(session: &ClientConnection, sni: Option<String>) -> TlsFacts {
     }
 }
 
-/// OpenSSL's name of a suite: as IANA's for TLS 1.3, in its own way for TLS 1.2.
+/// OpenSSL's name of a cipher suite: for TLS 1.3 the same as IANA's, for TLS 1.2 another one.
 pub(crate) fn openssl_name(suite: CipherSuite) -> String {
     let iana = format!("{suite:?}");
     if let Some(rest) = iana.strip_prefix("TLS13_") {
@@ -33,7 +33,7 @@ pub(crate) fn openssl_name(suite: CipherSuite) -> String {
     }
     let suite = iana.strip_prefix("TLS_").unwrap_or(&iana);
     let shortened = suite.replace("_WITH_", "_").replace("AES_", "AES");
-    // ChaCha20 goes without its digest in OpenSSL's names.
+    // OpenSSL's names of ChaCha20 suites leave out the digest.
     let name = shortened.replace("POLY1305_SHA256", "POLY1305");
     name.replace('_', "-")
 }
@@ -43,7 +43,7 @@ fn cipher_bits(suite: CipherSuite) -> u32 {
     if name.contains("AES_128") { 128 } else { 256 }
 }
 
-/// As OpenSSL names the group, and how many bits it says that it has.
+/// OpenSSL's name of a key exchange group, and its size in bits; `None` for others.
 fn temp_key(group: NamedGroup) -> Option<(&'static str, u32)> {
     match group {
         NamedGroup::X25519 => Some(("X25519", 253)),
@@ -54,8 +54,8 @@ fn temp_key(group: NamedGroup) -> Option<(&'static str, u32)> {
     }
 }
 
-/// Bits of the public key in a certificate (RFC 5280 section 4.1): of RSA those of the modulus, of
-/// curves those that OpenSSL says.
+/// The size in bits of the public key in a certificate (RFC 5280 section 4.1): for RSA that of the
+/// modulus, for curves what OpenSSL prints; `None` if it is not known.
 fn key_bits(certificate: &[u8]) -> Option<u32> {
     let (certificate, _) = element(certificate)?;
     let (mut to_be_signed, _) = element(certificate)?;
@@ -92,7 +92,7 @@ fn key_bits(certificate: &[u8]) -> Option<u32> {
     }
 }
 
-/// The content of the first DER element in `der`, and what follows it.
+/// Splits `der` into the content of its first element and the rest; `None` if it is malformed.
 fn element(der: &[u8]) -> Option<(&[u8], &[u8])> {
     let (len, content) = match der.get(1)? {
         short @ 0..=0x7F => (usize::from(*short), der.get(2..)?),

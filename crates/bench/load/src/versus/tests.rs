@@ -70,7 +70,7 @@ fn a_difference_in_some_is_not() {
     );
 }
 
-/// Six pairs cannot be surer than 3 %, which is not enough for two measures at once.
+/// The test on six pairs has a probability of 3 % at best, which is not enough for two measures at once.
 #[test]
 fn one_measure_of_several_must_be_surer() {
     let measures = judge(&blocks(&[1.1; 6]));
@@ -88,7 +88,7 @@ fn five_pairs_say_nothing_but_how_many_would() {
     );
 }
 
-/// A stalls in 10 of 15 blocks, which have few requests for that. They are most of A.
+/// A stalls in 10 of 15 blocks, which is most of its blocks; they have few requests because of that.
 #[test]
 fn blocks_that_stall_count_although_they_have_few_requests() {
     let mut blocks = blocks(&[1.0; 15]);
@@ -104,7 +104,7 @@ fn blocks_that_stall_count_although_they_have_few_requests() {
     assert_eq!((p99.a, p99.b), (Some(230.0), Some(9.0)));
 }
 
-/// A is silent in 5 of 12 blocks: its median block is not.
+/// A is silent in 5 of 12 blocks, so its median block is not.
 #[test]
 fn silences_that_medians_hide_are_named() {
     let mut blocks = blocks(&[1.0; 12]);
@@ -136,7 +136,7 @@ fn silences_that_medians_hide_are_named() {
     assert!(!text.contains("silences  B"), "{text}");
 }
 
-/// Blocks without any answer are the slowest ones.
+/// Blocks without any response count as the slowest ones.
 #[test]
 fn blocks_that_hang_throughout_are_infinitely_slow() {
     let mut blocks = blocks(&[1.0; 12]);
@@ -175,8 +175,8 @@ fn errors_on_one_side_are_infinitely_more() {
     assert!(sentence(&measures, 12).contains("∞ times the errors of B [∞ .. ∞]"));
 }
 
-/// A target against itself on a machine that drifts by 10 % from pair to pair and by a trend within
-/// them, with bad blocks: in 2,000 runs of 12 pairs a difference is called in 38.
+/// A target is compared with itself on a machine that drifts by 10 % from pair to pair and by a
+/// trend within them, with bad blocks: in 38 of 2,000 runs of 12 pairs a difference is found.
 #[test]
 fn a_target_does_not_differ_from_itself() {
     let mut random = fastrand::Rng::with_seed(7);

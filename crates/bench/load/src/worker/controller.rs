@@ -1,8 +1,7 @@
-//! The task of one worker for all: it ends the warm-up when the run is steady, which begins the
-//! measurement. No worker ends before that.
+//! Ends a warm-up when the run is steady, which begins the measurement; one worker does so for all.
+//! No worker ends before that.
 //!
-//! In an open loop the schedule determines the throughput, so only latency is watched. In a closed
-//! loop both are.
+//! In an open loop the schedule determines the throughput, so only latency is watched. In a closed loop both are.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
@@ -13,12 +12,12 @@ use crate::board::Board;
 use crate::clock::{NEVER, nanos};
 use crate::plan::{Pace, Plan, WarmUp};
 
-/// The controller's memory of the warm-up so far.
+/// The measurements of the warm-up so far, second by second.
 #[derive(Debug, Default)]
 pub(super) struct Controller {
-    /// Answers in each second of the warm-up.
+    /// The number of responses in each second.
     throughput: Vec<f64>,
-    /// Their mean latency in nanoseconds; 0 where there were none.
+    /// The mean latency of each second in nanoseconds; 0 where there were no responses.
     latency: Vec<f64>,
     completed: u64,
     latency_sum: u64,
@@ -26,7 +25,7 @@ pub(super) struct Controller {
 }
 
 impl Controller {
-    /// Looks how steady the warm-up is.
+    /// Checks once a second whether the warm-up is steady, and begins measuring if it is, or after its longest time.
     pub(super) fn look(&mut self, board: &Board, now: u64) {
         if board.measure_from() != NEVER || now < self.next_second {
             return;
@@ -39,7 +38,7 @@ impl Controller {
         let is_open = matches!(board.plan.pace, Pace::Open { .. });
         let verdict = self.verdict(is_open, self.span(&board.plan));
         if verdict == Verdict::Steady || now >= nanos(max) {
-            // Said once: `measure_from` is set from here on.
+            // This happens once: from here on `measure_from` is set.
             let _ = board.steady.set(verdict);
             board.measure(now + NOTICE);
         }
@@ -60,7 +59,7 @@ impl Controller {
         self.latency_sum = latency_sum;
     }
 
-    /// Whether the next `span` seconds will be steady.
+    /// Whether the run will be steady for the next `span` seconds, by the warm-up so far.
     fn verdict(&self, is_open: bool, span: f64) -> Verdict {
         let latency = warm_up(&self.latency, span);
         if is_open {
@@ -70,7 +69,7 @@ impl Controller {
         }
     }
 
-    /// The measured time to come, in seconds, as far as plan and rate tell; at most a minute.
+    /// The length of the measured time to come, in seconds, if plan and rate tell it; at most a minute.
     fn span(&self, plan: &Plan) -> f64 {
         let stages: Duration = plan.stages.iter().map(|stage| stage.duration).sum();
         let by_stages = Some(stages).filter(|stages| !stages.is_zero());
@@ -84,12 +83,12 @@ impl Controller {
     }
 }
 
-/// Seconds: no trend of a minute can be carried on for longer.
+/// The longest span that is predicted, in seconds: no trend of a minute can be continued for longer.
 const SPAN_MAX: f64 = 60.0;
 
 const SECOND: u64 = 1_000_000_000;
 
-/// Nanoseconds from the decision to the beginning of measuring, so that all threads learn of it.
+/// The time between the decision and the beginning of measuring, in nanoseconds, so that all threads learn of it.
 const NOTICE: u64 = 60_000_000;
 
 #[cfg(test)]
@@ -105,7 +104,7 @@ mod tests {
         }
     }
 
-    /// A schedule sends its rate while the server becomes slower and slower.
+    /// In an open loop the rate stays the same while the server becomes slower and slower.
     #[test]
     fn an_open_loop_is_judged_by_latency() {
         let slower = controller(|_| 1000.0, |second| 1e6 + 1e4 * second);

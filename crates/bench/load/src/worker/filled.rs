@@ -1,4 +1,4 @@
-//! The requests under way that were made for one time only.
+//! Keeps the requests in flight that were made for one sending only.
 
 use std::num::NonZeroU32;
 
@@ -10,21 +10,21 @@ use crate::prepare::{PreparedRequest, encode};
 use crate::record::Flight;
 use crate::template::Values;
 
-/// A worker's, by the key that their flights have.
+/// The requests of one worker that were made for one sending, by the key in their flights.
 #[derive(Debug, Default)]
 pub(super) struct FilledRequests {
     requests: Slab<PreparedRequest>,
 }
 
 impl FilledRequests {
-    /// The request of a flight.
+    /// The request that a flight has sent.
     pub(super) fn request<'a>(&'a self, board: &'a Board, flight: &Flight) -> &'a PreparedRequest {
         let key = flight.filled.map(|key| key.get() as usize - 1);
         let filled = key.and_then(|key| self.requests.get(key));
         filled.unwrap_or_else(|| board.request(flight.place))
     }
 
-    /// Makes a request of the run's number `number`, if `prepared` is one that is made anew.
+    /// Makes the request with the run's number `number`, if `prepared` must be made anew each time; returns its key.
     pub(super) fn fill(
         &mut self,
         board: &Board,
@@ -51,7 +51,7 @@ impl FilledRequests {
             jar.add_to(&mut request, &path, now);
         }
         let endpoint = &plan.targets[board.target_of(prepared.number)].endpoint;
-        // Cookies can make it too long for an AJP13 packet; then it goes without them.
+        // Cookies can make it too long for an AJP13 packet; then it is sent without them.
         let mut made = encode(endpoint, &request, prepared.number)
             .or_else(|_| {
                 encode(
@@ -70,7 +70,7 @@ impl FilledRequests {
         NonZeroU32::new(key + 1)
     }
 
-    /// The flight has ended.
+    /// Drops the request of a flight that has ended.
     pub(super) fn remove(&mut self, flight: &Flight) {
         if let Some(key) = flight.filled {
             self.requests.try_remove(key.get() as usize - 1);

@@ -1,8 +1,8 @@
-//! A client's cookies (RFC 6265), as far as one client of one server needs them.
+//! A client's cookie jar (RFC 6265), reduced to one client of one server.
 //!
-//! Cookies are kept by name and path, and sent to paths below theirs until they expire. A client
-//! speaks to one server, so Domain says nothing here; Secure is not looked at, so that a server can be
-//! tested without its TLS.
+//! Cookies are kept by name and path, and sent to paths below theirs until they expire. Since a
+//! client has one server, Domain is ignored; Secure is ignored too, so that a server can be tested
+//! without its TLS.
 
 use std::time::{Duration, SystemTime};
 
@@ -19,12 +19,12 @@ struct Cookie {
     name: Vec<u8>,
     value: Vec<u8>,
     path: String,
-    /// On the run's clock.
+    /// The time of expiry on the run's clock; `None`: it never expires.
     expires: Option<u64>,
 }
 
 impl Jar {
-    /// Takes note of a Set-Cookie field of the answer to a request for `path`.
+    /// Stores the cookie of a Set-Cookie field in the response to a request for `path`.
     pub(super) fn set(&mut self, field: &[u8], path: &str, now: u64) {
         let mut parts = field.split(|byte| *byte == b';').map(<[u8]>::trim_ascii);
         let Some((name, value)) = parts.next().and_then(pair) else {
@@ -69,8 +69,7 @@ impl Jar {
         }
     }
 
-    /// Adds the cookies for `path` to a request's Cookie field, in place of those that the request
-    /// has of the same name.
+    /// Adds the cookies for `path` to the request's Cookie field, where they replace those of the same name.
     pub(super) fn add_to(&mut self, request: &mut Request, path: &str, now: u64) {
         self.cookies.retain(|cookie| cookie.is_alive(now));
         let sent: Vec<&Cookie> = self.cookies.iter().filter(|it| it.is_for(path)).collect();
@@ -109,7 +108,7 @@ impl Cookie {
         self.expires.is_none_or(|expires| expires > now)
     }
 
-    /// RFC 6265, section 5.1.4.
+    /// Whether the cookie is sent with a request for `path` (RFC 6265, section 5.1.4).
     fn is_for(&self, path: &str) -> bool {
         let rest = path.strip_prefix(self.path.as_str());
         rest.is_some_and(|rest| {
@@ -118,7 +117,7 @@ impl Cookie {
     }
 }
 
-/// The directory of the path (RFC 6265, section 5.1.4).
+/// The default path of a cookie: the directory of the request's path (RFC 6265, section 5.1.4).
 fn default_path(path: &str) -> &str {
     match path.rfind('/') {
         None | Some(0) => "/",
@@ -135,10 +134,10 @@ fn is_control(byte: &u8) -> bool {
     *byte < b' ' || *byte == 0x7F
 }
 
-/// RFC 6265, section 6.1, asks for 50 at least.
+/// The most cookies in a jar: RFC 6265, section 6.1, asks for at least 50.
 const COOKIES_MAX: usize = 100;
 
-/// The same section asks for 4096 bytes of name, value and attributes at least.
+/// The most bytes of a cookie: the same section asks for at least 4096 of name, value and attributes.
 const COOKIE_BYTES_MAX: usize = 8192;
 
 #[cfg(test)]

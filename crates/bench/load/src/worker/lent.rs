@@ -1,4 +1,4 @@
-//! What a worker lends to the slot that it advances, and the place of the slot's records.
+//! The resources that a worker lends to the slot that is running.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -25,44 +25,44 @@ use crate::report::{Connections, Ending, FailureKind, FatalError};
 pub(super) struct SlotResources {
     pub(super) board: Arc<Board>,
     pub(super) registry: Registry,
-    /// The time as of the last look.
+    /// The time when the worker last looked at the clock.
     pub(super) now: u64,
     pub(super) feed: Feed,
     pub(super) record: Record,
     pub(super) warm_up: Tally,
     pub(super) connections: Connections,
-    /// Requests under way that were made for one time only.
+    /// The requests in flight that were made for one sending only.
     pub(super) filled: FilledRequests,
-    /// The last heads, per request of the plan.
+    /// For each request of the plan, the last heads received.
     pub(super) known: Vec<LastHeads>,
     pub(super) scratch: Box<[u8]>,
-    /// Slots that are free, the longest free first.
+    /// The free slots, the one that has been free longest first.
     pub(super) idle: VecDeque<usize>,
-    /// Slots that wait, by when they stop.
+    /// The slots that pause, by the time at which they are woken.
     pub(super) pauses: BinaryHeap<Reverse<(u64, usize)>>,
-    /// Clients' time with a request under way within the measured span, in nanoseconds.
+    /// The time that clients had a request in flight within the measured span, in nanoseconds.
     pub(super) busy: u128,
-    /// The measured span: it ends early when there is no request left to begin.
+    /// The measured span, from and to; it ends early when no request is left to begin.
     pub(super) span: (u64, u64),
-    /// Requests under way, counted or not.
+    /// The number of requests in flight, measured or not.
     pub(super) in_flight: u64,
-    /// Connections that exist, now and at most.
+    /// The number of connections that exist, and its maximum so far.
     open: u64,
     pub(super) open_max: u64,
-    /// The most requests that a connection of HTTP/2 was given at once.
+    /// The most requests that one HTTP/2 connection has had at once.
     pub(super) streams_max: usize,
-    /// The fewest streams that a server allowed on a connection, among the servers that said so.
+    /// The fewest streams that a server has allowed on a connection, among the servers that set a limit.
     pub(super) streams_allowed: usize,
-    /// Connections that wait for the peer's close.
+    /// The connections that wait for the peer to close them.
     pub(super) lingering: LingeringConnections,
-    /// Which source address is next.
+    /// The index of the next connection's source address.
     source: usize,
     has_answered: bool,
-    /// When the latencies of the last second are next published.
+    /// The time at which the latencies of the last second are published next.
     next_recent: u64,
 }
 
-/// Counts of the warm-up, for the display of progress.
+/// The counts of the warm-up, for the display of progress.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Tally {
     pub(super) started: u64,
@@ -114,23 +114,23 @@ impl SlotResources {
         self.now = self.board.clock.now();
     }
 
-    /// The request of a flight.
+    /// The request that a flight has sent.
     pub(super) fn request(&self, flight: &Flight) -> &PreparedRequest {
         self.filled.request(&self.board, flight)
     }
 
-    /// Slot `key` is woken at `at`.
+    /// Makes the worker wake slot `key` at `at`.
     pub(super) fn pause(&mut self, at: u64, key: usize) {
         self.pauses.push(Reverse((at, key)));
     }
 
-    /// A connection more or less.
+    /// Counts a connection that was opened (1) or closed (-1).
     pub(super) fn opened(&mut self, change: i64) {
         self.open = self.open.saturating_add_signed(change);
         self.open_max = self.open_max.max(self.open);
     }
 
-    /// The local address of the next connection.
+    /// The local address for the next connection; `None`: the system chooses.
     pub(super) fn next_source(&mut self) -> Option<IpAddr> {
         let sources = &self.board.plan.connections.sources;
         let source = sources.get(self.source % sources.len().max(1)).copied();
@@ -138,7 +138,7 @@ impl SlotResources {
         source
     }
 
-    /// A request begins on a connection that was free since `free_at`.
+    /// Notes that a request begins, on a connection that was free since `free_at`.
     pub(super) fn begin(&mut self, flight: &Flight, free_at: u64) {
         self.in_flight += 1;
         if flight.counted {
@@ -151,14 +151,14 @@ impl SlotResources {
         }
     }
 
-    /// A request ends, just now: adds the part of its time that is in the span.
+    /// Adds the part of a request's time within the measured span; the request has ended just now.
     pub(super) fn add_busy(&mut self, flight: &Flight) {
         let (from, to) = self.span;
         let begun = flight.begun.max(from);
         self.busy += u128::from(self.now.min(to).saturating_sub(begun));
     }
 
-    /// A request was answered in full, just now.
+    /// Notes that a request was answered in full just now.
     pub(super) fn answer(&mut self, flight: &Flight, can_reuse: bool, target: usize) {
         self.in_flight -= 1;
         self.add_busy(flight);
@@ -170,7 +170,7 @@ impl SlotResources {
             self.keep_first(flight);
         }
         let plan = &self.board.plan;
-        // Looked at in any case, so that the first length is that of the first answer.
+        // The length is compared in every case, so that the first one is that of the first response.
         let differs = !self.board.fits(flight.place, flight.body)
             && plan.checks.body_length != LengthCheck::Ignored
             && !self.board.varies(flight.place);
@@ -192,7 +192,7 @@ impl SlotResources {
         self.filled.remove(flight);
     }
 
-    /// A request failed, just now.
+    /// Notes that a request failed just now.
     pub(super) fn fail(&mut self, flight: &Flight, kind: FailureKind, error: Option<&io::Error>) {
         self.in_flight -= 1;
         self.add_busy(flight);
@@ -210,21 +210,21 @@ impl SlotResources {
         self.note_failure(kind, error);
     }
 
-    /// Whether a request whose connect failed so is tried again: as ab does, for which only a refused
-    /// connect or handshake is the end of a request.
+    /// Whether a request whose connect failed in this way is tried again: only as ab does, for
+    /// which a request ends by a refused connect or a failed handshake alone.
     pub(super) fn tries_again(&self, kind: FailureKind) -> bool {
         let has_ended = [FailureKind::Refused, FailureKind::Tls, FailureKind::Source];
         let is_ab = matches!(self.board.plan.connections.patience, ConnectPatience::Ab(_));
         is_ab && kind.is_connect() && !has_ended.contains(&kind)
     }
 
-    /// A connect failed whose request is tried again.
+    /// Notes that a connect failed whose request is tried again.
     pub(super) fn fail_connect(&mut self, kind: FailureKind, error: Option<&io::Error>) {
         self.record.fail_connect();
         self.note_failure(kind, error);
     }
 
-    /// Ends the run if this failure is one too many.
+    /// Counts the failure, and ends the run if the plan does not allow it.
     fn note_failure(&self, kind: FailureKind, error: Option<&io::Error>) {
         let failures = self.board.failures.fetch_add(1, Relaxed) + 1;
         if self.is_final(kind, failures, error) {
@@ -237,7 +237,7 @@ impl SlotResources {
         }
     }
 
-    /// Whether this failure ends the run; `failures`: how many there are, with this one.
+    /// Whether this failure ends the run; `failures` is the number of failures including this one.
     fn is_final(&self, kind: FailureKind, failures: u64, error: Option<&io::Error>) -> bool {
         let plan = &self.board.plan;
         match kind {
@@ -270,7 +270,7 @@ impl SlotResources {
         self.board.tls_targets.iter().any(Option::is_some)
     }
 
-    /// Publishes the counts so far in `line`.
+    /// Publishes the counts so far in `line`, for the display of progress.
     pub(super) fn publish(&mut self, line: &Line, is_measuring: bool) {
         let counts = &self.record.counts;
         let tally = if is_measuring {
@@ -336,7 +336,7 @@ impl Tally {
     }
 }
 
-/// Why the run ended. The system's words for a bind do not say what was to be bound.
+/// The message on why the run ended. The system's message about a bind does not name its purpose, so it is added.
 fn message(kind: FailureKind, error: Option<&io::Error>) -> String {
     match error {
         None => kind.text().to_owned(),
@@ -345,7 +345,7 @@ fn message(kind: FailureKind, error: Option<&io::Error>) -> String {
     }
 }
 
-/// Whether a connect's error says that nothing listens. A full queue is no such error.
+/// Whether a connect's error says that nothing listens there. A full queue is not such an error.
 fn is_nobody_there(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionRefused, HostUnreachable, NetworkUnreachable, NotFound};
     matches!(
@@ -358,13 +358,14 @@ fn saturating_nanos(duration: std::time::Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// Nanoseconds between publications of recent latencies: a look each second finds new ones.
+/// The time between publications of recent latencies in nanoseconds, short enough that a display
+/// each second finds new ones.
 const RECENT: u64 = 500_000_000;
 
-/// Read at once at most.
+/// The most bytes that are read at once.
 const READ_MAX: usize = 64 * 1024;
 
-/// Connections that wait for their peer's close, at most: a tenth of a second of 20,000 connects.
+/// The most connections that wait for their peer's close: a tenth of a second of 20,000 connects.
 const LINGERING_MAX: usize = 2000;
 
 /// The most bytes of the first head that are kept.

@@ -1,8 +1,8 @@
-//! Connections without further requests whose peer announced that it will close them.
+//! Keeps connections without further requests until their peer closes them, as it has announced.
 //!
 //! The side that closes first keeps the port in TIME_WAIT, and a generator that does so runs out of
-//! ports. So such a connection is kept here until the peer closes it, for a limited time. Its slot
-//! does not wait: it dials the next connection at once.
+//! ports. So such a connection is kept here until the peer closes it, for a limited time, while its
+//! slot dials the next connection at once.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -11,11 +11,11 @@ use mio::event::Event;
 
 use crate::stream::Stream;
 
-/// The connections, by their tokens.
+/// The connections that wait for their peer's close, by token.
 #[derive(Debug)]
 pub(super) struct LingeringConnections {
     streams: HashMap<Token, Stream>,
-    /// Since when each has been here, the oldest first; some are gone already.
+    /// The time at which each was added, the oldest first; some are closed already.
     since: VecDeque<(u64, Token)>,
     max: usize,
 }
@@ -42,14 +42,14 @@ impl LingeringConnections {
         self.since.push_back((now, token));
     }
 
-    /// An event of a connection that is no slot's.
+    /// Handles an event of a connection that belongs to no slot: drops it if the peer has closed it.
     pub(super) fn handle_event(&mut self, event: &Event) {
         if event.is_read_closed() || event.is_error() {
             self.streams.remove(&event.token());
         }
     }
 
-    /// Closes those that the peer should have closed by `now`.
+    /// Closes the connections that the peer has not closed in time.
     pub(super) fn expire(&mut self, now: u64) {
         while let Some(&(since, token)) = self.since.front()
             && now.saturating_sub(since) >= LINGER
@@ -64,5 +64,5 @@ impl LingeringConnections {
     }
 }
 
-/// The time that a peer has for the close that it announced, in nanoseconds.
+/// The time that a peer has to close a connection as announced, in nanoseconds.
 const LINGER: u64 = 100_000_000;

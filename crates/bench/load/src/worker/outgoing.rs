@@ -1,5 +1,4 @@
-//! The bytes that a connection still has to write: prepared requests, and answers that the protocol
-//! demands in between.
+//! Writes the bytes of a connection: prepared requests, and replies that the protocol demands in between.
 
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
@@ -11,23 +10,23 @@ use super::lent::SlotResources;
 use crate::record::Flight;
 use crate::stream::Stream;
 
-/// The progress of writing the requests under way.
+/// The progress of writing the requests in flight on one connection.
 #[derive(Debug, Default)]
 pub(super) struct WriteProgress {
-    /// The number of requests under way that are written in full.
+    /// The number of requests in flight that are written in full.
     whole: usize,
-    /// The bytes written of the next one.
+    /// The number of bytes written of the next request.
     written: usize,
-    /// Other bytes of the protocol, which are written after the requests.
+    /// Other bytes that the protocol must send; they are written after the requests.
     pub(super) extra: BytesMut,
-    /// The socket takes no more until it says so.
+    /// Whether the socket takes no more bytes until it is writable again.
     blocked: bool,
-    /// Bytes written on the connection.
+    /// The number of bytes written on the connection.
     total: u64,
 }
 
 impl WriteProgress {
-    /// The connection is a new one.
+    /// Resets the progress for a new connection.
     pub(super) fn reset(&mut self) {
         self.whole = 0;
         self.written = 0;
@@ -36,12 +35,12 @@ impl WriteProgress {
         self.total = 0;
     }
 
-    /// Requests under way of which something was written.
+    /// The number of requests in flight of which anything was written.
     pub(super) fn begun(&self) -> usize {
         self.whole + usize::from(self.written > 0)
     }
 
-    /// Bytes written on the connection before the requests under way.
+    /// The number of bytes written on the connection before the requests in flight.
     pub(super) fn before(&self, flights: &VecDeque<Flight>, lent: &SlotResources) -> u64 {
         let sent_whole = flights.iter().take(self.whole);
         let whole = sent_whole.map(|flight| lent.request(flight).bytes.len());
@@ -49,20 +48,20 @@ impl WriteProgress {
         self.total.saturating_sub(begun as u64)
     }
 
-    /// The socket takes bytes again.
+    /// Notes that the socket takes bytes again.
     pub(super) fn unblock(&mut self) {
         self.blocked = false;
     }
 
-    /// The first request was answered; whether it was written by then.
+    /// Removes the first request, which was answered; returns whether it had been written in full.
     pub(super) fn pop(&mut self) -> bool {
         let was_written = self.whole > 0;
         self.whole = self.whole.saturating_sub(1);
         was_written
     }
 
-    /// Writes as much as the socket takes, and notes in `flights` when each was sent. Returns how
-    /// many bytes of counted requests that were.
+    /// Writes until the socket takes no more, and notes in `flights` when each was sent. Returns
+    /// the number of bytes written of measured requests.
     pub(super) fn write(
         &mut self,
         stream: &mut Stream,
@@ -95,7 +94,7 @@ impl WriteProgress {
         Ok(counted)
     }
 
-    /// Notes that `count` bytes were written; returns those of counted requests.
+    /// Notes that `count` bytes were written; returns how many of them belong to measured requests.
     fn note(&mut self, count: usize, flights: &mut VecDeque<Flight>, lent: &SlotResources) -> u64 {
         let now = lent.board.clock.now();
         self.total += count as u64;
@@ -125,5 +124,5 @@ impl WriteProgress {
     }
 }
 
-/// Requests written at once at most, where several are pipelined.
+/// The most pipelined requests that are written with one call.
 const SLICES_MAX: usize = 16;

@@ -1,21 +1,20 @@
-//! The scheduler's figures for this thread: time on a CPU, and time without one although it was
-//! ready.
+//! The scheduler's times of a thread: on a CPU, and ready to run without a CPU.
 
 use std::time::Duration;
 
 use crate::plan::StarvedTime;
 
-/// Since the thread began.
+/// The times since the thread began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct ThreadTimes {
-    /// On a CPU, in user mode and in the kernel.
+    /// The time on a CPU, in user mode and in the kernel.
     pub(super) cpu: Duration,
-    /// Ready to run, but not running; `None` where the kernel keeps no such account.
+    /// The time in which the thread was ready to run, but had no CPU; `None` where the kernel does not count it.
     pub(super) starved: Option<Duration>,
 }
 
 impl ThreadTimes {
-    /// The values of the calling thread.
+    /// The times of the calling thread; `starved` reads the second one.
     pub(super) fn now(starved: StarvedTime) -> Self {
         Self {
             cpu: cpu_time(),
@@ -33,7 +32,7 @@ impl ThreadTimes {
     }
 }
 
-/// CPU time of this thread.
+/// The CPU time of the calling thread.
 fn cpu_time() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     let (seconds, nanos) = (u64::try_from(time.tv_sec), u32::try_from(time.tv_nsec));

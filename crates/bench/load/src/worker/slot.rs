@@ -1,9 +1,9 @@
-//! A slot for one connection of a worker: it dials, sends, receives, and starts again.
+//! A slot for one connection of a worker: it dials, sends, receives, and begins again.
 //!
 //! A slot outlives its connections. It takes a ticket when it is free, and each ticket ends in
-//! exactly one of: an answer, a failure, or being abandoned when the run ends. What is spoken decides
-//! how many requests are under way and in which order they are answered: [`Sequential`] is for
-//! HTTP/1.x, AJP13 and memcached, [`MultiplexedSlot`] for HTTP/2.
+//! exactly one of: a response, a failure, or being abandoned when the run ends. The protocol
+//! decides how many requests are in flight and in which order they are answered: [`Sequential`] is
+//! for HTTP/1.x, AJP13 and memcached, [`MultiplexedSlot`] for HTTP/2.
 
 mod multiplexed;
 mod place;
@@ -19,19 +19,19 @@ use super::lent::SlotResources;
 use crate::prepare::Codec;
 use crate::record::Flight;
 
-/// A place for a connection.
+/// A slot, by the kind of protocol on its connection.
 #[derive(Debug)]
 pub(super) enum Slot {
     Sequential(Box<Sequential>),
     Multiplexed(Box<MultiplexedSlot>),
 }
 
-/// The number of the slot whose token this is or was.
+/// The number of the slot to which the token belongs, or did before a new connection.
 pub(super) fn key_of(token: Token) -> usize {
     token.0 & KEY_MASK
 }
 
-/// Calls the same method of whichever slot it is, or of its place.
+/// Calls a method of the slot or of its place, whichever kind of slot it is.
 macro_rules! either {
     ($slot:expr, $($name:ident).+($($argument:expr),*)) => {
         match $slot {
@@ -54,23 +54,23 @@ impl Slot {
         }
     }
 
-    /// The poll's token of its connection.
+    /// The token of the slot's connection in the worker's poll.
     pub(super) fn token(&self) -> Token {
         either!(self, place.token())
     }
 
-    /// Called when the slot has left the queue of free slots: takes a request, if there is one.
+    /// Sends a request, if there is one. Called when the slot has left the queue of free slots.
     pub(super) fn start(&mut self, lent: &mut SlotResources) {
         either!(self, place.leave_queue());
         either!(self, advance(lent));
     }
 
-    /// The pause is over.
+    /// Ends the slot's pause, so that it can send again.
     pub(super) fn wake(&mut self, lent: &mut SlotResources) {
         either!(self, wake(lent));
     }
 
-    /// Waits until `at` before its first request.
+    /// Makes the slot wait until `at` before its first request.
     pub(super) fn wait_until(&mut self, at: u64, lent: &mut SlotResources) {
         either!(self, place.wait_until(at, lent));
     }
@@ -79,17 +79,18 @@ impl Slot {
         either!(self, handle_event(event, lent));
     }
 
-    /// Looks whether something has lasted too long.
+    /// Fails requests that have lasted longer than `timeout`, in nanoseconds.
     pub(super) fn check_time(&mut self, timeout: u64, lent: &mut SlotResources) {
         either!(self, check_time(timeout, lent));
     }
 
-    /// Nanoseconds from `from` to `to` since the first request: the client should be busy in all.
+    /// The time from `from` to `to`, less the part before the slot's first request, in nanoseconds:
+    /// the client should be busy for all of it.
     pub(super) fn expected_busy(&self, from: u64, to: u64) -> u64 {
         either!(self, place.expected_busy(from, to))
     }
 
-    /// The run is over: hands over what is under way.
+    /// Ends the slot with the run; returns the requests in flight.
     pub(super) fn abandon(&mut self) -> Vec<Flight> {
         either!(self, abandon())
     }

@@ -1,4 +1,4 @@
-//! A timer that is exact to less than a millisecond, which the timeout of a poll is not.
+//! A timer with a resolution below a millisecond, which a poll's timeout does not have.
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -10,12 +10,11 @@ use rustix::time::{
     timerfd_settime,
 };
 
-/// A timerfd that wakes a poll. It is never read: setting it anew makes it tick anew, and each tick
-/// is an edge.
+/// A timerfd that wakes a poll. It is never read: each time that it is set and expires is a new edge.
 #[derive(Debug)]
 pub(super) struct Timer {
     descriptor: OwnedFd,
-    /// The moment that it is set to.
+    /// The time to which the timer is set, on the run's clock.
     set_to: u64,
 }
 
@@ -31,7 +30,7 @@ impl Timer {
         })
     }
 
-    /// Wakes at `at` on the run's clock, which is in `left` nanoseconds.
+    /// Sets the timer to `at` on the run's clock, which is `left` nanoseconds from now.
     pub(super) fn set(&mut self, at: u64, left: u64) -> io::Result<()> {
         if self.set_to == at {
             return Ok(());

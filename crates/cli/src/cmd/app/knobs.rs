@@ -1,4 +1,4 @@
-//! The options of `app` that Tomcat's `<Connector>` has, too, under the same names.
+//! The options of `app` that Tomcat's `<Connector>` also has, under the same names.
 //!
 //! An option that is left out keeps the connector's default. The connector defines what the values
 //! mean.
@@ -114,7 +114,7 @@ enum Form {
 }
 
 impl Knobs {
-    /// `config` with what was given in place of its defaults.
+    /// Returns `config` with its values replaced by those options that were given.
     pub(super) fn apply(self, mut config: Config) -> Config {
         let set = &mut config;
         replace(&mut set.accept_count, self.accept_count);

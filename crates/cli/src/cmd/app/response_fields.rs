@@ -1,4 +1,5 @@
-//! Header fields that every response of the application has, so that it answers as a real one does.
+//! Adds header fields to every response of the application, so that its responses look like those
+//! of a real one.
 
 use std::path::Path;
 
@@ -7,14 +8,14 @@ use http::{HeaderName, HeaderValue};
 
 use crate::failure::Failure;
 
-/// The built-in application with more fields in each response.
+/// The built-in application with additional fields in each response.
 pub(super) struct AppWithFields {
     app: App,
     fields: Vec<(HeaderName, HeaderValue)>,
 }
 
 impl AppWithFields {
-    /// With the fields of a file, or with none.
+    /// Reads the fields from a file; without a file none are added.
     pub(super) fn new(file: Option<&Path>) -> Result<Self, Failure> {
         Ok(Self {
             app: App::new(),

@@ -1,4 +1,5 @@
-//! The demo's certificate: made on the spot, in a directory that goes when the demo ends.
+//! The demo's certificate, made at the start in a directory that is removed when the demo
+//! ends.
 
 use std::fs::OpenOptions;
 use std::io::{self, Write as _};
@@ -11,13 +12,15 @@ use tempfile::TempDir;
 
 use crate::failure::Failure;
 
-/// A certificate that its own key has signed.
+/// A self-signed certificate with its key, in a temporary directory. Dropping it removes the
+/// directory.
 pub(super) struct Certificate {
     directory: TempDir,
 }
 
 impl Certificate {
-    /// Makes one for `localhost`, the loopback addresses and the one of `listen`.
+    /// Makes a certificate for `localhost`, the loopback addresses and the address of
+    /// `listen`.
     ///
     /// # Errors
     /// The directory for temporary files cannot be written to, or there are no random bytes.
@@ -36,7 +39,7 @@ impl Certificate {
         Ok(made)
     }
 
-    /// The PEM file with the certificate, for clients to trust.
+    /// The path of the PEM file with the certificate, for clients to trust.
     pub(super) fn chain(&self) -> PathBuf {
         self.directory.path().join("certificate.pem")
     }
@@ -45,7 +48,7 @@ impl Certificate {
         self.directory.path().join("key.pem")
     }
 
-    /// A profile that serves it.
+    /// A TLS profile with this certificate.
     pub(super) fn profile(&self) -> TlsConfig {
         let certificate = CertificateConfig {
             chain: self.chain(),
@@ -71,7 +74,7 @@ fn names(listen: &ListenAddress) -> Vec<String> {
     names
 }
 
-/// The certificate and its key as PEM.
+/// Makes a self-signed certificate for these names; returns it and its key as PEM.
 fn sign(names: Vec<String>) -> Result<(String, String), rcgen::Error> {
     let key = KeyPair::generate()?;
     let mut params = CertificateParams::new(names)?;
@@ -87,5 +90,5 @@ fn write(path: &Path, text: &str, mode: u32) -> io::Result<()> {
     file.write_all(text.as_bytes())
 }
 
-/// The name of the demo's profile.
+/// The name of the demo's TLS profile.
 pub(super) const PROFILE: &str = "demo";

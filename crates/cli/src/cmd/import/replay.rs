@@ -1,7 +1,8 @@
-//! `import --replay`: the requests of an access log, to the old server and to the front.
+//! `import --replay`: sends the requests of an access log to the old server and to the front, and compares
+//! the answers.
 //!
-//! Only GET and HEAD are sent, each target once, without cookies and without bodies. Where the answers differ
-//! the old server is asked again: what it answers otherwise the second time is no difference.
+//! Only GET and HEAD are sent, each target once, without cookies and bodies. If the answers differ, the old
+//! server is asked again: what it answers differently the second time does not count as a difference.
 
 use std::collections::HashSet;
 use std::fs;
@@ -60,12 +61,12 @@ fn rate(text: &str) -> Result<f64, String> {
 }
 
 impl ReplayArgs {
-    /// Whether a log is asked for.
+    /// Whether `--replay` was given.
     pub(super) fn is_asked(&self) -> bool {
         self.replay.is_some()
     }
 
-    /// Sends the requests; exit code 1 if an answer differs.
+    /// Sends the requests and prints the differences. The exit code is 1 if any answer differs.
     pub(super) fn run(&self) -> Result<ExitCode, Failure> {
         let (Some(log), Some(old), Some(new)) = (&self.replay, &self.old, &self.new) else {
             return Err(Failure::Usage("--replay needs --old and --new".to_owned()));
@@ -111,7 +112,7 @@ impl ReplayArgs {
     }
 }
 
-/// How the answers compare.
+/// How many answers were the same, how many differed, and how many the old server itself varies.
 #[derive(Debug, Default)]
 struct Tally {
     same: usize,
@@ -131,7 +132,7 @@ impl Tally {
     }
 }
 
-/// Asks both, and says what differs.
+/// Asks both servers, counts the result, and returns what differs; `None` if nothing does.
 fn compare(
     old: &mut Server,
     new: &mut Server,
@@ -163,7 +164,7 @@ fn compare(
     Ok(Some(differing.join("; ")))
 }
 
-/// What is compared of an answer.
+/// The parts of an answer that are compared.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Answer {
     status: u16,
@@ -188,7 +189,7 @@ impl Answer {
     }
 }
 
-/// A server, with the connection that it left open.
+/// One of the two servers, with a connection that was left open for the next request.
 struct Server {
     url: String,
     authority: String,
@@ -215,7 +216,7 @@ impl Server {
         })
     }
 
-    /// Sends a request, on a new connection if the one that was left open is closed meanwhile.
+    /// Sends a request on the open connection, or on a new one if there is none or it was closed meanwhile.
     fn ask(&mut self, method: &str, target: &str) -> Result<Answer, Failure> {
         let kept = self.open.take();
         if let Some(connection) = kept
@@ -291,7 +292,7 @@ impl Server {
         }
     }
 
-    /// A URL of the server itself as a path, since the other one is elsewhere.
+    /// Turns a URL of this server itself into a path, so that it can be compared with the other server's.
     fn relative(&self, location: &str) -> String {
         let own = [&self.authority, &self.host];
         let below = own.iter().find_map(|it| {
@@ -304,7 +305,7 @@ impl Server {
     }
 }
 
-/// So many requests in a second.
+/// Limits the rate of requests.
 struct Pace {
     next: Instant,
     step: Duration,
@@ -326,10 +327,10 @@ impl Pace {
     }
 }
 
-/// How long a server may be silent.
+/// How long to wait for a server that sends nothing.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Of a response that is longer, only so much is compared.
+/// How many bytes of a response are compared; the rest of a longer one is ignored.
 const READ_MAX: u64 = 1 << 30;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! `lab compare`: what has changed between two results.
+//! `lab compare`: says what has changed between two results.
 
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};

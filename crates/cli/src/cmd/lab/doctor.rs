@@ -1,4 +1,4 @@
-//! `lab doctor`: what this machine lacks for an experiment.
+//! `lab doctor`: says what this machine lacks for an experiment.
 
 use catamaran_lab::{builtin, doctor};
 

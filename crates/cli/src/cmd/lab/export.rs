@@ -1,4 +1,4 @@
-//! `lab export`: a result's samples in the form of other tools.
+//! `lab export`: writes the samples of a result in the format of other tools.
 
 use std::io::{self, Write as _};
 use std::path::PathBuf;

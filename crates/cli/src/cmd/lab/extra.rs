@@ -1,4 +1,4 @@
-//! `lab extra`: what experiments start beside the servers. Not for people.
+//! `lab extra`: what experiments start beside the servers. It is not meant for people.
 
 use std::io::{self, Write as _};
 use std::net::{SocketAddr, TcpListener};
@@ -190,7 +190,7 @@ fn end(text: &str) -> Result<(SocketAddr, SocketAddr), String> {
     Ok((address(parts.0)?, address(parts.1)?))
 }
 
-/// An address, if there is one.
+/// The address of a backend; `None` if there is no backend.
 #[derive(Clone, Copy)]
 struct Backend(Option<SocketAddr>);
 

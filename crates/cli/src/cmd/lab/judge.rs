@@ -1,4 +1,4 @@
-//! `lab judge`: which conclusions figures of others do not support.
+//! `lab judge`: says which conclusions the figures of others do not support.
 
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ pub(super) struct LabJudgeArgs {
     json: bool,
 }
 
-/// What `--json` writes.
+/// The JSON that `--json` writes.
 #[derive(Serialize)]
 struct Report {
     schema: &'static str,
@@ -55,7 +55,7 @@ pub(super) fn run(args: &LabJudgeArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The file's name and what is in it.
+/// Reads a file, or standard input for `-`; returns its name and its text.
 fn read(path: &Path) -> Result<(String, String), Failure> {
     let name = path.display().to_string();
     let mut bytes = Vec::new();
@@ -68,11 +68,11 @@ fn read(path: &Path) -> Result<(String, String), Failure> {
     Ok((name, String::from_utf8_lossy(&bytes).into_owned()))
 }
 
-/// No page is longer than this.
+/// The most bytes that are read; no page is longer.
 const BYTES_MAX: u64 = 64 << 20;
 
-/// There is nothing to judge in a file.
+/// The exit code if a file contains nothing to judge.
 const NO_VERDICT: u8 = 3;
 
-/// The version of what `--json` writes.
+/// The name and version of the format that `--json` writes.
 const SCHEMA: &str = "catamaran-judge/1";

@@ -1,4 +1,4 @@
-//! `lab list`: which experiments there are.
+//! `lab list`: lists the experiments.
 
 use std::io::{self, Write as _};
 use std::process::ExitCode;
@@ -71,7 +71,7 @@ fn published() -> Form {
     }
 }
 
-/// A line on claims that the plan cannot show.
+/// Writes a line about the claims that the planned runs cannot show, if there are any.
 fn say_reach(out: &mut impl io::Write, experiment: &Experiment) -> io::Result<()> {
     match reach(experiment).to_string() {
         all if all.is_empty() => Ok(()),

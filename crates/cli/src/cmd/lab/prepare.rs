@@ -1,4 +1,4 @@
-//! What an experiment needs before anything is started.
+//! Prepares what an experiment needs before anything is started.
 
 use std::path::PathBuf;
 
@@ -8,12 +8,12 @@ use catamaran_lab::experiment::Experiment;
 use crate::descriptors::raise_limit;
 use crate::failure::Failure;
 
-/// What servers are started from that no package has.
+/// The programs that servers are started from and that are in no package.
 pub(super) fn programs(modules: &[(String, PathBuf)]) -> Result<Programs, Failure> {
     Ok(doctor::programs(&super::own_path()?, modules))
 }
 
-/// The value of `--module`.
+/// Parses the value of `--module`.
 pub(super) fn module(text: &str) -> Result<(String, PathBuf), String> {
     let parts = text.split_once('=').filter(|(name, _)| !name.is_empty());
     let (name, file) = parts.ok_or("it is NAME=FILE")?;
@@ -21,7 +21,8 @@ pub(super) fn module(text: &str) -> Result<(String, PathBuf), String> {
     Ok((name.to_owned(), file))
 }
 
-/// The value of `--against`: servers are started in directories of their own, from which a relative path leads elsewhere.
+/// Parses the value of `--against` into an absolute path. Servers are started in directories of their own, where a
+/// relative path would lead elsewhere.
 pub(super) fn binary(text: &str) -> Result<PathBuf, String> {
     let path = std::fs::canonicalize(text).map_err(|error| error.to_string())?;
     if !path.is_file() {
@@ -30,8 +31,7 @@ pub(super) fn binary(text: &str) -> Result<PathBuf, String> {
     Ok(path)
 }
 
-/// What must be there before anything is started: limits, packages, and containers from Maven's
-/// repository.
+/// Checks what must exist before anything is started: limits, packages, and containers from Maven's repository.
 pub(super) fn check(
     experiment: &Experiment,
     modules: &[(String, PathBuf)],

@@ -1,4 +1,4 @@
-//! `lab report`: what follows from the runs of a directory, written anew.
+//! `lab report`: writes the report again from the runs in a result's directory.
 
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -48,7 +48,7 @@ pub(super) fn run(args: &LabReportArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Prints what servers have called.
+/// Prints the system calls of the servers.
 fn traces(directory: &Path) -> Result<ExitCode, Failure> {
     let (store, stored) = Store::open(directory).map_err(fault)?;
     let StoredResult {
@@ -66,14 +66,14 @@ fn traces(directory: &Path) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The results of the runs of a directory, second by second where samples exist.
+/// Evaluates the runs of a directory; where samples exist, second by second as well.
 pub(super) fn document(store: &Store, stored: &StoredResult, is_complete: bool) -> ResultDocument {
     let mut document = ResultDocument::of(stored, is_complete);
     document.add_over_time(&stored.runs, |run| store.samples(run));
     document
 }
 
-/// What follows from the runs of a directory.
+/// Opens a directory, and evaluates its runs.
 fn opened(directory: &Path) -> Result<(Store, ResultDocument), Failure> {
     let (store, stored) = Store::open(directory).map_err(fault)?;
     if stored.runs.is_empty() {

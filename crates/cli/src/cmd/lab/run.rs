@@ -1,4 +1,4 @@
-//! `lab run`: an experiment from its first server to its report.
+//! `lab run`: runs an experiment from starting its servers to writing its report.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write as _};
@@ -109,7 +109,7 @@ pub(super) fn run(args: &LabRunArgs) -> Result<ExitCode, Failure> {
     finish(&store, ended)
 }
 
-/// Says which claims the plan cannot show, before it runs.
+/// Prints before the runs which claims the plan cannot show.
 fn say_reach(experiment: &Experiment) -> io::Result<()> {
     let reach = reach(experiment);
     let words = match reach.to_string() {
@@ -120,17 +120,17 @@ fn say_reach(experiment: &Experiment) -> io::Result<()> {
     writeln!(io::stderr(), "{words}")
 }
 
-/// What a result that is resumed has already.
+/// What a resumed result already contains.
 #[derive(Default)]
 struct ResumedResult {
     runs: Vec<Run>,
     capacity: BTreeMap<u64, f64>,
     servers: Vec<ServerRecord>,
-    /// The names of published runs that were made.
+    /// The names of the published runs that have been made.
     published: Vec<String>,
 }
 
-/// A new result.
+/// Begins a new result.
 fn begin(args: &LabRunArgs) -> Result<(Store, Experiment, ResumedResult), Failure> {
     let name = args.experiment.as_deref().unwrap_or_default();
     let form = Form {
@@ -176,7 +176,8 @@ fn begin(args: &LabRunArgs) -> Result<(Store, Experiment, ResumedResult), Failur
     Ok((store, experiment, ResumedResult::default()))
 }
 
-/// A result whose rounds go on where they ended, if binary, versions and host are the same.
+/// Opens a result whose rounds continue where they ended. The binary, the versions and the host must be the
+/// same.
 fn resume(
     directory: &Path,
     args: &LabRunArgs,
@@ -224,7 +225,7 @@ fn resume(
     Ok((store, experiment, resumed))
 }
 
-/// Writes what follows from the runs, and says it.
+/// Writes and prints the conclusions from the runs, and returns the exit code.
 fn finish(store: &Store, ended: Result<Rounds, RoundsFault>) -> Result<ExitCode, Failure> {
     let directory = store.directory().display();
     let (code, is_complete) = match &ended {
@@ -253,7 +254,7 @@ fn finish(store: &Store, ended: Result<Rounds, RoundsFault>) -> Result<ExitCode,
     })
 }
 
-/// A line for each run.
+/// Prints a line of progress for each run.
 fn tell(experiment: &Experiment, event: Event<'_>) {
     let mut stderr = io::stderr().lock();
     // Nobody is told when standard error is closed, and the runs are worth more than their progress.

@@ -1,4 +1,4 @@
-//! `lab up`: one cell of an experiment, up to be looked at.
+//! `lab up`: starts one cell of an experiment so that it can be looked at.
 
 use std::path::PathBuf;
 use std::process::ExitCode;

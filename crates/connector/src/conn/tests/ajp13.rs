@@ -1,4 +1,4 @@
-//! AJP13.
+//! Transcripts of AJP13.
 
 use catamaran_message::name::{HOST, LOCATION};
 
@@ -8,7 +8,8 @@ fn ajp13() -> Play {
     Play::new(Protocol::Ajp)
 }
 
-/// What a front sends, written by the client role of the codec.
+/// The packets with which a front sends a request, written by the client role of the
+/// codec.
 fn encode(request: &ajp::Request<'_>, facts: &ajp::Facts<'_>) -> Vec<u8> {
     let mut out = BytesMut::new();
     ajp::Client::new(ajp::ClientConfig::default())
@@ -71,7 +72,7 @@ pub(super) fn data(bytes: &[u8]) -> Vec<u8> {
     packet
 }
 
-/// The packets of an answer: code and payload after it.
+/// Splits an answer into its packets: for each its code and the payload after it.
 pub(super) fn packets(mut bytes: &[u8]) -> Vec<(u8, Vec<u8>)> {
     let mut packets = Vec::new();
     while let [b'A', b'B', high, low, rest @ ..] = bytes {
@@ -586,5 +587,5 @@ const PING: [u8; 5] = [0x12, 0x34, 0, 1, 10];
 const PONG: [u8; 5] = [b'A', b'B', 0, 1, 9];
 const END_KEEP: [u8; 6] = [b'A', b'B', 0, 2, END, 1];
 const END_CLOSE: [u8; 6] = [b'A', b'B', 0, 2, END, 0];
-/// An address of documentation, so nobody's loopback.
+/// An address from the range for documentation, which is not a loopback address.
 const FAR_PEER: &str = "192.0.2.1:40000";

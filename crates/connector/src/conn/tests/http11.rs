@@ -1,4 +1,4 @@
-//! HTTP/1.1.
+//! Transcripts of HTTP/1.1.
 
 use super::*;
 
@@ -19,7 +19,8 @@ pub(super) fn body(response: &str) -> &str {
     response.split_once("\r\n\r\n").expect("a head").1
 }
 
-/// The end of a connection that its last answer has announced, and that is waited for.
+/// Checks that `answer` announces the end of the connection and that the driver waits for
+/// the peer's end, and returns how it closes.
 #[track_caller]
 fn announced_close(play: &Play, answer: &str) -> Close {
     let fields = answer.to_ascii_lowercase();
@@ -342,5 +343,6 @@ fn delays_and_streams_are_timers() {
     assert_eq!(play.text().matches("one more line").count(), 3);
 }
 
-/// One piece and its framing may be written when the mark has not quite been reached.
+/// The most bytes that may be written beyond the mark: one piece with its framing,
+/// written when the mark was almost reached.
 const PIECE: usize = crate::source::PIECE_MAX + 1024;

@@ -1,4 +1,4 @@
-//! Applications that run elsewhere: the script is theirs, too.
+//! Transcripts with applications that run elsewhere; the test also plays the application.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
@@ -25,7 +25,7 @@ impl std::task::Wake for Woken {
     }
 }
 
-/// The application of one exchange.
+/// The application's side of one exchange, played by a test.
 pub(super) struct Script {
     request: Request,
     body: Option<BodyEnd>,
@@ -35,7 +35,7 @@ pub(super) struct Script {
 }
 
 impl Script {
-    /// Begins an exchange that a pipe is to answer.
+    /// Sends a request to the connection, and begins an exchange that a pipe answers.
     pub(super) fn begin(play: &mut Play, bytes: impl AsRef<[u8]>) -> Self {
         play.input.extend_from_slice(bytes.as_ref());
         play.call(Conn::poll);
@@ -58,7 +58,7 @@ impl Script {
         }
     }
 
-    /// Begins to read the body, and answers without waiting for any of it.
+    /// Begins to read the body, and answers without waiting for any byte of it.
     pub(super) fn refuse_while_reading(&mut self, play: &mut Play) {
         assert!(self.read(&mut Vec::new()).is_pending());
         play.run();
@@ -93,7 +93,7 @@ impl Script {
         self.response.take().expect("only one end").end();
     }
 
-    /// Reads what there is of the body; whether it has ended.
+    /// Reads what has arrived of the body; `Ready(Ok)` if the body has ended.
     fn read(&self, to: &mut Vec<u8>) -> Poll<Result<(), &'static str>> {
         let body = self.body.as_ref().expect("a body");
         loop {
@@ -106,7 +106,7 @@ impl Script {
         }
     }
 
-    /// How often the driver was woken since this was last asked.
+    /// How often the driver was woken since the last call.
     fn wakes(&self) -> usize {
         self.driver.0.swap(0, Relaxed)
     }
@@ -124,7 +124,8 @@ fn get(protocol: Protocol) -> Vec<u8> {
     }
 }
 
-/// A request whose body of `length` bytes, or of unknown length, is still to come.
+/// The head of a request whose body of `length` bytes, or of unknown length, has not been
+/// sent yet.
 fn post(protocol: Protocol, length: Option<u64>) -> Vec<u8> {
     match (protocol, length) {
         (Protocol::Ajp, Some(length)) => ajp13::post("/", BodyLength::Known(length)),
@@ -138,7 +139,7 @@ fn post(protocol: Protocol, length: Option<u64>) -> Vec<u8> {
     }
 }
 
-/// A piece of a body of known length.
+/// A piece of a body of known length, as the protocol sends it.
 fn piece(protocol: Protocol, bytes: &[u8]) -> Vec<u8> {
     match protocol {
         Protocol::Ajp => ajp13::data(bytes),
@@ -177,7 +178,7 @@ fn reads_while_parked(play: &Play) -> bool {
     )
 }
 
-/// The connection serves a further request.
+/// Checks that the connection serves another request.
 fn check_next(protocol: Protocol, play: &mut Play) {
     play.sent();
     play.feed(get(protocol));

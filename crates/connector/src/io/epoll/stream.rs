@@ -1,4 +1,4 @@
-//! TCP and Unix sockets behind one type each: what listens, and what is connected.
+//! Listening and connected sockets, each one type for TCP and Unix sockets.
 
 use std::io::{self, IoSlice};
 use std::net::{Shutdown, SocketAddr};
@@ -15,7 +15,7 @@ use crate::config::{Address, Listener, Protocol};
 use crate::conn::Peer;
 use crate::output::{Output, SLICES_MAX};
 
-/// A listening socket and what is spoken there.
+/// A listening socket, with the protocol spoken there.
 #[derive(Debug)]
 pub(super) struct Acceptor {
     protocol: Protocol,
@@ -26,7 +26,7 @@ pub(super) struct Acceptor {
 enum ListenSocket {
     Tcp {
         socket: TcpListener,
-        /// The bound address, unless that is a wildcard.
+        /// The bound address; `None` if it is a wildcard, so that each connection has to be asked.
         local: Option<SocketAddr>,
     },
     Unix(UnixListener),
@@ -60,8 +60,8 @@ impl Acceptor {
         }
     }
 
-    /// Whether another connection waits. Accepting none costs as much as seven of these questions,
-    /// since the system makes a socket before it looks.
+    /// Whether another connection waits in the queue. A vain accept costs as much as seven of
+    /// these calls, since the system makes a socket before it looks.
     pub(super) fn has_more(&self) -> bool {
         let socket = match &self.socket {
             ListenSocket::Tcp { socket, .. } => socket.as_fd(),
@@ -98,7 +98,7 @@ pub(super) enum Stream {
 }
 
 impl Stream {
-    /// Has the event loop watch the socket, for which it may be watched already.
+    /// Registers the socket with the event loop, or changes its registration.
     pub(super) fn watch(
         &mut self,
         registry: &Registry,
@@ -123,8 +123,8 @@ impl Stream {
         Ok(rustix::net::recv(self, buffer, RecvFlags::empty())?.0)
     }
 
-    /// Writes once: as much of `out` as the socket takes. With `last`, what is written waits for
-    /// [`finish`](Self::finish), whose word then leaves in the same packet.
+    /// Writes once: as much of `out` as the socket takes. With `last`, the kernel holds the bytes
+    /// back until [`finish`](Self::finish), so that its FIN leaves in the same packet.
     pub(super) fn write(&mut self, out: &Output, last: bool) -> io::Result<usize> {
         let mut flags = SendFlags::NOSIGNAL;
         flags.set(SendFlags::MORE, last);
@@ -142,7 +142,7 @@ impl Stream {
         )?)
     }
 
-    /// Says that nothing more will be sent.
+    /// Closes our half of the connection: nothing more will be sent.
     pub(super) fn finish(&self) -> io::Result<()> {
         match self {
             Self::Tcp(stream) => stream.shutdown(Shutdown::Write),

@@ -1,4 +1,4 @@
-//! One connection on the event loop: its socket, its `Conn`, and its readiness.
+//! A connection on the event loop: its socket, its `Conn`, and its readiness.
 
 use std::io;
 use std::time::Instant;
@@ -13,24 +13,24 @@ use super::super::reset_on_close;
 use super::stream::Stream;
 use crate::counters::Counters;
 
-/// A connection and where it stands.
+/// A connection with its socket, and the socket's state.
 #[derive(Debug)]
 pub(super) struct Task {
     pub(super) stream: Stream,
     pub(super) agent: Agent,
-    /// What the event loop watches the socket for.
+    /// The events that the loop watches the socket for; `None`: it is not registered.
     watched: Option<Interest>,
-    /// The socket may have bytes.
+    /// Whether the socket may have bytes.
     readable: bool,
-    /// The socket may take bytes.
+    /// Whether the socket may take bytes.
     writable: bool,
-    /// The peer has closed its half, so reads end in an end of stream.
+    /// Whether the peer has closed its half, so that reads end in an end of stream.
     hung_up: bool,
-    /// The end of stream has been read.
+    /// Whether the end of stream has been read.
     ended: bool,
-    /// Neither direction works any more.
+    /// Whether the connection is broken in both directions.
     gone: bool,
-    /// In the worker's list of unfinished tasks.
+    /// Whether the task is in the worker's list of unfinished tasks.
     pub(super) queued: bool,
 }
 
@@ -39,14 +39,14 @@ pub(super) struct Task {
 pub(super) enum Fate {
     /// The task waits for its socket, or for this instant.
     Waits { until: Option<Instant> },
-    /// The task could go on but has had its share.
+    /// The task could go on, but has used up its turn.
     Unfinished,
-    /// The connection is over, for this reason if not an orderly one.
+    /// The connection is over, for this reason; see [`Reason`].
     Closed(Reason),
 }
 
 impl Task {
-    /// A connection just accepted.
+    /// The task of a connection just accepted.
     pub(super) fn new(stream: Stream, agent: Agent) -> Self {
         Self {
             stream,
@@ -62,9 +62,9 @@ impl Task {
         }
     }
 
-    /// Has the event loop watch the socket for what it is not ready for, if it does not yet. Not
-    /// before the task has to wait for it: most connections that are served once never do, and few
-    /// that are kept ever wait for room.
+    /// Registers the socket for the events that it is not ready for, unless it is registered.
+    /// Called only when the task has to wait: most connections that are served once never do, and
+    /// few that are kept ever wait for room.
     pub(super) fn watch(&mut self, registry: &Registry, token: Token) -> io::Result<()> {
         let interest = if self.writable {
             Interest::READABLE
@@ -81,7 +81,7 @@ impl Task {
         self.stream.watch(registry, token, interest, is_watched)
     }
 
-    /// Takes note of what the socket is ready for.
+    /// Notes what the socket is ready for.
     pub(super) fn handle_readiness(&mut self, event: &Event) {
         self.hung_up |= event.is_read_closed();
         self.gone |= event.is_error() || (event.is_read_closed() && event.is_write_closed());
@@ -89,7 +89,7 @@ impl Task {
         self.writable |= event.is_writable();
     }
 
-    /// Goes on until there is nothing left to do but wait, or the turn is over.
+    /// Advances the connection until it has to wait, or its turn is over.
     pub(super) fn advance(&mut self, lent: &mut Loan) -> Fate {
         lent.lend_input(&mut self.agent.input);
         lent.lend_output(&mut self.agent.out);
@@ -114,8 +114,10 @@ impl Task {
         Fate::Unfinished
     }
 
-    /// Makes one step; `false` if there is nothing to do but wait, an error if the connection is
-    /// over.
+    /// Makes one step; `false` if the task has to wait.
+    ///
+    /// # Errors
+    /// Why the connection is over.
     fn step(&mut self, lent: &mut Loan) -> Result<bool, Reason> {
         match self.agent.want {
             Want::Poll => {
@@ -166,7 +168,7 @@ impl Task {
         self.send(false, lent)
     }
 
-    /// The same; with `last`, the end of the stream is said next.
+    /// Sends as much as the socket takes. With `last`, our end of stream follows at once.
     fn send(&mut self, last: bool, lent: &Loan) -> Result<(), Reason> {
         while !self.agent.out.is_empty() && self.writable {
             match self.stream.write(&self.agent.out, last) {
@@ -187,7 +189,7 @@ impl Task {
         Ok(())
     }
 
-    /// Reads once; `false` if there was nothing.
+    /// Reads once, and passes the bytes to the agent; `false` if there were none.
     fn fill(&mut self, lent: &mut Loan) -> Result<bool, Reason> {
         let Some(count) = self.read(lent)? else {
             return Ok(false);
@@ -212,7 +214,8 @@ impl Task {
         Ok(())
     }
 
-    /// Reads into the worker's scratch space: `None` if there was nothing, 0 at the end.
+    /// Reads into the worker's scratch space: `None` if nothing has arrived, 0 at the end of the
+    /// stream.
     fn read(&mut self, lent: &mut Loan) -> Result<Option<usize>, Reason> {
         while self.readable {
             match self.stream.read(&mut lent.scratch) {
@@ -232,7 +235,8 @@ impl Task {
         Ok(None)
     }
 
-    /// While nothing is read, the peer's leaving shows only in what the system said of the socket.
+    /// Tells the agent if the peer has left while nothing is read, which shows only in the socket's
+    /// readiness.
     fn notice_hangup(&mut self, lent: &Loan) -> Result<bool, Reason> {
         if self.gone {
             return Err(Some("peer-gone"));

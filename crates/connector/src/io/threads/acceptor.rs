@@ -1,7 +1,7 @@
 //! Accepting: a thread for each listener, which hands connections to the pool.
 //!
 //! A place in the pool is taken before `accept`, so a connection that cannot be served stays in the
-//! kernel's queue. If the system has no descriptors left, the thread pauses and does not spin.
+//! kernel's queue. If the system has no descriptors left, the thread pauses before it tries again.
 
 use std::io;
 use std::net::SocketAddr;
@@ -18,36 +18,36 @@ use crate::conn::Peer;
 use crate::counters::Counters;
 use crate::io::ACCEPT_PAUSE;
 
-/// A listening socket and its thread's state.
+/// A listening socket and the state of its accepting thread.
 #[derive(Debug)]
 pub(super) struct Acceptor {
     hub: Arc<Hub>,
     protocol: Protocol,
     socket: Socket,
     kind: AcceptorKind,
-    /// Sets of counters, which connections take in turns.
+    /// Sets of counters, which connections use in turn.
     counters: Vec<Arc<Counters>>,
     turn: usize,
-    /// The last attempt failed for want of descriptors, and that has been logged.
+    /// Whether the last attempt failed for lack of descriptors, which has been logged.
     starved: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum AcceptorKind {
     Tcp {
-        /// The bound address, unless that is a wildcard.
+        /// The bound address; `None` if it is a wildcard, so that each connection has to be asked.
         local: Option<SocketAddr>,
     },
     Unix,
 }
 
-/// What an attempt to accept says about the next one.
+/// When to accept again, after an attempt.
 enum Next {
-    /// There may be more.
+    /// At once: there may be more connections.
     Now,
     /// When the socket is readable.
     Readable,
-    /// After a pause.
+    /// After a pause, for the system refused.
     Later,
     Never,
 }

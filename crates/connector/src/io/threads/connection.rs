@@ -1,4 +1,4 @@
-//! One connection on its thread: read, answer, write, in the order in which it happens.
+//! A connection on its own thread: reads, answers and writes in order.
 //!
 //! All waiting is in blocking system calls. Output is written before the thread waits for anything
 //! else, so a peer never waits for bytes that are ready. Buffers belong to the connection; they are
@@ -27,7 +27,7 @@ use crate::io::{FAR, date, now, reset_on_close};
 use crate::output::Output;
 use crate::pipe::Wake;
 
-/// A connection and what its thread knows.
+/// A connection and the state of its thread.
 pub(super) struct Connection {
     pub(super) stream: Stream,
     pub(super) conn: Conn,
@@ -36,29 +36,29 @@ pub(super) struct Connection {
     pub(super) now: Instant,
     date: Option<String>,
     date_until: Instant,
-    /// The class of the read deadline that runs, and when it ends.
+    /// The read deadline that runs, by its class; the deadline `None` means no limit.
     pub(super) patience: Option<(WaitClass, Option<Instant>)>,
-    /// When to give up a peer that takes nothing; set while bytes cannot be sent at once.
+    /// When to close because the peer takes no bytes; `None` while bytes can be sent at once.
     pub(super) stalled: Option<Instant>,
-    /// The reason for its end has been counted.
+    /// Whether the reason for the connection's end has been counted.
     accounted: bool,
-    /// The end of stream has been read.
+    /// Whether the end of stream has been read.
     ended: bool,
-    /// The peer has closed its half, and the connection goes on all the same.
+    /// Whether the peer has closed its half while the connection goes on.
     pub(super) hung_up: bool,
     /// Rung by an application that answers from another thread.
     pub(super) bell: Arc<Bell>,
-    /// The application, if it is to run on this thread; taken out while it does.
+    /// The blocking application to run on this thread; `None` while it runs, or for other kinds.
     handler: Option<Arc<dyn BlockingHandler>>,
     pub(super) meter: Meter,
     pub(super) place: Place,
 }
 
 impl Connection {
-    /// A connection just accepted.
+    /// The state of a connection just accepted.
     ///
     /// # Errors
-    /// The system's, if it has no descriptor left for the bell.
+    /// The system has no descriptor left for the bell.
     pub(super) fn new(
         place: Place,
         seat: Arc<Seat>,
@@ -108,8 +108,10 @@ impl Connection {
         Counters::add(&self.meter.counters().closed, 1);
     }
 
-    /// Does what the connection's action says, and returns its next action; an error if the
-    /// connection is over.
+    /// Does what an action says, and returns the connection's next action.
+    ///
+    /// # Errors
+    /// Why the connection is over.
     pub(super) fn obey(&mut self, action: Action) -> Result<Action, Reason> {
         match action {
             Action::Read(awaiting) => {
@@ -134,8 +136,8 @@ impl Connection {
         self.tell_and_see(Conn::poll)
     }
 
-    /// Tells the connection something, after a look at the clock and at whether the connector is
-    /// being stopped.
+    /// Passes an event to the connection, after updating the clock and checking whether the
+    /// connector is being stopped.
     pub(super) fn tell<T>(&mut self, event: impl FnOnce(&mut Conn, &mut Io<'_>) -> T) -> T {
         self.now = now();
         if self.now >= self.date_until {
@@ -153,7 +155,8 @@ impl Connection {
         event(&mut self.conn, io)
     }
 
-    /// As [`Self::tell`], for an event to which the connection answers with an action.
+    /// As [`Self::tell`], for an event to which the connection answers with an action; updates the
+    /// gauges by it.
     pub(super) fn tell_and_see(
         &mut self,
         event: impl FnOnce(&mut Conn, &mut Io<'_>) -> Action,
@@ -203,7 +206,8 @@ impl Connection {
         }
     }
 
-    /// Waits for a request, unless the connector is being stopped.
+    /// Waits for a request, unless the connector is being stopped; then it only takes what has
+    /// arrived.
     fn receive_idle(&mut self, timeout: Option<Duration>) -> io::Result<Option<usize>> {
         // Either the stop sees that this connection is idle, or this sees the stop.
         self.stream.seat.idle.store(true, SeqCst);
@@ -217,7 +221,7 @@ impl Connection {
         received
     }
 
-    /// Passes on what was read while `awaiting` it.
+    /// Passes `count` bytes that were read to the connection; 0 is the end of the stream.
     pub(super) fn take(&mut self, count: usize, awaiting: WaitClass) -> Action {
         if count == 0 {
             self.ended = true;
@@ -230,12 +234,12 @@ impl Connection {
         self.poll()
     }
 
-    /// Why a connection that cannot be read is over.
+    /// The reason for closing a connection that cannot be read: none if it was idle.
     pub(super) fn broken(&self) -> Reason {
         (!self.conn.is_idle()).then_some("peer-gone")
     }
 
-    /// How long the peer may keep the connection waiting from now on; `None`: for ever.
+    /// How long the peer may keep the connection waiting from now on; `None`: without limit.
     fn allowance(&mut self, awaiting: WaitClass) -> Option<Duration> {
         if awaiting.restarts() {
             // Each read has all of it, so the socket's timeout stays as it is.
@@ -246,7 +250,7 @@ impl Connection {
         until.map(|until| until.saturating_duration_since(now()))
     }
 
-    /// When the peer will have kept us waiting for too long.
+    /// When the wait for `awaiting` times out; starts that deadline unless it runs already.
     pub(super) fn deadline(&mut self, awaiting: WaitClass) -> Option<Instant> {
         if let Some((running, until)) = self.patience
             && running == awaiting
@@ -260,7 +264,8 @@ impl Connection {
         until
     }
 
-    /// Goes on with a response, after a look at what the peer did meanwhile if that matters.
+    /// Polls the connection again. Before that, reads what the peer sent meanwhile, if that
+    /// matters.
     pub(super) fn go_on(&mut self) -> Result<Action, Reason> {
         if self.conn.watches_input() && self.input.is_empty() && !self.hung_up {
             match self.stream.receive_now().map_err(|_| self.broken())? {
@@ -276,7 +281,8 @@ impl Connection {
         Ok(self.poll())
     }
 
-    /// The peer has closed its half while nothing is read.
+    /// Handles the peer's close of its half while nothing is read; `None`: the connection goes on
+    /// as before.
     pub(super) fn hang_up(&mut self) -> Option<Action> {
         self.hung_up = true;
         let action = self.tell(Conn::handle_hangup);
@@ -284,7 +290,7 @@ impl Connection {
         action
     }
 
-    /// Does nothing until then, unless the peer leaves.
+    /// Sleeps until this instant, unless the peer leaves, and goes on.
     fn sleep(&mut self, until: Instant) -> Result<Action, Reason> {
         loop {
             let left = until.saturating_duration_since(now());
@@ -303,7 +309,7 @@ impl Connection {
         }
     }
 
-    /// The peer's leaving is asked for until it is known.
+    /// The events to poll for so that the peer's close is noticed; none once it is known.
     pub(super) fn unless_hung_up(&self) -> PollFlags {
         if self.hung_up {
             PollFlags::empty()
@@ -312,8 +318,8 @@ impl Connection {
         }
     }
 
-    /// Counts how the connection ends: now, and not when the socket closes, which sending the rest
-    /// and lingering may put off.
+    /// Counts the reason for the connection's end at once, since sending the rest and lingering may
+    /// delay the close.
     pub(super) fn account_for(&mut self, close: Close) {
         if let Some(reason) = close.reason
             && !std::mem::replace(&mut self.accounted, true)

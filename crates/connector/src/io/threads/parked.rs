@@ -25,16 +25,16 @@ use crate::handler::Request;
 use crate::io::{FAR, now};
 use crate::pipe::{Wake, Wakeup, pipe};
 
-/// Told by the application that the connection has something to do.
+/// Rung by the application when the connection has something to do.
 #[derive(Debug)]
 pub(super) struct Bell {
     rung: AtomicBool,
-    /// Readable while rung; only where other threads ring.
+    /// An eventfd that is readable while rung; `None` if only this thread rings.
     signal: Option<OwnedFd>,
 }
 
 impl Bell {
-    /// A bell; with `signal`, one that a thread can sleep on.
+    /// Creates a bell. With `signal`, a thread can sleep until it is rung.
     pub(super) fn new(signal: bool) -> io::Result<Self> {
         let open = || eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
         Ok(Self {
@@ -43,7 +43,7 @@ impl Bell {
         })
     }
 
-    /// Whether it was rung since the last call.
+    /// Whether the bell was rung since the last call.
     fn take(&self) -> bool {
         if !self.rung.swap(false, AcqRel) {
             return false;
@@ -72,8 +72,8 @@ impl Wake for Bell {
 }
 
 impl Connection {
-    /// Waits for the application and, meanwhile, for what the connection awaits of its peer; no
-    /// longer than until `wake_at`.
+    /// Waits for the application and for the peer, as [`Action::Park`] says, until `wake_at` at the
+    /// latest.
     pub(super) fn park(
         &mut self,
         awaiting: Option<WaitClass>,
@@ -109,7 +109,8 @@ impl Connection {
         }
     }
 
-    /// Sends what the socket takes, and notes since when it has taken nothing.
+    /// Sends what the socket takes. Starts the write timeout if bytes are left, stops it if some
+    /// were taken.
     fn send_now(&mut self) -> Result<(), Reason> {
         let before = self.out.len();
         self.stream.send_now(&mut self.out)?;
@@ -123,7 +124,7 @@ impl Connection {
         Ok(())
     }
 
-    /// One look at the socket and the bell; `None` if it only found room to write.
+    /// Waits once for the socket and the bell; `None` if the connection has no new action yet.
     fn park_once(
         &mut self,
         reads: Option<WaitClass>,
@@ -164,7 +165,8 @@ impl Connection {
         Ok(None)
     }
 
-    /// Runs the application on this thread, and the connection whenever the application waits.
+    /// Runs the application on this thread, and moves the connection's bytes whenever the
+    /// application waits.
     pub(super) fn host(
         &mut self,
         handler: &dyn BlockingHandler,
@@ -186,7 +188,7 @@ impl Connection {
     }
 }
 
-/// The connection as its application waits for it.
+/// The [`Wait`] of an application on the connection's own thread.
 struct Host<'a> {
     state: RefCell<ParkedState<'a>>,
     news: Arc<News>,
@@ -195,11 +197,11 @@ struct Host<'a> {
 
 struct ParkedState<'a> {
     connection: &'a mut Connection,
-    /// What the connection said last.
+    /// The connection's last action; an error once it is over.
     last: Result<Action, Reason>,
 }
 
-/// The pipe has changed for the application.
+/// Set when the pipe has changed for the application.
 #[derive(Debug, Default)]
 struct News(AtomicBool);
 
@@ -222,7 +224,7 @@ impl<'a> Host<'a> {
         }
     }
 
-    /// What the connection is to do now; `None` if it has yet to see how the response ended.
+    /// The connection's next action; `None` if it has to be polled for the end of the response.
     fn outcome(self) -> Option<Result<Action, Reason>> {
         match self.state.into_inner().last {
             Ok(Action::Park { .. }) => None,
@@ -260,7 +262,7 @@ impl Wait for Host<'_> {
 }
 
 impl ParkedState<'_> {
-    /// Whether the exchange goes on; if not, the pipe says so to the application.
+    /// Whether the exchange goes on. If not, the pipe tells the application.
     fn is_parked(&self) -> bool {
         matches!(self.last, Ok(Action::Park { .. }))
     }

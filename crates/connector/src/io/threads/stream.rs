@@ -1,7 +1,7 @@
-//! The socket of one connection, with blocking calls that end in time.
+//! The socket of one connection, with blocking calls that have timeouts.
 //!
-//! The timeouts are the socket's own, SO_RCVTIMEO and SO_SNDTIMEO, and are set only when they
-//! change, so that a request costs a read and a write. Calls ending in `_now` never wait.
+//! The timeouts are the socket's own, SO_RCVTIMEO and SO_SNDTIMEO, and are set only when they change,
+//! so that a request costs a read and a write. Calls ending in `_now` never wait.
 
 use std::io;
 use std::net::Shutdown;
@@ -20,20 +20,20 @@ use crate::counters::Counters;
 use crate::io::{FAR, LINGER, LINGER_BYTES, READ_MAX, now};
 use crate::output::{Output, SLICES_MAX};
 
-/// Why a connection is over; `None` if in an orderly way.
+/// Why a connection is over; `None`: it ended in order.
 pub(super) type Reason = Option<&'static str>;
 
-/// A connected socket and what was read from it last.
+/// A connected socket, and the bytes that the last read returned.
 #[derive(Debug)]
 pub(super) struct Stream {
     pub(super) seat: Arc<Seat>,
     counters: Arc<Counters>,
     received: Vec<u8>,
-    /// What the socket's SO_RCVTIMEO is.
+    /// The present SO_RCVTIMEO of the socket.
     read_timeout: Option<Duration>,
 }
 
-/// What [`Stream::watch`] saw.
+/// The events that [`Stream::watch`] saw.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct WatchResult {
     pub(super) flags: PollFlags,
@@ -53,12 +53,13 @@ impl Stream {
         }
     }
 
-    /// The bytes that the last read brought.
+    /// The bytes that the last read returned.
     pub(super) fn received(&self) -> &[u8] {
         &self.received
     }
 
-    /// Waits for bytes: `None` if there were none for so long, 0 at the end of the stream.
+    /// Waits for bytes and reads them: `None` if none came within `timeout`, 0 at the end of the
+    /// stream.
     pub(super) fn receive(&mut self, timeout: Option<Duration>) -> io::Result<Option<usize>> {
         let timeout = timeout.map(at_least_a_moment);
         if timeout != self.read_timeout {
@@ -68,7 +69,7 @@ impl Stream {
         self.receive_with(RecvFlags::empty())
     }
 
-    /// Reads what has come already: `None` if nothing, 0 at the end of the stream.
+    /// Reads bytes that have arrived: `None` if there are none, 0 at the end of the stream.
     pub(super) fn receive_now(&mut self) -> io::Result<Option<usize>> {
         self.receive_with(RecvFlags::DONTWAIT)
     }
@@ -88,7 +89,7 @@ impl Stream {
         }
     }
 
-    /// Sends all of `out`.
+    /// Sends all of `out`, waiting for room.
     pub(super) fn send(&self, out: &mut Output) -> Result<(), Reason> {
         while !out.is_empty() {
             if !self.send_some(out, SendFlags::NOSIGNAL)? {
@@ -98,7 +99,7 @@ impl Stream {
         Ok(())
     }
 
-    /// Sends as much of `out` as the socket takes.
+    /// Sends as much of `out` as the socket takes without waiting.
     pub(super) fn send_now(&self, out: &mut Output) -> Result<(), Reason> {
         let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
         while !out.is_empty() && self.send_some(out, flags)? {}
@@ -128,8 +129,8 @@ impl Stream {
         }
     }
 
-    /// Waits no longer than `limit` until the socket is as `asked`, or until `bell` rings. Errors and
-    /// the end of both directions are always told.
+    /// Waits until the socket has one of the `asked` events, `bell` rings, or `limit` is over. Errors
+    /// and the end of both directions are always reported.
     pub(super) fn watch(
         &self,
         asked: PollFlags,
@@ -159,7 +160,7 @@ impl Stream {
         }
     }
 
-    /// Sends our end of stream and reads on for the peer's, but not for long.
+    /// Sends our end of stream, and reads on for a limited time until the peer's.
     pub(super) fn linger(&mut self) {
         if self.socket().shutdown(Shutdown::Write).is_err() {
             return;
@@ -180,7 +181,7 @@ impl Stream {
     }
 }
 
-/// To a socket, no time at all means for ever.
+/// A timeout of at least a millisecond, for a socket takes zero as no timeout at all.
 pub(super) fn at_least_a_moment(timeout: Duration) -> Duration {
     timeout.max(Duration::from_millis(1))
 }

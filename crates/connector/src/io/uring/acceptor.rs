@@ -11,12 +11,12 @@ use super::ring::OperationId;
 use crate::config::{Address, Listener, Protocol};
 use crate::conn::Peer;
 
-/// A listening socket and what is spoken there.
+/// A listening socket, with the protocol spoken there.
 #[derive(Debug)]
 pub(super) struct Acceptor {
     pub(super) protocol: Protocol,
     pub(super) socket: Rc<OwnedFd>,
-    /// The accept under way.
+    /// The accept operation under way; `None` if none is.
     pub(super) accepting: Option<OperationId>,
     transport: Transport,
 }
@@ -24,7 +24,8 @@ pub(super) struct Acceptor {
 #[derive(Debug)]
 enum Transport {
     Tcp {
-        /// The bound address, unless that is a wildcard.
+        /// The bound address; `None` if it is a wildcard, so that each connection has to
+        /// be asked.
         local: Option<SocketAddr>,
     },
     Unix,
@@ -48,7 +49,8 @@ impl Acceptor {
         })
     }
 
-    /// A connection that waits in the queue, if there is one.
+    /// Accepts a connection that waits in the queue, without waiting; `None` if there is
+    /// none.
     pub(super) fn accept_now(&self) -> Option<OwnedFd> {
         let socket = SockRef::from(&self.socket);
         socket.set_nonblocking(true).ok()?;
@@ -56,7 +58,7 @@ impl Acceptor {
         Some(accepted.into())
     }
 
-    /// Who is at the other end of an accepted socket; an error if it has gone.
+    /// The addresses of an accepted socket; an error if the peer has left already.
     pub(super) fn introduce(&self, socket: &OwnedFd) -> io::Result<Peer> {
         let Transport::Tcp { local } = self.transport else {
             return Ok(Peer::Unix);

@@ -38,15 +38,15 @@ pub(super) use buffers::Chunk;
 
 use crate::output::{Output, SLICES_MAX};
 
-/// A ring, and the operations under way on it.
+/// An io_uring with its buffers, and the operations under way on it.
 pub(super) struct Ring {
     ring: IoUring,
-    /// By the number that is the operation's `user_data`. Freed by hand, see [`Drop`].
+    /// Operations by their number, which is their `user_data`. Freed by hand, see [`Drop`].
     operations: ManuallyDrop<Slab<Operation>>,
     buffers: ManuallyDrop<Buffers>,
     /// Whether one receive may fill several buffers (Linux 6.10).
     bundles: bool,
-    /// Completions taken from the queue and not yet looked at.
+    /// Completions taken from the queue and not yet handled.
     arrived: VecDeque<cqueue::Entry>,
     /// Operations that found no room in the submission queue, in order.
     waiting: VecDeque<squeue::Entry>,
@@ -54,21 +54,21 @@ pub(super) struct Ring {
     waker: Waker,
 }
 
-/// The number of an operation under way; the ring's, not the kernel's.
+/// The number of an operation under way in the ring's table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct OperationId(usize);
 
 /// The result of an operation, for the `owner` that started it.
 #[derive(Debug)]
 pub(super) enum Completion {
-    /// A connection, or why there was none.
+    /// A connection was accepted, or accepting failed.
     Accepted {
         owner: usize,
         socket: io::Result<OwnedFd>,
         /// Whether the operation has no further results.
         last: bool,
     },
-    /// Something, or the end of it, was received.
+    /// Bytes or the end of the stream were received.
     Received {
         owner: usize,
         what: ReceiveResult,
@@ -83,33 +83,33 @@ pub(super) enum Completion {
     },
     /// The peer has left: closed its half or, if `gone`, all of the connection.
     HungUp { owner: usize, gone: bool },
-    /// A [`Waker`] was used.
+    /// A [`Waker`] woke this thread.
     Woken,
 }
 
 /// The result of a receive.
 #[derive(Debug)]
 pub(super) enum ReceiveResult {
-    /// Bytes; to be taken by [`Ring::take`] or [`Ring::discard`].
+    /// Received bytes, which must be given to [`Ring::take`] or [`Ring::discard`].
     Chunk(Chunk),
     /// The peer's end of stream.
     End,
-    /// Nothing yet: there was no buffer free, or the operation was cancelled. Nothing is lost.
+    /// Nothing yet: no buffer was free, or the operation was cancelled. No bytes are lost.
     Nothing,
-    /// The connection does not work any more.
+    /// The connection is broken.
     Failed,
 }
 
-/// Wakes the ring's thread from another one.
+/// Wakes the ring's thread from other threads.
 #[derive(Clone, Debug)]
 pub(super) struct Waker(Arc<OwnedFd>);
 
 #[derive(Debug)]
 struct Operation {
-    /// The task that gets the completion; `None` if nobody wants it any more.
+    /// The task that gets the completion; `None` if it is not wanted any more.
     owner: Option<usize>,
     kind: OperationKind,
-    /// Kept open for the kernel, and so that its number means nothing else meanwhile.
+    /// The socket, kept open so that its number means nothing else meanwhile.
     _socket: Rc<OwnedFd>,
 }
 
@@ -124,12 +124,12 @@ enum OperationKind {
         _message: Option<Box<Message>>,
     },
     Wake {
-        /// Where the kernel puts the eventfd's count.
+        /// Where the kernel writes the eventfd's count.
         _count: Box<[u8; 8]>,
     },
 }
 
-/// A list of slices as the kernel reads it.
+/// A list of slices in the form that the kernel reads.
 #[derive(Debug)]
 struct Message {
     header: libc::msghdr,
@@ -137,7 +137,7 @@ struct Message {
 }
 
 impl Ring {
-    /// A ring for the thread that calls this.
+    /// Creates a ring for the calling thread, which alone may use it.
     pub(super) fn new() -> io::Result<Self> {
         let io_uring = build(QUEUE_LEN)?;
         let buffers = Buffers::register(&io_uring)?;
@@ -157,12 +157,12 @@ impl Ring {
         Ok(ring)
     }
 
-    /// What other threads wake this one with.
+    /// A handle by which other threads wake this one.
     pub(super) fn waker(&self) -> Waker {
         self.waker.clone()
     }
 
-    /// Accepts connections until it is cancelled or fails.
+    /// Starts to accept connections, until it is cancelled or fails.
     pub(super) fn accept(&mut self, owner: usize, socket: &Rc<OwnedFd>) -> OperationId {
         let entry = opcode::AcceptMulti::new(fd(socket))
             .flags(libc::SOCK_CLOEXEC)
@@ -170,7 +170,7 @@ impl Ring {
         self.start(Some(owner), OperationKind::Accept, socket, entry)
     }
 
-    /// Receives until the stream ends, it is cancelled, or fails.
+    /// Starts to receive, until the stream ends, it is cancelled, or it fails.
     pub(super) fn receive(&mut self, owner: usize, socket: &Rc<OwnedFd>) -> OperationId {
         let socket_fd = fd(socket);
         let entry = if self.bundles {
@@ -181,14 +181,14 @@ impl Ring {
         self.start(Some(owner), OperationKind::Receive, socket, entry)
     }
 
-    /// Looks out for the peer's leaving, once, and reads nothing.
+    /// Starts to watch once for the peer's close, without reading.
     pub(super) fn watch_for_hangup(&mut self, owner: usize, socket: &Rc<OwnedFd>) -> OperationId {
         let events = libc::POLLRDHUP | libc::POLLHUP | libc::POLLERR;
         let entry = opcode::PollAdd::new(fd(socket), events as u32).build();
         self.start(Some(owner), OperationKind::Hangup, socket, entry)
     }
 
-    /// Sends as much of `out` as the socket takes at once, when it takes some.
+    /// Starts to send, once the socket has room: as much of `out` as it takes at once.
     pub(super) fn send(&mut self, owner: usize, socket: &Rc<OwnedFd>, out: Output) -> OperationId {
         let mut message = None;
         let entry = {
@@ -221,7 +221,7 @@ impl Ring {
         )
     }
 
-    /// Ends an operation early. What has happened until then is still told, its end is too.
+    /// Cancels an operation. Its owner still gets results up to then, and the last completion.
     pub(super) fn cancel(&mut self, id: OperationId) {
         if !self.operations.contains(id.0) {
             return;
@@ -233,7 +233,7 @@ impl Ring {
         self.submit(entry);
     }
 
-    /// Ends an operation early, and its owner hears no more of it.
+    /// Cancels an operation, of which its owner gets no further completion.
     pub(super) fn abandon(&mut self, id: OperationId) {
         if let Some(operation) = self.operations.get_mut(id.0) {
             operation.owner = None;
@@ -241,7 +241,8 @@ impl Ring {
         }
     }
 
-    /// Submits what was started, and waits for a completion, for `timeout` at most.
+    /// Submits the operations that were started, and waits for a completion, `timeout` at the
+    /// longest.
     pub(super) fn enter(&mut self, timeout: Option<Duration>) -> io::Result<()> {
         // More than fits in the queue; should submitting fail, the wait below fails as well.
         while !self.queue_waiting() && self.ring.submit().is_ok_and(|count| count > 0) {}
@@ -265,7 +266,7 @@ impl Ring {
         }
     }
 
-    /// The next completion, in order. If there is none left, [`enter`](Self::enter) again.
+    /// The next completion, in order; `None` if [`enter`](Self::enter) has to be called again.
     pub(super) fn next(&mut self) -> Option<Completion> {
         loop {
             let entry = self.arrived.pop_front()?;
@@ -285,13 +286,13 @@ impl Ring {
         self.buffers.discard(chunk);
     }
 
-    /// Operations under way, besides the one that waits to be woken.
+    /// The number of operations under way, without the one that waits for wakes.
     #[cfg(test)]
     pub(super) fn in_flight(&self) -> usize {
         self.operations.len() - 1
     }
 
-    /// Waits to be woken.
+    /// Starts to wait for a wake.
     fn watch(&mut self) {
         let wakes = Rc::clone(&self.wakes);
         let mut count = Box::new([0; 8]);
@@ -315,7 +316,7 @@ impl Ring {
         OperationId(id)
     }
 
-    /// Queues an operation, behind those that are queued.
+    /// Queues an operation behind those already queued.
     fn submit(&mut self, entry: squeue::Entry) {
         self.waiting.push_back(entry);
         if self.waiting.len() == 1 {
@@ -323,7 +324,8 @@ impl Ring {
         }
     }
 
-    /// Moves what waits into the submission queue as far as there is room; whether that was all.
+    /// Moves waiting operations into the submission queue as far as there is room. Returns whether
+    /// none is left.
     fn queue_waiting(&mut self) -> bool {
         let mut queue = self.ring.submission();
         while let Some(entry) = self.waiting.front() {
@@ -338,7 +340,7 @@ impl Ring {
         true
     }
 
-    /// What a completion means; `None` if nothing to anybody.
+    /// Converts a completion of the kernel; `None` if it concerns no owner.
     fn complete(&mut self, entry: &cqueue::Entry) -> Option<Completion> {
         let id = usize::try_from(entry.user_data()).ok()?;
         let operation = self.operations.get(id)?;
@@ -413,7 +415,7 @@ impl Ring {
         }
     }
 
-    /// Cancels what is under way and waits until the kernel is done with it; whether it is.
+    /// Cancels all operations and waits until the kernel has finished them. Returns whether it has.
     fn come_to_rest(&mut self) -> bool {
         for _ in 0..LAST_WAITS {
             let ids: Vec<usize> = self.operations.iter().map(|(id, _)| id).collect();
@@ -462,7 +464,7 @@ impl fmt::Debug for Ring {
 }
 
 impl Message {
-    /// The boxed message has the address that the kernel is told.
+    /// A message for the kernel, boxed because the kernel is given its address.
     fn new(slices: &[IoSlice<'_>]) -> Box<Self> {
         let nothing = libc::iovec {
             iov_base: ptr::null_mut(),
@@ -489,16 +491,16 @@ impl Message {
 }
 
 impl Waker {
-    /// Wakes the ring's thread, which is told of any number of wakes once.
+    /// Wakes the ring's thread; several wakes before it looks count as one.
     pub(super) fn wake(&self) {
         // Fails only if nobody has listened for 2^64 wakes, and then one more makes no difference.
         let _ = rustix::io::write(&self.0, &1u64.to_ne_bytes());
     }
 }
 
-/// Sets a ring up with what the kernel has of: completions are run when we ask for them, which saves
-/// interrupts, and by this thread alone, which saves locks (Linux 6.1). Multishot receives came with
-/// 6.0, as did the flag for the single issuer; without it there is no ring.
+/// Sets up a ring with the best flags that the kernel has: completions run when we ask for them,
+/// which saves interrupts, and on this thread alone, which saves locks (Linux 6.1). Multishot
+/// receives came with 6.0, as did the single-issuer flag; without that there is no ring.
 fn build(entries: u32) -> io::Result<IoUring> {
     let mut builder = IoUring::builder();
     builder
@@ -519,13 +521,13 @@ fn fd(socket: &Rc<OwnedFd>) -> Fd {
     Fd(socket.as_raw_fd())
 }
 
-/// Operations that can be queued for one system call; more take another one.
+/// The most operations submitted by one system call; more take another one.
 const QUEUE_LEN: u32 = 1024;
-/// Completions that fit before the kernel has to keep them elsewhere.
+/// The most completions in the queue; the kernel keeps further ones elsewhere.
 const COMPLETIONS_LEN: u32 = 4096;
-/// `user_data` of cancellations, of whose own completion nobody needs to hear.
+/// The `user_data` of cancellations, whose own completions are ignored.
 const IGNORED: u64 = u64::MAX;
-/// How often a ring that is dropped waits for its operations, and how long each time.
+/// How often a ring that is dropped waits for its operations, and for how long each time.
 const LAST_WAITS: usize = 100;
 const LAST_WAIT: Duration = Duration::from_millis(50);
 

@@ -21,24 +21,24 @@ use super::ring::{OperationId, ReceiveResult, Ring};
 use crate::counters::Counters;
 use crate::output::Output;
 
-/// A connection and where it stands.
+/// A connection with its socket, and the socket's state.
 #[derive(Debug)]
 pub(super) struct Task {
     socket: Rc<OwnedFd>,
     pub(super) agent: Agent,
-    /// Received and not yet asked for; without a buffer while empty.
+    /// Bytes received and not yet asked for; without a buffer while empty.
     inbox: BytesMut,
-    /// The receive under way.
+    /// The receive operation under way.
     receiving: Option<OperationId>,
-    /// The watch for the peer's leaving, while nothing is received.
+    /// The watch for the peer's close, while nothing is received.
     watching: Option<OperationId>,
-    /// The send under way, which holds the bytes that are being sent.
+    /// The send operation under way, which holds the bytes being sent.
     sending: Option<OperationId>,
-    /// The peer has closed its half.
+    /// Whether the peer has closed its sending side.
     hung_up: bool,
-    /// The end of stream has been received.
+    /// Whether the end of stream has been received.
     ended: bool,
-    /// The socket does not work any more.
+    /// Whether the connection is broken.
     gone: bool,
 }
 
@@ -47,12 +47,12 @@ pub(super) struct Task {
 pub(super) enum Fate {
     /// The task waits for one of its operations, or for this instant.
     Waits { until: Option<Instant> },
-    /// The connection is over, for this reason if not an orderly one.
+    /// The connection is over, for this reason; see [`Reason`].
     Closed(Reason),
 }
 
 impl Task {
-    /// A connection just accepted.
+    /// The task of a connection just accepted.
     pub(super) fn new(socket: OwnedFd, agent: Agent) -> Self {
         Self {
             socket: Rc::new(socket),
@@ -67,7 +67,7 @@ impl Task {
         }
     }
 
-    /// Takes note of the result of the receive under way.
+    /// Handles a result of the receive operation.
     pub(super) fn handle_received(
         &mut self,
         what: ReceiveResult,
@@ -95,14 +95,14 @@ impl Task {
         }
     }
 
-    /// Takes note of the peer's leaving while nothing is received.
+    /// Handles the peer's close while nothing is received.
     pub(super) fn handle_hangup(&mut self, gone: bool) {
         self.watching = None;
         self.hung_up = true;
         self.gone |= gone;
     }
 
-    /// Takes note of the result of the send under way; what is left of it is sent on.
+    /// Handles the result of the send operation; sends what is left.
     pub(super) fn handle_sent(
         &mut self,
         mut out: Output,
@@ -126,8 +126,8 @@ impl Task {
         }
     }
 
-    /// Goes on until there is nothing left to do but wait. That is soon: what is produced and not
-    /// yet sent is bounded, and so is what has been received and can be consumed.
+    /// Advances the connection until it has to wait. That comes soon: what is produced and not yet
+    /// sent is bounded, and so is what has been received and can be consumed.
     pub(super) fn advance(&mut self, ring: &mut Ring, lent: &mut Loan) -> Fate {
         lent.lend_input(&mut self.agent.input);
         lent.lend_output(&mut self.agent.out);
@@ -150,7 +150,7 @@ impl Task {
         fate
     }
 
-    /// Ends the operations under way, for the connection is over.
+    /// Cancels the operations under way, because the connection is over.
     pub(super) fn abandon(&mut self, ring: &mut Ring) {
         let under_way = [
             self.receiving.take(),
@@ -162,8 +162,10 @@ impl Task {
         }
     }
 
-    /// Makes one step; `false` if there is nothing to do but wait, an error if the connection is
-    /// over.
+    /// Makes one step; `false` if the task has to wait.
+    ///
+    /// # Errors
+    /// Why the connection is over.
     fn step(&mut self, ring: &mut Ring, lent: &Loan) -> Result<bool, Reason> {
         match self.agent.want {
             Want::Poll => {
@@ -192,7 +194,7 @@ impl Task {
         }
     }
 
-    /// Sends what there is, unless a send is under way; then that is followed by the next.
+    /// Sends the output, unless a send is under way; the next one follows it.
     fn flush(&mut self, ring: &mut Ring, lent: &Loan) {
         if self.sending.is_none() && !self.agent.out.is_empty() && !self.gone {
             let out = std::mem::take(&mut self.agent.out);
@@ -205,7 +207,7 @@ impl Task {
         self.agent.begin_stall(lent);
     }
 
-    /// Goes on if there is room for more to be sent.
+    /// Sends output, and polls the connection if there is room for more; `false` if there is not.
     fn make_room(&mut self, ring: &mut Ring, lent: &Loan) -> Result<bool, Reason> {
         if self.agent.out.is_full() {
             self.flush(ring, lent);
@@ -217,7 +219,7 @@ impl Task {
         Ok(true)
     }
 
-    /// Begins to receive again, or ends it, as the inbox has room.
+    /// Starts to receive again, or cancels it, as the inbox has room.
     fn keep_receiving(&mut self, ring: &mut Ring) {
         if self.ended || self.gone {
             return;
@@ -239,7 +241,7 @@ impl Task {
         }
     }
 
-    /// Hands over what has been received; `false` if there is nothing.
+    /// Passes received bytes, or the end of the stream, to the agent; `false` if there is neither.
     fn fill(&mut self, lent: &Loan) -> Result<bool, Reason> {
         if self.unpack() {
             self.agent.handle_input();
@@ -256,7 +258,7 @@ impl Task {
         }
     }
 
-    /// Moves what has been received to where the connection sees it; whether there was any.
+    /// Moves received bytes to the agent's input; returns whether there were any.
     fn unpack(&mut self) -> bool {
         if self.inbox.is_empty() {
             return false;
@@ -270,7 +272,7 @@ impl Task {
         true
     }
 
-    /// Looks for the peer's leaving while nothing is asked of it.
+    /// Tells the agent if the peer has left while nothing is read from it.
     fn notice_hangup(&mut self, lent: &Loan) -> Result<bool, Reason> {
         if self.gone {
             return Err(Some("peer-gone"));
@@ -301,7 +303,7 @@ impl Task {
         Ok(true)
     }
 
-    /// Throws away what the peer still sends, up to its end or a limit.
+    /// Throws away what the peer still sends, up to its end or `left` bytes.
     fn discard(&mut self, left: usize) -> Result<bool, Reason> {
         let count = self.inbox.len();
         self.inbox.clear();
@@ -326,5 +328,6 @@ impl Drop for Task {
 // An idle connection is a task and its operation and nothing else; this is what ten thousand cost.
 const _: () = assert!(size_of::<Task>() <= 672);
 
-/// Bytes that may arrive unasked before receiving ends; what is on its way by then comes on top.
+/// The bytes that may arrive before they are wanted; then receiving is cancelled, and bytes under way
+/// come in addition.
 const INBOX_MAX: usize = 64 * 1024;

@@ -1,4 +1,4 @@
-//! The table of sessions and members, and ids made by somebody hostile.
+//! Tests which member each session id leads to, with hostile ids, too.
 
 use std::cell::Cell;
 
@@ -7,8 +7,8 @@ use proptest::prelude::*;
 use super::values::{cookies, parameters, without};
 use super::*;
 
-/// Members `a` and `b` of domain 1, `c` and `d` of domain 2, `e.f` and `solo` of none. The fallback
-/// of `a` is `c`.
+/// The affinity of `a` and `b` in domain 1, `c` and `d` in domain 2, `e.f` and `solo` in none. The
+/// fallback of `a` is `c`.
 fn affinity(force: bool) -> Affinity {
     let home = |route: &str, domain: Option<&str>, fallback| Home {
         route: route.to_owned(),
@@ -30,13 +30,13 @@ fn affinity(force: bool) -> Affinity {
     Affinity::new(rules, homes)
 }
 
-/// Members as they are at one moment; among several the last is picked.
+/// The members' states at one moment; of several members the last is picked.
 #[derive(Default)]
 struct Now {
     out: Vec<usize>,
-    /// For their own sessions only.
+    /// Members that get only requests of their own sessions.
     draining: Vec<usize>,
-    /// Others are preferred to these.
+    /// Members to which others are preferred.
     suspect: Vec<usize>,
     asked: Cell<usize>,
 }
@@ -72,7 +72,7 @@ fn without_members(out: &[usize]) -> Now {
     }
 }
 
-/// What is decided about ids that are separated by blanks.
+/// The decision about ids that are separated by blanks in `ids`.
 fn decide(ids: &str, out: &[usize]) -> (Outcome, Option<usize>) {
     let ids = ids.split_whitespace().map(str::as_bytes);
     let decided = affinity(false).decide(ids, None, &mut without_members(out));
@@ -353,7 +353,7 @@ fn a_cookie_of_ours_alone_does_not_hold_a_client_to_a_member_that_drains() {
 }
 
 proptest! {
-    /// Whatever the ids are, the answer is a member that fits or nobody.
+    /// However hostile the ids are, the decision is a member that is fit, or none.
     #[test]
     fn hostile_ids_lead_to_members_that_fit(
         ids in prop::collection::vec("[a-g0-9.]{0,12}", 0..40),
@@ -376,7 +376,7 @@ proptest! {
         }
     }
 
-    /// A route of thousands of pieces costs as much as one of a few.
+    /// A route with thousands of pieces costs as much as one with a few.
     #[test]
     fn long_routes_are_not_looked_at_to_their_end(pieces in 17_usize..4000, id in "[0-9A-F]{0,8}") {
         let id = format!("{id}{}", ".a".repeat(pieces));
@@ -386,7 +386,7 @@ proptest! {
         prop_assert!(now.asked.get() <= PIECES_MAX + 1, "{} members were asked", now.asked.get());
     }
 
-    /// Taking our cookie out leaves all others, and takes all of ours.
+    /// Removing our own cookie keeps all other cookies, and removes every one of ours.
     #[test]
     fn other_cookies_stay(pairs in prop::collection::vec(("[ab]", "[0-9]{1,3}"), 0..20)) {
         let field: Vec<_> = pairs.iter().map(|(name, value)| format!("{name}={value}")).collect();
@@ -400,7 +400,7 @@ proptest! {
         prop_assert_eq!(before, after);
     }
 
-    /// Any bytes are read without a fault.
+    /// Reading never panics, whatever the bytes are.
     #[test]
     fn any_bytes_are_read(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
         let names = ["a".to_owned()];
@@ -411,7 +411,7 @@ proptest! {
     }
 }
 
-/// The steps of a decision about ids that are separated by blanks.
+/// The steps of a decision about ids that are separated by blanks in `ids`.
 fn steps(ids: &str, own: Option<Option<usize>>, out: &[usize], force: bool) -> Vec<Step> {
     let mut steps = Vec::new();
     let ids = ids
@@ -452,7 +452,7 @@ fn each_step_is_told() {
 }
 
 proptest! {
-    /// The last step is the decision.
+    /// The last step that the trace receives agrees with the decision.
     #[test]
     fn steps_end_in_the_decision(
         ids in prop::collection::vec("x\\.(a|b|solo|e\\.f|g1|nobody)", 0..10),

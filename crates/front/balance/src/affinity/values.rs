@@ -1,14 +1,14 @@
 //! The session ids in a request: values of cookies and of path parameters.
 //!
-//! Both iterators read no further than they are asked to, copy nothing, and look at each byte once.
+//! Both iterators are lazy, copy nothing, and look at each byte once.
 
-/// The values of the cookies with one of these names in a `Cookie` field, in their order. Names are
+/// The values of the cookies in a `Cookie` field that have one of these names, in order. Names are
 /// compared exactly; blanks and quotes around a value are removed. Empty values are left out.
 pub fn cookies<'a>(field: &'a [u8], names: &'a [String]) -> impl Iterator<Item = &'a [u8]> {
     named(field, names).map(|(_, value)| value)
 }
 
-/// As [`cookies`], but also those with an empty value.
+/// The values of [`cookies`], including empty ones.
 pub fn cookies_even_empty<'a>(
     field: &'a [u8],
     names: &'a [String],
@@ -16,7 +16,7 @@ pub fn cookies_even_empty<'a>(
     pairs_even_empty(field, names).map(|(_, value)| value)
 }
 
-/// As [`cookies`], each value with the name it was found under.
+/// The values of [`cookies`], each with the name of its cookie.
 pub fn named<'a>(
     field: &'a [u8],
     names: &'a [String],
@@ -24,13 +24,13 @@ pub fn named<'a>(
     pairs(field, names)
 }
 
-/// The values of the path parameters (`;NAME=VALUE`) with one of these names, in any segment of a
-/// path as received, in their order. Empty values are left out.
+/// The values of the path parameters (`;NAME=VALUE`) that have one of these names, in any segment
+/// of an undecoded path, in order. Empty values are left out.
 pub fn parameters<'a>(path: &'a [u8], names: &'a [String]) -> impl Iterator<Item = &'a [u8]> {
     named_parameters(path, names).map(|(_, value)| value)
 }
 
-/// As [`parameters`], each value with the name it was found under.
+/// The values of [`parameters`], each with the name of its parameter.
 pub fn named_parameters<'a>(
     path: &'a [u8],
     names: &'a [String],
@@ -43,8 +43,8 @@ pub fn named_parameters<'a>(
     })
 }
 
-/// A `Cookie` field without the cookies of that name; `None` if there is no such cookie. Empty if
-/// nothing is left. What is left stays as it was received.
+/// Removes the cookies with this name from a `Cookie` field; `None` if there is none, an empty
+/// vector if no other is left. The others stay as received.
 #[must_use]
 pub fn without(field: &[u8], name: &str) -> Option<Vec<u8>> {
     let is_named = |piece: &&[u8]| split(piece).is_some_and(|(it, _)| it == name.as_bytes());
@@ -64,7 +64,7 @@ pub fn without(field: &[u8], name: &str) -> Option<Vec<u8>> {
     Some(kept)
 }
 
-/// The pairs `NAME=VALUE` with one of these names, and a value that is not empty.
+/// The pairs `NAME=VALUE` that have one of these names, without those with an empty value.
 fn pairs<'a>(text: &'a [u8], names: &'a [String]) -> impl Iterator<Item = (&'a str, &'a [u8])> {
     pairs_even_empty(text, names).filter(|(_, value)| !value.is_empty())
 }
@@ -78,7 +78,8 @@ fn pairs_even_empty<'a>(
     pieces.filter_map(move |(name, value)| Some((known(name)?.as_str(), value)))
 }
 
-/// A piece's name and value, without what is around them.
+/// Splits `NAME=VALUE` into name and value, without the blanks around them and the quotes around
+/// the value.
 fn split(piece: &[u8]) -> Option<(&[u8], &[u8])> {
     let at = piece.iter().position(|&byte| byte == b'=')?;
     let (name, value) = (piece[..at].trim_ascii(), piece[at + 1..].trim_ascii());

@@ -1,4 +1,4 @@
-//! Shares of keys, and which of them move.
+//! Tests the members' shares of keys, and which keys move when a member goes.
 
 use proptest::prelude::*;
 
@@ -108,7 +108,7 @@ const AGREED_KEY: u64 = 10_675_439_914_296_419_692;
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// Each member has its weight of the slots, within 1 % of the weight or a few slots.
+    /// Each member gets its weight of the slots, within 1 % of the weight or a few slots.
     #[test]
     fn each_has_its_weight_of_the_slots(
         weights in prop::collection::vec(1u32..=100, 1..60),

@@ -1,4 +1,4 @@
-//! The state machine step by step, and under any order of events.
+//! Tests the state machine step by step, and under any order of events.
 
 use proptest::prelude::*;
 
@@ -8,25 +8,25 @@ const fn ms(millis: u64) -> Moment {
     Duration::from_millis(millis)
 }
 
-/// Something that happens to a backend, and what must be so afterwards.
+/// An event of a backend, with the expected result.
 #[derive(Clone, Copy, Debug)]
 enum Step {
-    /// A dial that began at this time fails; whether that puts the backend out.
+    /// A dial that began at this time fails; the flag is whether that puts the backend out.
     Fails {
         began: u64,
         ejects: bool,
     },
-    /// An exchange fails; whether that asks for a probe.
+    /// An exchange fails; the flag is whether that asks for a probe.
     Fault(bool),
-    /// Nothing is heard for too long; whether that is news.
+    /// The backend is silent for too long; the flag is whether it becomes suspect.
     Quiet(bool),
-    /// A byte is heard.
+    /// A byte arrives from the backend.
     Heard,
-    /// The keeper asks while the backend has no exchanges.
+    /// The keeper asks for its task while the backend has no exchanges.
     Unused(Task),
-    /// The keeper asks.
+    /// The keeper asks for its task.
     Next(Task),
-    /// The keeper asks while requests find no other backend.
+    /// The keeper asks for its task while requests find no other backend.
     Wanted(Task),
     Probed(Outcome),
 }
@@ -61,7 +61,8 @@ fn check(name: &str, steps: &[(u64, Step, bool)]) {
     }
 }
 
-/// The outcomes of scheduled probes, one after the other; what the backend is after each.
+/// Feeds the outcomes of scheduled probes one after the other; returns the backend's condition
+/// after each.
 fn watched(outcomes: &[Outcome]) -> Vec<Condition> {
     let mut health = Health::default();
     health.watch(Some(WATCH));
@@ -335,7 +336,8 @@ fn silence_puts_out_what_is_not_excused() {
     );
 }
 
-/// What a scheduled probe found, or that one is under way, says nothing of the silence noted since.
+/// The outcome of a scheduled probe, or that one is under way, proves nothing about silence that
+/// began later.
 #[test]
 fn a_scheduled_probe_does_not_put_off_the_question_to_a_suspect() {
     for outcome in [Answered, Connected, WRONG] {
@@ -557,7 +559,8 @@ fn any_event() -> impl Strategy<Value = Event> {
 }
 
 proptest! {
-    /// Whatever happens: no client ejects, probes keep their distance, an answer brings back.
+    /// In any order of events: no client ejects, probes keep their distance, an answer brings the
+    /// backend back.
     #[test]
     fn invariants(events in prop::collection::vec((0u64..1500, any_event()), 1..200)) {
         let mut health = Health::default();
@@ -657,7 +660,7 @@ proptest! {
     }
 }
 
-/// Probed every five seconds; three failures put out, two answers bring back.
+/// A backend is probed every five seconds; three failures put it out, two answers bring it back.
 const WATCH: Watch = Watch {
     interval: Duration::from_secs(5),
     up: 2,

@@ -1,4 +1,4 @@
-//! Order, shares, what is out and what is tried, under any order of events.
+//! Tests order, shares, and members that are out or tried, under any order of events.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Members as they are at one moment.
+/// The members' states at one moment.
 #[derive(Clone, Debug, Default)]
 struct Now {
     share: Vec<u8>,
@@ -44,7 +44,7 @@ impl Members for Now {
     }
 }
 
-/// The heap is one, and each member is in it or out, at the place it believes.
+/// Checks that the heap is ordered, and that each member is in it or out, at the place that it records.
 fn check(schedule: &Schedule) {
     for (place, &member) in schedule.heap.iter().enumerate() {
         assert_eq!(schedule.members[member].place, place);
@@ -58,7 +58,7 @@ fn check(schedule: &Schedule) {
     assert_eq!(known, schedule.members.len());
 }
 
-/// How often each member is picked of `count` times, exchanges taking no time.
+/// Counts how often each member is picked in `count` picks, if exchanges take no time.
 fn counts(schedule: &mut Schedule, members: &Now, count: usize) -> Vec<usize> {
     let mut counts = vec![0; members.share.len()];
     for _ in 0..count {
@@ -280,7 +280,7 @@ fn few_that_are_up_among_many_are_found() {
     }
 }
 
-/// New sessions come and old ones end; the member of index 3 joins three that are full.
+/// Simulates new and ending sessions; the member with index 3 joins three that have all sessions.
 fn sessions_after(minutes: u64, seed: u64) -> (Vec<u64>, f64) {
     let mut members = Now::all_up(4);
     members.sessions = vec![5200, 5200, 5200, 0];
@@ -393,7 +393,7 @@ proptest! {
         }
     }
 
-    /// Two choices among many that are equally loaded are proportional to the weights.
+    /// If many members are equally loaded, two random choices pick in proportion to the weights.
     #[test]
     fn random_choices_are_weighted(seed in any::<u64>()) {
         let weights: Vec<u32> = (0..40).map(|index| 1 + index % 4).collect();
@@ -411,7 +411,7 @@ proptest! {
         }
     }
 
-    /// Whatever happens: who is picked may be picked, and if anybody may be, somebody is.
+    /// In any order of events: a picked member may be picked, and if any member may be, one is.
     #[test]
     fn a_pick_may_be_picked(
         rounds in prop::collection::vec(
@@ -443,8 +443,7 @@ proptest! {
 }
 
 proptest! {
-    /// The next pick was foreseen, no member is foreseen that may not be picked, and seeing
-    /// changes nothing.
+    /// The next pick was foreseen, every foreseen member may be picked, and foreseeing changes nothing.
     #[test]
     fn what_is_picked_was_foreseen(
         weights in prop::collection::vec(1_u32..20, 1..40),
@@ -499,7 +498,8 @@ fn what_is_foreseen_is_in_proportion_to_weights_and_shares() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
 
-    /// Each member that is up gets its weight of the picks, within 1 % or two picks, whichever are out.
+    /// Each member that is up gets its weight of the picks, within 1 % or two picks, whichever others
+    /// are out.
     #[test]
     fn each_has_its_weight_of_the_picks(
         members in prop::collection::vec((1_u32..=100, prop::bool::weighted(0.8)), 1..50),

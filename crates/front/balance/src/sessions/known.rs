@@ -1,26 +1,28 @@
-//! The session ids that a backend is known to have given out: hashes in tables that grow, each with the
-//! slice of time in which it was seen last.
+//! The session ids that a backend is known to have given out, as hashes in tables that grow, each with the
+//! slice of time in which it was last seen.
 //!
-//! An id takes eight bytes, and a lookup reads one cache line of each table. Nothing is locked. Ids
-//! are known for much longer than a session lasts, but those whose session is over make room when all
-//! tables are full. If there is none all the same that is said, since a missing id then proves nothing.
+//! An id takes eight bytes, and a lookup reads one cache line of each table, without a lock. Ids are kept
+//! for much longer than a session lasts, but those whose session is over make room when all tables are
+//! full. If there is still no room, [`KnownIds::is_incomplete`] says so, since a missing id then proves
+//! nothing.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Hashes of the session ids that the backend gave out, each with the number of the slice of time in which
-/// it was seen last. An id is forgotten [`KEPT_MAX`] slices after it was seen, or after [`KEPT_MIN`] if
+/// it was last seen. An id is forgotten [`KEPT_MAX`] slices after it was seen, or after [`KEPT_MIN`] if
 /// room is needed.
 #[derive(Debug, Default)]
 pub(super) struct KnownIds {
-    /// The first has 4096 places, each next one four times as many. Made when they are needed.
+    /// The tables: the first has 4096 places, each next one four times as many. They are allocated when
+    /// needed.
     tables: [OnceLock<Box<[AtomicU64]>>; TABLES],
-    /// The slice, plus one, in which an id found no place; 0 is never.
+    /// The last slice in which an id found no place, plus one; 0: never.
     overflowed: AtomicU64,
 }
 
 impl KnownIds {
-    /// Remembers an id.
+    /// Remembers an id as seen in `slice`; if no table has room, records that.
     pub(super) fn put(&self, hash: u64, slice: u64) {
         if self.renew(hash, slice) {
             return;
@@ -31,7 +33,7 @@ impl KnownIds {
     }
 
     /// Puts an id into a free place, or into that of an id not seen for `old` slices; `false` if there is
-    /// neither.
+    /// no such place.
     fn place(&self, hash: u64, slice: u64, old: u64) -> bool {
         let ours = entry(hash, slice);
         let mut tables = self.tables.iter().enumerate();
@@ -45,7 +47,7 @@ impl KnownIds {
         })
     }
 
-    /// Whether an id is known. If so, marks it as seen in `slice`.
+    /// Whether an id is known; if so, records that it was seen in `slice`.
     pub(super) fn renew(&self, hash: u64, slice: u64) -> bool {
         let tables = self.tables.iter().map_while(OnceLock::get);
         let mut places = tables.flat_map(|table| bucket(table, hash));
@@ -71,7 +73,7 @@ impl KnownIds {
     }
 }
 
-/// `false` if another worker was faster.
+/// Replaces the entry in a place; `false` if another worker has changed it meanwhile.
 fn replace(place: &AtomicU64, present: u64, ours: u64) -> bool {
     let (success, failure) = (Ordering::Relaxed, Ordering::Relaxed);
     let replaced = place.compare_exchange(present, ours, success, failure);
@@ -83,19 +85,20 @@ fn empty(index: usize) -> Box<[AtomicU64]> {
     (0..places).map(|_| AtomicU64::new(0)).collect()
 }
 
-/// The places that an id may have.
+/// The places of a table where an id may be stored.
 fn bucket(table: &[AtomicU64], hash: u64) -> &[AtomicU64] {
     let buckets = table.len() / BUCKET;
     let index = usize::try_from(hash % buckets as u64).unwrap_or(0);
     &table[index * BUCKET..][..BUCKET]
 }
 
-/// The stored form of an id: the upper bits of its hash, and its slice in a ring, which is never 0.
+/// The stored form of an id: the upper bits of its hash, and the number of its slice modulo [`RING`], plus
+/// one.
 fn entry(hash: u64, slice: u64) -> u64 {
     hash & MARK | (slice % RING + 1)
 }
 
-/// In which slice before this one it was seen; `None` if there is nothing.
+/// How many slices ago the id in an entry was last seen; `None` if the place is empty.
 fn age(present: u64, slice: u64) -> Option<u64> {
     let seen = (present & !MARK).checked_sub(1)?;
     let age = (slice % RING + RING - seen) % RING;
@@ -103,23 +106,23 @@ fn age(present: u64, slice: u64) -> Option<u64> {
     Some(if age > RING / 2 { 0 } else { age })
 }
 
-/// The part of a hash that is kept. The rest chooses the bucket.
+/// The bits of a hash that are stored. The others choose the bucket.
 const MARK: u64 = !0xFFFF;
 
-/// Slices that are told apart.
+/// Entries store slice numbers modulo this number.
 const RING: u64 = 0xFFFF;
 
-/// The number of slices after which an unseen id may be replaced: its session is over.
+/// The number of slices after which an id that was not seen may be replaced: its session is over.
 const KEPT_MIN: u64 = super::SLICES as u64;
 
-/// The number of slices after which an unseen id is forgotten. The container's timeout may be longer than
-/// ours.
+/// The number of slices after which an id that was not seen is forgotten. It is long, because the
+/// container's timeout may be longer than ours.
 const KEPT_MAX: u64 = 16 * KEPT_MIN;
 
-/// Places of the first table.
+/// The number of places in the first table.
 const FIRST: usize = 4096;
 
-/// Places in a cache line.
+/// The number of places in a bucket, which is a cache line.
 const BUCKET: usize = 8;
 
 /// The number of tables: five have room for several hundred thousand ids, in 11 MiB.

@@ -1,4 +1,4 @@
-//! Whether all listeners of a file can listen at the same time.
+//! Checks whether all listeners of a file can listen at the same time.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -10,8 +10,10 @@ use catamaran_proxy::config::ListenAddress;
 use crate::file::File;
 use crate::report::{Finding, Report};
 
-/// Compares each address with those before it; that of the admin listener and of `[mcmp]` with all others. With
-/// `sees_files`, two paths that lead to one directory are one.
+/// Faults each address that cannot be used beside those before it; the addresses of the admin listener and of
+/// `[mcmp]` are compared with all others.
+///
+/// With `sees_files`, two paths of sockets are the same if their directories are the same on this machine.
 pub(super) fn check(file: &File, sees_files: bool, report: &mut Report) {
     let mut taken = ListenerAddresses::default();
     for listener in &file.listeners {
@@ -41,19 +43,20 @@ pub(super) fn check(file: &File, sees_files: bool, report: &mut Report) {
     }
 }
 
-/// What listeners take, each with the place of the first.
+/// The addresses that listeners take, each with the place of the first listener that has it.
 #[derive(Default)]
 struct ListenerAddresses<'f> {
     sockets: HashMap<SocketAddr, &'f Range<usize>>,
     files: HashMap<PathBuf, &'f Range<usize>>,
-    /// The first address of each port, of IPv4 and of IPv6: a listener on `[::]` takes IPv6 alone.
+    /// The first address for each port, by whether it is of IPv6: a listener on `[::]` takes only the addresses
+    /// of IPv6.
     ports: HashMap<(bool, u16), (&'f Range<usize>, SocketAddr)>,
-    /// The ports of which all addresses are taken.
+    /// The ports that a listener takes on all addresses.
     whole_ports: HashMap<(bool, u16), (&'f Range<usize>, SocketAddr)>,
 }
 
 impl<'f> ListenerAddresses<'f> {
-    /// The message for an address that cannot be bound beside those before it.
+    /// The message if `address` cannot be bound beside the earlier ones; `None` if it can.
     fn beside(
         &self,
         address: &ListenAddress,
@@ -106,7 +109,7 @@ impl<'f> ListenerAddresses<'f> {
     }
 }
 
-/// A path by which a socket is known: `/var/run` is mostly a link to `/run`.
+/// The path of a socket with the links in its directory resolved, since `/var/run` is usually a link to `/run`.
 fn resolved(path: &Path, sees_files: bool) -> PathBuf {
     let parent = path.parent().filter(|_| sees_files);
     let directory = parent.and_then(|it| it.canonicalize().ok());

@@ -1,4 +1,4 @@
-//! Whether caches fit together with routes, upstreams and the machine.
+//! Checks whether caches fit together with routes, upstreams and the machine.
 
 use std::collections::HashSet;
 
@@ -10,7 +10,8 @@ use crate::file::sticky::Sticky;
 use crate::report::{Finding, Report};
 use crate::suggest::{meant_or, nearest};
 
-/// Checks them; with `sees_files`, the machine's memory counts.
+/// Adds to the report what is wrong with the caches. With `sees_files`, their size is
+/// compared with the memory of this machine.
 pub(super) fn check(file: &File, sees_files: bool, report: &mut Report) {
     let names = || file.caches.iter().map(|cache| cache.value.name.as_str());
     let mut used = HashSet::new();
@@ -53,13 +54,13 @@ pub(super) fn check(file: &File, sees_files: bool, report: &mut Report) {
     }
 }
 
-/// The cache of a route.
+/// The name of the cache that a route uses.
 fn named(route: &Route) -> Option<&str> {
     let rules = route.values.first()?.rules.as_ref()?;
     rules.cache.as_deref()
 }
 
-/// Whether an upstream behind a cache keeps sessions.
+/// Whether any upstream whose responses go into this cache keeps sessions.
 fn keeps_sessions(file: &File, cache: &str) -> bool {
     let behind = file
         .routes
@@ -72,7 +73,7 @@ fn keeps_sessions(file: &File, cache: &str) -> bool {
     upstreams.any(|upstream| matches!(upstream.sticky, Sticky::On(_)))
 }
 
-/// The memory that this process may have, as far as its cgroup says.
+/// The memory limit of this process's cgroup; `None` if it has none or it cannot be read.
 fn memory_limit() -> Option<u64> {
     let text = std::fs::read_to_string("/sys/fs/cgroup/memory.max").ok()?;
     text.trim().parse().ok()

@@ -1,5 +1,5 @@
-//! Whether the directories are there in which the front makes files, its sockets and its state, and that in
-//! which another client of ACME puts its challenges.
+//! Checks whether the directories exist in which the front makes its sockets and its state file, and the
+//! one in which another ACME client puts its challenges.
 
 use std::ops::Range;
 use std::path::Path;
@@ -9,7 +9,8 @@ use catamaran_proxy::config::ListenAddress;
 use crate::file::File;
 use crate::report::{Finding, Report};
 
-/// Looks for each of them. That of the access log is looked for where `[log]` is read.
+/// Adds a finding for each directory that does not exist. The directory of the access log is checked where
+/// `[log]` is read.
 pub(super) fn check(file: &File, report: &mut Report) {
     for listener in &file.listeners {
         if let ListenAddress::Unix(path) = &listener.value.address
@@ -46,7 +47,8 @@ pub(super) fn check(file: &File, report: &mut Report) {
     }
 }
 
-/// The front makes a file, and no directory for it.
+/// Adds a finding if the directory of this file does not exist. The front makes the file, but no directory
+/// for it.
 fn look(path: &Path, place: &Range<usize>, report: &mut Report) {
     let directory = match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
@@ -67,7 +69,8 @@ fn look(path: &Path, place: &Range<usize>, report: &mut Report) {
     report.push(finding);
 }
 
-/// Whether a unit's `RuntimeDirectory` or `StateDirectory` may make the directory at its start.
+/// Whether systemd may make the directory when the unit starts, as its `RuntimeDirectory` or
+/// `StateDirectory`.
 fn is_made_by_systemd(path: &Path) -> bool {
     let parents = ["/run", "/var/run", "/var/lib"];
     parents.iter().any(|parent| path.starts_with(parent))

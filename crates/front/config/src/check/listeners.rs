@@ -1,4 +1,4 @@
-//! Whether listeners and routes keep clients apart as the file seems to want.
+//! Checks whether listeners and routes keep clients apart as the file seems to intend.
 
 use std::collections::HashMap;
 
@@ -12,7 +12,8 @@ use crate::file::route::Route;
 use crate::file::{File, PlacedValue};
 use crate::report::{Finding, Report};
 
-/// Checks the names of listeners, and whether those of a route that asks for certificates ask for them, too.
+/// Faults two listeners of one name, and warns of a route that asks for certificates if none of its listeners asks
+/// clients for one.
 pub(super) fn check(file: &File, report: &mut Report) {
     names(file, report);
     for route in file.routes.iter().filter(|it| asks_certificate(it)) {
@@ -45,8 +46,10 @@ fn names(file: &File, report: &mut Report) {
     }
 }
 
-/// Warns of routes that clients without a certificate reach by another listener than the one whose profile
-/// requires certificates. A route that names its listeners is meant so.
+/// Warns of routes that clients without a certificate can reach through another listener than the one whose profile
+/// requires certificates.
+///
+/// A route that names its listeners is taken to be meant so.
 pub(super) fn check_ways_around(file: &File, report: &mut Report) {
     let is_guarded = |it: &ListenerConfig| is_guarded(file, it);
     let Some(guarded) = file.listeners.iter().find(|it| is_guarded(&it.value)) else {
@@ -88,8 +91,8 @@ pub(super) fn check_ways_around(file: &File, report: &mut Report) {
     report.push(Finding::warning(message, first.place.clone()).hint(hint));
 }
 
-/// Warns of routes for a listener that requires certificates, whose requests another listener passes to the same
-/// application by a wider route.
+/// Warns of routes for a listener that requires certificates, if a wider route of another listener leads the same
+/// requests to the same application.
 pub(super) fn check_wider_routes(file: &File, report: &mut Report) {
     let is_guarded = |index: &usize| {
         let listener = file.listeners.get(*index);
@@ -131,7 +134,8 @@ pub(super) fn check_wider_routes(file: &File, report: &mut Report) {
     }
 }
 
-/// The route of another listener that takes a request of this route to the same backends, that listener, and the path.
+/// Finds a route of another listener that takes a request of this route to the same backends; returns it with the
+/// index of that listener and the path of the request.
 fn wider<'f>(
     file: &'f File,
     front: &FrontOfRoutes,
@@ -169,7 +173,7 @@ fn wider<'f>(
     None
 }
 
-/// Paths that a route matches: its own, and one below it.
+/// Example paths that a route matches: its own path and, if it matches a prefix, one below it.
 fn samples(value: &RouteConfig) -> Vec<String> {
     let own = sample(value);
     let is_prefix = !value.exact && value.suffix.is_none() && value.pattern.is_none();
@@ -177,7 +181,7 @@ fn samples(value: &RouteConfig) -> Vec<String> {
     std::iter::once(own).chain(below).collect()
 }
 
-/// Whether two routes lead to one upstream, or to upstreams with a backend at one address.
+/// Whether two routes lead to one upstream, or to two upstreams that have a backend at the same address.
 fn is_same_application(file: &File, one: &Route, other: &Route) -> bool {
     let (RouteTarget::Upstream(one), RouteTarget::Upstream(other)) = (&one.target, &other.target)
     else {
@@ -195,12 +199,12 @@ fn addresses<'f>(file: &'f File, upstream: &str) -> Vec<&'f Address> {
     backends.map(|it| &it.value.address).collect()
 }
 
-/// Whether all clients of a listener have shown a certificate.
+/// Whether a listener accepts only clients that show a certificate.
 fn is_guarded(file: &File, listener: &ListenerConfig) -> bool {
     mode(file, listener) == ClientCertificate::Required && listener.tls.is_some()
 }
 
-/// What the profile of a listener wants of its clients.
+/// Whether the TLS profile of a listener asks clients for a certificate, or even requires one.
 fn mode(file: &File, listener: &ListenerConfig) -> ClientCertificate {
     let all = file.tls.iter().map(|profile| &profile.value);
     let mut profiles = all.filter(|it| Some(&it.name) == listener.tls.as_ref());
@@ -222,5 +226,5 @@ fn scheme(route: &Route) -> Option<RouteScheme> {
     route.values.first()?.scheme
 }
 
-/// Routes of which wider ones are looked for: with more of them, reading the file would take long.
+/// The most routes for which wider ones are looked for: with more, reading the file would take long.
 const CONFINED_MAX: usize = 1000;

@@ -1,7 +1,7 @@
-//! Whether a redirect leads back to the route that has it, so that no client ever arrives.
+//! Checks whether a redirect leads back to its own route, so that no client ever arrives.
 //!
-//! The front's own code says where a request is sent; this module follows it as a browser would, as long
-//! as the URL is one that this front answers.
+//! The front's own code says where a request is sent. This module follows the redirects as a browser
+//! would, as long as this front answers the URL.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::file::File;
 use crate::file::route::Route;
 use crate::report::{Finding, Report};
 
-/// Follows each redirect of a file that is without faults otherwise.
+/// Faults each redirect that leads back to its route. Call it only if the file has no other faults.
 pub(super) fn check(file: &File, report: &mut Report) {
     let redirects = || {
         let all = file.routes.iter().enumerate();
@@ -38,7 +38,7 @@ pub(super) fn check(file: &File, report: &mut Report) {
     }
 }
 
-/// What would let clients arrive, by trying it.
+/// The hint what to change so that clients arrive, found by trying the changes.
 fn way_out(file: &File, number: usize, route: &Route) -> &'static str {
     let is_prefix =
         |value: &RouteConfig| !value.exact && value.suffix.is_none() && value.pattern.is_none();
@@ -55,7 +55,7 @@ fn way_out(file: &File, number: usize, route: &Route) -> &'static str {
     "name a target that this route does not match"
 }
 
-/// Whether no client is trapped if the route of that number is changed so.
+/// Whether no client is trapped any more if the route with this number is changed by `change`.
 fn is_way_out(file: &File, number: usize, change: fn(&mut RouteConfig)) -> bool {
     let mut front = FrontOfRoutes::new(file);
     let is_it = |value: &RouteConfig| value.place.as_ref().is_some_and(|it| it.line == number);
@@ -65,7 +65,8 @@ fn is_way_out(file: &File, number: usize, change: fn(&mut RouteConfig)) -> bool 
     values.all(|value| front.trap(number, value).is_none())
 }
 
-/// The routes of a file, without what their backends do. The line of each is its number in the file.
+/// The configuration of a file with its routes only, without what their backends do. The `line` of each
+/// route's place is its number in the file.
 pub(super) struct FrontOfRoutes {
     pub(super) config: Config,
     has_tls: bool,
@@ -111,7 +112,7 @@ impl FrontOfRoutes {
         }
     }
 
-    /// A URL whose client would never arrive, and where it is sent.
+    /// A URL whose client would never arrive, and where it is sent; `None` if all clients arrive.
     fn trap(&self, number: usize, value: &RouteConfig) -> Option<(String, String)> {
         let host = sample_host(value);
         let both = [(RouteScheme::Http, "http"), (RouteScheme::Https, "https")];
@@ -136,7 +137,8 @@ impl FrontOfRoutes {
         }
     }
 
-    /// Where the redirect of that number sends a client, if it never arrives.
+    /// Follows a client that begins at `url`. If it never arrives, returns where the redirect with this
+    /// number sends it.
     fn follow(&self, number: usize, url: &str, listen: String) -> Option<String> {
         let mut first = None;
         let (mut url, mut listen, mut comes_back) = (url.to_owned(), listen, false);
@@ -161,7 +163,8 @@ impl FrontOfRoutes {
         first.filter(|_| comes_back)
     }
 
-    /// The URL that a client asks for next, if this front answers it.
+    /// The URL that a client asks for next when it is sent from `from` to `location`; `None` if this
+    /// front does not answer it.
     fn resolve(&self, from: &str, location: &str) -> Option<String> {
         let from: Uri = from.parse().ok()?;
         let (scheme, authority) = (from.scheme_str()?, from.authority()?);
@@ -184,14 +187,14 @@ impl FrontOfRoutes {
     }
 }
 
-/// Whether the route of that number gave the answer.
+/// Whether the route with this number gave the answer.
 fn is_route(explanation: &Explanation, number: usize) -> bool {
     let route = explanation.route.as_ref();
     let place = route.and_then(|route| route.place.as_deref());
     place == Some(&format!(":{number}"))
 }
 
-/// A host that a route matches.
+/// A host that the route matches.
 pub(super) fn sample_host(value: &RouteConfig) -> String {
     let host = value.hosts.first();
     match host.map(|host| (host, host.strip_prefix("*."))) {
@@ -201,7 +204,7 @@ pub(super) fn sample_host(value: &RouteConfig) -> String {
     }
 }
 
-/// A path and query that a route matches, unless another one does better.
+/// A path and query that the route matches, unless another route matches it better.
 pub(super) fn sample(value: &RouteConfig) -> String {
     match (&value.pattern, &value.suffix) {
         (Some(pattern), _) => format!(
@@ -220,11 +223,13 @@ fn covers(pattern: &str, host: &str) -> bool {
     }
 }
 
-/// The reason with which the front refuses a redirect to the very URL that was asked for.
+/// The reason that the front gives when it refuses a redirect to the very URL that was asked for.
 const REFUSED: &str = "redirect-loop";
 
-/// As many redirects as no site has in a row; browsers follow twenty.
+/// The number of redirects after which a client is taken to be in a loop. No site has so many in a row;
+/// browsers follow twenty.
 const STEPS_MAX: usize = 8;
 
-/// Redirects times routes that are followed: beyond, reading the file would take seconds.
+/// The limit on the number of redirects times the number of routes: above it redirects are not followed,
+/// since reading the file would take seconds.
 const WORK_MAX: usize = 100_000;

@@ -83,7 +83,7 @@ fn names_are_compared_loosely() {
 }
 
 /// The directives of mod_jk, of httpd's mod_proxy, mod_proxy_balancer and mod_proxy_hcheck, of nginx's
-/// upstreams, of nginx_ajp_module and of lighttpd's mod_ajp13, as their sources have them.
+/// upstreams, of nginx_ajp_module and of lighttpd's mod_ajp13, taken from their sources.
 const DIRECTIVES: &str = "
     reference worker.list worker.maintain type mount
     host port source prefer_ipv6 socket_timeout socket_connect_timeout socket_keepalive socket_buffer

@@ -5,7 +5,7 @@ use tempfile::TempDir;
 
 use crate::load::{LoadError, LoadedFile, load_among};
 
-/// A directory with these files.
+/// Makes a temporary directory with these files.
 fn directory(files: &[(&str, &str)]) -> TempDir {
     let directory = tempfile::tempdir().unwrap();
     for (name, text) in files {
@@ -16,8 +16,8 @@ fn directory(files: &[(&str, &str)]) -> TempDir {
     directory
 }
 
-/// What is read of the file `main.toml` in a directory, or what is said of it, with the names of files
-/// as they are within the directory.
+/// Loads `main.toml` of a directory. The error is the text of the report, in which the directory is
+/// cut from the names of files.
 fn read(directory: &TempDir) -> Result<LoadedFile, String> {
     let variables = |name: &str| (name == "PLACE").then(|| OsString::from("more"));
     load_among(&directory.path().join("main.toml"), &variables).map_err(|error| {

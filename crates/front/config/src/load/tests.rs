@@ -9,7 +9,8 @@ use crate::file::{SECTIONS, backend};
 use crate::key::{AnyKey, Preset};
 use crate::reference::own;
 
-/// A file with everything that is needed, and a line added to one of its tables.
+/// The text of a file that has all tables with what they need, and `added` as a line in one of
+/// them.
 fn file(header: &str, added: &str) -> String {
     let mut text = String::new();
     for (table, needed) in [
@@ -88,7 +89,8 @@ fn meaning(text: &str) -> String {
     }
 }
 
-/// As [`file`], with a backend that speaks what the key is for, or files.
+/// As [`file`], with those settings that the key requires, such as a backend of the right
+/// protocol.
 fn file_for(key: &str, header: &str, added: &str) -> String {
     let text = file(header, added);
     match key {
@@ -200,7 +202,7 @@ fn a_listener_whose_clients_a_proxy_serves_over_tls_may_send_hsts() {
     assert!(meant.contains("\"max-age=31536000\""), "{meant}");
 }
 
-/// Whether the key is of backends over TLS alone.
+/// Whether the key is only for backends over TLS.
 fn is_of_tls(header: &str, key: &str) -> bool {
     let of_backend = header.starts_with("[upstream.NAME]") || header.starts_with("[[upstream");
     of_backend
@@ -209,8 +211,10 @@ fn is_of_tls(header: &str, key: &str) -> bool {
             .any(|it| it.name == key && it.group == backend::TLS)
 }
 
-/// What becomes of a file whose one backend has these keys over TLS. `ca.pem`, `front.pem` and
-/// `front.key` are good; `other.key` is another's.
+/// Loads a file with one backend over TLS that has these keys.
+///
+/// `ca.pem`, `front.pem` and `front.key` are valid; `other.key` belongs to another
+/// certificate.
 fn over_tls(group: &str, keys: &str) -> Result<Arc<Trust>, String> {
     let made = || generate_simple_self_signed(["front".to_owned()]).unwrap();
     let (ours, other) = (made(), made());
@@ -478,6 +482,6 @@ fn pages_are_read_with_the_file_and_a_missing_one_is_no_fault() {
     assert!(of_route.replaced.is_empty() && of_route.maintenance.is_some());
 }
 
-/// Members that are found in DNS.
+/// The keys of members that are found in DNS.
 const IN_DNS: &str =
     "from = \"dns\"\nname = \"members.internal\"\nprotocol = \"http\"\nport = 8010";

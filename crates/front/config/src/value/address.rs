@@ -1,7 +1,7 @@
-//! Addresses: where to listen and where a backend is.
+//! The addresses in the file: where to listen, and where a backend is.
 //!
-//! Both come from a file and from the command line alike. Nothing is resolved here: a backend's
-//! name is resolved while the front runs, and a listener takes addresses only.
+//! Both can be given in a file and on the command line. No name is resolved here: the name of a backend is
+//! resolved while the front runs, and a listener accepts addresses only.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -12,59 +12,59 @@ use catamaran_proxy::config::{Address, BackendConfig, ListenAddress, Protocol};
 /// Why a text is not the URL of a backend.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UrlError {
-    /// No scheme at all.
+    /// The URL has no scheme.
     #[error("has no scheme; write ajp://HOST:PORT, http://HOST:PORT or https://HOST:PORT")]
     NoScheme,
-    /// AJP has no TLS.
+    /// The URL asks for AJP over TLS, which does not exist.
     #[error(
         "asks for AJP over TLS, which no container speaks; write https://, or carry ajp:// through a \
          tunnel such as WireGuard or stunnel"
     )]
     Ajps,
-    /// Nobody can overhear a Unix socket.
+    /// The URL asks for TLS over a Unix socket, which nobody can overhear.
     #[error("asks for TLS on a Unix socket, where nobody can listen in; write http+unix:/PATH")]
     HttpsUnix,
-    /// Another scheme.
+    /// The URL has an unknown scheme.
     #[error(
         "has the unknown scheme `{0}`; write ajp://HOST:PORT, http://HOST:PORT, https://HOST:PORT, \
          ajp+unix:/PATH or http+unix:/PATH"
     )]
     Scheme(String),
-    /// A user name or password.
+    /// The URL has a user name or password.
     #[error("has a user name in it; an AJP secret belongs in `secret`, anything else is not sent")]
     User,
-    /// A path, query or fragment.
+    /// The URL has a path, query or fragment.
     #[error(
         "has a path; end it after the port, and change the path of requests with `rewrite` of their [[route]]"
     )]
     Path,
-    /// No port, and none is assumed.
+    /// The URL has no port, and none is assumed.
     #[error("has no port; write {0}:{1}")]
     NoPort(String, u16),
-    /// A port that is no number from 1 to 65535.
+    /// The port is not a number from 1 to 65535.
     #[error("has a bad port; write a number from 1 to 65535")]
     Port,
-    /// A host that is neither name nor address.
+    /// The host is neither a name nor an address.
     #[error("has a bad host; write a name, an IPv4 address, or an IPv6 address in brackets")]
     Host,
-    /// A bad path of a Unix socket.
+    /// The path of the Unix socket is not valid.
     #[error(transparent)]
     Unix(#[from] UnixPathError),
 }
 
-/// The URL of a backend.
+/// The parts of the URL of a backend.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BackendUrl {
-    /// The protocol spoken.
+    /// The protocol to speak with the backend.
     pub protocol: Protocol,
-    /// Where to dial.
+    /// The address to connect to.
     pub address: Address,
-    /// Whether there is TLS on the connections.
+    /// Whether the connections use TLS.
     pub tls: bool,
 }
 
 impl BackendUrl {
-    /// The settings of the backend with every default. TLS is still to be set up.
+    /// The settings of this backend with every default. TLS must still be set up.
     pub(crate) fn backend(self) -> BackendConfig {
         let mut backend = BackendConfig::new(self.protocol, self.address);
         if self.tls {
@@ -75,11 +75,13 @@ impl BackendUrl {
     }
 }
 
-/// Reads the URL of a backend: `ajp://host:port`, `http://host:port`, `https://host:port`,
-/// `ajp+unix:/path`, `http+unix:/path`. Host names are taken in lower case, a relative path as it is.
+/// Parses the URL of a backend: `ajp://host:port`, `http://host:port`, `https://host:port`, `ajp+unix:/path` or
+/// `http+unix:/path`.
+///
+/// Host names are converted to lower case. A relative path is kept as it is.
 ///
 /// # Errors
-/// When it is not one of these five.
+/// The text has none of these five forms.
 pub fn parse_upstream_url(text: &str) -> Result<BackendUrl, UrlError> {
     let (scheme, rest) = text.split_once(':').ok_or(UrlError::NoScheme)?;
     let scheme = scheme.to_ascii_lowercase();
@@ -127,7 +129,7 @@ fn tcp(scheme: &str, rest: &str, usual_port: u16) -> Result<Address, UrlError> {
     Ok(Address::Tcp { host, port })
 }
 
-/// A name or address as `Address` wants it: lower case, IPv6 without its brackets.
+/// A host name or address in the form that `Address` needs: in lower case, IPv6 without its brackets.
 fn host_name(host: &str) -> Option<String> {
     if let Some(inner) = host.strip_prefix('[') {
         let address: Ipv6Addr = inner.strip_suffix(']')?.parse().ok()?;
@@ -146,13 +148,13 @@ fn host_name(host: &str) -> Option<String> {
     (labels_good && !numeric).then(|| host.to_ascii_lowercase())
 }
 
-/// An address and a port of this kind.
+/// Parses an address with a port, such as a `SocketAddr`.
 pub(crate) fn parse_socket<T: FromStr>(text: &str) -> Result<T, &'static str> {
     let wrong = "must be an address and port such as \"127.0.0.1:8600\"";
     text.parse().map_err(|_| wrong)
 }
 
-/// A name that DNS may know; labels may begin with an underscore.
+/// Parses a name that DNS may know; its labels may begin with an underscore.
 pub(crate) fn parse_dns_name(text: &str) -> Result<String, UrlError> {
     let name = text.strip_suffix('.').unwrap_or(text);
     let is_good = |label: &str| is_label(label.strip_prefix('_').unwrap_or(label));
@@ -165,7 +167,7 @@ pub(crate) fn parse_dns_name(text: &str) -> Result<String, UrlError> {
     }
 }
 
-/// A host name or an address, as a certificate has it.
+/// Parses a host name or an address in the form in which a certificate has it.
 pub(crate) fn parse_server_name(text: &str) -> Result<String, UrlError> {
     match text.parse::<Ipv6Addr>() {
         Ok(address) => Ok(address.to_string()),
@@ -173,7 +175,8 @@ pub(crate) fn parse_server_name(text: &str) -> Result<String, UrlError> {
     }
 }
 
-/// A label of a host name; the underscore is no hostname's by the book but many a container's.
+/// Whether a text is a label of a host name. An underscore is allowed: the standard forbids it, but many names
+/// of containers have one.
 pub(crate) fn is_label(label: &str) -> bool {
     let letters = label
         .bytes()
@@ -181,7 +184,7 @@ pub(crate) fn is_label(label: &str) -> bool {
     (1..=63).contains(&label.len()) && letters && !label.starts_with('-') && !label.ends_with('-')
 }
 
-/// Digits only: `str::parse` would take a leading plus.
+/// Parses a port. It accepts digits only: `str::parse` would accept a leading plus.
 fn port_number(text: &str) -> Option<u16> {
     let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     text.parse().ok().filter(|_| digits)
@@ -203,38 +206,39 @@ pub(crate) fn is_local(address: &Address) -> bool {
 /// Why a text is not an address to listen on.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ListenError {
-    /// A URL.
+    /// The text is a URL.
     #[error("is a URL; write the address and port alone, such as 127.0.0.1:8080")]
     Url,
-    /// The path of a socket without `unix:`.
+    /// The text is the path of a socket without `unix:`.
     #[error("is a path; write unix:{0}")]
     Path(String),
-    /// No port.
+    /// The text has no port.
     #[error("has no port; write 127.0.0.1:8080, or unix:/PATH for a socket")]
     NoPort,
-    /// A port and nothing else.
+    /// The text is a port and nothing else.
     #[error(
         "is a port alone; write [::]:{0} for all of IPv4 and IPv6, 127.0.0.1:{0} for this machine alone"
     )]
     OnlyPort(u16),
-    /// A bad port.
+    /// The port is not valid.
     #[error("has a bad port; write a number from 0 to 65535 (0: the system chooses)")]
     Port,
-    /// `*` or nothing.
+    /// The address is `*` or empty.
     #[error("has no address; write [::]:{0} for all of IPv4 and IPv6, 0.0.0.0:{0} for IPv4 alone")]
     Any(u16),
-    /// A name.
+    /// The text has a name and not an address.
     #[error("has the name `{0}`; write an address, such as 127.0.0.1:{1}, or [::1]:{1}")]
     Name(String, u16),
-    /// A bad path of a Unix socket.
+    /// The path of the Unix socket is not valid.
     #[error(transparent)]
     Unix(#[from] UnixPathError),
 }
 
-/// Reads an address to listen on: `127.0.0.1:8080`, `[::1]:8080`, `unix:/path`. A relative path stays as it is.
+/// Parses an address to listen on: `127.0.0.1:8080`, `[::1]:8080` or `unix:/path`. A relative path is kept as
+/// it is.
 ///
 /// # Errors
-/// When it is neither.
+/// The text is neither an address with a port nor a valid path after `unix:`.
 pub fn parse_listen_address(text: &str) -> Result<ListenAddress, ListenError> {
     if let Some(path) = text.strip_prefix("unix:") {
         return Ok(ListenAddress::Unix(unix_path(path)?));
@@ -269,16 +273,16 @@ pub fn parse_listen_address(text: &str) -> Result<ListenAddress, ListenError> {
 /// Why a text is not the path of a Unix socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UnixPathError {
-    /// Empty, or a directory by its closing slash.
+    /// The text is empty, or ends in a slash, as only a directory does.
     #[error("needs the path of a socket after the colon, such as unix:/run/app.sock")]
     Empty,
-    /// Begins with `//`, as in a URL.
+    /// The text begins with `//`, as in a URL.
     #[error("has slashes before its path; write one, such as unix:/run/app.sock")]
     Slashes,
-    /// Longer than a socket's address can hold.
+    /// The text is longer than the address of a socket can be.
     #[error("has a path that is too long for a socket: the system takes {UNIX_PATH_MAX} bytes")]
     Long,
-    /// A control character.
+    /// The text has a control character.
     #[error("has a control character in its path; remove it")]
     Control,
 }
@@ -304,13 +308,14 @@ fn fits(path: &Path) -> Result<(), UnixPathError> {
     }
 }
 
-/// A relative path of a Unix socket as one that starts from this directory, as other paths of the file.
+/// Makes the path of a Unix socket start from the directory `base` if it is relative, as other paths of the
+/// file do.
 pub(crate) fn from_directory(base: &Path, path: &mut PathBuf) -> Result<(), UnixPathError> {
     *path = base.join(&*path);
     fits(path)
 }
 
-/// The same for an address to listen on; one of TCP stays.
+/// As [`from_directory`], for an address to listen on; an address of TCP is left as it is.
 pub(crate) fn listen_from(base: &Path, address: &mut ListenAddress) -> Result<(), UnixPathError> {
     match address {
         ListenAddress::Unix(path) => from_directory(base, path),
@@ -318,7 +323,7 @@ pub(crate) fn listen_from(base: &Path, address: &mut ListenAddress) -> Result<()
     }
 }
 
-/// The same for the address of a backend.
+/// As [`from_directory`], for the address of a backend; an address of TCP is left as it is.
 pub(crate) fn backend_from(base: &Path, url: &mut BackendUrl) -> Result<(), UnixPathError> {
     match &mut url.address {
         Address::Unix(path) => from_directory(base, path),
@@ -326,7 +331,7 @@ pub(crate) fn backend_from(base: &Path, url: &mut BackendUrl) -> Result<(), Unix
     }
 }
 
-/// Bytes in `sun_path` of Linux, less the closing NUL.
+/// The bytes of Linux's `sun_path` without the closing NUL.
 const UNIX_PATH_MAX: usize = 107;
 
 #[cfg(test)]

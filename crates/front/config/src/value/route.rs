@@ -1,40 +1,40 @@
-//! The patterns of a route: hosts, paths and suffixes.
+//! The values of keys of routes: hosts, paths, suffixes and patterns, targets of redirects, and fields.
 //!
-//! The front compares them with a normalised request. A pattern that no normalised request can equal
-//! is a fault here, because such a route would never match.
+//! The front compares patterns with a normalised request. A pattern that no normalised request can equal is
+//! a fault here, because its route would never match.
 
 use catamaran_proxy::config::FieldName;
 use catamaran_proxy::config::{Exclusion, Placeholder, SameSite, Template, TemplateError};
 
 use super::address::is_label;
 
-/// Why a text is not a host a route can match.
+/// Why a text is not a host that a route can match.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum HostError {
-    /// `*` alone.
+    /// The text is only `*`.
     #[error("is `*`; leave `host` out to match any host")]
     Any,
-    /// A wildcard that is not the first label.
+    /// The text has a wildcard that is not the first label.
     #[error("has a wildcard that is not its whole first label; write *.example.org")]
     Wildcard,
-    /// A URL, and the host in it.
+    /// The text is a URL.
     #[error("is a URL; write \"{host}\"{}", scheme_hint(scheme))]
     Url {
-        /// `http` or `https`.
+        /// The scheme of the URL: `http` or `https`.
         scheme: String,
-        /// The host.
+        /// The host in the URL.
         host: String,
     },
-    /// A path behind the host.
+    /// The text has a path after the host.
     #[error("has a path; write \"{0}\", and the path as `path`")]
     Path(String),
-    /// A port.
+    /// The text has a port.
     #[error("has a port; remove it, since a route matches the host alone")]
     Port,
-    /// Not ASCII.
+    /// The text has characters outside ASCII.
     #[error("is not ASCII; write its xn-- form")]
     NotAscii,
-    /// Anything else.
+    /// The text is wrong in another way.
     #[error("is not a host name; write one such as www.example.org, *.example.org or 10.0.0.1")]
     Syntax,
 }
@@ -46,12 +46,12 @@ fn scheme_hint(scheme: &str) -> &'static str {
     }
 }
 
-/// Whether `host` of a route may have this text: a name, an address, or `*.` before a name.
+/// Whether this text can be a `host` of a route: a name, an address, or `*.` and a name.
 pub fn is_route_host(text: &str) -> bool {
     parse_host(text).is_ok()
 }
 
-/// Reads a host such as `www.example.org`, `*.example.org`, `10.0.0.1`, `[::1]`.
+/// Parses a host such as `www.example.org`, `*.example.org`, `10.0.0.1` or `[::1]`.
 pub(crate) fn parse_host(text: &str) -> Result<String, HostError> {
     if !text.is_ascii() {
         return Err(HostError::NotAscii);
@@ -97,33 +97,33 @@ pub(crate) fn parse_host(text: &str) -> Result<String, HostError> {
     }
 }
 
-/// Why a text is not a path a route can match.
+/// Why a text is not a path that a route can match.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum PathError {
-    /// Does not begin with a slash.
+    /// The text does not begin with a slash.
     #[error("must begin with `/`; write \"/{0}\"")]
     Relative(String),
-    /// A regular expression, as nginx and httpd have it.
+    /// The text is a regular expression, as nginx and httpd have it.
     #[error(
         "is a regular expression, which no key takes; `path` matches everything below it, `suffix` every path that \
          ends so, and `pattern` has wildcards"
     )]
     Regex,
-    /// Has a wildcard.
+    /// The text has a wildcard.
     #[error(
         "has a `*`, which is no wildcard here; remove it: `path` matches everything below it, `suffix` every path \
          that ends so, and `pattern` has wildcards"
     )]
     Wildcard,
-    /// Has an empty or a dot segment.
+    /// The text has an empty segment, or one that is `.` or `..`.
     #[error(
         "has a segment that is empty, `.` or `..`; remove it, since the front resolves these in every request"
     )]
     Segment,
-    /// Has what no path can contain.
+    /// The text has a character that no path can contain.
     #[error("has the character {0:?}; percent-encode it, as every request does")]
     Character(char),
-    /// Has an incomplete escape, or one that a normalised path does not have.
+    /// The text has an incomplete escape, or one that a normalised path never has.
     #[error(
         "has a `%` that begins no escape of a path: write two hexadecimal digits after it; write letters, \
          digits, `-`, `.`, `_` and `~` plainly; control characters are refused"
@@ -131,7 +131,7 @@ pub(crate) enum PathError {
     Escape,
 }
 
-/// Reads a path such as `/` or `/app`.
+/// Parses a path such as `/` or `/app`.
 pub(crate) fn parse_path(text: &str) -> Result<String, PathError> {
     if text.starts_with(['~', '^']) {
         return Err(PathError::Regex);
@@ -149,21 +149,21 @@ pub(crate) fn parse_path(text: &str) -> Result<String, PathError> {
     Ok(text.to_owned())
 }
 
-/// Why a text is not a suffix a route can match.
+/// Why a text is not a suffix that a route can match.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum SuffixError {
-    /// Empty.
+    /// The text is empty.
     #[error("is empty; leave it out to match any path")]
     Empty,
-    /// Has a slash.
+    /// The text has a slash.
     #[error("has a `/`; a suffix is the end of the last segment, such as \".jsp\"")]
     Slash,
-    /// Has what no path can contain.
+    /// The text has something that no path can contain.
     #[error(transparent)]
     Path(#[from] PathError),
 }
 
-/// Reads a suffix such as `.jsp`.
+/// Parses a suffix such as `.jsp`.
 pub(crate) fn parse_suffix(text: &str) -> Result<String, SuffixError> {
     if text.is_empty() {
         return Err(SuffixError::Empty);
@@ -175,26 +175,26 @@ pub(crate) fn parse_suffix(text: &str) -> Result<String, SuffixError> {
     Ok(text.to_owned())
 }
 
-/// Why a text is no pattern.
+/// Why a text is not a pattern that a route can match.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum PatternError {
-    /// Could match nothing.
+    /// The text begins so that it can match no path.
     #[error("must begin with `/` or `*`, because every path begins with a slash")]
     Start,
-    /// Is longer than any path that is meant.
+    /// The text is longer than any sensible path.
     #[error("is longer than {PATTERN_MAX} characters; shorten it")]
     Long,
-    /// Has an escape that would be taken for a wildcard.
+    /// The text has an escape that would be taken for a wildcard.
     #[error(
         "has an escaped `*` or `?`; remove it, since a pattern cannot tell it from the wildcard"
     )]
     Wildcard,
-    /// Has what no path can contain.
+    /// The text has something that no path can contain.
     #[error(transparent)]
     Path(#[from] PathError),
 }
 
-/// Reads a pattern such as `/app*/x?.do`.
+/// Parses a pattern such as `/app*/x?.do`.
 pub(crate) fn parse_pattern(text: &str) -> Result<String, PatternError> {
     if !text.starts_with(['/', '*']) {
         return Err(PatternError::Start);
@@ -216,7 +216,7 @@ pub(crate) fn parse_pattern(text: &str) -> Result<String, PatternError> {
     Ok(text.to_owned())
 }
 
-/// Reads what a route leaves to others: a path, or a pattern.
+/// Parses a path or pattern that a route excludes, so that other routes get it.
 pub(crate) fn parse_exclusion(text: &str) -> Result<Exclusion, PatternError> {
     if text.contains(['*', '?']) {
         return parse_pattern(text).map(Exclusion::Pattern);
@@ -224,7 +224,7 @@ pub(crate) fn parse_exclusion(text: &str) -> Result<Exclusion, PatternError> {
     Ok(Exclusion::Prefix(parse_path(text)?))
 }
 
-/// Reads a host that the application calls itself by.
+/// Parses a host by which the application calls itself; it cannot have a wildcard.
 pub(crate) fn parse_internal_host(text: &str) -> Result<String, HostError> {
     match parse_host(text) {
         Ok(host) if host.starts_with('*') => Err(HostError::Wildcard),
@@ -232,27 +232,27 @@ pub(crate) fn parse_internal_host(text: &str) -> Result<String, HostError> {
     }
 }
 
-/// Why a text is nowhere that clients can be sent.
+/// Why a text is not a target to which clients can be redirected.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum RedirectError {
-    /// Neither a path nor a URL.
+    /// The text is neither a path nor a URL.
     #[error("must begin with `/`, `http://`, `https://` or `{{scheme}}://`")]
     Start,
-    /// Without a host.
+    /// The URL has no host.
     #[error("has no host behind its `://`")]
     Host,
-    /// Not a URL's.
+    /// The text has a character that no URL can contain.
     #[error("has the character {0:?}, which a URL may not contain; percent-encode it")]
     Character(char),
-    /// Two slashes, which at the beginning name a host.
+    /// The text has a slash before this placeholder, which begins with one itself.
     #[error("has a slash before `{{{0}}}`, which begins with one itself; remove the slash")]
     Slashes(&'static str),
-    /// Of its placeholders.
+    /// The placeholders of the text are not valid.
     #[error(transparent)]
     Template(#[from] TemplateError),
 }
 
-/// Reads the target of a redirect.
+/// Parses the target of a redirect.
 pub(crate) fn parse_redirect(text: &str) -> Result<Template, RedirectError> {
     let after = ["http://", "https://", "{scheme}://"]
         .iter()
@@ -279,7 +279,7 @@ pub(crate) fn parse_redirect(text: &str) -> Result<Template, RedirectError> {
     Ok(Template::parse(text, Placeholder::OF_REDIRECTS)?)
 }
 
-/// A flag of cookies.
+/// A flag that the front adds to cookies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CookieFlag {
     Secure,
@@ -287,12 +287,12 @@ pub(crate) enum CookieFlag {
     SameSite(SameSite),
 }
 
-/// A text is no flag of cookies.
+/// The text is not a flag of cookies.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("must be \"Secure\", \"HttpOnly\" or \"SameSite=\" with Lax, Strict or None")]
 pub(crate) struct CookieFlagError;
 
-/// Reads a flag such as `SameSite=Lax`.
+/// Parses a flag such as `SameSite=Lax`.
 pub(crate) fn parse_cookie_flag(text: &str) -> Result<CookieFlag, CookieFlagError> {
     match text.to_ascii_lowercase().as_str() {
         "secure" => Ok(CookieFlag::Secure),
@@ -304,29 +304,28 @@ pub(crate) fn parse_cookie_flag(text: &str) -> Result<CookieFlag, CookieFlagErro
     }
 }
 
-/// Why a text is no field's name or value.
+/// Why a text is not the name or the value of a field.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum FieldError {
-    /// Not a name.
+    /// The text is not the name of a field.
     #[error(
         "names no field: the name of a field has letters, digits, `-` and `_` (RFC 9110, section 5.1)"
     )]
     Name,
-    /// Not a value.
+    /// The text is not the value of a field.
     #[error("must be one line of printable characters, at most {FIELD_MAX} bytes")]
     Value,
-    /// Of its placeholders.
+    /// The placeholders of the text are not valid.
     #[error(transparent)]
     Template(#[from] TemplateError),
 }
 
-/// Reads the name of a field.
+/// Parses the name of a field.
 pub(crate) fn parse_field_name(text: &str) -> Result<FieldName, FieldError> {
     FieldName::parse(text.as_bytes()).ok_or(FieldError::Name)
 }
 
-/// Reads the value of a field, with placeholders. White space around it is no part of it (RFC 9110, section
-/// 5.5).
+/// Parses the value of a field with placeholders. White space around it is removed (RFC 9110, section 5.5).
 pub(crate) fn parse_field_value(text: &str, known: &[Placeholder]) -> Result<Template, FieldError> {
     let text = text.trim_matches([' ', '\t']);
     if text.len() > FIELD_MAX || text.chars().any(|c| c.is_control() && c != '\t') {
@@ -355,24 +354,24 @@ fn check_characters(text: &str) -> Result<(), PathError> {
     }
 }
 
-/// The byte that two hexadecimal digits stand for.
+/// The byte for which the first two hexadecimal digits of `rest` stand.
 fn escaped(rest: &str) -> Option<u8> {
     let digits = rest.get(..2)?;
     let hex = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
     hex.then(|| u8::from_str_radix(digits, 16).ok())?
 }
 
-/// Whether normalisation leaves the escape of a byte alone (RFC 3986, section 6.2.2.2); control
-/// characters it refuses.
+/// Whether normalisation keeps the escape of this byte (RFC 3986, section 6.2.2.2); it refuses control
+/// characters.
 fn stays_escaped(byte: u8) -> bool {
     let unreserved = byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
     !unreserved && !byte.is_ascii_control()
 }
 
-/// Characters of a pattern.
+/// The most characters of a pattern.
 const PATTERN_MAX: usize = 1024;
 
-/// Bytes of a field's value.
+/// The most bytes of a field's value.
 const FIELD_MAX: usize = 4096;
 
 #[cfg(test)]

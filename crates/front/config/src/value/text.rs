@@ -1,4 +1,5 @@
-//! Texts that go into a header, a log or a packet: names, the pseudonym, secrets, networks.
+//! Texts that are put into a header, a log or a packet: names, the pseudonym, secrets,
+//! networks and so on.
 
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
@@ -11,110 +12,111 @@ use ipnet::IpNet;
 use super::address::is_label;
 use crate::value::Syntax;
 
-/// Why a text cannot be used where it stands.
+/// Why a text is not a valid value of its key.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum TextError {
-    /// Not a name.
+    /// The text is not a valid name.
     #[error("must be 1 to {NAME_MAX} letters, digits, `-`, `_` or `.`")]
     Name,
-    /// Not a name of a backend.
+    /// The text is not a valid name of a backend.
     #[error("must be 1 to {LABEL_MAX} printable ASCII characters without spaces or quotes")]
     Label,
-    /// Not a token.
+    /// The text is not a token.
     #[error("must be a token (RFC 9110, section 5.6.2) of 1 to {NAME_MAX} characters")]
     Token,
-    /// Not a field name with an underscore.
+    /// The text is not the name of a field with an underscore.
     #[error("must be a field's name (RFC 9110, section 5.1) with an underscore in it")]
     Underscored,
-    /// An empty secret.
+    /// The text is an empty secret.
     #[error("is empty; leave it out when the connector has no secret")]
     SecretEmpty,
-    /// A secret that would not survive the way to the connector.
+    /// The text is a secret that would not reach the connector unchanged.
     #[error(
         "has a control character, or is longer than {SECRET_MAX} bytes; use printable characters"
     )]
     Secret,
-    /// Not an address or network.
+    /// The text is neither an address nor a network.
     #[error("has `{0}`, which is no IP address or network such as 10.0.0.0/8")]
     Network(String),
-    /// A network with bits set below its prefix.
+    /// The text is a network in whose address bits after the prefix are set.
     #[error("has `{0}`, an address within a network; write {1} for the network")]
     NetworkBits(String, IpNet),
-    /// Not a field for a request's id.
+    /// The text is not a field that may carry a request's id.
     #[error(
         "must be the name of a field such as X-Request-Id: `Request-Id`, `Correlation-Id` or one of `X-`"
     )]
     RequestId,
-    /// Not a separator.
+    /// The text is not a separator.
     #[error("must be one printable ASCII character other than a space and any of `\"%,/;=\\`")]
     Separator,
-    /// Not a part of a request.
+    /// The text does not say which part of a request to hash.
     #[error("must be \"address\", \"path\", \"cookie:NAME\", \"header:NAME\" or \"query:NAME\"")]
     HashBy,
-    /// Not a target of a probe.
+    /// The text is not the target of a probe.
     #[error(
         "must begin with `/` and be at most {TARGET_MAX} printable ASCII characters without `#`"
     )]
     Target,
-    /// Not a host.
+    /// The text is not a host.
     #[error("must be a host name or address, with or without a port")]
     Host,
-    /// Not a text to be found.
+    /// The text is not a text that a probe can look for.
     #[error("must be 1 to {TARGET_MAX} bytes")]
     ProbeBody,
-    /// Neither a status nor a range of them.
+    /// The text is neither a status nor a range of statuses.
     #[error("must be a status such as \"200\" or a range such as \"200-399\", from 100 to 599")]
     Statuses,
-    /// Not the path of a cookie.
+    /// The text is not the path of a cookie.
     #[error(
         "must begin with `/` and be at most {COOKIE_PATH_MAX} printable ASCII characters without `;`"
     )]
     CookiePath,
-    /// Not a host name.
+    /// The text is not a host name.
     #[error("must be a host name without a port, such as front-1.example.org")]
     AdminHost,
-    /// Not permissions.
+    /// The text is not a set of file permissions.
     #[error("must be permissions in octal digits, such as \"0600\"")]
     Mode,
-    /// Not a value of Strict-Transport-Security.
+    /// The text is not a value of Strict-Transport-Security.
     #[error(
         "must be `max-age=SECONDS`, followed by `; includeSubDomains` or `; preload` if you want them"
     )]
     Hsts,
-    /// Not a host that a backend is called by.
+    /// The text does not say which host to send to a backend.
     #[error(
         "must be \"client\", \"backend\", or a host such as \"app.internal\" or \"app.internal:8080\""
     )]
     SentHost,
-    /// Empty path.
+    /// The text is an empty path.
     #[error("is empty; write a path")]
     PathEmpty,
 }
 
-/// The name of an upstream.
+/// Parses the name of an upstream.
 pub(crate) fn parse_name(text: &str) -> Result<String, TextError> {
     let good = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     check(text, NAME_MAX, good, TextError::Name)
 }
 
-/// The name of a backend; looser, because a URL is the default.
+/// Parses the name of a backend. More characters are allowed than in other names, because
+/// the default is a URL.
 pub(crate) fn parse_label(text: &str) -> Result<String, TextError> {
     let good = |byte: u8| byte.is_ascii_graphic() && !b"\"'\\".contains(&byte);
     check(text, LABEL_MAX, good, TextError::Label)
 }
 
-/// A token: the pseudonym in `Via`, the name of a cookie or of a path parameter.
+/// Parses a token: the pseudonym in `Via`, or the name of a cookie or of a path parameter.
 pub(crate) fn parse_token(text: &str) -> Result<String, TextError> {
     let good = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
     check(text, NAME_MAX, good, TextError::Token)
 }
 
-/// The name of a protocol in `Upgrade`, in lower case.
+/// Parses the name of a protocol in `Upgrade`, and converts it to lower case.
 pub(crate) fn parse_protocol(text: &str) -> Result<String, TextError> {
     parse_token(text).map(|token| token.to_ascii_lowercase())
 }
 
-/// The name of a field that says a request's id.
+/// Parses the name of a field that carries a request's id.
 pub(crate) fn parse_request_id(text: &str) -> Result<FieldName, TextError> {
     let name = FieldName::parse(text.as_bytes());
     let names = ["x-", "request-id", "correlation-id"];
@@ -125,14 +127,14 @@ pub(crate) fn parse_request_id(text: &str) -> Result<FieldName, TextError> {
     name.filter(is_free).ok_or(TextError::RequestId)
 }
 
-/// The name of a field with an underscore, in lower case.
+/// Parses the name of a field with an underscore, and converts it to lower case.
 pub(crate) fn parse_underscored(text: &str) -> Result<String, TextError> {
     let token = parse_token(text).map_err(|_| TextError::Underscored)?;
     let name = Some(token.to_ascii_lowercase()).filter(|name| name.contains('_'));
     name.ok_or(TextError::Underscored)
 }
 
-/// The secret of an AJP connector.
+/// Parses the secret of an AJP connector.
 pub(crate) fn parse_secret(text: &str) -> Result<String, TextError> {
     if text.is_empty() {
         return Err(TextError::SecretEmpty);
@@ -145,7 +147,7 @@ pub(crate) fn parse_secret(text: &str) -> Result<String, TextError> {
     )
 }
 
-/// What of a request is hashed.
+/// Parses which part of a request is hashed to choose a backend.
 pub(crate) fn parse_hash_by(text: &str) -> Result<HashBy, TextError> {
     let by = match text.split_once(':') {
         None if text == "address" => Some(HashBy::Address),
@@ -166,7 +168,7 @@ pub(crate) fn parse_hash_by(text: &str) -> Result<HashBy, TextError> {
     by.ok_or(TextError::HashBy)
 }
 
-/// The path and query that a probe asks for.
+/// Parses the path and query that a probe asks for.
 pub(crate) fn parse_target(text: &str) -> Result<String, TextError> {
     let good = |byte: u8| byte.is_ascii_graphic() && byte != b'#';
     let checked = check(text, TARGET_MAX, good, TextError::Target)?;
@@ -174,18 +176,18 @@ pub(crate) fn parse_target(text: &str) -> Result<String, TextError> {
     target.ok_or(TextError::Target)
 }
 
-/// The `Host` of a probe.
+/// Parses the `Host` that a probe sends.
 pub(crate) fn parse_host_field(text: &str) -> Result<String, TextError> {
     let good = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.:[]".contains(&byte);
     check(text, LABEL_MAX, good, TextError::Host)
 }
 
-/// What a probe looks for in a body.
+/// Parses the text that a probe looks for in a body.
 pub(crate) fn parse_probe_body(text: &str) -> Result<String, TextError> {
     check(text, TARGET_MAX, |_| true, TextError::ProbeBody)
 }
 
-/// A status, or a range of them.
+/// Parses a status, or a range of statuses.
 pub(crate) fn parse_statuses(text: &str) -> Result<RangeInclusive<u16>, TextError> {
     let status = |text: &str| {
         let digits = text.len() == 3 && text.bytes().all(|byte| byte.is_ascii_digit());
@@ -202,14 +204,15 @@ pub(crate) fn parse_statuses(text: &str) -> Result<RangeInclusive<u16>, TextErro
         .ok_or(TextError::Statuses)
 }
 
-/// A name that a client may call the admin listener by, in lower case.
+/// Parses a host name by which clients may call the admin listener, and converts it to
+/// lower case.
 pub(crate) fn parse_admin_host(text: &str) -> Result<String, TextError> {
     let fits = text.len() <= 253 && text.split('.').all(is_label);
     fits.then(|| text.to_ascii_lowercase())
         .ok_or(TextError::AdminHost)
 }
 
-/// Permissions of a file, in octal digits.
+/// Parses the permissions of a file, in octal digits.
 pub(crate) fn parse_mode(text: &str) -> Result<u32, TextError> {
     let digits =
         (3..=4).contains(&text.len()) && text.bytes().all(|it| (b'0'..=b'7').contains(&it));
@@ -219,7 +222,7 @@ pub(crate) fn parse_mode(text: &str) -> Result<u32, TextError> {
     mode.ok_or(TextError::Mode)
 }
 
-/// What parts a session id from its route.
+/// Parses the character that separates a session id from its route.
 pub(crate) fn parse_separator(text: &str) -> Result<u8, TextError> {
     match text.as_bytes() {
         [byte] if byte.is_ascii_graphic() && !b"\"%,/;=\\".contains(byte) => Ok(*byte),
@@ -227,7 +230,7 @@ pub(crate) fn parse_separator(text: &str) -> Result<u8, TextError> {
     }
 }
 
-/// The `Path` of a cookie.
+/// Parses the `Path` of a cookie.
 pub(crate) fn parse_cookie_path(text: &str) -> Result<String, TextError> {
     let good = |byte: u8| byte.is_ascii_graphic() && byte != b';';
     let checked = check(text, COOKIE_PATH_MAX, good, TextError::CookiePath)?;
@@ -235,10 +238,10 @@ pub(crate) fn parse_cookie_path(text: &str) -> Result<String, TextError> {
     path.ok_or(TextError::CookiePath)
 }
 
-/// The value of a key that names a file.
+/// The type of the value of a key that names a file.
 pub(crate) type FilePath = Syntax<PathBuf, TextError>;
 
-/// The path of a file, of which `what` has an example.
+/// The value of a key that names a file; `what` describes it with an example.
 pub(crate) const fn file_path(what: &'static str) -> FilePath {
     Syntax {
         what,
@@ -246,7 +249,8 @@ pub(crate) const fn file_path(what: &'static str) -> FilePath {
     }
 }
 
-/// The path of a file, relative ones to the directory of the configuration file.
+/// Parses the path of a file. A relative path is kept as it is: it will start from the
+/// directory of the configuration file.
 fn parse_file_path(text: &str) -> Result<PathBuf, TextError> {
     let empty = text.is_empty() || text.contains('\0');
     if empty {
@@ -256,7 +260,7 @@ fn parse_file_path(text: &str) -> Result<PathBuf, TextError> {
     }
 }
 
-/// By what host a backend is called.
+/// Parses which host a backend is called by.
 pub(crate) fn parse_sent_host(text: &str) -> Result<SentHost, TextError> {
     match text {
         "client" => Ok(SentHost::Client),
@@ -267,7 +271,7 @@ pub(crate) fn parse_sent_host(text: &str) -> Result<SentHost, TextError> {
     }
 }
 
-/// A value of Strict-Transport-Security (RFC 6797, section 6.1).
+/// Parses a value of Strict-Transport-Security (RFC 6797, section 6.1).
 pub(crate) fn parse_hsts(text: &str) -> Result<HeaderValue, TextError> {
     let mut ages = 0;
     let text = text.trim();
@@ -287,10 +291,10 @@ pub(crate) fn parse_hsts(text: &str) -> Result<HeaderValue, TextError> {
     value.filter(|_| good && ages == 1).ok_or(TextError::Hsts)
 }
 
-/// Reads where the access log goes: a path, `-` for standard output, or `off`.
+/// Parses where the access log goes: a path, `-` for standard output, or `off`.
 ///
 /// # Errors
-/// When it is empty, which no path is.
+/// The text is empty.
 pub fn parse_access_log(text: &str) -> Result<AccessLogTarget, AccessLogError> {
     Ok(match text {
         "off" => AccessLogTarget::Off,
@@ -299,12 +303,12 @@ pub fn parse_access_log(text: &str) -> Result<AccessLogTarget, AccessLogError> {
     })
 }
 
-/// A text that does not say where the access log goes.
+/// The text does not say where the access log goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("is empty; write a path, \"-\" for standard output, or \"off\"")]
 pub struct AccessLogError;
 
-/// A network, or an address, which is the network of itself.
+/// Parses a network; a single address is the network that contains only itself.
 pub(crate) fn parse_network(text: &str) -> Result<IpNet, TextError> {
     if let Ok(address) = text.parse::<std::net::IpAddr>() {
         return Ok(IpNet::from(address));
@@ -332,19 +336,20 @@ fn check(
     }
 }
 
-/// Bytes in the name of an upstream: it stands in every line of the access log.
+/// The most bytes of the name of an upstream, which is in every line of the access log.
 const NAME_MAX: usize = 64;
 
-/// Bytes in the name of a backend: room for the URL of the longest socket path.
+/// The most bytes of the name of a backend: enough for the URL of the longest socket path.
 const LABEL_MAX: usize = 128;
 
-/// Bytes in the `Path` of a cookie, which each response with the cookie repeats.
+/// The most bytes of the `Path` of a cookie, which each response with the cookie repeats.
 const COOKIE_PATH_MAX: usize = 256;
 
-/// The longest target of a probe, and the longest text that it looks for.
+/// The most bytes of the target of a probe, and of the text that it looks for.
 const TARGET_MAX: usize = 1024;
 
-/// Bytes in a secret: far from filling a packet of 8192, which the request's head needs.
+/// The most bytes of a secret: far less than a packet of 8192, which must have room for the
+/// head of the request.
 pub(crate) const SECRET_MAX: usize = 1024;
 
 #[cfg(test)]

@@ -43,7 +43,7 @@ fn variables_stand_in_texts() {
     }
 }
 
-/// What becomes of a file with these keys of a backend.
+/// Loads a file whose one backend has these keys, and returns the backend.
 fn backend(keys: &str) -> Result<BackendConfig, String> {
     let text = format!(
         "[[listen]]\naddress = \"127.0.0.1:${{PORT}}\"\n[[route]]\nupstream = \"app\"\n\
@@ -132,7 +132,7 @@ fn no_secret_is_shown() {
     );
 }
 
-/// A secret that stands where another variable was meant.
+/// Secret variables that are used by mistake in the place of others.
 #[test]
 fn no_secret_is_shown_where_it_does_not_belong() {
     for keys in [

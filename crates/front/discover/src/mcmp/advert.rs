@@ -1,6 +1,7 @@
-//! Telling nodes by multicast where the front is, as mod_cluster's nodes expect it.
+//! Tells nodes by multicast where the front is, in the way that mod_cluster nodes expect.
 //!
-//! The digest proves to nodes that the front has their key. It proves nothing of nodes to the front.
+//! The digest proves to nodes that the front has their key. It does not prove anything about nodes
+//! to the front.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::{Duration, SystemTime};
@@ -10,14 +11,15 @@ use socket2::SockRef;
 use tokio::net::UdpSocket;
 use tokio::time::sleep;
 
-/// Where and how the front advertises itself to nodes.
+/// The address, interface and key with which the front advertises itself to nodes.
 #[derive(Clone, PartialEq, Eq)]
 pub struct AdvertConfig {
-    /// The group and its port. Nodes have 224.0.1.105:23364.
+    /// The multicast group and its port; the default of nodes is 224.0.1.105:23364.
     pub group: (Ipv4Addr, u16),
-    /// The address of the interface that it is sent through.
+    /// The address of the interface through which advertisements are sent.
     pub interface: Ipv4Addr,
-    /// The key by which nodes know the front (`advertise-security-key`), if they ask for one.
+    /// The key by which nodes recognise the front (`advertise-security-key`); `None`: they require
+    /// none.
     pub key: Option<String>,
 }
 
@@ -33,7 +35,7 @@ impl std::fmt::Debug for AdvertConfig {
     }
 }
 
-/// Announces a listener again and again. Without a configuration it announces nothing.
+/// Advertises a listener every 5 s. Without a configuration it never sends anything.
 pub(super) async fn advertise(config: Option<AdvertConfig>, listen: SocketAddr) {
     let Some(config) = config else {
         return std::future::pending().await;
@@ -61,7 +63,7 @@ async fn socket(config: &AdvertConfig) -> std::io::Result<UdpSocket> {
     Ok(socket)
 }
 
-/// One advertisement.
+/// Formats one advertisement.
 fn advert(
     config: &AdvertConfig,
     listen: SocketAddr,
@@ -93,7 +95,7 @@ fn advert(
     )
 }
 
-/// An identity that tells this front from others: nodes do not look into it.
+/// Makes a random identity that distinguishes this front from others; nodes do not interpret it.
 fn identity() -> String {
     let number = (u128::from(fastrand::u64(..)) << 64) | u128::from(fastrand::u64(..));
     let digits = format!("{number:032x}");
@@ -108,10 +110,10 @@ fn identity() -> String {
     )
 }
 
-/// Nodes notice a front within this time.
+/// The time between two advertisements, within which nodes notice a front.
 const PERIOD: Duration = Duration::from_secs(5);
 
-/// The advertisement stays on the link.
+/// The time to live of the packets: advertisements do not leave the local network.
 const TTL: u32 = 1;
 
 #[cfg(test)]

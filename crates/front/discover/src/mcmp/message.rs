@@ -1,7 +1,7 @@
-//! Messages of MCMP as mod_cluster sends them: a command, and a form of its parameters.
+//! Parses MCMP messages as mod_cluster sends them: a command, and a form with its parameters.
 //!
-//! Total: any bytes are a message or a fault. What a message says is checked here as far as it needs no other
-//! message: names can stand in a log, ports are ports, contexts are paths.
+//! Any bytes are either a message or a fault. Checked here is what needs no other message: names are safe to
+//! log, ports are valid, contexts are paths.
 
 use std::net::IpAddr;
 
@@ -9,55 +9,56 @@ use serde::{Deserialize, Serialize};
 
 use crate::member::Speech;
 
-/// What a node says.
+/// A message that a node sends to the front.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Message {
-    /// A node announces itself and says how it is reached.
+    /// A node announces itself, with its address and protocol.
     Config(Box<NodeConfig>),
-    /// One of a node's contexts changes, or all do.
+    /// The node enables, disables, stops or removes one of its contexts, or all.
     App(AppMessage),
-    /// A node is alive, and has this load.
+    /// A node reports that it is alive, and its load.
     Status {
-        /// Who.
+        /// The name (JVMRoute) of the node.
         route: String,
-        /// -1: it is in trouble; 0: it is a standby; else the share of load that it can take, up to 100.
+        /// -1: the node is in trouble; 0: it is a standby; else the share of load that it can take, usually
+        /// up to 100.
         load: i32,
     },
-    /// A node asks whether the front is there.
+    /// A node asks whether the front is alive.
     Ping,
-    /// Somebody asks which nodes the front knows.
+    /// A client asks which nodes the front knows.
     Info,
 }
 
-/// How a node is reached.
+/// A node's name, address and protocol, as it announces them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeConfig {
-    /// Its name, and the suffix of its session ids.
+    /// The node's name, which is the suffix of its session ids.
     pub route: String,
-    /// Its host.
+    /// The host name or IP address at which the node is reached.
     pub host: String,
-    /// Its port.
+    /// The port at which the node is reached, never 0.
     pub port: u16,
-    /// What it speaks there.
+    /// The protocol that the node speaks on this port.
     pub speech: Speech,
-    /// Its replication group.
+    /// The node's replication group; `None`: it is in none.
     pub domain: Option<String>,
 }
 
-/// A change of a node's contexts.
+/// A change of one of a node's contexts, or of all.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AppMessage {
-    /// The change.
+    /// The kind of change.
     pub verb: Verb,
-    /// Whose.
+    /// The name of the node whose contexts change.
     pub route: String,
-    /// The context; `None` is the whole node.
+    /// The path of the context; `None`: all contexts of the node.
     pub context: Option<String>,
-    /// As they were sent, for the answer.
+    /// The aliases of the virtual host as they were sent, to be repeated in the answer.
     pub alias: String,
 }
 
-/// The change of a context.
+/// The kind of a change of a context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verb {
     /// The context takes all requests.
@@ -70,12 +71,12 @@ pub enum Verb {
     Remove,
 }
 
-/// What is wrong with a message. A node that is told so gives up.
+/// What is wrong with a message. A node that gets this as an answer gives up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SyntaxFault(pub &'static str);
 
 impl Message {
-    /// Its command, for counters.
+    /// The command as a token, for counters.
     #[must_use]
     pub fn command(&self) -> &'static str {
         match self {
@@ -92,7 +93,7 @@ impl Message {
         }
     }
 
-    /// Who sends it, as it says.
+    /// The name of the node that claims to have sent the message; `None`: the message has none.
     #[must_use]
     pub fn route(&self) -> Option<&str> {
         match self {
@@ -103,17 +104,17 @@ impl Message {
         }
     }
 
-    /// Whether the node stops something, so that it must get no further requests, and asks for the number of
+    /// Whether the node stops a context: it must then get no further requests, and asks for the number of
     /// those in flight.
     #[must_use]
     pub fn stops(&self) -> bool {
         matches!(self, Self::App(app) if app.verb == Verb::Stop)
     }
 
-    /// Reads a message from its command, the path that it was sent to, and its form.
+    /// Parses a message from its command, the path that it was sent to, and its form.
     ///
     /// # Errors
-    /// It is none.
+    /// The fault for which it is not a message.
     pub fn parse(command: &str, path: &[u8], form: &[u8]) -> Result<Self, SyntaxFault> {
         let verb = match command {
             "ENABLE-APP" => Verb::Enable,
@@ -144,7 +145,7 @@ impl Message {
     }
 }
 
-/// The parameters of a message.
+/// The parameters of a message, as names and values.
 struct Form(Vec<(String, String)>);
 
 impl Form {
@@ -167,7 +168,7 @@ impl Form {
         Ok(Self(pairs))
     }
 
-    /// The value of a name, whose case does not matter.
+    /// The first value with this name, in any case of letters; `None`: there is none.
     fn get(&self, name: &str) -> Option<&str> {
         let mut named = self
             .0
@@ -233,7 +234,7 @@ impl Form {
     }
 }
 
-/// A text without its escapes.
+/// Decodes the `+` and `%` escapes of a form.
 fn decoded(text: &[u8]) -> Result<String, SyntaxFault> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut left = text;
@@ -258,7 +259,7 @@ fn decoded(text: &[u8]) -> Result<String, SyntaxFault> {
     String::from_utf8(bytes).map_err(|_| SyntaxFault("not UTF-8"))
 }
 
-/// A name that can stand in a log, a URL and a cookie.
+/// Checks that a name is safe in a log, a URL and a cookie.
 fn name(text: &str) -> Result<String, SyntaxFault> {
     let is_good = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.:@!~".contains(&byte);
     if !text.is_empty() && text.len() <= NAME_MAX && text.bytes().all(is_good) {
@@ -268,7 +269,7 @@ fn name(text: &str) -> Result<String, SyntaxFault> {
     }
 }
 
-/// A host name, or an address; that of IPv6 may be in brackets.
+/// Checks and normalises a host: a name, or an address, which for IPv6 may be in brackets.
 fn host(text: &str) -> Result<String, SyntaxFault> {
     let inner = text.strip_prefix('[').and_then(|it| it.strip_suffix(']'));
     if let Ok(ip) = inner.unwrap_or(text).parse::<IpAddr>() {
@@ -285,7 +286,7 @@ fn host(text: &str) -> Result<String, SyntaxFault> {
     }
 }
 
-/// The path of a context, without a closing slash; that of the root is `/`.
+/// Checks the path of a context and removes its closing slash; the root context is `/`.
 fn context(text: &str) -> Result<String, SyntaxFault> {
     let is_good = |byte: u8| byte.is_ascii_alphanumeric() || b"/-_.~!$&'()*+,=:@".contains(&byte);
     let trimmed = text.trim_end_matches('/');
@@ -300,14 +301,14 @@ fn context(text: &str) -> Result<String, SyntaxFault> {
     }
 }
 
-/// Bytes of one message.
+/// The most bytes of one message.
 pub const BYTES_MAX: usize = 64 << 10;
 
 const PAIRS_MAX: usize = 256;
 const NAME_MAX: usize = 80;
 const CONTEXT_MAX: usize = 256;
 
-/// The greatest load factor; mod_cluster has 100.
+/// The greatest accepted load factor; mod_cluster sends at most 100.
 const LOAD_MAX: i32 = 1000;
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
-//! The nodes that announced themselves, and what each answer to them is. Pure: the moment is an argument.
+//! The nodes that announced themselves, and the answers to their messages. Pure: the time is an argument.
 //!
-//! A node is its JVMRoute, and belongs to the address that announced it: messages of others about it are
-//! refused. It is gone when it says so, or when it was silent for [`SILENCE_MAX`].
+//! A node is identified by its JVMRoute, and belongs to the address that announced it: messages about it from other
+//! addresses are refused. It is removed when it says that it leaves, or when it was silent for [`SILENCE_MAX`].
 
 pub mod record;
 
@@ -17,23 +17,23 @@ use super::message::{AppMessage, Message, NodeConfig, Verb};
 use crate::member::{FoundContext, FoundMember, FoundState, Place};
 use crate::merge::Answer;
 
-/// All nodes, by their JVMRoutes.
+/// All nodes that the front knows, by their JVMRoutes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Nodes {
     nodes: BTreeMap<String, Node>,
-    /// Names of nodes that said that they leave, since the last list.
+    /// Names of nodes that said, since the last list, that they leave.
     left: Vec<String>,
-    /// The number of announcements (CONFIG) accepted so far, those of known nodes included; the last one is the id of
-    /// the node that made it.
+    /// The number of accepted announcements (CONFIG), including those of known nodes. The number at an announcement
+    /// becomes the id of the node that made it.
     announced: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Node {
     config: NodeConfig,
-    /// The address that announced the node.
+    /// The address from which the node was announced, which alone may send messages about it.
     peer: IpAddr,
-    /// Tells it from the one before of its name.
+    /// A number that distinguishes the node from earlier ones with the same name.
     id: u64,
     load: i32,
     heard: Duration,
@@ -44,7 +44,7 @@ struct Node {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 struct ContextKey {
     path: String,
-    /// The MD5 of the host's aliases, which may be long.
+    /// The MD5 of the host's aliases, which would be longer.
     host: [u8; 16],
 }
 
@@ -57,30 +57,30 @@ impl ContextKey {
     }
 }
 
-/// The answer to a node's message.
+/// The answer to a node's message, and whether the message changed the nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reply {
-    /// The body.
+    /// The body of the response.
     pub text: String,
-    /// Whether the message changed something, so that a new list of members is due.
+    /// Whether the message changed the nodes, so that a new list of members must be sent.
     pub changed: bool,
 }
 
 /// Why a message is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum McmpRefusal {
-    /// The front does not know the node: it is to announce itself.
+    /// The front does not know the node, which must announce itself first.
     Unknown,
-    /// The node belongs to another address.
+    /// The node was announced from another address than the one that sent this message.
     Forged,
-    /// Its host is none of the networks that members may be in.
+    /// The node's host is in none of the networks in which members may be.
     Network,
-    /// There are too many nodes, or contexts of one node.
+    /// There are too many nodes, or too many contexts of this node.
     TooMany,
 }
 
 impl McmpRefusal {
-    /// In one word, for counters.
+    /// The reason as a token, for counters.
     #[must_use]
     pub fn token(self) -> &'static str {
         match self {
@@ -91,7 +91,7 @@ impl McmpRefusal {
         }
     }
 
-    /// The words of the refusal that the node is sent.
+    /// The message of the refusal that is sent to the node.
     #[must_use]
     pub fn words(self) -> &'static str {
         match self {
@@ -102,7 +102,7 @@ impl McmpRefusal {
         }
     }
 
-    /// The kind of fault in MCMP: after MEM a node announces itself anew, after SYNTAX it gives up.
+    /// MCMP's kind of the fault: after MEM a node announces itself again, after SYNTAX it gives up.
     #[must_use]
     pub fn kind(self) -> &'static str {
         match self {
@@ -112,22 +112,22 @@ impl McmpRefusal {
     }
 }
 
-/// The rules and facts that nodes are judged by.
+/// The rules and facts by which messages of nodes are accepted or refused.
 #[derive(Clone, Copy)]
 pub struct NodeRules<'r> {
-    /// Whether a member may be at a host.
+    /// Returns whether a member may have this host.
     pub may_be_member: &'r dyn Fn(&str) -> bool,
-    /// The number of requests that a member has in flight.
+    /// Returns how many requests a member has in flight.
     pub in_flight: &'r dyn Fn(&str) -> u64,
-    /// The most nodes that there may be.
+    /// The most nodes that are accepted.
     pub nodes_max: usize,
 }
 
 impl Nodes {
-    /// Applies a message and answers it.
+    /// Applies a node's message and returns the answer to it.
     ///
     /// # Errors
-    /// Nothing was changed.
+    /// Why the message is refused; nothing was changed.
     pub fn handle(
         &mut self,
         message: &Message,
@@ -158,26 +158,27 @@ impl Nodes {
         }
     }
 
-    /// Whether there are none.
+    /// Whether no node is known.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.nodes.is_empty()
     }
 
-    /// Forgets nodes that are not believed any more: `is_believed` is asked for who announced one, and its host.
+    /// Removes the nodes for which `is_believed` is `false`; it gets the address that announced a node, and the
+    /// node's host.
     pub fn retain(&mut self, is_believed: impl Fn(IpAddr, &str) -> bool) {
         self.nodes
             .retain(|_, node| is_believed(node.peer, &node.config.host));
     }
 
-    /// Removes nodes that were silent for too long. Whether there were any.
+    /// Removes nodes that were silent for too long; returns whether there were any.
     pub fn expire(&mut self, now: Duration) -> bool {
         let before = self.nodes.len();
         self.nodes.retain(|_, node| node.heard + SILENCE_MAX > now);
         self.nodes.len() < before
     }
 
-    /// When the node that has been silent longest is removed, if it stays silent.
+    /// When the node that has been silent longest is removed, if it stays silent; `None`: there are no nodes.
     #[must_use]
     pub fn deadline(&self) -> Option<Duration> {
         self.nodes
@@ -186,7 +187,7 @@ impl Nodes {
             .min()
     }
 
-    /// All nodes as members.
+    /// The answer with all nodes as members, and those that left since the last one.
     pub fn answer(&mut self) -> Answer {
         Answer::Members {
             found: self.nodes.values().map(Node::found).collect(),
@@ -284,7 +285,7 @@ impl Nodes {
         Ok(Reply { text, changed })
     }
 
-    /// The node of that name, if it is of that address.
+    /// The node with this name, if it belongs to the address `peer`.
     fn owned(&mut self, route: &str, peer: IpAddr) -> Result<&mut Node, McmpRefusal> {
         match self.nodes.get_mut(route) {
             None => Err(McmpRefusal::Unknown),
@@ -293,7 +294,7 @@ impl Nodes {
         }
     }
 
-    /// As mod_proxy_cluster tells it.
+    /// The answer to INFO, in the format of mod_proxy_cluster.
     fn info(&self) -> String {
         let mut text = String::new();
         for (number, node) in (1..).zip(self.nodes.values()) {
@@ -344,7 +345,7 @@ impl Nodes {
     }
 }
 
-/// How many there would be beside one of that name.
+/// How many nodes there are besides the one with this name.
 fn known_count(nodes: &BTreeMap<String, Node>, route: &str) -> usize {
     nodes.len() - usize::from(nodes.contains_key(route))
 }
@@ -368,7 +369,7 @@ impl Node {
         self.contexts != before
     }
 
-    /// It serves what its best context serves; without any it serves nothing.
+    /// The node as a member, in the state of its best context; without any context it is stopped.
     fn found(&self) -> FoundMember {
         let has = |state| self.contexts.values().any(|it| *it == state);
         let state = match (has(FoundState::Active), has(FoundState::Drain)) {
@@ -400,7 +401,7 @@ impl Node {
         }
     }
 
-    /// By their paths: a path serves what it serves at its best host.
+    /// The contexts by path; a path that several hosts have takes the best of their states.
     fn contexts(&self) -> Vec<FoundContext> {
         let mut best: BTreeMap<&str, FoundState> = BTreeMap::new();
         for (ContextKey { path, .. }, state) in &self.contexts {
@@ -424,7 +425,7 @@ fn state(verb: Verb) -> Option<FoundState> {
     }
 }
 
-/// A text as a value of a form.
+/// Encodes a text as a value of a form.
 fn escaped(text: &str) -> String {
     let mut escaped = String::new();
     for byte in text.bytes() {
@@ -437,10 +438,10 @@ fn escaped(text: &str) -> String {
     escaped
 }
 
-/// Three times STATUS, which nodes send each 10 s, and some more.
+/// How long a node may be silent: three times the 10 s after which nodes send STATUS, and some more.
 pub const SILENCE_MAX: Duration = Duration::from_secs(35);
 
-/// Contexts of one node.
+/// The most contexts of one node.
 const CONTEXTS_MAX: usize = 100;
 
 #[cfg(test)]
@@ -569,7 +570,7 @@ mod tests {
         played.says("CONFIG", &node("n2", 2)).unwrap();
     }
 
-    /// WildFly has a context `/` for each of its hosts.
+    /// WildFly has a context `/` for each of its virtual hosts.
     #[test]
     fn a_context_of_one_host_is_not_that_of_another() {
         let mut played = Played(Nodes::default(), Duration::ZERO);

@@ -1,5 +1,5 @@
-//! The nodes of one upstream, kept by the owner of the listener: another listener, or another process, goes on with
-//! them.
+//! The nodes of one upstream. The owner of the listener keeps the table, so that another listener, or another
+//! process, continues with the same nodes.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use super::nodes::Nodes;
 use super::nodes::record::NodeRecord;
 
-/// Nodes, and from when their moments are counted.
+/// The nodes of one upstream, and the clock by which their times are counted.
 #[derive(Debug)]
 pub struct NodeTable {
     // A std mutex: held to take a message in, never while waiting for one.
@@ -24,7 +24,7 @@ impl Default for NodeTable {
 }
 
 impl NodeTable {
-    /// The nodes that the process before this one knew.
+    /// Restores the nodes that the previous process knew.
     #[must_use]
     pub fn from_records(records: Vec<NodeRecord>) -> Self {
         Self {
@@ -33,7 +33,7 @@ impl NodeTable {
         }
     }
 
-    /// What the next process is to know.
+    /// The records of all nodes, for the next process.
     #[must_use]
     pub fn records(&self) -> Vec<NodeRecord> {
         self.nodes().records()
@@ -43,12 +43,12 @@ impl NodeTable {
         self.nodes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The moment, as nodes count it.
+    /// The current time on the clock of the nodes.
     pub(crate) fn now(&self) -> Duration {
         self.origin.elapsed()
     }
 
-    /// A moment of nodes, as the event loop counts it.
+    /// Converts a time on the clock of the nodes into one of the event loop's clock.
     pub(crate) fn at(&self, moment: Duration) -> Instant {
         self.origin + moment
     }

@@ -1,4 +1,4 @@
-//! What holds of every list, whatever a source says.
+//! Tests properties that every list has, whatever the source answers.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -45,7 +45,7 @@ fn serving(members: &Members) -> Vec<String> {
     names(members, |it| !it.is_leaving())
 }
 
-/// What a source may say: members, nobody, or that it failed.
+/// Generates answers of a source: members, none, or a failure.
 fn answers() -> impl Strategy<Value = Vec<Answer>> {
     let one = prop_oneof![
         8 => vec(0_u8..8, 1..8).prop_map(named),

@@ -1,4 +1,4 @@
-//! The members of an upstream as one process hands them to the next: with no moment that only one process knows.
+//! Members as one process hands them to the next, without times that only one process can interpret.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::{Member, MemberPresence, Members};
 use crate::member::FoundMember;
 
-/// A member, and how it stands.
+/// A member with its presence, for the next process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MemberRecord {
     found: FoundMember,
@@ -18,12 +18,12 @@ pub struct MemberRecord {
 enum StandingRecord {
     Present,
     Doubted,
-    /// It is gone after this time.
+    /// The member leaves, and is removed after this time.
     Leaving(Duration),
 }
 
 impl Members {
-    /// What the next process is to know of each.
+    /// The records of all members, for the next process.
     #[must_use]
     pub fn records(&self, now: Duration) -> Vec<MemberRecord> {
         let record = |member: &Member| MemberRecord {
@@ -39,8 +39,8 @@ impl Members {
         self.iter().map(record).collect()
     }
 
-    /// The members that the process before this one had. Those that leave have the rest of their time; doubts have
-    /// their full time again.
+    /// Restores the members that the previous process had. Those that leave keep the rest of their time; doubts
+    /// begin their full time again.
     #[must_use]
     pub fn from_records(records: Vec<MemberRecord>, now: Duration) -> Self {
         let member = |MemberRecord { found, standing }| {

@@ -10,7 +10,7 @@ use crate::config::FilesConfig;
 use crate::response::FileResponse;
 use crate::response::tests::found;
 
-/// A file of so many bytes, and all of it as a body.
+/// Makes a file with this number of bytes, and a body of all of it.
 fn body(bytes: usize) -> (NamedTempFile, FileBody) {
     let mut file = NamedTempFile::new().unwrap();
     let pattern: Vec<u8> = (0..bytes).map(|at| (at % 251) as u8).collect();
@@ -29,7 +29,7 @@ async fn next(body: &mut FileBody) -> Result<Option<Bytes>, FileBodyError> {
     poll_fn(|cx| body.poll_next(cx)).await
 }
 
-/// Reads to the end, or to the failure.
+/// Reads to the end, or to a failure.
 async fn all(body: &mut FileBody) -> (Vec<u8>, Result<(), FileBodyError>) {
     let mut bytes = Vec::new();
     loop {
@@ -70,7 +70,7 @@ async fn a_small_body_is_one_version() {
     assert!(bytes == expected, "bytes of a later version");
 }
 
-/// Whatever becomes of a file while it is sent, its end does not arrive as if it were whole.
+/// However a file is changed while it is sent, its end does not arrive as if it were whole.
 #[tokio::test]
 async fn a_file_that_is_changed_while_it_is_sent_is_cut() {
     type Change = fn(&File);
@@ -122,8 +122,8 @@ async fn others_have_their_turn() {
     assert!(pauses >= 2, "{pauses}");
 }
 
-/// Follows the pieces to the end, or to the failure. Returns the bytes, how many of them the kernel was to send,
-/// and the largest part.
+/// Takes all pieces to the end, or to a failure. Returns the bytes, how many of them the kernel was to send, and
+/// the largest part.
 async fn all_pieces(body: &mut FileBody) -> (Vec<u8>, usize, usize, Result<(), FileBodyError>) {
     let (mut bytes, mut sent, mut largest) = (Vec::new(), 0, 0);
     loop {
@@ -184,7 +184,7 @@ async fn the_end_of_a_changed_file_is_not_sent_after_its_parts() {
     }
 }
 
-/// The kernel has all bytes, and the sender holds the last ones back.
+/// The kernel gets all bytes as parts, and the test plays a sender that holds the last ones back.
 #[tokio::test]
 async fn a_file_that_was_changed_after_its_last_part_has_no_end() {
     for len in [PIECE_MAX + 1, WINDOW_MAX] {
@@ -210,7 +210,7 @@ async fn a_window_that_is_not_in_memory_is_read_by_a_thread() {
     assert!(matches!(beyond, Err(FileBodyError::Changed)));
 }
 
-/// A file that is replaced by rename stays what it is for those who have begun to get it.
+/// A file that is replaced by a rename stays the same for clients that already receive it.
 #[tokio::test]
 async fn a_file_that_lost_its_name_is_sent_to_its_end() {
     let (file, mut body) = body(4 * PIECE_MAX);

@@ -16,7 +16,7 @@ use super::*;
 use crate::config::Links;
 use crate::found::FoundFile;
 
-/// A directory that is served, and one beside it that is not.
+/// A temporary directory with one that is served, and one beside it that is not.
 struct Tree {
     _top: TempDir,
     root: PathBuf,
@@ -61,7 +61,7 @@ fn find(directory: &Directory, query: &FileQuery, access: Access) -> Result<Foun
     directory.search(query, access)?.choose(query)
 }
 
-/// What a path leads to, in one word, or the first bytes of its file.
+/// The result for a path in one word, or the first bytes of its file.
 fn outcome(directory: &Directory, path: &str) -> String {
     match ask(directory, path.as_bytes(), "") {
         Ok(Found::File(file)) => content(&file),
@@ -152,7 +152,7 @@ fn links_lead_where_the_rule_lets_them() {
     }
 }
 
-/// None of them may hold up the caller either.
+/// Opening such files must not make the caller wait, either.
 #[test]
 fn only_regular_files_are_served() {
     let tree = Tree::new();
@@ -294,7 +294,7 @@ fn a_fallback_stands_in_for_a_missing_page() {
     }
 }
 
-/// Swapping a directory for a link between two steps of the walk shows nothing.
+/// A swap of a directory for a link, between two steps of the kernel's walk, shows nothing from outside.
 #[test]
 fn a_swap_of_directory_and_link_never_shows_the_outside() {
     let tree = Tree::new();
@@ -324,8 +324,8 @@ fn a_swap_of_directory_and_link_never_shows_the_outside() {
     assert!(inside > 0 && refused > 0, "{inside} {refused}");
 }
 
-/// On the event loop a name that the kernel has in memory is found, and one that it has not is not waited
-/// for.
+/// On the event loop a name that the kernel has in memory is found; one that it does not have is not
+/// waited for.
 #[test]
 fn the_event_loop_never_waits() {
     let tree = Tree::new();
@@ -350,7 +350,7 @@ fn the_event_loop_never_waits() {
     );
 }
 
-/// A file that was opened stays what it is.
+/// The facts of an opened file do not change when its name gets another file.
 #[test]
 fn facts_tell_one_version_from_another() {
     let tree = Tree::new();

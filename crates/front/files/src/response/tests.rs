@@ -11,7 +11,7 @@ use rustix::fs::fstat;
 use super::*;
 use crate::found::{FileContent, FileFacts, NamedFile, Selection, Version};
 
-/// A file of so many bytes, changed then.
+/// Makes a file with this number of bytes and this time.
 fn file(bytes: usize, modified: SystemTime) -> FoundFile {
     let mut file = tempfile::tempfile().unwrap();
     file.write_all(&vec![b'x'; bytes]).unwrap();
@@ -19,7 +19,7 @@ fn file(bytes: usize, modified: SystemTime) -> FoundFile {
     found(file, None)
 }
 
-/// The same as if it had been looked up: as the coding of another, or plain.
+/// Makes the result of a lookup of this file: as a sibling in `coding`, or as the plain file.
 pub(crate) fn found(file: File, coding: Option<Coding>) -> FoundFile {
     let fd = OwnedFd::from(file);
     let facts = FileFacts::new(&fstat(&fd).unwrap());
@@ -76,8 +76,8 @@ fn a_tag_is_of_time_size_and_coding() {
     assert_ne!(tag(&file(3, later)), plain);
 }
 
-/// Images of containers have one time for all files, so that another version would look the same. The tag of
-/// its content is made elsewhere.
+/// Container images have the same time for all files, so another version would look the same. The entity tag
+/// of the content is made elsewhere.
 #[test]
 fn a_file_without_a_time_has_no_validators_of_it() {
     for seconds in [0, 1] {

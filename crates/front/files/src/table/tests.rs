@@ -11,7 +11,7 @@ use crate::config::FilesConfig;
 use crate::name::FileName;
 use crate::open::Access;
 
-/// A directory, what is remembered of it, and a clock.
+/// A directory, its table, and a clock.
 struct Stage {
     top: TempDir,
     directory: Directory,
@@ -47,7 +47,7 @@ impl Stage {
         self.top.path().join("www").join(name)
     }
 
-    /// A file that was written long ago.
+    /// Writes a file whose time is long ago.
     fn write(&self, name: &str, bytes: &[u8]) {
         let path = self.path(name);
         fs::write(&path, bytes).unwrap();
@@ -64,7 +64,7 @@ impl Stage {
         }
     }
 
-    /// What is remembered.
+    /// The kept result for a path.
     fn find(&mut self, path: &str) -> Option<Result<Found, FindError>> {
         self.find_coded(path, "")
     }
@@ -101,7 +101,7 @@ fn set_time(path: &Path, seconds: u64) {
         .unwrap();
 }
 
-/// The file's bytes if they are in memory, or how else it was found.
+/// The file's bytes if they are in memory, else how it was found.
 fn shown(found: Option<Result<Found, FindError>>) -> String {
     match found {
         None => "unknown".to_owned(),
@@ -159,7 +159,7 @@ fn nothing_is_remembered_without_limits() {
     assert_eq!(stage.table.bytes(), 0);
 }
 
-/// A write that is under way when a file is read leaves the times as they are.
+/// A write that is under way while a file is read leaves the times unchanged.
 #[test]
 fn what_was_just_written_is_not_kept_in_memory() {
     let mut stage = Stage::new();
@@ -189,7 +189,8 @@ fn a_large_file_is_kept_open_until_it_changes() {
     assert_eq!(stage.table.open(), 0);
 }
 
-/// What is kept of a version is not used for another, and goes when its name is found to stand for another.
+/// What is kept of a version is never used for another, and is dropped when its name is found to have
+/// another.
 #[test]
 fn another_version_displaces_what_was_kept() {
     let mut stage = Stage::new();
@@ -222,7 +223,7 @@ fn another_version_displaces_what_was_kept() {
     assert_eq!(stage.table.bodies.len(), 0);
 }
 
-/// A name that stands for the same version goes on with the bytes in memory.
+/// A name that has the same version as before continues to use the bytes in memory.
 #[test]
 fn the_same_version_is_not_read_again() {
     let mut stage = Stage::new();
@@ -295,7 +296,7 @@ fn a_fallback_is_one_file_for_all_pages() {
     assert_eq!(stage.table.bodies.len(), 1);
 }
 
-/// A client that asks for many names displaces neither files nor others' memory.
+/// A client that asks for many missing names displaces no files, and takes no memory from others.
 #[test]
 fn few_missing_names_are_remembered() {
     let mut stage = Stage::new();

@@ -17,10 +17,11 @@ fn redirect(condition: Condition, to: &str, capture: Option<&str>) -> Rule {
     }
 }
 
-/// Schemes of rules, with where they lead.
+/// The rules in a form to compare: the scheme of each, and where it leads.
 type ShownRules = Vec<(Option<Scheme>, String)>;
 
-/// A virtual host of a clear and of a TLS listener, which has all hosts that it does not name as well.
+/// Resolves the rules of a virtual host on a listener in the clear and one with TLS. The host is the
+/// default of both, so it also gets requests for names that it does not have.
 fn resolved(names: &[&str], rules: Vec<Rule>) -> Vec<(Vec<String>, ShownRules)> {
     let mut plan = Plan::default();
     plan.listener("[::]:80", 80);

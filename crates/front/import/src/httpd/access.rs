@@ -1,4 +1,4 @@
-//! Who is let in: `Require`, `Order`, `Allow`, `Deny`, sign-on, and certificates of clients.
+//! Access control of httpd: `Require`, `Order`, `Allow`, `Deny`, authentication, and client certificates.
 
 use std::net::IpAddr;
 
@@ -6,34 +6,34 @@ use crate::directive::Directive;
 use crate::ledger::{Id, Ledger};
 use crate::plan::Access;
 
-/// What the directives of a section say of access. mod_authz_core and mod_access_compat are asked one after
-/// the other, and each section replaces what an outer one says to the same module.
+/// The access rules of a section. mod_authz_core and mod_access_compat decide one after the other, and a
+/// section replaces what an outer one says to the same module.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Guards {
-    /// The clients that `Require` lets in; `None` if nothing is said.
+    /// The clients that `Require` lets in; `None` if the section has no `Require`.
     pub(crate) authz: Option<Access>,
-    /// The clients that `Order`, `Allow` and `Deny` let in; `None` if nothing is said.
+    /// The clients that `Order`, `Allow` and `Deny` let in; `None` if the section has none of them.
     pub(crate) compat: Option<Access>,
     /// Whether clients must have come over TLS.
     pub(crate) tls_only: bool,
-    /// Whether something else, which is not known here, may keep clients out: no deeper section takes that
-    /// back.
+    /// Whether a directive that the importer does not know may keep clients out; a deeper section cannot
+    /// undo that.
     pub(crate) is_strange: bool,
 }
 
 impl Guards {
-    /// Whether it says anything.
+    /// Whether the section says anything about access.
     pub(crate) fn is_some(&self) -> bool {
         self.authz.is_some() || self.compat.is_some() || self.tls_only || self.is_strange
     }
 
-    /// Whether it keeps anybody out.
+    /// Whether the section may keep any client out.
     pub(crate) fn closes(&self) -> bool {
         let closes = |it: &Option<Access>| it.as_ref().is_some_and(|it| *it != Access::Open);
         closes(&self.authz) || closes(&self.compat) || self.tls_only || self.is_strange
     }
 
-    /// Guards of which only the old server knows whom they let in.
+    /// Guards that only the old server can evaluate.
     pub(crate) fn strange() -> Self {
         Self {
             is_strange: true,
@@ -41,7 +41,7 @@ impl Guards {
         }
     }
 
-    /// Adds what a section says that comes later, or lies deeper.
+    /// Adds the guards of a section that comes later in the file, or lies deeper.
     pub(crate) fn merge(&mut self, later: Self) {
         self.authz = later.authz.or_else(|| self.authz.take());
         self.compat = later.compat.or_else(|| self.compat.take());
@@ -49,7 +49,7 @@ impl Guards {
         self.is_strange |= later.is_strange;
     }
 
-    /// All of them as one, for a section that nothing lies above.
+    /// All guards joined to one, for a section that has no outer one.
     pub(crate) fn joined(&self) -> Access {
         let authz = self.authz.clone().unwrap_or_default();
         let said = both(authz, self.compat.clone().unwrap_or_default());
@@ -57,7 +57,7 @@ impl Guards {
     }
 }
 
-/// Who is let in by two guards.
+/// The clients that pass both guards.
 pub(crate) fn both(one: Access, two: Access) -> Access {
     match (one, two) {
         (Access::Open, other) | (other, Access::Open) => other,
@@ -67,7 +67,8 @@ pub(crate) fn both(one: Access, two: Access) -> Access {
     }
 }
 
-/// Who is let in, if what is strange may keep out some of them.
+/// The clients let in if an unknown directive may keep out some of those in `said`: [`Access::Unsaid`],
+/// or nobody.
 pub(crate) fn if_strange(is_strange: bool, said: Access) -> Access {
     if is_strange {
         both(said, Access::Unsaid)
@@ -76,7 +77,7 @@ pub(crate) fn if_strange(is_strange: bool, said: Access) -> Access {
     }
 }
 
-/// Reads what a section says of access.
+/// Reads the access rules of a section.
 pub(crate) fn of_section(directives: &[Directive], ledger: &mut Ledger) -> Guards {
     let mut guards = Guards {
         authz: required(directives, ledger),
@@ -125,7 +126,7 @@ pub(crate) fn of_section(directives: &[Directive], ledger: &mut Ledger) -> Guard
     guards
 }
 
-/// What asks for clients' addresses, in a section and in those within it.
+/// The directives that test clients' addresses, in a section and in those inside it.
 pub(crate) fn addresses(directives: &[Directive]) -> Vec<Id> {
     let mut found = Vec::new();
     for directive in directives {
@@ -147,12 +148,12 @@ pub(crate) fn addresses(directives: &[Directive]) -> Vec<Id> {
     found
 }
 
-/// Whether a directive is of a module by which clients sign on.
+/// Whether a directive belongs to an authentication module.
 pub(crate) fn is_sign_on(name: &str) -> bool {
     SIGN_ON.iter().any(|it| name.starts_with(it))
 }
 
-/// Whether a directive is one that this module reads, or that of a module which it knows.
+/// Whether a directive is one that the access rules cover: of an authentication module, or in [`READ`].
 pub(crate) fn is_read(name: &str) -> bool {
     is_sign_on(name) || READ.contains(&name)
 }
@@ -272,7 +273,7 @@ fn lower(directive: &Directive) -> Vec<String> {
     words.map(|it| it.to_ascii_lowercase()).collect()
 }
 
-/// One `Require`.
+/// The clients that one `Require` line lets in.
 fn requirement(directive: &Directive, ledger: &mut Ledger) -> Access {
     let lowered = lower(directive);
     let words: Vec<&str> = lowered.iter().map(String::as_str).collect();
@@ -298,7 +299,7 @@ fn requirement(directive: &Directive, ledger: &mut Ledger) -> Access {
     access
 }
 
-/// Whatever stands in a section that was decided on as a whole.
+/// Marks all directives of a section that was decided on as a whole.
 fn claim_all(directives: &[Directive], ledger: &mut Ledger) {
     for directive in directives {
         ledger.kept_or_risk(
@@ -309,7 +310,7 @@ fn claim_all(directives: &[Directive], ledger: &mut Ledger) {
     }
 }
 
-/// The directives of 2.2.
+/// The clients that `Order`, `Allow` and `Deny` of httpd 2.2 let in; `None` if there are none of these.
 fn ordered(directives: &[Directive], ledger: &mut Ledger) -> Option<Access> {
     let mut order = "deny,allow".to_owned();
     let (mut allow, mut deny): (Vec<String>, Vec<String>) = (Vec::new(), Vec::new());
@@ -356,7 +357,8 @@ fn ordered(directives: &[Directive], ledger: &mut Ledger) -> Option<Access> {
     Some(access.unwrap_or(Access::Unsaid))
 }
 
-/// A network as httpd writes it: an address, a part of one, or one with a mask.
+/// A network in CIDR notation, from an address, a part of one, or an address with a mask; `None` if it is
+/// none of these.
 pub(crate) fn network(text: &str) -> Option<String> {
     if let Ok(address) = text.parse::<IpAddr>() {
         return Some(address.to_string());
@@ -381,10 +383,10 @@ pub(crate) fn network(text: &str) -> Option<String> {
     })
 }
 
-/// `Require local`.
+/// The networks that `Require local` lets in.
 const LOCAL: [&str; 2] = ["127.0.0.0/8", "::1"];
 
-/// Beginnings of directives of modules by which clients sign on.
+/// Beginnings of the names of authentication modules' directives.
 const SIGN_ON: &[&str] = &[
     "auth",
     "shib",
@@ -399,7 +401,7 @@ const SIGN_ON: &[&str] = &[
     "kerb",
 ];
 
-/// What is read here, or beside a section's access.
+/// Directives that this module reads, or that are read together with a section's access.
 const READ: &[&str] = &[
     "require",
     "requireany",

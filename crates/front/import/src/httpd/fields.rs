@@ -1,4 +1,4 @@
-//! Fields of requests and responses, bodies, and certificates that a path asks for.
+//! Header fields of requests and responses, limits on bodies, and the client certificates that a path asks for.
 
 use catamaran_config::is_ruled_field;
 
@@ -9,8 +9,8 @@ use crate::mod_jk::workers::number;
 use crate::plan::{Fields, Settings};
 use crate::toml_text::quoted;
 
-/// Fields, bodies and certificates, of a host or of a section. `tls` is whether its clients come over TLS, if that is
-/// known.
+/// Settings for header fields, bodies and client certificates of a host or a section. `tls` says whether its clients
+/// come over TLS; `None` if that is not known.
 pub(crate) fn settings(
     directives: &[Directive],
     tls: Option<bool>,
@@ -57,13 +57,14 @@ pub(crate) fn settings(
     settings
 }
 
-/// Whether a directive changes the host that backends see.
+/// Whether a `RequestHeader` changes the `Host` field that backends see.
 fn is_host(directive: &Directive) -> bool {
     let mut names = directive.words.iter().skip(1).take(2);
     names.any(|it| it.trim_end_matches(':').eq_ignore_ascii_case("host"))
 }
 
-/// By what host backends are called then: by what is not known none of the client's choice.
+/// The `Host` that backends get after a `RequestHeader`. If the directive cannot be converted it is each backend's
+/// own name, so that no client can choose it.
 fn sent_host(directive: &Directive, ledger: &mut Ledger) -> String {
     let is_sign = |it: char| it.is_ascii_alphanumeric() || "-.:".contains(it);
     match &directive.words[..] {
@@ -83,7 +84,7 @@ fn sent_host(directive: &Directive, ledger: &mut Ledger) -> String {
     }
 }
 
-/// Fields that the front writes itself.
+/// Whether a directive concerns a field that the front writes itself; if so, notes that in the ledger.
 fn is_usual(directive: &Directive, has_tls: bool, ledger: &mut Ledger) -> bool {
     let lower = directive.word(1).to_ascii_lowercase();
     let name = lower.trim_end_matches(':');
@@ -99,7 +100,7 @@ fn is_usual(directive: &Directive, has_tls: bool, ledger: &mut Ledger) -> bool {
     true
 }
 
-/// The flags that a `Header edit` adds to every cookie.
+/// The flags that a `Header edit` adds to every cookie; `None` if it does anything else.
 fn cookie_flags(directive: &Directive) -> Option<String> {
     let given: Vec<&str> = directive.words.iter().map(String::as_str).collect();
     let words = match &given[..] {
@@ -117,7 +118,7 @@ fn cookie_flags(directive: &Directive) -> Option<String> {
     flags(value.strip_prefix("$1")?.split(';'))
 }
 
-/// Whether a condition holds for clients that come over TLS, and for no others.
+/// Whether a condition holds exactly for clients that come over TLS.
 fn asks_tls(word: &str) -> bool {
     let plain = word.to_ascii_lowercase().replace([' ', '\'', '"'], "");
     matches!(
@@ -193,10 +194,10 @@ fn is_name_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_'
 }
 
-/// RFC 9110, section 5.6.2.
+/// Whether a byte may stand in a token, by RFC 9110, section 5.6.2.
 fn is_token_byte(byte: u8) -> bool {
     is_name_byte(byte) || b"!#$%&'*+.^`|~".contains(&byte)
 }
 
-/// The host of each backend.
+/// Value of `host` that gives each backend its own name as `Host`.
 pub(crate) const OWN_HOST: &str = "backend";

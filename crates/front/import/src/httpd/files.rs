@@ -1,7 +1,8 @@
-//! Files that httpd serves itself: `DocumentRoot`, `Alias`, and what `<Directory>` and `<Files>` say of them.
+//! Files that httpd serves itself: `DocumentRoot`, `Alias`, and the `<Directory>` and `<Files>` sections about
+//! them.
 //!
-//! A directory is served by the front if every guard of it can be said, nothing in it is a program, and no
-//! `.htaccess` may guard what lies beside it. Else its requests go to the old server, or are closed.
+//! The front serves a directory if all its guards can be converted, it contains no programs, and no `.htaccess`
+//! may restrict access to its files. Otherwise requests for it go to the old server, or are closed.
 
 use std::path::Path;
 
@@ -17,7 +18,7 @@ use crate::matcher::{Common, Matcher};
 use crate::plan::{Access, Action, Keys, Rule, Serve, SharedSettings, split};
 use crate::toml_text::{quoted, quoted_list};
 
-/// The directives that say what is served from files.
+/// The directives of a virtual host and of the server that say which files are served.
 #[derive(Clone, Copy)]
 pub(crate) struct Site<'a> {
     pub(crate) main: &'a [Directive],
@@ -29,14 +30,14 @@ pub(crate) struct Site<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ServedDirectory {
     pub(crate) action: Action,
-    /// What holds for it, and for directories below it with sections of their own.
+    /// The settings of the directory, and then of each directory below it that has a section.
     scopes: Vec<FileScope>,
 }
 
-/// What holds for the files of a directory.
+/// The settings of the files of one directory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct FileScope {
-    /// What stands behind the path of the directory that is served.
+    /// The path of the directory relative to the one that is served; empty for that itself.
     below: String,
     guards: Guards,
     settings: SharedSettings,
@@ -48,13 +49,13 @@ impl<'a> Site<'a> {
         self.main.iter().chain(self.inner)
     }
 
-    /// The innermost directive of a name.
+    /// The directive of this name that is in force: the last of the virtual host, else the last of the server.
     pub(super) fn find(&self, name: &str) -> Option<&'a Directive> {
         let last = |block: &'a [Directive]| block.iter().rev().find(|it| it.name == name);
         last(self.inner).or_else(|| last(self.main))
     }
 
-    /// The `DocumentRoot`, if the front serves it.
+    /// The directory of `DocumentRoot`; `None` if the front does not serve it.
     pub(crate) fn root(&self, ledger: &mut Ledger) -> Option<ServedDirectory> {
         let directive = self.find("documentroot")?;
         if let Some(other) = self.main.iter().find(|it| it.name == "documentroot") {
@@ -70,7 +71,7 @@ impl<'a> Site<'a> {
         self.directory(directive.id, path, inside, None, ledger)
     }
 
-    /// The directory of an `Alias`, if the front serves it.
+    /// The directory of an `Alias`; `None` if the front does not serve it.
     pub(crate) fn alias(
         &self,
         directive: &Directive,
@@ -138,7 +139,8 @@ impl<'a> Site<'a> {
         None
     }
 
-    /// The guards of a directory that is not served here are no part of the written file.
+    /// Notes that address guards of these directories are left to the old server, because the front does not
+    /// serve them.
     fn leave_guards(&self, ledger: &mut Ledger) {
         let is_of_files =
             |it: &&Directive| it.name.starts_with("directory") || it.name.starts_with("files");
@@ -194,7 +196,7 @@ impl<'a> Site<'a> {
         keys
     }
 
-    /// Whether any directory lets `.htaccess` say anything.
+    /// Whether any directory allows `.htaccess` to change settings.
     fn overrides(&self) -> bool {
         let sections = self.all().filter(|it| it.name.starts_with("directory"));
         let mut all = sections
@@ -203,14 +205,14 @@ impl<'a> Site<'a> {
         all.any(|it| !it.word(0).eq_ignore_ascii_case("none"))
     }
 
-    /// The names that `.htaccess` has.
+    /// The names that `AccessFileName` gives `.htaccess` files, and the default name.
     fn guard_files(&self) -> Vec<String> {
         let directives = self.all().filter(|it| it.name == "accessfilename");
         let named = directives.flat_map(|it| it.words.iter().cloned());
         named.chain([".htaccess".to_owned()]).collect()
     }
 
-    /// Whether a directory above this one has such a file.
+    /// Whether a directory above this one has a `.htaccess` file.
     fn has_guards_above(&self, path: &str) -> bool {
         let guards = self.guard_files();
         let mut above = Path::new(path).ancestors().skip(1);
@@ -220,7 +222,8 @@ impl<'a> Site<'a> {
         })
     }
 
-    /// What holds for a directory, and for those below it; `None` if that cannot be said.
+    /// The settings of a directory and of those below it; `None` if the importer cannot express them. Adds `hide`
+    /// to `keys`.
     fn scopes(&self, path: &str, keys: &mut Keys, ledger: &mut Ledger) -> Option<Vec<FileScope>> {
         let mut sections: Vec<&Directive> =
             self.all().filter(|it| it.name == "directory").collect();
@@ -292,17 +295,17 @@ impl<'a> Site<'a> {
     }
 }
 
-/// What sections of names say.
+/// What `<Files>` sections say of file names.
 #[derive(Debug, Default)]
 struct NameSections {
-    /// Names that nobody gets.
+    /// Names of files that nobody may get.
     hidden: Vec<String>,
-    /// Paths of names whose files are more than that, or have fields that cannot be said.
+    /// Paths of files that the front cannot treat as their section asks, so that they are closed.
     closed: Vec<Matcher>,
 }
 
 impl FileScope {
-    /// Adds what a section of a directory says.
+    /// Adds the guards and settings of a `<Directory>` section.
     fn add(&mut self, section: &Directive, said: Guards, ledger: &mut Ledger) {
         self.guards.merge(said);
         let inner = section.inside();
@@ -314,7 +317,7 @@ impl FileScope {
 }
 
 impl ServedDirectory {
-    /// Serves what the rules leave to files, with the guards of the directory.
+    /// Turns rules that leave paths to files into rules that serve this directory, with its guards.
     pub(crate) fn fill(&self, rules: &mut [Rule]) {
         for rule in rules.iter_mut().filter(|it| it.action == Action::Files) {
             rule.action = self.action.clone();
@@ -324,15 +327,15 @@ impl ServedDirectory {
         }
     }
 
-    /// The rule of an `Alias`.
+    /// Makes the rule of an `Alias` serve this directory, with its guards.
     pub(crate) fn rule(&self, mut rule: Rule) -> Rule {
         rule.action = self.action.clone();
         guard(&mut rule, &self.scopes[0].guards);
         rule
     }
 
-    /// Lays over its rules what holds for it and for the directories below it. `above` is the path at which it is
-    /// served.
+    /// Applies the settings of the directory, and of those below it, to the rules that serve it. `above` is the
+    /// URL path at which it is served.
     pub(crate) fn lay(&self, above: &str, rules: &mut Vec<Rule>) {
         for scope in &self.scopes {
             let matcher = Matcher::prefix(&format!("{above}{}", scope.below));
@@ -356,7 +359,7 @@ impl ServedDirectory {
         self.close_programs(above, rules);
     }
 
-    /// Closes what is run, or changed, in each directory.
+    /// Closes paths of files that httpd runs or changes, in each directory.
     fn close_programs(&self, above: &str, rules: &mut Vec<Rule>) {
         let mut next = Vec::with_capacity(rules.len());
         for mut rule in rules.drain(..) {
@@ -405,7 +408,7 @@ fn guard(rule: &mut Rule, guards: &Guards) {
     rule.settings.is_strange = guards.is_strange;
 }
 
-/// The path of one directory as httpd compares it; `None` of several, or if that cannot be said.
+/// A directory's path without empty and `.` segments; `None` if it has wildcards or `..`, or is relative.
 fn plain(path: &str) -> Option<String> {
     let inner = path.strip_prefix('/')?;
     let mut names = inner.split('/').filter(|it| !matches!(*it, "" | "."));
@@ -413,14 +416,14 @@ fn plain(path: &str) -> Option<String> {
     is_one.then(|| names.by_ref().map(|it| format!("/{it}")).collect())
 }
 
-/// Whether a directory is another, or lies above it.
+/// Whether `above` is the directory `below`, or contains it.
 fn is_above(above: &str, below: &str) -> bool {
     below
         .strip_prefix(above)
         .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// What a section of a directory says of access; `None` if it says more than can be said here.
+/// The access rules of a section; `None` if it does more than the importer can express.
 fn section_guards(
     section: &Directive,
     names: &mut NameSections,
@@ -454,7 +457,7 @@ fn section_guards(
     Some(guards)
 }
 
-/// Whether a directive decides what is sent of a file, or with it.
+/// Whether a directive changes the content of a file's response or its header fields, apart from caching.
 fn is_of_responses(directive: &Directive) -> bool {
     let name = directive.name.as_str();
     let is_field = name == "header" && !is_of_freshness(directive);
@@ -463,7 +466,8 @@ fn is_of_responses(directive: &Directive) -> bool {
         || name.ends_with("filter") && !processing::compresses(directive.word(0))
 }
 
-/// Whether a `Header` is about how long a response is fresh, or for which sites: without it less is allowed.
+/// Whether a `Header` sets caching or cross-origin fields. A response without them allows clients less, so it may
+/// be left out.
 fn is_of_freshness(directive: &Directive) -> bool {
     let first = directive.word(0).to_ascii_lowercase();
     let at = 1 + usize::from(matches!(first.as_str(), "always" | "onsuccess"));
@@ -471,7 +475,7 @@ fn is_of_freshness(directive: &Directive) -> bool {
     FRESHNESS.contains(&name.as_str()) || name.starts_with("access-control-")
 }
 
-/// A section of names; `None` if what it says cannot be said here.
+/// Reads a `<Files>` section into `names`; `None` if the importer cannot express what it does.
 fn files_section(section: &Directive, names: &mut NameSections, ledger: &mut Ledger) -> Option<()> {
     let mut none = NameSections::default();
     if is_of_dots(section) {
@@ -502,7 +506,7 @@ fn files_section(section: &Directive, names: &mut NameSections, ledger: &mut Led
     }
 }
 
-/// Whether a section is about names that begin with a dot alone, which are hidden here.
+/// Whether a section concerns only names that begin with a dot, which the front never serves.
 fn is_of_dots(section: &Directive) -> bool {
     let text = section.words.last().map_or("", String::as_str);
     let is_expression = section.name.ends_with("match") || section.words.len() > 1;
@@ -514,7 +518,7 @@ fn is_of_dots(section: &Directive) -> bool {
     found.any(|rest| !rest.starts_with(['?', '*', '{']) && !has_alternatives(rest))
 }
 
-/// Whether an expression has alternatives outside its groups, or may have.
+/// Whether a regular expression has, or may have, alternatives (`|`) outside its groups.
 fn has_alternatives(expression: &str) -> bool {
     let mut depth = 0;
     let is_outside = |it: char| {
@@ -527,7 +531,7 @@ fn has_alternatives(expression: &str) -> bool {
 
 const UNSAID: &str = "the importer cannot express what it does with these files";
 
-/// Directives of files that decide what is sent.
+/// Directives that decide how a file is processed before it is sent.
 const PROCESSING: &[&str] = &[
     "addhandler",
     "addtype",
@@ -538,7 +542,7 @@ const PROCESSING: &[&str] = &[
     "removetype",
 ];
 
-/// Fields of which a response without them is kept for less.
+/// Caching fields: without them a response is kept for a shorter time.
 const FRESHNESS: &[&str] = &[
     "cache-control",
     "expires",

@@ -1,7 +1,7 @@
 //! Servers and virtual hosts of httpd: listeners, names, and the order in which modules decide.
 //!
-//! mod_rewrite goes before mod_proxy, and both before mod_alias and mod_jk, whatever the order in the
-//! file. Sections such as `<Location>` are laid over what they decided, later ones over earlier ones.
+//! mod_rewrite decides before mod_proxy, and both before mod_alias and mod_jk, whatever the order in the file. Sections
+//! such as `<Location>` then change what these modules decided, later ones after earlier ones.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -98,7 +98,7 @@ pub(crate) fn convert(
     Ok(())
 }
 
-/// `mount` of workers.
+/// Adds the mounts that workers declare by their property `mount`.
 fn worker_mounts(workers: &mut Workers, server_mounts: &mut Vec<Mount>) {
     for (pattern, worker, id) in std::mem::take(&mut workers.mounts) {
         mounts::add(server_mounts, &pattern, |pattern| Mount {
@@ -113,7 +113,7 @@ fn worker_mounts(workers: &mut Workers, server_mounts: &mut Vec<Mount>) {
     }
 }
 
-/// What says something of files that are not served.
+/// Drops directives about served files where the front serves no directory by them.
 fn unserved(main: &[Directive], hosts: &[&Directive], ledger: &mut Ledger) {
     let inner = hosts.iter().flat_map(|it| it.inside());
     for directive in main.iter().chain(inner) {
@@ -127,7 +127,7 @@ fn unserved(main: &[Directive], hosts: &[&Directive], ledger: &mut Ledger) {
     }
 }
 
-/// Mounts of the server reach no virtual host by themselves.
+/// Drops the server's mounts if no virtual host copies them: they reach no request.
 fn dead(mounts: &[Mount], is_copied: bool, ledger: &mut Ledger) {
     for mount in mounts.iter().filter(|_| !is_copied) {
         let text =
@@ -152,7 +152,8 @@ fn read_given_jk_files(
         .collect()
 }
 
-/// The files that mod_jk's directives name, and properties that stand in a line.
+/// Reads the files that `JkWorkersFile` and `JkMountFile` name, and `JkWorkerProperty`. Adds the workers, and returns
+/// the mounts.
 fn jk_files(
     directives: &[Directive],
     sources: &Sources,
@@ -216,7 +217,7 @@ fn jk_files(
     Ok(found)
 }
 
-/// `JkMount` and `JkUnMount`, within a section for its path.
+/// The mounts of `JkMount` and `JkUnMount`; `section` is the path of the `<Location>` around them.
 fn jk_mounts(directives: &[Directive], section: Option<&str>, ledger: &mut Ledger) -> Vec<Mount> {
     let mut found = Vec::new();
     for directive in directives {
@@ -260,16 +261,16 @@ pub(super) struct Reader<'a, 'e> {
     pub(super) workers: Workers,
     pub(super) main: &'a [Directive],
     pub(super) sources: &'a Sources,
-    /// Whether all virtual hosts of each port are of one name, which stands for all addresses then.
+    /// Whether all virtual hosts have the same host name as their address; then they all listen on every address.
     pub(super) single_names: bool,
-    /// The virtual hosts that have a name.
+    /// For each name, the indices of the virtual hosts that have it.
     pub(super) named: HashMap<String, Vec<usize>>,
-    /// Names of each virtual host that no route can have.
+    /// For each virtual host, its names that no route can have.
     pub(super) unsaid: Vec<Vec<String>>,
 }
 
 impl Reader<'_, '_> {
-    /// Adds a virtual host, or with `None` the server itself.
+    /// Adds a virtual host to the plan; with `None`, the server itself.
     fn host(
         &mut self,
         host: Option<&Directive>,
@@ -348,7 +349,7 @@ impl Reader<'_, '_> {
         Ok(())
     }
 
-    /// The rules of a host, in the order in which httpd's modules decide.
+    /// The rules of a virtual host, in the order in which httpd's modules decide.
     fn rules(
         &mut self,
         is_host: bool,
@@ -422,7 +423,7 @@ impl Reader<'_, '_> {
         Ok(rules)
     }
 
-    /// Lays sections over the rules, and what may guard the whole server.
+    /// Applies sections to the rules, and then any directives that may guard the whole server.
     fn sections(
         &mut self,
         site: Site<'_>,
@@ -442,7 +443,7 @@ impl Reader<'_, '_> {
         self.strangers(site.main, site.inner, rules);
     }
 
-    /// What may be a guard of the whole server closes it.
+    /// Closes all rules if a directive outside sections may restrict access in a way that the importer does not know.
     fn strangers(&mut self, main: &[Directive], inner: &[Directive], rules: &mut [Rule]) {
         let mut closed = false;
         for directive in main.iter().chain(inner) {
@@ -465,7 +466,7 @@ impl Reader<'_, '_> {
         }
     }
 
-    /// What the server itself says, if no address is left to it: what virtual hosts inherit was read there.
+    /// Drops the server's own names if every address has a virtual host, so that no request reaches the server itself.
     fn unreached_main(&mut self) {
         for directive in self
             .main
@@ -480,7 +481,7 @@ impl Reader<'_, '_> {
     }
 }
 
-/// The rules of mod_proxy, of a virtual host and of the server.
+/// The rules of mod_proxy, from the virtual host and from the server.
 fn proxied(
     inner: &[Directive],
     main: &[Directive],
@@ -499,7 +500,7 @@ fn proxied(
     proxied
 }
 
-/// The rules of `ProxyPass`: those in sections by their path, the last first, and those outside.
+/// The rules of `ProxyPass`: first those in `<Location>` sections, the last section first; then those outside.
 fn passes(
     directives: &[Directive],
     balancers: &Balancers,
@@ -533,7 +534,8 @@ fn passes(
     (located.into_iter().rev().flatten().collect(), rules)
 }
 
-/// What is said of hosts and of turning responses back; whether backends are called by the client's host.
+/// Whether backends get the client's `Host` (`ProxyPreserveHost`). Marks that directive and the `ProxyPassReverse` kind
+/// as converted.
 fn preserve_host(inner: &[Directive], main: &[Directive], ledger: &mut Ledger) -> bool {
     let all = || inner.iter().chain(main);
     let said: Vec<&Directive> = all().filter(|it| it.name == "proxypreservehost").collect();
@@ -552,8 +554,8 @@ fn preserve_host(inner: &[Directive], main: &[Directive], ledger: &mut Ledger) -
         .is_some_and(|it| it.word(0).eq_ignore_ascii_case("on"))
 }
 
-/// An application that is called by another host writes that one into its redirects: a rewrite, if only of
-/// a path to itself, turns them back.
+/// Adds a rewrite to rules whose upstream gets its own `Host`, so that the front corrects the redirects of an
+/// application that knows itself by that name. The rewrite may put a path in its own place.
 fn turn_back(rules: &mut [Rule], plan: &Plan) {
     for rule in rules {
         let Action::Forward { upstream, rewrite } = &mut rule.action else {
@@ -571,7 +573,7 @@ fn turn_back(rules: &mut [Rule], plan: &Plan) {
     }
 }
 
-/// The rules of all modules in the order in which they are asked.
+/// The rules of all modules, in the order in which httpd asks them.
 fn in_order(rewrites: Vec<Rewrite>, proxied: Vec<Rule>, others: Vec<Rule>) -> Vec<Rule> {
     let mut rest: Vec<Rule> = Vec::new();
     rest.extend(proxied.into_iter().flat_map(|it| declined(it, &others)));
@@ -588,7 +590,7 @@ fn in_order(rewrites: Vec<Rewrite>, proxied: Vec<Rule>, others: Vec<Rule>) -> Ve
     rules
 }
 
-/// Whether the server goes by its own name, whatever clients ask for.
+/// Whether `SERVER_NAME` is the configured name, whatever host clients ask for (`UseCanonicalName`).
 fn is_canonical(inner: &[Directive], main: &[Directive]) -> bool {
     let last = |block: &[Directive]| {
         let mut all = block.iter().filter(|it| it.name == "usecanonicalname");
@@ -598,7 +600,7 @@ fn is_canonical(inner: &[Directive], main: &[Directive]) -> bool {
     said.is_some_and(|it| it != "off")
 }
 
-/// The rules of mod_rewrite of a virtual host, with those that it inherits.
+/// The rules of mod_rewrite of a virtual host, with those that it inherits from the server.
 fn rewrites(site: Site<'_>, clients: Clients<'_>, ledger: &mut Ledger) -> Vec<Rewrite> {
     let (inner, main) = (site.inner, site.main);
     // The last word counts, wherever the rules stand.
@@ -612,8 +614,8 @@ fn rewrites(site: Site<'_>, clients: Clients<'_>, ledger: &mut Ledger) -> Vec<Re
     redirect::rewrites(first.iter().chain(second), is_on, clients, ledger)
 }
 
-/// Whether the rules of mod_rewrite of the server hold in a virtual host, and before its own. Without options of its
-/// own it has the server's.
+/// Whether a virtual host inherits the server's mod_rewrite rules: `Some(true)`: before its own; `Some(false)`: after
+/// them; `None`: not at all. If it has no `RewriteOptions`, the server's apply.
 fn rewrites_inherited(
     inner: &[Directive],
     main: &[Directive],
@@ -638,7 +640,7 @@ fn rewrites_inherited(
     }
 }
 
-/// What a rule of mod_rewrite that changes nothing leaves to other modules.
+/// The rules of other modules for the paths of a `RewriteRule` that changes nothing, for its scheme.
 fn left(pass: &Rule, others: &[Rule]) -> Vec<Rule> {
     let fits =
         |it: &&Rule| it.scheme.is_none() || pass.scheme.is_none() || it.scheme == pass.scheme;
@@ -650,7 +652,8 @@ fn left(pass: &Rule, others: &[Rule]) -> Vec<Rule> {
     declined(pass.clone(), &others)
 }
 
-/// What `ProxyPass … !` leaves to the other modules; a rule of another kind as it is.
+/// For a rule that declines its paths (`ProxyPass … !`), the other modules' rules for them. Any other rule is returned
+/// as it is.
 fn declined(rule: Rule, others: &[Rule]) -> Vec<Rule> {
     if rule.action != Action::Files {
         return vec![rule];
@@ -666,7 +669,7 @@ fn declined(rule: Rule, others: &[Rule]) -> Vec<Rule> {
     others.iter().filter_map(narrowed).collect()
 }
 
-/// Paths that `SetEnvIf` takes from mod_jk.
+/// Rules for paths that `SetEnvIf … no-jk` keeps from mod_jk.
 fn no_jk(directives: &[Directive], ledger: &mut Ledger) -> Vec<Rule> {
     let mut rules = Vec::new();
     for directive in directives
@@ -707,7 +710,7 @@ fn no_jk(directives: &[Directive], ledger: &mut Ledger) -> Vec<Rule> {
     rules
 }
 
-/// What holds for all rules of a host.
+/// Applies settings of a server or virtual host to all its rules.
 fn whole(directives: &[Directive], has_tls: bool, rules: &mut [Rule], files: &mut Expansion<'_>) {
     let settings = fields::settings(directives, Some(has_tls), files.ledger).into();
     rules.iter_mut().for_each(|it| it.settings.merge(&settings));
@@ -738,10 +741,10 @@ fn whole(directives: &[Directive], has_tls: bool, rules: &mut [Rule], files: &mu
     }
 }
 
-/// By what httpd knows clients behind the front.
+/// The httpd directives by which the old server learns clients' addresses behind the front.
 const REMEDY: &str = "`RemoteIPHeader X-Forwarded-For` and `RemoteIPInternalProxy 127.0.0.1`";
 
-/// Why a directive needs no counterpart, by its name in lower case.
+/// Why directives need no counterpart, by their names in lower case.
 static NEEDLESS: LazyLock<HashMap<&str, &str>> = LazyLock::new(|| {
     let names = |(names, reason): &(&'static str, &'static str)| {
         let reason = *reason;
@@ -750,7 +753,7 @@ static NEEDLESS: LazyLock<HashMap<&str, &str>> = LazyLock::new(|| {
     DROPPED.iter().flat_map(names).collect()
 });
 
-/// Those directives.
+/// Directives that need no counterpart: their names, separated by blanks, with the reason.
 const DROPPED: &[(&str, &str)] = &[
     (
         "errorlog loglevel customlog logformat transferlog scriptlog jklogfile jkloglevel jklogstampformat jkrequestlogformat rewritelog rewriteloglevel globallog proxystatus",

@@ -1,4 +1,4 @@
-//! Where httpd's servers listen: addresses, certificates, and what they ask of clients.
+//! Where httpd's servers listen: addresses, certificates, and whether they ask clients for certificates.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
@@ -171,7 +171,7 @@ impl Reader<'_, '_> {
         self.revoked(list, tls);
     }
 
-    /// Revoked certificates of clients.
+    /// Converts the list of revoked client certificates.
     fn revoked(&mut self, list: Option<&Directive>, tls: &mut Tls) {
         let Some(list) = list else { return };
         let path = list.word(0);
@@ -187,7 +187,8 @@ impl Reader<'_, '_> {
         }
     }
 
-    /// Gives each address of a virtual host a listener of its own, where all of a port are of one address.
+    /// Replaces a listener on all addresses by one for each address, where all virtual hosts of its port name single
+    /// addresses.
     pub(super) fn split_addresses(&mut self, hosts: &[&Directive]) {
         let words = || hosts.iter().flat_map(|it| &it.words);
         let mut names: Vec<&str> = words().map(|it| host_of(it)).collect();
@@ -227,8 +228,8 @@ impl Reader<'_, '_> {
         }
     }
 
-    /// Whether a virtual host is one of an address that is not told from others by a listener of its own. A name has an
-    /// address that only the source's machine knows.
+    /// Whether the front has no listener that separates this virtual host's address from others, as for a host name:
+    /// only the source's machine knows its address.
     pub(super) fn shares_address(&self, host: &Directive, listeners: &[usize]) -> bool {
         let own = |word: &String| {
             let (addresses, _) = addresses_of(word);
@@ -245,7 +246,7 @@ impl Reader<'_, '_> {
     }
 }
 
-/// Whether `SSLProtocol` admits TLS 1.3 alone.
+/// Whether `SSLProtocol` admits TLS 1.3 only.
 fn is_newest_alone(words: &[String]) -> bool {
     let mut older = false;
     for word in words {
@@ -266,7 +267,7 @@ fn is_newest_alone(words: &[String]) -> bool {
             .any(|it| it.to_ascii_lowercase().ends_with("tlsv1.3"))
 }
 
-/// The host of a word of `Listen` or `<VirtualHost>`.
+/// The host part of a word of `Listen` or `<VirtualHost>`.
 fn host_of(word: &str) -> &str {
     match word.rsplit_once(':') {
         Some((host, port)) if port == "*" || port.parse::<u16>().is_ok() => host,
@@ -274,7 +275,7 @@ fn host_of(word: &str) -> &str {
     }
 }
 
-/// The addresses of a host; none of a name that only the source's machine can resolve.
+/// The addresses of a host; empty for a name that only the source's machine can resolve.
 fn ips(host: &str) -> Vec<IpAddr> {
     match host {
         "" | "*" | "_default_" => vec![Ipv6Addr::UNSPECIFIED.into()],
@@ -283,7 +284,7 @@ fn ips(host: &str) -> Vec<IpAddr> {
     }
 }
 
-/// What a word of `Listen` or `<VirtualHost>` stands for, with its port.
+/// The addresses and the port that a word of `Listen` or `<VirtualHost>` stands for.
 fn addresses_of(text: &str) -> (Vec<SocketAddr>, u16) {
     let port = text.rsplit_once(':').map_or(text, |it| it.1).parse::<u16>();
     let host = match text.parse::<u16>() {

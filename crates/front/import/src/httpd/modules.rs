@@ -1,4 +1,4 @@
-//! Which modules httpd has, as far as the files say, for `<IfModule>`.
+//! Which modules httpd has loaded, as far as its files tell. `<IfModule>` asks for them.
 
 use std::collections::HashSet;
 
@@ -7,27 +7,27 @@ use crate::httpd::access;
 use crate::ledger::Ledger;
 use crate::stock;
 
-/// The modules that were loaded so far.
+/// The modules loaded so far.
 #[derive(Debug, Default)]
 pub(crate) struct Modules {
     loaded: HashSet<String>,
-    /// Whether others may be loaded in a file that is not there.
+    /// Whether an included file does not exist, which may load further modules.
     has_unread: bool,
 }
 
 impl Modules {
-    /// Adds the one that a `LoadModule` names.
+    /// Adds the module that a `LoadModule` names.
     pub(crate) fn load(&mut self, name: &str) {
         self.loaded.insert(stem(name).to_owned());
     }
 
-    /// A file that is not there may load any.
+    /// Notes that an included file does not exist: it may load any module.
     pub(crate) fn miss_file(&mut self) {
         self.has_unread = true;
     }
 
-    /// Whether there is a module; `None` if that is not known. Of modules that are not httpd's own nobody says so: the
-    /// name of their source, which `<IfModule>` may ask for, is not always that of `LoadModule`.
+    /// Whether a module is loaded; `None` if that is not known. It never is for third-party modules that were not
+    /// seen: the source name that `<IfModule>` may ask for is not always that of `LoadModule`.
     pub(crate) fn has(&self, name: &str) -> Option<bool> {
         let stem = stem(name);
         if ALWAYS.contains(&stem) || self.loaded.contains(stem) {
@@ -39,7 +39,8 @@ impl Modules {
     }
 }
 
-/// What counts of a section that is in force if some module is not there, and nobody knows: its guards close.
+/// For a section that applies if some module is missing, when nobody knows whether it is: its possible guards, which
+/// close their requests. Its other directives are left out.
 pub(crate) fn guards_of(directives: Vec<Directive>, ledger: &mut Ledger) -> Vec<Directive> {
     let mut found = Vec::new();
     for mut it in directives {
@@ -60,7 +61,7 @@ pub(crate) fn guards_of(directives: Vec<Directive>, ledger: &mut Ledger) -> Vec<
     found
 }
 
-/// `x` of `mod_x.c` and of `x_module`.
+/// The bare name `x` of `mod_x.c` or `x_module`.
 fn stem(name: &str) -> &str {
     let stem = name.strip_suffix(".c").unwrap_or(name);
     let bare = stem.strip_suffix("_module").unwrap_or(stem);
@@ -68,10 +69,10 @@ fn stem(name: &str) -> &str {
     name.strip_prefix("mpm_").unwrap_or(name)
 }
 
-/// The module of `Require`, which every list of httpd's modules has.
+/// The module of `Require`. A list of modules that lacks it is not the list of all.
 const REQUIRE: &str = "authz_core";
 
-/// Those without which httpd 2.4 reads no `Require`, and those that are built in.
+/// Modules that are built in, or without which httpd 2.4 reads no `Require`.
 const ALWAYS: &[&str] = &[
     "authz_core",
     "core",
@@ -85,7 +86,7 @@ const ALWAYS: &[&str] = &[
     "watchdog",
 ];
 
-/// Those that come with httpd 2.4, and go by one name.
+/// Modules that come with httpd 2.4 and have one name only.
 const OWN: &str = "\
     access_compat actions alias allowmethods asis auth_basic auth_digest auth_form authn_anon authn_core authn_dbd \
     authn_dbm authn_file authn_socache authnz_fcgi authnz_ldap authz_dbd authz_dbm authz_groupfile authz_host \

@@ -1,7 +1,7 @@
-//! Names of virtual hosts: which of several has one, and those that no route can have.
+//! Names of virtual hosts: which host gets a name that several have, and names that no route can have.
 //!
-//! httpd asks virtual hosts in their order, each for all of its names. A name with a wildcard in its middle is the
-//! host of no route. What it may stand for is closed then: hosts that nobody else has, and later virtual hosts.
+//! httpd asks virtual hosts in their order, each for all of its names. No route can have a name with a wildcard in
+//! its middle. What such a name may match is closed: hosts that no other virtual host has, and later virtual hosts.
 
 use catamaran_config::is_route_host;
 
@@ -14,15 +14,15 @@ use crate::plan::VirtualHost;
 /// The names of a virtual host, in lower case.
 #[derive(Debug, Default)]
 pub(super) struct Names {
-    /// Hosts and `*.`-wildcards.
+    /// Names that routes can have: hosts, and wildcards such as `*.example.org`.
     pub(super) sayable: Vec<String>,
-    /// Others, with `*` and `?`.
+    /// Names that no route can have, with `*` and `?`.
     pub(super) others: Vec<String>,
-    /// What names those.
+    /// The directives that state the names in `others`.
     pub(super) unsayable: Vec<Id>,
 }
 
-/// The names of a virtual host.
+/// Reads the names of a virtual host.
 pub(super) fn names(inner: &[Directive], ledger: &mut Ledger) -> Names {
     let mut names = Names::default();
     for directive in inner
@@ -54,7 +54,7 @@ pub(super) fn names(inner: &[Directive], ledger: &mut Ledger) -> Names {
 }
 
 impl Reader<'_, '_> {
-    /// An earlier wildcard takes the names of a later host.
+    /// Removes from `host` the names that an earlier virtual host on the same listeners has, also by a wildcard.
     pub(super) fn shadowed_names(&mut self, host: &mut VirtualHost) {
         let (hosts, named) = (&self.plan.hosts, &self.named);
         let has_all = |at: &usize| {
@@ -76,7 +76,8 @@ impl Reader<'_, '_> {
         }
     }
 
-    /// Whether an earlier host may have any of its names, by one that no route can have, or on some listeners alone.
+    /// Whether an earlier virtual host may match any of this host's names: by a wildcard, or by a name that no route
+    /// can have.
     pub(super) fn is_shadowed(&self, host: &VirtualHost) -> bool {
         let set = |name: &String| Matcher::pattern(&format!("/{name}"));
         let own: Vec<Matcher> = host.names.iter().map(set).collect();

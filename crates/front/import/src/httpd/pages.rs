@@ -1,4 +1,4 @@
-//! `ErrorDocument` and `ProxyErrorOverride`: pages of errors.
+//! Error pages of httpd: `ErrorDocument` and `ProxyErrorOverride`.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::pages::{page, status};
 use crate::plan::{Access, Action, Keys, Rule};
 use crate::toml_text::quoted;
 
-/// Gives all rules of a virtual host the pages that it shows.
+/// Gives all rules of a virtual host the error pages of its `ErrorDocument`s.
 pub(super) fn give(site: Site<'_>, rules: &mut [Rule], ledger: &mut Ledger) {
     let mut documents: BTreeMap<String, &Directive> = BTreeMap::new();
     for directive in site.all().filter(|it| it.name == "errordocument") {
@@ -38,7 +38,8 @@ pub(super) fn give(site: Site<'_>, rules: &mut [Rule], ledger: &mut Ledger) {
     }
 }
 
-/// Which errors of its backends a server replaces with its own.
+/// Which error responses of backends httpd replaces with its own pages, as a value of
+/// `replace_errors`; `None`: none.
 pub(super) fn replaced(site: Site<'_>, ledger: &mut Ledger) -> Option<String> {
     let mut found = None;
     for directive in site.all().filter(|it| it.name == "proxyerroroverride") {
@@ -62,7 +63,7 @@ pub(super) fn replaced(site: Site<'_>, ledger: &mut Ledger) -> Option<String> {
     found
 }
 
-/// Those errors, for rules that lead to backends of mod_proxy.
+/// Sets `replace_errors` on the rules that lead to backends of mod_proxy.
 pub(super) fn replace(replaced: Option<&str>, rules: &mut [Rule]) {
     let Some(replaced) = replaced else {
         return;
@@ -74,7 +75,7 @@ pub(super) fn replace(replaced: Option<&str>, rules: &mut [Rule]) {
     }
 }
 
-/// Whether every request is redirected, so that no page is ever shown.
+/// Whether every request is redirected, so that no error page is ever shown.
 fn sends_all_away(rules: &[Rule]) -> bool {
     let everything = Matcher::everything();
     let first = rules
@@ -87,7 +88,10 @@ fn sends_all_away(rules: &[Rule]) -> bool {
             .all(|it| matches!(it.action, Action::Redirect { .. }))
 }
 
-/// The file of a document, `None` for that of the server itself, or why the front has none.
+/// The file of an `ErrorDocument`; `None` for httpd's built-in page.
+///
+/// # Errors
+/// Why the front cannot show the page.
 fn document(
     directive: &Directive,
     site: Site<'_>,

@@ -1,7 +1,7 @@
 //! What httpd does with files besides sending them: programs, filters and types, by names and by directories.
 //!
-//! A file that is run must never be shown. So what any handler or filter takes is closed, whatever it does, but for
-//! compression. A name has an extension wherever it stands in it, as in `page.html.fr`.
+//! The front must never send the source of a program. So files with any handler or filter are closed, except for
+//! compression. httpd finds an extension anywhere in a name, as in `page.html.fr`.
 
 use std::collections::BTreeMap;
 
@@ -13,27 +13,27 @@ use crate::plan::{Action, Rule};
 use crate::regex::{PathSet, path_set};
 use crate::toml_text::quoted;
 
-/// What is done with the files of a directory.
+/// How httpd processes the files of a directory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct FileTreatment {
-    /// Paths below the directory that a handler or a filter takes.
+    /// Paths below the directory whose files have a handler or a filter.
     handled: Vec<Matcher>,
-    /// Those that are run for their type, which `ForceType` replaces.
+    /// Paths of files that run because of their type, unless `ForceType` replaces it.
     typed: Vec<Matcher>,
-    /// Names of files that are run, of which there are none.
+    /// Name patterns of program files, for the key `hide`. A directory is only served if it contains none.
     pub(super) hidden: Vec<String>,
-    /// Whether any file may be taken.
+    /// Whether any file of the directory may have a handler or filter, so that all are closed.
     pub(super) is_whole: bool,
-    /// Types by extension.
+    /// Media types by file name extension (`AddType`).
     types: BTreeMap<String, String>,
-    /// The type of all files.
+    /// The media type of all files (`ForceType`).
     forced: Option<String>,
-    /// That of a directory above, which `ForceType None` takes back.
+    /// The forced type of an outer directory that `ForceType None` takes back.
     unforced: Option<String>,
 }
 
 impl FileTreatment {
-    /// Adds what a server, or a directory below, says.
+    /// Adds the directives of a server, or of a section for a deeper directory.
     pub(super) fn add<'d>(
         &mut self,
         directives: impl IntoIterator<Item = &'d Directive>,
@@ -73,7 +73,8 @@ impl FileTreatment {
         }
     }
 
-    /// Files with these extensions are run. Of some no directory is served that has any, so they need no route.
+    /// Notes that files with these extensions run. Those in [`SCRIPTS`] are hidden, for no directory with such
+    /// files is served; the others get closed routes.
     fn run(&mut self, directive: &Directive, ledger: &mut Ledger) {
         for extension in directive.words.iter().skip(1) {
             let extension = extension.trim_start_matches('.');
@@ -112,18 +113,18 @@ impl FileTreatment {
         ledger.mapped(directive.id);
     }
 
-    /// Closes these paths.
+    /// Closes these paths below the directory.
     pub(super) fn close(&mut self, paths: Vec<Matcher>) {
         self.handled.extend(paths);
     }
 
-    /// Paths below the directory whose files are not sent as they are.
+    /// Paths below the directory whose files must not be sent as they are.
     pub(super) fn programs(&self) -> impl Iterator<Item = &Matcher> {
         let typed = self.typed.iter().filter(|_| self.forced.is_none());
         self.handled.iter().chain(typed)
     }
 
-    /// Gives a rule the types, or closes it.
+    /// Adds the media types to a rule, and marks it as guarded if any file may have a handler.
     pub(super) fn over(&self, rule: &mut Rule) {
         if self.is_whole {
             rule.settings.is_strange = true;
@@ -148,7 +149,7 @@ impl FileTreatment {
     }
 }
 
-/// Whether a directive runs files, wherever it stands.
+/// Whether a directive makes httpd run files.
 pub(super) fn runs(directive: &Directive) -> bool {
     let value = directive.word(0);
     match directive.name.as_str() {
@@ -162,7 +163,7 @@ pub(super) fn runs(directive: &Directive) -> bool {
     }
 }
 
-/// Paths whose last name is one of `<Files>` or `<FilesMatch>`, and maybe others; `None` if they may be any.
+/// Paths of the files of a `<Files>` or `<FilesMatch>` section, and maybe of others; `None` if they may be any.
 pub(super) fn paths_of_names(section: &Directive) -> Option<Vec<Matcher>> {
     let text = section.words.last().map_or("", String::as_str);
     if section.name == "files" && section.words.len() == 1 {
@@ -174,7 +175,7 @@ pub(super) fn paths_of_names(section: &Directive) -> Option<Vec<Matcher>> {
     (!text.contains('^') && !matchers.contains(&Matcher::everything())).then_some(matchers)
 }
 
-/// The same paths below another one.
+/// The paths of `matcher`, below the path `above`.
 pub(super) fn placed(above: &str, matcher: &Matcher) -> Matcher {
     match matcher {
         Matcher::Suffix { path, suffix } => Matcher::Suffix {
@@ -185,13 +186,13 @@ pub(super) fn placed(above: &str, matcher: &Matcher) -> Matcher {
     }
 }
 
-/// Whether filters do nothing but compress.
+/// Whether these filters only compress.
 pub(super) fn compresses(filters: &str) -> bool {
     let mut filters = filters.split(';').map(str::to_ascii_uppercase);
     filters.all(|it| matches!(it.as_str(), "DEFLATE" | "BROTLI_COMPRESS"))
 }
 
-/// Whether a type is that of a program.
+/// Whether a media type makes httpd run the file.
 fn is_run(text: &str) -> bool {
     let lower = text.to_ascii_lowercase();
     lower.starts_with("application/x-httpd") || lower.starts_with("text/x-server-parsed")

@@ -1,4 +1,4 @@
-//! mod_proxy: `ProxyPass` as rules, balancers and lone workers as upstreams.
+//! mod_proxy: converts `ProxyPass` into rules, balancers and single workers into upstreams.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -13,15 +13,15 @@ use crate::regex::path_set;
 use crate::target::Target;
 use crate::toml_text::{quoted, quoted_list};
 
-/// The balancers of a server, by name, and how its backends are called.
+/// The balancers of a server by name, and settings for calling its backends.
 #[derive(Clone, Debug)]
 pub(crate) struct Balancers {
     known: BTreeMap<String, Upstream>,
-    /// Paths in the URLs of a balancer's members.
+    /// For each balancer, the paths in the URLs of its members.
     paths: BTreeMap<String, BTreeSet<String>>,
-    /// Those with a member that speaks WebSocket.
+    /// The balancers with a member that speaks WebSocket.
     tunnels: BTreeSet<String>,
-    /// Whether HTTP backends are called by the host that the client asked for (`ProxyPreserveHost`).
+    /// Whether HTTP backends get the `Host` that the client asked for (`ProxyPreserveHost`).
     preserve_host: bool,
     /// The keys by which the certificates of TLS backends are verified; `None`: they are not.
     verification: Option<Keys>,
@@ -38,7 +38,7 @@ impl Balancers {
         }
     }
 
-    /// Adds those that some directives define.
+    /// Adds the balancers that these directives define.
     pub(crate) fn add(&mut self, directives: &[Directive], ledger: &mut Ledger) {
         for directive in directives {
             let url = directive.word(0).to_ascii_lowercase();
@@ -67,8 +67,8 @@ impl Balancers {
         }
     }
 
-    /// Without `ProxyPreserveHost` an HTTP backend is called by its own host. One of TLS is verified if the source
-    /// says so.
+    /// Sets how an upstream's backends are called: without `ProxyPreserveHost`, HTTP backends get their own name
+    /// as `Host`. TLS backends are verified if the source verifies them.
     fn call(&self, upstream: &mut Upstream) {
         let is_http = upstream
             .backends
@@ -128,7 +128,7 @@ impl Balancers {
     }
 }
 
-/// The keys by which `SSLProxyVerify` has certificates of backends verified; `None`: it does not.
+/// The keys for verifying backends' certificates, from `SSLProxyVerify`; `None`: they are not verified.
 pub(crate) fn verification(site: Site<'_>, ledger: &mut Ledger) -> Option<Keys> {
     let is_proxy = |it: &&Directive| it.name.starts_with("proxy");
     let in_sections = || site.all().filter(is_proxy).flat_map(Directive::inside);
@@ -182,7 +182,7 @@ fn parameters(words: &[String]) -> Vec<(String, String)> {
         .collect()
 }
 
-/// The rule of a `ProxyPass`; its path may be that of a section.
+/// The rules of a `ProxyPass`; `section` is the path of the section around it, if it has no path itself.
 pub(crate) fn pass(
     directive: &Directive,
     section: Option<&str>,
@@ -249,7 +249,8 @@ pub(crate) fn pass(
     found
 }
 
-/// The URL, without a path, of a target that gets each path as it is; `None` if an expression changes it.
+/// The URL without its path, if the target gets each request's path unchanged; `None` if the expression changes
+/// it.
 pub(crate) fn whole_path(expression: &str, url: &str) -> Option<String> {
     let (scheme, rest) = url.split_once("://")?;
     let (authority, path) = match rest.find(['/', '$']) {
@@ -271,7 +272,7 @@ pub(crate) fn whole_path(expression: &str, url: &str) -> Option<String> {
     whole.then(|| format!("{scheme}://{authority}"))
 }
 
-/// What `ProxyPass /path` matches: with a closing slash only what is below.
+/// The paths that `ProxyPass /path` matches: with a trailing slash, only those below it.
 pub(crate) fn prefix(path: &str) -> Matcher {
     match path {
         "/" => Matcher::everything(),
@@ -280,7 +281,7 @@ pub(crate) fn prefix(path: &str) -> Matcher {
     }
 }
 
-/// What stands in the place of the path, if that differs.
+/// The path that replaces the rule's path; `None` if both are the same.
 fn rewrite(path: &str, target: &str) -> Option<String> {
     let (path, target) = (path.trim_end_matches('/'), target.trim_end_matches('/'));
     (path != target).then(|| {
@@ -292,7 +293,7 @@ fn rewrite(path: &str, target: &str) -> Option<String> {
     })
 }
 
-/// The upstream of a URL, the path in it, and keys of the route.
+/// The upstream of a URL, the path in the URL, and keys of the route.
 fn forward(
     url: &str,
     words: &[String],
@@ -357,7 +358,7 @@ fn forward(
     Some((plan.upstream(upstream), target.path, keys))
 }
 
-/// A parameter of a member or a lone worker.
+/// Converts a parameter of a balancer member or a single worker.
 fn member_key(key: &str, value: &str, id: Id, keys: &mut Keys, ledger: &mut Ledger) {
     let mut set = |key: &str, value: String| drop(keys.insert(key.to_owned(), value));
     let time = |unit: u64| match value.strip_suffix("ms") {
@@ -426,7 +427,7 @@ fn member_key(key: &str, value: &str, id: Id, keys: &mut Keys, ledger: &mut Ledg
     }
 }
 
-/// A parameter of a balancer.
+/// Converts a parameter of a balancer.
 fn balancer_key(key: &str, value: &str, id: Id, upstream: &mut Upstream, ledger: &mut Ledger) {
     match key {
         "stickysession" => {

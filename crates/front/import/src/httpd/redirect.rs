@@ -1,4 +1,4 @@
-//! mod_alias and mod_rewrite: redirects, and what sends requests elsewhere.
+//! mod_alias and mod_rewrite: redirects, and rules that send requests to another target.
 
 use crate::condition::{
     CAPTURED, Condition, Port, Scheme, SettledCondition, When, captured, of_host, of_port,
@@ -13,7 +13,7 @@ use crate::regex::{HostTest, PathSet, path_set, rest_of};
 use crate::target::Target;
 use crate::toml_text::quoted;
 
-/// The rules of `Redirect` and its kin, in the source's order. mod_alias asks them before any `Alias`.
+/// The rules of `Redirect` and its variants, in the source's order. mod_alias asks them before any `Alias`.
 pub(crate) fn redirects(directives: &[Directive], ledger: &mut Ledger) -> Vec<Rule> {
     let mut rules = Vec::new();
     for directive in directives {
@@ -28,7 +28,8 @@ pub(crate) fn redirects(directives: &[Directive], ledger: &mut Ledger) -> Vec<Ru
     rules
 }
 
-/// The rules of `Alias` and its kin, in the source's order, and the directories among them that are served.
+/// The rules of `Alias` and its variants, in the source's order, and those of its directories that the
+/// front serves.
 pub(crate) fn aliases(
     directives: &[Directive],
     site: Site<'_>,
@@ -71,7 +72,7 @@ fn ledger_place(ledger: &Ledger, directive: &Directive) -> Place {
     ledger.place(directive.id).clone()
 }
 
-/// `Redirect` within a section, which has its path: every request is sent to the same URL.
+/// The action of a `Redirect` inside a section, whose path it takes: every request is sent to the same URL.
 pub(crate) fn within(directive: &Directive, ledger: &mut Ledger) -> Action {
     let (status, words) = status(directive);
     let action = match (status, words) {
@@ -95,7 +96,7 @@ pub(crate) fn within(directive: &Directive, ledger: &mut Ledger) -> Action {
     }
 }
 
-/// The status of a redirect, and the words behind it.
+/// The status of a redirect, and the words after it. The status is `None` if the front does not know it.
 fn status(directive: &Directive) -> (Option<u16>, &[String]) {
     let words = &directive.words[..];
     match directive.name.as_str() {
@@ -181,7 +182,7 @@ fn redirect_match(directive: &Directive, ledger: &mut Ledger) -> Vec<Rule> {
     set.matchers.iter().map(rule).collect()
 }
 
-/// A redirect to what an expression made, as far as that is a template.
+/// A redirect to the result of a rewrite; `None` if the front's redirect templates cannot express it.
 fn action_of(target: &str, status: u16, expression: &str, matchers: &[Matcher]) -> Option<Action> {
     let all = matchers == [Matcher::everything()];
     let below = rest_of(expression);
@@ -212,7 +213,7 @@ fn action_of(target: &str, status: u16, expression: &str, matchers: &[Matcher]) 
     is_target(&to).then_some(Action::Redirect { to, status })
 }
 
-/// Braces of the source are no placeholders.
+/// Doubles the braces of a text, so that the front does not take them for placeholders.
 fn escaped(text: &str) -> String {
     text.replace('{', "{{").replace('}', "}}")
 }
@@ -236,15 +237,15 @@ fn is_target(text: &str) -> bool {
 /// The route that a `RewriteRule` becomes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Rewrite {
-    /// It decides.
+    /// A rule of the front for the paths of the `RewriteRule`.
     Rule(Rule),
-    /// It leaves the paths of this rule to the other modules, and no later `RewriteRule` is asked.
+    /// The paths of this rule go to the other modules, and no later `RewriteRule` is asked.
     Pass(Rule),
-    /// It passes WebSocket on.
+    /// The rule passes WebSocket handshakes on.
     Tunnel(TunnelRule),
 }
 
-/// A `RewriteRule` that passes handshakes of WebSocket to a backend, with their paths as they are.
+/// A `RewriteRule` that passes WebSocket handshakes to a backend, with their paths unchanged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TunnelRule {
     ids: Vec<Id>,
@@ -253,7 +254,7 @@ pub(crate) struct TunnelRule {
     url: String,
 }
 
-/// Lets rules of mod_proxy pass on what such rules do.
+/// Allows WebSocket on rules of mod_proxy where a `RewriteRule` passes its handshakes to the same backend.
 pub(crate) fn open_tunnels(
     rewrites: &[Rewrite],
     proxied: &mut [Rule],
@@ -268,7 +269,7 @@ pub(crate) fn open_tunnels(
 }
 
 impl TunnelRule {
-    /// Lets rules that lead to its backend pass on what it does.
+    /// Sets `upgrade` on those rules that forward to the same backend with the same paths.
     fn open(&self, rules: &mut [Rule], plan: &Plan, ledger: &mut Ledger) {
         let (mut opened, mut left) = (false, false);
         for rule in rules {
@@ -305,16 +306,16 @@ impl TunnelRule {
     }
 }
 
-/// Facts about a virtual host that its conditions test.
+/// Facts about a virtual host that conditions of `RewriteRule`s test.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clients<'a> {
-    /// The ports of its listeners.
+    /// The ports of the virtual host's listeners.
     pub(crate) ports: &'a [Port],
-    /// Whether `SERVER_NAME` is the name of the virtual host, whatever clients asked for.
+    /// Whether `SERVER_NAME` is the name of the virtual host, whatever host clients asked for.
     pub(crate) is_canonical: bool,
 }
 
-/// The rules of `RewriteRule`, in the source's order. `is_on` is whether `RewriteEngine` is.
+/// The rules of `RewriteRule`, in the source's order. `is_on`: whether `RewriteEngine` is on.
 pub(crate) fn rewrites<'d>(
     directives: impl IntoIterator<Item = &'d Directive>,
     is_on: bool,
@@ -351,7 +352,7 @@ pub(crate) fn rewrites<'d>(
     rules
 }
 
-/// The last `RewriteRule`: what its conditions take from it is left to the other modules.
+/// The rules of the last `RewriteRule`. Paths that its conditions exclude go to the other modules.
 fn last_rewrite(
     directive: &Directive,
     conditions: &[&Directive],
@@ -385,7 +386,8 @@ fn last_rewrite(
     passes.into_iter().chain(rules).collect()
 }
 
-/// The paths that a condition such as `%{REQUEST_URI} !^/path/` takes from a rule.
+/// The paths that a condition such as `%{REQUEST_URI} !^/path/` excludes from a rule; `None` for other
+/// conditions.
 fn excepted(condition: &Directive) -> Option<Vec<Matcher>> {
     let expression = condition.word(1).strip_prefix('!')?;
     let flags = condition.word(2).to_ascii_uppercase();
@@ -394,7 +396,7 @@ fn excepted(condition: &Directive) -> Option<Vec<Matcher>> {
     is_one.then_some(set.matchers)
 }
 
-/// All conditions of a rule; `[OR]` joins one with the next.
+/// All conditions of a rule as one; `[OR]` joins a condition with the next.
 fn all_of(conditions: &[&Directive], clients: Clients<'_>) -> Condition {
     let mut parts: Vec<Condition> = Vec::new();
     let mut open: Vec<Condition> = Vec::new();
@@ -438,7 +440,7 @@ fn condition(directive: &Directive, clients: Clients<'_>) -> Condition {
     }
 }
 
-/// A condition on the host: `=` before a text, or an expression, either with `!` before it.
+/// A condition on the host: a text after `=`, or a regular expression; `!` before either negates it.
 fn host_condition(test: &str, ports: &[Port]) -> Condition {
     let (negated, test) = match test.strip_prefix('!') {
         Some(test) => (true, test),
@@ -530,7 +532,7 @@ fn rewrite(
     matchers.iter().map(rule).map(Rewrite::Rule).collect()
 }
 
-/// A rule that passes on handshakes of WebSocket, and nothing else.
+/// The rule as one that passes on WebSocket handshakes; `None` if it does anything else.
 fn tunnel(directive: &Directive, conditions: &[&Directive]) -> Option<TunnelRule> {
     let (expression, target) = (directive.word(0), directive.word(1));
     let url = Target::new(&tunnel_authority(expression, target)?)?;
@@ -559,7 +561,7 @@ fn tunnel(directive: &Directive, conditions: &[&Directive]) -> Option<TunnelRule
     })
 }
 
-/// A target without its path, if the path is the request's own.
+/// The target's URL without its path, if the rule keeps the request's path; else `None`.
 fn tunnel_authority(expression: &str, target: &str) -> Option<String> {
     let bare = expression.trim_start_matches('^').trim_end_matches('$');
     let base = match bare {
@@ -571,7 +573,7 @@ fn tunnel_authority(expression: &str, target: &str) -> Option<String> {
     base.map(str::to_owned)
 }
 
-/// Whether a condition holds for handshakes of WebSocket.
+/// Whether a condition holds for WebSocket handshakes.
 fn is_handshake(condition: &Directive) -> bool {
     let test = condition.word(1).to_ascii_lowercase();
     let word: String = test.chars().filter(char::is_ascii_alphabetic).collect();
@@ -584,13 +586,13 @@ fn is_handshake(condition: &Directive) -> bool {
     word == expected && !test.starts_with('!') && matches!(flags.as_str(), "" | "[NC]" | "[NOCASE]")
 }
 
-/// The beginning of the host that a condition asks for, before what `%1` stands for.
+/// For a condition on the host whose expression has a group: the beginning of the host before `%1`.
 fn capture(condition: &Directive) -> Option<String> {
     let is_host = matches!(condition.word(0), "%{HTTP_HOST}" | "%{SERVER_NAME}");
     captured(condition.word(1)).filter(|_| is_host)
 }
 
-/// A rule that changes no path: it ends the list for what it matches, or sets variables.
+/// Converts a `RewriteRule` that changes no path (`-`): it ends the list for its paths, or sets variables.
 fn pass(
     directive: &Directive,
     conditions: &[&Directive],
@@ -626,7 +628,7 @@ fn pass(
     set.matchers.iter().map(rule).map(Rewrite::Pass).collect()
 }
 
-/// What a rule does if its conditions hold; `None` if the front cannot.
+/// What a rule does if its conditions hold; `None` if the front cannot do it.
 fn rewritten(target: &str, flags: &str, expression: &str, matchers: &[Matcher]) -> Option<Action> {
     let has = |flag: &str| flags.split(',').any(|it| it.trim() == flag);
     let status = flags.split(',').find_map(|it| it.trim().strip_prefix("R="));
@@ -666,7 +668,7 @@ fn finish(id: Id, conditions: &[&Directive], is_mapped: bool, ledger: &mut Ledge
     }
 }
 
-/// Stands for `%1` in a target.
+/// Placeholder for `%1` in a target, until the target is escaped.
 const CAPTURE: &str = "\u{1}captured";
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Sections such as `<Location>`, laid over the rules of a host.
+//! Applies sections such as `<Location>` to the rules of a host.
 
 use crate::condition::Scheme;
 use crate::directive::{Directive, MISSING, drop_all, keep_all};
@@ -11,7 +11,7 @@ use crate::regex::path_set;
 use crate::toml_text::quoted;
 use crate::{compress, stock};
 
-/// A section of paths, laid over the rules.
+/// Applies a section to the rules for its paths.
 pub(crate) fn overlay(
     section: &Directive,
     rules: &mut Vec<Rule>,
@@ -59,14 +59,15 @@ pub(crate) fn overlay(
     }
 }
 
-/// Fields, bodies and compression of a section.
+/// The settings of a section for header fields, bodies and compression.
 fn of_section(inner: &[Directive], ledger: &mut Ledger) -> SharedSettings {
     let mut settings = fields::settings(inner, None, ledger);
     settings.keys.extend(compress::of_httpd(inner, ledger));
     settings.into()
 }
 
-/// What is left of settings where it is not known whether they hold: no client writes the fields that they name.
+/// The part of a section's settings that is safe for paths that the section may not concern: fields that it names are
+/// removed from requests, so that no client can set them.
 fn vague(settings: &SharedSettings) -> SharedSettings {
     let mut left = Settings {
         sent_host: settings
@@ -79,7 +80,7 @@ fn vague(settings: &SharedSettings) -> SharedSettings {
     left.into()
 }
 
-/// Calls backends by the host that the sections say, but for those that are called by their own.
+/// Makes rules use upstreams that send the `Host` of the sections, unless the upstream has one already.
 pub(crate) fn call_by_host(rules: &mut [Rule], plan: &mut Plan) {
     for rule in rules {
         let Action::Forward { upstream, .. } = &mut rule.action else {
@@ -112,13 +113,13 @@ struct SectionLayer {
 }
 
 impl SectionLayer {
-    /// Whether it changes nothing, as a section that only passes requests on.
+    /// Whether the section changes no rule, as one that only passes requests on.
     fn is_nothing(&self) -> bool {
         !self.guards.is_some() && self.answer.is_none() && self.change == SharedSettings::default()
     }
 
-    /// For more paths than the section is about: who is kept out cannot be said, nor what fields of requests have,
-    /// and nothing else is changed.
+    /// Weakens the changes for paths of which only some belong to the section: its guards become unknown, request
+    /// fields that it names are removed, and nothing else is changed.
     fn blur(&mut self) {
         let certificate = self.change.keys.contains_key("client_certificate");
         let answers = self.answer.take().is_some();
@@ -157,7 +158,8 @@ impl SectionLayer {
         }
     }
 
-    /// Lays it over all rules; whether its paths cannot be told from others of any rule.
+    /// Applies the section to all rules. Returns whether some rule has paths of which no pattern can say whether they
+    /// belong to the section.
     fn lay(&self, matcher: &Matcher, place: &Place, rules: &mut Vec<Rule>) -> bool {
         let mut instead = self.instead(matcher, place);
         let mut is_left = false;
@@ -186,8 +188,8 @@ impl SectionLayer {
         is_left
     }
 
-    /// What decides about all its paths before rules of which they cannot be told from others: it closes them, or
-    /// leaves them to the old server, whatever those rules do.
+    /// The rule that decides about all the section's paths where they cannot be separated from others: it answers as
+    /// the section does, or closes them. `None` if the section neither answers nor closes.
     fn instead(&self, matcher: &Matcher, place: &Place) -> Option<Rule> {
         let closes = self.guards.closes() || self.change.keys.contains_key("client_certificate");
         let action = match (&self.answer, self.guards.joined()) {
@@ -200,7 +202,7 @@ impl SectionLayer {
     }
 }
 
-/// Who is let in by a section, with what is strange in it.
+/// The guards of a section, including directives that the importer does not know.
 fn guards(inner: &[Directive], ledger: &mut Ledger) -> Guards {
     let mut guards = access::of_section(inner, ledger);
     let is_said = guards.joined() != Access::Unsaid;
@@ -238,14 +240,14 @@ fn guards(inner: &[Directive], ledger: &mut Ledger) -> Guards {
     guards
 }
 
-/// Whether a directive sets a variable of requests.
+/// Whether a directive sets this request variable.
 fn sets(directive: &Directive, variable: &str) -> bool {
     let name = directive.name.as_str();
     let is_setter = name.starts_with("setenv") || name.starts_with("browsermatch");
     is_setter && directive.words.iter().any(|it| it.starts_with(variable))
 }
 
-/// Whether a directive may keep clients out in a way that is not known here; then it is said.
+/// Whether a directive may restrict access in a way that the importer does not know; then the ledger reports it.
 pub(crate) fn is_stranger(directive: &Directive, ledger: &mut Ledger) -> bool {
     let name = directive.name.as_str();
     let is_read = access::is_read(name) || name.starts_with("rewrite") || name.starts_with("rpaf");
@@ -270,7 +272,7 @@ pub(crate) fn is_stranger(directive: &Directive, ledger: &mut Ledger) -> bool {
     true
 }
 
-/// What a section does itself: a handler, or a redirect.
+/// What a section itself answers: with a handler, or with a redirect.
 fn answer(inner: &[Directive], plan: &mut Plan, ledger: &mut Ledger) -> Option<Action> {
     let mut found = None;
     for directive in inner {
@@ -285,7 +287,8 @@ fn answer(inner: &[Directive], plan: &mut Plan, ledger: &mut Ledger) -> Option<A
     found
 }
 
-/// `<Proxy>` sections. `<Location>` goes before them, whatever the order in the file.
+/// Applies `<Proxy>` sections to the rules that forward. `<Location>` is applied later and overrides them, whatever the
+/// order in the file.
 pub(crate) fn proxies<'d>(
     sections: impl IntoIterator<Item = &'d Directive>,
     rules: &mut [Rule],
@@ -336,7 +339,7 @@ pub(crate) fn proxies<'d>(
     });
 }
 
-/// A section that is not about paths.
+/// Handles a section that is not about URL paths: one of a kind that is not converted makes all rules guarded.
 fn overlay_other(section: &Directive, rules: &mut [Rule], ledger: &mut Ledger) {
     let inner = section.inside();
     match section.name.as_str() {
@@ -366,7 +369,8 @@ fn overlay_other(section: &Directive, rules: &mut [Rule], ledger: &mut Ledger) {
     }
 }
 
-/// Makes one guard of what two modules say and of what is strange, and closes what was reached in clear to those who must come over TLS.
+/// Joins the guards of both modules and the unknown ones into `access`. Where TLS is required, adds a rule that closes
+/// the same paths to clients in clear.
 pub(crate) fn settle(rules: &mut Vec<Rule>, ledger: &mut Ledger) {
     let mut settled = Vec::with_capacity(rules.len());
     for mut rule in rules.drain(..) {
@@ -397,8 +401,8 @@ pub(crate) fn settle(rules: &mut Vec<Rule>, ledger: &mut Ledger) {
     *rules = settled;
 }
 
-/// `<Location>`: a prefix by segments. One with wildcards means a whole path, of which `*` is one segment;
-/// a pattern has at least those paths.
+/// The paths of a `<Location>`, and whether they are exact: a prefix by whole segments. With wildcards, where `*` means
+/// one segment, the pattern matches at least the section's paths.
 fn location(path: &str) -> (Vec<Matcher>, bool) {
     if !path.contains(['*', '?', '[']) {
         return (vec![proxy::prefix(path)], true);

@@ -1,12 +1,12 @@
-//! Who a client is behind a proxy: mod_remoteip and mod_rpaf.
+//! Clients' addresses behind a proxy: mod_remoteip and mod_rpaf.
 
 use crate::directive::Directive;
 use crate::httpd::access::network;
 use crate::ledger::{Id, Ledger};
 use crate::plan::Plan;
 
-/// Reads what the server and its virtual hosts say of proxies before them. If the front cannot tell clients'
-/// addresses as they do, networks that were admitted are closed.
+/// Reads which proxies the server and its virtual hosts trust. If the front cannot find clients' addresses
+/// as httpd does, rules that admit only some networks are closed.
 pub(crate) fn read(main: &[Directive], hosts: &[&Directive], plan: &mut Plan, ledger: &mut Ledger) {
     let own = scope(main, ledger);
     let others: Vec<SenderScope> = hosts
@@ -53,13 +53,13 @@ pub(crate) fn read(main: &[Directive], hosts: &[&Directive], plan: &mut Plan, le
     plan.hide_networks();
 }
 
-/// What one server says.
+/// The trusted proxies of one server or virtual host.
 #[derive(Debug, Default)]
 struct SenderScope {
     ids: Vec<Id>,
     proxies: Vec<String>,
     is_plain: bool,
-    /// Whether the field is named; without it mod_remoteip reads none.
+    /// Whether the header field is named; without it mod_remoteip reads none.
     has_header: bool,
     has_protocol: bool,
 }

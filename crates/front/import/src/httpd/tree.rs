@@ -1,4 +1,4 @@
-//! The directives in force: files included, variables filled in, conditions decided.
+//! Expands files of httpd to the directives in force: includes files, fills in variables, decides conditions.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use crate::httpd::modules::{Modules, guards_of};
 use crate::ledger::{Id, Ledger, Place, Weight};
 use crate::read::httpd::{Node, parse};
 
-/// What is known while files are read.
+/// The state of the expansion of one configuration.
 pub(crate) struct Expansion<'a> {
     pub(crate) files: &'a dyn Files,
     pub(crate) ledger: &'a mut Ledger,
@@ -17,13 +17,13 @@ pub(crate) struct Expansion<'a> {
     pub(crate) defines: HashMap<String, String>,
     pub(crate) server_root: Option<PathBuf>,
     pub(crate) modules: Modules,
-    /// Placeholders so far, so that each is said once.
+    /// For each placeholder found, its number, so that each is reported once.
     pub(crate) placeholders: HashMap<String, usize>,
     pub(crate) depth: usize,
 }
 
 impl Expansion<'_> {
-    /// The directives of a file.
+    /// Parses a file, and returns its directives that are in force.
     pub(crate) fn file(&mut self, text: &Text) -> Result<Vec<Directive>, ImportError> {
         let nodes = parse(&text.text).map_err(|error| ImportError::Syntax {
             file: std::sync::Arc::clone(&text.name),
@@ -122,8 +122,8 @@ impl Expansion<'_> {
         Ok(())
     }
 
-    /// Whether a condition holds, of versions for 2.4; `None` if it may not. A module of which nothing is known is
-    /// there.
+    /// Whether the condition of a section such as `<IfModule>` holds, for httpd 2.4; `None` if that is not known.
+    /// A module of which nothing is known counts as loaded.
     fn holds(&self, name: &str, words: &[String]) -> Option<bool> {
         let first = words.first().map_or("", String::as_str);
         let (negated, first) = match first.strip_prefix('!') {
@@ -178,7 +178,7 @@ impl Expansion<'_> {
         Ok(())
     }
 
-    /// The files that a path of a directive names.
+    /// The files that a path in a directive names; it may be a pattern.
     pub(crate) fn paths(&self, pattern: &str, text: &Text) -> Vec<PathBuf> {
         if Path::new(pattern).is_absolute() {
             return self.files.matching(pattern);
@@ -191,8 +191,8 @@ impl Expansion<'_> {
             .unwrap_or_default()
     }
 
-    /// A word with its variables filled in. What nobody filled in is one risk, and a name that leads
-    /// nowhere stands in its place.
+    /// A word with its variables filled in. Each variable without a value is reported as a risk, and a host name
+    /// that does not resolve replaces it.
     fn filled(&mut self, word: &str, id: Id) -> String {
         let mut text = word.to_owned();
         for _ in 0..VARIABLES_MAX {
@@ -238,7 +238,7 @@ impl Expansion<'_> {
     }
 }
 
-/// Files of distributions that are known to keep no client from anything.
+/// Included files of distributions that restrict no access, so that they may be missing.
 const HARMLESS: &[&str] = &[
     "options-ssl-apache.conf",
     "mods-enabled/*.conf",

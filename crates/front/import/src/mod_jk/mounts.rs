@@ -1,8 +1,8 @@
-//! Mounts: which worker gets a path, by mod_jk's order.
+//! Mounts: which worker gets a path, in mod_jk's order of precedence.
 //!
 //! The pattern with the most slashes wins, then the longest, then the source: the map file before
-//! `JkMount` before `mount` of a worker. Exclusions are tested after the match, so that what a worker does
-//! not take goes to no other.
+//! `JkMount` before the property `mount` of a worker. Exclusions are tested after the match, so a path
+//! excluded from its worker goes to no other.
 
 use std::collections::HashMap;
 
@@ -24,21 +24,21 @@ pub(crate) enum Source {
     Worker,
 }
 
-/// A pattern and its worker.
+/// A pattern of paths and the worker that gets them, or from which it excludes them.
 #[derive(Clone, Debug)]
 pub(crate) struct Mount {
     pub(crate) pattern: String,
-    /// As it is written, with its `|`.
+    /// The pattern as it is written, with its `|`.
     pub(crate) written: String,
     pub(crate) worker: String,
     pub(crate) excludes: bool,
-    /// `;name=value` behind the worker.
+    /// The extensions `;name=value` after the worker's name.
     pub(crate) extensions: Vec<(String, String)>,
     pub(crate) source: Source,
     pub(crate) id: Id,
 }
 
-/// Reads a map file.
+/// Reads the mounts of a `uriworkermap.properties` file.
 pub(crate) fn read_map(text: &Text, ledger: &mut Ledger) -> Vec<Mount> {
     let mut mounts = Vec::new();
     for property in properties::parse(&text.text) {
@@ -76,7 +76,7 @@ pub(crate) fn read_map(text: &Text, ledger: &mut Ledger) -> Vec<Mount> {
     mounts
 }
 
-/// Adds a mount; `X|Y` is `X` and `XY`.
+/// Adds a mount; a written pattern `X|Y` adds the patterns `X` and `XY`.
 pub(crate) fn add(mounts: &mut Vec<Mount>, written: &str, mount: impl Fn(String) -> Mount) {
     let patterns = match written.split_once('|') {
         Some((first, rest)) => vec![first.to_owned(), format!("{first}{rest}")],
@@ -88,8 +88,10 @@ pub(crate) fn add(mounts: &mut Vec<Mount>, written: &str, mount: impl Fn(String)
     }));
 }
 
-/// Of mounts that are written alike the last one, whichever worker it is for, in the place of the first.
-/// mod_jk keeps them in a table by what is written; only behind it `X|Y` becomes two.
+/// The mounts without those that are overwritten: of several that are written alike, the last one counts,
+/// in the place of the first.
+///
+/// mod_jk stores mounts by their written text, and splits `X|Y` into two only afterwards.
 fn last_ones<'m>(mounts: &'m [Mount], excludes: bool, ledger: &mut Ledger) -> Vec<&'m Mount> {
     let mut kept: Vec<&Mount> = Vec::new();
     let mut at: HashMap<(Source, &str, &str), usize> = HashMap::new();
@@ -110,7 +112,7 @@ fn last_ones<'m>(mounts: &'m [Mount], excludes: bool, ledger: &mut Ledger) -> Ve
     kept
 }
 
-/// The rules of the mounts that a host has.
+/// The rules of a virtual host's mounts, in mod_jk's order.
 pub(crate) fn rules(
     mounts: &[Mount],
     workers: &mut Workers,
@@ -179,7 +181,7 @@ fn exclude(exclusion: &Mount, rules: &mut [(&Mount, Vec<Rule>)], ledger: &mut Le
     }
 }
 
-/// The rule of a mount; what mod_jk would not serve is answered 404.
+/// The rule of a mount. Paths that mod_jk would not serve are answered 404.
 fn rule(
     mount: &Mount,
     known: &mut HashMap<String, usize>,
@@ -295,8 +297,8 @@ fn extend(rule: &mut Rule, name: &str, value: &str, id: Id, ledger: &mut Ledger)
     }
 }
 
-/// `/app` and `/app/*` of one worker are one prefix. `/app/*` alone becomes the prefix as well, which has
-/// `/app` besides, unless another rule takes that.
+/// Joins the rules for `/app` and `/app/*` of one worker into a prefix. `/app/*` alone becomes a prefix as
+/// well, which also matches `/app` unless another rule decides about that.
 pub(crate) fn join_prefixes(rules: &mut Vec<Rule>, ledger: &mut Ledger) {
     let before = std::mem::take(rules);
     let index = FirstMatch::new(before.iter().map(|it| &it.matcher));

@@ -1,4 +1,4 @@
-//! `workers.properties`: workers as upstreams.
+//! `workers.properties`: converts workers into upstreams.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,35 +8,35 @@ use crate::plan::{Backend, Keys, Upstream};
 use crate::read::properties;
 use crate::toml_text::{quoted, quoted_list};
 
-/// The properties of all workers.
+/// The properties of all workers of mod_jk.
 #[derive(Debug, Default)]
 pub(crate) struct Workers {
-    /// By the whole name; the last of several.
+    /// Values by the whole name of a property; of several lines with one name, the last.
     properties: BTreeMap<String, (String, Id)>,
-    /// Workers that may be mounted.
+    /// The workers in `worker.list`, which may be mounted.
     list: Vec<String>,
-    /// Where each of them is named.
+    /// For each worker in `list`, the line of `worker.list` that names it.
     listed: Vec<Id>,
-    /// Pattern and worker.
+    /// Mounts that workers declare by `mount`: pattern, worker, and line.
     pub(crate) mounts: Vec<(String, String, Id)>,
-    /// Workers whose properties were converted, or are known to be of no use.
+    /// Prefixes `worker.NAME` whose properties were converted, or are known to be needless.
     used: BTreeSet<String>,
 }
 
-/// What a worker is.
+/// The kind of a worker, by its property `type`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Ajp,
     Balancer,
     Status,
-    /// Of a type that is not here.
+    /// A type that the importer does not convert.
     Other(String),
-    /// `worker.list` has it not.
+    /// A worker that `worker.list` does not name, so mod_jk serves nothing with it.
     Unlisted,
 }
 
 impl Workers {
-    /// Adds the lines of a file.
+    /// Adds the properties of a file.
     pub(crate) fn add(&mut self, text: &Text, ledger: &mut Ledger, files: &dyn Files) {
         for property in properties::parse(&text.text) {
             let place = Place {
@@ -49,7 +49,7 @@ impl Workers {
         }
     }
 
-    /// Sets a property.
+    /// Sets a property, with variables filled in.
     pub(crate) fn set(
         &mut self,
         name: &str,
@@ -107,7 +107,7 @@ impl Workers {
         self.properties.insert(name, (value, id));
     }
 
-    /// A value with its variables filled in, from properties and the environment.
+    /// A value with its variables `$(name)` filled in, from properties and the environment.
     fn filled(&self, value: &str, files: &dyn Files) -> String {
         let mut text = value.to_owned();
         for _ in 0..VARIABLES_MAX {
@@ -128,7 +128,7 @@ impl Workers {
         text
     }
 
-    /// A property of a worker, its own or one that it refers to.
+    /// A property of a worker: its own, or that of a worker it refers to (`reference`).
     fn property(&self, worker: &str, key: &str) -> Option<&(String, Id)> {
         let mut prefix = format!("worker.{worker}");
         for _ in 0..REFERENCES_MAX {
@@ -141,7 +141,7 @@ impl Workers {
         None
     }
 
-    /// Names and values of all properties that a worker has.
+    /// All properties of a worker by their short names, including those of workers it refers to.
     fn of(&self, worker: &str) -> Vec<(String, String, Id)> {
         let mut found: Vec<(String, String, Id)> = Vec::new();
         let mut prefix = format!("worker.{worker}");
@@ -164,7 +164,7 @@ impl Workers {
         found
     }
 
-    /// What a worker is.
+    /// The kind of a worker; `ajp13` if it has no `type`.
     pub(crate) fn kind(&self, worker: &str) -> Kind {
         let default = ["ajp13".to_owned()];
         let list = if self.list.is_empty() {
@@ -186,7 +186,7 @@ impl Workers {
         }
     }
 
-    /// Marks a worker's properties, and those that it refers to.
+    /// Marks a worker, and those it refers to, as used.
     pub(crate) fn claim(&mut self, worker: &str, ledger: &mut Ledger) {
         let mut prefix = format!("worker.{worker}");
         for _ in 0..REFERENCES_MAX {
@@ -202,7 +202,7 @@ impl Workers {
         }
     }
 
-    /// The upstream of a worker that is mounted.
+    /// The upstream that a mounted worker becomes.
     pub(crate) fn upstream(&mut self, worker: &str, ledger: &mut Ledger) -> Upstream {
         self.claim(worker, ledger);
         let mut upstream = Upstream {
@@ -302,7 +302,7 @@ impl Workers {
         backend
     }
 
-    /// Drops what no mount reaches.
+    /// Drops the properties of workers that no mount uses.
     pub(crate) fn finish(&self, ledger: &mut Ledger) {
         for (name, (_, id)) in &self.properties {
             let worker = name.rsplit_once('.').map_or("", |it| it.0);
@@ -319,7 +319,8 @@ impl Workers {
     }
 }
 
-/// Two members of one route stop mod_jk from starting; here the later ones lose it.
+/// Reports members with the same route, and removes the route of the later ones. mod_jk refuses to start with such
+/// a configuration.
 fn same_routes(upstream: &mut Upstream, id: Id, ledger: &mut Ledger) {
     let mut seen = BTreeSet::new();
     for backend in &mut upstream.backends {
@@ -336,7 +337,7 @@ fn same_routes(upstream: &mut Upstream, id: Id, ledger: &mut Ledger) {
     }
 }
 
-/// An address that no request reaches.
+/// A stopped backend, for a balancer without members: no request reaches it.
 fn nobody() -> Backend {
     Backend {
         url: "ajp://placeholder-1.invalid:8009".to_owned(),
@@ -345,7 +346,7 @@ fn nobody() -> Backend {
     }
 }
 
-/// mod_jk waits for ever.
+/// Sets timeouts of 24 hours for a worker without `reply_timeout`, for which mod_jk waits without limit.
 fn patient(upstream: &mut Upstream, worker: &str, ledger: &mut Ledger) {
     for key in ["first_byte_timeout", "idle_body_timeout"] {
         upstream
@@ -360,7 +361,7 @@ fn patient(upstream: &mut Upstream, worker: &str, ledger: &mut Ledger) {
     ledger.say(crate::ledger::Weight::Note, None, text);
 }
 
-/// Moves keys that all backends share to the upstream.
+/// Moves keys with the same value in all backends to the upstream.
 pub(crate) fn hoist(upstream: &mut Upstream) {
     let Some(first) = upstream.backends.first().map(|it| it.keys.clone()) else {
         return;
@@ -380,7 +381,7 @@ pub(crate) fn hoist(upstream: &mut Upstream) {
     }
 }
 
-/// A URL of AJP, if host and port can be those of one.
+/// The AJP URL of a host and port; `None` if they are not valid.
 pub(crate) fn url(host: &str, port: &str) -> Option<String> {
     let port = number(port).filter(|it| (1..=65535).contains(it))?;
     let bare = host.trim_start_matches('[').trim_end_matches(']');
@@ -395,7 +396,7 @@ pub(crate) fn url(host: &str, port: &str) -> Option<String> {
         .then_some(text)
 }
 
-/// A number as mod_jk reads it: digits, perhaps `k` or `m`; what is behind them is ignored.
+/// A number as mod_jk reads it: digits, perhaps followed by `k` or `m`. Further characters are ignored.
 pub(crate) fn number(text: &str) -> Option<u64> {
     let digits: String = text.chars().take_while(char::is_ascii_digit).collect();
     let value: u64 = digits.parse().ok()?;
@@ -410,7 +411,7 @@ fn is_true(text: &str) -> bool {
     text.starts_with(['1', 't', 'T', 'y', 'Y']) || text.eq_ignore_ascii_case("on")
 }
 
-/// A duration of the file, at most a day.
+/// `value` times `unit` milliseconds as a duration of the file, at most a day; `None` for zero.
 pub(crate) fn duration(value: u64, unit: u64) -> Option<String> {
     let milliseconds = value.saturating_mul(unit).min(86_400_000);
     match milliseconds {
@@ -420,7 +421,7 @@ pub(crate) fn duration(value: u64, unit: u64) -> Option<String> {
     }
 }
 
-/// A property of a balancer.
+/// Converts a property of a balancer.
 fn balancer_key(key: &str, value: &str, id: Id, upstream: &mut Upstream, ledger: &mut Ledger) {
     let mut sticky = |key: &str, text: String| {
         if let Some(keys) = &mut upstream.sticky {
@@ -469,8 +470,9 @@ fn retries(value: &str, id: Id, upstream: &mut Upstream, ledger: &mut Ledger) {
     }
 }
 
-/// Which requests are sent again that a member may have received. Bit 1: none; bits 8 and 16: HEAD and GET all the
-/// same. Without bit 1 mod_jk repeats each request, the front idempotent ones.
+/// Sets `retry_sent`: which requests are repeated that a member may have received. With bit 1 none are, but HEAD
+/// and GET are if bits 8 and 16 are set too. Without bit 1 mod_jk repeats every request, the front only idempotent
+/// ones.
 fn recovery_options(value: &str, upstream: &mut Upstream) {
     let options = number(value).unwrap_or(0);
     if options & 1 != 0 {
@@ -483,7 +485,7 @@ fn recovery_options(value: &str, upstream: &mut Upstream) {
     }
 }
 
-/// A property of an AJP worker.
+/// Converts a property of an AJP worker.
 fn backend_key(
     key: &str,
     value: &str,
@@ -536,7 +538,7 @@ fn backend_key(
     ledger.mapped(id);
 }
 
-/// A property that is a time; whether it is one.
+/// Converts a property that is a time; returns `false` if it is none.
 fn time_key(key: &str, value: &str, keys: &mut Keys) -> bool {
     let seconds = matches!(
         key,
@@ -601,7 +603,8 @@ fn fail_on_status(value: &str, id: Id, upstream: &mut Upstream, ledger: &mut Led
     ledger.mapped(id);
 }
 
-/// What is not converted: the ledger knows whether it is needless. A name that nobody knows did nothing.
+/// Reports a property that mod_jk does not know either, with the name that was probably meant. Others are left to
+/// the ledger.
 fn unclaimed(key: &str, id: Id, ledger: &mut Ledger) {
     if catamaran_config::foreign_answer("mod_jk", key).is_some() {
         return;
@@ -624,7 +627,7 @@ const VARIABLES_MAX: usize = 100;
 const VALUE_MAX: usize = 64 << 10;
 const REFERENCES_MAX: usize = 20;
 
-/// Keys that place a backend among the others.
+/// Keys that distinguish a backend from the others, which [`hoist`] never moves.
 const OF_ONE: &[&str] = &[
     "name",
     "weight",

@@ -1,4 +1,4 @@
-//! Fields that a location adds, removes and hides, of requests and of responses.
+//! Header fields of requests and responses that a location adds, removes or hides.
 
 use catamaran_config::is_ruled_field;
 
@@ -9,7 +9,7 @@ use crate::nginx::variables::expand;
 use crate::plan::{Fields, Settings};
 use crate::toml_text::quoted_list;
 
-/// What `add_header` and `proxy_hide_header` change.
+/// Converts `add_header` and `proxy_hide_header`.
 pub(crate) fn response_fields(
     scope: Scope<'_>,
     port: u16,
@@ -40,7 +40,8 @@ pub(crate) fn response_fields(
     }
 }
 
-/// Adds a field as `add_header` does: beside what is there, but for the two that it replaces. Whether it could.
+/// Adds a field as `add_header` does: `ETag` and `Last-Modified` are replaced, others added. Returns `false` if
+/// the front cannot do it.
 fn add_field(fields: &mut Fields, name: &str, value: &str) -> bool {
     let lower = name.to_ascii_lowercase();
     if matches!(lower.as_str(), "etag" | "last-modified") {
@@ -62,7 +63,7 @@ fn add_field(fields: &mut Fields, name: &str, value: &str) -> bool {
     known.is_none()
 }
 
-/// What `proxy_set_header` sends.
+/// Converts `proxy_set_header`.
 pub(crate) fn request_fields(
     scope: Scope<'_>,
     port: u16,
@@ -123,7 +124,7 @@ fn request_field(directive: &Directive, port: u16, fields: &mut Fields, ledger: 
     );
 }
 
-/// `proxy_cookie_flags`, and `proxy_cookie_path / "/; Secure"`, by which flags are added, too.
+/// Converts `proxy_cookie_flags`, and `proxy_cookie_path / "/; Secure"`, which adds flags as well.
 pub(crate) fn cookie_flags(scope: Scope<'_>, settings: &mut Settings, ledger: &mut Ledger) {
     let own = scope.find("proxy_cookie_flags");
     let directive = scope.find("proxy_cookie_path");

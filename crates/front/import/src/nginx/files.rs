@@ -12,18 +12,18 @@ use crate::nginx::location::Scope;
 use crate::plan::{Action, Keys, Rule, Serve};
 use crate::toml_text::{quoted, quoted_list};
 
-/// What a location does with paths that are no files.
+/// How a location answers for paths that are no files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum MissingRule {
-    /// They are answered 404.
+    /// With status 404.
     NotFound,
-    /// A page stands in for them.
+    /// With the page at this path.
     Page(String),
-    /// A named location gets them.
+    /// By passing the request to this named location.
     Named(String),
 }
 
-/// Reads `try_files`; `None` if the front cannot do it.
+/// Reads a `try_files`; `None` if the front cannot do the same.
 pub(crate) fn missing(directive: Option<&Directive>) -> Option<MissingRule> {
     let Some(directive) = directive else {
         return Some(MissingRule::NotFound);
@@ -47,7 +47,7 @@ pub(crate) fn missing(directive: Option<&Directive>) -> Option<MissingRule> {
     is_plain.then(|| MissingRule::Page(page.to_owned()))
 }
 
-/// What a location without `proxy_pass` does. `named` is the upstream of its named location.
+/// The action of a location without `proxy_pass`. `upstream` gets requests for which there is no file.
 pub(crate) fn serve(
     scope: Scope<'_>,
     matcher: &Matcher,
@@ -151,7 +151,8 @@ fn keys(scope: Scope<'_>, path: &str, forwards: bool, ledger: &mut Ledger) -> Ke
     keys
 }
 
-/// The `index` of a location that tries files, and no directory; `None` if that is said by `index`.
+/// The key `index` of a location whose `try_files` tries files but no directories; `None` if the directive `index`
+/// decides.
 fn tried_index(tries: Option<&Directive>) -> Option<&'static str> {
     let tries = tries?;
     let has = |it: &str| tries.words.iter().any(|word| word == it);
@@ -163,8 +164,8 @@ fn tried_index(tries: Option<&Directive>) -> Option<&'static str> {
     }
 }
 
-/// Gives files the types that `types` says. Where no `mime.types` stands beside it, the types that the front knows are
-/// none of the source's: then all files have one type, or they are not served.
+/// Gives served files the media types of `types`. Without an included `mime.types` the source knows no others: then
+/// all files have one type, or they are not served.
 pub(crate) fn give_types(rule: &mut Rule, scope: Scope<'_>, ledger: &mut Ledger) {
     if let (Action::Files, Some(own)) = (&rule.action, scope.own("types")) {
         // Another rule may serve them, as the index of a directory.
@@ -214,7 +215,7 @@ pub(crate) fn give_types(rule: &mut Rule, scope: Scope<'_>, ledger: &mut Ledger)
     own.iter().for_each(|it| ledger.mapped(it.id));
 }
 
-/// An extension with its type, as a table has it.
+/// The entry of a `types` table for `EXTENSION=TYPE`; `None` if either is not valid.
 fn typed(pair: &str) -> Option<String> {
     let (extension, kind) = pair.split_once('=')?;
     let is_plain = !extension.is_empty() && extension.bytes().all(|it| it.is_ascii_alphanumeric());
@@ -231,7 +232,7 @@ fn is_type(text: &str) -> bool {
         .is_some_and(|it| is_name(it.0) && is_name(it.1))
 }
 
-/// The value of `Cache-Control` for an `expires`; empty for none.
+/// The value of `Cache-Control` for an `expires`: empty for `off`; `None` if it cannot be converted.
 fn lifetime(text: &str) -> Option<String> {
     let digits: String = text.chars().take_while(char::is_ascii_digit).collect();
     let seconds = match (text, &text[digits.len()..]) {
@@ -252,7 +253,7 @@ fn lifetime(text: &str) -> Option<String> {
 
 const TYPES_OF_THEIR_OWN: &str = "its files have types of their own, which were not converted";
 
-/// The name of what stands for nginx's own file of types.
+/// The name of the directive that stands in for an included `mime.types`.
 pub(crate) const MIME_TYPES: &str = "mime.types";
 
 const FOR_PREFIXES: &str =

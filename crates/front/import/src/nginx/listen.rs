@@ -1,4 +1,4 @@
-//! Where servers listen: addresses, TLS, the PROXY protocol, and who clients are behind a proxy.
+//! Where nginx's servers listen: addresses, TLS, the PROXY protocol, and clients' addresses behind a proxy.
 
 use std::collections::HashSet;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -10,30 +10,30 @@ use crate::ledger::{Id, Ledger};
 use crate::plan::{Plan, VirtualHost};
 use crate::toml_text::{quoted, quoted_list};
 
-/// Addresses on which any server listens, so that it is known which of a port are told apart.
+/// The addresses that all servers listen on, which decide whether the front can tell two of one port apart.
 #[derive(Debug, Default)]
 pub(crate) struct Addresses {
-    /// Ports of which some server has all addresses of IPv4, of IPv6, of both by one socket.
+    /// Ports on which some server listens on all addresses of IPv4, of IPv6, or of both with one socket.
     ipv4: HashSet<u16>,
     ipv6: HashSet<u16>,
     both: HashSet<u16>,
-    /// Ports of which some server has all addresses of IPv4 or of IPv6, and not of the other.
+    /// Ports on which some server listens on all addresses of IPv4 or of IPv6, but not of the other.
     apart: HashSet<u16>,
 }
 
-/// Which addresses a `listen` takes.
+/// The addresses that a `listen` names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ListenScope {
     One(IpAddr),
     AllOfIpv4,
     AllOfIpv6,
     All,
-    /// A name that only the old server's machine can look up.
+    /// A host name, which only the old server's machine can resolve.
     Unsaid,
 }
 
 impl Addresses {
-    /// Reads the `listen` of all servers.
+    /// Collects the `listen` directives of all servers.
     pub(crate) fn new<'d>(servers: impl Iterator<Item = &'d Directive>) -> Self {
         let mut all = Self::default();
         for server in servers {
@@ -61,13 +61,13 @@ impl Addresses {
         all
     }
 
-    /// Whether all addresses of a port are single ones.
+    /// Whether no server listens on all addresses of this port.
     fn are_single(&self, port: u16) -> bool {
         let has = |it: &HashSet<u16>| it.contains(&port);
         !has(&self.ipv4) && !has(&self.ipv6) && !has(&self.both)
     }
 
-    /// The address of the front's listener. `[::]` takes IPv4, too, unless another listener has that.
+    /// The address of the front's listener. `[::]` accepts IPv4 clients as well, unless another listener has those.
     fn written(&self, taken: ListenScope, port: u16) -> String {
         let joined = !self.apart.contains(&port) || self.both.contains(&port);
         match taken {
@@ -84,13 +84,13 @@ impl Addresses {
         }
     }
 
-    /// Whether nobody has the addresses of IPv4 of a port, which `[::]` of the front would take.
+    /// Whether no server has all IPv4 addresses of this port, which the front's `[::]` would accept.
     fn is_ipv6_alone(&self, port: u16) -> bool {
         !self.ipv4.contains(&port) && !self.both.contains(&port)
     }
 }
 
-/// The addresses of a `listen`, and its port.
+/// The addresses and the port of a `listen`.
 fn address(words: &[String]) -> (ListenScope, u16) {
     let text = words.first().map_or("80", String::as_str);
     let (host, port) = match text.rsplit_once(':') {
@@ -117,7 +117,7 @@ fn address(words: &[String]) -> (ListenScope, u16) {
     (taken, port)
 }
 
-/// The blocks whose directives hold for a server, and where certificates are.
+/// The blocks whose directives apply to a server, and what is needed to convert its listeners.
 pub(crate) struct Listens<'a> {
     pub(crate) inner: &'a [Directive],
     pub(crate) outer: &'a [Directive],
@@ -131,7 +131,7 @@ impl Listens<'_> {
         own.or_else(|| self.outer.iter().find(|it| it.name == name))
     }
 
-    /// Adds the listeners of a server. Whether the front can tell none of its addresses from others.
+    /// Adds the listeners of a server. Returns whether the front cannot tell any of its addresses from others.
     pub(crate) fn add(&self, plan: &mut Plan, host: &mut VirtualHost, ledger: &mut Ledger) -> bool {
         let listens: Vec<&Directive> = self.inner.iter().filter(|it| it.name == "listen").collect();
         if listens.is_empty() {
@@ -327,7 +327,7 @@ impl Listens<'_> {
     }
 }
 
-/// Who clients are behind a proxy, as a server has it from its block or the outer one.
+/// How a server finds clients' addresses behind a proxy, by directives of its block or the outer one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Senders {
     header: String,
@@ -354,8 +354,8 @@ impl Senders {
         }
     }
 
-    /// Whether the front tells clients by them as nginx does. It passes over all proxies of a list; nginx does so if
-    /// `real_ip_recursive` is on. Of one proxy both take the address before it.
+    /// Whether the front finds the same client addresses as nginx. The front skips all trusted proxies of a list;
+    /// nginx does so with `real_ip_recursive`. With a single proxy both take the address before it.
     fn is_plain(&self) -> bool {
         let is_one = |it: &String| it.parse::<IpAddr>().is_ok();
         let reads_list = match self.header.as_str() {
@@ -372,8 +372,8 @@ impl Senders {
     }
 }
 
-/// Reads what the servers say of proxies before them. If the front cannot tell clients' addresses as they do,
-/// networks that were admitted are closed.
+/// Reads which proxies the servers trust. If the front cannot find clients' addresses as nginx does, rules that
+/// admit only some networks are closed.
 pub(crate) fn senders<'d>(
     servers: impl Iterator<Item = &'d Directive>,
     outer: &[Directive],

@@ -1,4 +1,4 @@
-//! What a location, or a server outside its locations, does with requests.
+//! Converts what a location, or a server outside its locations, does with requests.
 
 use std::collections::HashSet;
 use std::net::IpAddr;
@@ -20,7 +20,7 @@ use crate::regex::rest_of;
 use crate::toml_text::quoted;
 use crate::{compress, stock};
 
-/// What nginx inherits from outer blocks, the innermost first.
+/// The blocks whose directives apply, innermost first, and the upstreams. Inner directives override outer ones.
 #[derive(Clone, Copy)]
 pub(crate) struct Scope<'a> {
     pub(crate) blocks: &'a [&'a [Directive]],
@@ -28,18 +28,18 @@ pub(crate) struct Scope<'a> {
 }
 
 impl<'a> Scope<'a> {
-    /// A directive of the block itself.
+    /// The directive of this name in the innermost block itself.
     pub(crate) fn own(&self, name: &str) -> Option<&'a Directive> {
         let block = self.blocks.first().copied().unwrap_or_default();
         block.iter().find(|it| it.name == name)
     }
 
-    /// The innermost directive of a name.
+    /// The directive of this name in the innermost block that has one.
     pub(crate) fn find(&self, name: &str) -> Option<&'a Directive> {
         self.level(|it| it.name == name).into_iter().next()
     }
 
-    /// The directives of the innermost block that has any of these: outer ones are replaced as a whole.
+    /// The matching directives of the innermost block that has any: they replace those of outer blocks.
     pub(crate) fn level(&self, is: impl Fn(&Directive) -> bool) -> Vec<&'a Directive> {
         let all_levels = self
             .blocks
@@ -50,15 +50,15 @@ impl<'a> Scope<'a> {
     }
 }
 
-/// What the requests of a location may go to.
+/// Where the requests of a location may be sent.
 pub(crate) struct LocationTargets<'a> {
     pub(crate) plan: &'a mut Plan,
     pub(crate) files: &'a dyn Files,
-    /// The upstream of its named location.
+    /// The upstream of the location's named location; `None` if it names none.
     pub(crate) named: Option<usize>,
 }
 
-/// What becomes of a location's requests, for clients that are let in.
+/// The action for a location's requests, from clients that are let in.
 pub(crate) fn action(
     scope: Scope<'_>,
     matcher: &Matcher,
@@ -103,7 +103,7 @@ pub(crate) fn action(
     }
 }
 
-/// `return`.
+/// Converts a `return`.
 pub(crate) fn answer(directive: &Directive, ledger: &mut Ledger) -> Action {
     let (first, text) = (directive.word(0), directive.word(1));
     let (status, text) = match first.parse::<u16>() {
@@ -134,7 +134,7 @@ pub(crate) fn answer(directive: &Directive, ledger: &mut Ledger) -> Action {
     }
 }
 
-/// The target of a redirect, with placeholders of the front.
+/// The target of a redirect, with placeholders of the front; `None` if it has other variables.
 pub(crate) fn template(text: &str) -> Option<String> {
     let known = |name: &str| {
         Some(match name {
@@ -252,8 +252,8 @@ fn pass(
     }
 }
 
-/// The path that `rewrite ^/path/(.*)$ /other/$1 break` of a location puts in the place of its own: the outer
-/// `None` is what the front cannot say, the inner one that there is none.
+/// The path by which `rewrite ^/path/(.*)$ /other/$1 break` replaces the location's path: `Some(None)` if there
+/// is no `rewrite`, `None` if the front cannot express it.
 pub(crate) fn inner_rewrite(own: &[Directive], path: Option<&str>) -> Option<Option<String>> {
     let all: Vec<&Directive> = own.iter().filter(|it| it.name == "rewrite").collect();
     let [only] = all[..] else {
@@ -270,7 +270,8 @@ pub(crate) fn inner_rewrite(own: &[Directive], path: Option<&str>) -> Option<Opt
     })
 }
 
-/// The path in the place of the location's: the outer `None` is what the front cannot say.
+/// The path that the URI of a `proxy_pass` puts in place of the location's: `Some(None)` if it stays, `None` if
+/// the front cannot express it.
 fn rewrite(path: Option<&str>, uri: &str, matcher: &Matcher) -> Option<Option<String>> {
     if uri.contains('$') {
         return None;
@@ -293,7 +294,7 @@ fn rewrite(path: Option<&str>, uri: &str, matcher: &Matcher) -> Option<Option<St
     })
 }
 
-/// Times and retries, which are the backends' here.
+/// Converts timeouts into keys of the upstream.
 fn of_backends(scope: Scope<'_>, upstream: &mut Upstream, ledger: &mut Ledger) {
     for (name, key) in [
         ("proxy_connect_timeout", "connect_timeout"),
@@ -324,7 +325,7 @@ fn of_backends(scope: Scope<'_>, upstream: &mut Upstream, ledger: &mut Ledger) {
     }
 }
 
-/// Whether the certificates of backends are verified, and by which authority.
+/// Sets whether backends' certificates are verified, and by which authority.
 fn verify(scope: Scope<'_>, upstream: &mut Upstream, files: &dyn Files, ledger: &mut Ledger) {
     let Some(directive) = scope.find("proxy_ssl_verify") else {
         return;
@@ -347,7 +348,7 @@ fn verify(scope: Scope<'_>, upstream: &mut Upstream, files: &dyn Files, ledger: 
     }
 }
 
-/// The host by which the backend is called.
+/// Sets the host name that backends get as `Host`.
 fn host(scope: Scope<'_>, authority: &str, upstream: &mut Upstream, ledger: &mut Ledger) {
     let fields = scope.level(|it| it.name == "proxy_set_header");
     let field = fields
@@ -398,7 +399,7 @@ fn host(scope: Scope<'_>, authority: &str, upstream: &mut Upstream, ledger: &mut
     upstream.keys.insert("host".to_owned(), quoted(named));
 }
 
-/// Who is let in; `None` if nothing is said.
+/// The clients that a location lets in.
 pub(crate) fn access(scope: Scope<'_>, ledger: &mut Ledger) -> Access {
     let mut unsaid =
         is_strange(scope, ledger) | is_limited(scope, ledger) | is_changed(scope, ledger);
@@ -465,13 +466,13 @@ pub(crate) fn access(scope: Scope<'_>, ledger: &mut Ledger) -> Access {
     }
 }
 
-/// Leaves the guards by addresses that hold in a block to the old server.
+/// Notes that a location's guards by address are left to the old server.
 pub(crate) fn leave_guards(scope: Scope<'_>, ledger: &mut Ledger) {
     let rules = scope.level(|it| matches!(it.name.as_str(), "allow" | "deny"));
     ledger.address_guards.void(rules.iter().map(|it| it.id));
 }
 
-/// What asks for clients' addresses, in a block and in those within it.
+/// The directives that test clients' addresses, in blocks and inside them.
 pub(crate) fn addresses<'d>(directives: impl IntoIterator<Item = &'d Directive>) -> Vec<Id> {
     let mut found = Vec::new();
     for directive in directives {
@@ -489,7 +490,7 @@ pub(crate) fn addresses<'d>(directives: impl IntoIterator<Item = &'d Directive>)
     found
 }
 
-/// Whether a block, or one that it inherits from, has what may be a guard that is not known here.
+/// Whether a block, or one it inherits from, has an unknown directive that may restrict access.
 fn is_strange(scope: Scope<'_>, ledger: &mut Ledger) -> bool {
     let mut found = false;
     for directive in scope.blocks.iter().flat_map(|it| it.iter()) {
@@ -507,7 +508,8 @@ fn is_strange(scope: Scope<'_>, ledger: &mut Ledger) -> bool {
     found
 }
 
-/// Whether backends get, or clients see, something else than the front would pass on.
+/// Whether a directive changes requests or responses in a way that the front cannot, so that they would show
+/// more.
 fn is_changed(scope: Scope<'_>, ledger: &mut Ledger) -> bool {
     let mut found = false;
     for (name, harmless) in CHANGES {
@@ -523,7 +525,8 @@ fn is_changed(scope: Scope<'_>, ledger: &mut Ledger) -> bool {
     found
 }
 
-/// Whether the old server goes on limiting how many requests there are; without one nobody does.
+/// Whether the old server must go on limiting requests (`limit_req`, `limit_conn`). Without an old server that
+/// is a risk, and the result is `false`.
 fn is_limited(scope: Scope<'_>, ledger: &mut Ledger) -> bool {
     let mut found = false;
     for name in ["limit_req", "limit_conn"] {
@@ -546,7 +549,7 @@ pub(crate) fn is_network(text: &str) -> bool {
     length.parse::<u8>().is_ok_and(|it| it <= most)
 }
 
-/// Fields and bodies.
+/// The settings of a location for header fields, bodies and compression.
 pub(crate) fn settings(scope: Scope<'_>, port: u16, ledger: &mut Ledger) -> Settings {
     let mut settings = Settings::default();
     response_fields(scope, port, &mut settings, ledger);
@@ -584,7 +587,7 @@ pub(crate) fn settings(scope: Scope<'_>, port: u16, ledger: &mut Ledger) -> Sett
     settings
 }
 
-/// The modifier of a location, and its text.
+/// The modifier of a location, and its path or expression.
 pub(crate) fn modifier(words: &[String]) -> Option<(&str, &str)> {
     match words {
         [text] => {
@@ -599,7 +602,7 @@ pub(crate) fn modifier(words: &[String]) -> Option<(&str, &str)> {
     }
 }
 
-/// Marks what needs no counterpart.
+/// Drops directives that need no counterpart.
 pub(crate) fn drop_needless(directives: &[Directive], ledger: &mut Ledger) {
     for directive in directives {
         let name = directive.name.as_str();
@@ -627,13 +630,13 @@ pub(crate) fn drop_needless(directives: &[Directive], ledger: &mut Ledger) {
     }
 }
 
-/// The path and the query of a request, at the end of a redirect's target.
+/// Placeholder for a request's path and query, at the end of a redirect's target.
 const PATH_QUERY: &str = "{path_query}";
 
-/// Stands for what an expression of hosts took, in what its `if` has.
+/// Placeholder for what the host expression of an `if` captured, inside that `if`.
 pub(crate) const HOST_CAPTURE: &str = "$\u{1}";
 
-/// Directives that are read where they decide.
+/// Directives that other parts of the importer read, so that they are no unknown guards.
 const READ: &[&str] = &[
     MIME_TYPES,
     "allow",
@@ -662,7 +665,7 @@ const READ: &[&str] = &[
     "ssl_reject_handshake",
 ];
 
-/// Directives that change what is passed on or shown, each with the value that changes nothing.
+/// Directives that change requests or responses, each with the value that changes nothing.
 const CHANGES: &[(&str, &str)] = &[
     ("proxy_pass_request_headers", "on"),
     ("proxy_pass_request_body", "on"),
@@ -673,7 +676,7 @@ const CHANGES: &[(&str, &str)] = &[
     ("disable_symlinks", "off"),
 ];
 
-/// What passes requests on by other protocols than HTTP.
+/// Directives that pass requests on by protocols other than HTTP.
 const FOREIGN_PASSES: [&str; 6] = [
     "fastcgi_pass",
     "uwsgi_pass",
@@ -698,7 +701,7 @@ const DROPPED: &str = "access_log error_log log_format log_not_found server_toke
     fastcgi_param fastcgi_index fastcgi_split_path_info uwsgi_param port_in_redirect server_name_in_redirect \
     absolute_redirect chunked_transfer_encoding load_module ignore_invalid_headers http2";
 
-/// Beginnings of names of settings that the front does not need; what passes requests on is read elsewhere.
+/// Beginnings of names of settings that the front does not need. `…_pass` directives are read elsewhere.
 const DROPPED_STARTS: &[&str] = &[
     "fastcgi_",
     "uwsgi_",
@@ -714,5 +717,5 @@ const DROPPED_STARTS: &[&str] = &[
     "lua_shared_",
 ];
 
-/// What belongs to `gzip`, or to files, and has no key here. Of a `gzip` that no location reads nothing is lost.
+/// Settings of compression and of files for which the front has no key; they are dropped.
 const COMPRESSION: &str = "etag gzip_vary gzip_proxied gzip_comp_level gzip_buffers gzip_http_version gzip_disable gzip_static open_file_cache";

@@ -1,4 +1,4 @@
-//! `error_page` and `proxy_intercept_errors`: pages of errors.
+//! Error pages of nginx: `error_page` and `proxy_intercept_errors`.
 
 use std::collections::HashMap;
 
@@ -12,13 +12,14 @@ use crate::plan::Keys;
 use crate::regex::path_set;
 use crate::toml_text::quoted_list;
 
-/// The pages of a server, by their URI, so that each is looked for once.
+/// The error pages found so far by their URI, so that each is looked for once.
 #[derive(Debug, Default)]
 pub(crate) struct Pages {
     found: HashMap<String, Result<String, String>>,
 }
 
-/// A server, and where its files are.
+/// A server of nginx whose error pages are converted: its directives, and access to its
+/// files.
 #[derive(Clone, Copy)]
 pub(crate) struct PageServer<'a> {
     pub(crate) inner: &'a [Directive],
@@ -26,7 +27,7 @@ pub(crate) struct PageServer<'a> {
 }
 
 impl Pages {
-    /// What a location says of pages.
+    /// The keys for a location's error pages.
     pub(crate) fn keys(
         &mut self,
         scope: Scope<'_>,
@@ -91,7 +92,10 @@ impl Pages {
     }
 }
 
-/// The file of a URI, and what says where it lies; or why it has none.
+/// The file of a URI and the directive that places it.
+///
+/// # Errors
+/// Why the front cannot show the page.
 fn locate(uri: &str, scope: Scope<'_>, server: PageServer<'_>) -> Result<(String, Id), String> {
     let location = location(uri, server.inner)?;
     let own = location.map(Directive::inside).unwrap_or_default();
@@ -141,7 +145,10 @@ fn locate(uri: &str, scope: Scope<'_>, server: PageServer<'_>) -> Result<(String
         .ok_or_else(|| "the directory of its page is not plain".to_owned())
 }
 
-/// The location that decides about a URI, as far as that is one of a text.
+/// The location that decides about a URI; `None` if none does.
+///
+/// # Errors
+/// An expression may decide.
 fn location<'d>(uri: &str, server: &'d [Directive]) -> Result<Option<&'d Directive>, String> {
     let mut longest: Option<(usize, bool, &Directive)> = None;
     let mut is_expression = false;

@@ -1,4 +1,4 @@
-//! What a server does before it chooses a location: `return`, `rewrite`, and `if`.
+//! Directives that a server executes before it chooses a location: `return`, `rewrite`, and `if`.
 
 use crate::condition::{
     Condition, Port, Scheme, SettledCondition, When, captured, of_host, of_port,
@@ -10,7 +10,7 @@ use crate::nginx::location::{HOST_CAPTURE, answer, template};
 use crate::plan::{Action, Rule};
 use crate::regex::{HostTest, path_set, rest_of};
 
-/// The rules that go before the locations of a server, in its order.
+/// The rules of a server that precede its locations, in its order.
 pub(super) fn of_server(
     directives: &[Directive],
     ports: &[Port],
@@ -27,7 +27,8 @@ pub(super) fn of_server(
     rules
 }
 
-/// The rules of an `if` of a location that asks for the scheme alone and answers; `None` of any other.
+/// The rules of an `if` in a location that only tests the scheme and only returns; `None` for any
+/// other `if`.
 pub(super) fn of_location(
     directive: &Directive,
     ports: &[Port],
@@ -43,7 +44,7 @@ pub(super) fn of_location(
     (is_scheme && only.name == "return").then(|| condition(directive, ports, ledger))
 }
 
-/// The `if`s that ask for the scheme that a proxy before the server says, in blocks and within them.
+/// The `if`s that test the scheme that a proxy before the server reports, in blocks and inside them.
 pub(super) fn claims<'d>(directives: impl IntoIterator<Item = &'d Directive>) -> Vec<Id> {
     let mut found = Vec::new();
     for directive in directives {
@@ -55,7 +56,7 @@ pub(super) fn claims<'d>(directives: impl IntoIterator<Item = &'d Directive>) ->
     found
 }
 
-/// The rules of a `return` or of a `rewrite`.
+/// The rules of one `return` or `rewrite`.
 fn one(directive: &Directive, ledger: &mut Ledger) -> Vec<Rule> {
     if directive.name == "rewrite" {
         return rewrite(directive, ledger);
@@ -65,7 +66,8 @@ fn one(directive: &Directive, ledger: &mut Ledger) -> Vec<Rule> {
     vec![Rule::new(Some(&place), Matcher::everything(), action)]
 }
 
-/// `if` of a server, as far as it is a redirect, or an answer, of a scheme or of some hosts.
+/// The rules of a server's `if` that redirects or answers, for a scheme or for some hosts. Others
+/// close all paths.
 fn condition(directive: &Directive, ports: &[Port], ledger: &mut Ledger) -> Vec<Rule> {
     let inner = directive.inside();
     // A variable decides nothing by itself; where it stands, it is judged.
@@ -121,12 +123,12 @@ fn condition(directive: &Directive, ports: &[Port], ledger: &mut Ledger) -> Vec<
     rules
 }
 
-/// Whether a `return` has what the expression before it took.
+/// Whether a `return` uses what the expression of its `if` captured.
 fn takes_capture(directive: &Directive) -> bool {
     directive.name == "return" && directive.words.iter().any(|it| it.contains("$1"))
 }
 
-/// A directive with a mark where it has what an expression of hosts took.
+/// The directive with [`HOST_CAPTURE`] in place of `$1`, if the host expression before it captures.
 fn with_capture(directive: &Directive, captures: bool) -> Directive {
     let mark = |word: &String| {
         if captures {
@@ -141,7 +143,7 @@ fn with_capture(directive: &Directive, captures: bool) -> Directive {
     }
 }
 
-/// The condition of an `if`, and the beginning of the host before what its expression takes.
+/// The condition of an `if`, and the beginning of the host before what its expression captures.
 fn test(directive: &Directive, ports: &[Port]) -> (Condition, Option<String>) {
     let words = directive.words.join(" ");
     let inner = words
@@ -227,5 +229,5 @@ fn rewrite(directive: &Directive, ledger: &mut Ledger) -> Vec<Rule> {
         .collect()
 }
 
-/// What a proxy before the server says of how a client came.
+/// The variable for the scheme that a proxy before the server reports.
 const CLAIM: &str = "$http_x_forwarded_proto";

@@ -1,7 +1,7 @@
-//! Servers: their names, and the order in which nginx chooses a location.
+//! Servers of nginx: their names, and the order in which nginx chooses a location.
 //!
-//! `=` goes before all. Else the longest prefix is found; unless it has `^~`, the first expression that
-//! matches goes before it. Prefixes are texts, not segments.
+//! A location with `=` comes first. Otherwise nginx finds the longest prefix; unless that has `^~`, the first
+//! expression that matches overrides it. Prefixes are compared as texts, not by segments.
 
 use std::collections::HashSet;
 
@@ -105,7 +105,7 @@ pub(crate) fn convert(
     drop_unused(&rest, expansion.ledger);
 }
 
-/// Drops settings that no location asked for, of servers and of what they inherit.
+/// Drops settings that no location uses, of servers and of what they inherit.
 fn drop_unused(directives: &[&Directive], ledger: &mut Ledger) {
     let unused = |it: &Directive, ledger: &mut Ledger| {
         if matches!(it.name.as_str(), "gzip" | "gzip_types" | "gzip_min_length") {
@@ -133,15 +133,15 @@ struct ServerReader<'a, 'e> {
     upstreams: &'a Upstreams,
     outer: &'a [Directive],
     addresses: &'a Addresses,
-    /// Those of the location before, which most have as well.
+    /// The settings of the previous location, for sharing: most locations have the same.
     last_settings: SharedSettings,
 }
 
-/// A server's block, with what is known of it.
+/// A server's block, with what the importer knows of it.
 #[derive(Clone, Copy)]
 struct Server<'s> {
     inner: &'s [Directive],
-    /// What its locations inherit: all but themselves, of which there may be very many.
+    /// The directives that locations inherit: all but the locations, of which there may be very many.
     plain: &'s [Directive],
     ports: &'s [Port],
 }
@@ -199,7 +199,7 @@ impl ServerReader<'_, '_> {
         self.plan.hosts.push(host);
     }
 
-    /// The names of a server, and what names further ones that no route can have.
+    /// The names of a server that routes can have, and the directives with names that they cannot.
     fn names(&mut self, inner: &[Directive]) -> (Vec<String>, Vec<Id>) {
         let (mut names, mut unsayable) = (Vec::new(), Vec::new());
         for directive in inner.iter().filter(|it| it.name == "server_name") {
@@ -289,7 +289,7 @@ impl ServerReader<'_, '_> {
         rules
     }
 
-    /// The rules of a location for these paths.
+    /// The rules of a location, for these paths.
     fn location(
         &mut self,
         location: &Directive,
@@ -340,7 +340,7 @@ impl ServerReader<'_, '_> {
         rules
     }
 
-    /// The pages of errors that a block has.
+    /// The keys for a block's error pages.
     fn pages(&mut self, scope: Scope<'_>, server: Server<'_>) -> Keys {
         let server = PageServer {
             inner: server.inner,
@@ -349,8 +349,8 @@ impl ServerReader<'_, '_> {
         self.pages.keys(scope, server, self.expansion.ledger)
     }
 
-    /// Whether a block has what decides about requests in a way that is not converted. `conditions` gets the rules of
-    /// each `if` that is.
+    /// Whether a block contains a directive about requests that is not converted. Adds the rules of each `if` that is
+    /// converted to `conditions`.
     fn is_strange(
         &mut self,
         inner: &[Directive],
@@ -388,7 +388,8 @@ impl ServerReader<'_, '_> {
         found
     }
 
-    /// The upstream of the named location that gets what is no file. Its guard is asked as well.
+    /// The upstream of the named location that `try_files` names; `None` if there is none. Joins that location's
+    /// access rules to `outer`.
     fn named(
         &mut self,
         tries: Option<&Directive>,
@@ -508,7 +509,7 @@ impl ServerReader<'_, '_> {
         rules
     }
 
-    /// What the server does outside its locations.
+    /// The rule of the server outside its locations, for all paths.
     fn whole(&mut self, server: Server<'_>) -> Vec<Rule> {
         let blocks = [server.plain, self.outer];
         let scope = Scope {
@@ -551,7 +552,7 @@ impl ServerReader<'_, '_> {
     }
 }
 
-/// `set` of values that nothing changes, by their names.
+/// The values of variables that a `set` defines once, without other variables, by their names.
 fn constants(inner: &[Directive], ledger: &mut Ledger) -> Vec<(String, String)> {
     let mut found: Vec<(String, String)> = Vec::new();
     for directive in inner.iter().filter(|it| it.name == "set") {
@@ -598,13 +599,14 @@ fn filled(inner: &[Directive], constants: &[(String, String)]) -> Vec<Directive>
 }
 
 impl Server<'_> {
-    /// The port that `$server_port` stands for.
+    /// The value of `$server_port`.
     fn port(&self) -> u16 {
         self.ports.first().map_or(80, |it| it.0)
     }
 }
 
-/// What lacks but the slash of a location that passes requests on is sent there, before any expression is tried.
+/// Redirects for paths that only lack the slash of a location that forwards: nginx sends them before it tries any
+/// expression.
 fn slashes(
     prefixes: &[(String, bool, Vec<Rule>)],
     exact: &[(String, bool, Vec<Rule>)],
@@ -629,7 +631,7 @@ fn slashes(
     all().filter_map(redirect).collect()
 }
 
-/// Expressions go before a prefix, unless it has `^~`.
+/// Appends the rules in nginx's order: expressions before prefixes, except prefixes with `^~`.
 fn ordered(
     mut prefixes: Vec<(String, bool, Vec<Rule>)>,
     expressions: &[Rule],
@@ -677,11 +679,11 @@ fn ordered(
     rules.extend(deferred);
 }
 
-/// By what nginx knows clients behind the front.
+/// The nginx directives by which the old server learns clients' addresses behind the front.
 const REMEDY: &str = "`real_ip_header X-Forwarded-For` and `set_real_ip_from 127.0.0.1`";
 
 const NO_PATTERN: &str = "routes cannot express its regular expression";
 
-/// What is said of what a proxy before the source tells of how clients came.
+/// The risk for rules that test the scheme that a proxy before the source reports.
 const PROXY_BEFORE: &str = "a proxy before this server says how clients came: name its address in `trusted_proxies` of \
     [server], or what it says is not believed";

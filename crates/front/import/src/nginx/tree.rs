@@ -1,4 +1,5 @@
-//! The directives of nginx with their places in the ledger, files included.
+//! Expands files of nginx to directives with their places in the ledger: includes files and fills in
+//! placeholders.
 
 use std::path::{Path, PathBuf};
 
@@ -8,19 +9,19 @@ use crate::ledger::{Id, Ledger, Place, Weight};
 use crate::nginx::files::MIME_TYPES;
 use crate::read::nginx::{Node, parse};
 
-/// What is known while files are read.
+/// The state of the expansion of one configuration.
 pub(crate) struct Expansion<'a> {
     pub(crate) files: &'a dyn Files,
     pub(crate) ledger: &'a mut Ledger,
     pub(crate) budget: &'a mut Budget,
     pub(crate) defines: &'a [(String, String)],
-    /// The directory of the main file.
+    /// The directory of the main file, for relative `include`s.
     pub(crate) beside: PathBuf,
     pub(crate) depth: usize,
 }
 
 impl Expansion<'_> {
-    /// The directives of a file.
+    /// Parses a file, and returns its directives with those of included files.
     pub(crate) fn file(&mut self, text: &Text) -> Result<Vec<Directive>, ImportError> {
         let filled = self.filled(text);
         let nodes = parse(&filled).map_err(|error| ImportError::Syntax {
@@ -130,7 +131,8 @@ impl Expansion<'_> {
         Ok(())
     }
 
-    /// The files that an `include` names: relative ones are beside the main file, which one of a site is not.
+    /// The files that an `include` names. A relative path is looked up beside the main file first, then
+    /// beside this one.
     fn paths(&self, pattern: &str, text: &Text) -> Vec<PathBuf> {
         if Path::new(pattern).is_absolute() {
             return self.files.matching(pattern);
@@ -150,7 +152,8 @@ impl Expansion<'_> {
             .unwrap_or_default()
     }
 
-    /// The text with the placeholders of templates filled in; what nobody filled in is one risk each.
+    /// The text with placeholders of templates filled in. Each without a value is a risk, and a host name
+    /// that does not resolve replaces it.
     fn filled(&mut self, text: &Text) -> String {
         let mut out = String::new();
         let mut names: Vec<String> = Vec::new();
@@ -203,7 +206,7 @@ impl Expansion<'_> {
     }
 }
 
-/// Files of distributions that are known to keep no client from anything.
+/// Included files of distributions that restrict no access, so that they may be missing.
 const HARMLESS: &[&str] = &[
     "fastcgi_params",
     "fastcgi.conf",
@@ -213,7 +216,7 @@ const HARMLESS: &[&str] = &[
     "snippets/snakeoil.conf",
 ];
 
-/// Debian's file, where it is not there.
+/// Debian's `proxy_params`, used if the file does not exist.
 const PROXY_PARAMS: &str = "proxy_set_header Host $http_host;\nproxy_set_header X-Real-IP $remote_addr;\n\
     proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;\nproxy_set_header X-Forwarded-Proto $scheme;\n";
 

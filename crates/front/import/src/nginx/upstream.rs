@@ -1,4 +1,4 @@
-//! `upstream` blocks, and addresses of `proxy_pass`.
+//! `upstream` blocks, and the addresses of `proxy_pass`.
 
 use std::collections::BTreeMap;
 
@@ -9,10 +9,10 @@ use crate::plan::{Backend, Keys, Upstream};
 use crate::target::Target;
 use crate::toml_text::quoted;
 
-/// The upstreams of a configuration, by name; their addresses have no scheme.
+/// The upstreams of a configuration by name. Their addresses have no scheme: `proxy_pass` adds it.
 pub(crate) type Upstreams = BTreeMap<String, Upstream>;
 
-/// Reads a block.
+/// Converts an `upstream` block.
 pub(crate) fn read(block: &Directive, ledger: &mut Ledger) -> Upstream {
     ledger.mapped(block.id);
     let mut upstream = Upstream {
@@ -112,7 +112,8 @@ fn member(directive: &Directive, ledger: &mut Ledger) -> Backend {
     }
 }
 
-/// An upstream with the scheme of a `proxy_pass`; `None` if the front cannot reach a member of it.
+/// An upstream with the scheme of a `proxy_pass`; `None` if it has no members, or the front cannot
+/// reach one of them.
 pub(crate) fn with_scheme(upstream: &Upstream, scheme: &str) -> Option<Upstream> {
     let mut result = upstream.clone();
     for backend in &mut result.backends {
@@ -123,7 +124,7 @@ pub(crate) fn with_scheme(upstream: &Upstream, scheme: &str) -> Option<Upstream>
     (!result.backends.is_empty()).then_some(result)
 }
 
-/// An address with a scheme.
+/// The target for an address with this scheme; `None` if the front cannot reach it.
 pub(crate) fn target(scheme: &str, address: &str) -> Option<Target> {
     match address.strip_prefix("unix:") {
         Some(path) => Target::new(&format!(
@@ -134,7 +135,7 @@ pub(crate) fn target(scheme: &str, address: &str) -> Option<Target> {
     }
 }
 
-/// What is said of an address that the front cannot reach.
+/// Reports an address that the front cannot reach.
 pub(crate) fn unreachable(id: Id, address: &str, ledger: &mut Ledger) {
     ledger.unmapped(id, &format!("the front cannot reach `{address}`"));
 }

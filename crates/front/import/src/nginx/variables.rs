@@ -1,7 +1,7 @@
-//! Texts with variables of nginx, as texts with placeholders of the front.
+//! Replaces variables of nginx in texts, by placeholders of the front or by values.
 
-/// A text with what stands in the place of each variable, and with its own braces doubled; `None` if it has a
-/// variable that `known` does not know. A name ends where nginx ends it: `$host_x` is not `$host`.
+/// Replaces each variable of a text, and doubles the text's own braces; `None` if `known` does not know one
+/// of the variables. A name ends where nginx ends it: `$host_x` is not `$host`.
 pub(crate) fn expand(text: &str, known: impl Fn(&str) -> Option<String>) -> Option<String> {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -15,7 +15,7 @@ pub(crate) fn expand(text: &str, known: impl Fn(&str) -> Option<String>) -> Opti
     Some(out)
 }
 
-/// A text with the values of the variables that `known` knows; others stay as they are.
+/// Replaces the variables of a text that `known` knows; others stay as they are.
 pub(crate) fn fill<'v>(text: &str, known: impl Fn(&str) -> Option<&'v str>) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -31,7 +31,7 @@ pub(crate) fn fill<'v>(text: &str, known: impl Fn(&str) -> Option<&'v str>) -> S
     out
 }
 
-/// The name that a text begins with, in braces or without them, and what is behind it.
+/// Splits off the variable name that a text begins with, in braces or without.
 fn name(text: &str) -> Option<(&str, &str)> {
     if let Some(inner) = text.strip_prefix('{') {
         return inner.split_once('}');

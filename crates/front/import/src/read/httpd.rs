@@ -2,20 +2,20 @@
 
 use std::ops::Range;
 
-/// A directive or a section.
+/// A directive, or a section with the directives inside it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Node {
-    /// Its name, as written, without `<`.
+    /// The name, as written, without `<`.
     pub name: String,
-    /// Its words, without quotes.
+    /// The words after the name, without quotes.
     pub words: Vec<String>,
-    /// Everything behind its name, as written, with continued lines joined.
+    /// Everything after the name, as written, with continued lines joined.
     pub raw: String,
-    /// What stands in the section; `None` of a directive.
+    /// The directives inside the section; `None` for a directive.
     pub inner: Option<Vec<Self>>,
-    /// The line that it begins on, the first being 1.
+    /// The line where it begins, the first being 1.
     pub line: usize,
-    /// Its bytes, of a section those of its first line.
+    /// The range of the directive's bytes in the text; for a section, of its first line.
     pub span: Range<usize>,
 }
 
@@ -23,16 +23,16 @@ pub struct Node {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct SyntaxError {
-    /// The line.
+    /// The line of the error, the first being 1.
     pub line: usize,
-    /// What is wrong.
+    /// What is wrong in that line.
     pub message: String,
 }
 
-/// Reads a text.
+/// Parses a text into directives and sections.
 ///
 /// # Errors
-/// A section is not closed, or closed and not open; or sections lie too deep.
+/// A section is not closed, or closed without being open, or sections are nested too deeply.
 pub fn parse(text: &str) -> Result<Vec<Node>, SyntaxError> {
     let mut open: Vec<Node> = Vec::new();
     let mut top = Vec::new();
@@ -89,7 +89,7 @@ struct Line {
     span: Range<usize>,
 }
 
-/// Lines with continued ones joined, without comments and empty ones.
+/// Splits a text into lines: joins continued ones, leaves out comments and empty ones.
 fn logical_lines(text: &str) -> Vec<Line> {
     let mut lines: Vec<Line> = Vec::new();
     let mut continued = false;
@@ -142,7 +142,8 @@ fn node(content: &str, line: &Line) -> Node {
     }
 }
 
-/// The words of a line: quoted ones are one word, and a backslash in them keeps a quote or a backslash.
+/// Splits a line into words. Quoted text is one word, in which a backslash escapes a quote or a
+/// backslash.
 fn words(text: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut rest = text.trim_start();

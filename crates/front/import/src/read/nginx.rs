@@ -1,28 +1,30 @@
-//! The grammar of nginx: words ended by `;`, or by a block in braces.
+//! The grammar of nginx: directives of several words, ended by `;` or by a block in
+//! braces.
 
 use std::ops::Range;
 
 use super::httpd::SyntaxError;
 
-/// A directive.
+/// A directive, with the directives in its block if it has one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Node {
-    /// Its name.
+    /// The directive's name.
     pub name: String,
-    /// Its further words, without quotes.
+    /// The words after the name, without quotes.
     pub words: Vec<String>,
-    /// Its block; `None` if a `;` ends it.
+    /// The directives in the block; `None` if the directive ends with a `;`.
     pub inner: Option<Vec<Self>>,
-    /// The line that it begins on, the first being 1.
+    /// The line where it begins, the first being 1.
     pub line: usize,
-    /// The bytes of its words.
+    /// The range in the text of its words' bytes.
     pub span: Range<usize>,
 }
 
-/// Reads a text.
+/// Parses a text into directives.
 ///
 /// # Errors
-/// A block or a directive is not closed, a brace closes nothing, or blocks lie too deep.
+/// A block or a directive is not closed, a brace closes nothing, or blocks are nested too
+/// deeply.
 pub fn parse(text: &str) -> Result<Vec<Node>, SyntaxError> {
     let mut tokens = Tokens {
         text,
@@ -113,7 +115,7 @@ enum Token {
     Ends,
     Opens,
     Closes,
-    /// A quote that begins on this line.
+    /// A quote that is not closed; the number is the line where it begins.
     Unclosed(usize),
     End,
 }

@@ -1,20 +1,20 @@
 //! The grammar of `workers.properties` and `uriworkermap.properties`: a name and a value on each line.
 
-/// One line with a name.
+/// A line that sets a property.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Property {
     /// The name, without blanks around it.
     pub name: String,
     /// The value, without blanks around it; empty if there is none.
     pub value: String,
-    /// The line, the first being 1.
+    /// The line number, the first being 1.
     pub line: usize,
-    /// The bytes of the line that it stands in, blanks not counted.
+    /// The range of the line's bytes in the text, without surrounding blanks.
     pub span: std::ops::Range<usize>,
 }
 
-/// Reads all properties of a text. No text is refused: a line without a sign between name and value is a
-/// name without a value.
+/// Parses all properties of a text. No text is refused: a line without a separator is a name without a
+/// value.
 #[must_use]
 pub fn parse(text: &str) -> Vec<Property> {
     let mut found = Vec::new();
@@ -38,7 +38,7 @@ pub fn parse(text: &str) -> Vec<Property> {
     found
 }
 
-/// At the first `=`, or else at the first `:` or blank.
+/// Splits a line at the first `=`, or else at the first `:` or blank.
 fn split(line: &str) -> (&str, &str) {
     let parts = line
         .split_once('=')

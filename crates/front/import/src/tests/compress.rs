@@ -1,4 +1,4 @@
-//! What the source compresses.
+//! Tests that responses are compressed as the source compresses them.
 
 use super::*;
 

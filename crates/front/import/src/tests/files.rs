@@ -1,4 +1,4 @@
-//! Directories that the front serves, and those that it must not.
+//! Tests which directories the front serves, and which it must not serve.
 
 use super::*;
 
@@ -124,7 +124,8 @@ fn files_of_nginx_go_before_an_application_or_have_a_page() {
     );
 }
 
-/// A directory of httpd with some directives of the server, and with its pages open to all.
+/// Converts httpd's `/srv`, which is open to all, together with these directives of the
+/// server.
 fn of_directory(directives: &str) -> Import {
     let conf = format!(
         "Listen 80\nDocumentRoot /srv\n{directives}\n<Directory /srv>\nRequire all granted\n</Directory>\n"

@@ -1,4 +1,4 @@
-//! That the work grows as the configuration does, whatever it is made of.
+//! Tests that the work of a conversion grows only linearly with the configuration.
 
 use super::*;
 use crate::matcher::tests::COMPARISONS;
@@ -68,7 +68,8 @@ fn locations(count: usize) -> Import {
     nginx(count, |it| format!("/app{it}/"))
 }
 
-/// Those are patterns here, since nginx takes `/apple` for `/app`.
+/// Locations without a closing slash. They become patterns, since nginx matches `/apple`
+/// with `/app`.
 fn bare_locations(count: usize) -> Import {
     nginx(count, |it| format!("/app{it}"))
 }
@@ -82,7 +83,7 @@ fn nginx(count: usize, path: impl Fn(usize) -> String) -> Import {
     converted(&[("/nginx.conf", &conf)], None)
 }
 
-/// Makes and converts so many directives.
+/// Makes a configuration with this many directives and converts it.
 type Make = fn(usize) -> Import;
 
 const KINDS: [(&str, Make); 6] = [

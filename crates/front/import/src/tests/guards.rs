@@ -1,8 +1,8 @@
-//! What was closed stays closed.
+//! Tests that paths which the source closes stay closed.
 
 use super::*;
 
-/// The routes of httpd's directives before one backend.
+/// Converts these directives of httpd before a proxied backend, and returns the routes.
 fn of_httpd(directives: &str) -> (Vec<String>, Import) {
     let conf =
         format!("Listen 80\nProxyPreserveHost On\n{directives}\nProxyPass / ajp://t:8009/\n");
@@ -10,7 +10,8 @@ fn of_httpd(directives: &str) -> (Vec<String>, Import) {
     (routes(&import), import)
 }
 
-/// The routes of a server of nginx before one backend.
+/// Converts a server of nginx with these directives before a proxied backend, and returns
+/// the routes.
 fn of_nginx(directives: &str) -> (Vec<String>, Import) {
     let conf = format!(
         "server {{\nlisten 80;\nproxy_set_header Host $host;\n{directives}\nlocation / {{ proxy_pass http://t:80; }}\n}}\n"

@@ -1,14 +1,14 @@
-//! What httpd keeps from clients in ways that are easily overlooked.
+//! Tests restrictions of httpd that are easily overlooked.
 
 use super::*;
 
-/// Converts directives of httpd, with files beside them.
+/// Converts directives of httpd; `files` exist beside them.
 fn of(directives: &str, files: &[(&str, &str)]) -> Import {
     let texts = [&[("/httpd.conf", directives)], files].concat();
     with_directories(&texts, None)
 }
 
-/// The same before one backend, as routes.
+/// Converts directives of httpd before a proxied backend, and returns the routes.
 fn before_backend(directives: &str) -> (Vec<String>, Import) {
     let conf =
         format!("Listen 80\nProxyPreserveHost On\n{directives}\nProxyPass / ajp://t:8009/\n");

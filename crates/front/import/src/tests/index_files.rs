@@ -1,8 +1,8 @@
-//! Files that stand for others are served if the rules about their own paths allow it.
+//! Tests that an index file is served only if the rules about its own path allow it.
 
 use super::*;
 
-/// The routes of a server of nginx.
+/// Converts a server of nginx with these directives, and returns its routes.
 fn of_server(directives: &str, files: &[&str]) -> (Vec<String>, Import) {
     let conf = format!("server {{\nlisten 80;\n{directives}\n}}\n");
     let mut texts = vec![("/nginx.conf", conf.as_str())];

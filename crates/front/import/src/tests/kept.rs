@@ -1,4 +1,4 @@
-//! What the old server no longer guards once all its requests are sent by the front (`--keep`).
+//! Tests which guards are lost if the front sends all requests to the old server (`--keep`).
 
 use super::*;
 

@@ -1,8 +1,8 @@
-//! Parts of nginx's configurations that are closed, or done alike, and never opened.
+//! Tests that what nginx closes is converted alike or closed, and never opened.
 
 use super::*;
 
-/// A configuration of servers, with files that are there.
+/// Converts a configuration of nginx with these servers; `files` exist as well.
 fn of_servers(servers: &str, files: &[&str]) -> Import {
     let conf = format!("events {{\n}}\n{servers}");
     let mut texts = vec![("/nginx.conf", conf.as_str())];
@@ -10,7 +10,7 @@ fn of_servers(servers: &str, files: &[&str]) -> Import {
     with_directories(&texts, None)
 }
 
-/// A server that listens on port 80.
+/// Converts a server that listens on port 80, and returns its routes.
 fn of_server(directives: &str, files: &[&str]) -> (Vec<String>, Import) {
     let import = of_servers(&format!("server {{\nlisten 80;\n{directives}\n}}\n"), files);
     (routes(&import), import)

@@ -1,8 +1,8 @@
-//! What connectors of Tomcat demand (`--tomcat`).
+//! Tests what follows from Tomcat's connectors (`--tomcat`).
 
 use super::*;
 
-/// A balancer of two members, before Tomcats of these files.
+/// Converts a balancer with two members, together with these `server.xml` files.
 fn before(servers: &[&str]) -> Import {
     let workers = "worker.list=lb\nworker.lb.type=lb\nworker.lb.balance_workers=blue,green\n\
                    worker.blue.host=10.0.0.1\nworker.blue.reply_timeout=1000\nworker.blue.max_packet_size=65536\n\

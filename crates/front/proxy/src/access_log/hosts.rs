@@ -1,4 +1,4 @@
-//! Logs that some hosts have of their own.
+//! The access logs of hosts that have one of their own, and the choice of the log for a request.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::{AccessLog, Record};
 
-/// The hosts' own logs.
+/// The logs of the hosts that have one of their own.
 #[derive(Debug, Default)]
 pub(super) struct HostLogs {
     logs: Vec<(PathBuf, Arc<AccessLog>)>,
@@ -32,7 +32,7 @@ impl HostLogs {
             .sort_by_key(|(below, _)| std::cmp::Reverse(below.len()));
     }
 
-    /// The log of the host that a request asked for, if that has one.
+    /// The log of the host that a request asked for; `None` if that host has no log of its own.
     pub(super) fn of(&self, record: &Record<'_>) -> Option<&AccessLog> {
         let host = std::str::from_utf8(record.request?.host?).ok()?;
         let without_port = match host.rsplit_once(':') {

@@ -1,4 +1,4 @@
-//! The format of a line. All text from a client is escaped, so that a client cannot forge a line.
+//! The format of a line of the access log. All text from a client is escaped, so that a client cannot forge a line.
 //!
 //! A line of a usual request is put together without `core::fmt` and `serde_json`, which take several times as long.
 
@@ -16,68 +16,68 @@ use crate::config::AccessLogFormat;
 use crate::counters::Reason;
 use crate::request_id::RequestId;
 
-/// What is known of an exchange once it is over.
+/// The facts of an exchange that has ended, from which its log line is written.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Record<'a> {
     pub(crate) ended: SystemTime,
     pub(crate) id: RequestId,
-    /// The id that a trusted proxy gave the request.
+    /// The id that a trusted proxy gave the request; `None`: none did.
     pub(crate) given_id: Option<&'a [u8]>,
-    /// The client's address, trusted proxies looked through.
+    /// The client's address; behind trusted proxies, the one that they report.
     pub(crate) client: IpAddr,
-    /// `None` if the request was not understood.
+    /// The request as received; `None` if it was not understood.
     pub(crate) request: Option<RequestLine<'a>>,
-    /// `None` if no response was begun.
+    /// The response's status; `None` if no response was begun.
     pub(crate) status: Option<u16>,
-    /// Bytes of the request's body received.
+    /// The number of bytes received of the request's body.
     pub(crate) received: u64,
-    /// Bytes of the response's body sent.
+    /// The number of bytes sent of the response's body.
     pub(crate) sent: u64,
     pub(crate) upstream: Option<&'a str>,
     pub(crate) backend: Option<&'a str>,
-    /// `None` where sessions are not kept.
+    /// The request's session; `None` where sessions are not kept.
     pub(crate) session: Option<SessionLine<'a>>,
     pub(crate) attempts: u32,
-    /// Where the front found the file, if one was served.
+    /// How the front got the file that was served, such as `hit` or `open`; `None` if none was served.
     pub(crate) file: Option<&'static str>,
-    /// The coding in which the front compressed the response, and the bytes before; `None`: it did not.
+    /// The coding in which the front compressed the response, and the bytes before; `None`: it was not compressed.
     pub(crate) compressed: Option<(&'static str, u64)>,
-    /// What the cache did, if the route has one.
+    /// What the cache did with the request; `None` if the route has no cache.
     pub(crate) cache: Option<CacheLine>,
-    /// From the request's head to the lease.
+    /// The time from the request's head until the last attempt got its connection; `None`: none got one.
     pub(crate) lease: Option<Duration>,
-    /// From the request's head to the end of its body; `None` without one.
+    /// The time from the request's head to the end of its body; `None` without a body.
     pub(crate) upload: Option<Duration>,
-    /// From the request's head to the response's head.
+    /// The time from the request's head to the response's head.
     pub(crate) first_byte: Option<Duration>,
-    /// From the request's head to the response's last byte.
+    /// The time from the request's head to the response's last byte.
     pub(crate) total: Duration,
     pub(crate) reason: Option<Reason>,
-    /// What the connection speaks, as ALPN names it.
+    /// The connection's protocol, as ALPN names it.
     pub(crate) protocol: &'static str,
     /// The request's stream on a connection of HTTP/2.
     pub(crate) stream: Option<u32>,
-    /// `None` without TLS.
+    /// The facts of the client's TLS session; `None` without TLS.
     pub(crate) tls: Option<&'a Facts>,
 }
 
-/// What a log line shows of the request's session.
+/// The facts about a request's session that a log line shows.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SessionLine<'a> {
     pub(crate) outcome: Outcome,
-    /// The route at the end of the session id, as received.
+    /// The route at the end of the session id, as received; `None`: there was none.
     pub(crate) route: Option<&'a [u8]>,
-    /// The backend of the first attempt.
+    /// The name of the backend of the first attempt; `None`: there was no attempt.
     pub(crate) first_backend: Option<&'a str>,
 }
 
-/// What a log line shows of a route's cache.
+/// The facts about a route's cache that a log line shows.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CacheLine {
     pub(crate) result: &'static str,
-    /// Why the cache was not used, or why the response was not stored.
+    /// The reason why the cache was not used, or the response not stored; `None`: there is none.
     pub(crate) reason: Option<&'static str>,
-    /// The age of the response from the cache, in seconds.
+    /// The age of a response from the cache, in seconds; `None` for a response of a backend.
     pub(crate) age: Option<u32>,
 }
 
@@ -93,14 +93,14 @@ pub(crate) struct RequestLine<'a> {
     pub(crate) user_agent: Option<&'a [u8]>,
 }
 
-/// The time as text, with its surroundings in each format of the log. Formatted once a second.
+/// The time of a line as text, with the text around it in each format of the log. Formatted anew once a second.
 #[derive(Debug, Default)]
 pub(super) struct Stamp {
     second: u64,
     combined: String,
-    /// Up to the seconds; a fraction follows.
+    /// The beginning of a JSON line, up to the seconds; a fraction of the second follows.
     json: String,
-    /// From the offset from UTC on.
+    /// The text of a JSON line after that fraction: the offset from UTC, and the key of the id.
     json_end: String,
     /// The milliseconds of the record's time.
     millis: u32,
@@ -126,7 +126,7 @@ impl Stamp {
         self.json_end = local.strftime("%:z\",\"id\":\"").to_string();
     }
 
-    /// Milliseconds behind a decimal point.
+    /// The milliseconds as text: a decimal point and three digits.
     fn fraction(&self) -> [u8; 4] {
         let digit = |unit: u32| b"0123456789"[(self.millis / unit % 10) as usize];
         [b'.', digit(100), digit(10), digit(1)]
@@ -258,7 +258,7 @@ impl Record<'_> {
         put(out, b"}\n");
     }
 
-    /// As [`Self::append_origin`], as members of a JSON object.
+    /// Appends where the body came from, as [`Self::append_origin`] does, but as members of a JSON object.
     fn append_json_origin(&self, out: &mut Vec<u8>) {
         json_text(key!("file"), self.file, out);
         if let Some((coding, plain)) = self.compressed {
@@ -283,7 +283,7 @@ fn append_tls(tls: &Facts, out: &mut Vec<u8>) {
     }
 }
 
-/// What a handshake agreed on, as members of a JSON object.
+/// Appends what a TLS handshake agreed on, as members of a JSON object.
 fn append_json_tls(tls: &Facts, out: &mut Vec<u8>) {
     json_word(key!("tls_version"), tls.version.name(), out);
     json_text(key!("tls_cipher"), Some(&tls.cipher), out);
@@ -361,7 +361,7 @@ fn put_number(out: &mut Vec<u8>, number: impl itoa::Integer) {
     put(out, itoa::Buffer::new().format(number).as_bytes());
 }
 
-/// A duration in microseconds, or `-`.
+/// Appends a duration in microseconds, or `-` for `None`.
 fn put_micros(out: &mut Vec<u8>, duration: Option<Duration>) {
     match duration {
         Some(duration) => put_number(out, micros(duration)),
@@ -369,7 +369,7 @@ fn put_micros(out: &mut Vec<u8>, duration: Option<Duration>) {
     }
 }
 
-/// Not `as_micros`, which divides 128 bits.
+/// A duration in whole microseconds. Not by `as_micros`, which divides 128 bits.
 fn micros(duration: Duration) -> u64 {
     let whole = duration.as_secs().saturating_mul(1_000_000);
     whole.saturating_add(duration.subsec_micros().into())
@@ -410,7 +410,7 @@ pub(super) fn escape(text: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// A member of a JSON object, if it has a value.
+/// Appends a member of a JSON object; nothing for `None`.
 #[inline]
 fn json_bytes(key: &[u8], value: Option<&[u8]>, out: &mut Vec<u8>) {
     if let Some(value) = value {
@@ -424,7 +424,7 @@ fn json_text(key: &[u8], value: Option<&str>, out: &mut Vec<u8>) {
     json_bytes(key, value.map(str::as_bytes), out);
 }
 
-/// A member whose value is a word of ours or a method, which needs no escape.
+/// Appends a member whose value needs no escape: a word of ours, or a method.
 #[inline]
 fn json_word(key: &[u8], value: &str, out: &mut Vec<u8>) {
     put(out, key);
@@ -441,7 +441,7 @@ fn json_number(key: &[u8], value: Option<impl itoa::Integer>, out: &mut Vec<u8>)
     }
 }
 
-/// Bytes that are not UTF-8 are replaced.
+/// Appends a text as a JSON string, in quotes; bytes that are not UTF-8 are replaced.
 pub(super) fn json_string(text: &[u8], out: &mut Vec<u8>) {
     if is_plain(text) {
         out.push(b'"');
@@ -454,8 +454,8 @@ pub(super) fn json_string(text: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// Whether a text stands between quotes as it is, in both formats: printable ASCII without quotes and
-/// backslashes. Nearly all are.
+/// Whether a text needs no escape in either format: it is printable ASCII without quotes and backslashes, as nearly
+/// all texts are.
 fn is_plain(text: &[u8]) -> bool {
     let (words, rest) = text.as_chunks();
     let last = match text.last_chunk() {
@@ -472,8 +472,8 @@ fn is_plain(text: &[u8]) -> bool {
     odd & each(0x80) == 0
 }
 
-/// The highest bit is set in the lowest byte that is not plain, and in none if all are. What is carried from that
-/// byte changes only those above it.
+/// Finds the bytes of a word that are not plain: the highest bit is set in the lowest such byte, and in no byte if
+/// all are plain. A carry from that byte changes only the bytes above it.
 fn odd_bytes(word: &[u8; 8]) -> u64 {
     let word = u64::from_ne_bytes(*word);
     let has = |byte: u8| (word ^ each(byte)).wrapping_sub(each(1));
@@ -481,12 +481,12 @@ fn odd_bytes(word: &[u8; 8]) -> u64 {
     word | control | has(b'"') | has(b'\\')
 }
 
-/// A word of 8 times this byte.
+/// A word whose 8 bytes are all this byte.
 const fn each(byte: u8) -> u64 {
     u64::from_ne_bytes([byte; 8])
 }
 
-/// The beginning of a further member of a JSON object.
+/// The beginning of a further member of a JSON object: a comma, the name in quotes and a colon.
 macro_rules! key {
     ($name:literal) => {
         concat!(",\"", $name, "\":").as_bytes()

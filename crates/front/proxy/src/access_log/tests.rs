@@ -1,4 +1,4 @@
-//! The two formats to the byte, and that lines arrive.
+//! Tests of both formats, byte by byte, and of the way of lines to their target.
 
 use std::fs::File;
 use std::net::Ipv4Addr;
@@ -177,7 +177,7 @@ fn json_of_a_request_that_was_not_understood() {
     });
 }
 
-/// Compares both escapes of a text with the plainest ways to make them.
+/// Checks both escapes of a text against the simplest code that makes them.
 fn check_escapes(text: &[u8]) {
     let mut escaped = Vec::new();
     escape(text, &mut escaped);
@@ -371,7 +371,7 @@ fn hosts_may_have_logs_of_their_own() {
     }
 }
 
-/// Opening the FIFO blocked, and so did writing the rest at the end.
+/// Opening a FIFO without a reader must not block, nor must writing the rest at the end.
 #[test]
 fn a_fifo_without_a_reader_holds_up_nothing() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -401,7 +401,8 @@ fn a_fifo_without_a_reader_holds_up_nothing() {
     log.finish();
 }
 
-/// With lines of more than a pipe holds.
+/// A log whose thread is stuck in a write: it has more lines than the pipe holds, and nobody reads
+/// them.
 fn stuck_log() -> (AccessLog, io::PipeReader) {
     let (reader, writer) = io::pipe().expect("a pipe");
     let log = AccessLog::new(1);

@@ -1,10 +1,10 @@
-//! Who may ask the admin listener what. Pure decisions.
+//! Which requests the admin listener accepts, and from whom. Pure decisions.
 //!
-//! A client that may connect to the Unix socket may do everything. A client of TCP may only read, and needs
-//! the token to change anything, and to see which keys of a cache are asked for; beyond the loopback address it needs the token for all but the pages of
-//! [`super::health`] and the files of [`super::page`], which hold nothing of this front. Any client may
-//! be a browser that some page on the internet drives, by way of a forwarded Unix socket, too, so it
-//! must call the listener by a name that is its own (against DNS rebinding).
+//! A client of the Unix socket may do everything. A client over TCP may only read: it needs the token to change
+//! anything, and to see which keys of a cache are asked for. On an address beyond loopback it needs the token for
+//! everything except [`super::health`] and the files of [`super::page`], which hold no data of this front. Any client
+//! may be a browser that a page on the internet controls, even over a forwarded Unix socket. So its `Host` must be a
+//! name of the listener (against DNS rebinding).
 
 use std::net::IpAddr;
 
@@ -19,7 +19,7 @@ use super::{caches, page};
 use crate::config::AdminConfig;
 use crate::listener::BoundAddress;
 
-/// Whether a request may go on.
+/// Checks whether a request may go on. The error is the answer that refuses it.
 pub(super) fn check(
     config: &AdminConfig,
     bound: &BoundAddress,
@@ -104,7 +104,7 @@ fn check_token(
     }
 }
 
-/// Whether a client shows the token.
+/// Whether a client has sent the right token.
 fn has_token(config: &AdminConfig, headers: &Fields) -> bool {
     let authorization = headers.get(AUTHORIZATION);
     let bearer = authorization.and_then(|shown| shown.split_at_checked(BEARER.len()));
@@ -131,7 +131,7 @@ fn check_origin(headers: &Fields) -> Result<(), Reply> {
     Err(Reply::problem(StatusCode::FORBIDDEN, "origin", detail))
 }
 
-/// Refuses what a form could send without asking first.
+/// Refuses a change without `Content-Type: application/json`: a form on any web page could send it without a preflight.
 fn check_kind(headers: &Fields) -> Result<(), Reply> {
     let content_type = headers.get(CONTENT_TYPE);
     let kind = content_type

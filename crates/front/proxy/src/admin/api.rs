@@ -1,4 +1,4 @@
-//! `/api/v1`: what there is, and what is done when it is changed.
+//! `/api/v1`: answers what can be read there, and carries out what changes the front.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ use crate::explain::{Question, explain_on};
 use crate::tls::of_listener;
 use crate::worker::FrontState;
 
-/// Answers a request that may be asked.
+/// Answers a request that [`super::access`] has let through.
 pub(super) async fn answer(desk: &Desk, request: &Request) -> Reply {
     let Some(segments) = segments(&request.head.target.path) else {
         return Reply::not_found("the path cannot be decoded");
@@ -91,7 +91,7 @@ async fn reload(shared: &FrontState) -> Reply {
     }
 }
 
-/// Has another process started in place of this one. `GET /api/v1/status` says the result.
+/// Starts another process in place of this one. `GET /api/v1/status` tells the result.
 fn upgrade(shared: &FrontState) -> Reply {
     let begun = if shared.is_leaving() {
         None
@@ -141,7 +141,7 @@ fn explain(desk: &Desk, request: &Request) -> Reply {
     }
 }
 
-/// Purges a cache.
+/// Purges responses from a cache, as the request's body says.
 fn purge(shared: &FrontState, request: &Request, name: &str) -> Reply {
     match object(&request.body) {
         Ok(body) => caches::purge(&shared.site.load_full(), name, &body),
@@ -149,7 +149,7 @@ fn purge(shared: &FrontState, request: &Request, name: &str) -> Reply {
     }
 }
 
-/// Opens the access log again.
+/// Opens the access log's file again, after it has been moved away.
 fn reopen(shared: &FrontState) -> Reply {
     match shared.access_log.reopen() {
         Ok(()) => Reply::json(&OperationReport {
@@ -199,7 +199,8 @@ fn patch_one(shared: &FrontState, request: &Request, upstream: &str, backend: &s
     }
 }
 
-/// `{"backends": {"a": {...}, "b": {...}}, "force": false}`.
+/// Changes several backends of an upstream. The body is `{"backends": {"a": {...}, "b": {...}},
+/// "force": false}`.
 fn patch_many(shared: &FrontState, request: &Request, upstream: &str) -> Reply {
     let read = object(&request.body).and_then(|body| {
         let force = force(&body)?;
@@ -229,7 +230,8 @@ fn patch_many(shared: &FrontState, request: &Request, upstream: &str) -> Reply {
     }
 }
 
-/// Makes a change to the version that the client has seen.
+/// Changes backends if their version is still the one that the client has seen (`If-Match`);
+/// answers with the new state.
 fn change(
     shared: &FrontState,
     request: &Request,
@@ -277,7 +279,8 @@ fn refused(refusal: &Refusal) -> Reply {
     }
 }
 
-/// Has a backend probed at once, and waits for the result for a while.
+/// Probes a backend now. Answers with the result, or with 202 if it takes longer than
+/// [`PROBE_WAIT`].
 async fn probe(shared: &FrontState, upstream: &str, backend: &str) -> Reply {
     let (number, probe) = {
         let site = shared.site.load_full();
@@ -337,5 +340,5 @@ fn force(body: &Map<String, Value>) -> Result<bool, String> {
     }
 }
 
-/// How long the result of a probe is waited for; less than an answer may take.
+/// How long an answer waits for the result of a probe; less than an answer may take.
 const PROBE_WAIT: Duration = Duration::from_secs(5);

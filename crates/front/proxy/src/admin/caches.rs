@@ -1,4 +1,4 @@
-//! `/api/v1/caches`: what caches hold and did, which keys are asked for most, and purges.
+//! `/api/v1/caches`: the contents and counts of caches, the keys that are asked for most, and purges.
 
 use bytes::Bytes;
 use catamaran_admin_api::{
@@ -65,7 +65,7 @@ fn one(cache: &Cache) -> CacheStatus {
     }
 }
 
-/// The keys of a cache that were answered from memory most often.
+/// The keys of a cache that were most often answered from memory.
 pub(super) fn keys(site: &Site, name: &str) -> Reply {
     let Some(cache) = site.cache(name) else {
         return no_cache(name);
@@ -86,7 +86,8 @@ pub(super) fn keys(site: &Site, name: &str) -> Reply {
     })
 }
 
-/// Whether a path is that of [`keys`], which name what clients have asked for.
+/// Whether a path is that of [`keys`]. Keys tell what clients have asked for, so over TCP they need the
+/// token.
 pub(super) fn is_keys(path: &Bytes) -> bool {
     let owned = segments(path).unwrap_or_default();
     let segments: Vec<&str> = owned.iter().map(String::as_str).collect();
@@ -98,8 +99,8 @@ fn no_cache(name: &str) -> Reply {
     Reply::problem(StatusCode::NOT_FOUND, "no-cache", &detail)
 }
 
-/// Purges what the body says: `{"url": …}`, `{"prefix": …}`, `{"tag": …}` or `{"all": true}`, each also with
-/// `"soft": true`.
+/// Purges what the body names: `{"url": …}`, `{"prefix": …}`, `{"tag": …}` or `{"all": true}`. With `"soft":
+/// true` the responses become stale instead.
 pub(super) fn purge(site: &Site, name: &str, body: &Map<String, Value>) -> Reply {
     let Some(cache) = site.cache(name) else {
         return no_cache(name);
@@ -140,5 +141,5 @@ fn read(cache: &Cache, body: &Map<String, Value>) -> Result<(Purge, bool), Strin
     Ok((purge, is_soft))
 }
 
-/// The number of keys that the answer names.
+/// The most keys that [`keys`] names.
 const KEYS_MAX: usize = 20;

@@ -1,20 +1,20 @@
-//! Prometheus' text format, version 0.0.4, and OpenMetrics 1.0: how metrics are written down.
+//! Writes metrics in Prometheus' text format, version 0.0.4, or as OpenMetrics 1.0.
 //!
-//! [`crate::admin::metrics`] decides which metrics are written. Each metric has a line for its help,
-//! one for its type, and one for each sample. Backslashes and line feeds are escaped everywhere,
-//! quotes in the values of labels. OpenMetrics differs in three things: a family of counters is named
-//! without `_total`, quotes are escaped in the help, too, and the page has an end.
+//! [`crate::admin::metrics`] decides which metrics are written. Each metric has a line for its help, one for its type,
+//! and one for each sample. Backslashes and line feeds are escaped everywhere, quotes only in the values of labels.
+//! OpenMetrics differs in three things: a family of counters is named without `_total`, quotes are escaped in the help,
+//! too, and the page ends with `# EOF`.
 //!
 //! No library writes it. `prometheus-client`, whose encoder would take histograms that are summed over workers, writes
-//! OpenMetrics alone, escapes no help, and wants a registry of collectors and a type for each set of labels; `prometheus`
-//! writes version 0.0.4 alone, of values that it keeps itself. Either could take the place of the 100 lines from
-//! [`Exposition`] on, and of one format.
+//! OpenMetrics only, escapes no help, and wants a registry of collectors and a type for each set of labels.
+//! `prometheus` writes version 0.0.4 only, from values that it keeps itself. Either could replace the 100 lines from
+//! [`Exposition`] on, for one format.
 
 use std::fmt::{Display, Write as _};
 
 use catamaran_upstream::BucketSums;
 
-/// The format of a page.
+/// The format of a page of metrics.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Format {
     /// Prometheus text format 0.0.4, which every scraper reads.
@@ -25,8 +25,8 @@ pub(crate) enum Format {
 }
 
 impl Format {
-    /// The one that a scraper prefers by its Accept field. What it says of quality is heeded only as far
-    /// as 0 is a refusal.
+    /// Chooses the format by a scraper's Accept field: OpenMetrics if the field names it, unless its quality is 0; else
+    /// the text format. Other qualities are ignored.
     pub(crate) fn accepted(accept: &str) -> Self {
         let wanted = accept.split(',').any(|range| {
             let mut words = range.split(';').map(str::trim);
@@ -48,23 +48,23 @@ impl Format {
     }
 }
 
-/// A group of samples of one name.
+/// A metric: its name, type, help and labels, which all of its samples share.
 #[derive(Debug)]
 pub(crate) struct Family {
-    /// Counters end in `_total`.
+    /// The name of the metric; that of a counter ends in `_total`.
     pub(crate) name: &'static str,
     pub(crate) kind: Kind,
     /// The meaning of the metric, in one sentence.
     pub(crate) help: &'static str,
-    /// Each label with what its values are.
+    /// The labels, each with its name and a description of its values.
     pub(crate) labels: &'static [(&'static str, &'static str)],
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// It only grows, from 0 at the start of the process.
+    /// A number that only grows, from 0 at the start of the process.
     Counter,
-    /// It goes up and down.
+    /// A number that goes up and down.
     Gauge,
     /// Durations in seconds, counted in buckets.
     Histogram,
@@ -80,7 +80,7 @@ impl Kind {
     }
 }
 
-/// A page being written.
+/// A page of metrics that is being written.
 #[derive(Debug, Default)]
 pub(crate) struct Exposition {
     format: Format,
@@ -131,17 +131,17 @@ impl Exposition {
 }
 
 impl Samples<'_> {
-    /// A family's only sample, which has no labels.
+    /// Writes a family's only sample, which has no labels.
     pub(crate) fn only(&mut self, value: impl Display) {
         self.sample(&[], value);
     }
 
-    /// A sample with the values of the family's labels, in their order.
+    /// Writes a sample; `labels` are the values of the family's labels, in their order.
     pub(crate) fn sample(&mut self, labels: &[&str], value: impl Display) {
         self.line("", labels, None, value);
     }
 
-    /// The samples of a histogram with the values of the family's labels.
+    /// Writes the samples of a histogram; `labels` are the values of the family's labels, in their order.
     pub(crate) fn histogram(&mut self, labels: &[&str], sums: &BucketSums) {
         for (bound, count) in sums.cumulative() {
             // With a fraction, as OpenMetrics has it: a series has one name in both formats.

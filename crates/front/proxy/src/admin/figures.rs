@@ -1,5 +1,5 @@
-//! Figures of backends and requests in flight. All are bounded: reasons are words of the program,
-//! and of the requests in flight only the slowest are shown.
+//! Figures of backends and of requests in flight, as the API shows them. Their size is bounded: reasons are
+//! words of the program, and of the requests in flight only the slowest are shown.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -73,7 +73,7 @@ pub(super) fn rates(rates: Rates) -> api::BackendRates {
     }
 }
 
-/// The latency of the last minute; `None` if no response came in it.
+/// A backend's latency in the last minute; `None` if no response came in it.
 pub(super) fn latency(figures: &FiguresSnapshot) -> Option<api::BackendLatency> {
     Some(api::BackendLatency {
         count: figures.timed,
@@ -82,7 +82,7 @@ pub(super) fn latency(figures: &FiguresSnapshot) -> Option<api::BackendLatency> 
     })
 }
 
-/// By reason, as in the log.
+/// A backend's failures by reason, as `culprit:token`: in total and in the last minute.
 pub(super) fn errors(figures: &FiguresSnapshot) -> BTreeMap<String, api::FailureCounts> {
     let of_reason = |(reason, counts): (&FailureReason, &(u64, u64))| {
         let ((culprit, token), &(total, minute)) = (reason, counts);
@@ -189,5 +189,5 @@ fn tenths(value: f64) -> f64 {
     (value * 10.0).round() / 10.0
 }
 
-/// Requests in flight that are shown.
+/// The most requests in flight that are shown.
 const SLOWEST: usize = 10;

@@ -16,7 +16,7 @@ use crate::site::Upstream;
 use crate::tls;
 use crate::worker::FrontState;
 
-/// The answer, if the path is one of these.
+/// Answers a request for `/healthz`, `/readyz` or `/metrics`; `None` for another path.
 pub(super) fn answer(desk: &Desk, head: &RequestHead) -> Option<Reply> {
     let shared = &*desk.shared;
     let query = head.target.query.as_deref();
@@ -82,7 +82,7 @@ pub(super) fn accepts_new(upstream: &Upstream) -> bool {
     upstream.members.iter().any(|member| member.share() > 0)
 }
 
-/// Whether a new session would be served by this upstream.
+/// Answers `/readyz?upstream=NAME`: 200 if that upstream accepts new clients, 404 if there is none, else 503.
 fn readiness_of(shared: &FrontState, name: &str) -> Reply {
     let site = shared.site.load();
     let unready = StatusCode::SERVICE_UNAVAILABLE;

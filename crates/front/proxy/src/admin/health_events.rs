@@ -1,7 +1,7 @@
-//! Events of backends: out and back, and answers that are mostly 5xx.
+//! Events of backends: they are left out and come back, or answer mostly 5xx and recover.
 //!
-//! Once a second each backend is compared with how it was. What came and went within a second is told by
-//! its counts.
+//! Once a second each backend is compared with its state at the last check. A backend that was out and back within a
+//! second is noticed by its counters.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -18,16 +18,17 @@ pub(super) struct HealthWatch(HashMap<u64, HealthRecord>);
 struct HealthRecord {
     ejections: u64,
     is_out: bool,
-    /// How long it was out, in seconds.
+    /// How long it was out in all, in seconds.
     downtime: u64,
-    /// Whether most of what it answers is 5xx.
+    /// Whether most of its responses are 5xx.
     fails: bool,
     /// Whether the backend was there at the last check.
     is_present: bool,
 }
 
 impl HealthWatch {
-    /// Looks at all backends of the site, and forgets those that are gone.
+    /// Compares all backends of the site with the last check, adds events for changes, and forgets backends that are
+    /// gone.
     pub(super) fn look<'b>(
         &mut self,
         backends: impl Iterator<Item = &'b Arc<Backend>>,
@@ -60,7 +61,7 @@ impl HealthWatch {
 }
 
 impl HealthRecord {
-    /// The texts of the events that the change makes.
+    /// The texts of the events for the changes from `self` to `now`.
     fn changes(&self, now: &Self, cause: &str, errors: u64, responses: u64) -> Vec<String> {
         let mut texts = Vec::new();
         let ejected = now.ejections - self.ejections;

@@ -23,17 +23,17 @@ use crate::counters::{CountersSnapshot, FileResult};
 use crate::limits::{Limit, Spell};
 use crate::site::BackendStatus;
 
-/// All values at one moment.
+/// The values of all metrics at one moment.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Observation {
     pub(crate) counters: CountersSnapshot,
     /// The number of the configuration in force.
     pub(crate) generation: u64,
-    /// How many clients may be connected.
+    /// The most clients that may be connected.
     pub(crate) connections_max: usize,
     /// The limits at which clients are turned away.
     pub(crate) limits: Vec<(Limit, Spell)>,
-    /// What this process uses; `None` if the system does not tell.
+    /// The resources that this process uses; `None` if the system does not tell.
     pub(crate) usage: Option<Usage>,
     /// The certificates, each with the name of its profile.
     pub(crate) certificates: Vec<(String, CertificateFacts)>,
@@ -51,14 +51,14 @@ pub(crate) struct Observation {
     pub(crate) ready: bool,
     /// The upstreams, and whether each accepts new clients.
     pub(crate) upstreams: Vec<(String, bool)>,
-    /// Upstreams, each with the name of a backend that has never been resolved.
+    /// Upstreams, each with a host name of a backend that has never been resolved.
     pub(crate) unresolved: Vec<(String, String)>,
-    /// The upstreams that find members.
+    /// The upstreams whose members are discovered, and the state of their sources.
     pub(crate) members: Vec<MembersView>,
-    /// When the first process of this front began, in seconds of the Unix epoch.
+    /// The time at which the first process of this front began, in seconds of the Unix epoch.
     pub(crate) since: u64,
     pub(crate) state_file_fails: bool,
-    /// Bytes that encoders of responses hold.
+    /// The bytes of memory that encoders of responses hold.
     pub(crate) encoder_memory: u64,
 }
 
@@ -144,7 +144,7 @@ fn render_ready(page: &mut Exposition, observed: &Observation) {
     }
 }
 
-/// What stands between a backend and a client's copy.
+/// Writes the metrics of files, compression and caches.
 fn render_contents(page: &mut Exposition, observed: &Observation) {
     render_files(page, &observed.counters);
     render_compression(page, observed);
@@ -261,7 +261,7 @@ fn unix_seconds(at: SystemTime) -> u64 {
         .map_or(0, |since| since.as_secs())
 }
 
-/// As the client libraries of Prometheus tell it, under their names.
+/// Writes the process's resources, under the names that client libraries of Prometheus use.
 fn render_process(page: &mut Exposition, usage: &Usage) {
     page.family(&families::PROCESS_CPU)
         .only(usage.cpu.as_secs_f64());
@@ -315,7 +315,7 @@ pub fn metrics_reference() -> String {
     page
 }
 
-/// Every family, in the order of the page.
+/// Every family, in the order of `docs/metrics.md`.
 fn families() -> impl Iterator<Item = &'static Family> {
     families::OF_FRONT
         .into_iter()
@@ -338,7 +338,7 @@ upper bound in seconds.
 (Written by `cargo run -p catamaran-proxy --example metrics > docs/metrics.md`.)
 ";
 
-/// Responses by the first digit of their status.
+/// The first digit of a status, and its label; 0 counts exchanges whose client was sent no head.
 const CLASSES: [(usize, &str); 6] = [
     (1, "1xx"),
     (2, "2xx"),

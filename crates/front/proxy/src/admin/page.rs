@@ -1,5 +1,5 @@
 //! The page at `/`, by which a front is watched and steered in a browser: four files that are part of the
-//! program. They hold nothing of a front: all that is shown comes from [`super::api`].
+//! program. They hold no data of a front: the page asks [`super::api`] for all that it shows.
 
 use http::StatusCode;
 
@@ -10,7 +10,7 @@ pub(super) fn is_part(path: &[u8]) -> bool {
     find(path).is_some()
 }
 
-/// The file, if the path is one of these.
+/// Answers a request for a file of the page; `None` for another path.
 pub(super) fn answer(path: &[u8]) -> Option<Reply> {
     let (kind, text) = find(path)?;
     Some(Reply::new(StatusCode::OK, kind, text))

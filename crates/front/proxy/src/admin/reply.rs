@@ -1,4 +1,4 @@
-//! What the admin listener answers, faults in the form of RFC 9457.
+//! Answers of the admin listener; a fault has the form of RFC 9457.
 
 use bytes::BytesMut;
 use catamaran_admin_api::Problem;
@@ -11,7 +11,7 @@ use catamaran_message::{Fields, Id};
 use http::StatusCode;
 use serde::Serialize;
 
-/// A whole answer.
+/// An answer of the admin listener: status, body and fields.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Reply {
     status: StatusCode,
@@ -75,7 +75,7 @@ impl Reply {
         Self::problem(StatusCode::NOT_FOUND, "not-found", detail)
     }
 
-    /// With the version of what it shows.
+    /// Adds an ETag: the version of what the answer shows.
     pub(super) fn version(self, version: &str) -> Self {
         let etag = format!("\"{version}\"");
         self.with(ETAG, &etag)
@@ -86,7 +86,7 @@ impl Reply {
         self
     }
 
-    /// `false` if it cannot be sent.
+    /// Appends the answer to `output`; `false` if it cannot be sent.
     pub(super) fn encode(&self, server: &mut Server, output: &mut BytesMut) -> bool {
         let head = Response {
             status: self.status,
@@ -108,12 +108,13 @@ impl Reply {
     }
 }
 
-/// An object with its members in the order of their names, and a line end.
+/// A value as JSON text, with members in the order of their names, and a line end.
 fn text(value: &impl Serialize) -> String {
     let value = serde_json::to_value(value).expect("objects of the API have texts as keys");
     format!("{value}\n")
 }
 
-/// The page has scripts and styles of its own and asks this listener only.
+/// The Content-Security-Policy of every answer: the page loads scripts and styles from this
+/// listener only, and asks no other.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; \
                       img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";

@@ -16,11 +16,12 @@ use super::reply::Reply;
 use super::{Desk, Work, access, api, health, page};
 use crate::listener::{BoundAddress, Incoming};
 
-/// Who asks.
+/// The client that sent the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Peer {
     Tcp(SocketAddr),
-    /// A process of this machine that may open the socket's file, and its user.
+    /// A process of this machine that may open the socket's file. `Some`: the id of its user; `None`:
+    /// it is unknown.
     Unix(Option<u32>),
 }
 
@@ -42,7 +43,7 @@ pub(super) struct Request {
     pub(super) peer: Peer,
 }
 
-/// Serves one request and closes.
+/// Serves one request of a connection, then closes it.
 pub(super) async fn serve(
     desk: Arc<Desk>,
     bound: BoundAddress,
@@ -103,7 +104,7 @@ async fn answer(
     Ok(reply)
 }
 
-/// The bytes of one connection.
+/// The connection of one request: the decoder, the bytes received, and the socket.
 struct AdminWire<'s> {
     server: Server,
     input: BytesMut,
@@ -114,7 +115,7 @@ struct AdminWire<'s> {
 }
 
 impl AdminWire<'_> {
-    /// The head of the request; `None` if the client left.
+    /// Reads the head of the request; `None` if the client left.
     async fn head(&mut self) -> io::Result<Result<Option<Box<RequestHead>>, Fault>> {
         loop {
             match self.server.receive(&mut self.input) {
@@ -132,7 +133,7 @@ impl AdminWire<'_> {
         }
     }
 
-    /// The body, or why it is refused.
+    /// Reads the body. The inner error is the answer that refuses it.
     async fn body(&mut self, head: &RequestHead) -> io::Result<Result<Vec<u8>, Reply>> {
         let mut body = Vec::new();
         if head.body == BodyLength::Known(0) {
@@ -206,7 +207,7 @@ pub(super) fn parameter(query: Option<&[u8]>, name: &str) -> Option<String> {
     parameters(query, name).next()
 }
 
-/// All its values, decoded; those that are not UTF-8 are left out.
+/// All values of a parameter of the query, decoded; those that are not UTF-8 are left out.
 pub(super) fn parameters<'q>(
     query: Option<&'q [u8]>,
     name: &'q str,
@@ -223,7 +224,8 @@ pub(super) fn parameters<'q>(
     })
 }
 
-/// Percent-decodes; `None` if that is not UTF-8.
+/// Percent-decodes a text. `form`: a `+` is a space. `None` if an escape is malformed, or the result
+/// is not UTF-8.
 pub(super) fn decode(text: &[u8], form: bool) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text;
@@ -250,13 +252,13 @@ pub(super) fn segments(path: &Bytes) -> Option<Vec<String>> {
         .collect()
 }
 
-/// Bytes of a body.
+/// The most bytes that the body of a request may have.
 const BODY_MAX: usize = 64 << 10;
 
-/// Room for a request at least.
+/// The least room for each read, in bytes.
 const READ_MIN: usize = 1024;
 
-/// Bytes that are read after the answer.
+/// The most bytes that are read, and thrown away, after the answer.
 const LINGER_MAX: usize = 1 << 20;
 
 #[cfg(test)]

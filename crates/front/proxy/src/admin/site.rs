@@ -1,4 +1,4 @@
-//! What the configuration in force makes the front accept and where it sends it.
+//! The listeners and routes of the configuration in force, as the API shows them.
 
 use catamaran_admin_api::{ListenerList, ListenerStatus, RouteList};
 

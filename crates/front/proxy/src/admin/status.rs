@@ -1,4 +1,4 @@
-//! What the front is like, of one consistent site.
+//! The state of the front, its upstreams and its backends, as the API shows it.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use crate::site::{Controls, Member, Upstream};
 use crate::tls;
 use crate::worker::FrontState;
 
-/// `GET /api/v1/status`.
+/// `GET /api/v1/status`: the state of the whole front.
 pub(super) fn all(desk: &Desk) -> FrontStatus {
     let shared = &*desk.shared;
     let observed = health::observe(desk);
@@ -114,7 +114,8 @@ fn troubles(shared: &FrontState) -> Vec<String> {
     troubles
 }
 
-/// A limit at which clients are turned away, as of this moment since the front's start.
+/// A limit at which clients are turned away, as the API shows it. `now` is the time since the
+/// front's start.
 fn reached_limit(limit: Limit, spell: &Spell, now: Duration) -> api::ReachedLimit {
     api::ReachedLimit {
         reason: Reason::new(Culprit::Front, limit.token()).to_string(),
@@ -126,7 +127,7 @@ fn reached_limit(limit: Limit, spell: &Spell, now: Duration) -> api::ReachedLimi
     }
 }
 
-/// One upstream with its backends.
+/// An upstream with its backends, as the API shows it.
 pub(super) fn upstream(
     upstream: &Upstream,
     overrides: &Overrides,
@@ -151,7 +152,7 @@ pub(super) fn upstream(
     }
 }
 
-/// The found members of an upstream, and the state of their source, as the API shows them.
+/// The discovered members of an upstream, and the state of their source, as the API shows them.
 fn found_members(view: MembersView) -> api::FoundMembers {
     let refusals = view.refused.into_iter();
     let refused = refusals.map(|(name, why)| api::RefusedMember {
@@ -173,7 +174,7 @@ fn found_members(view: MembersView) -> api::FoundMembers {
     }
 }
 
-/// One backend.
+/// A backend of an upstream, with its settings and changes, as the API shows it.
 pub(super) fn member(
     upstream: &Upstream,
     member: &Member,
@@ -270,7 +271,7 @@ fn resolution(known: Resolution) -> api::NameResolution {
     }
 }
 
-/// One change or failure.
+/// An event, which is a change or a failure, as the API shows it.
 pub(super) fn event(event: Event) -> api::Event {
     api::Event {
         number: event.number,
@@ -303,7 +304,7 @@ fn said_of(said: &Override) -> api::Override {
     }
 }
 
-/// How far a drain is.
+/// The progress of a drain, as the API shows it.
 fn progress(drain: &Drain, member: &Member) -> api::DrainProgress {
     let Drain {
         then,

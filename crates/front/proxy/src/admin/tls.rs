@@ -1,4 +1,4 @@
-//! What is served over TLS.
+//! The TLS profiles and their certificates, as the API shows them.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 

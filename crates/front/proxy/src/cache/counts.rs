@@ -1,4 +1,4 @@
-//! What a cache counted.
+//! The counters of a cache: the results of requests, and the reasons for not using or storing.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard};
@@ -7,27 +7,28 @@ use catamaran_transport::{Count, PerWorker};
 
 use crate::lock::lock;
 
-/// What a cache did with a request.
+/// The result of a request on a route with a cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum CacheResult {
-    /// It was answered from memory.
+    /// The request was answered from memory.
     Hit,
-    /// It was answered with a stale response.
+    /// The request was answered with a stale response.
     Stale,
-    /// It was answered from memory after the backend had said that the response is valid.
+    /// The request was answered from memory after the backend had confirmed that the response is
+    /// still valid.
     Revalidated,
-    /// A backend was asked.
+    /// The request was sent to a backend.
     Miss,
-    /// It was answered with a response that another request had asked for.
+    /// The request was answered with a response that was being fetched for another request.
     Collapsed,
-    /// The cache has no part in it.
+    /// The cache was not used.
     Bypass,
-    /// A backend was asked for what cannot be stored.
+    /// The request was sent to a backend, and the response could not be stored.
     Uncacheable,
 }
 
 impl CacheResult {
-    /// All results.
+    /// All results, in the order of metrics.
     pub(crate) const ALL: [Self; 7] = [
         Self::Hit,
         Self::Stale,
@@ -38,7 +39,7 @@ impl CacheResult {
         Self::Uncacheable,
     ];
 
-    /// Whether no backend had to send the response for this request.
+    /// Whether no backend had to send a whole response for this request.
     pub(crate) fn is_from_memory(self) -> bool {
         matches!(
             self,
@@ -46,7 +47,7 @@ impl CacheResult {
         )
     }
 
-    /// Its name in logs and metrics.
+    /// The name of the result in logs and metrics.
     #[must_use]
     pub(crate) fn name(self) -> &'static str {
         match self {
@@ -65,7 +66,7 @@ impl CacheResult {
 #[derive(Debug)]
 pub(crate) struct CacheCounts {
     results: PerWorker<[Count; CacheResult::ALL.len()]>,
-    /// Why requests passed the cache by, and why responses were not stored.
+    /// The number of each reason why requests bypassed the cache, or responses were not stored.
     reasons: Mutex<BTreeMap<(CacheResult, &'static str), u64>>,
 }
 
@@ -77,7 +78,7 @@ impl CacheCounts {
         }
     }
 
-    /// Counts the result of a request, on the calling thread's worker.
+    /// Counts the result of a request; `worker` is that of the calling thread.
     pub(crate) fn result(&self, worker: usize, result: CacheResult) {
         let mut counters = CacheResult::ALL.iter().zip(&self.results[worker]);
         if let Some((_, counter)) = counters.find(|(its, _)| **its == result) {
@@ -85,12 +86,12 @@ impl CacheCounts {
         }
     }
 
-    /// Counts why a request passed the cache by, or why a response was not stored.
+    /// Counts the reason why a request bypassed the cache, or a response was not stored.
     pub(crate) fn reason(&self, result: CacheResult, token: &'static str) {
         *self.lock().entry((result, token)).or_default() += 1;
     }
 
-    /// How often there was each result, in the order of [`CacheResult::ALL`].
+    /// The number of requests with each result, in the order of [`CacheResult::ALL`].
     pub(crate) fn results(&self) -> [u64; CacheResult::ALL.len()] {
         let mut sums = [0; CacheResult::ALL.len()];
         for counters in self.results.iter() {
@@ -101,7 +102,7 @@ impl CacheCounts {
         sums
     }
 
-    /// How often there was each reason.
+    /// The number of times that each reason occurred.
     pub(crate) fn reasons(&self) -> BTreeMap<(CacheResult, &'static str), u64> {
         self.lock().clone()
     }

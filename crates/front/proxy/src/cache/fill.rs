@@ -1,9 +1,9 @@
-//! A response that is being received, and those who read it meanwhile.
+//! A response that is being received for the cache, and its readers.
 //!
-//! One fills, any number read. What is to be stored is kept in blocks from its beginning, so that a reader
-//! may come late and none waits for another. What is not stored has one reader, the one that asked for it,
-//! and the filler waits for it. A reader that has the head gets the rest or sees a failure: nothing that
-//! was cut ever looks whole.
+//! One task fills it, any number of requests read it. A body that is to be stored is kept from its beginning, so that
+//! a reader may come late and no reader waits for another. A body that is not stored has one reader, the request that
+//! caused the fetch, and the filler waits for that reader. A reader that has the head gets the rest or sees a failure:
+//! a response that was cut never looks whole.
 
 mod room;
 
@@ -39,22 +39,22 @@ pub(crate) struct FillHead {
     pub(crate) status: StatusCode,
     pub(crate) reason: Option<Bytes>,
     pub(crate) headers: Fields,
-    /// `None` if the length is not known before the end.
+    /// The length of the body; `None` if it is not known before the end.
     pub(crate) content_length: Option<u64>,
-    /// The age with which it arrived, in seconds.
+    /// The age in seconds that the response had when it arrived.
     pub(crate) age: u32,
     /// The requests that may be answered with it, if it is to be stored; else the reason why not.
     pub(crate) storing: Result<Audience, &'static str>,
-    /// The front's own cookie for the client that asked.
+    /// The cookie that the front sets for the client whose request caused the fetch.
     pub(crate) cookie: Option<Bytes>,
 }
 
-/// The requests that a response is for.
+/// The requests that may be answered with a response.
 #[derive(Clone, Debug)]
 pub(crate) struct Audience {
     /// The values of request fields (`Vary`) that it answers.
     pub(crate) selection: Selection,
-    /// On which terms it may be used: some responses are not for requests with a session.
+    /// The terms on which it may be used: some responses are not for requests with a session.
     pub(crate) terms: Terms,
 }
 
@@ -65,31 +65,31 @@ impl Audience {
     }
 }
 
-/// Why a response did not come.
+/// The reason why a response could not be fetched, and the status to answer with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FillFailure {
     pub(crate) status: StatusCode,
     pub(crate) reason: Reason,
 }
 
-/// What a reader learns of a response before its body.
+/// An event that a reader gets before the body.
 #[derive(Clone, Debug)]
 pub(crate) enum FillNews {
-    /// An interim response.
+    /// An interim response (1xx).
     Interim(StatusCode, Box<Fields>),
     /// The head; the body follows.
     Head(Arc<FillHead>),
     /// The whole response, as stored. `true`: the backend answered that the stored one is still valid.
     Whole(Arc<Object>, bool),
-    /// The response may not be shared: only the request that caused it gets it. Its status, if its head has come.
+    /// The response may not be shared: only the request that caused it gets it. With its status, if its head has come.
     NotShared(Option<StatusCode>),
     Failed(FillFailure),
 }
 
-/// How a response was fetched, for the log.
+/// How a response was fetched, for the access log.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct FetchFacts {
-    /// The member that answered, by its index.
+    /// The index of the member that answered, in its upstream.
     pub(crate) member: Option<usize>,
     pub(crate) attempts: u32,
 }
@@ -99,18 +99,18 @@ struct FillState {
     interims: VecDeque<(StatusCode, Fields)>,
     head: Option<Arc<FillHead>>,
     body: FillBody,
-    /// Bytes of the room that it has taken, and its place there if it makes room for others.
+    /// The bytes of the shared room that it has taken.
     counted: u64,
     place: Option<u64>,
-    /// It has freed its bytes for others: the body will not be stored.
+    /// Whether it has given up its bytes to other fills: the body will not be stored.
     is_given_up: bool,
     end: Option<End>,
     /// The readers, each with its waker if it waits.
     readers: Slab<Option<Waker>>,
     filler: Option<Waker>,
-    /// As long as it can be stored, it is fetched to its end, even without readers.
+    /// Whether the response is fetched to its end even without readers, as long as it can be stored.
     is_wanted: bool,
-    /// Since when the body has had no room because its reader takes nothing.
+    /// The time since which the body has had no room because its reader takes nothing; `None` while it has room.
     idle_since: Option<Tick>,
     facts: FetchFacts,
 }
@@ -123,35 +123,35 @@ enum FillBody {
         tail: BytesMut,
         len: u64,
     },
-    /// For the one reader alone: bytes that it has not taken yet.
+    /// The bytes that the only reader has not taken yet; the body is not stored.
     Passed { queue: VecDeque<Bytes>, len: usize },
 }
 
 #[derive(Clone, Debug)]
 enum End {
-    /// The object, if it was stored.
+    /// The whole response came. With the stored object, and whether the backend only confirmed it; `None`: not stored.
     Whole(Option<(Arc<Object>, bool)>),
     Failed(FillFailure),
 }
 
-/// A reader of a response, and how far it has come. Dropping it ends the reading.
+/// A reader of a response, with its position. Dropping it ends the reading.
 #[derive(Debug)]
 pub(crate) struct FillReader {
     fill: Arc<Fill>,
     key: usize,
-    /// Whether the response was asked for by this request.
+    /// Whether this reader's request caused the fetch.
     pub(crate) leads: bool,
     /// The index of the next block to read.
     next: usize,
 }
 
 impl Fill {
-    /// A fill that a task of its own feeds, for readers.
+    /// A fill that a task of its own feeds, for any number of readers.
     pub(crate) fn new(room: Arc<FillRoom>) -> Self {
         Self::of(room, false)
     }
 
-    /// A fill without readers, which copies a response on its way to its client.
+    /// A fill without readers, which copies a response while it is sent to its client.
     pub(crate) fn beside(room: Arc<FillRoom>) -> Self {
         Self::of(room, true)
     }
@@ -180,12 +180,12 @@ impl Fill {
         }
     }
 
-    /// How many requests read the response, or wait for it.
+    /// The number of requests that read the response or wait for it.
     pub(crate) fn readers(&self) -> usize {
         self.lock().readers.len()
     }
 
-    /// A new reader, at the beginning of the response. `leads`: its request caused the fetch.
+    /// Adds a reader, which begins at the start of the response. `leads`: its request caused the fetch.
     pub(crate) fn read(self: &Arc<Self>, leads: bool) -> FillReader {
         FillReader {
             key: self.lock().readers.insert(None),
@@ -195,12 +195,12 @@ impl Fill {
         }
     }
 
-    /// Has the response received to its end even if nobody reads it, as long as it can be stored.
+    /// Lets the response be received to its end even if nobody reads it, as long as it can be stored.
     pub(crate) fn want(&self) {
         self.lock().is_wanted = true;
     }
 
-    /// Takes an interim response.
+    /// Adds an interim response, for the request that caused the fetch.
     pub(crate) fn interim(&self, status: StatusCode, headers: Fields) {
         let mut state = self.lock();
         if state.interims.len() < INTERIMS_MAX {
@@ -233,7 +233,7 @@ impl Fill {
         is_kept
     }
 
-    /// Takes some of the body.
+    /// Adds bytes of the body.
     ///
     /// # Errors
     /// The reason why it is not stored: its body exceeds `object_max`, or all bodies being received exceed `most`. The
@@ -275,7 +275,7 @@ impl Fill {
         pushed
     }
 
-    /// Gives up storing the body and frees its bytes, so that other responses can be stored.
+    /// Stops storing the body, and frees its bytes for other responses.
     fn give_up(&self) {
         let mut state = self.lock();
         if state.end.is_none() {
@@ -286,7 +286,7 @@ impl Fill {
         state.release(&self.share, u64::MAX);
     }
 
-    /// The head, once it is there.
+    /// The head of the response, once it has arrived.
     pub(crate) fn head(&self) -> Option<Arc<FillHead>> {
         self.lock().head.clone()
     }
@@ -330,7 +330,7 @@ impl Fill {
         self.lock().facts
     }
 
-    /// Whether more may be pushed. If not, the task is woken when that changes.
+    /// Ready when more may be pushed. While pending, the task of `cx` is woken when that changes.
     pub(crate) fn poll_room(&self, cx: &Context<'_>) -> Poll<()> {
         let mut state = self.lock();
         state.filler = Some(cx.waker().clone());
@@ -346,8 +346,8 @@ impl Fill {
         self.lock().has_room()
     }
 
-    /// When the response is given up because its reader takes nothing; no other timeout runs meanwhile. `None`
-    /// while there is room, so that the backend is waited for.
+    /// The time at which the fetch is given up because its reader takes nothing; no other timeout runs meanwhile.
+    /// `None` while there is room: then the timeouts of the backend hold.
     pub(crate) fn idle_ends(&self, now: Tick) -> Option<Tick> {
         let mut state = self.lock();
         if state.has_room() {
@@ -435,7 +435,7 @@ impl FillState {
         self.release(share, self.counted.saturating_sub(len as u64));
     }
 
-    /// Whether more may be pushed.
+    /// Whether more bytes of the body may be pushed now.
     fn has_room(&self) -> bool {
         match &self.body {
             FillBody::Passed { len, .. } => *len < AHEAD_MAX,
@@ -459,7 +459,7 @@ impl FillState {
 }
 
 impl FillReader {
-    /// The next news before the body: interim responses, the head, a whole response or a failure.
+    /// The next event before the body: an interim response, the head, a whole response or a failure.
     pub(crate) fn poll_news(&self, cx: &Context<'_>) -> Poll<FillNews> {
         let mut state = self.fill.lock();
         let is_kept = matches!(state.body, FillBody::Kept { .. });
@@ -494,7 +494,7 @@ impl FillReader {
     /// The next piece of the body; `None` at its end.
     ///
     /// # Errors
-    /// The rest will not come.
+    /// The response failed: its rest will not come.
     pub(crate) fn poll_body(
         &mut self,
         cx: &Context<'_>,
@@ -540,7 +540,7 @@ impl FillReader {
         }
     }
 
-    /// The response that it reads.
+    /// The fill whose response is read.
     pub(crate) fn fill(&self) -> &Arc<Fill> {
         &self.fill
     }
@@ -556,7 +556,7 @@ impl Drop for FillReader {
     }
 }
 
-/// Copies bytes into blocks, so that no buffer that is lent to a connection stays with a reader.
+/// Copies bytes into blocks, so that readers do not hold on to buffers of connections.
 fn keep(mut data: Bytes, blocks: &mut Vec<Bytes>, tail: &mut BytesMut) {
     while !data.is_empty() {
         if tail.len() == tail.capacity() {
@@ -570,8 +570,8 @@ fn keep(mut data: Bytes, blocks: &mut Vec<Bytes>, tail: &mut BytesMut) {
     }
 }
 
-/// The blocks as they are stored: without the room that was left, and not in many small pieces. Those of a short body
-/// are copied when it is stored.
+/// The body's blocks as they are stored: full ones, without unused room. Those of a short body need no compacting,
+/// since they are copied when it is stored.
 fn compact(blocks: &[Bytes], len: u64) -> Vec<Bytes> {
     let len = usize::try_from(len).unwrap_or(usize::MAX);
     if blocks.len() <= len.div_ceil(BLOCK) || len < SHORT_MAX {
@@ -594,7 +594,7 @@ fn compact(blocks: &[Bytes], len: u64) -> Vec<Bytes> {
     compacted
 }
 
-/// Bytes of a block.
+/// The size of a block, in bytes.
 const BLOCK: usize = 16 * 1024;
 
 /// The most bytes of a body that is not stored which may wait for their reader; the fetch pauses meanwhile.
@@ -607,7 +607,7 @@ const IDLE_MAX: Duration = Duration::from_secs(5 * 60);
 /// The longest rest of a body, in bytes, that is received without readers, so that it is stored for later requests.
 const REST_MAX: u64 = 256 * 1024;
 
-/// Interim responses that wait for their reader.
+/// The most interim responses that wait for their reader; further ones are dropped.
 const INTERIMS_MAX: usize = 8;
 
 #[cfg(test)]

@@ -1,9 +1,10 @@
-//! What one worker is asked for most: a table of its own before the store that all workers share.
+//! The entries that one worker is asked for most: a small table of each worker, in front of the store that all
+//! workers share.
 //!
-//! Taking a reference to a shared object writes to its counter, and workers that send one page wait for each
-//! other's writes. A [`WorkerEntry`] is a worker's own hold on an entry, and
-//! its references are counted in memory of that worker alone. An entry that is no longer the one of its key says so
-//! itself, so nothing is to be removed here in time. The table is small, and holds nothing large.
+//! To share an object, a reference counter in it is written; workers that send the same page would wait for each
+//! other's writes. A [`WorkerEntry`] is a worker's own reference to an entry, and references to it are counted in
+//! memory of that worker alone. An entry that was replaced or removed is marked so, so the table need not be told in
+//! time. The table is small, and holds no large entries.
 
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
@@ -14,7 +15,7 @@ use catamaran_message::Fields;
 use crate::cache::object::Object;
 use crate::cache::store::Entry;
 
-/// A worker's own hold on what is known of a key.
+/// A worker's own reference to the entry of a key.
 #[derive(Debug)]
 pub(crate) struct WorkerEntry {
     entry: Arc<Entry>,
@@ -33,13 +34,13 @@ impl WorkerEntry {
         }
     }
 
-    /// The fields of this response, which is the newest.
+    /// The fields of `newest`, which must be the entry's newest response.
     fn fields(&self, newest: &Object) -> &Fields {
         self.fields
             .get_or_init(|| newest.head.fields.counted_anew())
     }
 
-    /// The first block of this response, which is the newest.
+    /// The first block of the body of `newest`, which must be the entry's newest response.
     fn first_block(&self, newest: &Object) -> Option<Bytes> {
         if let Some(block) = self.block.get() {
             return Some(block.clone());
@@ -61,13 +62,13 @@ impl Deref for WorkerEntry {
 /// A response as it is sent: found in the store, or just received.
 #[derive(Clone, Debug)]
 pub(crate) enum StoredResponse {
-    /// A response of an entry, by its place there.
+    /// A response of an entry, by its index in [`Entry::variants`].
     Found(Arc<WorkerEntry>, usize),
     Received(Arc<Object>),
 }
 
 impl StoredResponse {
-    /// The response.
+    /// The stored response.
     pub(crate) fn object(&self) -> &Arc<Object> {
         match self {
             Self::Found(entry, at) => entry.variant(*at).expect("it was found there"),
@@ -75,7 +76,7 @@ impl StoredResponse {
         }
     }
 
-    /// Its fields.
+    /// The fields of the response.
     pub(crate) fn fields(&self) -> &Fields {
         match self {
             Self::Found(entry, 0) => entry.fields(self.object()),
@@ -83,7 +84,7 @@ impl StoredResponse {
         }
     }
 
-    /// A block of its body; `None` beyond the end.
+    /// The block of the body at this index; `None` beyond the end.
     pub(crate) fn block(&self, at: usize) -> Option<Bytes> {
         match self {
             Self::Found(entry, 0) if at == 0 => entry.first_block(self.object()),
@@ -92,12 +93,12 @@ impl StoredResponse {
     }
 }
 
-/// The table of one worker.
+/// The table of a worker's most used entries.
 #[derive(Debug, Default)]
 pub(super) struct HotTable {
     /// The slots of the table; none until the first entry is kept.
     slots: Box<[Option<HotSlot>]>,
-    /// The store's number of purges when the slots were filled. The first look-up after a purge empties all slots.
+    /// The number of purges when the slots were filled. The first look-up after a further purge empties all slots.
     purges: u64,
 }
 
@@ -105,7 +106,7 @@ pub(super) struct HotTable {
 struct HotSlot {
     key: Box<[u8]>,
     entry: Arc<WorkerEntry>,
-    /// How often the slot was looked up and found.
+    /// How often the slot was looked up with success.
     uses: u32,
 }
 
@@ -125,7 +126,7 @@ impl HotTable {
         (!slot.uses.is_multiple_of(USES)).then(|| Arc::clone(&slot.entry))
     }
 
-    /// Makes an entry of the store this worker's own, and keeps it in the table unless it is too large.
+    /// Makes an entry of the store this worker's own, and puts it into the table unless it is too large.
     pub(super) fn keep(&mut self, key: &[u8], entry: Arc<Entry>) -> Arc<WorkerEntry> {
         if let Some(Some(slot)) = self.slots.get(place(key))
             && Arc::ptr_eq(&slot.entry.entry, &entry)
@@ -170,10 +171,10 @@ fn place(key: &[u8]) -> usize {
     (hash >> 32) as usize % SLOTS
 }
 
-/// The number of slots.
+/// The number of slots in a table.
 const SLOTS: usize = 512;
 
-/// Each time after this number of look-ups, a key is looked up in the store instead.
+/// One in this number of look-ups of a slot goes to the store instead.
 const USES: u32 = 64;
 
 /// The largest entry that is kept, in bytes. With a long body the cost of a shared counter hardly matters.

@@ -1,7 +1,7 @@
-//! A stored response with its body and codings of it, as the memory has it.
+//! A stored response with its body, and compressed copies of the body, as the cache keeps it in memory.
 //!
-//! There may be a million of them, so what few have is in memory of its own, and a short body is in that of the
-//! fields.
+//! There may be a million of them. So parts that few of them have are allocated apart, and a short body shares the
+//! memory of the fields.
 
 use std::sync::{Arc, OnceLock};
 
@@ -10,25 +10,25 @@ use catamaran_cache::object::ObjectHead;
 use catamaran_coding::{CodedBodies, Coding};
 use catamaran_message::Fields;
 
-/// A stored response. It is never changed: another takes its place.
+/// A stored response. It is never changed, only replaced by another.
 #[derive(Debug)]
 pub(crate) struct Object {
     pub(crate) head: ObjectHead,
     body: Body,
-    /// Codings of the body, once any was asked for.
+    /// Compressed copies of the body; made when the first one is asked for.
     coded: OnceLock<Box<CodedBodies>>,
 }
 
-/// A whole body.
+/// The whole body of a response.
 #[derive(Clone, Debug)]
 pub(crate) struct Body {
-    /// `None` for a short body, which follows the fields in their memory.
+    /// The blocks of the body; `None` for a short body, which follows the fields in their memory.
     blocks: Option<Arc<[Bytes]>>,
     len: u64,
 }
 
 impl Body {
-    /// The fields of a response as they are stored, and the body, whose blocks were received.
+    /// Packs the fields of a response as they are stored, and the body from the blocks that were received.
     pub(crate) fn store(headers: &Fields, blocks: Vec<Bytes>) -> (Fields, Self) {
         let len = blocks.iter().map(|block| block.len() as u64).sum();
         if len < SHORT_MAX as u64 {
@@ -40,7 +40,7 @@ impl Body {
 }
 
 impl Object {
-    /// A response of these parts.
+    /// A stored response of these parts, without compressed copies.
     pub(crate) fn new(head: ObjectHead, body: Body) -> Self {
         Self {
             head,
@@ -66,22 +66,22 @@ impl Object {
         }
     }
 
-    /// The body in that coding, if it is kept.
+    /// The compressed copy of the body in that coding; `None`: it is not kept.
     pub(crate) fn coded(&self, coding: Coding) -> Option<&Bytes> {
         self.coded.get()?.get(coding)
     }
 
-    /// Codings of the body, for somebody who wants one.
+    /// The compressed copies of the body; none at first.
     pub(crate) fn codings(&self) -> &CodedBodies {
         self.coded.get_or_init(Box::default)
     }
 
-    /// Whether another is this one, with other codings at most.
+    /// Whether `other` is this response, perhaps with other compressed copies.
     pub(super) fn is(&self, other: &Self) -> bool {
         std::ptr::eq(self, other) || self.head.fields.shares_memory(&other.head.fields)
     }
 
-    /// The parts of a response with the same body and other fields.
+    /// The parts of a new response with the same body but these fields.
     pub(crate) fn with_fields(&self, headers: &Fields) -> (Fields, Body) {
         let fields = match self.body.blocks {
             Some(_) => headers.packed::<Bytes>(&[]),
@@ -90,12 +90,12 @@ impl Object {
         (fields, self.body.clone())
     }
 
-    /// Bytes of the body.
+    /// The length of the body, in bytes.
     pub(crate) fn len(&self) -> u64 {
         self.body.len
     }
 
-    /// A block of the body; `None` beyond its end.
+    /// The block of the body at this index; `None` beyond its end.
     pub(crate) fn block(&self, at: usize) -> Option<Bytes> {
         match &self.body.blocks {
             Some(blocks) => blocks.get(at).cloned(),
@@ -108,7 +108,8 @@ impl Object {
         (0..).map_while(|at| self.block(at))
     }
 
-    /// The bytes of memory that it takes. They never change: that a coding was asked for does not count.
+    /// The bytes of memory that the object takes, as counted for the cache's limit. The number never changes:
+    /// asking for a coding adds nothing.
     pub(super) fn weight(&self) -> u64 {
         let blocks = self.body.blocks.as_ref().map_or(0, |blocks| {
             let list = blocks.len() * (size_of::<Bytes>() + ALLOCATION);
@@ -120,14 +121,14 @@ impl Object {
     }
 }
 
-/// A body of fewer bytes is a short one.
+/// Bodies with fewer bytes than this are stored with the fields.
 pub(super) const SHORT_MAX: usize = 16 * 1024;
 
-/// What the allocator adds to a piece of memory on average: a word, and half of what it rounds up to.
+/// The bytes that the allocator adds to a piece of memory on average: a word, and half of what it rounds up to.
 pub(super) const ALLOCATION: usize = 16;
 
-/// Memory of an object beside itself and what it has: its counters of references, the counter of those who read the
-/// body, and what the allocator adds to these, to the bytes of the fields and to their list.
+/// The memory of an object beside itself and its parts: its reference counts, the reference count of the body, and
+/// what the allocator adds to these, to the bytes of the fields and to their list.
 const OVERHEAD: usize = 16 + 24 + 4 * ALLOCATION;
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The responses that a cache holds, the fetches under way, and purges.
 //!
-//! A key has a few responses, one for each set of values that its `Vary` names. They are changed as a
-//! whole: who reads has an [`Entry`] that stays as it is. Memory is bounded by the weight of entries.
+//! A key has a few responses, one for each set of values of the fields that its `Vary` names. They are changed as a
+//! whole: a reader has an [`Entry`] that stays as it is. The memory of all entries is bounded.
 
 use std::collections::HashMap;
 use std::hash::RandomState;
@@ -31,20 +31,21 @@ use crate::cache::object::{ALLOCATION, Object};
 use crate::config::CacheConfig;
 use crate::lock::lock;
 
-/// The entry of one key: its responses, and what is remembered of its fetches.
+/// The entry of one key: its responses, and the outcome of its last fetches.
 #[derive(Debug, Default)]
 pub(crate) struct Entry {
     /// The newest response, if there is any.
     newest: Option<Arc<Object>>,
     /// The older responses, the newest of them first.
     others: Option<Box<Others>>,
-    /// Until when requests of this key do not wait for each other, because the last response could not be stored.
+    /// The time until which requests of this key do not wait for each other, because the last response could not be
+    /// stored.
     uncacheable_until: Millis,
-    /// Until when a stale response is used without asking the backend, which has failed.
+    /// The time until which a stale response is used without asking the backend, because the backend has failed.
     failed_until: AtomicU64,
-    /// How many requests it has answered, about, as [`Store::note_use`] counts.
+    /// The number of requests that it has answered, roughly, as [`Store::note_use`] counts.
     uses: AtomicU32,
-    /// Whether another entry has replaced it, or it was removed.
+    /// Whether the entry was replaced or removed.
     is_over: AtomicBool,
 }
 
@@ -64,11 +65,11 @@ struct Others(Box<[Arc<Object>]>);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FrequentKey {
     pub(crate) key: Box<[u8]>,
-    /// How often it was answered from memory since it was stored, about.
+    /// The number of times that it was answered from memory since it was stored, roughly.
     pub(crate) uses: u32,
     /// Bytes of memory that its responses take.
     pub(crate) bytes: u64,
-    /// How many responses it has.
+    /// The number of responses that are stored for the key.
     pub(crate) variants: usize,
 }
 
@@ -80,13 +81,13 @@ pub(crate) struct Found {
 }
 
 impl Found {
-    /// The response.
+    /// The stored response.
     pub(crate) fn object(&self) -> &Arc<Object> {
         self.response.object()
     }
 }
 
-/// The contents of a cache, and its open fetches.
+/// The contents of a cache, and the fetches that are under way.
 #[derive(Debug)]
 pub(crate) struct Store {
     entries: Cache<Box<[u8]>, Arc<Entry>, EntryWeight, RandomState, Evictions>,
@@ -96,17 +97,17 @@ pub(crate) struct Store {
     /// Held while an entry is changed, so that no change is lost.
     changes: Mutex<()>,
     bans: ArcSwap<Bans>,
-    /// How many purges there were. A response since whose beginning there was none need not be compared with [`Bans`].
+    /// The number of purges so far. A response that began after the last one need not be compared with [`Bans`].
     purges: AtomicU64,
-    /// Fetches under way, by key and values of fields.
+    /// The fetches that further requests may join, by key and values of fields.
     flights: Mutex<HashMap<Bytes, Arc<Fill>>>,
-    /// The beginnings of all open fetches, also of those that no further request may join.
+    /// The times at which all open fetches began, also of those that no further request may join.
     fetches: Arc<Mutex<Slab<Instant>>>,
     /// The room for bodies that are being received.
     room: Arc<FillRoom>,
-    /// Permits to compress long bodies.
+    /// Permits to compress long bodies, [`CODERS_MAX`] in all.
     coders: Arc<Semaphore>,
-    /// How many uses each worker has had: every [`NOTED_ONE_OF`]th is counted.
+    /// The number of uses on each worker: every [`NOTED_ONE_OF`]th is counted.
     turns: PerWorker<Count>,
     pub(crate) counts: CacheCounts,
 }
@@ -124,7 +125,7 @@ impl Drop for OpenFetch {
     }
 }
 
-/// How a request takes part in the fetch of a response.
+/// The part that a request takes in the fetch of a response.
 pub(crate) enum Flight {
     /// No fetch is under way: the caller must begin one.
     Lead(Arc<Fill>),
@@ -182,7 +183,7 @@ impl Store {
         Some(hot.keep(key, entry))
     }
 
-    /// The entry of a key, for a look that does not count as use.
+    /// The entry of a key, without counting this as a use.
     pub(crate) fn peek(&self, key: &CacheKey) -> Option<Arc<WorkerEntry>> {
         let entry = self.entries.peek(key.as_bytes())?;
         Some(Arc::new(WorkerEntry::new(entry)))
@@ -193,12 +194,12 @@ impl Store {
         lock(&self.hot[worker]).sweep();
     }
 
-    /// How many purges there were. A response notes this number when it begins; only later purges concern it.
+    /// The number of purges so far. A response notes this number when it begins; only later purges concern it.
     pub(crate) fn purge_count(&self) -> u64 {
         self.purges.load(Ordering::Acquire)
     }
 
-    /// Whether a purge since the beginning of an object concerns it, and how.
+    /// The effect of purges that were made since an object began.
     fn purged(&self, key: &CacheKey, object: &Object) -> PurgeEffect {
         if object.head.began >= self.purge_count() {
             PurgeEffect::No
@@ -208,7 +209,7 @@ impl Store {
         }
     }
 
-    /// The response of an entry that answers a request.
+    /// The response of an entry that answers a request; `None` if there is none, or it was purged.
     pub(crate) fn find(
         &self,
         key: &CacheKey,
@@ -226,7 +227,7 @@ impl Store {
         }
     }
 
-    /// Stores a response. `false` if it was purged before it was complete.
+    /// Stores a response. `false`: it was not stored, because a purge named it while it was received.
     pub(crate) fn insert(&self, key: &CacheKey, object: Arc<Object>, config: &CacheConfig) -> bool {
         let _changing = lock(&self.changes);
         if self.purged(key, &object) != PurgeEffect::No {
@@ -276,7 +277,7 @@ impl Store {
         }
     }
 
-    /// Remembers that the response of a key could not be stored. Stored ones stay.
+    /// Remembers until `until` that the response of a key could not be stored. Responses that are stored stay.
     pub(crate) fn note_uncacheable(&self, key: &CacheKey, until: Millis) {
         let _changing = lock(&self.changes);
         let before = self.entries.peek(key.as_bytes());
@@ -289,7 +290,8 @@ impl Store {
         self.put(key, variants, before.as_deref(), state);
     }
 
-    /// Whether a compressed copy can be kept: with it, the object must be no larger than the largest that is stored.
+    /// Whether there is room to keep a compressed copy: the object with it must not exceed the largest size that is
+    /// stored.
     pub(crate) fn has_room_for_coding(&self, object: &Object) -> bool {
         object.weight() + object.len() <= self.entries.capacity() / OBJECTS_MIN
     }
@@ -323,7 +325,7 @@ impl Store {
         }
     }
 
-    /// Puts an entry with these responses, the newest first, in the place of the one that was there before.
+    /// Replaces an entry by one with these responses, the newest first.
     fn put(
         &self,
         key: &CacheKey,
@@ -383,7 +385,7 @@ impl Store {
         found
     }
 
-    /// Purges the responses that `purge` names. `is_soft` makes them stale instead.
+    /// Purges the responses that `purge` names. With `is_soft` they become stale instead.
     pub(crate) fn purge(&self, purge: Purge, is_soft: bool) {
         let _changing = lock(&self.changes);
         let clears = purge == Purge::All && !is_soft;
@@ -397,7 +399,7 @@ impl Store {
         }
     }
 
-    /// Joins the fetch of this name, or begins one. `None`: more than `most` requests read that fetch already.
+    /// Joins the fetch of this name, or begins one. `None`: more than `most` requests already read that fetch.
     pub(crate) fn join(&self, name: &Bytes, most: usize) -> Option<Flight> {
         let mut flights = lock(&self.flights);
         if let Some(fill) = flights.get(name) {
@@ -409,7 +411,7 @@ impl Store {
         Some(Flight::Lead(fill))
     }
 
-    /// Ends the joining of a fetch: it is over, or its response may not be shared.
+    /// Lets no further request join a fetch: it is over, or its response may not be shared.
     pub(crate) fn land(&self, name: &Bytes, fill: &Arc<Fill>) {
         let mut flights = lock(&self.flights);
         if flights.get(name).is_some_and(|it| Arc::ptr_eq(it, fill)) {
@@ -422,7 +424,7 @@ impl Store {
         &self.room
     }
 
-    /// A fetch begins.
+    /// Counts a fetch as open, from now until the result is dropped.
     pub(crate) fn begin_fetch(&self) -> OpenFetch {
         OpenFetch {
             key: lock(&self.fetches).insert(Instant::now()),
@@ -430,7 +432,7 @@ impl Store {
         }
     }
 
-    /// How many fetches are under way, by [`FETCH_AGES`].
+    /// The number of fetches under way in each age group of [`FETCH_AGES`].
     pub(crate) fn fetches(&self) -> [usize; FETCH_AGES.len()] {
         let mut counts = [0; FETCH_AGES.len()];
         for (_, began) in lock(&self.fetches).iter() {
@@ -441,17 +443,17 @@ impl Store {
         counts
     }
 
-    /// Requests that wait for, or read, what others fetch.
+    /// The number of requests that wait for, or read, a response that is being fetched.
     pub(crate) fn waiters(&self) -> usize {
         lock(&self.flights).values().map(|it| it.readers()).sum()
     }
 
-    /// Bytes of memory that are taken, and keys that are known.
+    /// The bytes of memory that entries take, and the number of keys.
     pub(crate) fn size(&self) -> (u64, usize) {
         (self.entries.weight(), self.entries.len())
     }
 
-    /// Keys that were evicted to make room for others.
+    /// The number of keys that were evicted to make room for others.
     pub(crate) fn evicted(&self) -> u64 {
         self.evicted.load(Ordering::Relaxed)
     }
@@ -466,12 +468,12 @@ impl Entry {
         }
     }
 
-    /// Whether the last response could not be stored.
+    /// Whether the last response could not be stored, so that requests do not wait for each other until a set time.
     pub(crate) fn is_uncacheable(&self, now: Millis) -> bool {
         now < self.uncacheable_until
     }
 
-    /// Whether the backend has failed lately.
+    /// Whether the backend has failed lately, so that stale responses are used without asking it.
     pub(crate) fn has_failed(&self, now: Millis) -> bool {
         now < self.failed_until.load(Ordering::Relaxed)
     }
@@ -495,7 +497,7 @@ impl Entry {
         self.variants().map(|object| object.weight()).sum()
     }
 
-    /// A response by its place among [`Self::variants`].
+    /// The response at this index of [`Self::variants`].
     pub(super) fn variant(&self, at: usize) -> Option<&Arc<Object>> {
         match at.checked_sub(1) {
             None => self.newest.as_ref(),
@@ -508,7 +510,7 @@ impl Entry {
         self.failed_until.store(until, Ordering::Relaxed);
     }
 
-    /// The names of fields on which any response depends.
+    /// The names of the request fields (`Vary`) on which the newest response depends.
     pub(crate) fn names(&self) -> &[FieldName] {
         let selection = self.newest.as_ref().and_then(|it| it.head.selection());
         selection.map_or(&[], |selection| selection.names())
@@ -521,7 +523,7 @@ impl Entry {
     }
 }
 
-/// The memory that an entry takes.
+/// Measures the memory that an entry takes, for the limit of the cache.
 #[derive(Clone, Debug)]
 struct EntryWeight;
 
@@ -567,7 +569,7 @@ const USES_MAX: u32 = u32::MAX / 2;
 /// The number of objects of the largest size that fit into a cache.
 const OBJECTS_MIN: u64 = 8;
 
-/// How many long bodies are compressed at a time.
+/// The most long bodies that are compressed at a time.
 const CODERS_MAX: usize = 2;
 
 /// The most keys for which tables are made at once; larger tables grow as needed.
@@ -735,7 +737,7 @@ mod tests {
         assert_eq!(has(&store, &key, &anyone), None);
     }
 
-    /// A fetch that began before a purge never leaves an older response behind, however the two meet.
+    /// A fetch that began before a purge must never leave an older response behind, however the two overlap.
     #[test]
     fn a_purge_that_races_a_fill_is_never_lost() {
         const ROUNDS: u64 = 10_000;

@@ -1,24 +1,25 @@
-//! The end of a response with a file, which is held back until the file was looked at once more.
+//! Holds back the end of a response with a file, until the front has checked that the file has not changed.
 
 use catamaran_transport::Stream;
 
-/// Whether the kernel holds segments back that are not full (`TCP_CORK`).
+/// The state of `TCP_CORK`, by which the kernel holds back segments that are not full.
 ///
-/// A file has a head before it, which else were a segment of its own. And its last segment waits for the end of the
-/// response: the kernel has all bytes of the file by then, and the client must not have them if the file has changed.
+/// Without it the head before a file would be a segment of its own. And the file's last segment must wait for the end
+/// of the response: the kernel has all bytes of the file by then, but the client must not get them if the file has
+/// changed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Cork {
-    /// Nothing is held back.
+    /// The kernel holds nothing back.
     #[default]
     Off,
-    /// Until the response has ended.
+    /// The kernel holds segments back until the response has ended.
     On,
-    /// The response has ended: until its bytes are written.
+    /// The response has ended; the kernel holds segments back until all bytes are written.
     Ended,
 }
 
 impl Cork {
-    /// Corks the socket, as the last part of a file is about to be sent.
+    /// Corks the socket before the last part of a file is sent.
     pub(super) fn hold(&mut self, stream: &Stream) {
         if *self == Self::Off {
             *self = Self::On;
@@ -26,7 +27,7 @@ impl Cork {
         }
     }
 
-    /// Notes the end of the response. The socket is uncorked if `is_written`: the kernel has all bytes.
+    /// Notes the end of the response. Uncorks the socket if `is_written`, which means that the kernel has all bytes.
     #[inline]
     pub(super) fn end(&mut self, is_written: bool, stream: &Stream) {
         if *self == Self::On {

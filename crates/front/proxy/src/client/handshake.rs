@@ -1,8 +1,8 @@
-//! The handshake of TLS on a connection that was accepted.
+//! The TLS handshake of an accepted connection.
 //!
-//! It has one absolute deadline. How many a worker has under way is limited, and how many go on in a
-//! turn of its event loop ([`crate::worker::handshakes`]). A failure is counted under its reason, and logged once in a
-//! while for each reason, since scanners cause most of them.
+//! A handshake has one absolute deadline. The number that a worker has under way is limited, and also how many go on
+//! in one turn of its event loop ([`crate::worker::handshakes`]). A failure is counted under its reason. It is logged
+//! once in a while for each reason, since scanners cause most failures.
 
 use std::future::poll_fn;
 use std::task::{Context, Poll, ready};
@@ -18,7 +18,7 @@ use crate::limits::Limit;
 use crate::worker::Worker;
 use crate::worker::handshakes::Open;
 
-/// How a handshake ended.
+/// The outcome of a handshake.
 enum Outcome {
     Made,
     Failed(HandshakeError),
@@ -27,8 +27,7 @@ enum Outcome {
     GivenUp,
 }
 
-/// Makes the handshake of a connection that was accepted at `since`. `false` if the connection is to be
-/// closed.
+/// Makes the TLS handshake of a connection that was accepted at `since`. `false`: the connection is to be closed.
 pub(crate) async fn run(
     worker: &Worker,
     client: &mut ClientConnection,
@@ -66,7 +65,7 @@ pub(crate) async fn run(
     }
 }
 
-/// Makes the handshake, with a turn for each step until the client has said what it wants: its
+/// Makes the handshake. Until the ClientHello has arrived whole, each step waits for a turn, because answering a
 /// ClientHello is what costs.
 async fn make(
     worker: &Worker,
@@ -108,7 +107,7 @@ fn poll(client: &mut ClientConnection, open: &mut Open<'_>, cx: &mut Context<'_>
     })
 }
 
-/// The reason why a handshake failed, and the text of the error, if there is one.
+/// The reason to count a failed handshake under, and the text of the error, if there is one.
 fn reason(outcome: &Outcome) -> (Reason, Option<String>) {
     let (token, error) = match outcome {
         Outcome::Failed(HandshakeError::Tls(error)) => {
@@ -142,6 +141,6 @@ fn fail(
     }
 }
 
-/// The answer to a client that speaks HTTP without TLS.
+/// The answer to a client that speaks plain HTTP on a port with TLS.
 const PLAIN_HTTP: &[u8] = b"HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\n\
     Content-Length: 41\r\nConnection: close\r\n\r\nThis port speaks TLS: use https:// here.\n";

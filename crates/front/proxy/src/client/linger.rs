@@ -1,4 +1,4 @@
-//! Reading the rest of a request's body after the response, and discarding it.
+//! Reads the rest of a request's body after the response, and discards it.
 //!
 //! Many clients write a whole request before they read. If the connection is closed while bytes are
 //! on their way, the kernel answers them with a reset, and the client loses the response (RFC 9112,
@@ -18,7 +18,7 @@ use crate::config::ListenerConfig;
 use crate::deadlines::Deadline;
 use crate::worker::Worker;
 
-/// How much is read of a client at most, and for how long.
+/// The limits on reading, and discarding, the rest of what a client sends.
 #[derive(Clone, Copy, Debug)]
 struct Patience {
     bytes: u64,
@@ -52,20 +52,21 @@ pub(crate) async fn settle(
     false
 }
 
-/// Ends a connection whose last request's head was refused. Where its body would end is not known.
+/// Closes a connection on which a request's head was refused, so that the end of its body is not
+/// known.
 pub(crate) async fn refused(worker: &Worker, client: &mut ClientConnection, deadline: &Deadline) {
     let patience = Patience::with_unknown(client.config());
     client.finish_sending().await;
     read(worker, deadline, client, patience, poll_bytes).await;
 }
 
-/// Ends a connection without further requests, or one whose client was too slow.
+/// Closes a connection on which no further request follows, or whose client was too slow.
 pub(crate) async fn close(worker: &Worker, client: &mut ClientConnection, deadline: &Deadline) {
     client.finish_sending().await;
     read(worker, deadline, client, Patience::SHORT, poll_bytes).await;
 }
 
-/// Reads until `next` yields no more, or the patience ends. `true` if there is no more.
+/// Reads until `next` returns `None` or a limit is reached. `true`: `next` returned `None`.
 async fn read(
     worker: &Worker,
     wakes: &Deadline,
@@ -101,7 +102,7 @@ async fn read(
     .await
 }
 
-/// The length of the body's next piece; `None` at its end, and if the client broke off.
+/// The length of the body's next piece; `None` at its end, or if the client has failed.
 fn poll_body(client: &mut ClientConnection, cx: &mut Context<'_>) -> Poll<Option<usize>> {
     let part = ready!(client.poll_body(cx));
     Poll::Ready(match part {
@@ -110,7 +111,8 @@ fn poll_body(client: &mut ClientConnection, cx: &mut Context<'_>) -> Poll<Option
     })
 }
 
-/// The number of bytes read, whatever they mean; `None` when the client has closed.
+/// The number of bytes read, whatever they are; `None` when the client has closed or the connection
+/// failed.
 fn poll_bytes(client: &mut ClientConnection, cx: &mut Context<'_>) -> Poll<Option<usize>> {
     client.discard_input();
     let read = ready!(client.poll_read(cx));
@@ -129,7 +131,7 @@ impl Patience {
         },
     };
 
-    /// The limits for a client that is sending a body: the listener's.
+    /// The limits for a client that is sending a body: the listener's settings.
     fn with_body(listener: &Arc<ListenerConfig>) -> Self {
         Self {
             bytes: listener.linger_max,
@@ -142,7 +144,7 @@ impl Patience {
         }
     }
 
-    /// The limits for a client that may or may not be sending a body.
+    /// The limits for a client of which it is not known whether it is sending a body.
     fn with_unknown(listener: &Arc<ListenerConfig>) -> Self {
         let patience = Self::with_body(listener);
         Self {
@@ -155,5 +157,6 @@ impl Patience {
     }
 }
 
-/// httpd: `SECONDS_TO_LINGER`, 2 s; nginx: `lingering_timeout`, 5 s.
+/// How long a client may take to read the response and to close. httpd: `SECONDS_TO_LINGER`, 2 s;
+/// nginx: `lingering_timeout`, 5 s.
 const SHORT_TIME: Duration = Duration::from_secs(2);

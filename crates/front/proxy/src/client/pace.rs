@@ -1,11 +1,11 @@
-//! How fast a client sends or takes bytes, while the front waits for it.
+//! Measures how fast a client sends or takes bytes while the front waits for it.
 //!
-//! Two limits: a silence, and a mean rate after a time of grace, so that a byte now and then does
-//! not hold a backend's thread for ever (slow POST, slow read). Only time in which the client was
-//! waited for counts, never that in which the backend held things up.
+//! There are two limits: on silence, and on the mean rate after a time of grace. So a byte now and then does not hold
+//! a backend's thread for ever (slow POST, slow read). Only time in which the front waits for the client counts,
+//! never time in which it waits for the backend.
 //!
-//! Exchanges that share a connection wait for each other as well. Such an exchange has a little more
-//! time, which is its [`Turn`].
+//! Exchanges that share a connection also wait for each other. Such an exchange has a little more time, which is its
+//! [`Turn`].
 
 use std::time::Duration;
 
@@ -14,34 +14,34 @@ use crate::deadlines::Tick;
 /// The least progress that is demanded of a client.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Demand {
-    /// The longest silence.
+    /// The longest silence that is allowed.
     pub(crate) idle: Duration,
-    /// The least bytes a second, on average, once [`GRACE`] is over; 0 demands none.
+    /// The least bytes a second, on average, once [`GRACE`] is over; 0: no least rate.
     pub(crate) rate_min: u64,
-    /// The allowance for other exchanges on its connection.
+    /// The allowance for other exchanges on the same connection.
     pub(crate) turn: Turn,
 }
 
 /// The allowance of an exchange that has to wait for other exchanges on its connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Turn {
-    /// Bytes that others moved in its place; they count for its rate as if they were its own.
+    /// The bytes that other exchanges moved meanwhile; they count for the rate as if they were this exchange's own.
     pub(crate) due: u64,
-    /// When any exchange last moved bytes, if the whole connection is held up. The exchange may then be silent for up
-    /// to twice as long.
+    /// The time at which any exchange last moved bytes, if the whole connection is held up. The exchange may then be
+    /// silent for up to twice as long.
     pub(crate) others: Option<Tick>,
 }
 
-/// Whether an exchange waits for its client, in each direction.
+/// Whether an exchange waits for its client, for each direction.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Waits {
-    /// For the client to take more of the response.
+    /// It waits for the client to take more of the response.
     pub(crate) writing: bool,
-    /// For the client to send more of its body.
+    /// It waits for the client to send more of its body.
     pub(crate) reading: bool,
 }
 
-/// The allowances of an exchange, in each direction.
+/// The allowances of an exchange, for each direction.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Turns {
     pub(crate) writing: Turn,
@@ -49,7 +49,7 @@ pub(crate) struct Turns {
 }
 
 impl Turn {
-    /// No allowance: the exchange has its connection for itself.
+    /// No allowance: the exchange has the connection to itself.
     pub(crate) const ALONE: Self = Self {
         due: 0,
         others: None,
@@ -63,18 +63,19 @@ impl Turn {
     }
 }
 
-/// One direction of one exchange.
+/// Measures one direction of one exchange: the bytes that moved, and the time spent waiting for the client.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Pace {
     bytes: u64,
-    /// The time of earlier waits together.
+    /// The sum of all waits that have ended.
     waited: Duration,
-    /// When the present wait began, and its last progress.
+    /// The present wait: when it began, and when bytes last moved in it. `None`: the front does not wait for the
+    /// client.
     wait: Option<(Tick, Tick)>,
 }
 
 impl Pace {
-    /// Begins a wait for the client, or goes on with it. Returns the time at which the client is too slow.
+    /// Begins a wait for the client, or continues it. Returns the time from which the client counts as too slow.
     pub(crate) fn wait(&mut self, now: Tick, demand: Demand) -> Tick {
         let (began, moved) = *self.wait.get_or_insert((now, now));
         let silence = demand.turn.silence_since(moved, demand.idle) + demand.idle;

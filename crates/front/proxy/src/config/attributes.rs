@@ -1,51 +1,52 @@
-//! What an AJP backend is told of a request besides its head, as an operator wants it.
+//! The facts about a request, besides its head, that an AJP backend is sent.
 
 use catamaran_message::FieldName;
 
-/// AJP13's user and named attributes, and where their values come from. Over HTTP/1.1 there are none.
-/// docs/reference.md has them as `remote_user` and `auth_type` of `[upstream.NAME]`, and as
-/// `[upstream.NAME.attributes]`.
+/// AJP13's user and named attributes, and where their values come from.
+///
+/// Backends over HTTP/1.1 get none. In docs/reference.md these are `remote_user` and `auth_type` of
+/// `[upstream.NAME]`, and `[upstream.NAME.attributes]`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RequestAttributes {
     /// The field by which a trusted proxy tells the user that it authenticated.
     pub remote_user: Option<FieldName>,
-    /// How the user was authenticated; only told of requests with a user.
+    /// How the user was authenticated; sent only with requests that have a user.
     pub auth_type: Option<AttributeSource>,
-    /// Attributes by name.
+    /// The named attributes, each with the source of its value.
     pub named: Vec<(String, AttributeSource)>,
 }
 
-/// Where a value comes from.
+/// The source of an attribute's value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AttributeSource {
-    /// Always the same.
+    /// A fixed text.
     Text(String),
-    /// The last line of a field, if a trusted proxy sent it. The field is removed from every request.
+    /// The value of the last line of a field, if a trusted proxy sent it. The field is removed from every request.
     Header(FieldName),
-    /// The client, trusted proxies looked through.
+    /// A fact about the client; if trusted proxies forwarded the request, about the client behind them.
     Client(ClientFact),
-    /// The client's own TLS, if it came over TLS to the front, or to a proxy of `proxy_protocol_from` that tells of
-    /// it.
+    /// A fact about the TLS that the client itself used: to the front, or to a proxy of `proxy_protocol_from` that
+    /// reports it.
     Tls(TlsFact),
 }
 
-/// A fact of the client and of what it asked for.
+/// A fact about the client or about the URL that it asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClientFact {
-    /// Its address.
+    /// The client's address.
     Address,
-    /// Its port, if it is known.
+    /// The client's port, if it is known.
     Port,
-    /// `http` or `https`.
+    /// The scheme that the client used: `http` or `https`.
     Scheme,
-    /// The host that it asked for, without the port.
+    /// The host that the client asked for, without the port.
     Host,
 }
 
-/// A fact of the client's TLS.
+/// A fact about the client's TLS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TlsFact {
-    /// The version, such as `TLSv1.3`.
+    /// The version of TLS, such as `TLSv1.3`.
     Version,
     /// The cipher suite as OpenSSL names it.
     Cipher,
@@ -58,7 +59,7 @@ pub enum TlsFact {
 }
 
 impl RequestAttributes {
-    /// The fields that values come from.
+    /// The request fields from which values are taken.
     pub fn headers(&self) -> impl Iterator<Item = &FieldName> {
         let named = self.named.iter().map(|(_, source)| source);
         let sources = self.auth_type.iter().chain(named);

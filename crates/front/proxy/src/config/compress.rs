@@ -1,21 +1,21 @@
-//! Which responses a route compresses on their way to the client.
+//! The rules by which a route compresses responses.
 
 use catamaran_coding::Coding;
 
-/// Which responses are compressed, and how: the keys of `[[route]]` in `docs/reference.md` that begin with `compress`,
-/// which has their meaning, default and the directives of other servers.
+/// Which responses a route compresses, and how. The keys of `[[route]]` in `docs/reference.md` that begin with
+/// `compress` have the meaning, default and the directives of other servers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CompressConfig {
-    /// The codings, the preferred first; at least one.
+    /// The codings that the front may use, the preferred first; at least one.
     pub codings: Vec<Coding>,
-    /// Media types of responses that are compressed.
+    /// The media types of responses that are compressed.
     pub types: Vec<MediaPattern>,
-    /// Bytes: responses that announce fewer are not compressed.
+    /// The least length in bytes: a response that announces less is not compressed.
     pub min: u64,
 }
 
 impl CompressConfig {
-    /// These codings with every default.
+    /// A configuration with these codings and every default.
     #[must_use]
     pub fn new(codings: Vec<Coding>) -> Self {
         Self {
@@ -37,18 +37,18 @@ impl CompressConfig {
     }
 }
 
-/// Media types: one, or all whose names begin and end alike.
+/// A pattern of media types: one type, or all types whose names begin and end in the same way.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MediaPattern {
-    /// In lower case.
+    /// The text before the asterisk, or the whole type; in lower case.
     head: String,
-    /// What follows the asterisk, if there is one.
+    /// The text after the asterisk; `None`: there is no asterisk.
     tail: Option<String>,
 }
 
 impl MediaPattern {
-    /// Reads `text/html`, `text/*`, `application/*+json`. `None` if it is neither a type nor a pattern of
-    /// subtypes.
+    /// Reads a pattern such as `text/html`, `text/*` or `application/*+json`. `None` if the text is neither a type nor
+    /// a pattern of subtypes.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let (kind, subtype) = text.split_once('/')?;
@@ -69,7 +69,7 @@ impl MediaPattern {
         })
     }
 
-    /// Whether a type without parameters is one of these.
+    /// Whether a media type, given without parameters, matches the pattern.
     #[must_use]
     pub fn matches(&self, name: &[u8]) -> bool {
         let head = self.head.as_bytes();
@@ -83,12 +83,13 @@ impl MediaPattern {
     }
 }
 
-/// RFC 9110, section 5.6.2; the asterisk, which is one, means something else here.
+/// Whether a byte may be part of a token (RFC 9110, section 5.6.2), except for the asterisk, which has another meaning
+/// here.
 fn is_token(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'+-.^_`|~".contains(&byte)
 }
 
-/// Types that gain much, and are not compressed by themselves.
+/// The types that are compressed by default: they gain much, and their formats are not compressed already.
 const TEXTS: &[&str] = &[
     "text/*",
     "application/javascript",

@@ -1,4 +1,4 @@
-//! Where an upstream finds members that are not in the file, and what such a member is to it.
+//! The settings by which an upstream discovers members that are not in the file, and makes backends of them.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -9,40 +9,42 @@ use catamaran_discover::{FoundState, Member, MemberSource, Place, Speech};
 use crate::config::{Activation, Address, BackendConfig, Protocol, SentHost, Trust, TrustSettings};
 use crate::lock::lock;
 
-/// Where an upstream finds members besides those of the file. A field is the key of that name in
-/// `[upstream.NAME.members]` of docs/reference.md.
+/// The source from which an upstream discovers further members, and the rules for them. Each field is the key of that
+/// name in `[upstream.NAME.members]` of docs/reference.md.
 #[derive(Debug)]
 pub struct MembersConfig {
-    /// Whom to ask: `from` and the keys of that source.
+    /// The source to ask: the key `from`, and the keys of that source.
     pub source: MemberSource,
-    /// How long a member that is no longer found drains.
+    /// How long a member that the source no longer names drains.
     pub leave: Duration,
-    /// How many there may be.
+    /// The most members that the upstream may have from the source.
     pub members_max: usize,
     template: MemberTemplate,
 }
 
-/// The settings of the upstream for its members.
+/// The upstream's settings that its discovered members share.
 #[derive(Debug)]
 pub struct MemberTemplate {
-    /// All that does not depend on the member.
+    /// The settings that are the same for every member.
     shared: BackendConfig,
-    /// How members are trusted that speak HTTP over TLS. The name is the member's, unless it is given.
+    /// The trust in members that speak HTTP over TLS; `None`: they cannot be used. Each certificate must have the
+    /// member's name, unless a name is set.
     tls: Option<MemberTrust>,
 }
 
-/// How a member is trusted over TLS.
+/// The trust in certificates of members: its settings, and the trust made for each name.
 #[derive(Debug)]
 pub struct MemberTrust {
     settings: TrustSettings,
-    /// Whether all have the name of the settings.
+    /// Whether the settings have a name, which the certificates of all members must have.
     is_named: bool,
-    /// The trust made so far, by name. Kept because making one takes long, and it holds sessions that can be resumed.
+    /// The trust made so far, by name. Kept because making one takes long, and because it holds sessions that can be
+    /// resumed.
     made: Mutex<HashMap<String, Arc<Trust>>>,
 }
 
 impl MemberTrust {
-    /// The name of `settings` holds for all members if it is not empty.
+    /// A trust with these settings. A `server_name` that is not empty holds for all members.
     #[must_use]
     pub fn new(settings: TrustSettings) -> Self {
         Self {
@@ -77,7 +79,8 @@ impl MemberTrust {
 }
 
 impl MemberTemplate {
-    /// Members have these settings, but for what is their own.
+    /// Settings of which `shared` holds for every member, except what a member has of its own, such as name and
+    /// address.
     #[must_use]
     pub fn new(shared: BackendConfig, tls: Option<MemberTrust>) -> Self {
         Self { shared, tls }
@@ -85,7 +88,7 @@ impl MemberTemplate {
 }
 
 impl MembersConfig {
-    /// Members of that source, with every default.
+    /// A configuration with that source and every default.
     #[must_use]
     pub fn new(source: MemberSource, template: MemberTemplate) -> Self {
         Self {
@@ -96,7 +99,7 @@ impl MembersConfig {
         }
     }
 
-    /// Connections that each member may have at a time.
+    /// The most connections to each member at a time.
     pub(crate) fn connections_max(&self) -> usize {
         self.template.shared.connections_max
     }
@@ -155,11 +158,12 @@ impl MembersConfig {
     }
 }
 
-/// The replication group that a given route names, as for backends of the file.
+/// The replication group (domain) that a `jvm_route` names: the text before its first dot, as for backends of the
+/// file.
 fn prefix(route: Option<&str>) -> Option<String> {
     let (domain, _) = route?.split_once('.')?;
     (!domain.is_empty()).then(|| domain.to_owned())
 }
 
-/// Names of certificates that are known at a time.
+/// The most names for which trust is kept; beyond it all are dropped.
 const TRUSTS_MAX: usize = 10_000;

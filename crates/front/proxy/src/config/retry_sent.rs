@@ -1,4 +1,4 @@
-//! Which requests are sent again that a backend may have received.
+//! The rule on retrying requests that a backend may have received.
 
 use http::Method;
 
@@ -6,12 +6,12 @@ use http::Method;
 /// reach a backend is sent again whatever its method.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RetrySentRule {
-    /// Idempotent ones (RFC 9110, section 9.2.2).
+    /// Retries idempotent methods (RFC 9110, section 9.2.2).
     #[default]
     Idempotent,
-    /// Safe ones (RFC 9110, section 9.2.1). mod_jk: `recovery_options` 27.
+    /// Retries safe methods (RFC 9110, section 9.2.1). mod_jk: `recovery_options` 27.
     Safe,
-    /// None. mod_jk: `recovery_options` 3.
+    /// Retries no method. mod_jk: `recovery_options` 3.
     Nothing,
 }
 

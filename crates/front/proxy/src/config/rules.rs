@@ -1,4 +1,4 @@
-//! What a route may ask for besides its target.
+//! The rules that a route may have besides its target.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,47 +14,47 @@ use super::compress::CompressConfig;
 use super::pages::ErrorPages;
 use super::template::Template;
 
-/// What a route changes of its requests and of their responses. Most routes change nothing.
+/// How a route changes its requests and their responses, and which it refuses. Most routes have no rules.
 ///
 /// Each field is the key or table of that name of `[[route]]` in `docs/reference.md`, which has its meaning, unit,
 /// default and the directives of other servers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RouteRules {
-    /// What the route's path is replaced with; `None`: the path is forwarded as it is.
+    /// The prefix that replaces the route's path; `None`: the path is forwarded as it is.
     pub rewrite: Option<Rewrite>,
-    /// The directory whose files are served; beside an upstream, before it is asked.
+    /// The directory whose files are served. With an upstream: the files are looked for first.
     pub files: Option<Arc<FilesConfig>>,
-    /// Which of its responses are compressed; `None`: none.
+    /// The rules for compressing responses; `None`: none is compressed.
     pub compress: Option<Arc<CompressConfig>>,
-    /// The cache that has responses of this route; `None`: nothing is stored.
+    /// The name of the cache for responses of this route; `None`: nothing is stored.
     pub cache: Option<String>,
-    /// Networks whose clients are served. Empty: everybody is.
+    /// The networks whose clients are served. Empty: clients of every network.
     pub allow: Vec<IpNet>,
-    /// Networks whose clients are answered 403, even if `allow` has them.
+    /// The networks whose clients get 403, even if `allow` contains them.
     pub deny: Vec<IpNet>,
-    /// Whether only clients are served whose certificate the front has verified.
+    /// Whether the route serves only clients with a certificate that the front has verified.
     pub client_certificate: bool,
-    /// Instead of the backend's `first_byte_timeout`.
+    /// The timeout for the response's head; `None`: the backend's `first_byte_timeout` holds.
     pub first_byte_timeout: Option<Duration>,
-    /// Instead of the backend's `idle_body_timeout`.
+    /// The timeout for silence within the response's body; `None`: the backend's `idle_body_timeout` holds.
     pub idle_body_timeout: Option<Duration>,
-    /// Bytes, instead of the listener's `body_max`; `u64::MAX` is no limit.
+    /// The most bytes of a request's body; `u64::MAX`: no limit; `None`: the listener's `body_max` holds.
     pub body_max: Option<u64>,
-    /// Instead of the upstream's `retries`.
+    /// The most further attempts after a failed one; `None`: the upstream's `retries` holds.
     pub retries: Option<u32>,
-    /// Whether sessions do not matter here: `sticky = false`.
+    /// Whether the route ignores sessions: `sticky = false`.
     pub unsticky: bool,
-    /// Backends, by name, that get less on this route than elsewhere.
+    /// Backends, by name, whose activation is restricted on this route.
     pub activation: Vec<(String, Activation)>,
-    /// Protocols, in lower case, that requests may change to: tunnels.
+    /// The protocols, in lower case, to which requests may upgrade, which opens a tunnel.
     pub upgrade: Vec<String>,
-    /// How long a tunnel may be silent; `None` is the default of the file.
+    /// How long a tunnel may be silent; `None`: the default of the key.
     pub tunnel_idle_timeout: Option<Duration>,
-    /// In the place of the front's [`ErrorPages`].
+    /// The error pages of this route; `None`: the front's [`ErrorPages`] hold.
     pub error_pages: Option<Arc<ErrorPages>>,
-    /// What is changed of the request's fields, in this order.
+    /// The changes of the request's fields, made in this order.
     pub request_headers: Vec<FieldRule>,
-    /// What is changed of the response's fields, in this order.
+    /// The changes of the response's fields, made in this order.
     pub response_headers: Vec<FieldRule>,
     /// The attributes that are added to a backend's cookies.
     pub cookie_flags: CookieFlags,
@@ -63,47 +63,47 @@ pub struct RouteRules {
 /// Attributes that each cookie of a backend's response gets unless it has them: the key `cookie_flags`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CookieFlags {
-    /// `Secure`: browsers send the cookie over TLS alone.
+    /// `Secure`: browsers send the cookie only over TLS.
     pub secure: bool,
     /// `HttpOnly`: scripts do not see it.
     pub http_only: bool,
-    /// `SameSite`: whether requests that other sites cause have it.
+    /// `SameSite`: whether browsers send the cookie with requests from other sites.
     pub same_site: Option<SameSite>,
 }
 
-/// A prefix in the place of a route's path, and back again in responses: the keys `rewrite`, `reverse` and
-/// `internal_hosts`.
+/// The replacement of a route's path by another prefix, and the reverse in responses: the keys `rewrite`,
+/// `reverse` and `internal_hosts`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rewrite {
-    /// What the path becomes; `/` removes it.
+    /// The prefix that replaces the route's path; `/` removes it.
     pub to: String,
-    /// Whether paths in `Location`, `Content-Location` and `Set-Cookie` are turned back.
+    /// Whether paths in `Location`, `Content-Location` and `Set-Cookie` are changed back to the client's form.
     pub reverse: bool,
-    /// Hosts, besides the backend's, that stand for this site in `Location` and in the `Domain` of
-    /// cookies. Lower case.
+    /// Hosts, in lower case, that mean this site in `Location` and in the `Domain` of cookies, besides the
+    /// backend's own.
     pub internal_hosts: Vec<String>,
 }
 
-/// A change of one field.
+/// A change of one field of a request or response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FieldRule {
-    /// The field has this value alone.
+    /// Replaces all lines of the field by one with this value.
     Set(FieldName, Template),
-    /// A line with this value is added.
+    /// Adds a line with this value.
     Add(FieldName, Template),
-    /// The field is removed.
+    /// Removes the field.
     Remove(FieldName),
 }
 
 impl FieldRule {
-    /// The field.
+    /// The name of the field.
     pub(crate) fn name(&self) -> &FieldName {
         match self {
             Self::Set(name, _) | Self::Add(name, _) | Self::Remove(name) => name,
         }
     }
 
-    /// The template of its value; `None`: the field is removed.
+    /// The template of the new value; `None`: the field is removed.
     pub(crate) fn template(&self) -> Option<&Template> {
         match self {
             Self::Set(_, template) | Self::Add(_, template) => Some(template),
@@ -112,20 +112,20 @@ impl FieldRule {
     }
 }
 
-/// Where a client is sent instead of being served.
+/// Where a client is redirected to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Redirect {
     /// The value of `Location`.
     pub to: Template,
-    /// 301, 302, 307 or 308.
+    /// The status of the redirect: 301, 302, 307 or 308.
     pub status: StatusCode,
 }
 
-/// Requests that a route leaves to others although its path matches.
+/// Requests that a route does not take although they match, so that other routes can.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Exclusion {
-    /// This path and all below it.
+    /// Paths equal to this one, or below it.
     Prefix(String),
-    /// Whatever this pattern matches, as in `pattern`.
+    /// Paths that match this pattern, in the syntax of the key `pattern`.
     Pattern(String),
 }

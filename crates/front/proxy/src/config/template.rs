@@ -19,11 +19,11 @@ pub enum Placeholder {
     Host,
     /// `{authority}`: the host, and its port if the client named one.
     Authority,
-    /// `{client_ip}`: the client's address, trusted proxies looked through.
+    /// `{client_ip}`: the client's address; behind trusted proxies, the one that they report.
     ClientIp,
     /// `{request_id}`: the id of the request, as in the access log.
     RequestId,
-    /// `{scheme}`: `http` or `https`, as the client came.
+    /// `{scheme}`: `http` or `https`, as the client used it.
     Scheme,
     /// `{path}`: the normalised path.
     Path,
@@ -31,25 +31,25 @@ pub enum Placeholder {
     Query,
     /// `{path_query}`: the normalised path, and `?` with the query if there is one.
     PathQuery,
-    /// `{rest}`: what is behind the route's path in the normalised path: nothing, or what begins with a
+    /// `{rest}`: the part of the normalised path after the route's path. It is empty or begins with a
     /// slash. httpd: what `Redirect` appends.
     Rest,
-    /// `{rest_query}`: the same, and `?` with the query if there is one.
+    /// `{rest_query}`: `{rest}`, and `?` with the query if there is one.
     RestQuery,
 }
 
-/// Why a text is no template.
+/// The reason why a text is not a template.
 #[derive(Debug, PartialEq, Eq, Error)]
 pub enum TemplateError {
-    /// A placeholder that does not exist, or not here.
+    /// A placeholder that does not exist, or is not permitted in this place.
     #[error("has the placeholder {{{name}}}, which is not known here; write one of {known}")]
     Unknown {
-        /// Its name.
+        /// The name of the placeholder.
         name: String,
         /// The placeholders that are permitted here.
         known: String,
     },
-    /// A brace without its other half.
+    /// A brace without its partner.
     #[error("has a `{{` or `}}` alone; write {{{{ or }}}} for a brace that stands for itself")]
     Brace,
 }
@@ -93,7 +93,7 @@ impl Placeholder {
 }
 
 impl Template {
-    /// The text, if it has no placeholders.
+    /// The whole text, if it has no placeholders; else `None`.
     pub(crate) fn plain(&self) -> Option<&[u8]> {
         match &*self.0 {
             [] => Some(b""),
@@ -102,7 +102,7 @@ impl Template {
         }
     }
 
-    /// Reads a text in which only the placeholders `known` may stand. `{{` and `}}` stand for braces.
+    /// Parses a text that may have the placeholders `known`. `{{` and `}}` stand for braces.
     ///
     /// # Errors
     /// [`TemplateError`]
@@ -138,7 +138,7 @@ impl Template {
         Ok(Self(parts.into()))
     }
 
-    /// The text, with what `write` appends in the place of each placeholder.
+    /// Fills in the template: `write` appends the value of each placeholder.
     pub(crate) fn fill(&self, mut write: impl FnMut(Placeholder, &mut Vec<u8>)) -> Vec<u8> {
         let mut text = Vec::new();
         for part in &self.0 {
@@ -150,7 +150,7 @@ impl Template {
         text
     }
 
-    /// Whether it asks for what is behind the route's path.
+    /// Whether the template has `{rest}` or `{rest_query}`.
     #[must_use]
     pub fn names_rest(&self) -> bool {
         let rest = [Placeholder::Rest, Placeholder::RestQuery].map(Part::Placeholder);

@@ -1,7 +1,7 @@
-//! The members of upstreams that were found, and how well their sources answer.
+//! The discovered members of upstreams, and the state of their sources.
 //!
-//! `catamaran_discover` has the rules. Here is the last list of each upstream, and what administrators are
-//! told of it. A thread that holds this lock takes no other.
+//! `catamaran_discover` has the rules. This module keeps the last list of each upstream, and the facts that the admin
+//! API shows. A thread that holds this lock takes no other.
 
 pub(crate) mod record;
 
@@ -24,55 +24,55 @@ use crate::config::{
 use crate::lock::lock;
 use crate::site::add_routes;
 
-/// The members that were found, for each upstream that has a source.
+/// The discovered members, for each upstream that has a source.
 #[derive(Debug)]
 pub(crate) struct DiscoveredMembers {
     known: Mutex<BTreeMap<String, KnownMembers>>,
-    /// Wakes [`Self::wait_for_first`] when the first answer of a source is in force.
+    /// Wakes [`Self::wait_for_first`] when the first answer of a source has been put in force.
     first: Condvar,
-    /// The moment from which the times in the lists of members count.
+    /// The moment at which the times in the lists of members begin to count.
     origin: Instant,
 }
 
-/// The members of one upstream, and its source.
+/// The discovered members of one upstream, and the state of its source.
 #[derive(Debug)]
 struct KnownMembers {
     config: Arc<MembersConfig>,
-    /// Names of the file's backends.
+    /// The names of the file's backends, which no member may have.
     taken: Vec<String>,
     /// The front's own listening addresses, which no member may have.
     own: Arc<[SocketAddr]>,
     members: Members,
-    /// The nodes that announced themselves; empty for sources where members do not.
+    /// The nodes that announced themselves; empty for sources without announcements.
     nodes: Arc<NodeTable>,
-    /// Whether the source gave its first answer, good or bad, and what followed from it is in force.
+    /// Whether the source has given its first answer, good or bad, and its result is in force.
     answered: bool,
-    /// When the last good answer came.
+    /// The time of the last good answer; `None`: there was none.
     good: Option<Instant>,
-    /// Why the last list was kept, if it was.
+    /// The reason why the last answer failed, so that the last list was kept; `None`: it was good.
     failed: Option<String>,
     refused: Vec<(String, Refusal)>,
     counts: AnswerCounts,
 }
 
-/// Answers of one source since the start.
+/// Counts of the answers of one source since the start.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct AnswerCounts {
     pub(crate) good: u64,
-    /// Failed answers, after which the last list of members stayed.
+    /// The number of failed answers, after which the last list of members stayed.
     pub(crate) failed: u64,
-    /// Members that were refused, by the reason's place in [`Refusal::ALL`].
+    /// The numbers of members that were refused, in the order of [`Refusal::ALL`].
     pub(crate) refused: [u64; Refusal::ALL.len()],
-    /// Messages of nodes that were taken in, by their command.
+    /// The numbers of messages of nodes that were accepted, by command.
     pub(crate) messages: BTreeMap<&'static str, u64>,
-    /// Messages of nodes that were refused, by the reason.
+    /// The numbers of messages of nodes that were refused, by reason.
     pub(crate) refused_messages: BTreeMap<&'static str, u64>,
 }
 
-/// What follows from an answer, or from the passing of time.
+/// The result of an answer, or of the passing of time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Progress {
-    /// Whether members changed, so that a new site is to be made.
+    /// Whether members changed, so that a new site must be made.
     pub(crate) changed: bool,
     pub(crate) deadlines: Deadlines,
 }
@@ -82,7 +82,7 @@ pub(crate) struct Progress {
 pub(crate) struct MembersView {
     pub(crate) upstream: String,
     pub(crate) source: &'static str,
-    /// How many members are active, are draining, and are leaving.
+    /// The numbers of members that are active, that drain, and that are leaving, in this and the next two fields.
     pub(crate) active: usize,
     pub(crate) draining: usize,
     pub(crate) leaving: usize,
@@ -93,7 +93,7 @@ pub(crate) struct MembersView {
     pub(crate) counts: AnswerCounts,
 }
 
-/// A found member as the admin API shows it.
+/// A discovered member, as the admin API shows it.
 #[derive(Clone, Debug)]
 pub(crate) struct FoundView {
     pub(crate) source: &'static str,
@@ -113,7 +113,7 @@ impl Default for DiscoveredMembers {
 }
 
 impl DiscoveredMembers {
-    /// Adds the members that are known to the upstreams of a configuration that is about to be in force.
+    /// Adds the members known so far to the upstreams of a configuration before it is put in force.
     pub(crate) fn fill(&self, config: &mut Config) {
         let known = self.lock();
         for upstream in &mut config.upstreams {
@@ -128,7 +128,7 @@ impl DiscoveredMembers {
         add_routes(&mut config.routes, self.routes());
     }
 
-    /// Adapts to a configuration that is in force. Where the source changed, the members of the previous source stay
+    /// Adapts to the configuration in force. Where the source has changed, the members of the previous source stay
     /// until the first answer of the new one.
     pub(crate) fn follow(&self, sources: &[SourcedUpstream], own: &[SocketAddr]) {
         let own: Arc<[SocketAddr]> = own.into();
@@ -187,7 +187,8 @@ impl DiscoveredMembers {
         known.replace(upstream, merged.members, events)
     }
 
-    /// Removes the members whose time is over. Returns whether members changed, and the time of the next removal.
+    /// Removes the members whose time has passed. Returns whether members changed, and the time of the next removal,
+    /// which [`Self::at`] converts.
     pub(crate) fn pass(&self, events: &Events) -> (bool, Option<Duration>) {
         let now = self.origin.elapsed();
         let mut changed = false;
@@ -200,12 +201,12 @@ impl DiscoveredMembers {
         (changed, next)
     }
 
-    /// Converts a time of a list of members, which counts from `origin`.
+    /// Converts a time of a list of members, which counts from `origin`, to an `Instant`.
     pub(crate) fn at(&self, moment: Duration) -> Instant {
         self.origin + moment
     }
 
-    /// The members that each upstream has by now.
+    /// The backends of the members that each upstream has now.
     pub(crate) fn found(&self) -> HashMap<String, Vec<BackendConfig>> {
         let known = self.lock();
         let of = |(upstream, known): (&String, &KnownMembers)| (upstream.clone(), known.backends());
@@ -223,14 +224,15 @@ impl DiscoveredMembers {
         }
     }
 
-    /// The table of the nodes that announced themselves to an upstream, shared with its source, which adds to it.
+    /// The table of the nodes that announced themselves to an upstream. It is shared with the source, which adds to it.
     pub(crate) fn nodes(&self, upstream: &str) -> Arc<NodeTable> {
         let known = self.lock();
         let nodes = known.get(upstream).map(|it| Arc::clone(&it.nodes));
         nodes.unwrap_or_default()
     }
 
-    /// The routes that members bring: one for each context, which stops or drains the members that lack it.
+    /// The routes that members bring: one for each context. It stops or drains the members where the context is not
+    /// enabled.
     pub(crate) fn routes(&self) -> Vec<RouteConfig> {
         let known = self.lock();
         known
@@ -247,7 +249,7 @@ impl DiscoveredMembers {
         self.first.notify_all();
     }
 
-    /// Waits until the first answer of every source is in force, for `limit` at most.
+    /// Waits until the first answer of every source is in force, but no longer than `limit`.
     pub(crate) fn wait_for_first(&self, limit: Duration) {
         let waits =
             |known: &mut BTreeMap<String, KnownMembers>| known.values().any(|it| !it.answered);
@@ -274,7 +276,7 @@ impl DiscoveredMembers {
         known.get(upstream).map(|it| it.view(upstream))
     }
 
-    /// The view of one member; `None` if it was not found by a source.
+    /// The view of one discovered member; `None` if no source has named it.
     pub(crate) fn member(&self, upstream: &str, backend: &str) -> Option<FoundView> {
         let all = self.lock();
         let known = all.get(upstream)?;
@@ -296,7 +298,7 @@ impl DiscoveredMembers {
     }
 }
 
-/// An upstream that finds members, and where.
+/// An upstream with a source of members.
 #[derive(Clone, Debug)]
 pub(crate) struct SourcedUpstream {
     pub(crate) upstream: String,
@@ -318,7 +320,7 @@ impl SourcedUpstream {
     }
 }
 
-/// Adds the members that files list to a configuration that is only examined, not served.
+/// Adds the members that files list, to a configuration that is only examined and never served.
 pub(crate) fn fill_from_files(config: &mut Config) {
     let discovered = DiscoveredMembers::default();
     discovered.follow(&SourcedUpstream::all(config), &[]);
@@ -353,7 +355,8 @@ pub(crate) fn own_addresses(config: &Config) -> Vec<SocketAddr> {
 }
 
 impl KnownMembers {
-    /// Notes whether the source answered, and which members were refused. Changes are logged and become events.
+    /// Notes whether the source's answer was good, and which members were refused. What changed is logged and becomes
+    /// an event.
     fn note(
         &mut self,
         upstream: &str,
@@ -495,7 +498,7 @@ impl KnownMembers {
     }
 }
 
-/// The activation that restricts a member at a context; `None` if the context is enabled there.
+/// The restricted activation of a member for a context; `None` if the context is enabled there.
 fn less(member: &Member, path: &str) -> Option<(String, Activation)> {
     let mut contexts = member.found.contexts.iter();
     let own = contexts.find(|it| it.path == path).map(|it| it.state);
@@ -507,7 +510,7 @@ fn less(member: &Member, path: &str) -> Option<(String, Activation)> {
     Some((member.found.name.clone(), activation))
 }
 
-/// Describes what changed in a member; `None` if nothing did that matters to the upstream.
+/// Describes in words what changed in a member; `None` if nothing changed that matters to the upstream.
 fn change(before: &Member, now: &Member) -> Option<String> {
     let (one, other) = (standing(before), standing(now));
     let mut words = Vec::new();

@@ -1,4 +1,4 @@
-//! The last changes and failures, to show what happened.
+//! The last changes and failures, which the admin API shows.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard};
@@ -16,11 +16,11 @@ struct Ring {
     last: u64,
 }
 
-/// Something that happened.
+/// A change or failure, for operators.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Event {
     pub(crate) number: u64,
-    /// In milliseconds of the Unix epoch.
+    /// The time, in milliseconds of the Unix epoch.
     pub(crate) at: u64,
     pub(crate) kind: Kind,
     pub(crate) upstream: String,
@@ -32,7 +32,7 @@ pub(crate) struct Event {
 pub(crate) enum Kind {
     /// An operator, a deadline or a reload changed something.
     Change,
-    /// A backend is out, is back, or answers mostly 5xx.
+    /// A backend was left out, came back, or answers mostly 5xx.
     Health,
     /// A request failed on a backend.
     Failure,
@@ -71,7 +71,7 @@ impl Events {
         ring.events.push_back(event);
     }
 
-    /// The events with a higher number than this, in their order.
+    /// The events with a higher number than `number`, in their order.
     pub(crate) fn after(&self, number: u64) -> Vec<Event> {
         let ring = self.lock();
         let later = |event: &&Event| event.number > number;
@@ -83,7 +83,7 @@ impl Events {
     }
 }
 
-/// Events that are kept.
+/// The most events that are kept.
 const EVENTS_MAX: usize = 1000;
 
 #[cfg(test)]

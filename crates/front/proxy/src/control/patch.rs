@@ -1,6 +1,6 @@
 //! A change of one member's settings: a JSON merge patch (RFC 7396) that was read and checked.
 //!
-//! A key that is missing stays, `null` goes back to the file's value.
+//! A key that is missing changes nothing; `null` restores the file's value.
 
 use std::fmt;
 
@@ -13,7 +13,7 @@ use crate::config::Activation;
 use crate::site::Member;
 use crate::site::overrides::{Drain, Override};
 
-/// A change of the override of one member, as an operator asked for it.
+/// A change of one member's override, as an operator asked for it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Patch {
     activation: Edit<Activation>,
@@ -21,9 +21,10 @@ pub(crate) struct Patch {
     distance: Edit<u32>,
     /// The activation that follows when the drain is over; `None`: the drain does not end by itself.
     then: Option<Activation>,
-    /// When a drain is over in any case, in seconds of the Unix epoch.
+    /// The time, in seconds of the Unix epoch, at which a drain is over even if exchanges or
+    /// sessions are left.
     deadline: Option<u64>,
-    /// When the whole override is dropped, in seconds of the Unix epoch.
+    /// The time, in seconds of the Unix epoch, at which the whole override is dropped.
     until: Edit<u64>,
     reason: Edit<String>,
 }
@@ -49,10 +50,10 @@ impl Patch {
         }
     }
 
-    /// Reads a patch of one member. The key `force` is the request's and not looked at.
+    /// Reads a patch of one member. The key `force` belongs to the request and is ignored here.
     ///
     /// # Errors
-    /// What is wrong, in words.
+    /// The fault, in words.
     pub(crate) fn read(object: &Map<String, Value>) -> Result<Self, String> {
         let mut patch = Self::default();
         for (key, value) in object {
@@ -85,7 +86,7 @@ impl Patch {
         Ok(())
     }
 
-    /// Applies the change to the override `said` of a member.
+    /// Applies the patch to `said`, which is the override of `member`.
     pub(crate) fn apply(&self, said: &mut Override, member: &Member, now: u64) {
         let file = member.file();
         match self.activation {
@@ -217,7 +218,7 @@ fn reason(value: &Value) -> Result<String, String> {
 /// The greatest weight and distance, as in the file.
 const NUMBER_MAX: u32 = 1000;
 
-/// Characters in a reason.
+/// The most characters of a reason.
 const REASON_MAX: usize = 500;
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
-//! The overrides in a file, so that a restart keeps them.
+//! The file that keeps the overrides for a restart.
 //!
-//! The file is replaced whole, by a rename. One that cannot be understood is renamed, so that it can
-//! be looked at and is not overwritten, and the front starts with the settings of its configuration.
+//! It is replaced as a whole, by a rename. A file that cannot be understood is renamed, so that it can be examined and
+//! is not overwritten; the front then starts with the settings of its configuration.
 
 use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};
@@ -64,8 +64,8 @@ impl StateFile {
         Overrides::default()
     }
 
-    /// Replaces the file. A failure is logged, and reported by [`Self::fails`] until a later write succeeds; what was
-    /// changed holds all the same.
+    /// Replaces the file. A failure is logged, and reported by [`Self::fails`] until a later write succeeds; the
+    /// overrides hold nevertheless.
     pub(crate) fn save(&self, overrides: &Overrides) {
         let written = write(&self.path, overrides);
         self.unwritten.store(written.is_err(), Ordering::Relaxed);
@@ -77,8 +77,8 @@ impl StateFile {
         }
     }
 
-    /// As [`Self::save`], after a change by an operator, who has seen what holds: a file that could not be used at the
-    /// start is then no longer reported.
+    /// Saves as [`Self::save`] does, after a change by an operator, who has seen the settings in force. So a file that
+    /// could not be used at the start is no longer reported.
     pub(crate) fn save_change(&self, overrides: &Overrides) {
         self.save(overrides);
         if !self.unwritten.load(Ordering::Relaxed) {
@@ -109,8 +109,8 @@ fn read(path: &Path) -> io::Result<Overrides> {
     }
 }
 
-/// Whether the path exists and is no regular file: opening a pipe would wait for its writer, and a device must not be
-/// replaced.
+/// Whether the path exists but is not a regular file: opening a pipe would wait for its writer, and a device must not
+/// be replaced.
 fn is_other(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|it| !it.is_file())
 }
@@ -159,7 +159,7 @@ fn beside(path: &Path, suffix: &str) -> PathBuf {
 
 const VERSION: u32 = 1;
 
-/// An override takes some 300 bytes.
+/// The most bytes of the file that are read. An override takes some 300 bytes.
 const BYTES_MAX: u64 = 16 << 20;
 
 #[cfg(test)]

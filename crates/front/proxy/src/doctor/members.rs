@@ -1,5 +1,5 @@
-//! Members that are found: those that there are now count like backends of the file, and what as many as may be would
-//! need is told.
+//! Checks of discovered members: those present now are checked like backends of the file, and a check tells what the
+//! greatest allowed number of members would need.
 
 use std::time::Duration;
 
@@ -9,15 +9,15 @@ use tokio::time::timeout;
 
 use crate::config::{Config, MembersConfig, UpstreamConfig};
 
-/// What a source said.
+/// The outcome of asking one source for members.
 #[derive(Debug)]
 pub struct SourceReport {
     upstream: String,
-    /// Why nobody is known, if so.
+    /// The reason why no members are known; `None`: the source answered well.
     failed: Option<String>,
 }
 
-/// Asks each source once, and adds what it names to the configuration.
+/// Asks each source once, and adds the members that it names to the configuration.
 ///
 /// # Errors
 /// The event loop cannot be started.
@@ -37,7 +37,7 @@ pub fn find_members(config: &mut Config) -> std::io::Result<Vec<SourceReport>> {
     Ok(all)
 }
 
-/// Adds what an answer names to the upstream, by the rules by which a front takes it.
+/// Adds the members that an answer names to the upstream, by the rules of a running front.
 fn add(upstream: &mut UpstreamConfig, members: &MembersConfig, answer: &Answer) -> SourceReport {
     let rules = Rules {
         leave: Duration::ZERO,
@@ -58,8 +58,10 @@ fn add(upstream: &mut UpstreamConfig, members: &MembersConfig, answer: &Answer) 
     }
 }
 
-/// How many members each upstream has now, and whether the files suffice for as many as may be: `need` files are
-/// needed for those that are there, of `limit`.
+/// A check for each upstream with a source: the number of its members now, and whether there are enough files for
+/// `members_max` of them.
+///
+/// `need` files are needed for the present configuration; `limit` is the most that may be open.
 pub(super) fn checks(config: &Config, found: &[SourceReport], need: u64, limit: u64) -> Vec<Check> {
     let check = |found: &SourceReport| {
         let upstream = config
@@ -89,5 +91,5 @@ pub(super) fn checks(config: &Config, found: &[SourceReport], need: u64, limit: 
     found.iter().filter_map(check).collect()
 }
 
-/// How long a source is waited for.
+/// The longest time to wait for a source.
 const ASK_MAX: Duration = Duration::from_secs(5);

@@ -1,4 +1,4 @@
-//! What an exchange leaves behind: its counts, and its line in the access log.
+//! Accounts for an exchange that has ended: its counters, and its line in the access log.
 
 use std::time::SystemTime;
 
@@ -11,12 +11,12 @@ use crate::exchange::logged::LoggedRequest;
 use crate::exchange::state::Exchange;
 use crate::site::Member;
 
-/// The status that was sent to the client, or the one that the log shows if none was sent.
+/// The status that the client was sent; if none was sent, the one to log instead.
 fn logged_status(exchange: &Exchange<'_>) -> Option<StatusCode> {
     exchange.progress.status.or(exchange.unsent)
 }
 
-/// Counts the exchange and writes its line.
+/// Counts the exchange, and writes its line to the access log.
 pub(crate) fn account(exchange: &Exchange<'_>, down: &Downstream<'_>) {
     exchange
         .scene

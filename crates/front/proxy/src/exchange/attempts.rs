@@ -1,7 +1,8 @@
-//! An exchange with the backends of one upstream: one attempt after the other, as far as a retry is safe.
+//! The attempts of an exchange on the backends of one upstream, one after the other, as far as a retry is safe.
 //!
-//! An attempt chooses a backend, leases a connection, sends the request and relays. After one that failed
-//! [`crate::exchange::retry`] decides whether another is allowed. What is counted for backends is counted here.
+//! An attempt chooses a backend, leases a connection, sends the request and relays. If it failed,
+//! [`crate::exchange::retry`] decides whether another attempt is allowed. The counters of backends are kept
+//! here.
 
 mod failed;
 
@@ -36,7 +37,7 @@ use crate::site::rules::Rules;
 use crate::site::{Choice, Member, Upstream};
 use crate::worker::in_flight::Phase;
 
-/// Attempts the exchange on one backend after the other, as far as a retry is safe.
+/// Attempts the exchange on one backend after the other, until one succeeds or a retry is not safe.
 pub(crate) async fn try_backends<'a>(
     exchange: &mut Exchange<'a>,
     upstream: &'a Upstream,
@@ -106,7 +107,7 @@ pub(crate) async fn try_backends<'a>(
     }
 }
 
-/// Chooses the backend of the next attempt, or says why there is none.
+/// Chooses the backend of the next attempt; the error tells why there is none.
 fn choose<'o>(
     exchange: &mut Exchange<'_>,
     upstream: &'o Upstream,
@@ -147,7 +148,7 @@ fn choose<'o>(
     Ok(choice)
 }
 
-/// Notes the outcome for the session. The last attempt counts.
+/// Notes the outcome for the request's session. The outcome of the last attempt is the one that is counted.
 fn note(exchange: &mut Exchange<'_>, decision: &affinity::Decision<'_>) {
     if decision.excess && exchange.attempts.sticky.is_none() {
         let reason = Reason::new(Culprit::Client, "sticky-values-max");
@@ -160,7 +161,7 @@ fn note(exchange: &mut Exchange<'_>, decision: &affinity::Decision<'_>) {
     exchange.attempts.session_route = logged.map(Into::into);
 }
 
-/// The time at which an attempt begins. The first attempt begins with the request's head.
+/// The time at which an attempt begins; for the first one, the time of the request's head.
 fn now(exchange: &Exchange<'_>) -> Instant {
     if exchange.attempts.count <= 1 {
         exchange.began
@@ -184,7 +185,7 @@ fn account_retry(exchange: &Exchange<'_>, failed: &Failed, decision: Retry) {
     tracing::info!(request = %exchange.id, ?decision, ?stage, %reason, "retry");
 }
 
-/// One attempt on one backend. A failed one is kept in a box, so that a result is not moved at its cost.
+/// Makes one attempt on one backend. The error is boxed, so that the result is cheap to move.
 async fn attempt(
     exchange: &mut Exchange<'_>,
     choice: &Choice<'_>,
@@ -274,7 +275,7 @@ fn enter_sent(exchange: &Exchange<'_>, body: BodyLength, choice: &Choice<'_>) {
     }
 }
 
-/// The connection that was waited for, or the reported failure of the attempt.
+/// Returns the connection that was waited for, or reports the failure of the attempt.
 fn after_wait<'m>(
     exchange: &Exchange<'_>,
     member: &'m Member,
@@ -288,7 +289,8 @@ fn after_wait<'m>(
     leased.map_err(left)?.map_err(unleased)
 }
 
-/// Counts an attempt, and begins to lease a connection for it. A tunnel gets a new connection of its own.
+/// Counts an attempt, and begins to lease a connection for it. A tunnel gets a new connection, which is not
+/// pooled.
 fn begin_lease<'m>(
     exchange: &Exchange<'_>,
     member: &'m Member,
@@ -313,7 +315,8 @@ fn begin_lease<'m>(
     }
 }
 
-/// Ends an attempt whose response is complete: notes times and findings, and gives the connection back.
+/// Ends an attempt whose response is complete: notes times and failures of the backend, and gives the
+/// connection back.
 fn conclude(exchange: &mut Exchange<'_>, member: &Member, lease: Lease<'_>, began: Instant) {
     let Member {
         backend, settings, ..
@@ -340,7 +343,7 @@ fn conclude(exchange: &mut Exchange<'_>, member: &Member, lease: Lease<'_>, bega
     }
 }
 
-/// Ends an attempt whose relay failed.
+/// Ends an attempt whose relay failed, and reports the failure.
 fn break_off(
     exchange: &Exchange<'_>,
     down: &mut Downstream<'_>,
@@ -383,7 +386,7 @@ fn terms<'p>(
     }
 }
 
-/// Counts the head of the response, if one came, and how long it took.
+/// Counts the response's status, if its head came, and the time until then.
 #[inline]
 fn note_response(
     exchange: &Exchange<'_>,
@@ -408,7 +411,7 @@ fn note_response(
     }
 }
 
-/// Counts how long a complete response took.
+/// Counts the duration of a complete response.
 fn note_end(exchange: &Exchange<'_>, member: &Member, began: Instant, ended: Instant) {
     let worker = exchange.scene.worker;
     if worker.keeps_times() {
@@ -417,7 +420,7 @@ fn note_end(exchange: &Exchange<'_>, member: &Member, began: Instant, ended: Ins
     }
 }
 
-/// Counts and logs an attempt that failed before its relay began.
+/// Reports an attempt that failed before its relay began, and boxes the failure.
 fn reported(
     exchange: &Exchange<'_>,
     member: &Member,
@@ -449,7 +452,7 @@ fn report(exchange: &Exchange<'_>, member: &Member, failed: &Failed, error: &dyn
     events.push(Kind::Failure, upstream, backend, text);
 }
 
-/// Why a backend that speaks AJP cannot have a tunnel.
+/// The error that a backend over AJP without `upgrade_url` cannot have a tunnel.
 #[derive(Debug, thiserror::Error)]
 #[error("a tunnel is asked for, and the backend has no `upgrade_url`")]
 struct NoUpgradeUrl;

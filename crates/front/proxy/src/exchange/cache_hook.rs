@@ -1,5 +1,5 @@
-//! What a cache does with the response of a backend on its way: it stores it, lets others read it, makes
-//! stored ones invalid, or only tells the client why it does nothing.
+//! The hook of a cache on the response of a backend: it stores the response, passes it to readers, drops stored
+//! responses that became invalid, or only tells the client why the cache is not used.
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -24,44 +24,45 @@ use crate::counters::Reason;
 use crate::deadlines::Tick;
 use crate::exchange::outgoing::Outgoing;
 
-/// What a cache does with a response.
+/// The action of a cache on a response that passes.
 #[derive(Debug)]
 #[expect(
     clippy::large_enum_variant,
     reason = "it is kept in a box, and nearly all are tees"
 )]
 pub(crate) enum CacheHook {
-    /// It copies the response, to store it or for readers.
+    /// Copies the response, to store it or for readers.
     Tee(Tee),
-    /// It drops stored responses that a successful change has made invalid.
+    /// Drops stored responses that a successful change has made invalid.
     Invalidate(Invalidation),
-    /// It only tells the client, by `Cache-Status`, why it does nothing.
+    /// Only tells the client, in `Cache-Status`, why the cache is not used.
     Tell(Cache, &'static str),
 }
 
-/// A response that is stored on its way, if it may be.
+/// A copy of a response that is made while it passes, and that is stored if this is allowed.
 #[derive(Debug)]
 pub(crate) struct Tee {
     cache: Cache,
     key: CacheKey,
-    /// The name of the fetch, if other requests may join it. Then the response goes to readers alone.
+    /// The name of the fetch, if other requests may join it: the response then goes to readers only. `None`: it
+    /// goes to a client.
     name: Option<Bytes>,
     fill: Arc<Fill>,
-    /// Counts the fetch as open; `None` beside a response that goes to its client.
+    /// Counts the fetch as open; `None` if the response goes to a client.
     _fetch: Option<OpenFetch>,
     request: TeeRequest,
-    /// When this was made, before the request was sent: ages count from here.
+    /// The time at which this was made, before the request was sent: the response's age is computed from it.
     asked: Millis,
-    /// The number of purges at that time.
+    /// The number of purges at the time `asked`.
     began: u64,
     /// The stored responses that the backend may confirm by a 304.
     validating: Vec<Arc<Object>>,
-    /// Whether a stale response is there for when the backend fails.
+    /// Whether there is a stale response that may be sent if the backend fails.
     has_stale: bool,
-    /// When its head arrived.
+    /// The time at which the response's head arrived.
     arrived: Millis,
     tags: Box<[u8]>,
-    /// Why the response is not stored; `None`: it is, or that is not decided yet.
+    /// The reason why the response is not stored; `None`: it is, or that is not decided yet.
     refusal: Option<&'static str>,
     is_over: bool,
 }
@@ -77,20 +78,20 @@ pub(crate) struct TeeRequest {
     pub(crate) credentials: Credentials,
 }
 
-/// What is known of a response when its head is handed over.
+/// The facts about a response when its head is passed to the hook.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HeadFacts<'h> {
-    /// The request that the backend got.
+    /// The request that the backend got; `None` if the response comes from another source.
     pub(crate) request: Option<&'h Outgoing<'h>>,
     /// Whether a page of the operator has replaced the response.
     pub(crate) is_replaced: bool,
-    /// Whether the framing, not a close, marks the end of the response.
+    /// Whether framing marks the end of the response; `false`: the close of the connection does.
     pub(crate) is_framed: bool,
-    /// The front's own cookie for the client.
+    /// The front's own cookie for the client; `None`: there is none.
     pub(crate) cookie: Option<&'h Bytes>,
 }
 
-/// Drops the stored responses that a successful change makes invalid.
+/// A successful change, and the key of the stored responses that it makes invalid.
 #[derive(Debug)]
 pub(crate) struct Invalidation {
     pub(crate) cache: Cache,
@@ -98,7 +99,7 @@ pub(crate) struct Invalidation {
 }
 
 impl CacheHook {
-    /// Sees the head of a response, before it is changed for this client alone.
+    /// Takes the head of a response, before it is changed for this client alone.
     #[inline(never)]
     pub(crate) fn head(&mut self, head: &mut ResponseHead, facts: HeadFacts<'_>) {
         match self {
@@ -116,7 +117,7 @@ impl CacheHook {
         tags::remove(&mut head.headers);
     }
 
-    /// Sees an interim response.
+    /// Takes an interim response.
     #[inline(never)]
     pub(crate) fn interim(&self, status: StatusCode, headers: &Fields) {
         if let Self::Tee(tee) = self
@@ -126,7 +127,7 @@ impl CacheHook {
         }
     }
 
-    /// Sees some of the body.
+    /// Takes a piece of the body.
     #[inline(never)]
     pub(crate) fn body(&mut self, data: &Bytes) {
         if let Self::Tee(tee) = self {
@@ -134,7 +135,7 @@ impl CacheHook {
         }
     }
 
-    /// Sees the end. `false` if the response is not as long as announced.
+    /// Takes the end of the body. `false`: the response is not as long as announced.
     #[must_use]
     #[inline(never)]
     pub(crate) fn end(&mut self) -> bool {
@@ -144,7 +145,8 @@ impl CacheHook {
         }
     }
 
-    /// Whether more of the body may be taken; wakes the task when that changes, or nobody reads it any more.
+    /// Ready if more of the body may be passed. While pending, the task is woken when that changes, or when nobody
+    /// reads any more.
     #[inline(never)]
     pub(crate) fn poll_room(&self, cx: &Context<'_>) -> Poll<()> {
         match self {
@@ -153,7 +155,7 @@ impl CacheHook {
         }
     }
 
-    /// Whether more of the body may be taken now.
+    /// Whether more of the body may be passed now.
     #[inline(never)]
     pub(crate) fn has_room(&self) -> bool {
         match self {
@@ -162,7 +164,7 @@ impl CacheHook {
         }
     }
 
-    /// When the response is given up, if it is fetched for readers who take nothing.
+    /// The time at which a fetch is given up because its readers take nothing; `None`: no such limit runs.
     #[inline(never)]
     pub(crate) fn idle_ends(&self, now: Tick) -> Option<Tick> {
         match self {
@@ -171,7 +173,7 @@ impl CacheHook {
         }
     }
 
-    /// Whether the response is fetched for readers, and there are none.
+    /// Whether the response is fetched for readers, but none is left and it need not be fetched to its end.
     #[inline(never)]
     pub(crate) fn is_abandoned(&self) -> bool {
         match self {
@@ -180,7 +182,7 @@ impl CacheHook {
         }
     }
 
-    /// Why the response was not stored, if it was not.
+    /// The reason why the response was not stored; `None`: it was, or that is not decided.
     pub(crate) fn refusal(&self) -> Option<&'static str> {
         match self {
             Self::Tee(tee) => tee.refusal,
@@ -188,14 +190,14 @@ impl CacheHook {
         }
     }
 
-    /// The response did not come.
+    /// Ends the copy, because the response did not come.
     pub(crate) fn fail(&mut self, failure: FillFailure) {
         if let Self::Tee(tee) = self {
             tee.fail(failure);
         }
     }
 
-    /// Notes how the response was fetched, for the log.
+    /// Notes how the response was fetched, for the access log.
     pub(crate) fn note_facts(&self, facts: FetchFacts) {
         if let Self::Tee(tee) = self {
             tee.fill.note_facts(facts);
@@ -204,13 +206,13 @@ impl CacheHook {
 }
 
 impl Tee {
-    /// A tee beside a response that goes to its client.
+    /// A tee that copies a response on its way to its client.
     pub(crate) fn beside(cache: &Cache, key: CacheKey, request: TeeRequest) -> Self {
         let fill = Arc::new(Fill::beside(Arc::clone(cache.store.room())));
         Self::new(cache, key, None, fill, request)
     }
 
-    /// A tee of a fetch for readers, who join it by `name`.
+    /// A tee that copies a response fetched for readers, who join the fetch by `name`.
     pub(crate) fn leading(
         cache: &Cache,
         key: CacheKey,
@@ -246,7 +248,8 @@ impl Tee {
         }
     }
 
-    /// Notes the stored responses that the backend is asked to confirm. `has_stale`: one may be sent if it fails.
+    /// Sets the stored responses that the backend is asked to confirm. `has_stale`: one of them may be sent if it
+    /// fails.
     pub(crate) fn validate(&mut self, objects: Vec<Arc<Object>>, has_stale: bool) {
         self.validating = objects;
         self.has_stale = has_stale;
@@ -311,7 +314,8 @@ impl Tee {
         }
     }
 
-    /// Whether the response may be stored, and for whom it then is.
+    /// Decides whether the response may be stored. Returns the requests that it may answer, or the reason against
+    /// storing.
     fn judge(
         &mut self,
         head: &ResponseHead,
@@ -352,7 +356,7 @@ impl Tee {
         })
     }
 
-    /// Notes that the response is not stored, so that requests which wait for it fetch their own.
+    /// Notes that the response is not stored, so that the requests that wait for it fetch their own.
     fn refuse(&mut self, status: StatusCode, refusal: &'static str, now: Millis) {
         self.refusal = Some(refusal);
         let lasts = !matches!(
@@ -497,14 +501,14 @@ impl Tee {
         }
     }
 
-    /// Ends the joining of this fetch by further requests.
+    /// Lets no further request join this fetch.
     fn land(&self) {
         if let Some(name) = &self.name {
             self.cache.store.land(name, &self.fill);
         }
     }
 
-    /// The most bytes of bodies that may be in receipt for this cache at a time.
+    /// The most bytes of bodies that this cache may be receiving at a time.
     fn fills_max(&self) -> u64 {
         self.cache.config.memory / 8
     }
@@ -524,8 +528,8 @@ impl TeeRequest {
 }
 
 impl Invalidation {
-    /// Drops what the change has made invalid: what is stored for its URL, and for those on the same host
-    /// that the response names (RFC 9111, section 4.4).
+    /// Drops the stored responses that the change has made invalid: those of its URL, and of URLs on the same host
+    /// that the response names (RFC 9111, section 4.4). A failed change drops nothing.
     fn head(&self, head: &ResponseHead) {
         if head.status.is_client_error() || head.status.is_server_error() {
             return;
@@ -541,7 +545,8 @@ impl Invalidation {
     }
 }
 
-/// The URL that a reference names on the same host as another; `None` if it is another host.
+/// Resolves a reference against the URL `base`; `None` if the result is on another host, or the reference is not
+/// understood.
 fn resolve(base: &[u8], reference: &[u8]) -> Option<Vec<u8>> {
     let end = reference.iter().position(|byte| *byte == b'#');
     let reference = &reference[..end.unwrap_or(reference.len())];
@@ -566,8 +571,8 @@ fn resolve(base: &[u8], reference: &[u8]) -> Option<Vec<u8>> {
     }
 }
 
-/// The reason phrase of a head, if it is an unusual one. A copy: the head's own keeps the buffer in memory that
-/// it was read into.
+/// The reason phrase of a head, if it is an unusual one. It is copied, because the head's own would keep the whole
+/// read buffer in memory.
 fn own_reason(head: &ResponseHead) -> Option<Bytes> {
     let usual = head.status.canonical_reason().map(str::as_bytes);
     let reason = head.reason.as_deref();
@@ -575,7 +580,7 @@ fn own_reason(head: &ResponseHead) -> Option<Bytes> {
     unusual.map(Bytes::copy_from_slice)
 }
 
-/// Whether a stale response is used in the place of one with this status.
+/// Whether a stale response is sent instead of one with this status.
 pub(crate) fn is_stale_status(config: &CacheConfig, status: StatusCode) -> bool {
     let mut statuses = config.stale_status.iter();
     statuses.any(|it| it.contains(&status.as_u16()))
@@ -587,7 +592,7 @@ pub(crate) fn millis(duration: std::time::Duration) -> Millis {
 }
 
 impl Drop for Tee {
-    /// Tells those who wait for the response.
+    /// Tells the requests that wait for the response that it will not come.
     fn drop(&mut self) {
         self.fail(FillFailure {
             status: StatusCode::BAD_GATEWAY,
@@ -596,14 +601,14 @@ impl Drop for Tee {
     }
 }
 
-/// Why a page of the front's own is not stored.
+/// The reason against storing a response that a page of the front has replaced.
 pub(crate) const REPLACED: &str = "replaced";
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// A stored response must not keep the buffer of the connection that it came by.
+    /// A stored response must not keep the buffer of the connection from which it was read.
     #[test]
     fn the_reason_is_kept_if_it_is_unusual_and_then_a_copy() {
         let buffer = Bytes::from_static(b"HTTP/1.1 200 OK then");

@@ -1,8 +1,8 @@
-//! What a request is to the cache of its route: under which key, with what demands, or why nothing.
+//! A request as the cache of its route sees it: its key, its demands, or the reason to bypass the cache.
 //!
-//! It is made of the request as the backend gets it, so that nothing a client says reaches a backend that
-//! the key does not know, but for fields that `Vary` has to name. What a cache and a backend may read
-//! differently passes the cache by.
+//! It is made from the request as the backend gets it. So nothing that a client sends reaches a backend without being
+//! part of the key, except fields that responses must name in `Vary`. A request that a cache and a backend may read
+//! differently bypasses the cache.
 
 use std::borrow::Cow;
 
@@ -33,26 +33,26 @@ pub(crate) struct CacheRequest<'s> {
     pub(crate) cache: &'s Cache,
     pub(crate) key: CacheKey,
     pub(crate) demand: Demand,
-    /// Why the cache has no part in it, in one word.
+    /// The reason, in one word, why the cache is bypassed; `None`: it is used.
     pub(crate) bypass: Option<&'static str>,
-    /// Whether a response of success makes stored ones invalid.
+    /// Whether a successful response makes stored responses invalid, because the method changes something.
     pub(crate) changes: bool,
     /// The query for the backend; `None`: it stays as it is, `Some(None)`: all of it is dropped.
     query: Option<Option<Bytes>>,
 }
 
-/// What the cache key depends on besides the request.
+/// The facts besides the request on which the cache key depends.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct KeyGrounds<'s> {
     pub(crate) upstream: &'s Upstream,
     /// A digest of the route's rules that change requests.
     pub(crate) digest: &'s [u8],
-    /// The path that the client sent, if the route changes it.
+    /// The path that the client sent, if the route changes it; else `None`.
     pub(crate) sent: Option<&'s [u8]>,
 }
 
 impl<'s> CacheRequest<'s> {
-    /// Works out the key, the demands and a reason to bypass the cache for `request`.
+    /// Makes the key, the demands, and the reason to bypass the cache if there is one, for `request`.
     pub(crate) fn new(cache: &'s Cache, grounds: KeyGrounds<'_>, request: &Outgoing<'_>) -> Self {
         let head = request.facts(None).head;
         let query = head.target.query.as_deref();
@@ -84,7 +84,7 @@ impl<'s> CacheRequest<'s> {
         }
     }
 
-    /// Makes requests with the same key alike for the backend: drops parts of the query, and reduces `Accept-Encoding`
+    /// Makes requests with the same key equal for the backend: drops parts of the query, and reduces `Accept-Encoding`
     /// to the configured codings.
     #[inline(never)]
     pub(crate) fn settle(&self, request: &mut Outgoing<'_>) {
@@ -155,7 +155,7 @@ fn key(
     key.finish()
 }
 
-/// All lines of a field in one.
+/// All lines of a field, joined by commas; `None` if there is no line.
 fn joined<'l>(mut lines: impl Iterator<Item = &'l [u8]>) -> Option<Cow<'l, [u8]>> {
     let first = lines.next()?;
     let others: Vec<&[u8]> = lines.collect();
@@ -165,19 +165,19 @@ fn joined<'l>(mut lines: impl Iterator<Item = &'l [u8]>) -> Option<Cow<'l, [u8]>
     })
 }
 
-/// All lines of a field of the request, as a backend gets it and as it came.
+/// All lines of a field of the request in one, as [`RequestFields::lines`] yields them; `None` if there is none.
 fn lines(request: &dyn RequestFields, name: &FieldName) -> Option<Vec<u8>> {
     let mut all: Vec<Vec<u8>> = Vec::new();
     request.lines(name, &mut |line| all.push(line.to_vec()));
     joined(all.iter().map(|line| &line[..])).map(Cow::into_owned)
 }
 
-/// The cookies that a client sent: names and values.
+/// The cookies that the client sent, as names and values.
 fn cookies<'r>(request: &'r Outgoing<'_>) -> impl Iterator<Item = (&'r [u8], &'r [u8])> {
     crumbs(request.sent(COOKIE))
 }
 
-/// The cookies in lines of a field.
+/// The cookies, as names and values, in these lines of `Cookie`.
 fn crumbs<'r>(lines: impl Iterator<Item = &'r [u8]>) -> impl Iterator<Item = (&'r [u8], &'r [u8])> {
     let crumbs = lines.flat_map(|field| field.split(|byte| *byte == b';'));
     crumbs.map(|crumb| {
@@ -195,7 +195,7 @@ fn cookie<'r>(request: &'r Outgoing<'_>, name: &[u8]) -> Option<&'r [u8]> {
     cookies.find_map(|(its, value)| (its == name).then_some(value))
 }
 
-/// Whether a request has a cookie of a session.
+/// Whether a request has a cookie that marks a session.
 fn has_session(config: &CacheConfig, upstream: &Upstream, request: &Outgoing<'_>) -> bool {
     let of_sticky = upstream.sticky.as_ref();
     let of_sticky = of_sticky.map_or(&[][..], |sticky| sticky.cookies());
@@ -205,7 +205,7 @@ fn has_session(config: &CacheConfig, upstream: &Upstream, request: &Outgoing<'_>
     })
 }
 
-/// Why the cache has no part in a request.
+/// The reason why a request bypasses the cache; `None`: it does not.
 fn bypass(request: &Outgoing<'_>) -> Option<&'static str> {
     let facts = request.facts(None);
     let head = facts.head;
@@ -236,7 +236,8 @@ fn bypass(request: &Outgoing<'_>) -> Option<&'static str> {
     has_condition.then_some("precondition")
 }
 
-/// Whether a path has a parameter in any form, or a separator that only some see.
+/// Whether a path has parameters (`;`), plain or escaped, or an escaped slash or backslash, which only some servers
+/// take as a separator.
 fn has_parameters(path: &[u8]) -> bool {
     let is_escaped = |at: usize| {
         let escape = path.get(at + 1..at + 3).unwrap_or_default();
@@ -247,7 +248,7 @@ fn has_parameters(path: &[u8]) -> bool {
     memchr2_iter(b';', b'%', path).any(|at| path[at] == b';' || is_escaped(at))
 }
 
-/// Fields by which some applications take another path or method than the request's.
+/// Fields that make some applications use another path or method than the request's.
 const UNKEYED: &[&str] = &[
     "x-original-url",
     "x-rewrite-url",
@@ -256,7 +257,7 @@ const UNKEYED: &[&str] = &[
     "x-method-override",
 ];
 
-/// What trusted proxies say of the URL that the client asked for.
+/// The fields by which trusted proxies report the URL that the client asked for.
 const CLAIMED: [Id; 5] = [
     FORWARDED,
     X_FORWARDED_HOST,

@@ -1,9 +1,9 @@
-//! An exchange on a route with a cache: an answer from memory, from what another request fetches, or from a
-//! backend.
+//! An exchange on a route with a cache: it is answered from memory, from a fetch for another request, or by a backend.
 //!
-//! What may be stored is fetched by a task of its own ([`crate::exchange::fetch`]), which no client's leaving
-//! ends; all that want it read it as it comes. So nobody waits for a slow client. A request whose response is
-//! likely for itself alone goes to a backend as it would without a cache, and is stored beside if it may be.
+//! A response that may be stored is fetched by a task of its own ([`crate::exchange::fetch`]), which goes on when a
+//! client leaves. All requests that want it read it as it arrives, so none waits for a slow client. A request whose
+//! response is probably for itself alone goes to a backend as without a cache; the response is stored on the way if
+//! that is allowed.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -39,7 +39,7 @@ use crate::exchange::source_error::{CachedError, SourceError};
 use crate::exchange::state::Exchange;
 use crate::site::Upstream;
 
-/// A request, the entry of its key, and the plan for it.
+/// A request, the cache entry of its key, and the plan to answer it.
 pub(crate) struct RequestPlan<'a> {
     request: Box<CacheRequest<'a>>,
     entry: Option<Arc<WorkerEntry>>,
@@ -59,7 +59,7 @@ enum Plan {
     Await(Option<Found>),
     /// Answer 504: the client accepts stored responses only, and there is none.
     Refuse,
-    /// The cache has no part in it, for this reason.
+    /// Do not use the cache, for this reason.
     PassBy(&'static str),
 }
 
@@ -72,12 +72,12 @@ pub(crate) struct Hit<'p, 'a> {
     now: Millis,
 }
 
-/// How a wait for a response ended.
+/// The outcome of waiting for a response that is being fetched.
 enum Waited {
     Served,
-    /// The client gets a response of its own.
+    /// The client must get a response of its own from a backend.
     Alone,
-    /// The fetch gave nothing: the request decides once more what to do.
+    /// The fetch gave nothing, so a new plan must be made.
     Again,
     Failed(Failure),
 }
@@ -195,7 +195,7 @@ struct CacheLookup<'q, 'a> {
     request: &'q CacheRequest<'a>,
 }
 
-/// How a request waits for what is fetched.
+/// The reader of a fetch that a request waits for, and the stale response to fall back on.
 struct FillWait<'f> {
     reader: FillReader,
     /// A stale response, to be sent if the fetch fails or takes too long.
@@ -278,14 +278,15 @@ impl<'a> CacheLookup<'_, 'a> {
         }
     }
 
-    /// Refuses to fetch for a client that wants nothing but what is stored.
+    /// The failure for a client that accepts stored responses only, when there is none.
     fn refuse_fetch(self, exchange: &mut Exchange<'_>) -> Failure {
         let token = "only-if-cached";
         self.note(exchange, CacheResult::Miss, Some(token), None);
         Failure::new(Culprit::Client, StatusCode::GATEWAY_TIMEOUT, token)
     }
 
-    /// Leaves a request to the backends; a successful change drops what it has made invalid.
+    /// Sends a request to the backends without the cache. A successful change removes stored responses that it makes
+    /// invalid.
     async fn pass_by(
         self,
         exchange: &mut Exchange<'a>,
@@ -305,7 +306,7 @@ impl<'a> CacheLookup<'_, 'a> {
         self.try_backends(exchange, down).await
     }
 
-    /// Asks a backend for this client alone.
+    /// Asks a backend for the response to this request alone, and stores it on the way if that is allowed.
     async fn fetch_alone(
         self,
         exchange: &mut Exchange<'a>,
@@ -336,7 +337,7 @@ impl<'a> CacheLookup<'_, 'a> {
         attempts::try_backends(exchange, self.upstream, down, self.outgoing).await
     }
 
-    /// Sends what is stored and stale.
+    /// Sends a stored response that is stale.
     async fn serve_stale(
         self,
         exchange: &mut Exchange<'a>,
@@ -353,8 +354,7 @@ impl<'a> CacheLookup<'_, 'a> {
         serve_hit(exchange, down, self.outgoing, hit).await
     }
 
-    /// Joins the fetch for the key of the request, or begins one. `None` if `collapse_max` requests wait for it
-    /// already.
+    /// Joins the fetch for the key of the request, or begins one. `None`: `collapse_max` requests already wait for it.
     fn join(
         self,
         exchange: &Exchange<'a>,
@@ -373,7 +373,7 @@ impl<'a> CacheLookup<'_, 'a> {
         })
     }
 
-    /// Has a stale response fetched anew, unless that is under way.
+    /// Begins to fetch a stale response anew, unless that is under way.
     fn refresh(self, exchange: &Exchange<'a>, entry: Option<&Entry>) {
         let name = self.fetch_key(entry);
         if let Some(Flight::Lead(fill)) = self.request.cache.store.join(&name, usize::MAX) {
@@ -383,7 +383,7 @@ impl<'a> CacheLookup<'_, 'a> {
         }
     }
 
-    /// Stores what a fetch of this name receives, and lets the readers of `fill` have it.
+    /// The [`Tee`] for a fetch of this name: it stores the response and passes it to the readers of `fill`.
     fn tee(self, name: Bytes, fill: Arc<Fill>, entry: Option<&Entry>, has_stale: bool) -> Tee {
         let about = self.tee_request(Method::GET, RequestScope::Whole);
         let key = self.request.key.clone();
@@ -398,14 +398,14 @@ impl<'a> CacheLookup<'_, 'a> {
         tee
     }
 
-    /// Starts the fetch. `false` if the worker has too many tasks waiting.
+    /// Starts the task of the fetch. `false`: the worker has too many tasks waiting.
     fn order(self, exchange: &Exchange<'a>, tee: Tee) -> bool {
         let order = FetchOrder::new(exchange, self.upstream, self.outgoing, tee);
         let background = exchange.scene.worker.background();
         background.order(|worker| fetch::run(worker, order))
     }
 
-    /// Sends what another task receives, as soon as it comes.
+    /// Sends the response that another task receives, as it arrives.
     async fn wait_for(
         self,
         exchange: &mut Exchange<'a>,
@@ -467,7 +467,7 @@ impl<'a> CacheLookup<'_, 'a> {
         }
     }
 
-    /// Keeps for the log which backend gave the response that this request had fetched, and after how many attempts.
+    /// Notes for the log which backend gave the response that this request had fetched, and the number of attempts.
     fn note_fetch(self, exchange: &mut Exchange<'a>, fill: &Fill) {
         let facts = fill.facts();
         exchange.attempts.count = facts.attempts;
@@ -476,7 +476,7 @@ impl<'a> CacheLookup<'_, 'a> {
             .and_then(|index| self.upstream.members.get(index));
     }
 
-    /// Counts what the cache did, and keeps it for the log.
+    /// Counts the cache's result, and notes it for the log.
     fn note(
         self,
         exchange: &mut Exchange<'_>,
@@ -492,8 +492,8 @@ impl<'a> CacheLookup<'_, 'a> {
         note_cache(exchange, self.request.cache, result, line);
     }
 
-    /// The key under which requests share one fetch: that of the cache and, if stored responses have `Vary`, what the
-    /// request has in those fields. Requests that differ in these do not wait for each other.
+    /// The key by which requests share one fetch: the cache key and, if the stored response has `Vary`, the request's
+    /// values of those fields. Requests with other values do not wait for each other.
     fn fetch_key(self, entry: Option<&Entry>) -> Bytes {
         let key = self.request.key.as_bytes();
         match entry.map(Entry::names) {
@@ -519,7 +519,7 @@ impl<'a> CacheLookup<'_, 'a> {
     }
 }
 
-/// Counts what a cache did with a request, and keeps it for the log.
+/// Counts the cache's result for a request, and notes it for the log.
 fn note_cache(exchange: &mut Exchange<'_>, cache: &Cache, result: CacheResult, line: CacheLine) {
     let counts = &cache.store.counts;
     counts.result(exchange.scene.worker.index(), result);
@@ -586,11 +586,11 @@ fn plan(
     }
 }
 
-/// Whether less than all is asked for: of what is not stored, nothing more is fetched.
+/// Whether the request asks for a part only. Then no more is fetched than the part, if nothing is stored.
 fn wants_part(outgoing: &Outgoing<'_>) -> bool {
     let mut ranges = outgoing.facts(None).head.headers.get_all(RANGE);
     !ranges.all(|range| range.eq_ignore_ascii_case(b"bytes=0-"))
 }
 
-/// How often a request takes over after the one that it waited for has failed.
+/// The most times that a request makes a new plan after a fetch that it waited for has failed.
 const ROUNDS_MAX: u32 = 2;

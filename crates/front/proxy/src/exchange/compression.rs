@@ -1,11 +1,11 @@
-//! Compresses a response between its source and the client.
+//! Compresses a response on its way from the source to the client.
 //!
-//! [`CompressionOffer`] decides, from the head of a response, whether it is compressed and makes the head that of
-//! the coded one. [`Compression`] then stands between the source and the relay: it takes the source's events
-//! and yields those of the coded body. What was taken leaves at once when the source asks for that or has
-//! nothing more for now, so that events of a stream reach the client as they are sent.
+//! [`CompressionOffer`] decides from the head of a response whether it is compressed, and adapts the head.
+//! [`Compression`] then stands between the source and the relay: it takes the source's events and yields those of the
+//! compressed body. Compressed bytes are flushed when the source asks for that or has nothing more for now, so that the
+//! events of a stream reach the client as they are sent.
 //!
-//! A worker is held up by one piece at a time, and a client that does not read holds no more than a piece.
+//! A worker compresses one piece at a time, and at most one piece is kept for a client that does not read.
 
 use std::task::{Context, Poll};
 
@@ -26,20 +26,20 @@ use crate::exchange::source_error::SourceError;
 use crate::version;
 use crate::worker::encoders::ReservedMemory;
 
-/// How the response to a request may be compressed, as known before there is a response.
+/// How the response to a request may be compressed, as the request's head and the route decide.
 #[derive(Debug)]
 pub(crate) struct CompressionOffer<'s> {
     config: &'s CompressConfig,
     /// The unparsed lines of `Accept-Encoding`; none if the response must not be compressed.
     accepts: Vec<Bytes>,
-    /// The request is HEAD: the head is adapted, and no body is sent.
+    /// Whether the request is HEAD: the head of the response is adapted, and no body is sent.
     is_head: bool,
-    /// Bytes that all encoders of the process may hold.
+    /// The most bytes of memory that all encoders of the process may take.
     memory_max: u64,
 }
 
 impl<'s> CompressionOffer<'s> {
-    /// The offer for a request with this head, as the client sent it.
+    /// Makes the offer from the request's head as the client sent it.
     pub(crate) fn new(config: &'s CompressConfig, memory_max: u64, head: &RequestHead) -> Self {
         // The request may forbid it as well (RFC 9111, section 5.2.1.6). HTTP/1.0 has no chunks.
         let may = version::has_chunks(head.version) && !forbids(&head.headers);
@@ -59,7 +59,8 @@ impl<'s> CompressionOffer<'s> {
         AcceptedCodings::of(lines, &self.config.codings)
     }
 
-    /// Whether responses of this type depend on what codings the client takes.
+    /// Whether the route compresses responses of this media type, so that they depend on the codings that the client
+    /// accepts.
     pub(crate) fn covers(&self, content_type: &[u8]) -> bool {
         self.config.covers(content_type)
     }
@@ -104,8 +105,8 @@ impl<'s> CompressionOffer<'s> {
         code(coding, pieces).ok()
     }
 
-    /// The best compressed copy of a whole body. `have` yields a copy that is kept or worth making.
-    /// `None` if the body is better compressed as it streams, or sent as it is.
+    /// The best compressed copy of a whole body. `have` yields the copy for a coding, if it is kept or worth making.
+    /// `None` if it is better to compress the body as it streams, or to send it as it is.
     pub(crate) fn choose(
         &self,
         mut have: impl FnMut(Coding) -> Option<Bytes>,
@@ -128,8 +129,8 @@ impl<'s> CompressionOffer<'s> {
         memory.reserve(coding.memory(), self.memory_max)
     }
 
-    /// Adapts the fields of a 304 to the response `plain` for which it stands: `Vary`, and a weak tag if that would be
-    /// compressed.
+    /// Adapts the head of a 304 to the full response `plain`: adds to `Vary`, and makes the tag weak if that response
+    /// would be compressed.
     pub(crate) fn mark_unmodified(
         &self,
         head: &mut ResponseHead,
@@ -150,7 +151,8 @@ impl<'s> CompressionOffer<'s> {
         }
     }
 
-    /// Adds `Accept-Encoding` to `Vary` if the response depends on the codings that the client takes; `false` if not.
+    /// Adds `Accept-Encoding` to `Vary` and returns `true`, if the response depends on the codings that the client
+    /// accepts.
     pub(crate) fn mark_varying(&self, head: &mut ResponseHead) -> bool {
         let is_for = self.is_for(head);
         if is_for {
@@ -159,7 +161,8 @@ impl<'s> CompressionOffer<'s> {
         is_for
     }
 
-    /// The coding in which the body is to stream; `None`: in none. For HEAD the head is adapted here.
+    /// Chooses the coding in which the body is to stream; `None`: it is not compressed. For HEAD the head is adapted
+    /// here.
     fn settle(&self, head: &mut ResponseHead) -> Option<StreamCoding> {
         if !self.mark_varying(head) {
             return None;
@@ -197,7 +200,7 @@ impl<'s> CompressionOffer<'s> {
         )
     }
 
-    /// Whether a response with this head is one that is compressed for clients that take a coding.
+    /// Whether a response with this head is compressed for clients that accept a coding.
     fn is_for(&self, head: &ResponseHead) -> bool {
         let headers = &head.headers;
         let has_body = !head.status.is_informational()
@@ -221,18 +224,18 @@ impl<'s> CompressionOffer<'s> {
 #[derive(Debug)]
 pub(crate) struct Compression {
     coding: Coding,
-    /// `None` once the body has ended.
+    /// The encoder and its memory; `None` once the body has ended.
     encoder: Option<(Encoder, ReservedMemory)>,
-    /// Bytes of the plain body that are still to come, if its head has announced them.
+    /// The bytes of the plain body that are still to come; `None` if the head has not announced the length.
     left: Option<u64>,
     /// Bytes taken from the source that are not yet compressed.
     waiting: Bytes,
     turn: Turn,
     /// Whether the encoder may hold bytes that need a flush.
     is_dirty: bool,
-    /// Bytes of the plain body that were coded.
+    /// The bytes of the plain body that were compressed so far.
     plain: u64,
-    /// Bytes of the plain body that were compressed in this turn.
+    /// The bytes of the plain body that were compressed since other tasks could last run.
     in_turn: usize,
 }
 
@@ -246,7 +249,7 @@ enum Turn {
     FlushAndRest,
     /// Let other tasks run.
     Rest,
-    /// Pass the body on: the source has it compressed.
+    /// Pass the body on unchanged: the source yields it compressed.
     Pass,
 }
 
@@ -264,7 +267,7 @@ impl Compression {
         }
     }
 
-    /// A response whose source has the compressed body; `plain` is the length of the body that is not.
+    /// A response whose source yields the compressed body. `plain` is the length of the uncompressed body.
     pub(crate) fn kept(coding: Coding, plain: u64) -> Self {
         Self {
             coding,
@@ -283,7 +286,7 @@ impl Compression {
         counters.compressed(self.coding, self.plain, coded);
     }
 
-    /// The name of the coding, and bytes of the plain body so far, for the log.
+    /// The name of the coding, and the bytes of the plain body so far, for the log.
     pub(crate) fn figures(&self) -> (&'static str, u64) {
         (self.coding.token(), self.plain)
     }
@@ -293,7 +296,7 @@ impl Compression {
         self.left.is_none_or(|left| left == 0)
     }
 
-    /// The next event of the coded response. `poll_source` yields those of the plain one.
+    /// The next event of the compressed response. `poll_source` yields the events of the uncompressed one.
     ///
     /// # Errors
     /// The rest of the response will not come.
@@ -356,7 +359,7 @@ impl Compression {
         }
     }
 
-    /// Takes what the source gives. Bytes beyond the length that was announced are left out.
+    /// Takes a piece of the plain body. Bytes beyond the announced length are dropped.
     fn take(&mut self, mut data: Bytes) {
         if let Some(left) = &mut self.left {
             data.truncate(usize::try_from(*left).unwrap_or(usize::MAX));
@@ -365,7 +368,7 @@ impl Compression {
         self.waiting = data;
     }
 
-    /// Codes a piece of what waits.
+    /// Compresses a piece of the bytes that wait.
     fn code_piece(&mut self) -> Result<Bytes, EncoderFault> {
         let piece = self.waiting.split_to(self.waiting.len().min(PIECE_MAX));
         self.in_turn += piece.len();
@@ -389,7 +392,8 @@ impl Compression {
         }
     }
 
-    /// Ends the body. One that is too short gets no end that a client could take for its own.
+    /// Ends the compressed body. If the plain body is too short, the encoder's end is left out, so that no client takes
+    /// the body as complete.
     fn finish(&mut self) -> Result<Bytes, EncoderFault> {
         match self.encoder.take() {
             Some((encoder, _)) if self.is_whole() => encoder.finish(),
@@ -398,7 +402,7 @@ impl Compression {
     }
 }
 
-/// Makes a head that of the coded response.
+/// Adapts a head to the compressed response.
 pub(crate) fn describe(head: &mut ResponseHead, coding: Coding) {
     head.content_length = None;
     let headers = &mut head.headers;
@@ -410,14 +414,17 @@ pub(crate) fn describe(head: &mut ResponseHead, coding: Coding) {
     }
 }
 
-/// A strong tag as a weak one: the coded response means the same as the plain one, and has other bytes.
+/// The weak form of a strong tag, since the compressed response means the same but has other bytes. `None`: the tag is
+/// weak already.
 fn weakened(tag: &[u8]) -> Option<Vec<u8>> {
     tag.starts_with(b"\"").then(|| [b"W/", tag].concat())
 }
 
-/// Gives a backend the tag that it gave: a client that would change what it has seen compressed has one of
-/// [`weakened`], which `If-Match` compares with none (RFC 9110, section 13.1.1). The weak tag of a backend may lose its
-/// mark, since it equals none either. A request for a part keeps them: a part of the coded bytes fits no other.
+/// Restores the tags of `If-Match` that [`weakened`] changed, so that the backend gets its own: `If-Match` compares
+/// weak tags with none (RFC 9110, section 13.1.1).
+///
+/// A backend's own weak tag may become strong, too, which matches nothing either. A request for a part keeps its tags:
+/// a part of the compressed bytes does not fit another form.
 pub(crate) fn strengthen(headers: &mut Fields) {
     if headers.contains(RANGE) {
         return;
@@ -437,7 +444,7 @@ pub(crate) fn strengthen(headers: &mut Fields) {
     });
 }
 
-/// Says that the response depends on `Accept-Encoding`.
+/// Adds `Accept-Encoding` to `Vary`, unless it is there.
 pub(crate) fn vary(headers: &mut Fields) {
     let lines = headers.get_all(VARY);
     let mut names = lines.flat_map(|line| line.split(|&byte| byte == b','));
@@ -453,7 +460,7 @@ pub(crate) fn vary(headers: &mut Fields) {
     }
 }
 
-/// Whether nobody on the way may change the body (RFC 9110, section 7.7).
+/// Whether `no-transform` forbids that anybody on the way changes the body (RFC 9110, section 7.7).
 fn forbids(headers: &Fields) -> bool {
     let mut lines = headers.get_all(CACHE_CONTROL);
     lines.any(|line| {
@@ -462,7 +469,7 @@ fn forbids(headers: &Fields) -> bool {
     })
 }
 
-/// Fields of a body that is coded already, or that say something of its very bytes.
+/// Fields of a response that is not compressed: its body is coded already, or the field describes its exact bytes.
 const BOUND_TO_BYTES: [Id; 6] = [
     CONTENT_ENCODING,
     CONTENT_RANGE,
@@ -472,11 +479,11 @@ const BOUND_TO_BYTES: [Id; 6] = [
     CONTENT_MD5,
 ];
 
-/// Bytes that are coded at a time.
+/// The most bytes that are compressed at a time.
 const PIECE_MAX: usize = 16 * 1024;
 
-/// Bytes after which others have their turn: about a millisecond. An encoder's state is a few hundred KiB, which others
-/// push out of the processor's caches: to get it back takes as long as to code 16 KiB.
+/// The bytes after which other tasks run: about a millisecond. An encoder's state is a few hundred KiB, which other
+/// tasks displace from the processor's caches; loading it again takes as long as compressing 16 KiB.
 const TURN_MAX: usize = 128 * 1024;
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! Whether another backend may serve an exchange whose backend was put out. This is asked before the
-//! exchange is given up: one that cannot be repeated goes on waiting.
+//! Decides whether another backend may serve an exchange whose backend was put out. This is asked before the
+//! exchange is given up: an exchange that cannot be repeated goes on waiting.
 
 use http::Method;
 
@@ -11,19 +11,19 @@ use crate::site::Upstream;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Elsewhere<'a> {
     pub(crate) upstream: &'a Upstream,
-    /// Backends that were tried before the present one.
+    /// The indexes of the backends that were tried before the present one.
     pub(crate) tried: &'a [usize],
     pub(crate) method: &'a Method,
     pub(crate) attempts_left: u32,
-    /// The present backend.
+    /// The index of the present backend.
     pub(crate) present: usize,
-    /// The request's session must not move.
+    /// Whether the request's session must not move to another backend.
     pub(crate) held: bool,
 }
 
 impl Elsewhere<'_> {
-    /// Whether the request may be sent to another backend, and the retry budget allows it. No byte of a response has
-    /// arrived, and the present backend is out.
+    /// Whether the request may be sent to another backend, and the retry budget allows it. The present backend is
+    /// out, and no byte of a response has arrived.
     pub(crate) fn may_serve(&self, progress: &Progress) -> bool {
         self.may_repeat(progress, Stage::Sent)
     }

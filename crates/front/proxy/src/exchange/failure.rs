@@ -13,13 +13,13 @@ use crate::cache::fill::FillFailure;
 use crate::client::ClientError;
 use crate::counters::Reason;
 
-/// Why an exchange failed: for the client and for the log.
+/// The reason why an exchange failed, for the client and for the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Failure {
     /// The status for the client, if it can still be sent.
     pub(crate) status: StatusCode,
     pub(crate) reason: Reason,
-    /// The client cannot be answered any more.
+    /// Whether the client cannot be answered any more.
     pub(crate) client_gone: bool,
 }
 
@@ -53,7 +53,7 @@ impl Failure {
         )
     }
 
-    /// The client broke its connection or its protocol.
+    /// The failure for a client that broke its connection or the protocol.
     pub(crate) fn from_client(error: &ClientError) -> Self {
         let status = StatusCode::from_u16(CLIENT_CLOSED_REQUEST).expect("three digits");
         let failure = match error {
@@ -68,7 +68,7 @@ impl Failure {
         }
     }
 
-    /// The failure of the task that fetched the response.
+    /// The failure of the fetch whose response was waited for.
     pub(crate) fn from_fill(failure: FillFailure) -> Self {
         Self {
             status: failure.status,

@@ -1,6 +1,7 @@
 //! A fetch for a cache: an exchange without a client, in a task of the worker.
 //!
-//! It keeps its site, as every exchange does. It has no line in the access log: those who read it have.
+//! It keeps its site until its end, as every exchange does. It is not logged; the requests that wait for
+//! it are.
 
 use std::sync::Arc;
 
@@ -20,7 +21,7 @@ use crate::peer::PeerFacts;
 use crate::site::Upstream;
 use crate::worker::{OwnSite, Worker};
 
-/// Everything that the task of a fetch needs.
+/// The task of a fetch, with everything that it needs.
 #[derive(Debug)]
 pub(crate) struct FetchOrder {
     site: Arc<OwnSite>,
@@ -34,7 +35,7 @@ pub(crate) struct FetchOrder {
 }
 
 impl FetchOrder {
-    /// The order to fetch what an exchange asks for.
+    /// An order to fetch the response for which an exchange asks.
     pub(crate) fn new(
         exchange: &Exchange<'_>,
         upstream: &Upstream,
@@ -60,7 +61,8 @@ impl FetchOrder {
     }
 }
 
-/// Makes the request a GET of the whole response, or a conditional one that may confirm the stored ones.
+/// Changes the request to a GET of the whole response. It becomes conditional if there are stored
+/// responses to confirm.
 fn ask(request: &mut DetachedRequest, validating: &[Arc<Object>], asked: &Outgoing<'_>) {
     let head = request.head_mut();
     head.method = Method::GET;
@@ -80,7 +82,7 @@ fn ask(request: &mut DetachedRequest, validating: &[Arc<Object>], asked: &Outgoi
     }
 }
 
-/// Fetches the response, and hands a failure to those who wait for it.
+/// Fetches the response, and passes a failure to the requests that wait for it.
 pub(crate) async fn run(worker: Arc<Worker>, order: FetchOrder) {
     let FetchOrder {
         site,

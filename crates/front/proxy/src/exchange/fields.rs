@@ -1,7 +1,7 @@
-//! Header fields of requests and responses: which the front forwards, changes, removes or writes.
+//! Header fields of requests and responses: which ones the front forwards, changes, removes or writes.
 //!
 //! A head has one flat list of fields ([`catamaran_message::Fields`]), in the order received. The modules here are
-//! functions on that list; none keeps a list of its own, but for [`clean::Withheld`].
+//! functions on that list. None keeps a list of its own, except [`clean::Withheld`].
 //!
 //! | fields | what happens to them | where |
 //! |---|---|---|
@@ -19,10 +19,11 @@
 //! | `Set-Cookie` | gets the flags of the route | `cookie_flags` |
 //! | those that a route's `response_headers` name | set, added or removed | [`passage`], as far as [`body`] allows |
 //!
-//! Fields that belong to one task of the exchange are set there: `Host` by [`crate::exchange::outgoing`];
+//! Fields that belong to one step of the exchange are set there: `Host` by [`crate::exchange::outgoing`];
 //! `Accept-Encoding` for a cache by [`crate::exchange::cache_request`]; `Age` and `Cache-Status` by the cached source;
 //! `Content-Encoding`, `Vary` and weak tags by [`crate::exchange::compression`]; `Date`, `Strict-Transport-Security`
-//! and the front's own cookie by the response policy. Framing (`Content-Length`, `Transfer-Encoding`) is the codecs'.
+//! and the front's own cookie by the response policy. The codecs write the framing (`Content-Length`,
+//! `Transfer-Encoding`).
 
 pub(crate) mod attributes;
 pub(crate) mod body;

@@ -1,7 +1,8 @@
-//! A request for a file: looks it up, and serves it, answers, or leaves the request to the upstream.
+//! Serves a request for a file: looks the file up, then sends it, answers otherwise, or leaves the request to the
+//! upstream.
 //!
-//! What the kernel has in memory is read on the event loop. Everything else is read on a thread, while the front
-//! notices if the client leaves.
+//! Data that the kernel has in memory is read on the event loop. Everything else is read on a thread, while the
+//! front notices if the client leaves.
 
 mod kept;
 mod look_up;
@@ -25,31 +26,31 @@ use crate::exchange::source_error::SourceError;
 use crate::exchange::state::Exchange;
 use crate::exchange::verdict::{FilesRequest, Forward, OwnAnswer, OwnContent, WithoutFile};
 
-/// A file that is to be sent.
+/// A file that is to be sent, opened.
 struct Opened {
     file: FoundFile,
     sending: FileSending,
-    /// `None` for a HEAD.
+    /// The body of the response; `None` for a HEAD.
     body: Option<FileBody>,
 }
 
-/// How a request for a file ends.
+/// The outcome of a request for a file.
 enum FileEnd {
     Send(Box<Opened>),
-    /// The client has a valid copy.
+    /// A 304 with these fields: the client has a valid copy.
     NotModified(Fields),
     /// A page of this status with these fields, and the reason for the log.
     Page(StatusCode, Fields, &'static str),
     /// A directory: the client is redirected to the path with a slash at its end.
     Slash,
-    /// There is no such file: the upstream is asked, or without one the answer is this failure.
+    /// There is no such file: the upstream is asked, or without one the client gets this failure.
     Missing(Failure),
-    /// The file cannot be sent, because it cannot be read, goes on changing, or the client left: the answer is this
+    /// The file cannot be sent, because it cannot be read, keeps changing, or the client left. The client gets this
     /// failure, and no upstream is asked.
     Failed(Failure),
 }
 
-/// Serves a file, or answers without one. `Err` returns a request that has to go to the upstream instead.
+/// Serves a file, or answers without one. `Err` returns a request that must go to the upstream instead.
 pub(crate) async fn serve<'a>(
     exchange: &mut Exchange<'a>,
     down: &mut Downstream<'_>,
@@ -87,7 +88,7 @@ pub(crate) async fn serve<'a>(
     })
 }
 
-/// Answers a request whose file cannot be had, and keeps its connection.
+/// Answers a request whose file cannot be sent, and keeps the connection open.
 async fn fail_file(
     exchange: &mut Exchange<'_>,
     down: &mut Downstream<'_>,
@@ -104,7 +105,7 @@ async fn fail_file(
     own_response::answer(exchange, down, own).await
 }
 
-/// Looks the file up, and decides what is sent of it.
+/// Looks the file up, and decides what the response to the request is.
 async fn find_file<'a>(
     exchange: &mut Exchange<'a>,
     down: &mut Downstream<'_>,
@@ -136,8 +137,8 @@ async fn find_file<'a>(
     FileEnd::Failed(from_source(FileBodyError::Changed))
 }
 
-/// Decides what is sent of a file, and reads a small body into memory. `None` if the file was changed
-/// meanwhile: look it up again.
+/// Decides what is sent of a file, and reads a small body into memory. `None`: the file has changed meanwhile; look
+/// it up again.
 async fn prepare<'a>(
     exchange: &mut Exchange<'a>,
     down: &mut Downstream<'_>,
@@ -185,7 +186,7 @@ async fn prepare<'a>(
     })))
 }
 
-/// Says that a compressed file was left behind.
+/// Logs that a compressed file is older than the plain one, so that it is not used.
 fn note_sibling(exchange: &Exchange<'_>, request: &FilesRequest<'_>, file: &FoundFile) {
     let Some(coding) = file.old_sibling() else {
         return;
@@ -208,7 +209,7 @@ fn note_sibling(exchange: &Exchange<'_>, request: &FilesRequest<'_>, file: &Foun
     }
 }
 
-/// Sends what was opened.
+/// Sends an opened file to the client.
 async fn send_file(
     exchange: &mut Exchange<'_>,
     down: &mut Downstream<'_>,
@@ -236,7 +237,7 @@ async fn send_file(
     }
 }
 
-/// The body of a response, a small one in memory. `None` if the file was changed.
+/// The body of a response, in memory if it is small. `None`: the file has changed meanwhile.
 async fn load(
     scene: Scene<'_>,
     down: &mut Downstream<'_>,
@@ -269,7 +270,7 @@ async fn load(
     Ok(Some(body))
 }
 
-/// What is sent of a file; `Err`: an answer without its bytes.
+/// What is sent of a file. `Err`: the response has no bytes of the file.
 fn sending(response: FileResponse) -> Result<FileSending, FileEnd> {
     let page = |status, fields, token| Err(FileEnd::Page(status, fields, token));
     match response {
@@ -289,5 +290,5 @@ fn from_source(error: FileBodyError) -> Failure {
     Failure::new(error.culprit(), error.status(), error.token())
 }
 
-/// How often a file is opened again because it was changed while it was read.
+/// The most times that a file is opened again because it has changed while it was read.
 const CHANGES_MAX: usize = 3;

@@ -1,8 +1,8 @@
-//! The guards of a route: who may have what it gives.
+//! The guards of a route, which decide whether a client may use it.
 //!
 //! They are asked in one place, [`crate::exchange::verdict`], once the route is known and before any
-//! source of a response: a backend, a tunnel, a page, a status, a redirect. A route's `listen` is not
-//! among them: for clients of another listener such a route does not exist.
+//! source of a response: a backend, a tunnel, a page, a status, a redirect. A route's `listen` is not a
+//! guard: for clients of another listener such a route does not exist.
 
 use http::StatusCode;
 
@@ -10,17 +10,17 @@ use crate::exchange::fields::forwarded::Identity;
 use crate::peer::PeerFacts;
 use crate::site::rules::Rules;
 
-/// A guard that refuses a request.
+/// The guard that refuses a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Guard {
     /// `allow`: the client's address is in none of the networks. `deny`: it is in one of them.
     Address,
-    /// `client_certificate`: the client has shown no certificate to this front.
+    /// `client_certificate`: the front has verified no certificate of the client.
     Certificate,
 }
 
 impl Guard {
-    /// The first guard of a route that refuses a client.
+    /// The guard of a route that refuses a client; `None`: all let it pass.
     pub(crate) fn refusing(rules: &Rules, peer: &PeerFacts, client: &Identity) -> Option<Self> {
         if rules.asks_certificate() && !has_certificate(peer) {
             return Some(Self::Certificate);
@@ -31,7 +31,7 @@ impl Guard {
     /// The status with which a refused request is answered.
     pub(crate) const STATUS: StatusCode = StatusCode::FORBIDDEN;
 
-    /// The reason in the log.
+    /// The reason for the log.
     pub(crate) fn token(self) -> &'static str {
         match self {
             Self::Address => "route-denied",
@@ -39,7 +39,7 @@ impl Guard {
         }
     }
 
-    /// Why, in words.
+    /// The reason in words.
     pub(crate) fn why(self) -> &'static str {
         match self {
             Self::Address => "`allow` does not have the client's address, or `deny` has it",
@@ -50,8 +50,8 @@ impl Guard {
     }
 }
 
-/// Whether the front itself has verified a certificate of the client. What a trusted proxy says of one is
-/// no proof here: a client that reaches a listener in the place of that proxy would need none.
+/// Whether the front itself has verified a certificate of the client. A certificate that a trusted proxy
+/// reports is no proof here: a client that reaches the listener instead of that proxy could claim one.
 fn has_certificate(peer: &PeerFacts) -> bool {
     let session = peer.tls.as_deref();
     session.is_some_and(|session| session.facts.client_sha256.is_some())

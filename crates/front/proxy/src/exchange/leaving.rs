@@ -9,8 +9,8 @@ use crate::deadlines::Tick;
 use crate::exchange::downstream::Downstream;
 use crate::exchange::scene::Scene;
 
-/// Waits for a connection to a backend, or for a disk. If the client leaves, its place in the queue is
-/// freed, or the dial is cancelled.
+/// Waits for a connection to a backend, or for a disk, unless the client leaves. Then the place in the
+/// queue is freed, or the dial cancelled.
 pub(crate) async fn unless_left<T>(
     mut awaited: impl Future<Output = T> + Unpin,
     scene: Scene<'_>,

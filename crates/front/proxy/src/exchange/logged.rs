@@ -8,7 +8,8 @@ use tokio::time::Instant;
 
 use crate::access_log::{CacheLine, RequestLine};
 
-/// The parts of a request for its log line. They share the head's memory until [`Self::detach`].
+/// The parts of a request that its log line shows. They share the head's memory until
+/// [`Self::detach`].
 pub(crate) struct LoggedRequest {
     method: Method,
     path: Bytes,
@@ -17,15 +18,15 @@ pub(crate) struct LoggedRequest {
     host: Option<Bytes>,
     referer: Option<Bytes>,
     user_agent: Option<Bytes>,
-    /// Where the file was found, if the response is one.
+    /// How the front got the file, such as `hit` or `open`; `None` if the response is not a file.
     pub(crate) file: Option<&'static str>,
-    /// The coding in which a file was kept, and the length of the file.
+    /// The coding in which a kept copy of the file was sent, and the file's own length.
     pub(crate) coded: Option<(&'static str, u64)>,
-    /// What the cache did, if the route has one.
+    /// The cache's result; `None` if the route has no cache.
     pub(crate) cache: Option<CacheLine>,
-    /// When the last attempt had its connection.
+    /// The time at which the last attempt got its connection.
     pub(crate) leased: Option<Instant>,
-    /// When the response was complete.
+    /// The time at which the response was complete.
     pub(crate) ended: Option<Instant>,
 }
 
@@ -51,7 +52,7 @@ impl LoggedRequest {
         }
     }
 
-    /// Copies what is shown, so that the rest of the head's memory can be freed.
+    /// Copies the parts, so that the rest of the head's memory can be freed.
     pub(crate) fn detach(&mut self) {
         let copy = |bytes: &mut Bytes| *bytes = Bytes::copy_from_slice(bytes);
         copy(&mut self.path);

@@ -1,5 +1,5 @@
-//! The request as it is sent to a backend: cleaned, with the front's own fields. It is the same for each attempt but
-//! for Host and what certificates say, which depend on the backend.
+//! The request as it is sent to a backend: cleaned, with the front's own fields. It is the same for each attempt,
+//! except for `Host` and fields about certificates, which depend on the backend.
 
 use std::borrow::Cow;
 use std::net::IpAddr;
@@ -35,22 +35,22 @@ use crate::site::sticky::own_cookie::Own;
 use crate::site::{Facts, Told, Upstream};
 use crate::version;
 
-/// A request on its way to a backend of one upstream: its head from the verdict to the last attempt.
+/// A request for backends of one upstream, from the verdict to the last attempt.
 #[derive(Debug)]
 pub(crate) struct Outgoing<'s> {
     request: DetachedRequest,
     /// The front's own fields; `None` once [`Self::complete`] has added them to the head.
     own_fields: Option<OwnFields<'s>>,
     client: &'s PeerFacts,
-    /// The protocol that the client asks to change to.
+    /// The protocol to which the client wants to upgrade; `None`: no tunnel is asked for.
     upgrade: Option<&'s str>,
-    /// The id that a trusted proxy gave the request. Most have none.
+    /// The id that a trusted proxy gave the request; mostly `None`.
     pub(crate) given_id: Option<Bytes>,
-    /// The reason to be counted, if fields were dropped.
+    /// The reason to count if fields were dropped; `None`: none were.
     pub(crate) dropped: Option<Reason>,
 }
 
-/// The parts of a request that do not belong to its exchange, so that another exchange can send it.
+/// The parts of a request that do not refer to its exchange, so that another exchange can send it.
 #[derive(Clone, Debug)]
 pub(crate) struct DetachedRequest {
     /// The head, with cleaned fields.
@@ -58,51 +58,50 @@ pub(crate) struct DetachedRequest {
     path: NormalPath,
     /// The value of the field `Host`.
     host: Bytes,
-    /// Whether fields about the client's certificate are ours to write. If not, a trusted proxy wrote
-    /// them.
+    /// Whether the front writes the fields about the client's certificate. If not, a trusted proxy wrote them.
     certificate_is_ours: bool,
     certificate_chain: bool,
     identity: Identity,
-    /// The value of the front's own cookie, which is not forwarded.
+    /// The value of the front's own cookie for stickiness, which is not forwarded.
     own: Own,
-    /// Named attributes and the user for AJP backends, if the upstream configures any.
+    /// The named attributes and the user for AJP backends; `None`: the upstream configures none.
     attributes: Option<Box<Attributes>>,
-    /// Fields that the client sent and no backend gets, kept only if a cache takes part.
+    /// Fields that the client sent but no backend gets. They are kept only if a cache takes part.
     withheld: Option<Box<Fields>>,
 }
 
-/// What a backend is told of a request beside its line and its fields. A cache has it in its key, or counts the
-/// request as one of a client that is known, whose response is stored only if it says that it is for all.
+/// The facts that a backend learns besides the request line and the fields. A cache has them in its key. If they name
+/// the client, a response is stored only if it allows that for requests with credentials.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BesideFields<'r> {
     /// Whether the client came over TLS.
     pub(crate) is_secure: bool,
-    /// The host that it asked for, and the port unless that is the usual one.
+    /// The value of `Host`: the host, and the port unless it is the usual one.
     pub(crate) host: &'r [u8],
-    /// The port that backends are told the client used, over HTTP.
+    /// The port that the client used, as backends over HTTP are told; `None`: they are not told.
     pub(crate) port: Option<u16>,
-    /// The address that it connected to.
+    /// The address to which the client connected.
     pub(crate) local: IpAddr,
-    /// AJP13's attributes by name.
+    /// The attributes of AJP13 for the request.
     pub(crate) attributes: Option<&'r Attributes>,
-    /// Whether it is known who the client is: by its certificate, or as a user.
+    /// Whether the backend learns who the client is, by its certificate or as a user.
     pub(crate) names_client: bool,
 }
 
-/// The use for which a request is made.
+/// The purpose for which a request is made.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wishes<'s> {
     pub(crate) upstream: &'s Upstream,
-    /// The protocol that the client asks to change to and the route allows. Such a request is sent over HTTP even to
+    /// The protocol of the tunnel that the client wants and the route allows. Such a request is sent over HTTP even to
     /// AJP backends.
     pub(crate) upgrade: Option<&'s str>,
-    /// Whether a cache takes part.
+    /// Whether a cache takes part in the request.
     pub(crate) is_cached: bool,
 }
 
 impl<'s> Outgoing<'s> {
-    /// Makes the request for the backends of an upstream: cleans the received head, and has `path` forwarded. Boxed,
-    /// since the decision and the wait for a backend move it several times.
+    /// Makes the request for the backends of an upstream: cleans the received head; `path` is the path to forward.
+    /// Boxed, because the decision and the wait for a backend move it several times.
     pub(crate) fn new(
         grounds: &Grounds<'s>,
         sender: &Sender,
@@ -182,8 +181,8 @@ impl<'s> Outgoing<'s> {
         }))
     }
 
-    /// Adds the front's own fields, unless they were added before. This is called before a backend is asked; a
-    /// stored response needs none of them.
+    /// Adds the front's own fields, unless they were added before. Called before a backend is asked; an answer from a
+    /// stored response does not need them.
     pub(crate) fn complete(&mut self) {
         if let Some(own) = self.own_fields.take() {
             let head = &mut *self.request.head;
@@ -191,7 +190,7 @@ impl<'s> Outgoing<'s> {
         }
     }
 
-    /// Changes the request as a route wants; returns what is left to do with its responses.
+    /// Changes the request as the route's rules say. Returns the changes that the route makes to its responses.
     pub(crate) fn apply_route<'r>(&mut self, rules: &'r Rules, id: RequestId) -> Box<Passage<'r>> {
         if !rules.request_fields().is_empty() {
             self.complete();
@@ -210,7 +209,7 @@ impl<'s> Outgoing<'s> {
         Box::new(Passage::new(rules, values, self.request.host.clone()))
     }
 
-    /// What a route wants done with the responses.
+    /// The changes that a route makes to the responses.
     pub(crate) fn passage<'r>(&self, rules: &'r Rules, id: RequestId) -> Box<Passage<'r>> {
         Box::new(Passage::new(
             rules,
@@ -231,7 +230,7 @@ impl<'s> Outgoing<'s> {
         }
     }
 
-    /// The request for an exchange of its own, with all the fields that a backend gets.
+    /// A copy of the request for an exchange of its own, with all the fields that a backend gets.
     pub(crate) fn detach(&self) -> DetachedRequest {
         let mut request = self.request.clone();
         if let Some(own) = &self.own_fields {
@@ -241,12 +240,12 @@ impl<'s> Outgoing<'s> {
         request
     }
 
-    /// The head, for the next request to use its memory.
+    /// Returns the head, so that the next request can use its memory.
     pub(crate) fn into_head(self) -> Box<RequestHead> {
         self.request.head
     }
 
-    /// Who the client is.
+    /// The address, port and scheme of the client.
     pub(crate) fn identity(&self) -> &Identity {
         &self.request.identity
     }
@@ -255,8 +254,8 @@ impl<'s> Outgoing<'s> {
         &mut self.request.head
     }
 
-    /// Everything that a backend is told beside the request line and the fields. The function destructures the request,
-    /// so a new field does not compile until it is decided whether a cache must know it.
+    /// All facts that a backend learns besides the request line and the fields. The function destructures the request,
+    /// so that a new field does not compile until somebody has decided whether a cache must know it.
     pub(crate) fn beside_fields(&self) -> BesideFields<'_> {
         let Self {
             request,
@@ -305,7 +304,7 @@ impl<'s> Outgoing<'s> {
         }
     }
 
-    /// What the client sent in all lines of a field, whether a backend gets them or not.
+    /// The values of all lines of a field that the client sent, whether a backend gets them or not.
     pub(crate) fn sent(&self, name: Id) -> impl Iterator<Item = &[u8]> {
         let withheld = self
             .request
@@ -315,7 +314,7 @@ impl<'s> Outgoing<'s> {
         self.request.head.headers.get_all(name).chain(withheld)
     }
 
-    /// Whether a backend is told who the client is: by its certificate, or as a user.
+    /// Whether a backend learns who the client is, by its certificate or as a user.
     fn names_client(&self) -> bool {
         let session = self.client.tls.as_deref();
         let headers = &self.request.head.headers;
@@ -330,7 +329,7 @@ impl<'s> Outgoing<'s> {
             || may_claim && fields.any(|field| claims::is_certificate_claim(field.name_ref()))
     }
 
-    /// The facts on which the choice of a backend depends.
+    /// The facts from which a backend is chosen.
     pub(crate) fn facts<'r>(&'r self, rules: Option<&'r Rules>) -> Facts<'r> {
         Facts {
             unsticky: rules.is_some_and(Rules::is_unsticky),
@@ -346,7 +345,7 @@ impl<'s> Outgoing<'s> {
         &self.request.head.method
     }
 
-    /// The method that decides whether the request may be sent again: one for a tunnel may not, once it
+    /// The method by which a retry is decided. A request for a tunnel counts as POST: it must not be sent again once it
     /// was sent.
     pub(crate) fn method_for_retry(&self) -> &Method {
         match self.upgrade {
@@ -355,12 +354,12 @@ impl<'s> Outgoing<'s> {
         }
     }
 
-    /// The protocol that the client asks to change to.
+    /// The protocol to which the client wants to upgrade; `None`: no tunnel is asked for.
     pub(crate) fn upgrade(&self) -> Option<&'s str> {
         self.upgrade
     }
 
-    /// Whether the client understands interim responses: they exist from HTTP/1.1 on.
+    /// Whether the client accepts interim responses: they exist since HTTP/1.1.
     pub(crate) fn takes_interims(&self) -> bool {
         version::has_chunks(self.request.head.version)
     }
@@ -373,7 +372,8 @@ impl<'s> Outgoing<'s> {
         self.request.head.expect_continue
     }
 
-    /// Encodes the request on a leased connection.
+    /// Encodes the request on a leased connection. `told` has the attributes for AJP that depend on the choice of the
+    /// backend.
     pub(crate) fn send(
         &self,
         lease: &mut Lease<'_>,
@@ -386,7 +386,7 @@ impl<'s> Outgoing<'s> {
         })
     }
 
-    /// What [`Self::send`] would send to a backend.
+    /// The bytes and facts that [`Self::send`] would send to a backend, without sending them.
     pub(crate) fn preview(
         &self,
         backend: &BackendConfig,
@@ -398,7 +398,7 @@ impl<'s> Outgoing<'s> {
         })
     }
 
-    /// Calls `act` with the request, and the facts of the client, for this backend.
+    /// Calls `act` with the request and the client's facts in the form for this backend.
     fn with_parts<T>(
         &self,
         backend: &BackendConfig,
@@ -450,9 +450,10 @@ impl<'s> Outgoing<'s> {
         act(&request, &client)
     }
 
-    /// The fields for a backend that is called by another host, or told of the client's TLS in fields;
-    /// `None` if they are those of the head. Backends of an upstream differ in this, so the head stays
-    /// without them.
+    /// The fields for a backend that gets another `Host`, or the client's TLS in fields, or that still lack the front's
+    /// own.
+    ///
+    /// `None`: the head's fields are right. Backends of an upstream differ in this, so the head itself is not changed.
     fn headers_of(&self, backend: &BackendConfig) -> Option<Fields> {
         let told = self.told_certificate(backend);
         let called = backend.sent_host();
@@ -474,7 +475,7 @@ impl<'s> Outgoing<'s> {
         Some(headers)
     }
 
-    /// What a backend is told of the client's TLS in fields, if it is.
+    /// The facts about the client's TLS that a backend gets in fields; `None`: it gets none.
     fn told_certificate(&self, backend: &BackendConfig) -> Option<&TlsFacts> {
         let over_http = backend.speaks_http() || self.upgrade.is_some();
         let wanted = backend.client_cert_fields != ClientCertFields::Off;
@@ -484,7 +485,7 @@ impl<'s> Outgoing<'s> {
             .map(|session| &session.facts)
     }
 
-    /// The server's name as the client sees it.
+    /// The host name that the client used; without one, the address to which it connected.
     fn server_name(&self) -> Cow<'_, [u8]> {
         match &self.request.head.authority {
             Some(authority) => Cow::Borrowed(&authority.host),
@@ -493,7 +494,7 @@ impl<'s> Outgoing<'s> {
         }
     }
 
-    /// The port of the scheme that the client uses.
+    /// The usual port of the scheme that the client used: 443 or 80.
     fn usual_port(&self) -> u16 {
         if self.request.identity.secure {
             443
@@ -502,7 +503,7 @@ impl<'s> Outgoing<'s> {
         }
     }
 
-    /// The server's port as the client sees it.
+    /// The port that the client used.
     fn server_port(&self) -> u16 {
         let default = self.usual_port();
         match &self.request.head.authority {
@@ -518,7 +519,7 @@ impl DetachedRequest {
         &mut self.head
     }
 
-    /// The request in an exchange for this client.
+    /// Makes the request part of an exchange for this client.
     pub(crate) fn attach(self, client: &PeerFacts) -> Outgoing<'_> {
         Outgoing {
             request: self,
@@ -571,7 +572,8 @@ impl RequestFields for Outgoing<'_> {
     }
 }
 
-/// Measures the line that several lines of cookies became, as the listener measures each line.
+/// Checks the length of the line into which several lines of cookies were joined, against the listener's limit for a
+/// line.
 fn check_cookie(headers: &Fields, listener: &ListenerConfig) -> Result<(), Failure> {
     let len = headers.get(COOKIE).map_or(0, <[u8]>::len);
     if COOKIE.spelling().len() + ": ".len() + len > listener.limits.line_bytes {
@@ -584,7 +586,7 @@ fn check_cookie(headers: &Fields, listener: &ListenerConfig) -> Result<(), Failu
     }
 }
 
-/// Sets `Host` to what the client asked for, or to the address it connected to if it named no host.
+/// Sets `Host` to the host and port that the client asked for; if it named none, to the address to which it connected.
 fn settle_host(head: &mut RequestHead, client: &PeerFacts) -> Bytes {
     if let (Some(authority), Some(host)) = (&head.authority, head.headers.get(HOST))
         && says(authority, host)
@@ -611,5 +613,5 @@ fn says(authority: &Authority, host: &[u8]) -> bool {
     }
 }
 
-/// The host of a request without one on a Unix socket, which has no address.
+/// The host for a request without one that came over a Unix socket, which has no address.
 const UNIX_HOST: &str = "localhost";

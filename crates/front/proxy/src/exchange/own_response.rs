@@ -1,6 +1,7 @@
-//! Responses that no backend gives: answers and pages of the front, and what is sent of files and caches.
+//! Responses that do not come straight from a backend: the front's answers and pages, files, and
+//! responses of caches.
 //!
-//! They pass through the same policy and the same relay as those of backends.
+//! They pass through the same policy and the same relay as the responses of backends.
 
 use std::time::Duration;
 
@@ -19,7 +20,7 @@ use crate::exchange::state::Exchange;
 use crate::exchange::verdict::{OwnAnswer, OwnContent};
 use crate::exchange::{respond, secured};
 
-/// A failed exchange: a page if no response was begun, a visible cut otherwise.
+/// Ends a failed exchange: sends a page if no response was begun, else cuts the response visibly.
 pub(crate) async fn fail(
     exchange: &mut Exchange<'_>,
     down: &mut Downstream<'_>,
@@ -46,7 +47,7 @@ pub(crate) async fn fail(
     send(exchange, down, page(exchange, failure.status)).await
 }
 
-/// Answers as the listener or the route says.
+/// Sends the front's own answer, as the listener or the route decided it.
 pub(crate) async fn answer(
     exchange: &mut Exchange<'_>,
     down: &mut Downstream<'_>,
@@ -69,7 +70,7 @@ pub(crate) async fn answer(
     send(exchange, down, answer).await
 }
 
-/// The page of a status, which the operator may have written.
+/// The page for a status: the operator's, if there is one, else the front's.
 pub(crate) fn page(exchange: &Exchange<'_>, status: StatusCode) -> Answer {
     let count = |reason| exchange.scene.worker.count(reason);
     let (headers, body) = exchange
@@ -79,7 +80,7 @@ pub(crate) fn page(exchange: &Exchange<'_>, status: StatusCode) -> Answer {
     Answer::new(status, headers, body)
 }
 
-/// Sends an answer of ours.
+/// Sends an answer of the front's own.
 pub(crate) async fn send(
     exchange: &mut Exchange<'_>,
     down: &mut Downstream<'_>,
@@ -93,7 +94,7 @@ pub(crate) async fn send(
     }
 }
 
-/// Serves the request from a source that is the front's own, which takes nothing of its body.
+/// Sends a response from a source other than a backend. The request's body is not read for it.
 pub(crate) async fn serve(
     exchange: &mut Exchange<'_>,
     down: &mut Downstream<'_>,
@@ -103,7 +104,7 @@ pub(crate) async fn serve(
     relayed.map_err(|error| error.failure())
 }
 
-/// [`serve`] with the relay's own error, for callers that go on after a failure.
+/// Does the same as [`serve`], but returns the relay's own error, for callers that go on after a failure.
 pub(crate) async fn relay(
     exchange: &mut Exchange<'_>,
     down: &mut Downstream<'_>,

@@ -1,7 +1,7 @@
-//! Pages of the operator's own: in the place of the front's, and of backends' error responses.
+//! The operator's own pages, which are sent instead of the front's pages and of backends' error responses.
 //!
-//! A page that could not be read is replaced with the front's own text, and counted. The pages are in
-//! memory: nothing is read while requests are served.
+//! If a page's file could not be read, the front's own text is sent, and that is counted. The pages are in memory: no
+//! file is read while requests are served.
 
 use bytes::Bytes;
 use catamaran_message::name::{
@@ -17,7 +17,7 @@ use crate::counters::Reason;
 use crate::exchange::respond;
 use crate::request_id::RequestId;
 
-/// The pages of one exchange.
+/// The error pages that apply to one exchange, and the id that the front's own pages show.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pages<'s> {
     of: Option<&'s ErrorPages>,
@@ -29,7 +29,7 @@ impl<'s> Pages<'s> {
         Self { of, id }
     }
 
-    /// Replaces the pages with the route's, if it has any.
+    /// Uses the route's pages instead, if it has any.
     pub(crate) fn prefer(&mut self, of_route: Option<&'s ErrorPages>) {
         self.of = of_route.or(self.of);
     }
@@ -41,8 +41,8 @@ impl<'s> Pages<'s> {
             .then_some(self)
     }
 
-    /// The fields and the body of an answer with `status`, given for `reason` if there is one. `count` is called if a
-    /// page could not be read.
+    /// The fields and the body of an answer with `status`, which is given for `reason`, if there is one. Calls
+    /// `count` if a page's file could not be read.
     pub(crate) fn answer(
         &self,
         status: StatusCode,
@@ -60,8 +60,8 @@ impl<'s> Pages<'s> {
         (fields, body)
     }
 
-    /// Puts a page in the place of a backend's response, if its status says so: changes the head and
-    /// returns the body that goes with it.
+    /// Replaces a backend's response by a page, if `replace_errors` has its status: changes the head, and returns the
+    /// page's body. `None`: the response stays.
     pub(crate) fn replace(
         &self,
         head: &mut ResponseHead,
@@ -104,8 +104,8 @@ impl<'s> Pages<'s> {
     }
 }
 
-/// What a replaced response keeps: what the client needs in order to go on, and what lets a script
-/// read the status at all. All else describes the body that is gone, or the backend.
+/// The fields that a replaced response keeps: those that the client needs to go on, and those that let a script read
+/// the status at all. All others describe the body that is replaced, or the backend.
 const KEPT: [Id; 8] = [
     WWW_AUTHENTICATE,
     RETRY_AFTER,
@@ -118,10 +118,10 @@ const KEPT: [Id; 8] = [
     VARY,
 ];
 
-/// The reason while operators have stopped every backend.
+/// The token of the reason while operators have stopped every backend.
 pub(crate) const MAINTENANCE: &str = "maintenance";
 
-/// `Retry-After` during maintenance, in seconds.
+/// The value of `Retry-After` during maintenance, in seconds.
 const MAINTENANCE_RETRY_AFTER: &str = "60";
 
 #[cfg(test)]

@@ -1,21 +1,19 @@
-//! The relay sends the request body to the source of a response, and the response to the client, for
-//! all protocols.
+//! Relays the request's body to the source of a response, and the response to the client, for all protocols.
 //!
-//! It knows bytes and deadlines. What becomes of a head on its way is decided by the
-//! [`ResponsePolicy`], which source it is by [`Source`] alone.
+//! The relay handles bytes and deadlines. The [`ResponsePolicy`] decides how a head is changed on its way; only
+//! [`Source`] knows which kind of source it is.
 //!
-//! One task runs both directions at the same time and waits for whichever socket is ready. Each
-//! direction buffers no more than a few socket writes, so a slow reader also slows down the
-//! sender. The relay ends when the response is complete and written, or when one side fails.
-//! `retry` and `exchange` decide what follows from a failure.
+//! One task runs both directions at the same time and waits for whichever socket is ready. Each direction buffers no
+//! more than a few socket writes, so a slow reader also slows down the sender. The relay ends when the response is
+//! complete and written, or when one side fails. `retry` and `exchange` decide what to do after a failure.
 //!
-//! Timeouts of a side run only while something is expected of it. The backend's do not run while the
-//! client uploads or reads too slowly; the client's do not run while the backend works.
+//! Timeouts of a side run only while something is expected of it. The backend's do not run while the client uploads or
+//! reads too slowly; the client's do not run while the backend works.
 //!
 //! The front notices that a client leaves while the request waits for a lease, and while nothing moves here
 //! ([`Downstream::poll_left`]): late if unread bytes fill the socket's buffer, at once if the client resets. A backend
-//! whose response has begun then gets a reset. One whose response is awaited gets a half-close, and the task waits for
-//! its close, a drain, or `first_byte_timeout` ([`catamaran_upstream::LeftBehind::abandon`]).
+//! whose response has begun then gets a reset. A backend whose response is awaited gets a half-close, and the task
+//! waits for its close, a drain, or `first_byte_timeout` ([`catamaran_upstream::LeftBehind::abandon`]).
 
 mod error;
 mod hooked;
@@ -45,26 +43,26 @@ use crate::exchange::source::Source;
 use crate::exchange::source_error::SourceError;
 use crate::worker::in_flight::Phase;
 
-/// What the relay needs to know of the request and its exchange.
+/// The facts about the request and its exchange that the relay needs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Terms<'a> {
     /// The policy by which the response is changed.
     pub(crate) policy: &'a ResponsePolicy<'a>,
-    /// Whether the client understands interim responses.
+    /// Whether the client accepts interim responses.
     pub(crate) takes_interims: bool,
     /// The length of the body that the client is to send.
     pub(crate) body: BodyLength,
     /// The most bytes that this body may have.
     pub(crate) body_max: u64,
-    /// The client waits for 100 (Continue) before it sends its body.
+    /// Whether the client waits for 100 (Continue) before it sends its body.
     pub(crate) expect_continue: bool,
-    /// When the exchange must be over.
+    /// The time by which the exchange must be over.
     pub(crate) deadline: Tick,
     /// Whether the time of the response's first byte is logged.
     pub(crate) timed: bool,
 }
 
-/// The client and the source of one attempt, and the state of both directions.
+/// The relay of one attempt: the client, the source, and the state of both directions.
 pub(crate) struct Relay<'a, 'b, 'c> {
     scene: Scene<'a>,
     down: &'a mut Downstream<'c>,
@@ -79,9 +77,10 @@ pub(crate) struct Relay<'a, 'b, 'c> {
     /// Bytes of the request's body that this attempt has taken, from an earlier attempt or from the
     /// client.
     taken: usize,
-    /// Until when a response head is held back, so that it is written together with the first bytes of its body.
+    /// The time until which a response head is held back, so that it is written together with the first bytes of its
+    /// body.
     head_held: Option<Tick>,
-    /// When the backend last sent or took bytes, or last had nothing to do.
+    /// The time at which the backend last sent or took bytes, or last had nothing to do.
     backend_moved: Tick,
     /// The client's pace in sending its body.
     reading: Pace,
@@ -95,7 +94,7 @@ enum Upload {
     /// The client waits for 100 (Continue).
     Expected,
     Streaming,
-    /// All of it was received; some may be held.
+    /// The body was received whole; some of it may still be held.
     Received,
     Done,
 }
@@ -104,13 +103,13 @@ enum Upload {
 enum Download {
     Head,
     Body,
-    /// The client has a page instead; what is left of the backend's response is read and dropped, so
-    /// that its connection can be used again.
+    /// The client gets a page instead. The rest of the backend's response is read and dropped, so that its connection
+    /// can be used again.
     Discard(Rest),
     Ended,
 }
 
-/// A timeout of the relay. It is not a [`RelayError`] yet, because making one allocates.
+/// A timeout of the relay that has passed. It is not a [`RelayError`] yet, because making one allocates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Timeout {
     Exchange,
@@ -132,8 +131,8 @@ impl From<Timeout> for RelayError {
     }
 }
 
-/// How much of a replaced response may still be discarded, and until when. Beyond that the backend's connection is
-/// given up.
+/// The most bytes of a replaced response that may still be discarded, and the time limit for it. Beyond them the
+/// backend's connection is closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Rest {
     bytes: usize,
@@ -177,7 +176,7 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
     /// Runs until the response is complete and written, or something failed.
     ///
     /// # Errors
-    /// Why it failed: in a box, since those who wait for the end of a relay move it several times.
+    /// The failure. It is boxed, because callers that wait for the end of a relay move the result several times.
     ///
     /// # Cancel safety
     /// Both connections are left in the middle of messages and must be closed.
@@ -214,7 +213,7 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
         }
     }
 
-    /// Moves the request's body to the backend's output as far as both sides allow.
+    /// Moves bytes of the request's body from the client to the backend's output, as far as both sides allow.
     fn poll_upload(&mut self, cx: &mut Context<'_>) -> Result<(), RelayError> {
         while self.upload != Upload::Done && self.download != Download::Ended {
             // All that has arrived first: a packet of AJP13 with little in it costs a round trip
@@ -238,7 +237,7 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
         self.upload != Upload::Done && self.source.body_credit() > 0
     }
 
-    /// Bytes held.
+    /// The number of bytes received from the client that the backend has not taken yet.
     fn held_len(&self) -> usize {
         self.held.as_ref().map_or(0, |held| held.len())
     }
@@ -318,8 +317,8 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
         Ok(())
     }
 
-    /// Writes to the backend what waits for it. `true` if there is room again. Asked for twice in each turn,
-    /// and mostly for nothing.
+    /// Writes the bytes that wait for the backend. `true` if there is room again. Called twice in each turn, mostly
+    /// with nothing to write.
     #[inline(always)]
     fn poll_backend_write(&mut self, cx: &mut Context<'_>) -> Result<bool, RelayError> {
         match self.source.unwritten() {
@@ -328,7 +327,7 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
         }
     }
 
-    /// [`Self::poll_backend_write`] if there are bytes to write: this many.
+    /// [`Self::poll_backend_write`] for when there are bytes to write; `waiting` is their number.
     #[inline(never)]
     fn write_to_backend(
         &mut self,
@@ -387,7 +386,7 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
         Ok(moved)
     }
 
-    /// The next event of the response, as the client is to have it; nothing while a cache has no room for it.
+    /// The next event of the response, in the form for the client. Pending while a cache has no room for it.
     #[inline]
     fn poll_source(&mut self, cx: &mut Context<'_>) -> Poll<Result<Event, SourceError>> {
         match (&self.progress.compression, &self.progress.hook) {
@@ -396,7 +395,7 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
         }
     }
 
-    /// As [`Self::poll_source`]; a cache sees the body, and then it is compressed.
+    /// [`Self::poll_source`] for when a cache sees the body, or it is compressed.
     #[inline(never)]
     fn poll_seen(&mut self, cx: &mut Context<'_>) -> Poll<Result<Event, SourceError>> {
         ready!(self.poll_room(cx));
@@ -424,8 +423,8 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
         }
     }
 
-    /// Notes that the backend sent something, or failed. Once for all events that are received at one
-    /// time.
+    /// Notes that the backend has sent something (`sent`), or has failed. Called once for all events that arrive
+    /// together.
     fn note_moved(&mut self, sent: bool) {
         self.backend_moved = self.now();
         if sent {
@@ -442,7 +441,7 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
         }
     }
 
-    /// Sends a page instead of the response whose head was sent as its own.
+    /// Sends a page as the body, after its head was sent instead of the head of the backend's response.
     #[inline(never)]
     fn send_page(&mut self, page: Bytes) -> Result<(), RelayError> {
         self.head_held = None;
@@ -511,7 +510,7 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
         Ok(())
     }
 
-    /// Has the response compressed, if the client and the source of this one are for it.
+    /// Compresses the response, if both the client and the source allow it.
     #[inline(never)]
     fn compress(&mut self, offer: &CompressionOffer<'_>, head: &mut ResponseHead) {
         if !self.source.may_be_compressed() {
@@ -524,7 +523,7 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
         }
     }
 
-    /// Has the kernel send a part of a file.
+    /// Hands a part of a file to the kernel, which sends it.
     #[cold]
     fn send_part(&mut self) {
         if let Some(part) = self.source.take_part() {
@@ -532,7 +531,7 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
         }
     }
 
-    /// Sends a head as the policy has it. Whether a body follows that is the source's.
+    /// Sends a head as the policy edits it. `has_body`: the body comes from the source, not from a page.
     fn handle_head(&mut self, head: &mut ResponseHead, has_body: bool) -> Result<(), RelayError> {
         if head.status.is_success() && self.down.opens_by_success() {
             return Err(RelayError::NotUpgraded(head.status));
@@ -576,7 +575,7 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
         Ok(written.is_ready())
     }
 
-    /// Fails if the client has left before it had its response; see [`Downstream::poll_left`].
+    /// Fails if the client has left before it had its response. The result is that of [`Downstream::poll_left`].
     fn poll_left(&mut self, cx: &mut Context<'_>) -> Result<Option<Tick>, RelayError> {
         if self.is_abandoned() {
             return Err(RelayError::Client(ClientError::Left));
@@ -590,7 +589,7 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
             .map_err(RelayError::Client)
     }
 
-    /// Waits, because nothing moves, for the earliest timeout or the next check of the client.
+    /// Waits for the earliest timeout, or for the next check of the client, because nothing moves.
     fn poll_deadlines(&mut self, look_again: Option<Tick>) -> Poll<Result<(), RelayError>> {
         let (deadline, timeout) = self.first_deadline();
         if self.now() >= deadline {
@@ -610,8 +609,8 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
         Poll::Pending
     }
 
-    /// Has the source notice if no byte of it arrived for too long while its answer is awaited. Returns
-    /// when to check again.
+    /// Lets the source notice if the backend has sent nothing for too long while its answer is awaited. Returns when
+    /// to check again.
     fn check_silence(&self) -> Result<Tick, RelayError> {
         if self.download != Download::Head || self.wants_body() {
             return Ok(Tick::NEVER);
@@ -621,8 +620,8 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
         again.ok_or(RelayError::BackendOut)
     }
 
-    /// Whether only a head waits to be written and its body may follow at once. Tomcat writes head,
-    /// body and end separately; a segment for each would cost more than the wait.
+    /// Whether a head waits alone to be written because its body may follow at once. Tomcat writes head, body and end
+    /// separately; a segment for each would cost more than the wait.
     fn holds_head(&self) -> bool {
         self.head_held.is_some_and(|until| self.now() < until)
     }
@@ -638,7 +637,7 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
             && self.source.body_credit() > 0
     }
 
-    /// The earliest of the timeouts that run.
+    /// The earliest of the running timeouts, and which one it is.
     fn first_deadline(&mut self) -> (Tick, Timeout) {
         let now = self.now();
         let client_blocks = self.down.unwritten() > 0;
@@ -701,7 +700,7 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
 }
 
 impl Rest {
-    /// What follows an event of a response that is discarded.
+    /// The state after an event of a response that is discarded.
     fn after(self, event: &Result<Event, SourceError>) -> Download {
         match event {
             Ok(Event::Body(data)) if data.len() <= self.bytes => Download::Discard(Self {
@@ -715,7 +714,7 @@ impl Rest {
     }
 }
 
-/// Until when the front waits for the client, if it does.
+/// The time at which the client is too slow; `None` if the front does not wait for it.
 fn deadline(pace: &mut Pace, waited_for: bool, now: Tick, demand: Demand) -> Option<Tick> {
     if !waited_for {
         pace.rest(now);
@@ -724,13 +723,12 @@ fn deadline(pace: &mut Pace, waited_for: bool, now: Tick, demand: Demand) -> Opt
     Some(pace.wait(now, demand))
 }
 
-/// Bytes of a replaced response that are read for the sake of its connection: far more than the error
-/// pages of containers have.
+/// The most bytes of a replaced response that are read so that its connection can be reused: far more than error pages
+/// of containers have.
 const DISCARD_BYTES_MAX: usize = 256 * 1024;
 
-/// How long reading and discarding may take. The client's next request on its connection waits
-/// as long.
+/// The longest time for reading and discarding a replaced response. The client's next request waits meanwhile.
 const DISCARD_TIME_MAX: Duration = Duration::from_millis(200);
 
-/// How long a head may wait for its body: one tick of the coarse clock.
+/// The longest time that a head waits for its body: one tick of the coarse clock.
 const HEAD_HOLD: Duration = Duration::from_millis(20);

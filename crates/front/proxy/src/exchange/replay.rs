@@ -9,14 +9,14 @@ use catamaran_transport::ByteQueue;
 
 #[derive(Debug, Default)]
 pub(crate) struct Replay {
-    /// In a box, since most requests have no body.
+    /// The part of the body that is kept; boxed, because most requests have no body.
     body: Option<Box<ByteQueue>>,
-    /// Some of the body was received and is not kept.
+    /// Whether a part of the body was received and not kept.
     incomplete: bool,
 }
 
 impl Replay {
-    /// Keeps a piece just received, if there is room.
+    /// Keeps a piece that was just received; if there is no room for it, drops all that was kept.
     pub(crate) fn keep(&mut self, piece: &Bytes) {
         if self.incomplete {
             return;
@@ -30,7 +30,7 @@ impl Replay {
         body.push(piece.clone());
     }
 
-    /// Some of the body from this offset on; `None` if no more is kept.
+    /// Some of the kept body from this offset on; `None` if no more is kept.
     pub(crate) fn at(&mut self, offset: usize) -> Option<Bytes> {
         self.body.as_mut()?.at(offset)
     }
@@ -42,7 +42,7 @@ impl Replay {
     }
 }
 
-/// The longest body that is kept, in bytes.
+/// The most bytes of a body that are kept.
 const BYTES_MAX: usize = 64 * 1024;
 
 #[cfg(test)]

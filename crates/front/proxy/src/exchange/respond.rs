@@ -1,4 +1,4 @@
-//! The front's own pages, sent when there is no response from a backend, or in the place of one.
+//! The front's own pages, which are sent when there is no response of a backend, or instead of one.
 //!
 //! A page says in general terms what happened and has the request's id. Only the log says which
 //! backend failed and how. An operator may have another page sent with a status.
@@ -12,7 +12,7 @@ use http::StatusCode;
 use crate::date;
 use crate::request_id::RequestId;
 
-/// The fields of a page's response.
+/// The header fields of the response with such a page.
 pub(crate) fn fields(status: StatusCode, id: RequestId) -> Fields {
     let mut fields = Fields::new();
     fields.insert(CONTENT_TYPE, "text/html; charset=utf-8");
@@ -33,12 +33,12 @@ pub(crate) fn fields(status: StatusCode, id: RequestId) -> Fields {
     fields
 }
 
-/// The methods that files have.
+/// The `Allow` field with the methods that files support.
 pub(crate) fn file_methods() -> Fields {
     Fields::from_iter([(ALLOW, "GET, HEAD, OPTIONS")])
 }
 
-/// A small page for `status`.
+/// The front's page for `status`, as HTML with the request's id.
 pub(crate) fn page(status: StatusCode, id: RequestId) -> String {
     let phrase = status.canonical_reason().unwrap_or("Error");
     let code = status.as_u16();

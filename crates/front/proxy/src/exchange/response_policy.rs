@@ -1,9 +1,9 @@
-//! What the front makes of a response, whatever its source, before the relay sends it.
+//! How the front changes a response, whatever its source, before the relay sends it.
 //!
-//! The steps are: a status for which another backend is asked (`retry_status`), a page in the place of a
-//! backend's error, the sessions that a backend begins, paths turned back from that backend's to the
-//! client's; then what each sending of a response gets of its own: the route's rules for fields and
-//! cookies, and the front's fields. The relay knows nothing of all this: it has bytes and deadlines.
+//! First, for a response of a backend: the front may decline a status to ask another backend (`retry_status`),
+//! replace an error by a page, note the sessions that begin, and change the backend's paths back to the client's.
+//! Then, for each time that a response is sent: the route's rules for fields and cookies, and the front's own fields.
+//! The relay knows nothing of all this: it handles bytes and deadlines.
 
 use bytes::Bytes;
 use catamaran_message::name::{DATE, SET_COOKIE, STRICT_TRANSPORT_SECURITY};
@@ -27,21 +27,21 @@ use crate::site::sticky::response_cookies::may_carry_cookie;
 pub(crate) struct ResponsePolicy<'a> {
     /// The policy for a response of a backend; `None` for any other source.
     pub(crate) backend: Option<BackendPolicy<'a>>,
-    /// What the route changes, if it changes anything.
+    /// The changes of fields, cookies and paths by the route; `None`: it makes none.
     pub(crate) passage: Option<&'a Passage<'a>>,
     /// The request that the backend got, if a cache takes part in its response.
     pub(crate) request: Option<&'a Outgoing<'a>>,
 }
 
-/// The part of the policy that concerns responses of backends alone.
+/// The part of the policy that concerns only responses of backends.
 #[derive(Debug)]
 pub(crate) struct BackendPolicy<'a> {
     pub(crate) member: &'a Member,
-    /// Whether another backend may be asked for a better response.
+    /// Decides whether another backend may be asked for a better response.
     pub(crate) elsewhere: &'a Elsewhere<'a>,
-    /// Pages in the place of error responses, if that is wanted.
+    /// The pages that replace error responses; `None`: these are sent as they are.
     pub(crate) pages: Option<Pages<'a>>,
-    /// A cookie for the client. It is left out if a shared cache could store it for others.
+    /// The front's own cookie for the client. It is left out if a shared cache could store it for others.
     pub(crate) cookie: Option<&'a Bytes>,
 }
 
@@ -50,11 +50,11 @@ pub(crate) struct BackendPolicy<'a> {
 pub(crate) struct Declined(pub(crate) StatusCode);
 
 impl<'a> ResponsePolicy<'a> {
-    /// Declines a response, or puts a page in its place: changes the head and returns the body that goes
-    /// with it.
+    /// Declines a response, or replaces it by a page. In the latter case it changes the head, and returns the page's
+    /// body; `Ok(None)`: the response stays.
     ///
     /// # Errors
-    /// Another backend is to be asked instead.
+    /// The status for which another backend is to be asked instead.
     pub(crate) fn judge(
         &self,
         head: &mut ResponseHead,
@@ -74,13 +74,13 @@ impl<'a> ResponsePolicy<'a> {
         Ok(pages.replace(head, |reason| scene.worker.count(reason)))
     }
 
-    /// What compresses the response, if anything does.
+    /// The offer by which the response may be compressed; `None`: it must not be.
     pub(crate) fn compression(&self) -> Option<&CompressionOffer<'a>> {
         self.passage?.compression.as_ref()
     }
 
-    /// Applies what holds for all clients: notes the sessions that the response begins, and turns the backend's paths
-    /// back to the client's.
+    /// Makes the changes that are the same for all clients: notes sessions that the response begins, and changes the
+    /// backend's paths back to the client's.
     #[inline]
     pub(crate) fn turn_back(&self, head: &mut ResponseHead, scene: Scene<'a>) {
         let Some(backend) = &self.backend else {
@@ -94,13 +94,13 @@ impl<'a> ResponsePolicy<'a> {
         }
     }
 
-    /// The front's own cookie for the client of a response.
+    /// The front's own cookie to send with a response; `None`: there is none, or a cache could store it.
     pub(crate) fn cookie(&self, head: &ResponseHead) -> Option<&'a Bytes> {
         let cookie = self.backend.as_ref()?.cookie;
         cookie.filter(|_| may_carry_cookie(head.status, &head.headers))
     }
 
-    /// Applies what holds for this client: the route's rules for fields and cookies, and the front's own fields.
+    /// Makes the changes for this client: the route's rules for fields and cookies, and the front's own fields.
     /// `is_own`: the body is a page of the front.
     pub(crate) fn edit(
         &self,

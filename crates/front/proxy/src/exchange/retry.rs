@@ -1,26 +1,26 @@
-//! Whether a failed attempt may be repeated, for all methods, as one pure function.
+//! Decides whether a failed attempt may be repeated, for all methods, in one pure function.
 //!
-//! A request is sent again only if the failed attempt was certainly not processed (any method), or if
-//! the upstream allows it for the method: by default for idempotent ones. It is not sent again after a byte of a response arrived, if its body is
-//! no longer held, or after a timeout, because the backend may still process it. After a timeout it
-//! is sent again only if the backend was put out.
+//! A request is sent again only if the failed attempt was certainly not processed (any method), or if the upstream
+//! allows it for the method: by default for idempotent ones. It is not sent again after a byte of a response has
+//! arrived, if its body is no longer held, or after a timeout, because the backend may still process it. After a
+//! timeout it is sent again only if the backend was put out.
 //!
 //! A POST is repeated in two cases only: there was no connection for it ([`Stage::NotSent`]), or it
 //! is proved that no byte of it reached the backend ([`Stage::Undelivered`]; `upstream::connection`
 //! says what counts as proof). Before a POST is sent, `Reuse::Lasting` keeps it away from connections
 //! that are likely to be closed soon.
 
-/// How far a failed attempt came.
+/// The stage that a failed attempt reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
-    /// No connection: nothing was sent.
+    /// There was no connection, so nothing was sent.
     NotSent,
     /// The connection broke, and it is proved that no byte of the request reached the backend.
     Undelivered,
     /// At least part of the request was sent, and no byte of a response arrived.
     Sent,
-    /// The head of a response arrived, with a status that another backend is to be asked after. Nothing
-    /// of it was passed on.
+    /// The head of a response arrived, with a status after which another backend is asked. Nothing of it was sent to
+    /// the client.
     Declined,
     /// Part of a response arrived.
     Answered,
@@ -39,28 +39,27 @@ impl Stage {
     }
 }
 
-/// A failed attempt.
+/// The facts about a failed attempt from which [`decide`] decides.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Attempt {
     pub(crate) stage: Stage,
-    /// Whether a request of its method may be sent again that a backend may have received (`retry_sent`).
+    /// Whether a request of this method may be repeated although a backend may have received it (`retry_sent`).
     pub(crate) repeatable: bool,
     /// Whether the whole body can be sent again; true for a request without one.
     pub(crate) replayable: bool,
-    /// The connection broke. (Not: it was silent for too long, or wrong on the wire.)
+    /// Whether the connection broke; `false` if the backend was silent for too long or broke its protocol.
     pub(crate) disconnected: bool,
-    /// The backend was put out while nothing was heard of it.
+    /// Whether the backend was put out while nothing was heard of it.
     pub(crate) backend_out: bool,
-    /// The connection was not established in time: a SYN was lost, or a backlog full.
+    /// Whether the connection was not established in time: a SYN was lost, or a backlog was full.
     pub(crate) dial_timed_out: bool,
-    /// The connection had carried an exchange before.
+    /// Whether the connection had carried an exchange before.
     pub(crate) reused: bool,
-    /// Further attempts the upstream allows.
+    /// The number of further attempts that the upstream allows.
     pub(crate) attempts_left: u32,
     /// Whether there is a backend that was not tried yet.
     pub(crate) others: bool,
-    /// The backend is not to blame, but the client or its request: another attempt would fail
-    /// alike.
+    /// Whether the client or its request is to blame, not the backend: another attempt would fail in the same way.
     pub(crate) blameless: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Where an exchange takes place: the worker, the listener's settings, its deadline, and the client.
+//! The surroundings of an exchange: the worker, the listener's settings, the deadline, and the client.
 
 use tokio::time::Instant;
 
@@ -7,25 +7,25 @@ use crate::deadlines::{Deadline, Tick};
 use crate::peer::PeerFacts;
 use crate::worker::Worker;
 
-/// What an exchange may know of its surroundings, whichever protocol the request came by.
+/// The surroundings that an exchange may use, whatever protocol the request came by.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Scene<'a> {
     pub(crate) worker: &'a Worker,
     /// The listener's settings when it accepted the connection.
     pub(crate) listener: &'a ListenerConfig,
-    /// Wakes the task that runs the exchange. It belongs to the exchange, since a connection may carry
+    /// Wakes the task that runs the exchange. Each exchange has its own, since a connection may carry
     /// several at a time.
     pub(crate) deadline: &'a Deadline,
     pub(crate) peer: &'a PeerFacts,
 }
 
 impl Scene<'_> {
-    /// The coarse clock's time.
+    /// The time of the coarse clock.
     pub(crate) fn now(&self) -> Tick {
         self.deadline.now()
     }
 
-    /// The time at which an exchange begins or ends: exact if it is measured how long the exchange takes.
+    /// The present time, for the beginning or end of an exchange. It is exact if durations are measured.
     pub(crate) fn measured(&self) -> Instant {
         if self.worker.keeps_times() {
             Instant::now()
@@ -34,8 +34,8 @@ impl Scene<'_> {
         }
     }
 
-    /// The time: exact if it is written to the log, else that of the coarse clock, which is precise
-    /// enough for the age of connections and costs next to nothing.
+    /// The present time. It is exact if the access log is on. Otherwise it is that of the coarse clock,
+    /// which is precise enough for the age of connections and costs almost nothing.
     pub(crate) fn clock(&self) -> Instant {
         if self.worker.access_log().is_on() {
             Instant::now()

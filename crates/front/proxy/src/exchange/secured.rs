@@ -1,5 +1,5 @@
-//! What a listener does for `https://` in general: it sends clients there that come in clear, and
-//! serves the answers to ACME's challenges, by which a certificate is issued.
+//! A listener's support for `https://`: it redirects clients that come in clear text, and answers
+//! ACME's challenges, by which certificates are issued.
 
 use std::fs::OpenOptions;
 use std::io::Read;
@@ -10,7 +10,7 @@ use bytes::Bytes;
 use catamaran_message::{Authority, Target};
 use rustix::fs::OFlags;
 
-/// Whether a path, as received, is one of ACME's.
+/// Whether a path, as received, is below that of ACME's challenges.
 pub(crate) fn is_challenge(path: &[u8]) -> bool {
     path.starts_with(CHALLENGES)
 }
@@ -27,7 +27,7 @@ pub(crate) fn challenge_file(webroot: &Path, path: &[u8]) -> Option<PathBuf> {
     Some(webroot.join(folder.trim_start_matches('/')).join(token))
 }
 
-/// The answer to a challenge, if there is one. It is read on a thread for blocking calls.
+/// Reads the answer to a challenge on a thread for blocking calls; `None`: there is none.
 pub(crate) async fn read_challenge(file: PathBuf) -> Option<Bytes> {
     let read = tokio::task::spawn_blocking(move || {
         // Opening a FIFO would wait for its writer.
@@ -42,7 +42,7 @@ pub(crate) async fn read_challenge(file: PathBuf) -> Option<Bytes> {
     read.await.ok().flatten()
 }
 
-/// Where a request in clear is to be made instead.
+/// The URL of `https://` to which a request in clear text is redirected.
 pub(crate) fn location(authority: &Authority, target: &Target, port: u16) -> Vec<u8> {
     let mut location = b"https://".to_vec();
     location.extend_from_slice(&authority.host);

@@ -1,8 +1,8 @@
-//! Where a response comes from: a backend, a file, or the front itself.
+//! The source of a response: a backend, a file, a cache, or the front itself.
 //!
-//! The set is closed, so it is an enum. The relay asks for events and offers the request's body in
-//! the same way for all. Only this file looks at which it is, and each function says what holds for
-//! each: a further source does not compile until every question has its answer.
+//! The relay asks every source for events and offers it the request's body in the same way. Only this file
+//! distinguishes sources. They are an enum and each function matches all of them, so that a new source does not
+//! compile until every question has its answer.
 
 pub(crate) mod cached;
 pub(crate) mod file;
@@ -38,11 +38,11 @@ use crate::worker::in_flight::{Phase, Seen};
 pub(crate) enum Source<'a, 'b> {
     /// A backend, which has been sent the request's head.
     Backend(Leased<'a, 'b>),
-    /// A page of the front. It takes nothing of the request's body.
+    /// A page of the front, which takes nothing of the request's body.
     Answer(Answer),
-    /// A file. It takes nothing of the request's body.
+    /// A file, which takes nothing of the request's body.
     File(Box<FileSource<'a>>),
-    /// A response of a cache. It takes nothing of the request's body.
+    /// A response of a cache, which takes nothing of the request's body.
     Cached(Box<CachedSource<'a>>),
 }
 
@@ -53,9 +53,9 @@ pub(crate) struct Leased<'a, 'b> {
     pub(crate) config: &'a BackendConfig,
     /// The rules of the route, if it has any.
     pub(crate) rules: Option<&'a Rules>,
-    /// Whether another backend may serve the request if this one is put out.
+    /// Decides whether another backend may serve the request if this one is put out.
     pub(crate) elsewhere: &'a Elsewhere<'a>,
-    /// What administrators see of the request.
+    /// The entry that administrators see while the request is in flight.
     pub(crate) seen: Option<&'a Seen<'a>>,
 }
 
@@ -90,7 +90,7 @@ impl Leased<'_, '_> {
     }
 }
 
-/// A response of the front's own.
+/// A response that the front makes itself.
 #[derive(Debug)]
 pub(crate) struct Answer {
     head: Box<ResponseHead>,
@@ -114,7 +114,7 @@ impl Answer {
         }
     }
 
-    /// A redirect.
+    /// A redirect to `location`.
     pub(crate) fn redirect(status: StatusCode, location: impl AsRef<[u8]>, id: RequestId) -> Self {
         let body = Bytes::from(respond::page(status, id));
         let mut answer = Self::new(status, respond::fields(status, id), body);
@@ -125,21 +125,21 @@ impl Answer {
         answer
     }
 
-    /// A text.
+    /// A plain text with status 200.
     pub(crate) fn text(body: Bytes) -> Self {
         let mut headers = Fields::new();
         headers.insert(CONTENT_TYPE, "text/plain");
         Self::new(StatusCode::OK, headers, body)
     }
 
-    /// Says that the client's copy of a file is good.
+    /// A 304: the client's copy of a file is still valid.
     pub(crate) fn not_modified(headers: Fields) -> Self {
         let mut answer = Self::new(StatusCode::NOT_MODIFIED, headers, Bytes::new());
         answer.head.content_length = None;
         answer
     }
 
-    /// The answer with these fields besides.
+    /// Adds or replaces these fields.
     pub(crate) fn with(mut self, fields: Fields) -> Self {
         for field in fields.iter() {
             self.head.headers.insert(field.name_ref(), field.value());
@@ -147,7 +147,7 @@ impl Answer {
         self
     }
 
-    /// Its status.
+    /// The status of the answer.
     pub(crate) fn status(&self) -> StatusCode {
         self.head.status
     }
@@ -164,7 +164,7 @@ impl Answer {
 }
 
 impl Source<'_, '_> {
-    /// Whether it takes the request's body.
+    /// Whether the source takes the request's body.
     pub(crate) fn takes_upload(&self) -> bool {
         match self {
             Self::Backend(_) => true,
@@ -172,7 +172,8 @@ impl Source<'_, '_> {
         }
     }
 
-    /// Whether the response may be compressed for the client. The front's own pages are not: they are short.
+    /// Whether the response may be compressed for the client. The front's own pages are not, since they are
+    /// short.
     pub(crate) fn may_be_compressed(&self) -> bool {
         match self {
             Self::Backend(_) | Self::Cached(_) => true,
@@ -181,7 +182,7 @@ impl Source<'_, '_> {
         }
     }
 
-    /// Whether the response is a page of the front's own: nothing that the route serves.
+    /// Whether the response is a page of the front, not the route's content.
     pub(crate) fn is_own_page(&self) -> bool {
         match self {
             Self::Backend(_) | Self::File(_) => false,
@@ -190,7 +191,8 @@ impl Source<'_, '_> {
         }
     }
 
-    /// Has a kept compressed copy of the body sent, and adapts the head to it. `None` if there is no such copy.
+    /// Sends a kept compressed copy instead of the body, and adapts the head. `None` if there is no such copy,
+    /// or no body is sent.
     pub(crate) fn kept_coding(
         &mut self,
         offer: &CompressionOffer<'_>,
@@ -203,7 +205,7 @@ impl Source<'_, '_> {
         }
     }
 
-    /// How long the first byte of the response may take; `None` for a source that is never silent.
+    /// The time limit for the first byte of the response; `None` for a source that is never silent.
     pub(crate) fn first_byte_timeout(&self) -> Option<Duration> {
         match self {
             Self::Backend(leased) => Some(leased.first_byte_timeout()),
@@ -212,7 +214,7 @@ impl Source<'_, '_> {
         }
     }
 
-    /// How long it may be silent within a body; `None` for a source that is never silent.
+    /// The time limit for silence within a body; `None` for a source that is never silent.
     pub(crate) fn idle_body_timeout(&self) -> Option<Duration> {
         match self {
             Self::Backend(leased) => Some(leased.idle_body_timeout()),
@@ -228,9 +230,10 @@ impl Source<'_, '_> {
         }
     }
 
-    /// Makes a backend suspect that has sent nothing for too long while its head is awaited, and that
-    /// has had all that it may wait for since `moved`. Returns when to check again; `None` if the
-    /// exchange is to be given up, because the backend is out and another may serve it.
+    /// Makes a backend suspect if it has sent nothing for too long while its head is awaited.
+    ///
+    /// It has had all that it needs since `moved`. Returns when to check again; `None`: give the exchange up,
+    /// because the backend is out and another may serve it.
     pub(crate) fn check_silence(
         &self,
         moved: Tick,
@@ -243,7 +246,7 @@ impl Source<'_, '_> {
         }
     }
 
-    /// Lets administrators see how far the request is.
+    /// Shows administrators the phase that the request has reached.
     pub(crate) fn enter(&self, phase: Phase) {
         match self {
             Self::Backend(leased) => {
@@ -255,7 +258,7 @@ impl Source<'_, '_> {
         }
     }
 
-    /// The next event of the response; see [`Lease::poll_event`]. A body's piece without bytes stands for a part
+    /// The next event of the response; see [`Lease::poll_event`]. An empty piece of the body stands for a part
     /// of a file: see [`Self::take_part`].
     ///
     /// # Errors
@@ -281,7 +284,7 @@ impl Source<'_, '_> {
         }
     }
 
-    /// The part of a file that the kernel is to send, after an event without bytes.
+    /// The part of a file that the kernel is to send, after a piece of the body without bytes.
     #[cold]
     pub(crate) fn take_part(&mut self) -> Option<FilePart> {
         match self {
@@ -290,7 +293,7 @@ impl Source<'_, '_> {
         }
     }
 
-    /// Has all bytes of the body read into memory, because they are not sent as they are.
+    /// From now on yields the bytes of a file, not parts for the kernel to send, because they are to be changed.
     pub(crate) fn read_all(&mut self) {
         match self {
             Self::File(file) => file.by_parts = false,
@@ -298,7 +301,7 @@ impl Source<'_, '_> {
         }
     }
 
-    /// How many bytes of the request's body are wanted now.
+    /// The bytes of the request's body that are wanted now.
     pub(crate) fn body_credit(&self) -> usize {
         match self {
             Self::Backend(leased) => leased.lease.body_credit(),
@@ -306,7 +309,7 @@ impl Source<'_, '_> {
         }
     }
 
-    /// Takes what is wanted of the request's body off its front.
+    /// Takes as many bytes from the front of `body` as are wanted.
     pub(crate) fn send_body(&mut self, body: &mut ByteQueue) {
         match self {
             Self::Backend(leased) => leased.lease.send_body(body),
@@ -314,7 +317,7 @@ impl Source<'_, '_> {
         }
     }
 
-    /// Says that the request's body is complete. `false` if it is shorter than announced.
+    /// Ends the request's body. `false`: it is shorter than announced.
     #[must_use]
     pub(crate) fn finish_body(&mut self) -> bool {
         match self {
@@ -323,7 +326,7 @@ impl Source<'_, '_> {
         }
     }
 
-    /// Bytes encoded for a backend and not yet written.
+    /// The bytes that were encoded for a backend and are not written yet.
     pub(crate) fn unwritten(&self) -> usize {
         match self {
             Self::Backend(leased) => leased.lease.unwritten(),
@@ -367,5 +370,5 @@ impl Source<'_, '_> {
     }
 }
 
-/// How often an exchange checks whether its suspect backend was put out.
+/// The interval at which an exchange checks whether its suspect backend was put out.
 const SILENCE_CHECK: Duration = Duration::from_millis(100);

@@ -1,4 +1,4 @@
-//! Why a source did not give the whole response.
+//! The errors of sources, which could not give the whole response.
 
 use catamaran_coding::EncoderFault;
 use catamaran_files::FileBodyError;
@@ -8,20 +8,20 @@ use thiserror::Error;
 
 use crate::cache::fill::FillFailure;
 
-/// Why a source did not give the whole response. What is large of it is in boxes, so that it takes no room of its
-/// own beside an event: each event would be moved for that.
+/// An error of a source, which could not give the whole response. Large errors are boxed, so that the result is
+/// no larger than an event and cheap to move.
 #[derive(Debug, Error)]
 pub(crate) enum SourceError {
     /// The backend's connection failed, or the backend broke its protocol.
     #[error(transparent)]
     Upstream(Box<UpstreamError>),
-    /// The rest of a file cannot be had.
+    /// The rest of a file cannot be read.
     #[error(transparent)]
     File(FileBodyError),
     /// The rest of the response cannot be compressed.
     #[error(transparent)]
     Encoder(EncoderFault),
-    /// The response of a cache did not come, or may not go to this client.
+    /// The response that a cache awaits did not come, or may not go to this client.
     #[error(transparent)]
     Cached(Box<CachedError>),
 }
@@ -41,7 +41,7 @@ impl From<CachedError> for SourceError {
 }
 
 impl SourceError {
-    /// Whose fault it is.
+    /// The party to blame.
     pub(crate) fn culprit(&self) -> Culprit {
         match self {
             Self::Upstream(_) => Culprit::Backend,
@@ -62,7 +62,7 @@ impl SourceError {
         }
     }
 
-    /// The status for a client that has got nothing yet.
+    /// The status for a client that was sent nothing yet.
     pub(crate) fn status(&self) -> StatusCode {
         match self {
             Self::Upstream(_) => StatusCode::BAD_GATEWAY,
@@ -74,7 +74,7 @@ impl SourceError {
         }
     }
 
-    /// Whether the connection to a backend broke, so that another may be tried.
+    /// Whether the connection to a backend broke, so that another attempt may be made.
     pub(crate) fn is_disconnect(&self) -> bool {
         match self {
             Self::Upstream(error) => error.is_disconnect(),
@@ -83,7 +83,7 @@ impl SourceError {
     }
 }
 
-/// Why a response of the cache does not go to the client that asks.
+/// The reason why a response of the cache does not go to the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub(crate) enum CachedError {
     /// The response may only go to another client.
@@ -131,7 +131,7 @@ mod tests {
 
     use super::*;
 
-    /// Each event would be moved once more if it had not the form in which a backend's connection yields it.
+    /// An error must not be larger than an event, or each event would be moved once more.
     #[test]
     fn an_error_takes_no_room_beside_an_event() {
         type Polled<E> = Poll<Result<Event, E>>;

@@ -1,4 +1,4 @@
-//! What is known of one exchange, from its head to its log line: the state that the steps of an exchange share.
+//! The state of one exchange, which its steps share from its head to its log line.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -23,45 +23,45 @@ use crate::tunnel_request::TunnelRequest;
 use crate::worker::OwnSite;
 use crate::worker::in_flight::Seen;
 
-/// One exchange: what is known of it, from its head to its log line.
+/// The state of one exchange, from the request's head to the log line.
 pub(crate) struct Exchange<'a> {
     pub(crate) scene: Scene<'a>,
     pub(crate) site: &'a Arc<OwnSite>,
     pub(crate) id: RequestId,
-    /// What administrators see of it while it lasts.
+    /// The entry that administrators see while the exchange is in flight.
     pub(crate) seen: Option<Seen<'a>>,
     pub(crate) began: Instant,
     pub(crate) began_tick: Tick,
-    /// What the log says of the request, if there is a log.
+    /// The facts about the request for its log line; `None` if nothing is logged.
     pub(crate) logged: Option<Box<LoggedRequest>>,
-    /// The part of the verdict that is kept.
+    /// The part of the verdict that lasts as long as the exchange.
     pub(crate) decided: Decided<'a>,
-    /// The result of the attempts.
+    /// The outcome of the attempts so far.
     pub(crate) attempts: Attempts<'a>,
     pub(crate) progress: Progress,
     pub(crate) reason: Option<Reason>,
-    /// The status in the log if the client left and no status was sent.
+    /// The status for the log if the client left before a status was sent.
     pub(crate) unsent: Option<StatusCode>,
 }
 
 /// The part of the verdict that is needed for as long as the exchange lasts.
 pub(crate) struct Decided<'a> {
-    /// Who the client is, as far as that is known.
+    /// The client's address, behind trusted proxies as far as they report it.
     pub(crate) client_ip: IpAddr,
-    /// Pages of the operator's own.
+    /// The operator's error pages that apply.
     pub(crate) pages: Pages<'a>,
     pub(crate) upstream: Option<&'a Upstream>,
-    /// What the route changes, if it changes anything.
+    /// The changes of fields, cookies and paths that the route makes; `None`: it makes none.
     pub(crate) passage: Option<Box<Passage<'a>>>,
-    /// The route, if it has rules.
+    /// The route; `None` if it has no rules.
     pub(crate) route: Option<&'a Route>,
-    /// The tunnel that the request asks for, if the route allows it.
+    /// The tunnel that the request asks for; `None`: it asks for none, or the route does not allow it.
     pub(crate) tunnel: Option<Box<TunnelRequest<'a>>>,
-    /// The id that a trusted proxy gave the request. Most have none.
+    /// The id that a trusted proxy gave the request; mostly `None`.
     pub(crate) given_id: Option<Bytes>,
 }
 
-/// The result of the attempts of an exchange: that of the last attempt.
+/// The outcome of the attempts so far; most fields are those of the last attempt.
 #[derive(Default)]
 pub(crate) struct Attempts<'a> {
     pub(crate) count: u32,
@@ -70,12 +70,13 @@ pub(crate) struct Attempts<'a> {
     pub(crate) first_member: Option<&'a Member>,
     /// The outcome for the session; `None`: sessions are not kept.
     pub(crate) sticky: Option<Outcome>,
-    /// The route of the session id that decided, for the log.
+    /// The route of the session id by which the backend was chosen, for the log.
     pub(crate) session_route: Option<Box<[u8]>>,
 }
 
 impl<'a> Exchange<'a> {
-    /// A new exchange, not yet decided. Without a `head`, because it was refused or never came, it never will be.
+    /// A new exchange, before the verdict. Without a `head`, since the request was refused or never came, there
+    /// will be no verdict.
     pub(crate) fn new(
         scene: Scene<'a>,
         site: &'a Arc<OwnSite>,
@@ -114,7 +115,7 @@ impl<'a> Exchange<'a> {
         }
     }
 
-    /// Counts why the front answers itself or gives up, and keeps it for the log.
+    /// Counts the reason why the front answers itself or gives up, and keeps it for the log.
     pub(crate) fn note_reason(&mut self, reason: Reason) {
         self.scene.worker.count(reason);
         self.reason = Some(reason);

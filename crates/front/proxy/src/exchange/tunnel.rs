@@ -1,9 +1,9 @@
 //! Tunnels: bytes of another protocol, such as WebSocket, between a client and a backend.
 //!
-//! A tunnel begins when a backend answers 101 to a request that asked for it, on a route that allows it.
-//! Until then everything is an exchange like any other. From then on bytes go both ways as they are.
-//! One task moves both ways; each buffers a few socket writes at most, and nothing while it is idle.
-//! When one side closes its sending side, the other is told so and has [`HALF_CLOSED`] left.
+//! A tunnel begins when a backend answers 101 to a request for a tunnel, on a route that allows it.
+//! Until then it is an exchange like any other. From then on bytes are passed both ways unchanged. One
+//! task moves both ways; each buffers a few socket writes at most, and nothing while it is idle. When
+//! one side closes its sending side, the front tells the other, which must close within [`HALF_CLOSED`].
 
 use std::future::poll_fn;
 use std::task::{Context, Poll};
@@ -41,7 +41,7 @@ pub(crate) enum TunnelError {
 }
 
 impl TunnelError {
-    /// The reason for the log.
+    /// The reason to count and log.
     pub(crate) fn reason(&self) -> Reason {
         use Culprit::{Backend, Client, Front};
         let (culprit, token) = match self {
@@ -57,7 +57,7 @@ impl TunnelError {
         Reason::new(culprit, token)
     }
 
-    /// Whether the other side is to see a failure instead of an end.
+    /// Whether the side that is left must see a failure instead of an orderly end.
     pub(crate) fn is_failure(&self) -> bool {
         matches!(
             self,
@@ -66,39 +66,40 @@ impl TunnelError {
     }
 }
 
-/// One way of a tunnel.
+/// The state of one direction of a tunnel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
     Open,
-    /// Its sender has closed; what came before is still to be written.
+    /// The sender has closed; bytes that came before must still be written.
     Ending,
     Ended,
 }
 
-/// The limits of a tunnel.
+/// The time limits of a tunnel.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
     pub(crate) idle: Duration,
-    /// How long the backend may refuse to take bytes.
+    /// The longest time that the backend may refuse to take bytes.
     pub(crate) backend: Duration,
 }
 
-/// A tunnel with both its ends.
+/// A tunnel between a client and a backend.
 pub(crate) struct Tunnel<'a, 'c> {
     scene: Scene<'a>,
     down: &'a mut Downstream<'c>,
     backend: &'a mut Backend,
     limits: Limits,
-    /// Counts bytes from the client, for the log.
+    /// Counts the bytes received from the client, for the log.
     received: &'a mut u64,
     upload: Way,
     download: Way,
-    /// When bytes last moved.
+    /// The time at which bytes last moved, either way.
     moved: Tick,
-    /// When the client, and the backend, last took bytes or had none to take.
+    /// The time at which the client last took bytes or had none to take; the next field is the same for
+    /// the backend.
     client_took: Tick,
     backend_took: Tick,
-    /// When the first side closed.
+    /// The time at which the first side closed; `None`: both are open.
     half_closed: Option<Tick>,
 }
 
@@ -233,13 +234,13 @@ impl<'a, 'c> Tunnel<'a, 'c> {
         Ok(moved)
     }
 
-    /// Notes when the first side closed: the other has [`HALF_CLOSED`] left.
+    /// Notes the time at which the first side closed, from which the other has [`HALF_CLOSED`] left.
     fn note_half_closed(&mut self) {
         let now = self.scene.now();
         self.half_closed = self.half_closed.or(Some(now));
     }
 
-    /// Waits, because nothing moves, for the first deadline.
+    /// Waits for the earliest deadline, because nothing moves.
     fn poll_deadlines(&mut self) -> Poll<Result<(), TunnelError>> {
         if self.down.must_end_tunnel() {
             return Poll::Ready(Err(TunnelError::Drained));
@@ -324,5 +325,5 @@ fn detach(exchange: &mut Exchange<'_>) {
     }
 }
 
-/// How long the other side of a tunnel has after the first has closed.
+/// The time that the other side of a tunnel has to close after the first has closed.
 const HALF_CLOSED: Duration = Duration::from_secs(30);

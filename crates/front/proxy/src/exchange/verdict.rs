@@ -1,9 +1,9 @@
-//! What becomes of a request: the one decision between its head and the first byte to a source.
+//! The verdict on a request: the one decision between its head and the first byte to a source.
 //!
-//! [`decide`] is pure: it depends on its arguments alone, takes no turn, counts nothing, and reads no
-//! clock and no file. The exchange obeys it and `explain` shows it, so what is explained is what is done.
-//! What has effects follows the decision: the exchange counts what was dropped, charges the retry budget,
-//! picks and leases a backend, retries, or reads the file of a challenge.
+//! [`decide`] is pure: it depends on its arguments alone, awaits nothing, counts nothing, and reads neither a clock
+//! nor a file. The exchange obeys the verdict and `explain` shows it, so that they always agree. All effects follow
+//! the decision: the exchange counts dropped fields, charges the retry budget, picks and leases a backend, retries,
+//! or reads the file of a challenge.
 
 use std::borrow::Cow;
 use std::net::IpAddr;
@@ -38,32 +38,32 @@ use crate::site::route::{Action, Route, Wanted};
 use crate::site::rules::Rules;
 use crate::tunnel_request::{self, TunnelRequest};
 
-/// The verdict on a request: who answers it, by which route.
+/// The verdict on a request: who answers it, and by which route.
 #[derive(Debug)]
 pub(crate) struct Verdict<'s> {
     /// The client's address.
     pub(crate) client_ip: IpAddr,
-    /// The route that matched, if one was sought and found.
+    /// The route that matched; `None`: none was looked for, or none matched.
     pub(crate) route: Option<&'s Route>,
-    /// What the route changes of the response, if it changes anything. A refused request has none.
+    /// The changes that the route makes to the response; `None`: none, or the request is refused.
     pub(crate) passage: Option<Box<Passage<'s>>>,
     pub(crate) decision: Decision<'s>,
 }
 
-/// The decision who answers a request.
+/// Who answers a request, with what is needed for it.
 #[derive(Debug)]
 pub(crate) enum Decision<'s> {
-    /// A backend.
+    /// A backend answers.
     Forward(Forward<'s>),
-    /// A file, if there is one.
+    /// A file is sent, if there is one.
     Files(Box<FilesRequest<'s>>),
-    /// The front itself.
+    /// The front answers itself.
     Answer(Box<OwnAnswer>),
-    /// The front, which refuses the request.
+    /// The front refuses the request.
     Refuse(Failure),
 }
 
-/// A request for a backend. A backend of `upstream` remains to be picked, by its policy and by
+/// A request for a backend of `upstream`. The backend is picked later, by the upstream's policy and
 /// [`Outgoing::facts`].
 #[derive(Debug)]
 pub(crate) struct Forward<'s> {
@@ -71,12 +71,12 @@ pub(crate) struct Forward<'s> {
     pub(crate) outgoing: Box<Outgoing<'s>>,
     /// The tunnel that the request asks for, if the route allows it.
     pub(crate) tunnel: Option<Box<TunnelRequest<'s>>>,
-    /// The key and the demands for the cache of the route; `None`: it has no cache.
+    /// The key and the demands for the route's cache; `None`: the route has no cache.
     pub(crate) cache: Option<Box<CacheRequest<'s>>>,
 }
 
 impl Forward<'_> {
-    /// Makes requests with the same cache key alike for the backend.
+    /// Makes requests with the same cache key equal for the backend.
     #[inline]
     fn share(&mut self) {
         if let Some(cache) = &self.cache {
@@ -85,13 +85,13 @@ impl Forward<'_> {
     }
 }
 
-/// A GET or a HEAD of what may be a file.
+/// A GET or HEAD request that a file may answer.
 #[derive(Debug)]
 pub(crate) struct FilesRequest<'s> {
     pub(crate) directory: &'s Arc<Directory>,
-    /// The query for the file, or why no file can have such a name.
+    /// The query for the file, or the reason why no file can have such a name.
     pub(crate) query: Result<FileQuery, NameFault>,
-    /// The path to be looked up, as it would be forwarded.
+    /// The path of the file to look up: the path as it would be forwarded.
     pub(crate) path: Bytes,
     /// The path that the client sent, normalised and not rewritten.
     sent: Bytes,
@@ -100,18 +100,18 @@ pub(crate) struct FilesRequest<'s> {
     pub(crate) without_file: WithoutFile<'s>,
 }
 
-/// What becomes of a request for a file if there is none.
+/// What happens to a request for a file if the file does not exist.
 #[derive(Debug)]
 pub(crate) enum WithoutFile<'s> {
-    /// It is answered 404.
+    /// The request is answered 404.
     NotFound(Box<RequestHead>),
-    /// It goes to an upstream.
+    /// The request goes to an upstream.
     Forward(Forward<'s>),
 }
 
 impl<'s> FilesRequest<'s> {
     /// Makes the query for a file from the head as the client sent it, before a cache changes the head. `sent` is the
-    /// path that the client sent.
+    /// path in the client's request.
     fn new(
         directory: &'s Arc<Directory>,
         sent: Bytes,
@@ -147,7 +147,7 @@ impl<'s> FilesRequest<'s> {
     }
 
     /// The location to which a request for a directory is redirected: the path that the client sent, a slash, and the
-    /// query. It begins with one slash only, so it is on this host.
+    /// query. It begins with a single slash, so it is on this host.
     pub(crate) fn directory_location(&self) -> Vec<u8> {
         let mut location = [&self.sent[..], b"/"].concat();
         if let Some(query) = &self.sent_query {
@@ -167,26 +167,26 @@ impl WithoutFile<'_> {
     }
 }
 
-/// A response of the front's own that is no failure.
+/// An answer of the front's own that is not a failure.
 #[derive(Debug)]
 pub(crate) struct OwnAnswer {
     pub(crate) content: OwnContent,
-    /// The reason for the log.
+    /// The reason to count and log.
     pub(crate) reason: Reason,
-    /// The guard of the route that refuses the client, if one does.
+    /// The route's guard that refuses the client; `None`: no guard does.
     pub(crate) guard: Option<Guard>,
 }
 
 /// The content of the front's own answer.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum OwnContent {
-    /// The page of this status.
+    /// The page for this status.
     Page(StatusCode),
-    /// The page of this status, with the methods that files have.
+    /// The page for this status, with the methods that files support in `Allow`.
     FileMethods(StatusCode),
     /// A redirect of this status to this location.
     Redirect(StatusCode, Vec<u8>),
-    /// This file's answer to one of ACME's challenges; 404 if there is no such file.
+    /// The content of this file, which answers an ACME challenge; 404 if there is no such file.
     Challenge(PathBuf),
 }
 
@@ -208,22 +208,22 @@ impl OwnAnswer {
     }
 }
 
-/// The target of a request, as its route and method decide.
+/// Where a request goes, as its route and method decide.
 #[derive(Debug)]
 enum Target<'s> {
-    /// A backend of this upstream, or, if there is a directory, a file of it.
+    /// A backend of this upstream; before it, if there is a directory, a file in it.
     Upstream(&'s Upstream, Option<&'s Arc<Directory>>),
-    /// A file of this directory alone.
+    /// A file in this directory only.
     Files(&'s Arc<Directory>),
-    /// The front itself.
+    /// The front's own answer.
     Own(OwnAnswer),
 }
 
-/// Decides what becomes of a request. The verdict is complete: nothing has to be called on it before it is obeyed.
+/// Decides who answers a request. The verdict is complete: the exchange only has to obey it.
 ///
-/// What has to be asked of others before a request is served (limits of rates, a sign-on) is to be a part of the
-/// verdict, named by the route: the exchange asks it between this function and its `match` of the decision. This
-/// function asks nothing itself.
+/// Checks that must ask others before a request is served (limits of rates, a sign-on) should become a part of the
+/// verdict, named by the route: the exchange would ask them between this function and its `match` of the decision.
+/// This function asks nobody.
 pub(crate) fn decide<'s>(grounds: Grounds<'s>, mut head: Box<RequestHead>) -> Verdict<'s> {
     let networks = &grounds.site.server.trusted_proxies;
     let sender = Sender::new(grounds.peer, &head, networks);
@@ -238,7 +238,7 @@ pub(crate) fn decide<'s>(grounds: Grounds<'s>, mut head: Box<RequestHead>) -> Ve
     }
 }
 
-/// The facts by which the route of a request is looked up, besides its path.
+/// The facts besides the path by which a request's route is looked up.
 pub(crate) fn wanted<'h>(
     grounds: &Grounds<'_>,
     sender: &Sender,
@@ -258,7 +258,7 @@ pub(crate) fn wanted<'h>(
     Ok(wanted)
 }
 
-/// A request that is being decided about.
+/// A request for which a verdict is being made.
 #[derive(Clone, Copy)]
 struct Case<'c, 's> {
     grounds: &'c Grounds<'s>,
@@ -285,7 +285,7 @@ impl<'s> Case<'_, 's> {
         self.by_listener(head)
     }
 
-    /// Refuses a host or scheme for which the connection may not be used.
+    /// Refuses a host or scheme that must not be used on this connection.
     fn check_names(&self, head: &RequestHead) -> Result<(), Failure> {
         let misdirected = |token| Failure::client(StatusCode::MISDIRECTED_REQUEST, token);
         let connection = self.grounds.peer;
@@ -335,7 +335,7 @@ impl<'s> Case<'_, 's> {
         Ok(Some(answer))
     }
 
-    /// The verdict by the route of the request.
+    /// Makes the verdict by the request's route.
     fn by_route(&self, head: Box<RequestHead>) -> Verdict<'s> {
         let refused = |fault: PathFault| Failure::client(StatusCode::BAD_REQUEST, fault.token());
         let path = match path::normalise(&head.target.path) {
@@ -359,7 +359,7 @@ impl<'s> Case<'_, 's> {
         }
     }
 
-    /// Who answers a request of this route.
+    /// Where a request of this route goes.
     fn target(
         &self,
         route: Option<&'s Route>,
@@ -404,7 +404,7 @@ impl<'s> Case<'_, 's> {
         })
     }
 
-    /// Makes the request for a backend, or for a file before that. The path is the one that the client sent.
+    /// Makes the request for a backend, or first for a file. `path` is the path that the client sent.
     fn forward(
         &self,
         route: Option<&'s Route>,
@@ -474,7 +474,7 @@ impl<'s> Case<'_, 's> {
         self.verdict(route, passage, decision)
     }
 
-    /// Makes the request for a file, which goes nowhere else. The path is the one that the client sent.
+    /// Makes the request for a file on a route without an upstream. `path` is the path that the client sent.
     fn serve_files(
         &self,
         route: Option<&'s Route>,
@@ -508,7 +508,7 @@ impl<'s> Case<'_, 's> {
         }
     }
 
-    /// What the route changes of an answer of the front's own.
+    /// The changes that the route makes to an answer of the front's own; `None`: it has no rules.
     fn own_passage(
         &self,
         route: Option<&'s Route>,
@@ -520,15 +520,15 @@ impl<'s> Case<'_, 's> {
         Some(Box::new(Passage::new(rules, values, url.host())))
     }
 
-    /// What compresses the response, if the route wants that. It goes by what the client sent: the route may
-    /// hide from backends which codings the client takes.
+    /// The offer to compress the response, if the route wants that. It uses the head as the client sent it, because
+    /// the route may change the `Accept-Encoding` that backends see.
     fn compression(&self, rules: &'s Rules, head: &RequestHead) -> Option<CompressionOffer<'s>> {
         let config = rules.compress()?;
         let memory_max = self.grounds.site.server.compress_memory;
         Some(CompressionOffer::new(config, memory_max, head))
     }
 
-    /// Sends the client where its route says, unless it is there already.
+    /// Redirects the client as its route says, unless it asked for that very URL already (a loop: 500).
     fn redirect(
         &self,
         to: &Redirect,
@@ -556,7 +556,7 @@ impl<'s> Case<'_, 's> {
         }
     }
 
-    /// The verdict that the front answers itself.
+    /// The verdict that the front gives this answer itself.
     fn answer(
         &self,
         route: Option<&'s Route>,
@@ -568,13 +568,13 @@ impl<'s> Case<'_, 's> {
     }
 }
 
-/// Whether a file may answer a request that else goes to a backend: it reads, and asks for no tunnel.
+/// Whether a file may answer a request that otherwise goes to a backend: it is a GET or HEAD, and asks for no tunnel.
 fn may_be_file(rules: Option<&Rules>, head: &RequestHead) -> bool {
     let reads = matches!(head.method, Method::GET | Method::HEAD);
     reads && rules.and_then(|rules| rules.tunnel(head)).is_none()
 }
 
-/// Who answers on a route that has files and no upstream.
+/// Where a request goes on a route that has files and no upstream.
 fn files_alone<'s>(directory: &'s Arc<Directory>, head: &RequestHead) -> Target<'s> {
     let (status, token) = match head.method {
         Method::GET | Method::HEAD => return Target::Files(directory),
@@ -584,7 +584,7 @@ fn files_alone<'s>(directory: &'s Arc<Directory>, head: &RequestHead) -> Target<
     Target::Own(OwnAnswer::new(OwnContent::FileMethods(status), token))
 }
 
-/// Whether a browser asks for a page, not for a part of one.
+/// Whether a browser asks for a page, rather than for an image, script or style of one.
 fn wants_page(head: &RequestHead) -> bool {
     let mut lines = head.headers.get_all(ACCEPT);
     lines.any(|line| {
@@ -601,7 +601,8 @@ fn rules_of(route: Option<&Route>) -> Option<&Rules> {
     route?.rules.as_deref()
 }
 
-/// Whether the connection's certificate, and the name its client was verified for, stand for the host.
+/// Whether the connection's certificate, and the name for which its client was verified, are valid for the request's
+/// host.
 fn stands_for(peer: &PeerFacts, head: &RequestHead) -> bool {
     let session = peer.tls.as_deref();
     let profile = session.and_then(|session| Some((&session.facts, session.profile.as_deref()?)));
@@ -612,8 +613,8 @@ fn stands_for(peer: &PeerFacts, head: &RequestHead) -> bool {
     profile.allows(&host, facts.sni.as_deref())
 }
 
-/// Refuses a CONNECT for a protocol that the route does not allow: unlike a request with `Upgrade` it
-/// means nothing else.
+/// Refuses a CONNECT with a protocol that the route does not allow. A request with `Upgrade` can be served without a
+/// tunnel; such a CONNECT cannot.
 fn check_tunnel(route: Option<&Route>, head: &RequestHead) -> Result<(), Failure> {
     if !tunnel_request::is_extended_connect(head) {
         return Ok(());

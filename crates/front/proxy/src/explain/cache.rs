@@ -1,4 +1,4 @@
-//! What a cache would do with a request.
+//! Explains what a cache would do with a request.
 
 use catamaran_admin_api::CacheOutlook;
 use catamaran_cache::verdict::Verdict;
@@ -8,7 +8,8 @@ use crate::cache;
 use crate::exchange::cache_request::CacheRequest;
 use crate::exchange::outgoing::Outgoing;
 
-/// What the cache of a route would do with a request now.
+/// Looks up the request in its route's cache, and returns what is stored, its age and the time
+/// left, in seconds.
 pub(super) fn outlook(request: &CacheRequest<'_>, outgoing: &Outgoing<'_>) -> CacheOutlook {
     let (store, now) = (&request.cache.store, cache::now());
     let entry = store.peek(&request.key);
@@ -36,7 +37,7 @@ pub(super) fn outlook(request: &CacheRequest<'_>, outgoing: &Outgoing<'_>) -> Ca
     }
 }
 
-/// [`outlook`] in words.
+/// Describes an [`outlook`] in a sentence.
 pub(super) fn sentence(cache: &CacheOutlook) -> String {
     let name = &cache.name;
     match (&cache.bypass, &cache.stored[..]) {

@@ -1,4 +1,4 @@
-//! Which backend a request would get, and why the others would not.
+//! Explains which backend a request would get, and why the others would not.
 
 use catamaran_admin_api::{AffinityStep, MemberShare, SessionAffinity};
 use catamaran_balance::affinity::{IDS_MAX, Outcome, Step};
@@ -11,10 +11,10 @@ use crate::site::foresight::Foresight;
 use crate::site::rules::Rules;
 use crate::site::{Member, Upstream};
 
-/// A session id, and the words for where it was found.
+/// A session id: the place where it was found, in words, and its value.
 pub(super) type Id = (String, String);
 
-/// The session ids of a request, as they are read.
+/// Lists the session ids of a request, in the order in which they are read.
 pub(super) fn ids(upstream: &Upstream, head: &RequestHead) -> Vec<Id> {
     let session_ids = upstream.sticky.as_ref().map(|sticky| sticky.ids(head));
     let ids = session_ids.unwrap_or_default().into_iter();
@@ -60,7 +60,8 @@ pub(super) fn affinity(
     })
 }
 
-/// The backend that a step led to, and what happened there.
+/// Returns the backend that a step of the session lookup led to (`None`: no backend) and a sentence
+/// about the step.
 fn words(upstream: &Upstream, step: Step) -> (Option<usize>, String) {
     let name = |member: usize| upstream.members[member].name();
     let names = |named: Option<usize>| match named {
@@ -103,7 +104,7 @@ fn words(upstream: &Upstream, step: Step) -> (Option<usize>, String) {
     }
 }
 
-/// Why a member does not serve its own sessions.
+/// Says why a member is not used for sessions that belong to it.
 fn why_unusable(upstream: &Upstream, member: usize) -> &'static str {
     let Member {
         backend, controls, ..
@@ -116,7 +117,8 @@ fn why_unusable(upstream: &Upstream, member: usize) -> &'static str {
     }
 }
 
-/// Every member, with what it would get.
+/// Lists every member of an upstream with the percentage of such requests that it would get, or why
+/// it gets none.
 pub(super) fn members(
     upstream: &Upstream,
     rules: Option<&Rules>,
@@ -143,7 +145,7 @@ pub(super) fn members(
     members.map(shown).collect()
 }
 
-/// With one decimal.
+/// The part of `total` that `weight` is, in percent, rounded to one decimal.
 fn percent(weight: u64, total: u64) -> f64 {
     #[expect(clippy::cast_precision_loss, reason = "a part in 2^52 is no matter")]
     let share = weight as f64 * 1000.0 / total.max(1) as f64;
@@ -195,7 +197,7 @@ fn by_session(foresight: &Foresight<'_>) -> bool {
         || matches!(foresight.decision, Some(Err(_)))
 }
 
-/// What decides the member, or the possible members, in one word.
+/// What decides which member gets the request, or which members may, in one word.
 pub(super) fn by(upstream: &Upstream, foresight: &Foresight<'_>) -> &'static str {
     if foresight.members.is_empty() {
         return "nobody";
@@ -213,7 +215,7 @@ pub(super) fn by(upstream: &Upstream, foresight: &Foresight<'_>) -> &'static str
     }
 }
 
-/// The word of [`by`] as a phrase about the only member that may get the request.
+/// Turns the word of [`by`] into a phrase about the only member that may get the request.
 pub(super) fn why(by: &str) -> &'static str {
     match by {
         "session" => "its session is there",

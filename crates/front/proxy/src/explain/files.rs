@@ -1,5 +1,5 @@
-//! What is looked for on a route that has files. Nothing is opened: whether a file is there is known when
-//! it is asked for.
+//! Explains which file a route with files would look for. No file is opened, so an explanation does not
+//! say whether it exists.
 
 use catamaran_files::{FileQuery, FilesConfig, NameFault};
 
@@ -9,7 +9,8 @@ use crate::site::Site;
 use crate::site::route::Route;
 
 impl Draft {
-    /// Shows which file a request is for, and what follows without it.
+    /// Shows which file would be served, and what happens if it does not exist: 404, or the request is
+    /// forwarded.
     pub(super) fn show_file(
         &mut self,
         site: &Site,
@@ -46,7 +47,7 @@ impl Draft {
     }
 }
 
-/// The file in words, or why there is none.
+/// Names the file or directory in words; `Err`: why no file is looked for.
 fn named(query: Result<FileQuery, NameFault>, config: &FilesConfig) -> Result<String, String> {
     let name = query.map_err(|fault| fault.to_string())?.name;
     let file = config.root.join(text(name.relative()).as_str());
@@ -58,7 +59,8 @@ fn named(query: Result<FileQuery, NameFault>, config: &FilesConfig) -> Result<St
     })
 }
 
-/// What else may be served, a rule each.
+/// Lists in sentences what is served in place of the file: an index for a directory, the fallback if it
+/// is missing.
 fn follow(config: &FilesConfig) -> Vec<String> {
     let mut then = Vec::new();
     if !config.index.is_empty() {

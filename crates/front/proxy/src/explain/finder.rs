@@ -1,4 +1,4 @@
-//! Which route a request would get, asked many times of one configuration.
+//! Finds the routes of many requests in one configuration.
 
 use bytes::Bytes;
 
@@ -6,16 +6,16 @@ use crate::config::Config;
 use crate::path;
 use crate::site::route::{RouteTable, Wanted};
 
-/// Finds the routes of many requests in one configuration. [`super::explain`] says more of a single request.
+/// Finds which route a request would get. [`super::explain`] says more about a single request.
 #[derive(Debug)]
 pub struct RouteFinder {
     routes: RouteTable,
 }
 
-/// The parts of a request by which its route is found.
+/// The facts of a request by which its route is found.
 #[derive(Clone, Copy, Debug)]
 pub struct RouteRequest<'a> {
-    /// Lower case, without port.
+    /// The host in lower case, without port; `None`: the request names none.
     pub host: Option<&'a str>,
     /// The path as a client would send it.
     pub path: &'a str,
@@ -25,29 +25,29 @@ pub struct RouteRequest<'a> {
     pub secure: bool,
 }
 
-/// The result of a search for a route.
+/// The result of looking for a request's route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FoundRoute {
-    /// The route of this index in [`Config::routes`].
+    /// The index in [`Config::routes`] of the route that the request gets.
     Route(usize),
-    /// No route matches.
+    /// No route matches the request.
     Nothing,
-    /// The path is refused.
+    /// The path is refused before routes are compared, or two readings of it would get different routes.
     Refused,
 }
 
 impl RouteFinder {
-    /// Reads the routes.
+    /// Builds the table of the configuration's routes.
     ///
     /// # Errors
-    /// A route names an upstream that does not exist, which is the error.
+    /// A route names an upstream that does not exist; the error is its name.
     pub fn new(config: &Config) -> Result<Self, String> {
         let upstream = |name: &str| config.upstreams.iter().position(|it| it.name == name);
         let routes = RouteTable::new(&config.routes, upstream)?;
         Ok(Self { routes })
     }
 
-    /// The route of a request.
+    /// Finds the route that a request would get.
     #[must_use]
     pub fn find(&self, request: RouteRequest<'_>) -> FoundRoute {
         let path = Bytes::copy_from_slice(request.path.as_bytes());

@@ -1,11 +1,11 @@
-//! What an explanation has of values that came from variables and files: those who may not read them see names.
+//! Hides secrets in an explanation: values from environment variables and files are replaced by their names.
 
 use catamaran_admin_api::{BackendRequest, CacheOutlook, Explanation, FrontAnswer, PathForms};
 
 use crate::config::HiddenValue;
 
-/// Puts names in the place of values. All members are named here, so that a further one does not compile until it is
-/// known whether a text of the file may stand in it.
+/// Replaces each hidden value in an explanation by its name. Every field of [`Explanation`] is listed, so that a new
+/// one does not compile until somebody decides whether it may contain a text of the file.
 pub(crate) fn hide(explanation: &mut Explanation, hidden: &[HiddenValue]) {
     let Explanation {
         summary,
@@ -68,7 +68,7 @@ pub(crate) fn hide(explanation: &mut Explanation, hidden: &[HiddenValue]) {
     }
 }
 
-/// The texts of a request to a backend that may contain texts of the file.
+/// The texts in a backend's request that may contain a text of the configuration file.
 fn texts_sent(sent: &mut BackendRequest) -> Vec<&mut String> {
     let BackendRequest {
         request,
@@ -89,8 +89,8 @@ fn texts_sent(sent: &mut BackendRequest) -> Vec<&mut String> {
     texts
 }
 
-/// Puts the name in the place of the value. One of a few letters may be a part of any word, so it is hidden only
-/// where it stands alone.
+/// Replaces a value by its name. A value shorter than [`PART_MIN`] may be a part of any word, so it is replaced only
+/// if it is the whole text.
 fn put_name(text: &mut String, HiddenValue { value, name }: &HiddenValue) {
     let Ok(value) = std::str::from_utf8(value.as_bytes()) else {
         return;
@@ -102,7 +102,7 @@ fn put_name(text: &mut String, HiddenValue { value, name }: &HiddenValue) {
     }
 }
 
-/// Letters of a value that is hidden within a text.
+/// The length in bytes from which a value is also hidden inside a longer text.
 const PART_MIN: usize = 4;
 
 #[cfg(test)]

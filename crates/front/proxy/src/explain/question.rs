@@ -1,4 +1,4 @@
-//! The request that somebody asks about, and the connection that it is supposed to come by.
+//! The request that an explanation is asked for, and the connection that it is assumed to come by.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
@@ -18,28 +18,29 @@ use crate::peer::PeerFacts;
 use crate::serve::http2::failure;
 use crate::site::Site;
 
-/// A request that is to be explained.
+/// A request to be explained, as an operator describes it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Question {
-    /// `http://HOST/PATH`, `https://HOST/PATH`, or `/PATH` for a client that asks for `localhost`.
+    /// The URL: `http://HOST/PATH`, `https://HOST/PATH`, or `/PATH` for a client that asks for
+    /// `localhost`.
     pub url: String,
-    /// Its method; empty is GET.
+    /// The request's method; empty: GET.
     pub method: String,
     /// Further header fields, each as `Name: value`. Over HTTP/2 `:protocol: NAME` goes with CONNECT.
     pub headers: Vec<String>,
     /// The address that the connection comes from, with or without a port; empty is 127.0.0.1. On a
-    /// listener with `proxy_protocol` the one that the proxy tells.
+    /// listener with `proxy_protocol` it is the address that the proxy's header gives.
     pub from: String,
     /// The listener that accepts the connection, by its name or its address; empty is the one that fits
     /// the URL best.
     pub listen: String,
     /// Whether the client has shown a certificate that was verified, if the listener speaks TLS.
     pub client_certificate: bool,
-    /// Whether the client speaks HTTP/2. On a listener that speaks nothing else it does.
+    /// Whether the client speaks HTTP/2; `false` has no effect on a listener that speaks HTTP/2 only.
     pub http2: bool,
 }
 
-/// A request on a connection that it might have come by.
+/// The request of a question, the listener that accepts it and the facts of its connection.
 pub(super) struct SupposedRequest<'l> {
     request: Request,
     pub(super) listener: &'l ListenerConfig,
@@ -48,13 +49,13 @@ pub(super) struct SupposedRequest<'l> {
 
 /// A request as its client would send it.
 enum Request {
-    /// The head, byte by byte.
+    /// The bytes of an HTTP/1.1 head.
     Http1(String),
     /// The fields, those of the request line first.
     Http2(Vec<(String, String)>),
 }
 
-/// Why a request is not served.
+/// Why a request cannot be read: the status, the token and the sentence of the refusal.
 pub(super) struct Unreadable {
     pub(super) status: StatusCode,
     pub(super) token: &'static str,
@@ -71,7 +72,7 @@ impl Unreadable {
         }
     }
 
-    /// A malformed request of HTTP/2, whose stream is reset (RFC 9113, section 8.1.1).
+    /// An error for a malformed HTTP/2 request, whose stream is reset (RFC 9113, section 8.1.1).
     fn reset(token: &'static str) -> Self {
         Self {
             status: StatusCode::BAD_REQUEST,
@@ -112,9 +113,9 @@ impl From<Fault> for Unreadable {
 }
 
 impl<'l> SupposedRequest<'l> {
-    /// The listener is the one that is asked about. Without one it is the first that has the URL's port
-    /// and scheme, or else the first with its scheme, or else the first.
-    /// `profile` is what a listener serves TLS with.
+    /// Builds the request and its connection from a question. The listener is the one that the question
+    /// names; without a name it is the first that has the URL's port and scheme, or else the first with
+    /// its scheme, or else the first. `profile` returns the TLS profile of a listener.
     pub(super) fn new(
         listeners: &'l [ListenerConfig],
         question: &Question,
@@ -163,7 +164,7 @@ impl<'l> SupposedRequest<'l> {
         })
     }
 
-    /// Reads the head as the listener would.
+    /// Reads the request's head as the listener would, with its limits.
     pub(super) fn read(self, site: &Site) -> Result<Box<RequestHead>, Unreadable> {
         let limits = self.listener.limits;
         match self.request {
@@ -208,7 +209,7 @@ fn fitting<'l>(listeners: &'l [ListenerConfig], url: &Url<'_>) -> Option<&'l Lis
         .or_else(|| listeners.first())
 }
 
-/// The listener of that name or address.
+/// The listener that has this name or address.
 fn called<'l>(listeners: &'l [ListenerConfig], text: &str) -> Result<&'l ListenerConfig, String> {
     let is_called = |it: &&ListenerConfig| match (&it.address, text.strip_prefix("unix:")) {
         _ if it.name.as_deref() == Some(text) => true,
@@ -225,12 +226,12 @@ fn called<'l>(listeners: &'l [ListenerConfig], text: &str) -> Result<&'l Listene
     })
 }
 
-/// The parts of a URL, as they stand there.
+/// The parts of a URL, unchanged, except for the fragment, which is cut off.
 struct Url<'u> {
     secure: bool,
-    /// Host and port; `None` for a path alone.
+    /// Host and port; `None`: the URL is only a path.
     authority: Option<&'u str>,
-    /// Path and query.
+    /// Path and query, without the fragment.
     target: &'u str,
 }
 
@@ -304,7 +305,7 @@ fn method(question: &Question) -> Result<&str, String> {
     }
 }
 
-/// What stands before a target that has no path.
+/// The `/` to put before a target that does not begin with a path, else nothing.
 fn slash(target: &str) -> &'static str {
     if target.starts_with(['/', '*']) {
         ""
@@ -345,7 +346,7 @@ fn http2(
     Ok(fields)
 }
 
-/// The name and the value of a line. A colon at the beginning belongs to the name.
+/// Splits a line at its colon into name and value. A colon at the beginning belongs to the name.
 fn field(line: &str) -> Result<(&str, &str), String> {
     let colon = line.get(1..).and_then(|rest| rest.find(':'));
     let end = colon.filter(|_| !line.contains(['\r', '\n', '\0']));
@@ -355,7 +356,7 @@ fn field(line: &str) -> Result<(&str, &str), String> {
     Ok((name, value.trim_matches([' ', '\t'])))
 }
 
-/// The head as the client sends it.
+/// Builds the head as an HTTP/1.1 client sends it.
 fn head(question: &Question, url: &Url<'_>) -> Result<String, String> {
     let method = method(question)?;
     let slash = slash(url.target);
@@ -373,7 +374,8 @@ fn head(question: &Question, url: &Url<'_>) -> Result<String, String> {
     Ok(head + "\r\n")
 }
 
-/// Whom the connection comes from. A port of 0 is not told to backends.
+/// Parses the address that the connection comes from; empty is 127.0.0.1. Port 0, for an address
+/// without one, is not sent to backends.
 fn address(from: &str) -> Result<SocketAddr, String> {
     if from.is_empty() {
         return Ok((Ipv4Addr::LOCALHOST, 0).into());
@@ -383,7 +385,8 @@ fn address(from: &str) -> Result<SocketAddr, String> {
         .map_err(|_| format!("{from:?} is no IP address, with or without a port"))
 }
 
-/// The address that such a client connected to.
+/// The address that the client connected to, if the listener is at `listener`. A port of 0 becomes
+/// `port`.
 fn local(listener: &ListenAddress, port: u16) -> SocketAddr {
     match listener {
         ListenAddress::Unix(_) => (Ipv4Addr::LOCALHOST, 0).into(),
@@ -399,5 +402,5 @@ fn local(listener: &ListenAddress, port: u16) -> SocketAddr {
     }
 }
 
-/// The host of a request of which only the path is given.
+/// The host of a request if the question gives only a path.
 const HOST: &str = "localhost";

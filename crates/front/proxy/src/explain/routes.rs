@@ -1,4 +1,4 @@
-//! The route that was chosen, and those that were not.
+//! Describes the route that was chosen, and those that were not.
 
 use catamaran_admin_api::{OtherRoute, RouteStatus};
 use catamaran_message::RequestHead;
@@ -9,7 +9,7 @@ use crate::exchange::grounds::Grounds;
 use crate::exchange::verdict;
 use crate::path::NormalPath;
 
-/// A route, in the words of the file.
+/// Describes a route with the keys and values that its table in the file has.
 pub(crate) fn status(config: &RouteConfig, listeners: &[ListenerConfig]) -> RouteStatus {
     let indices = config.listen.iter();
     let listen = indices.filter_map(|&index| Some(listeners.get(index)?.label()));
@@ -35,7 +35,8 @@ pub(crate) fn status(config: &RouteConfig, listeners: &[ListenerConfig]) -> Rout
     }
 }
 
-/// The routes that come after the one that is chosen.
+/// The routes that come next in order of precedence after the chosen one, each with the reason why
+/// it was not chosen.
 pub(super) fn runners(
     grounds: &Grounds<'_>,
     sender: &Sender,
@@ -55,7 +56,7 @@ pub(super) fn runners(
     runners.into_iter().map(shown).collect()
 }
 
-/// Why the front answers itself.
+/// Says in words why the front itself answers, for the token of its reason; empty for other tokens.
 pub(super) fn why_answered(token: &str) -> &'static str {
     match token {
         "no-route" => "no route matches",
@@ -72,5 +73,5 @@ pub(super) fn why_answered(token: &str) -> &'static str {
     }
 }
 
-/// How many routes are shown besides the one that was chosen.
+/// The most routes that are shown besides the one that was chosen.
 const RUNNERS: usize = 3;

@@ -1,4 +1,4 @@
-//! What a backend would be sent.
+//! Shows the request that a backend would be sent.
 
 use catamaran_admin_api::BackendRequest;
 use catamaran_units::show_duration;
@@ -9,7 +9,7 @@ use crate::exchange::outgoing::Outgoing;
 use crate::site::rules::Rules;
 use crate::site::{Choice, Upstream};
 
-/// The request to the member of a choice, and how long it may take.
+/// Encodes the request to the member of a choice, and lists the timeouts that apply.
 pub(super) fn request(
     upstream: &Upstream,
     rules: Option<&Rules>,

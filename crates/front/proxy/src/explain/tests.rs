@@ -26,7 +26,8 @@ fn to(name: &str) -> RouteTarget {
     RouteTarget::Upstream(name.to_owned())
 }
 
-/// Upstream `shop` of backends `a`, `b` and `c`, which keeps sessions, and upstream `one` of one.
+/// A configuration with the upstream `shop`, which keeps sessions on its backends `a`, `b` and `c`, and the
+/// upstream `one` with one backend.
 fn config() -> Config {
     let mut shop = UpstreamConfig::new("shop", ["a", "b", "c"].map(backend).into());
     shop.backends[0].fallback = Some("c".to_owned());
@@ -130,7 +131,7 @@ fn each_request_is_explained_in_one_line() {
     }
 }
 
-/// Two listeners, one of which speaks TLS, and a route for it that asks for a certificate.
+/// The configuration has two listeners, one with TLS, and a route for the latter that asks for a certificate.
 #[test]
 fn the_listener_and_the_certificate_of_the_question_count() {
     let mut config = config();
@@ -434,7 +435,8 @@ fn a_tunnel_goes_to_the_upgrade_url() {
     assert_eq!((&other.protocol[..], other.tunnel), ("ajp", None));
 }
 
-/// A packet of AJP13 has less room than a head of HTTP/1.1.
+/// A packet of AJP13 has less room than a head of HTTP/1.1, so such a request may be too large for one backend
+/// only.
 #[test]
 fn a_request_that_only_some_backends_can_be_sent_is_shown_for_them() {
     let mut config = config();
@@ -457,7 +459,7 @@ fn a_request_that_only_some_backends_can_be_sent_is_shown_for_them() {
     assert!(it.summary.starts_with("431: "), "{}", it.summary);
 }
 
-/// Of three backends the second alone has an `upgrade_url`, and a session leads to the first.
+/// Of three backends only the second has an `upgrade_url`; the session leads to the first.
 #[test]
 fn a_tunnel_is_foreseen_as_far_as_the_exchange_would_try() {
     let mut config = config();
@@ -566,7 +568,7 @@ fn sites() -> impl Strategy<Value = Config> {
     })
 }
 
-/// Chooses as serving does.
+/// Picks a member as a served request does.
 fn serve(site: &Site, question: &Question) -> Option<usize> {
     let supposed = SupposedRequest::new(&site.listeners, question, |_| None).expect("a question");
     let (listener, peer) = (supposed.listener, supposed.peer.clone());
@@ -592,7 +594,7 @@ fn serve(site: &Site, question: &Question) -> Option<usize> {
 }
 
 proptest! {
-    /// The backend that is explained is the one that gets the request, whatever was served and explained before.
+    /// The explained backend is the one that then gets the request, whatever was served and explained before.
     #[test]
     fn what_is_explained_is_what_is_served(
         config in sites(),
@@ -690,7 +692,7 @@ fn a_compression_is_foretold_by_what_the_client_takes() {
     }
 }
 
-/// What is told of files is what is looked up: nothing is opened for it.
+/// Explaining a file opens nothing: it names the file that would be looked up.
 #[test]
 fn a_file_is_named_and_what_follows_without_it() {
     let mut config = config();

@@ -1,4 +1,4 @@
-//! Which backend a request for a tunnel would end at, as the exchange tries one after the other.
+//! Foresees which backend a tunnel would reach, as the exchange tries one after the other.
 
 use crate::site::foresight::Foresight;
 use crate::site::{Facts, Upstream};
@@ -8,7 +8,7 @@ use crate::site::{Facts, Upstream};
 pub(super) struct TunnelRefusals {
     /// Members after which the exchange tries another.
     elsewhere: Vec<usize>,
-    /// Members after which it tries no other, so that the client gets 501.
+    /// Members after which the exchange tries no other: the client gets 501.
     last: Vec<usize>,
     /// Whether the client may get 501 although some backend takes tunnels.
     pub(super) may_end: bool,
@@ -30,8 +30,8 @@ impl TunnelRefusals {
     }
 }
 
-/// Where a tunnel would go, if `first` is where the request would go first. As in the exchange, a
-/// backend without `upgrade_url` takes one of the attempts that `retries` allows.
+/// Follows a tunnel from `first`, the members that the request would get first. As in the exchange,
+/// each backend without `upgrade_url` uses up one of the attempts that `retries` allows.
 pub(super) fn foresee<'r>(
     upstream: &'r Upstream,
     facts: Facts<'r>,
@@ -66,10 +66,10 @@ pub(super) fn foresee<'r>(
     }
 }
 
-/// The text for a tunnel that no backend takes.
+/// The sentence for a tunnel that no backend takes.
 pub(super) const WHY_REFUSED: &str =
     "a tunnel is asked for, and the backend speaks AJP and has no `upgrade_url`";
 
-/// The text for a tunnel that only some backends take.
+/// The end of the sentence for a tunnel that only some backends take.
 pub(super) const MAY_END: &str =
     "; or 501, because others have no `upgrade_url` and use up the `retries`";

@@ -1,4 +1,4 @@
-//! One socket that listens, on the event loop of the worker that accepts from it.
+//! A listening socket, on the event loop of the worker that accepts from it.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -11,27 +11,28 @@ use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use super::BoundAddress;
 use crate::peer::ToldTls;
 
-/// One worker's socket of one listener.
+/// One worker's socket of a listener, on that worker's event loop.
 #[derive(Debug)]
 pub(crate) enum Acceptor {
     Tcp(TcpListener),
     Unix(UnixListener),
 }
 
-/// A connection just accepted.
+/// A connection that was just accepted.
 #[derive(Debug)]
 pub(crate) struct Incoming {
     pub(crate) stream: Stream,
     /// The client's address; for a Unix socket the loopback address and port 0.
     pub(crate) remote: SocketAddr,
-    /// The address the client connected to; for a Unix socket as `remote`.
+    /// The address that the client connected to; for a Unix socket the loopback address and port 0.
     pub(crate) local: SocketAddr,
-    /// The client's TLS, if a proxy ended it and tells of it; boxed, since most connections have none.
+    /// The client's TLS as a proxy that terminated it reports; boxed, since most connections have
+    /// none.
     pub(crate) told_tls: Option<Box<ToldTls>>,
 }
 
 impl Acceptor {
-    /// Takes a socket into the event loop of the runtime that the caller has entered.
+    /// Registers a listening socket with the event loop of the runtime that the caller has entered.
     pub(crate) fn adopt(socket: Socket, address: &BoundAddress) -> io::Result<Self> {
         socket.set_nonblocking(true)?;
         match address {
@@ -43,7 +44,7 @@ impl Acceptor {
     /// Waits for the next connection.
     ///
     /// # Cancel safety
-    /// A connection that was not returned is still in the queue.
+    /// If the future is dropped, the connection stays in the queue.
     pub(crate) async fn accept(&self) -> io::Result<Incoming> {
         match self {
             Self::Tcp(listener) => {
@@ -54,8 +55,8 @@ impl Acceptor {
         }
     }
 
-    /// The next connection in the queue, if there is one. Asks the kernel rather than the event
-    /// loop, whose news may be late.
+    /// Accepts the next connection in the queue, or fails with `WouldBlock`. Asks the kernel rather
+    /// than the event loop, which may not know of it yet.
     pub(crate) fn try_accept(&self) -> io::Result<Incoming> {
         let (socket, remote) = self.socket().accept()?;
         socket.set_nonblocking(true)?;
@@ -70,13 +71,14 @@ impl Acceptor {
         }
     }
 
-    /// Accepts the next connection in the queue to close it.
+    /// Accepts the next connection in the queue and closes it at once.
     pub(crate) fn refuse_one(&self) -> io::Result<()> {
         self.socket().accept().map(drop)
     }
 
-    /// Makes the kernel drop the first packet of each further TCP connection: unlike those that a
-    /// closing socket leaves in its queue, such clients find out by themselves that nobody listens.
+    /// Makes the kernel drop the first packet of each further TCP connection. Such clients find out by
+    /// themselves that nobody listens, unlike clients in the queue of a socket that is closed, which
+    /// are reset.
     pub(crate) fn refuse_handshakes(&self) {
         if let Self::Tcp(listener) = self
             && let Err(error) = SockRef::from(listener).attach_filter(&DROP_SYN)
@@ -103,7 +105,7 @@ impl AsFd for Acceptor {
 }
 
 impl Incoming {
-    /// Whether the client has an address of its own.
+    /// Whether the connection came over TCP, so that the client has an address.
     pub(crate) fn is_tcp(&self) -> bool {
         matches!(self.stream, Stream::Tcp(_))
     }
@@ -128,15 +130,15 @@ impl Incoming {
     }
 }
 
-/// A client of IPv4 on a socket that takes both has an IPv6 address that holds its own.
+/// Turns an IPv6 address that maps an IPv4 address, as on a socket for both, into the IPv4 address.
 fn canonical(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip().to_canonical(), address.port())
 }
 
 const NOWHERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 
-/// A classic BPF program on a packet from its TCP header on: load the byte of flags; if SYN is set,
-/// keep nothing of the packet, else all of it.
+/// A classic BPF program, run on a packet from its TCP header on: it loads the byte of flags; if SYN
+/// is set, it drops the packet, else keeps it whole.
 const DROP_SYN: [SockFilter; 4] = [
     SockFilter::new(LOAD_BYTE, 0, 0, TCP_FLAGS_AT),
     SockFilter::new(JUMP_IF_BITS, 0, 1, TCP_SYN),

@@ -1,8 +1,8 @@
-//! How many connections each client address has, over all workers.
+//! Counts the connections of each client address, over all workers.
 //!
-//! Counted only while `connections_per_address` is set: the mutex is taken when such a connection
-//! begins and when it ends, never for a request. An IPv6 client usually commands a whole /64
-//! network, so that counts as one address.
+//! The counts are kept only while `connections_per_address` is set: the mutex is taken when such a
+//! connection begins and when it ends, never for a request. An IPv6 client usually controls a whole
+//! /64 network, so such a network counts as one address.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr};
@@ -13,10 +13,10 @@ use crate::lock::lock;
 #[derive(Debug, Default)]
 pub(crate) struct Addresses(Arc<OpenCounts>);
 
-/// Open connections by address.
+/// The number of open connections of each address.
 type OpenCounts = Mutex<HashMap<Client, usize>>;
 
-/// The key under which connections are counted: an address, or a network of IPv6.
+/// The key under which connections are counted: an IPv4 address, or an IPv6 network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Client {
     Address(Ipv4Addr),
@@ -24,7 +24,7 @@ enum Client {
     Network([u8; 8]),
 }
 
-/// A connection counted for its address, until dropped.
+/// A connection that is counted for its address; dropping it counts it out.
 #[derive(Debug)]
 pub(crate) struct AddressCount {
     open: Arc<OpenCounts>,
@@ -32,7 +32,7 @@ pub(crate) struct AddressCount {
 }
 
 impl Addresses {
-    /// Counts a connection; `None` if its address has `max` already.
+    /// Counts a connection; `None` if its address has `max` connections already.
     pub(crate) fn connect(&self, ip: IpAddr, max: usize) -> Option<AddressCount> {
         let client = Client::of(ip);
         let mut open = lock(&self.0);

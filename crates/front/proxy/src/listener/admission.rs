@@ -1,7 +1,7 @@
-//! Which connections are admitted, and which idle ones are closed when descriptors run out.
+//! Decides which connections are admitted, and which idle ones are closed when descriptors run out.
 //!
-//! The limits hold for the whole front, so the workers share the counts. They change when a
-//! connection begins and when it ends, not with a request.
+//! The limits apply to the whole front, so the workers share the counts. The counts change when a connection
+//! begins and when it ends, not with a request.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::listener::addresses::{AddressCount, Addresses};
 use crate::listener::descriptors::Reserve;
 use crate::trust::is_trusted;
 
-/// The counts and the reserve, shared by all workers.
+/// The counts of connections and the reserved descriptor, shared by all workers.
 #[derive(Debug)]
 pub(crate) struct Admission {
     open: Arc<AtomicUsize>,
@@ -24,15 +24,15 @@ pub(crate) struct Admission {
     reserve: Reserve,
 }
 
-/// An admitted connection: counted until dropped.
+/// An admitted connection, which counts as open until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Admitted {
     _open: OpenConnection,
-    /// Boxed: most connections have none, and there are many idle ones.
+    /// The count of its address; boxed, because most connections have none and there are many idle ones.
     of_address: Option<Box<AddressCount>>,
 }
 
-/// A connection counted as open.
+/// A connection that counts as open until this is dropped.
 #[derive(Debug)]
 struct OpenConnection(Arc<AtomicUsize>);
 
@@ -45,17 +45,17 @@ impl Admission {
         }
     }
 
-    /// Connections open now.
+    /// The number of open connections.
     pub(crate) fn open(&self) -> usize {
         self.open.load(Ordering::Relaxed)
     }
 
-    /// The descriptor that is held in reserve.
+    /// The descriptor in reserve, with which a connection can be refused when descriptors run out.
     pub(crate) fn reserve(&self) -> &Reserve {
         &self.reserve
     }
 
-    /// Counts a connection in, or says at which limit it is turned away.
+    /// Counts a connection as open; `Err`: the limit at which it is turned away.
     pub(crate) fn admit(
         &self,
         server: &ServerConfig,
@@ -66,7 +66,8 @@ impl Admission {
         Ok(admitted)
     }
 
-    /// [`Self::admit`] without the limit per address, because a proxy has yet to tell who the client is.
+    /// Counts a connection like [`Self::admit`], but without the limit per address: a proxy has not yet said who the
+    /// client is.
     pub(crate) fn admit_unknown(&self, server: &ServerConfig) -> Result<Admitted, Limit> {
         let open = self.connect(server.clients_max());
         Ok(Admitted {
@@ -75,8 +76,8 @@ impl Admission {
         })
     }
 
-    /// Counts the client's address, unless it is not `limited`, or says at which limit the connection is turned
-    /// away.
+    /// Counts the connection for its client's address, if `limited` and the address is no trusted proxy; `Err`:
+    /// the limit at which it is turned away.
     pub(crate) fn admit_address(
         &self,
         server: &ServerConfig,
@@ -111,7 +112,7 @@ impl Drop for OpenConnection {
     }
 }
 
-/// Which idle clients of a worker are closed to free descriptors.
+/// Decides which idle clients of a worker are closed to free descriptors.
 #[derive(Debug, Default)]
 pub(crate) struct ShedPolicy {
     /// A client that has been idle since before this tick is closed.
@@ -119,20 +120,20 @@ pub(crate) struct ShedPolicy {
 }
 
 impl ShedPolicy {
-    /// Has clients closed that have been idle for [`SHED_IDLE`] at `now`.
+    /// Decides that clients are closed which have been idle for at least [`SHED_IDLE`] at `now`.
     pub(crate) fn begin(&self, now: Tick) {
         let before = u64::from(now.before(SHED_IDLE));
         self.before.store(before, Ordering::Relaxed);
     }
 
-    /// Whether a client that has been idle since then is to be closed.
+    /// Whether a client that has been idle since `since` must be closed.
     pub(crate) fn concerns(&self, since: Tick) -> bool {
         u64::from(since) < self.before.load(Ordering::Relaxed)
     }
 }
 
-/// A client that has been idle for this time is closed when descriptors run out. One that just
-/// connected, or sends several requests in a row, is idle for less.
+/// The idle time after which a client is closed when descriptors run out. Clients that just connected, or that
+/// send several requests in a row, are idle for less.
 const SHED_IDLE: Duration = Duration::from_secs(1);
 
 #[cfg(test)]

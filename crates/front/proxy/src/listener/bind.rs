@@ -1,7 +1,7 @@
-//! Making the sockets of a listener: bound here, or inherited from the previous process.
+//! Makes the sockets of a listener: binds them, or takes those of the previous process.
 //!
-//! Inherited sockets are all kept, whatever their number: each has a queue of its own, in which
-//! clients may be waiting.
+//! All inherited sockets are kept, even if there are more than workers: each has a queue of its
+//! own, in which clients may be waiting.
 
 use std::collections::HashSet;
 use std::io;
@@ -19,17 +19,17 @@ use crate::config::{Config, ListenAddress};
 pub(crate) struct BoundListener {
     pub(crate) address: BoundAddress,
     pub(crate) sockets: Vec<Socket>,
-    /// The file of a Unix socket.
+    /// The file of the socket, if it is a Unix socket.
     pub(crate) file: Option<SocketFile>,
 }
 
-/// The ports on which a configuration has listeners of IPv4: there one on `[::]` takes IPv6 alone.
-/// Elsewhere it takes both, as `Listen 80` of httpd does.
+/// The ports on which a configuration has IPv4 listeners. On these ports a listener on `[::]`
+/// accepts IPv6 only; on others it accepts both, as `Listen 80` of httpd does.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ipv4Ports(HashSet<u16>);
 
 impl Ipv4Ports {
-    /// The ports of all IPv4 listeners, including those of the admin listener.
+    /// Collects the ports of all IPv4 listeners of a configuration, including the admin listener's.
     pub(crate) fn of(config: &Config) -> Self {
         let listeners = config.listeners.iter().map(|it| &it.address);
         let admin = config.admin.iter().flat_map(|admin| &admin.addresses);
@@ -49,7 +49,7 @@ impl Ipv4Ports {
     }
 }
 
-/// Binds a listener, with a socket for each worker.
+/// Binds a listener at `address`, with a socket for each worker.
 pub(crate) fn bind(
     address: &ListenAddress,
     beside: &Ipv4Ports,
@@ -58,7 +58,7 @@ pub(crate) fn bind(
     bind_as(address, beside, workers, UNIX.mode)
 }
 
-/// [`bind`], with `mode` as the permissions of a Unix socket's file.
+/// Binds like [`bind`], with `mode` as the permissions of a Unix socket's file.
 pub(crate) fn bind_as(
     address: &ListenAddress,
     beside: &Ipv4Ports,
@@ -86,8 +86,8 @@ pub(crate) fn bind_as(
     bound.map_err(|source| refusal(address, source))
 }
 
-/// Takes over the sockets of a listener that another process bound, and adds what is missing for
-/// so many workers.
+/// Takes over the sockets of a listener that another process bound, and adds more if there are
+/// fewer than `workers`.
 pub(crate) fn inherit(
     address: &ListenAddress,
     sockets: Vec<OwnedFd>,
@@ -152,7 +152,8 @@ const UNIX: UnixOptions = UnixOptions {
     mode: 0o660,
 };
 
-/// Connections the kernel keeps for us to accept; it caps this at `net.core.somaxconn`.
+/// The connections that the kernel queues until they are accepted; it caps this at
+/// `net.core.somaxconn`.
 const BACKLOG: i32 = 4096;
 
 #[cfg(test)]

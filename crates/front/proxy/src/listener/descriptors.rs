@@ -1,4 +1,4 @@
-//! Refusing connections when no further file may be opened.
+//! Refuses connections when no further file may be opened.
 //!
 //! A connection that cannot be accepted for lack of a descriptor stays in the kernel's queue, and its
 //! client waits for a timeout. So one descriptor is held in reserve. When it is closed for a moment,
@@ -13,17 +13,17 @@ use socket2::{Domain, Socket, Type};
 use crate::listener::Acceptor;
 use crate::lock::lock;
 
-/// What the system is short of.
+/// The resource that the system lacks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shortage {
-    /// The process or the system has as many files open as it may.
+    /// The process or the system has its maximum number of open files.
     Descriptors,
     /// The system lacks memory for another socket.
     Memory,
 }
 
-/// What the system is short of, if that is why accepting failed. `None` if the client's connection
-/// failed.
+/// The resource whose lack made accepting fail. `None`: the system lacks nothing, it was this
+/// client's connection that failed.
 pub(crate) fn shortage(error: &io::Error) -> Option<Shortage> {
     match Errno::from_io_error(error)? {
         Errno::MFILE | Errno::NFILE => Some(Shortage::Descriptors),
@@ -32,7 +32,7 @@ pub(crate) fn shortage(error: &io::Error) -> Option<Shortage> {
     }
 }
 
-/// One descriptor in reserve. It is a socket, since a socket needs no file to exist.
+/// A descriptor held in reserve. It is a socket, since a socket needs no file to exist.
 #[derive(Debug)]
 pub(crate) struct Reserve(Mutex<Option<Socket>>);
 
@@ -41,9 +41,10 @@ impl Reserve {
         Self(Mutex::new(unconnected()))
     }
 
-    /// Takes a descriptor into reserve if none is there, as after another thread was faster at
-    /// [`Self::refuse_one`]. Called before anything else uses a descriptor that became free:
-    /// otherwise clients would take each of them, and nobody could be refused any more.
+    /// Opens a descriptor for the reserve if it is empty, such as after another thread took the one
+    /// freed by [`Self::refuse_one`]. Must be called before anything else uses a descriptor that
+    /// became free: otherwise clients would take each of them, and no client could be refused any
+    /// more.
     pub(crate) fn refill(&self) {
         let mut held = lock(&self.0);
         if held.is_none() {

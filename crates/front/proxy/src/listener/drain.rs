@@ -1,9 +1,9 @@
 //! The orderly end of a listener and of the connections it accepted.
 //!
-//! A drain begins once and is never undone. From its beginning every response says `Connection:
+//! A drain begins once and is never undone. After it has begun, every response says `Connection:
 //! close`. Idle connections stay open for a grace period, because their next request may be on its
 //! way, and are closed after it. A connection in an exchange finishes it first. Reading the state is
-//! one load; only the few tasks that accept wait for it.
+//! one atomic load; only the few tasks that accept connections are woken.
 
 use std::pin::pin;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -12,7 +12,8 @@ use tokio::sync::Notify;
 
 #[derive(Debug, Default)]
 pub(crate) struct Drain {
-    /// The [`Ending`], once the drain has begun, and the bits below.
+    /// 0 until the drain begins, then the [`Ending`] as a number, with the bits [`GRACE_OVER`] and
+    /// [`TUNNELS_OVER`].
     state: AtomicU8,
     notify: Notify,
 }
@@ -20,14 +21,14 @@ pub(crate) struct Drain {
 /// What happens to a draining listener's socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ending {
-    /// Another process accepts from it.
+    /// Another process accepts from the socket.
     HandedOver,
-    /// It is closed, and nobody listens there any more.
+    /// The socket is closed, and nobody listens there any more.
     Closed,
 }
 
 impl Drain {
-    /// Begins, unless it has begun: the first ending holds.
+    /// Begins the drain. If it has begun, nothing changes: the first ending holds.
     pub(crate) fn begin(&self, ending: Ending) {
         let state = match ending {
             Ending::HandedOver => HANDED_OVER,
@@ -39,12 +40,12 @@ impl Drain {
         self.notify.notify_waiters();
     }
 
-    /// Has connections that wait for a request closed from now on.
+    /// Ends the grace period: connections that wait for a request are to be closed.
     pub(crate) fn end_grace(&self) {
         self.state.fetch_or(GRACE_OVER, Ordering::AcqRel);
     }
 
-    /// Has tunnels closed from now on.
+    /// Ends the time of tunnels: connections with one are to be closed.
     pub(crate) fn end_tunnels(&self) {
         self.state.fetch_or(TUNNELS_OVER, Ordering::AcqRel);
     }
@@ -61,10 +62,10 @@ impl Drain {
         self.state() & GRACE_OVER != 0
     }
 
-    /// Waits until the drain begins.
+    /// Waits until the drain begins, and returns how it ends.
     ///
     /// # Cancel safety
-    /// Nothing is lost.
+    /// Dropping the future loses nothing.
     pub(crate) async fn begun(&self) -> Ending {
         let mut notified = pin!(self.notify.notified());
         // Listening before looking, so that a beginning in between is not missed.

@@ -1,4 +1,5 @@
-//! What each path becomes, and what is refused; the numbers are rows of the hostile-request table.
+//! Tests what each path becomes and which are refused; the numbers in names are rows of the
+//! hostile-request table.
 
 use proptest::prelude::*;
 
@@ -170,8 +171,8 @@ proptest! {
         prop_assert!(normal.forward.starts_with(b"/") && normal.route().starts_with(b"/"));
     }
 
-    /// The form for routes, with every reading, is what a container makes of the forwarded path:
-    /// one that keeps escaped separators as they are, or decodes them.
+    /// The form for routes, and every further reading of it, is what a container makes of the
+    /// forwarded path, whether it keeps escaped separators or decodes them.
     #[test]
     fn routes_see_what_containers_see(
         path in "/([a@.]|%40|%2f|%5C|%252F|%25|%3b|;[a%2F]?|/|%61|%2e){0,12}",
@@ -186,9 +187,9 @@ proptest! {
     }
 }
 
-/// What a servlet container maps (Servlet 6.0, section 3.5.2): parameters go, escapes are decoded,
-/// those in `separators` to a slash, empty and dot segments are resolved. `\0` is an escaped slash
-/// that was kept.
+/// Maps a path as a servlet container does (Servlet 6.0, section 3.5.2): it drops parameters,
+/// decodes escapes, those in `separators` to a slash, and resolves empty and dot segments. `\0`
+/// stands for an escaped slash that was kept.
 fn container(path: &[u8], separators: &[u8]) -> Vec<u8> {
     let mut decoded = String::new();
     for segment in std::str::from_utf8(path).unwrap().split('/').skip(1) {

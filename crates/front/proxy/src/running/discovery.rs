@@ -1,7 +1,7 @@
-//! The thread that finds members of upstreams, if any upstream wants that.
+//! The thread that discovers members of upstreams; it exists once an upstream has a source of members.
 //!
-//! Each source is a task of its event loop. The thread takes answers in and makes a site of them: what changes
-//! within [`GATHER`] is one site. Workers have no part in it.
+//! Each source is a task of the thread's event loop. The thread merges the answers and builds a new site from
+//! them, one for all changes within [`GATHER`]. Workers have no part in it.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -18,12 +18,12 @@ use crate::control::discovered::SourcedUpstream;
 use crate::lock::lock;
 use crate::worker::FrontState;
 
-/// The channel to the thread; `None` until an upstream has a source.
+/// The channel to the discovery thread; `None` until an upstream has a source of members.
 #[derive(Debug, Default)]
 pub(crate) struct Discovery(Mutex<Option<watch::Sender<Vec<SourcedUpstream>>>>);
 
 impl Discovery {
-    /// Replaces the sources that are asked. Starts the thread with the first source.
+    /// Replaces the sources that are asked. The first source starts the thread.
     ///
     /// # Errors
     /// The thread cannot be started.
@@ -61,16 +61,16 @@ fn start(
     Ok(plans)
 }
 
-/// A source that is asked.
+/// A source of members and the task that asks it.
 struct AskedSource {
     config: Arc<MembersConfig>,
     task: AbortHandle,
     again: Arc<Notify>,
     /// When to ask again because the last answer is doubted; `None`: it is not.
     ask: Option<Instant>,
-    /// Whether the first answer of the source is in force.
+    /// Whether the first answer of the source has become part of a site.
     is_answered: bool,
-    /// The number of answers that were merged, and the channel that says how many of them are in force.
+    /// The number of answers that were merged; `in_force` says how many of them are part of the site.
     taken: u64,
     in_force: watch::Sender<u64>,
 }
@@ -186,7 +186,8 @@ impl Discoverer {
         }
     }
 
-    /// The functions through which an MCMP source asks the front about requests in flight and counts messages.
+    /// Makes the functions through which an MCMP source asks the front for requests in flight and has messages
+    /// counted.
     fn hooks(&self, upstream: &str, in_force: watch::Receiver<u64>) -> McmpHooks {
         let (shared, name) = (Arc::clone(&self.shared), upstream.to_owned());
         let in_flight = move |member: &str| {
@@ -228,7 +229,7 @@ impl Discoverer {
         self.settle();
     }
 
-    /// Tells the sources which of their answers are in force: all of them, unless changes wait to become a site.
+    /// Tells the sources that all their answers so far are part of the site, unless changes still wait for one.
     fn settle(&self) {
         if self.publish.is_none() {
             for asked in self.asked.values() {
@@ -237,7 +238,7 @@ impl Discoverer {
         }
     }
 
-    /// Does what is due: asks sources again, removes members, makes a site.
+    /// Does what is due: asks sources again, removes members that left, builds a site.
     fn act(&mut self) {
         let now = Instant::now();
         let is_due = |at: Option<Instant>| at.is_some_and(|at| at <= now);

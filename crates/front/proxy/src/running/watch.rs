@@ -1,7 +1,8 @@
-//! A thread that looks after profiles: files that changed, and keys of tickets that are to change.
+//! A thread that renews TLS profiles: their certificates when files change, and their ticket keys in
+//! time.
 //!
-//! A change of files is acted upon when it has lasted for a further period: they are rarely replaced
-//! all at once.
+//! Changed files are read when they have stayed the same for one more period, because they are
+//! rarely replaced all at once.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
@@ -13,19 +14,19 @@ use tokio::time::Instant;
 use crate::tls::{LiveProfile, Stamp, stamps};
 use crate::worker::FrontState;
 
-/// What the thread knows of one profile.
+/// The thread's record of one TLS profile.
 #[derive(Debug)]
 struct WatchedProfile {
     profile: Weak<LiveProfile>,
-    /// The stamps of its files from just before they were read.
+    /// The stamps of the profile's files from just before they were read.
     built: Vec<Stamp>,
-    /// The stamps of its files at the last look, if they differed from `built`.
+    /// The stamps of the files at the last look, if they differed from `built`.
     changed: Option<Vec<Stamp>>,
     next_look: Instant,
     next_rotation: Instant,
 }
 
-/// Starts the thread, which ends with the front.
+/// Starts the thread, which ends when the front drains.
 ///
 /// # Errors
 /// The thread cannot be started.
@@ -87,7 +88,7 @@ impl WatchedProfile {
         }
     }
 
-    /// Whether the files changed and stayed as they are for a period.
+    /// Whether the files changed and then stayed the same for a period; `true` once for each change.
     fn has_settled(&mut self, now: Vec<Stamp>) -> bool {
         if now == self.built {
             self.changed = None;

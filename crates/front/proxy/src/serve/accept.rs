@@ -1,4 +1,4 @@
-//! Accepting from one socket, and the end of it.
+//! Accepts from one socket, until its listener drains, and ends its connections.
 //!
 //! The task owns the connections it accepted. When its listener drains, it accepts for a grace
 //! period, because clients do not know of the drain yet. Then the kernel is told to begin no further
@@ -28,10 +28,10 @@ use crate::worker::Worker;
 pub(crate) struct Accepting {
     worker: Arc<Worker>,
     listener: Arc<Listener>,
-    /// The socket; `None` once it was dropped.
+    /// The socket; `None` after it was dropped.
     acceptor: Option<Arc<Acceptor>>,
     connections: JoinSet<()>,
-    /// When a failure was last logged.
+    /// When a failure to accept was last logged.
     warned: Option<Instant>,
 }
 
@@ -50,7 +50,7 @@ impl Accepting {
         }
     }
 
-    /// Accepts until the listener drains, then waits for its connections to end.
+    /// Accepts until the listener drains, then waits for its connections to end, at most `drain_timeout`.
     pub(crate) async fn run(mut self) {
         let listener = Arc::clone(&self.listener);
         let mut ending = Ending::Closed;
@@ -126,7 +126,7 @@ impl Accepting {
         }
     }
 
-    /// Waits until the last connection is closed.
+    /// Waits until the last connection of this task is closed.
     async fn finish(&mut self) {
         while let Some(ended) = self.connections.join_next().await {
             self.note_panic(&ended);
@@ -172,7 +172,8 @@ impl Accepting {
         self.connections.spawn(Box::pin(serving));
     }
 
-    /// Serves an accepted connection that must begin with a header of the PROXY protocol, if it is admitted.
+    /// Serves an accepted connection that must begin with a PROXY protocol header, if the peer may send one
+    /// and it is admitted.
     fn serve_proxied(&mut self, incoming: Incoming) {
         let worker = &self.worker;
         if !proxied::is_believed(&self.listener, &incoming) {
@@ -249,7 +250,7 @@ impl Accepting {
         }
     }
 
-    /// A panic ends its own connection only. It is counted and logged.
+    /// Counts and logs a panic of a connection's task, which ends only that connection.
     fn note_panic(&self, ended: &Result<(), JoinError>) {
         if let Err(error) = ended
             && error.is_panic()
@@ -274,22 +275,22 @@ fn shortage_of_descriptors(error: &io::Error) -> bool {
 /// How many connections are accepted before the event loop serves the others again.
 const ACCEPTS_AT_ONCE: usize = 4;
 
-/// How long before `drain_timeout` tunnels are closed; an eighth of it at most.
+/// How long before `drain_timeout` tunnels are closed; at most an eighth of it.
 const FAREWELL: Duration = Duration::from_millis(500);
 
-/// How long a drain leaves idle clients open, and accepts new ones. It is longer than the round trip
-/// of a request; a quarter of `drain_timeout` at most.
+/// How long a drain leaves idle clients open, and accepts new ones; at most a quarter of `drain_timeout`. It
+/// is longer than the round trip of a request.
 const GRACE: Duration = Duration::from_millis(500);
 
-/// How long an upgrade leaves idle clients open. Most send another request in this time, and are
-/// closed with its response, so that no request crosses the close. The old process delays nobody
-/// meanwhile. A quarter of `drain_timeout` at most.
+/// How long idle clients stay open after another process took the listener over; at most a quarter of
+/// `drain_timeout`. Most send another request in this time, and are closed with its response, so that no
+/// request crosses the close. New clients do not wait: the new process serves them.
 const GRACE_HANDED_OVER: Duration = Duration::from_secs(5);
 
-/// How long handshakes that had begun may take before the socket is closed.
+/// How long handshakes that have begun may take before the socket is closed.
 const HANDSHAKES: Duration = Duration::from_millis(100);
 
-/// How long accepting pauses when the system is short of something.
+/// How long accepting pauses when the system lacks descriptors or memory.
 const SHORTAGE_PAUSE: Duration = Duration::from_millis(10);
 
 /// How often a lasting shortage is logged.

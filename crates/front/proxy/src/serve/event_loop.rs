@@ -1,7 +1,8 @@
-//! A worker's event loop: its clock, its sockets, and the closing of unused connections.
+//! A worker's event loop: it accepts, serves, and closes unused backend connections.
 //!
-//! A worker is given sockets to accept from while it runs; for each it has one task, which owns the
-//! connections accepted there. It ends when a drain has begun and all of these tasks have ended.
+//! A worker gets sockets to accept from while it runs. For each it has a task, which owns the
+//! connections accepted there. The loop ends when a drain has begun and all of these tasks have
+//! ended.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,10 +16,10 @@ use crate::listener::{Acceptor, Listener};
 use crate::serve::accept::Accepting;
 use crate::worker::{Worker, background};
 
-/// A socket that a worker is to accept from.
+/// A socket that a worker accepts from, and its listener.
 pub(crate) type Assignment = (Arc<Listener>, Arc<Acceptor>);
 
-/// Accepts and serves until the drain is over.
+/// Accepts and serves until the drain is over. `assignments` brings further sockets.
 pub(crate) async fn run(worker: Arc<Worker>, mut assignments: mpsc::Receiver<Vec<Assignment>>) {
     let mut ticking = JoinSet::new();
     ticking.spawn(Arc::clone(worker.deadlines()).run());
@@ -51,5 +52,5 @@ pub(crate) async fn run(worker: Arc<Worker>, mut assignments: mpsc::Receiver<Vec
     while accepting.join_next().await.is_some() {}
 }
 
-/// How often unused backend connections are looked after.
+/// How often unused backend connections, cache entries and open files are swept.
 const SWEEP_PERIOD: Duration = Duration::from_secs(1);

@@ -1,10 +1,10 @@
-//! Connections that begin with a header of the PROXY protocol: a proxy of TCP tells who the client is.
+//! Serves connections that begin with a PROXY protocol header, in which a TCP proxy says who the client is.
 //!
-//! The header comes before everything else, TLS too. From then on the client's address is the one that it
-//! tells, in limits, logs and for backends. If the proxy ended the client's TLS, what it tells of that counts
-//! as the client's TLS. Only proxies that are named are believed; a connection of
-//! anybody else is closed. Header and handshake of TLS together have `handshake_timeout`; without TLS the
-//! header has `head_timeout`.
+//! The header comes before everything else, even TLS. The address in it then counts as the client's: in limits,
+//! in logs and for backends. If the proxy terminated the client's TLS, the header's facts about it count as the
+//! client's TLS. Only the proxies in `proxy_protocol_from` are believed; a connection from anybody else is
+//! closed. Header and TLS handshake together may take `handshake_timeout`; without TLS the header may take
+//! `head_timeout`.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -22,12 +22,13 @@ use crate::serve;
 use crate::trust::is_trusted;
 use crate::worker::Worker;
 
-/// Whether the peer may tell who the client is. Who may connect to a Unix socket is decided by the socket's mode.
+/// Whether the peer may send a PROXY protocol header. On a Unix socket every peer may: the socket's mode decides
+/// who connects.
 pub(super) fn is_believed(listener: &Listener, incoming: &Incoming) -> bool {
     !incoming.is_tcp() || is_trusted(&listener.config().proxy_protocol_from, incoming.remote.ip())
 }
 
-/// Reads the header, and serves the client.
+/// Reads the PROXY protocol header, completes the TLS handshake if the listener has TLS, and serves the client.
 pub(super) async fn serve(
     worker: Arc<Worker>,
     listener: Arc<Listener>,

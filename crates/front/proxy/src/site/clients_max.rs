@@ -1,6 +1,6 @@
-//! How many connections clients may have, so that backends and logs are never short of a descriptor.
+//! Limits the connections of clients, so that backends and logs are never short of descriptors.
 //!
-//! It depends on the members of upstreams, of which some come and go: each site has a number of its own.
+//! The limit depends on the members of upstreams, some of which come and go, so each site has its own.
 
 use std::sync::Arc;
 
@@ -9,14 +9,14 @@ use catamaran_gauge::machine::SPARE_FILES;
 use super::Site;
 use crate::config::{Config, ServerConfig};
 
-/// The limits that the configuration asks for, before the files for backends are known.
+/// The configured limits, before it is known how many descriptors backends need.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct WantedLimits {
-    /// `connections_max` of the file.
+    /// `connections_max` of the file; `None`: the file does not set it.
     connections_max: Option<usize>,
-    /// The connections that clients are to have, by [`ServerConfig::clients_max`].
+    /// The most connections that clients should have, by [`ServerConfig::clients_max`].
     clients: usize,
-    /// Files that are kept open besides connections.
+    /// How many files are kept open besides connections.
     files: usize,
 }
 
@@ -31,8 +31,8 @@ impl WantedLimits {
 }
 
 impl Site {
-    /// This site with `connections_max` set to what clients want, or to what connections to backends and files kept
-    /// open leave of `files_max` if that is less, but to half of the descriptors at least. Unchanged without
+    /// Sets `connections_max` of this site to what is configured, or to what backends' connections and open files
+    /// leave of `files_max` if that is less; clients get half of the descriptors at least. Changes nothing without
     /// `files_max`.
     pub(super) fn fitted(self) -> Self {
         let Some(limit) = self.server.files_max else {
@@ -51,8 +51,8 @@ impl Site {
         }
     }
 
-    /// Says how many connections clients may have if the limit of open files leaves fewer than wanted, and if that is
-    /// another number than `before`. A warning is logged only if more was wanted.
+    /// Logs how many connections clients may have if the limit of open files allows fewer than configured, unless
+    /// `before` had the same numbers. It is a warning only if the file sets `connections_max`.
     pub(crate) fn say_clients_max(&self, before: Option<&Self>) {
         let (share, wanted) = (self.server.clients_max(), self.wanted);
         let known = before.map(|it| (it.server.clients_max(), it.wanted.connections_max));
@@ -74,8 +74,8 @@ impl Site {
     }
 }
 
-/// How many of the `wanted` connections clients may have if `limit` files may be open, of which `others` are kept for
-/// backends and files. Clients get at least half of those that are not spare.
+/// How many of the `wanted` connections clients may have if `limit` files may be open, of which backends and files
+/// need `others`. Clients get at least half of the descriptors that are not spare.
 fn share_of_clients(limit: u64, wanted: usize, others: usize) -> usize {
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
     let spare = usize::try_from(SPARE_FILES).unwrap_or(usize::MAX);

@@ -1,25 +1,25 @@
-//! Where a request would go, without its going there: no turn is taken, nothing is counted.
+//! Foresees which backend a request would get, without choosing one: no schedule advances and nothing is counted.
 
 use catamaran_balance::affinity::{BackendOut, Decision, MemberStates, Step};
 
 use super::{Choice, Facts, Upstream, UpstreamMembers};
 
-/// Where a request would go at this moment.
+/// The members that a request could get at this moment, and how they would be chosen.
 #[derive(Debug)]
 pub(crate) struct Foresight<'r> {
-    /// The decision by the session: a member, or that no member may have the request. `None`: sessions are not kept, or
-    /// the route ignores them.
+    /// The decision by the session: a member, or (`Err`) that no member may get the request. `None`: sessions are not
+    /// kept, or the route ignores them.
     pub(crate) decision: Option<Result<Decision<'r>, BackendOut<'r>>>,
-    /// The steps of that decision.
+    /// The steps of the decision by the session.
     pub(crate) steps: Vec<Step>,
-    /// The members that may get it, each with its weight: how often, in proportion to the others.
+    /// The members that may get the request, each with its weight: its chance in proportion to the others'.
     pub(crate) members: Vec<(usize, u64)>,
-    /// Whether a part of the request leads to the member (policy `hash`).
+    /// Whether a part of the request decides the member (policy `hash`).
     pub(crate) by_key: bool,
 }
 
 impl Foresight<'_> {
-    /// The choices that may be made; one, if it is certain.
+    /// The possible choices; one, if the member is certain.
     pub(crate) fn choices(&self) -> impl Iterator<Item = Choice<'_>> {
         // If a session says that nobody may have it, there are no members.
         let decision = match &self.decision {
@@ -32,7 +32,7 @@ impl Foresight<'_> {
 }
 
 impl Upstream {
-    /// Foresees what [`Upstream::choose`] would choose, without choosing.
+    /// Foresees which members [`Upstream::choose`] would choose, without choosing.
     pub(crate) fn foresee<'r>(&'r self, facts: Facts<'r>, tried: &[usize]) -> Foresight<'r> {
         let by_key = self.key(&facts).is_some();
         let mut foresight = Foresight {
@@ -75,7 +75,7 @@ impl Upstream {
         foresight
     }
 
-    /// Foresees what [`Upstream::pick`] would pick.
+    /// Foresees which members [`Upstream::pick`] would pick.
     fn foresee_by_policy(&self, facts: &Facts<'_>, tried: &[usize]) -> Vec<(usize, u64)> {
         let tried = &*facts.without(tried);
         match &self.members[..] {
@@ -86,10 +86,10 @@ impl Upstream {
     }
 }
 
-/// Members as affinity asks about them, where picking takes no turn.
+/// Answers questions of affinity about members as [`UpstreamMembers`] does, but records a pick instead of making it.
 struct ForeseenMembers<'a> {
     asking: UpstreamMembers<'a>,
-    /// The members among which the last pick would have been made, with their weights.
+    /// The members of which the last pick would have taken one, with their weights.
     members: Vec<(usize, u64)>,
 }
 

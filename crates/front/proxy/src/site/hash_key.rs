@@ -1,4 +1,4 @@
-//! What a request is placed by under the policy `hash`: one part of it, hashed.
+//! Hashes the part of a request by which the policy `hash` chooses a backend.
 
 use std::net::IpAddr;
 
@@ -9,7 +9,7 @@ use catamaran_message::name::COOKIE;
 use crate::config::HashBy;
 use crate::site::Facts;
 
-/// The key of a request; `None` if it does not have the part in question.
+/// The hash key of a request by the part `by`; `None` if the request does not have that part.
 pub(super) fn key(by: &HashBy, facts: &Facts<'_>) -> Option<Key> {
     let headers = &facts.head.headers;
     match by {
@@ -35,7 +35,7 @@ pub(super) fn key(by: &HashBy, facts: &Facts<'_>) -> Option<Key> {
     }
 }
 
-/// The first value of a parameter of the query, as received; `None` if it is empty or not there.
+/// The first value of a query parameter, not decoded; `None` if it is empty or missing.
 fn parameter<'a>(query: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
     let pieces = query.split(|&byte| byte == b'&');
     let mut values = pieces.filter_map(|piece| piece.strip_prefix(name)?.strip_prefix(b"="));

@@ -1,8 +1,8 @@
-//! What operators said of members while the front ran, kept apart from the file.
+//! Operators' changes of members while the front runs, kept apart from the file.
 //!
-//! An override has the file's value of when it was made. It outlives reloads as long as the file
-//! says the same of the member; when the file's value has changed since, the file wins. Overrides are
-//! data: they travel to the next process and to the state file as JSON.
+//! An override remembers the file's value at the time when it was made. It outlives reloads as long as the file has
+//! the same value; when the file's value has changed since, the file wins. Overrides are data: they are passed to the
+//! next process and written to the state file as JSON.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,12 +13,12 @@ use super::member::{Controls, Member};
 use crate::config::Activation;
 use crate::site::{Site, Upstream};
 
-/// All overrides: by upstream, then by the backend's name.
+/// All overrides, by upstream and then by the backend's name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct Overrides(BTreeMap<String, BTreeMap<String, Override>>);
 
-/// The override of one member.
+/// What operators changed of one member.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Override {
@@ -28,7 +28,7 @@ pub(crate) struct Override {
     pub(crate) weight: Option<Set<u32>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) distance: Option<Set<u32>>,
-    /// A drain that ends by itself.
+    /// A drain that ends by itself; `None`: none is under way.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) drain: Option<Drain>,
     /// When the whole override is dropped, in seconds of the Unix epoch; `None`: never.
@@ -36,42 +36,42 @@ pub(crate) struct Override {
     pub(crate) until: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) reason: Option<String>,
-    /// Who made the last change.
+    /// The name of the operator who made the last change.
     pub(crate) by: String,
     /// When the last change was made, in seconds of the Unix epoch.
     pub(crate) at: u64,
 }
 
-/// A value, and what the file said when it was set.
+/// A value that an operator set, and the file's value when it was set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Set<T> {
     pub(crate) value: T,
     pub(crate) file: T,
 }
 
-/// A drain that ends by itself.
+/// A drain that ends by itself, when the sessions are over or at its deadline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Drain {
-    /// The activation of the member when nothing is left to wait for.
+    /// The activation that the member gets when the drain ends.
     pub(crate) then: Activation,
-    /// When the drain ends whatever is left, in seconds of the Unix epoch; `None`: see [`Self::ends`].
+    /// When the drain ends even if sessions are left, in seconds of the Unix epoch; `None`: see [`Self::ends`].
     pub(crate) deadline: Option<u64>,
     /// When the drain began, in seconds of the Unix epoch.
     pub(crate) began: u64,
-    /// Sessions seen within `session_timeout` when the drain began.
+    /// How many sessions were seen within `session_timeout` before the drain began.
     pub(crate) sessions: u64,
 }
 
 impl Drain {
-    /// When it is over in any case, in seconds of the Unix epoch: at its deadline, else a day after it
-    /// began. A client that never leaves would hold it for ever.
+    /// When the drain ends at the latest, in seconds of the Unix epoch: at its deadline, else a day after it began.
+    /// Without that, a client that never leaves would prolong it for ever.
     pub(crate) fn ends(&self) -> u64 {
         self.deadline
             .unwrap_or_else(|| self.began.saturating_add(LASTS_MAX))
     }
 }
 
-/// An override, or part of one, that no longer holds.
+/// An override, or part of one, that was dropped, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct DroppedOverride {
     pub(crate) upstream: String,
@@ -79,12 +79,12 @@ pub(crate) struct DroppedOverride {
     pub(crate) why: Why,
 }
 
-/// Why an override no longer holds.
+/// Why an override was dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Why {
-    /// The file says something new of this key.
+    /// The file has a new value for this key.
     FileChanged(&'static str),
-    /// The file has no such backend any more.
+    /// The file no longer has this backend.
     Gone,
 }
 
@@ -100,7 +100,7 @@ impl fmt::Display for Why {
 }
 
 impl<T: Copy + PartialEq> Set<T> {
-    /// Replaces the value. The remembered value of the file stays that of when it was first set.
+    /// Replaces the value in `slot`. The remembered file value stays the one from when it was first set.
     fn replace(slot: &mut Option<Self>, value: T, file: T) {
         let file = slot.map_or(file, |set| set.file);
         *slot = Some(Self { value, file });
@@ -108,7 +108,7 @@ impl<T: Copy + PartialEq> Set<T> {
 }
 
 impl Override {
-    /// The controls of a member, whose file values are `file`, with this override.
+    /// Applies this override to a member's controls in the file.
     pub(crate) fn apply(&self, file: Controls) -> Controls {
         Controls {
             activation: self.activation.map_or(file.activation, |set| set.value),
@@ -117,7 +117,7 @@ impl Override {
         }
     }
 
-    /// Sets the activation, or with `None` goes back to that of the file. A drain under way is over.
+    /// Sets the activation of the member; `None`: goes back to the file's. Ends a drain that is under way.
     pub(crate) fn activate(&mut self, value: Option<Activation>, file: Controls) {
         self.drain = None;
         match value {
@@ -126,7 +126,7 @@ impl Override {
         }
     }
 
-    /// Sets the weight, or with `None` goes back to that of the file.
+    /// Sets the weight of the member; `None`: goes back to the file's.
     pub(crate) fn weigh(&mut self, value: Option<u32>, file: Controls) {
         match value {
             Some(value) => Set::replace(&mut self.weight, value, file.weight),
@@ -134,7 +134,7 @@ impl Override {
         }
     }
 
-    /// Sets the distance, or with `None` goes back to that of the file.
+    /// Sets the distance of the member; `None`: goes back to the file's.
     pub(crate) fn place(&mut self, value: Option<u32>, file: Controls) {
         match value {
             Some(value) => Set::replace(&mut self.distance, value, file.distance),
@@ -142,7 +142,7 @@ impl Override {
         }
     }
 
-    /// Whether the override changes nothing.
+    /// Whether the override changes none of the member's controls.
     fn is_empty(&self) -> bool {
         self.activation.is_none() && self.weight.is_none() && self.distance.is_none()
     }
@@ -171,7 +171,7 @@ impl Override {
 }
 
 impl Overrides {
-    /// The override of a member, if there is one.
+    /// The override of a member; `None`: it has none.
     pub(crate) fn get(&self, upstream: &str, backend: &str) -> Option<&Override> {
         self.0.get(upstream)?.get(backend)
     }
@@ -208,7 +208,7 @@ impl Overrides {
         self.0.is_empty()
     }
 
-    /// The controls of a member: those of the file, with its override.
+    /// The controls of a member: the file's, changed by its override if it has one.
     pub(crate) fn controls(&self, upstream: &Upstream, member: &Member) -> Controls {
         match self.get(&upstream.name, member.name()) {
             Some(said) => said.apply(member.file()),
@@ -216,8 +216,8 @@ impl Overrides {
         }
     }
 
-    /// The controls of each member of an upstream. If no member is active, found members that only their source drains
-    /// serve new sessions, too: the source meant to replace them, and has not.
+    /// The controls of each member of an upstream. If no member is active, discovered members that only their source
+    /// drains become active: the source meant to replace them, and has not done so.
     pub(crate) fn controls_of(&self, upstream: &Upstream) -> Vec<Controls> {
         let members = upstream.members.iter();
         let mut all: Vec<Controls> = members.map(|it| self.controls(upstream, it)).collect();
@@ -239,8 +239,8 @@ impl Overrides {
         all
     }
 
-    /// Drops overrides that no longer hold for the members of `site`, and returns them. Those of found members always
-    /// stay, also for when a member has left and returns.
+    /// Drops overrides that no longer apply to the members of `site`, and returns them. Overrides of discovered
+    /// members always stay, because a member that has left may return.
     pub(crate) fn reconcile(&mut self, site: &Site) -> Vec<DroppedOverride> {
         let mut dropped = Vec::new();
         let all = std::mem::take(self);

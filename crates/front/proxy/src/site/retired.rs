@@ -1,7 +1,7 @@
-//! Backends that a reload removed while they had exchanges. They are told of until the last one ends.
+//! Backends that a reload removed while they had exchanges. They are reported until the last exchange ends.
 //!
-//! A site that is no longer in force lives as long as its exchanges, and keeps its backends; here they are
-//! only known. An exchange that began before the reload may still begin an attempt on such a backend.
+//! A replaced site lives as long as its exchanges, and keeps its backends alive; here are only weak references. An
+//! exchange that began before the reload may still begin an attempt on such a backend.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
@@ -32,8 +32,9 @@ impl RetiredBackends {
         all.filter(|backend| backend.in_flight() > 0).collect()
     }
 
-    /// The status of those with exchanges in flight. A name that is taken, by one of `present`, the backends in force,
-    /// or by an earlier one here, gets the address appended; if that is taken as well, the backend is left out.
+    /// The status of retired backends with exchanges in flight. If the name is taken by one of `present` (the backends
+    /// in force) or by another retired one, the address is appended; if that is taken as well, the backend is left
+    /// out.
     pub(crate) fn status(&self, present: &[BackendStatus]) -> Vec<BackendStatus> {
         let name_of = |status: &BackendStatus| (status.upstream.clone(), status.backend.clone());
         let mut taken: HashSet<(String, String)> = present.iter().map(name_of).collect();

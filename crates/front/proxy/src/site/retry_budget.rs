@@ -1,7 +1,7 @@
 //! The retry budget of an upstream, shared by all workers.
 //!
-//! [`catamaran_balance::RetryBudget`] has the rule. Each worker counts its own requests. The lock is
-//! taken, and the counts are summed up, only when a request is to be retried.
+//! [`catamaran_balance::RetryBudget`] has the rule. Each worker counts its own requests. Only when a
+//! request is to be retried is the lock taken and are the counts summed up.
 
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
@@ -28,12 +28,12 @@ impl SharedRetryBudget {
         }
     }
 
-    /// Counts a request, by which retries are earned.
+    /// Counts a request, which earns a part of a retry.
     pub(crate) fn request(&self, worker: usize) {
         self.requests[worker].increment();
     }
 
-    /// Whether a retry may be taken now.
+    /// Whether at least one retry may be taken now.
     pub(crate) fn has_retry(&self) -> bool {
         self.left() > 0
     }
@@ -44,7 +44,7 @@ impl SharedRetryBudget {
         self.budget().left(self.origin.elapsed(), requests)
     }
 
-    /// Takes one retry; `false` if there is none to take.
+    /// Takes one retry; `false` if none is left.
     pub(crate) fn retry(&self) -> bool {
         self.budget()
             .spend(self.origin.elapsed(), self.requests.sum())

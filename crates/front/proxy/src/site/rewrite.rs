@@ -1,35 +1,35 @@
-//! Rewriting paths: another prefix in the place of a route's, and back again in responses.
+//! Rewrites paths: replaces a route's prefix by another, and reverses that in responses.
 //!
-//! Prefixes are compared by whole segments, decoded and without parameters, as routes are. What is
-//! behind the prefix stays byte for byte. It has no dot segments, in no container's reading, so a
-//! rewritten path never leaves the new prefix; and it is not matched again, so nothing can loop.
+//! Prefixes are compared by whole segments, decoded and without parameters, as routes are. The rest of the path stays
+//! unchanged. It has no dot segments, however a container reads it, so a rewritten path never leaves the new prefix. A
+//! rewritten path is not routed again, so there are no loops.
 
 use bytes::Bytes;
 
 use crate::config::Rewrite;
 use crate::path::{self, NormalPath};
 
-/// A route's prefix and its replacement.
+/// A route's prefix, and the prefix that replaces it.
 #[derive(Clone, Debug)]
 pub(crate) struct PathRewrite {
     from: Prefix,
     to: Prefix,
-    /// Whether responses are turned back.
+    /// Whether paths in responses are rewritten in reverse.
     pub(crate) reverse: bool,
     internal_hosts: Box<[Box<[u8]>]>,
 }
 
-/// The beginning of a path, in whole segments.
+/// The beginning of a path, cut at the end of a segment.
 #[derive(Clone, Debug)]
 pub(crate) struct Prefix {
-    /// The prefix without a closing slash; empty for `/`.
+    /// The prefix without a slash at its end; empty for `/`.
     text: Box<[u8]>,
-    /// Its segments in the form of comparison.
+    /// The segments in the [`path::compared`] form.
     segments: Box<[Bytes]>,
 }
 
 impl PathRewrite {
-    /// A rewrite of the prefix `from`.
+    /// Makes the rewrite of the prefix `from` that `config` describes.
     pub(super) fn new(from: &str, config: &Rewrite) -> Self {
         let hosts = config.internal_hosts.iter();
         Self {
@@ -40,15 +40,15 @@ impl PathRewrite {
         }
     }
 
-    /// Rewrites what is forwarded. Routes and policies still see the path that the client sent.
+    /// Rewrites the path to forward. Routes and policies still see the path that the client sent.
     pub(crate) fn forward(&self, path: &mut NormalPath) {
         if let Some(rewritten) = replace(&path.forward, &self.from, &self.to) {
             path.forward_as(rewritten.into());
         }
     }
 
-    /// The path by which clients reach what the backend calls `path`. `None` if that is not below the
-    /// new prefix, or cannot be told, or if a browser would read another path or even another host.
+    /// Rewrites a path of the backend into the one by which clients reach it. `None` if it is not below the new prefix
+    /// or is malformed, or if a browser would read it as another path or even another host.
     pub(crate) fn back(&self, path: &[u8]) -> Option<Vec<u8>> {
         if !path.starts_with(b"/") || path.iter().any(|&byte| is_reread(byte)) {
             return None;
@@ -59,7 +59,7 @@ impl PathRewrite {
         (!back.starts_with(b"//")).then_some(back)
     }
 
-    /// Whether a host, in lower case, is one of those that stand for this site.
+    /// Whether `host`, in lower case, is one of `internal_hosts`, which backends use as names for this site.
     pub(crate) fn is_internal(&self, host: &[u8]) -> bool {
         self.internal_hosts.iter().any(|it| **it == *host)
     }
@@ -76,8 +76,8 @@ impl Prefix {
         }
     }
 
-    /// The rest of a normalised path behind the prefix: nothing, or a text that begins with a slash. Parameters of the
-    /// last segment of the prefix are left out: behind `https://example.org` they would change the host.
+    /// The rest of a normalised path after the prefix: empty, or a text that begins with a slash. Parameters of the
+    /// prefix's last segment are left out: after `https://example.org` they would change the host.
     pub(crate) fn rest<'p>(&self, path: &'p [u8]) -> &'p [u8] {
         let mut rest = path;
         for wanted in &self.segments {
@@ -90,14 +90,13 @@ impl Prefix {
     }
 }
 
-/// Whether browsers do not take a byte of a path as it stands: they read a backslash as a slash, and drop
-/// tabs and line ends (WHATWG URL, section 4.4). With its prefix replaced by `/`, `/app/\evil.test` would
-/// lead to another host.
+/// Whether browsers change this byte in a path: they read a backslash as a slash, and drop tabs and line ends (WHATWG
+/// URL, section 4.4). With its prefix replaced by `/`, `/app/\evil.test` would lead to another host.
 fn is_reread(byte: u8) -> bool {
     byte == b'\\' || byte.is_ascii_control()
 }
 
-/// Replaces a prefix of a normalised path; `None` if it has another.
+/// Replaces the prefix `from` of a normalised path by `to`; `None` if the path does not begin with `from`.
 fn replace(path: &[u8], from: &Prefix, to: &Prefix) -> Option<Vec<u8>> {
     if path == b"*" {
         return None;
@@ -121,7 +120,7 @@ fn replace(path: &[u8], from: &Prefix, to: &Prefix) -> Option<Vec<u8>> {
     Some(replaced)
 }
 
-/// What follows the next segment, and that segment's parameters; `None` if it is not the wanted one.
+/// Skips the next segment; returns the rest and the segment's parameters. `None` if it is not the `wanted` segment.
 fn skip_segment<'p>(mut path: &'p [u8], wanted: &[u8]) -> Option<(&'p [u8], &'p [u8])> {
     loop {
         let inner = path.strip_prefix(b"/")?;
@@ -257,7 +256,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever a backend answers, the path that clients are sent to is one of this site.
+        /// Whatever path a backend names, the rewritten one is a path of this site, never another host.
         #[test]
         fn the_way_back_never_names_a_host(
             from in prefix(), to in prefix(),
@@ -278,7 +277,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is below the route's path is below the new prefix, and comes back as it was.
+        /// A path below the route's prefix is rewritten to one below the new prefix, and reversing that gives it back.
         #[test]
         fn nothing_leaves_the_prefix_and_all_comes_back(
             from in prefix(), to in prefix(),

@@ -1,12 +1,12 @@
-//! The route table: finds the most specific route of a request.
+//! The route table, which finds the most specific route for a request.
 //!
-//! A host is looked up in a hash map, its path in a [`tree`] of segments, so the cost does not depend
-//! on the number of routes. The order in the file matters only between routes that are equally
-//! specific. There is no default backend. Paths are compared in the form that [`crate::path`]
-//! makes.
+//! A host is looked up in a hash map, its path in a [`tree`] of segments, so the cost does not depend on the number of
+//! routes. The order in the file matters only between routes that are equally specific. There is no default backend.
+//! Paths are compared in the form that [`crate::path`] makes.
 //!
-//! Routes that members bring go round nothing that the file says. They serve what no route of the file takes. Of what
-//! one takes, they say only which members get it, and only if it leads to the same upstream.
+//! Routes that discovered members bring never override the file. They serve requests that no route of the file matches.
+//! For a request that a route of the file matches, they only restrict which members may get it, and only if both routes
+//! lead to the same upstream.
 
 pub(crate) mod pattern;
 pub(crate) mod runners;
@@ -24,33 +24,33 @@ use crate::config::{RouteConfig, RouteTarget};
 use crate::path::{NormalPath, PathFault};
 use crate::site::rules::Rules;
 
-/// The routes by host, and those for any host. Each is known by its index in the file's order.
+/// The routes by host, and those for any host. A route is identified by its index in the file's order.
 #[derive(Debug, Default)]
 pub(crate) struct RouteTable {
     routes: Vec<Route>,
-    /// How many routes were given. Each further route in `routes` joins two of those.
+    /// How many routes were given. Each further route in `routes` is a combination of two of those.
     given: usize,
-    /// For a route that members bring and a route of the file, the index of the route that joins them.
+    /// For a route that members bring and a route of the file, the index of the combined route.
     joined: HashMap<(usize, usize), usize>,
     names: HashMap<Box<[u8]>, Tree>,
     addresses: HashMap<Ipv6Addr, Tree>,
     /// The trees for all names below a domain, by the domain with its leading dot, such as `.example.org`.
     domains: HashMap<Box<[u8]>, Tree>,
-    /// The numbers of labels that domains have, each once, the greatest first.
+    /// The numbers of labels that the keys of `domains` have, without duplicates, in descending order.
     domain_labels: Vec<usize>,
     /// The tree of routes for any host, and for requests without one.
     any: Tree,
-    /// Whether there is one route, and it takes every request.
+    /// Whether the only route matches every request.
     takes_all: bool,
-    /// Whether any route is for some listeners only.
+    /// Whether some route is limited to certain listeners.
     has_listeners: bool,
-    /// Whether any route allows a tunnel.
+    /// Whether some route allows tunnels.
     has_tunnels: bool,
-    /// Whether members bring any routes.
+    /// Whether some routes were brought by discovered members.
     has_found: bool,
 }
 
-/// A route, and what it leads to.
+/// A route with its rules and the action that it leads to.
 #[derive(Clone, Debug)]
 pub(crate) struct Route {
     pub(crate) config: RouteConfig,
@@ -64,31 +64,31 @@ pub(crate) struct Route {
 /// The action of a route on its requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Action {
-    /// It goes to the upstream of this index.
+    /// The request goes to the upstream with this index.
     Upstream(usize),
-    /// The front answers it.
+    /// The front answers with this status.
     Status(StatusCode),
-    /// The front sends the client elsewhere, as the route's target says.
+    /// The front redirects the client, as the route's target says.
     Redirect,
     /// The front serves a file, as the route's rules say.
     Files,
 }
 
-/// The facts by which a route is looked up, besides the path.
+/// The facts, besides the path, by which a route is looked up.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wanted<'a> {
-    /// Lower case, without port.
+    /// The host in lower case, without port; `None`: the request names none.
     pub(crate) host: Option<&'a [u8]>,
-    /// The listener that accepted the connection, by its index in the configuration. It matters only if
+    /// The index in the configuration of the listener that accepted the connection. It matters only if
     /// [`RouteTable::has_listeners`].
     pub(crate) listener: Option<usize>,
-    /// Whether the client came over TLS, here or to a trusted proxy.
+    /// Whether the client uses TLS, to the front or to a trusted proxy.
     pub(crate) secure: bool,
 }
 
 impl RouteTable {
-    /// Builds the table. `upstream` gives the index of a named upstream; the error is a name that
-    /// has none.
+    /// Builds the table. `upstream` returns the index of a named upstream; the error is a name for which it returns
+    /// none.
     pub(crate) fn new(
         configs: &[RouteConfig],
         upstream: impl Fn(&str) -> Option<usize>,
@@ -134,8 +134,9 @@ impl RouteTable {
         Ok(table)
     }
 
-    /// Joins each route that members bring with each route of the file that is for any host, leads to the same upstream
-    /// and may match some of its paths: the rules of the file hold, and the activations of the other restrict members.
+    /// Combines each route that members bring with each route of the file that is for any host, leads to the same
+    /// upstream and may match some of its paths. The combined route has the file's rules; the other's activations
+    /// restrict members.
     fn join(&mut self) {
         let found = (0..self.given).filter(|&it| self.routes[it].config.found);
         for found in found.collect::<Vec<_>>() {
@@ -155,7 +156,7 @@ impl RouteTable {
         }
     }
 
-    /// The tree for a host as routes name it, such as `*.example.org`; made if there is none.
+    /// The tree for a host as routes name it, such as `*.example.org`; created if there is none.
     fn of_host(&mut self, host: &str) -> &mut Tree {
         if let Some(domain) = host.strip_prefix('*') {
             return self.domains.entry(domain.as_bytes().into()).or_default();
@@ -166,18 +167,18 @@ impl RouteTable {
         }
     }
 
-    /// All routes by their indices: those that were given in the file's order, then those that join two of them.
+    /// All routes by their indices: those that were given in the file's order, then the combined ones.
     pub(crate) fn routes(&self) -> &[Route] {
         &self.routes
     }
 
-    /// The routes that were given, in the file's order.
+    /// The routes that were given, in the file's order, without the combined ones.
     pub(crate) fn given(&self) -> &[Route] {
         &self.routes[..self.given]
     }
 
-    /// The routes that members bring whose path a route of the file takes that has another action. Each comes with that
-    /// route of the file. Only requests without a host are considered.
+    /// The routes of members that get no requests, because a route of the file with another action matches their path,
+    /// each with that route. Only requests without a host are considered.
     pub(crate) fn overruled(&self) -> impl Iterator<Item = (&Route, &Route)> {
         let wanted = Wanted {
             host: None,
@@ -192,7 +193,7 @@ impl RouteTable {
         })
     }
 
-    /// Finds the members that rules name. `member` gives the index of one of an upstream, by name.
+    /// Resolves the members that rules name. `member` returns the index of a member of an upstream, by its name.
     pub(crate) fn resolve(&mut self, member: impl Fn(usize, &str) -> Option<usize>) {
         for route in &mut self.routes {
             if let (Some(rules), Action::Upstream(upstream)) = (&mut route.rules, route.action) {
@@ -201,26 +202,26 @@ impl RouteTable {
         }
     }
 
-    /// Finds the caches that the rules name; `cache` gives the index of a named one.
+    /// Resolves the caches that rules name. `cache` returns the index of a cache, by its name.
     pub(crate) fn resolve_caches(&mut self, cache: impl Fn(&str) -> Option<usize>) {
         let rules = self.routes.iter_mut().filter_map(|it| it.rules.as_mut());
         rules.for_each(|rules| rules.resolve_cache(&cache));
     }
 
-    /// Whether any route allows a tunnel.
+    /// Whether some route allows tunnels.
     pub(crate) fn has_tunnels(&self) -> bool {
         self.has_tunnels
     }
 
-    /// Whether any route is for some listeners only.
+    /// Whether some route is limited to certain listeners.
     pub(crate) fn has_listeners(&self) -> bool {
         self.has_listeners
     }
 
-    /// The index of the most specific route for a request.
+    /// Finds the most specific route for a request; `None`: no route matches.
     ///
-    /// Containers differ in how they read an escaped slash or backslash. Nothing says which kind
-    /// the request will meet, so its route must not depend on that.
+    /// Containers differ in how they read an escaped slash or backslash. The front does not know how the request's
+    /// container reads it, so a path whose readings have different routes is refused.
     pub(crate) fn decide(
         &self,
         wanted: Wanted<'_>,
@@ -235,8 +236,8 @@ impl RouteTable {
         }
     }
 
-    /// Whether two routes treat requests alike: they are one route, or neither has rules and both have the same action,
-    /// which is no redirect.
+    /// Whether two routes treat requests alike: they are the same route, or both have no rules and the same action,
+    /// which is not a redirect.
     fn same(&self, one: Option<usize>, other: Option<usize>) -> bool {
         let plain = |index: usize| {
             let Route { action, rules, .. } = &self.routes[index];
@@ -249,7 +250,7 @@ impl RouteTable {
             }
     }
 
-    /// The route for one reading of a path.
+    /// Finds the route for one reading of a path; combined with a route that members bring, if both apply.
     fn find(&self, wanted: Wanted<'_>, path: &[u8]) -> Option<usize> {
         if self.takes_all {
             return Some(0);
@@ -267,8 +268,8 @@ impl RouteTable {
         }))
     }
 
-    /// The most specific route except those for which `without` is true. Routes that members bring rank like routes
-    /// of the file here; [`Self::find`] then joins the two kinds.
+    /// The most specific route of those for which `without` is false. Routes that members bring rank like routes of the
+    /// file here; [`Self::find`] combines the two kinds afterwards.
     fn find_but(
         &self,
         wanted: Wanted<'_>,
@@ -306,7 +307,7 @@ impl RouteTable {
 }
 
 impl Route {
-    /// This route with the activations of `other` besides, which restrict members.
+    /// This route with the activations of `other` added, which further restrict members.
     fn lessened(&self, other: &Self) -> Self {
         let mut route = self.clone();
         let mut rules = self.config.rules.as_deref().cloned().unwrap_or_default();
@@ -318,7 +319,7 @@ impl Route {
     }
 }
 
-/// Whether a route matches whatever is asked.
+/// Whether a route matches every request.
 fn takes_every_request(route: &RouteConfig) -> bool {
     let is_root = !route.exact && route.path == "/";
     let is_bare = route.suffix.is_none() && route.pattern.is_none();
@@ -326,7 +327,7 @@ fn takes_every_request(route: &RouteConfig) -> bool {
     is_root && is_bare && any_client && route.exclude.is_empty()
 }
 
-/// The last `labels` labels of a name, with the dot before them; `None` if the name has no more labels than that.
+/// The last `labels` labels of a name, with the dot before them; `None` if the name does not have more labels.
 fn above(name: &[u8], labels: usize) -> Option<&[u8]> {
     let dots = (1..name.len()).rev().filter(|&at| name[at] == b'.');
     dots.take(labels)
@@ -334,7 +335,7 @@ fn above(name: &[u8], labels: usize) -> Option<&[u8]> {
         .map(|at| &name[at..])
 }
 
-/// A host, compared by meaning: an IPv6 address has many spellings.
+/// A host in a form that can be compared: an IPv6 address has many spellings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Host<'a> {
     Name(&'a [u8]),
@@ -342,7 +343,7 @@ enum Host<'a> {
 }
 
 impl<'a> Host<'a> {
-    /// Reads a host in lower case; an IPv6 address is in brackets.
+    /// Parses a host in lower case; an IPv6 address is in brackets.
     fn new(host: &'a [u8]) -> Self {
         let inner = host.strip_prefix(b"[").and_then(|it| it.strip_suffix(b"]"));
         inner

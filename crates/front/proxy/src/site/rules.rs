@@ -1,6 +1,7 @@
-//! What a route asks for besides its target, ready for use: names are indices, prefixes are split.
+//! The rules of a route besides its target, prepared for use: names are resolved to indices, prefixes are
+//! split.
 //!
-//! A route without any of it has no [`Rules`], and its requests pay nothing.
+//! A route without such rules has no [`Rules`], and its requests pay nothing for them.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -22,20 +23,21 @@ use crate::tunnel_request::{self, TunnelRequest};
 pub(crate) struct Rules {
     config: Arc<RouteRules>,
     pub(crate) rewrite: Option<PathRewrite>,
-    /// The directory whose files are served.
+    /// The directory whose files are served; `None`: the route serves no files.
     files: Option<Arc<Directory>>,
-    /// The cache, by its index in the site.
+    /// The index of the route's cache in the site; `None`: it has no cache.
     cache: Option<usize>,
     /// A digest of the rules that change requests. It is part of cache keys.
     digest: Digits,
-    /// Members that get no requests of this route.
+    /// Members that get no requests on this route.
     stopped: Box<[usize]>,
-    /// Members that get only their own sessions on this route.
+    /// Members that get only requests of their own sessions on this route.
     drained: Box<[usize]>,
 }
 
 impl Rules {
-    /// The rules of a route, if it has any. Members are not known yet.
+    /// Prepares the rules of a route; `None`: it has none. [`Self::resolve`] later looks up the members
+    /// that they name.
     pub(crate) fn new(route: &RouteConfig) -> Option<Self> {
         let config = route.rules.as_ref()?;
         Some(Self {
@@ -70,33 +72,34 @@ impl Rules {
         self.cache = self.config.cache.as_deref().and_then(cache);
     }
 
-    /// How long a request's body may be: as the route says, or else the listener. `None` is no limit.
+    /// The largest body of a request in bytes: as the route says, or else the listener. `None`: there is
+    /// no limit.
     pub(crate) fn body_max(rules: Option<&Self>, listener: &ListenerConfig) -> Option<u64> {
         let of_route = rules.and_then(|rules| rules.config.body_max);
         of_route.or(listener.body_max)
     }
 
-    /// The rules as the file has them: what needs no preparation is read there.
+    /// The rules as the file has them, for those that need no preparation.
     pub(crate) fn config(&self) -> &RouteRules {
         &self.config
     }
 
-    /// The cache, by its index in the site.
+    /// The index of the route's cache in the site; `None`: it has no cache.
     pub(crate) fn cache(&self) -> Option<usize> {
         self.cache
     }
 
-    /// A digest of the rules that change requests, as cache keys have it.
+    /// The digest of the rules that change requests, which is part of cache keys.
     pub(crate) fn digest(&self) -> &[u8] {
         &self.digest
     }
 
-    /// The directory whose files are served, if any are.
+    /// The directory whose files are served; `None`: the route serves no files.
     pub(crate) fn files(&self) -> Option<&Arc<Directory>> {
         self.files.as_ref()
     }
 
-    /// Which responses are compressed; `None`: none.
+    /// Which responses are compressed, and how; `None`: none are.
     pub(crate) fn compress(&self) -> Option<&CompressConfig> {
         self.config.compress.as_deref()
     }
@@ -112,12 +115,12 @@ impl Rules {
         self.config.client_certificate
     }
 
-    /// Members that get no requests of this route.
+    /// The members that get no requests on this route.
     pub(crate) fn stopped(&self) -> &[usize] {
         &self.stopped
     }
 
-    /// Members that get only their own sessions on this route.
+    /// The members that get only requests of their own sessions on this route.
     pub(crate) fn drained(&self) -> &[usize] {
         &self.drained
     }
@@ -127,7 +130,7 @@ impl Rules {
         self.config.unsticky
     }
 
-    /// The tunnel that a request asks for, if it is allowed here.
+    /// The tunnel that a request asks for; `None`: it asks for none, or the route does not allow it.
     pub(crate) fn tunnel(&self, head: &RequestHead) -> Option<TunnelRequest<'_>> {
         let token = tunnel_request::asked(&self.config.upgrade, head)?;
         let idle = self.config.tunnel_idle_timeout;
@@ -139,7 +142,7 @@ impl Rules {
         })
     }
 
-    /// Pages of the operator's own, if the route has any.
+    /// The operator's own error pages for this route; `None`: it has none.
     pub(crate) fn error_pages(&self) -> Option<&ErrorPages> {
         self.config.error_pages.as_deref()
     }
@@ -149,7 +152,7 @@ impl Rules {
         &self.config.request_headers
     }
 
-    /// The attributes that are added to a backend's cookies which lack them.
+    /// The attributes that are added to cookies of the backend that lack them.
     pub(crate) fn cookie_flags(&self) -> CookieFlags {
         self.config.cookie_flags
     }
@@ -160,7 +163,7 @@ impl Rules {
     }
 }
 
-/// A digest of the rules that change requests, and of those that change responses before they are stored.
+/// A digest of the rules that change requests: the rewrite and the rules for request fields.
 fn digest(config: &RouteRules) -> Digits {
     let text = format!("{:?} {:?}", config.rewrite, config.request_headers);
     let digest = Sha256::digest(text.as_bytes());
@@ -171,9 +174,9 @@ fn digest(config: &RouteRules) -> Digits {
     })
 }
 
-/// The beginning of a digest in hexadecimal digits, as keys have it.
+/// The beginning of a digest as hexadecimal digits, as cache keys contain it.
 type Digits = [u8; 16];
 
-/// How long a tunnel may be silent unless its route says otherwise. nginx: `proxy_read_timeout`, 60 s,
+/// How long a tunnel may be silent if its route does not say. In nginx `proxy_read_timeout` is 60 s,
 /// which WebSocket applications have to raise.
 const TUNNEL_IDLE_TIMEOUT: Duration = Duration::from_secs(600);

@@ -1,7 +1,7 @@
-//! Session affinity of an upstream: requests of a session go to the member that has it.
+//! Session affinity of an upstream: requests of a session go to the member that holds the session.
 //!
-//! `balance::affinity` decides. This module reads the session ids of a request and says which members
-//! are fit.
+//! `balance::affinity` decides. This module reads the session ids of a request and lists the members with their
+//! routes.
 
 pub(crate) mod own_cookie;
 pub(crate) mod response_cookies;
@@ -22,13 +22,13 @@ use crate::config::{IdFirst, StickyConfig, UpstreamConfig};
 pub(crate) struct Sticky {
     config: StickyConfig,
     affinity: Affinity,
-    /// The front's own cookie of requests, if there is one.
+    /// Reads the front's own session cookie from requests; `None`: the upstream has no such cookie.
     pub(crate) own_cookie: Option<OwnCookie>,
     pub(crate) response_cookies: ResponseCookies,
 }
 
 impl Sticky {
-    /// The session settings of an upstream; `None`: it has none.
+    /// Prepares the session settings of an upstream; `None`: it keeps no sessions.
     pub(super) fn new(config: &UpstreamConfig) -> Option<Self> {
         let sticky = config.sticky.as_ref()?;
         let index = |route: &String| {
@@ -53,7 +53,8 @@ impl Sticky {
         })
     }
 
-    /// Decides by the session where a request goes, and reports each step to `trace`. `own` is the front's own cookie.
+    /// Decides by the session which member gets a request, and reports each step to `trace`. `own` is the member that
+    /// the front's own cookie names.
     pub(super) fn decide<'r>(
         &'r self,
         head: &'r RequestHead,
@@ -110,7 +111,7 @@ impl Sticky {
         &self.config.cookies
     }
 
-    /// Whether a session counts as seen although no response through this front gave out its id.
+    /// Whether a session is counted even if no response through this front gave out its id.
     pub(super) fn counts_unknown(&self) -> bool {
         self.config.count_unknown
     }

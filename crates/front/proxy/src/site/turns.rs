@@ -1,4 +1,4 @@
-//! Choosing among an upstream's members by policy: one schedule for each distance and worker.
+//! Chooses among an upstream's members by policy, with one schedule for each distance and worker.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -13,24 +13,23 @@ use crate::lock::lock;
 
 #[derive(Debug)]
 pub(super) struct Turns {
-    /// The members of each distance in their order, the lowest distance first.
+    /// The members of each distance (a tier), the lowest distance first.
     tiers: Box<[Box<[usize]>]>,
-    /// Each member's tier, and its place there.
+    /// For each member, its tier and its place in that tier.
     places: Box<[(usize, usize)]>,
-    /// Under the policy `hash`, the table of keys of each tier; `None` under other policies.
+    /// For each tier, the table that maps hash keys to members; `None` if the policy is not `hash`.
     tables: Option<Box<[Arc<Table>]>>,
-    /// For each worker a schedule for each tier. The mutex is never contended: a worker is one
-    /// thread.
+    /// For each worker, one schedule for each tier. The mutex is never contended: only that worker's thread locks it.
     workers: PerWorker<Mutex<Box<[Schedule]>>>,
-    /// The moment from which the schedules count time.
+    /// When this was built; the schedules count time from then.
     built: Instant,
 }
 
-/// The table that maps hash keys to the members of a tier. A change of controls keeps tables that it does not concern:
-/// making one takes many milliseconds.
+/// The table that maps hash keys to the members of a tier. After a change of controls, tables whose members and
+/// weights are the same are kept, because building one takes many milliseconds.
 #[derive(Debug)]
 struct Table {
-    /// The members and weights that the table was made of.
+    /// The members and weights from which the table was built.
     made_of: Vec<(usize, u32)>,
     keys: Maglev,
 }
@@ -52,7 +51,7 @@ impl Turns {
         Self::following(&[], config, members, workers)
     }
 
-    /// The schedules of the same upstream for members with other controls.
+    /// Builds the schedules of the same upstream for members with other controls.
     pub(super) fn controlled(
         &self,
         config: &UpstreamConfig,
@@ -63,7 +62,7 @@ impl Turns {
         Self::following(known, config, members, workers)
     }
 
-    /// Makes the schedules, and reuses tables of `known` that have the same members and weights.
+    /// Builds the schedules, and reuses the tables in `known` that have the same members and weights.
     fn following(
         known: &[Arc<Table>],
         config: &UpstreamConfig,
@@ -105,8 +104,8 @@ impl Turns {
         }
     }
 
-    /// Picks a member by policy, the lowest distance first. Suspect members, at whatever distance, are picked only if
-    /// there are no others.
+    /// Picks a member by the policy, from the lowest distance that has one; `None`: no member may get the request.
+    /// Suspect members, at whatever distance, are picked only if there are no others.
     pub(super) fn pick(
         &self,
         worker: usize,
@@ -127,7 +126,7 @@ impl Turns {
         )
     }
 
-    /// [`Self::pick`] among these members only.
+    /// Picks as [`Self::pick`] does, but only among the members in `among`.
     pub(super) fn pick_among(
         &self,
         worker: usize,
@@ -156,7 +155,7 @@ impl Turns {
         Some((key?, &self.tables.as_ref()?[tier].keys))
     }
 
-    /// Counts a request that a member got by its session.
+    /// Tells the schedule that a member got a request by its session.
     pub(super) fn note(&self, worker: usize, members: &[Member], member: usize) {
         let (tier, place) = self.places[member];
         let asked = TierMembers {
@@ -182,11 +181,10 @@ impl Turns {
     }
 
     /// The members that may get a request next, each with its weight in proportion to the others; with a key there is
-    /// at most one. No turn is taken. With `among`, only those are considered.
+    /// at most one. No schedule advances. With `among`, only those members are considered.
     ///
-    /// The first worker's schedule stands for all: what they correct of weights they read from the
-    /// same counters. It waits for the lock for as long as that worker picks, and the worker as long
-    /// as the members are looked at.
+    /// The first worker's schedule is taken for all: the schedules correct their weights by the same counters. This
+    /// and that worker may wait for each other's lock for a short time.
     pub(super) fn foresee(
         &self,
         members: &[Member],
@@ -223,7 +221,7 @@ impl Turns {
         foreseen.unwrap_or_default()
     }
 
-    /// Calls `ask` for one tier after the other, then again with suspect members, until it answers.
+    /// Calls `ask` for each tier in turn, then for each once more with suspect members, until it returns `Some`.
     fn in_order<T>(
         &self,
         members: &[Member],
@@ -249,7 +247,7 @@ impl Turns {
         None
     }
 
-    /// The places in a tier of those of `members` that are in it.
+    /// For those of `members` that belong to this tier, their places in it.
     fn locals(&self, members: &[usize], tier: usize) -> Vec<usize> {
         let places = members.iter().map(|&member| self.places[member]);
         let inside = places.filter(|(its, _)| *its == tier);
@@ -261,11 +259,11 @@ impl Turns {
     }
 }
 
-/// Answers the questions of a schedule about the members of a tier.
+/// Gives a schedule the facts about the members of a tier.
 struct TierMembers<'a> {
     members: &'a [Member],
     tier: &'a [usize],
-    /// Whether suspects may be picked.
+    /// Whether suspect members may be picked.
     suspects: bool,
 }
 
@@ -292,7 +290,7 @@ impl Members for TierMembers<'_> {
     }
 }
 
-/// The share of a member of a tier; 0 if it was tried.
+/// A member's share of the load, in percent of its weight; 0 if it is in `tried`.
 fn share(asked: &TierMembers<'_>, place: usize, tried: &[usize]) -> u8 {
     if tried.contains(&place) {
         0

@@ -1,4 +1,4 @@
-//! Tasks of a worker that belong to no connection: what is fetched for caches.
+//! Tasks of a worker that belong to no connection, such as fetches for caches.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
@@ -9,15 +9,15 @@ use tokio::task::JoinSet;
 use crate::lock::lock;
 use crate::worker::Worker;
 
-/// Makes the future of a task, given the worker that runs it.
+/// A function that makes the future of a task, given the worker that runs it.
 type Order = Box<dyn FnOnce(Arc<Worker>) -> Task + Send>;
 
 type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// The queue of the tasks that a worker has to run.
+/// The queue of tasks that a worker has to run.
 pub(crate) struct Background {
     orders: mpsc::Sender<Order>,
-    /// The receiving end; `None` once the event loop has taken it.
+    /// The receiving end of the queue; `None` once the event loop has taken it.
     ordered: Mutex<Option<mpsc::Receiver<Order>>>,
 }
 
@@ -38,7 +38,7 @@ impl std::fmt::Debug for Background {
 }
 
 impl Background {
-    /// Queues a task. `false`: [`ORDERS_MAX`] tasks wait already, or the worker has ended; `make` is dropped then.
+    /// Queues a task. `false`: [`ORDERS_MAX`] tasks wait already, or the worker has ended; then `make` is dropped.
     #[must_use]
     pub(crate) fn order<F>(&self, make: impl FnOnce(Arc<Worker>) -> F + Send + 'static) -> bool
     where
@@ -54,7 +54,7 @@ impl Background {
     }
 }
 
-/// Runs a worker's tasks, until this is dropped.
+/// Runs a worker's background tasks until this future is dropped.
 pub(crate) async fn run(worker: Arc<Worker>) {
     let Some(mut ordered) = worker.background().take() else {
         return;
@@ -72,5 +72,5 @@ pub(crate) async fn run(worker: Arc<Worker>) {
     }
 }
 
-/// The most tasks that may wait to be begun. The event loop begins all of them before it looks at sockets again.
+/// The most tasks that may wait to be started. The event loop starts all of them before it polls sockets again.
 const ORDERS_MAX: usize = 16 * 1024;

@@ -1,14 +1,14 @@
-//! The memory of encoders, which all workers share.
+//! Limits the memory of compression encoders, which all workers share.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The memory that all encoders of the process hold together.
+/// The number of bytes that all encoders of the process hold.
 #[derive(Debug, Default)]
 pub(crate) struct EncoderMemory(Arc<AtomicU64>);
 
 impl EncoderMemory {
-    /// Memory for an encoder; `None` if all of them would hold more than `max`.
+    /// Reserves `bytes` for an encoder; `None` if all encoders would then hold more than `max`.
     pub(crate) fn reserve(&self, bytes: u64, max: u64) -> Option<ReservedMemory> {
         let add = |held: u64| held.checked_add(bytes).filter(|held| *held <= max);
         let (order, failed) = (Ordering::Relaxed, Ordering::Relaxed);
@@ -19,13 +19,13 @@ impl EncoderMemory {
         })
     }
 
-    /// Bytes reserved now.
+    /// The number of bytes that are reserved now.
     pub(crate) fn held(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
 }
 
-/// Memory of one encoder, until this is dropped.
+/// The memory of one encoder; dropping this releases it.
 #[derive(Debug)]
 pub(crate) struct ReservedMemory {
     of: Arc<AtomicU64>,

@@ -1,5 +1,5 @@
-//! What a worker needs for files: what it remembers of them, threads that wait for disks, and the pace of its
-//! log.
+//! What a worker needs to serve files: the table of files that it keeps open or in memory, threads that wait for
+//! disks, and limits on how often it logs.
 
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
@@ -10,27 +10,28 @@ use tokio::time::Instant;
 use crate::counters::WorkerCounters;
 use crate::lock::lock;
 
-/// What one worker needs for files.
+/// One worker's table of files, its threads for reading them, and limits on how often it logs about them.
 #[derive(Debug, Default)]
 pub(crate) struct WorkerFiles {
     pub(crate) threads: FileThreads,
-    /// The mutex is never contended: a worker is one thread.
+    /// The files that are kept open or in memory. The mutex is never contended: only the worker's thread locks
+    /// it.
     table: Mutex<FileTable>,
-    /// When to log links that lead out of their directory.
+    /// Limits the lines about links that lead out of their directory.
     pub(crate) outside: LogPace,
-    /// When to log compressed files that are older than the plain ones.
+    /// Limits the lines about compressed files that are older than the plain ones.
     pub(crate) siblings: LogPace,
-    /// When to log files that cannot be opened.
+    /// Limits the lines about files that cannot be opened.
     pub(crate) failures: LogPace,
 }
 
 impl WorkerFiles {
-    /// The table of remembered files. Hold the lock for one call only.
+    /// Locks the table of files that are kept open or in memory. Hold the lock for one call only.
     pub(crate) fn table(&self) -> MutexGuard<'_, FileTable> {
         lock(&self.table)
     }
 
-    /// Closes files that nobody has asked for lately.
+    /// Closes files that no request has asked for lately, and updates the count of their bytes.
     pub(crate) fn sweep(&self, counters: &WorkerCounters) {
         let mut table = self.table();
         table.sweep(Instant::now());
@@ -43,7 +44,7 @@ impl WorkerFiles {
 pub(crate) struct LogPace(Mutex<Option<Instant>>);
 
 impl LogPace {
-    /// Whether a line may be written now.
+    /// Whether a line may be logged now; `true` at most once in [`PERIOD`].
     pub(crate) fn allows(&self, now: Instant) -> bool {
         let mut last = lock(&self.0);
         let allows = last.is_none_or(|last| now.saturating_duration_since(last) >= PERIOD);
@@ -54,7 +55,7 @@ impl LogPace {
     }
 }
 
-/// How often one kind of line is written.
+/// The shortest time between two lines of one kind.
 const PERIOD: Duration = Duration::from_secs(60);
 
 #[cfg(test)]

@@ -1,14 +1,14 @@
-//! The handshakes that one worker has under way, and which of them go on.
+//! The TLS handshakes that one worker has under way, and limits on their number and on their cost.
 //!
-//! Their number is limited: when it is reached, one of them makes room for the next. It is the one whose
-//! client has done nothing for longest, among those without a whole ClientHello if they have more than
-//! half of the places, else among the others. So neither silent connections nor stalled handshakes, in
-//! whatever number, take the places that a client in the middle of an honest handshake needs: it is the
-//! victim only if half of the places were taken after its last step.
+//! The number of handshakes is limited: when the limit is reached, one of them is given up for the next. It is the one
+//! whose client has been inactive for longest: among those without a whole ClientHello if they have more than half of
+//! the places, else among the others. So neither silent connections nor stalled handshakes, however many, take the
+//! places that a client in the middle of an honest handshake needs: it is given up only if half of the places were
+//! taken after its last step.
 //!
-//! Their cryptography is limited, too: a turn of the event loop does so much of it as delays
-//! other connections by little, and further handshakes wait in the order of their coming. Only the
-//! worker's own thread locks the mutexes.
+//! The cryptography of handshakes is limited, too: one turn of the event loop does only [`TURNS`] steps of it, so that
+//! other connections wait little, and further handshakes wait in order of arrival. Only the worker's own thread locks
+//! the mutexes.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard};
@@ -21,16 +21,16 @@ use tokio::task::yield_now;
 use crate::deadlines::Tick;
 use crate::lock::lock;
 
-/// The handshakes of one worker.
+/// The TLS handshakes that one worker has under way, and the turns that they take.
 #[derive(Debug, Default)]
 pub(crate) struct Handshakes {
     state: Mutex<HandshakeState>,
-    /// Wakes [`Handshakes::pace`] when a handshake has taken a turn, so that turns are given back.
+    /// Wakes [`Handshakes::pace`] after a handshake has taken a turn, so that it makes turns available again.
     taken: Notify,
 }
 
-/// The failures of connections that were logged, of all workers: strangers cause them, so that each reason
-/// is logged only once in a while.
+/// When failures of connections were last logged, for all workers. Strangers cause them, so each reason is logged only
+/// once in [`LOG_PERIOD`].
 #[derive(Debug, Default)]
 pub(crate) struct FailureLog {
     /// For each reason, when it was last logged.
@@ -39,35 +39,36 @@ pub(crate) struct FailureLog {
 
 #[derive(Debug, Default)]
 struct HandshakeState {
-    /// The number of the next step of a client: a handshake that begins, or a whole ClientHello.
+    /// The number of the last step of any client: a handshake that begins, or a whole ClientHello.
     next: u64,
     open: usize,
     /// Handshakes without a whole ClientHello, by the number of the step in which they began.
     silent: BTreeMap<u64, Waker>,
     /// Handshakes with a whole ClientHello, by the number of the step in which it came.
     greeted: BTreeMap<u64, Waker>,
-    /// Turns taken since the event loop last looked at all sockets.
+    /// How many turns were taken since the event loop last polled all sockets.
     taken: usize,
     /// Handshakes that wait for a turn, in the order in which they asked.
     waiting: BTreeMap<u64, Waker>,
-    /// The place in `waiting` for the next handshake that has to wait.
+    /// The key in `waiting` for the next handshake that has to wait.
     last_place: u64,
 }
 
-/// One of the handshakes under way.
+/// A handshake under way; dropping it ends it.
 #[derive(Debug)]
 pub(crate) struct Open<'a> {
     handshakes: &'a Handshakes,
-    /// The number of its client's last step, its key in `silent` or `greeted`.
+    /// The number of the client's last step, which is the key in `silent` or `greeted`.
     number: u64,
-    /// Whether the client has not sent a whole ClientHello, as far as is known.
+    /// Whether the client has not sent a whole ClientHello yet, as far as the worker knows.
     silent: bool,
-    /// Its key in `waiting`, if it waits for a turn.
+    /// The key in `waiting`; `None`: the handshake waits for no turn.
     place: Option<u64>,
 }
 
 impl Handshakes {
-    /// Begins a handshake. If `max` are under way, one of them is given up and its task is woken; `waker` is for that.
+    /// Begins a handshake. If `max` are under way, one of them is given up: its task is woken by the `waker` that it
+    /// gave here.
     pub(crate) fn begin(&self, max: usize, waker: &Waker) -> Open<'_> {
         let mut state = self.lock();
         if state.open >= max {
@@ -84,7 +85,7 @@ impl Handshakes {
         }
     }
 
-    /// Gives turns back whenever the event loop has looked at all sockets. Runs until dropped.
+    /// Makes turns available again whenever the event loop has polled all sockets. Runs until dropped.
     pub(crate) async fn pace(&self) {
         loop {
             self.taken.notified().await;
@@ -98,7 +99,7 @@ impl Handshakes {
         }
     }
 
-    /// Gives all turns back, and hands them to waiting handshakes first. Returns whether any was handed out.
+    /// Makes all turns available, and gives them to waiting handshakes first. Returns whether any was given.
     fn refill(&self) -> bool {
         let mut state = self.lock();
         state.taken = 0;
@@ -122,7 +123,7 @@ impl HandshakeState {
         self.next
     }
 
-    /// Gives up the handshake whose client has done nothing for longest: among those without a whole ClientHello if
+    /// Gives up the handshake whose client has been inactive for longest: among those without a whole ClientHello if
     /// they would have more than half of the places, else among the others.
     fn make_room(&mut self, max: usize) {
         // A handshake that begins is silent, too.
@@ -138,7 +139,7 @@ impl HandshakeState {
 }
 
 impl FailureLog {
-    /// Whether to log a failure of this reason now: none was logged within the last [`LOG_PERIOD`].
+    /// Whether to log a failure with this reason now: none was logged within the last [`LOG_PERIOD`].
     pub(crate) fn is_news(&self, token: &'static str, now: Tick) -> bool {
         let mut logged = lock(&self.logged);
         match logged.iter_mut().find(|(known, _)| *known == token) {
@@ -156,7 +157,7 @@ impl FailureLog {
 }
 
 impl Open<'_> {
-    /// Whether it was given up to make room for another.
+    /// Whether this handshake was given up to make room for another.
     pub(crate) fn is_given_up(&self) -> bool {
         let state = self.handshakes.lock();
         let of_its_kind = if self.silent {
@@ -167,7 +168,7 @@ impl Open<'_> {
         !of_its_kind.contains_key(&self.number)
     }
 
-    /// Notes that the client has sent a whole ClientHello. That counts as a step; single bytes do not.
+    /// Records that the client has sent a whole ClientHello. That counts as a step; parts of one do not.
     pub(crate) fn heard(&mut self) {
         if std::mem::take(&mut self.silent) {
             let mut state = self.handshakes.lock();
@@ -179,7 +180,7 @@ impl Open<'_> {
         }
     }
 
-    /// Waits for a turn, which is good for one step of the handshake.
+    /// Waits for a turn, which allows one step of the handshake.
     pub(crate) fn poll_turn(&mut self, cx: &Context<'_>) -> Poll<()> {
         let mut state = self.handshakes.lock();
         if let Some(place) = self.place {
@@ -215,11 +216,11 @@ impl Drop for Open<'_> {
     }
 }
 
-/// Handshakes that one turn of the event loop goes on with: a step takes 0.1 to 0.5 ms with elliptic
-/// curves, up to 2 ms with RSA.
+/// How many steps of handshakes one turn of the event loop does; a step takes 0.1 to 0.5 ms with elliptic curves, up
+/// to 2 ms with RSA.
 const TURNS: usize = 8;
 
-/// How often a failure of one reason is logged.
+/// The shortest time between two log lines about failures with one reason.
 const LOG_PERIOD: Duration = Duration::from_secs(10);
 
 #[cfg(test)]
@@ -235,7 +236,7 @@ mod tests {
         (handshakes.begin(max, &waker), wakes)
     }
 
-    /// The clients that have sent a whole ClientHello.
+    /// Begins `count` handshakes whose clients have sent a whole ClientHello.
     fn greeted<'a>(handshakes: &'a Handshakes, max: usize, count: usize) -> Vec<Open<'a>> {
         let mut opened: Vec<Open<'a>> = (0..count).map(|_| begin(handshakes, max).0).collect();
         opened.iter_mut().for_each(Open::heard);

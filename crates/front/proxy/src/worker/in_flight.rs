@@ -1,8 +1,8 @@
-//! The requests that a worker is serving, to show what takes long.
+//! The requests that a worker is serving, for administrators who look for slow ones.
 //!
-//! Each request has a slot while it is served, of which its worker writes some words and the admin's
-//! thread reads them, without a lock: a version tells whether the words that were read belong together.
-//! Slots are used again, the last one first. There are at most [`SLOTS_MAX`]; a request beyond has none.
+//! Each request has a slot while it is served. Its worker writes the slot's words and the admin thread reads
+//! them, without a lock: a version shows whether the words that were read belong together. Freed slots are
+//! reused, the last one first. There are at most [`SLOTS_MAX`]; a request beyond them has none.
 
 use std::fmt;
 use std::sync::OnceLock;
@@ -14,16 +14,17 @@ use catamaran_transport::Count;
 use crate::deadlines::Tick;
 use crate::request_id::RequestId;
 
-/// The slots of one worker. Only its thread writes.
+/// The slots of one worker. Only the worker's thread writes them.
 #[derive(Debug, Default)]
 pub(crate) struct InFlight {
-    /// Blocks of slots, each twice as long as the one before; allocated when they are needed.
+    /// The blocks of slots, each twice as long as the one before; a block is allocated when it is first
+    /// needed.
     blocks: [OnceLock<Box<[RequestSlot]>>; BLOCKS],
-    /// The number of slots that have ever been used; they are the first ones.
+    /// How many slots have ever been used; they are the first ones.
     used: AtomicU32,
-    /// One more than the slot that was freed last; 0: none is free.
+    /// The index of the slot that was freed last, plus one; 0: no used slot is free.
     free: AtomicU32,
-    /// The number of requests that had no slot because all were taken.
+    /// How many requests had no slot because all were taken.
     unseen: Count,
 }
 
@@ -33,46 +34,46 @@ struct RequestSlot {
     version: AtomicU32,
     /// 0 in a free slot, else a [`Phase`].
     phase: AtomicU32,
-    /// In a free slot, one more than the index of the next free slot; 0: there is none.
+    /// In a free slot, the index of the next free slot plus one; 0: there is none.
     next_free: AtomicU32,
-    /// The length of the path in bytes, of which only the first [`PATH_MAX`] are kept.
+    /// The length of the path in bytes, even if only the first [`PATH_MAX`] are kept.
     path_length: AtomicU32,
     id: AtomicU64,
     /// When the request began, as a [`Tick`].
     began: AtomicU64,
-    /// The number of its backend (`Backend::number`); 0: none was chosen yet.
+    /// The number of the request's backend (`Backend::number`); 0: none is chosen yet.
     backend: AtomicU64,
     method: AtomicU64,
     path: [AtomicU64; PATH_WORDS],
 }
 
-/// How far a request is.
+/// The phase that a request in flight has reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub(crate) enum Phase {
-    /// Its backend is not chosen yet, or it waits for a connection to it.
+    /// The backend is not chosen yet, or the request waits for a connection to it.
     Connecting = 1,
-    /// It is being sent: its body has not ended.
+    /// The request is being sent: its body has not ended.
     Sending = 2,
-    /// It was sent, and no response has begun.
+    /// The request was sent, and no response has begun.
     Waiting = 3,
-    /// Its response has begun.
+    /// The response has begun.
     Responding = 4,
 }
 
-/// A request's slot while it is served, if it has one.
+/// The slot of a request while it is served; dropping this frees it.
 #[derive(Debug)]
 pub(crate) struct Seen<'w> {
     in_flight: &'w InFlight,
     slot: Option<u32>,
 }
 
-/// A copy of what a slot says of a request in flight.
+/// A copy of a slot: the facts about one request in flight.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Sight {
     pub(crate) id: RequestId,
     pub(crate) began: Tick,
-    /// The number of its backend (`Backend::number`); 0: none was chosen yet.
+    /// The number of the request's backend (`Backend::number`); 0: none is chosen yet.
     pub(crate) backend: u64,
     pub(crate) phase: Phase,
     pub(crate) method: String,
@@ -83,7 +84,7 @@ pub(crate) struct Sight {
 }
 
 impl InFlight {
-    /// Gives a request that begins a slot, if one is free.
+    /// Takes a slot for a request that begins, if one is free, and writes the request to it.
     pub(crate) fn begin(&self, id: RequestId, began: Tick, head: &RequestHead) -> Seen<'_> {
         let index = self.take();
         if let Some(slot) = index.and_then(|index| self.slot(index)) {
@@ -95,7 +96,7 @@ impl InFlight {
         }
     }
 
-    /// The `count` requests in flight that began first, the oldest first, and the number of all with a slot.
+    /// The `count` oldest requests in flight, the oldest first, and the number of all that have a slot.
     pub(crate) fn slowest(&self, count: usize) -> (Vec<Sight>, usize) {
         let used = self.used.load(Ordering::Acquire);
         let slots = (0..used).filter_map(|index| self.slot(index));
@@ -106,7 +107,7 @@ impl InFlight {
         (all, total)
     }
 
-    /// The number of requests since the start that had no slot.
+    /// How many requests since the start had no slot.
     pub(crate) fn unseen(&self) -> u64 {
         self.unseen.read()
     }
@@ -138,14 +139,14 @@ impl InFlight {
 }
 
 impl Seen<'_> {
-    /// Notes that the request has reached this phase.
+    /// Records that the request has reached this phase.
     pub(crate) fn enter(&self, phase: Phase) {
         if let Some(slot) = self.slot() {
             slot.phase.store(phase as u32, Ordering::Relaxed);
         }
     }
 
-    /// Notes an attempt on the backend of this number, which begins by connecting.
+    /// Records that an attempt on the backend with this number begins by connecting.
     pub(crate) fn attempt(&self, backend: u64) {
         if let Some(slot) = self.slot() {
             slot.backend.store(backend, Ordering::Relaxed);
@@ -196,7 +197,7 @@ impl RequestSlot {
             .store(version.wrapping_add(2), Ordering::Release);
     }
 
-    /// Copies the slot; `None` if it is free, or was written during the read.
+    /// Copies the slot; `None` if it is free, or was written meanwhile.
     fn read(&self) -> Option<Sight> {
         let version = self.version.load(Ordering::Acquire);
         let phase = Phase::from_number(self.phase.load(Ordering::Relaxed))?;
@@ -236,7 +237,7 @@ impl Phase {
         all.into_iter().find(|phase| *phase as u32 == number)
     }
 
-    /// The phase in one word.
+    /// The phase as a token, for the admin API.
     pub(crate) fn token(self) -> &'static str {
         match self {
             Self::Connecting => "connecting",
@@ -253,7 +254,7 @@ impl fmt::Display for Phase {
     }
 }
 
-/// At most eight bytes.
+/// Packs at most eight bytes into a word, the first into the lowest bits; missing ones are 0.
 fn word_of(bytes: &[u8]) -> u64 {
     match bytes.try_into() {
         Ok(whole) => u64::from_le_bytes(whole),
@@ -264,24 +265,24 @@ fn word_of(bytes: &[u8]) -> u64 {
     }
 }
 
-/// The block of a slot, and its place there.
+/// Returns the block of a slot and the slot's index in that block.
 fn place(index: u32) -> (usize, usize) {
     let block = (index / FIRST_BLOCK + 1).ilog2();
     let before = FIRST_BLOCK * ((1 << block) - 1);
     (block as usize, (index - before) as usize)
 }
 
-/// Bytes of a path that are kept.
+/// How many bytes of a path are kept.
 const PATH_MAX: usize = 8 * PATH_WORDS;
 
 const PATH_WORDS: usize = 12;
 
-/// Slots of the first block.
+/// The number of slots in the first block.
 const FIRST_BLOCK: u32 = 64;
 
 const BLOCKS: usize = 9;
 
-/// Slots of all blocks: some 5 MB.
+/// The number of slots in all blocks, which take some 5 MB.
 const SLOTS_MAX: u32 = FIRST_BLOCK * ((1 << BLOCKS) - 1);
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Exchanges whose client has left, while their backend is still at work on them.
+//! Counts exchanges whose client has left while their backend still works on them.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

@@ -1,8 +1,9 @@
-//! What was found out about a backend, for administrators and for the judgement of CPING.
+//! Facts found out about a backend, for administrators and for judging unanswered CPINGs.
 //!
-//! What decides that a backend is back must be a question that it has once answered. Not every connector answers
-//! CPING: Undertow with a secret refuses it with 403. Such a backend is back when it can be connected to. Silence alone
-//! says so late: a Tomcat listens before it has deployed, and answers nothing until then.
+//! Whether a backend is back must be decided by a test that it has passed before. Not every connector answers CPING:
+//! Undertow with a secret refuses it with 403. Such a backend is back when it accepts a connection. That a backend does
+//! not know CPING is concluded late from mere silence: a Tomcat listens before it has deployed, and answers nothing
+//! until then.
 
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -15,30 +16,30 @@ use crate::error::{LeaseError, PingFailure};
 use crate::names::Resolution;
 use crate::probe::{self, Found};
 
-/// What is known of one backend besides its health: whether it speaks CPING, its last trouble, its last refusal.
+/// Facts about a backend besides its health: whether it speaks CPING, its last trouble, its last refusal.
 #[derive(Debug, Default)]
 pub(crate) struct Findings {
     cping: Cping,
-    /// Since when it can be connected to and is silent, while it is out and was never heard to answer CPING.
+    /// Since when the backend accepts connections but does not answer, while it is out and has never answered CPING.
     silent_since: Option<Instant>,
-    /// What was wrong when something was wrong last, as a sentence about "it".
+    /// The last trouble, as a sentence about "it"; `None`: there was none.
     trouble: Option<String>,
-    /// When 403 last answered the first request of a connection.
+    /// When a 403 last answered the first request of a connection; `None`: never.
     refused: Option<Instant>,
 }
 
-/// Whether the backend speaks CPING.
+/// What is known about a backend's support of CPING.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Cping {
     #[default]
     Unknown,
-    /// It has once answered.
+    /// The backend has answered CPING at least once.
     Answered,
-    /// It serves, and does not answer.
+    /// The backend serves, but does not answer CPING.
     Unspoken(PingFailure),
 }
 
-/// What else is known of a backend that did not answer CPING.
+/// Facts about a backend that did not answer CPING, by which the silence is judged.
 #[derive(Debug)]
 struct History {
     is_out: bool,
@@ -69,19 +70,19 @@ impl Backend {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes that it answered CPING.
+    /// Records that the backend answered CPING.
     pub(crate) fn note_pong(&self) {
         let mut findings = self.lock_findings();
         (findings.cping, findings.silent_since) = (Cping::Answered, None);
     }
 
-    /// Whether it is known not to answer CPING.
+    /// Whether the backend is known not to answer CPING although it serves.
     pub(crate) fn ignores_cping(&self) -> bool {
         matches!(self.lock_findings().cping, Cping::Unspoken(_))
     }
 
-    /// Lets an unanswered CPING count as a connection if the backend has never answered one and serves all the same.
-    /// Where the configuration itself wants an answer, it does not.
+    /// Lets an unanswered CPING count as an accepted connection if the backend has never answered one and serves all
+    /// the same; not if the configuration requires an answer.
     pub(crate) fn judge_cping(&self, found: Found) -> Found {
         let how = match found {
             Found::Silent(how) if !probe::wants_pong(&self.settings()) => how,
@@ -117,19 +118,19 @@ impl Backend {
         Found::Unspoken(how)
     }
 
-    /// Notes what is wrong with it, as a sentence about "it".
+    /// Records what is wrong with the backend, as a sentence about "it"; `None`: nothing.
     pub(crate) fn note_trouble(&self, trouble: Option<String>) {
         self.lock_findings().trouble = trouble;
     }
 
-    /// What was wrong last.
+    /// The last trouble of the backend, as a sentence about "it"; `None`: there was none.
     pub(crate) fn trouble(&self) -> Option<String> {
         self.lock_findings().trouble.clone()
     }
 
-    /// Notes a 403 that answered the first request of a connection, which the backend then closed.
-    /// Tomcat answers so to a wrong secret. It is logged once for each secret, as a possibility,
-    /// because an application may answer so as well.
+    /// Records that a 403 answered the first request of a connection, which the backend then closed. Tomcat answers so
+    /// to a wrong secret. It is logged once for each secret, as a possibility, because an application may answer so,
+    /// too.
     pub fn note_refusal(self: &Arc<Self>) {
         let settings = self.settings();
         if settings.speaks_http() {
@@ -154,13 +155,13 @@ impl Backend {
         )
     }
 
-    /// Where its name leads, if it has one.
+    /// The addresses of the backend's host name; `None`: its address is not a name.
     #[must_use]
     pub fn resolution(&self) -> Option<Resolution> {
         self.settings().name().map(|name| name.resolution())
     }
 
-    /// Puts it out if its name has never been resolved: that is known before a request asks for it.
+    /// Puts the backend out if its name has never been resolved, so that no request has to find that out.
     pub(crate) fn note_unresolved(self: &Arc<Self>) {
         let lack = self.settings().name().and_then(|name| name.lack());
         if let Some(reason) = lack.filter(|_| self.share() > 0 && !self.is_retired()) {
@@ -168,7 +169,7 @@ impl Backend {
         }
     }
 
-    /// What an administrator should know of it, in words, although it may serve.
+    /// Facts about the backend that an administrator should know even if it serves, in words.
     #[must_use]
     pub fn remarks(&self) -> Vec<String> {
         let mut remarks = Vec::new();
@@ -200,10 +201,10 @@ impl Backend {
     }
 }
 
-/// How long a refusal is shown.
+/// How long a refusal is shown among the remarks.
 const REFUSAL_SHOWN: Duration = Duration::from_secs(60);
 
-/// After so long a process that listens has started: it is silent because it does not speak CPING.
+/// How long a process that listens may take to start. A backend that is silent for longer does not speak CPING.
 const START_MAX: Duration = Duration::from_secs(120);
 
 #[cfg(test)]

@@ -1,10 +1,10 @@
-//! The backends of one upstream, for the limit on how many of them may be out for missing answers to
+//! The backends of one upstream, for the limit on how many of them may be out because they do not answer
 //! CPING.
 //!
-//! Beyond the limit those that are unwell serve behind the others. Envoy spreads requests evenly then,
-//! because a health check may be wrong about all. Here a backend that is unwell is silent, as a rule, and
+//! Beyond the limit, unwell backends serve, but only where no other can. Envoy spreads requests evenly
+//! then, because a health check may be wrong about all. Here an unwell backend is usually silent, and
 //! would hold each request for `first_byte_timeout`: with two of three Tomcats hung, two of three
-//! requests would wait although one Tomcat is well. If nobody is well, all serve evenly.
+//! requests would wait although one Tomcat is well. If no backend is well, all serve evenly.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -17,18 +17,18 @@ use super::Backend;
 #[derive(Debug)]
 pub struct Group {
     members: Vec<(Weak<Backend>, u32)>,
-    /// In percent of all weight.
+    /// The most weight that may be out because of missing answers, in percent of all weight.
     unwell_max: u8,
-    /// Locked while it is decided whether a backend is put out, so that two are not put out at once.
+    /// Locked while a backend may be put out, so that two are not put out at once.
     deciding: Mutex<()>,
-    /// More than `unwell_max` would be out, so that those that are unwell serve.
+    /// Whether more than `unwell_max` would be out, so that unwell backends serve.
     panics: AtomicBool,
 }
 
 impl Group {
-    /// A group of these backends with their weights. At most `unwell_max` percent of the weight may
-    /// be out for missing answers. Backends that an operator stopped are no members: whether they are
-    /// well changes nothing for the others.
+    /// Makes a group of these backends with their weights. At most `unwell_max` percent of the weight may
+    /// be out for missing answers. The caller leaves out backends that an operator stopped: whether they
+    /// are well changes nothing for the others.
     #[must_use]
     pub fn new(members: impl Iterator<Item = (Arc<Backend>, u32)>, unwell_max: u8) -> Arc<Self> {
         let members = members.map(|(backend, weight)| (Arc::downgrade(&backend), weight));
@@ -41,14 +41,14 @@ impl Group {
     }
 
     /// Whether more than `unwell_max` of the weight is unwell or cannot be connected to, so that all
-    /// that are unwell serve, where no other can.
+    /// unwell backends serve where no other can.
     #[must_use]
     pub fn panics(&self) -> bool {
         self.panics.load(Ordering::Relaxed)
     }
 
     /// Whether a failed probe of `failing` must not put it out, because more weight would then be out
-    /// than `unwell_max` allows. Call it while holding [`Self::decide`]'s guard.
+    /// than `unwell_max` allows. The caller must hold the guard of [`Self::decide`].
     pub(crate) fn excuses(&self, failing: &Backend) -> bool {
         let is_failing =
             |(member, _): &(Weak<Backend>, u32)| member.as_ptr() == std::ptr::from_ref(failing);
@@ -59,8 +59,8 @@ impl Group {
         excuses(false, weights, self.unwell_max)
     }
 
-    /// Whether a backend other than `failing` is not out, has answered, and its last response was not a
-    /// 5xx.
+    /// Whether some backend other than `failing` is in, has answered, and did not answer its last request
+    /// with a 5xx.
     pub(crate) fn has_better(&self, failing: &Backend) -> bool {
         let answers_well = |(member, _): &(Weak<Backend>, u32)| {
             let member = member.upgrade().filter(|it| !std::ptr::eq(&**it, failing));
@@ -69,8 +69,8 @@ impl Group {
         self.members.iter().any(answers_well)
     }
 
-    /// Looks whether too much is out, and pardons those that are unwell if so. To be called while
-    /// [`Self::decide`]'s guard is held, when a member's standing may have changed.
+    /// Checks whether too much weight is out, and if so lets unwell backends serve. Call it when a
+    /// member's health may have changed, while holding the guard of [`Self::decide`].
     pub(crate) fn review(&self) {
         let is_away = |it: &Backend| it.health().is_out() || it.health().is_unwell();
         let weights = self.weights(is_away);
@@ -111,7 +111,7 @@ impl Group {
         }
     }
 
-    /// The weight of the members that are so, and of all.
+    /// The weight of the members for which `counts` is true, and the weight of all members.
     fn weights(&self, counts: impl Fn(&Backend) -> bool) -> (u64, u64) {
         let (mut sum, mut total) = (0, 0);
         for (backend, weight) in &self.members {

@@ -1,4 +1,4 @@
-//! Responses 5xx that a backend gives one after the other.
+//! Counts responses 5xx that a backend gives one after the other.
 
 use std::sync::atomic::Ordering;
 
@@ -6,7 +6,8 @@ use super::Backend;
 use crate::figures::Figures;
 
 impl Backend {
-    /// Counts a response 5xx in a row, or ends the row; how long it is now.
+    /// Counts a response: a 5xx lengthens the row, any other ends it. Returns the length of the
+    /// row.
     pub(crate) fn note_in_row(&self, is_server_error: bool) -> u32 {
         if is_server_error {
             let before = self.server_errors.fetch_add(1, Ordering::Relaxed);
@@ -19,7 +20,7 @@ impl Backend {
         0
     }
 
-    /// Whether it has answered, and its last response was no 5xx.
+    /// Whether the backend has answered, and its last response was not a 5xx.
     pub(crate) fn answers_well(&self) -> bool {
         let well = |figures: &Figures| figures.totals().responses[2..5].iter().any(|it| *it > 0);
         self.server_errors.load(Ordering::Relaxed) == 0 && well(&self.figures)

@@ -1,4 +1,4 @@
-//! A connection lent to one exchange.
+//! A backend connection that one exchange uses.
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -45,20 +45,20 @@ impl<'b> Lease<'b> {
         }
     }
 
-    /// The backend at the other end.
+    /// The backend at the other end of the connection.
     #[must_use]
     pub fn backend(&self) -> &Arc<Backend> {
         self.in_flight.backend()
     }
 
-    /// Whether the connection has carried an exchange before. If such a connection breaks before
-    /// it answered, the backend may just have closed it for being idle.
+    /// Whether the connection has carried an exchange before. If such a connection breaks before the backend
+    /// answers, the backend may just have closed it for being idle.
     #[must_use]
     pub fn is_reused(&self) -> bool {
         self.reused
     }
 
-    /// Notes that bytes were read at `at`, in milliseconds of a clock that all workers share.
+    /// Records that bytes were read at `at`, in milliseconds of a clock that all workers share.
     pub fn note_heard(&mut self, at: u64) {
         self.backend().health().note_heard(at);
         if self.conn.uncounted().received >= UNCOUNTED_MAX {
@@ -66,13 +66,14 @@ impl<'b> Lease<'b> {
         }
     }
 
-    /// Counts the bytes moved so far.
+    /// Adds the bytes moved since the last call to the backend's counts.
     fn count_moved(&mut self) {
         let moved = self.conn.take_uncounted();
         self.backend().count_moved(self.in_flight.worker(), moved);
     }
 
-    /// When a byte was last read on any connection to the backend, by the same clock.
+    /// When a byte was last read on any connection to the backend, in milliseconds of the clock of
+    /// [`Self::note_heard`].
     #[must_use]
     pub fn last_heard(&self) -> u64 {
         self.backend().health().heard()
@@ -84,27 +85,27 @@ impl<'b> Lease<'b> {
         self.conn.is_reusable()
     }
 
-    /// Whether any byte of a response arrived.
+    /// Whether any byte of the response has arrived.
     #[must_use]
     pub fn is_answered(&self) -> bool {
         self.conn.is_answered()
     }
 
-    /// Whether the framing of the response that has begun tells where it ends. If not, one that was cut looks
+    /// Whether the framing of the current response says where it ends. If not, a response that was cut looks
     /// complete.
     #[must_use]
     pub fn is_framed(&self) -> bool {
         self.conn.is_framed()
     }
 
-    /// Whether it is proved that no byte of the request reached the backend, although the
-    /// connection was open. Asked of a connection that has failed; it may cost a system call.
+    /// Whether it is proved that no byte of the request reached the backend, although the connection was
+    /// open. To be called after the connection has failed; it may cost a system call.
     #[must_use]
     pub fn is_undelivered(&self) -> bool {
         self.conn.is_undelivered()
     }
 
-    /// Encodes the request's head as `config` has it. It leaves with the next
+    /// Encodes the request's head with the settings in `config`. It is sent by the next
     /// [`Lease::poll_write`].
     ///
     /// # Errors
@@ -119,48 +120,48 @@ impl<'b> Lease<'b> {
         self.conn.send_request(request, client, config)
     }
 
-    /// As [`Self::send_request`] on a lease of [`Backend::lease_for_tunnel`]: asks the backend to change
-    /// to the protocol `token`.
+    /// Encodes a request that asks the backend to change to the protocol `token`. The lease must come from
+    /// [`Backend::lease_for_tunnel`].
     ///
     /// # Errors
-    /// As [`Self::send_request`].
+    /// The errors of [`Self::send_request`].
     pub fn send_upgrade(&mut self, request: &Request<'_>, token: &str) -> Result<(), RequestError> {
         self.conn.send_upgrade(request, token.as_bytes())
     }
 
-    /// The connection alone, of which all bytes are counted, and the count of the exchange.
+    /// Ends the lease and returns its connection, of which all bytes are counted, and the count of the
+    /// exchange.
     pub(crate) fn into_connection(mut self) -> (Box<Connection>, InFlight<&'b Arc<Backend>>) {
         self.count_moved();
         (self.conn, self.in_flight)
     }
 
-    /// How many bytes of the request's body are wanted now; 0 while none are, or while enough wait
-    /// to be written.
+    /// How many bytes of the request's body should be passed to [`Self::send_body`] now; 0 if none are
+    /// wanted, or if enough wait to be written.
     #[must_use]
     pub fn body_credit(&self) -> usize {
         self.conn.body_credit()
     }
 
-    /// Takes what is wanted of `body` off its front: at least as much as [`Lease::body_credit`]
-    /// says, if there is so much. The more there is, the fewer are the writes.
+    /// Takes bytes off the front of `body` and encodes them: at least [`Lease::body_credit`] bytes, if there
+    /// are as many. The more bytes there are, the fewer writes are needed.
     pub fn send_body(&mut self, body: &mut ByteQueue) {
         self.conn.send_body(body);
     }
 
-    /// Says that the request's body is complete. `false` means that it is shorter than announced,
-    /// and the lease must be dropped.
+    /// Ends the request's body. `false`: it is shorter than announced, and the lease must be dropped.
     #[must_use]
     pub fn finish_body(&mut self) -> bool {
         self.conn.finish_body()
     }
 
-    /// Bytes encoded and not yet written.
+    /// The number of bytes that are encoded but not yet written.
     #[must_use]
     pub fn unwritten(&self) -> usize {
         self.conn.unwritten()
     }
 
-    /// Writes what was encoded; ready when all of it is written.
+    /// Writes the encoded bytes to the socket; ready when all of them are written.
     ///
     /// # Errors
     /// The connection failed.
@@ -168,8 +169,8 @@ impl<'b> Lease<'b> {
         self.conn.poll_write(cx)
     }
 
-    /// The next event of the response. After [`Event::End`] there is none. Answers that the
-    /// protocol demands may be encoded on the way: write before waiting.
+    /// The next event of the response. After [`Event::End`] there is none. This may also encode answers that
+    /// the protocol demands, so call [`Self::poll_write`] before waiting.
     ///
     /// # Errors
     /// The connection failed or the backend broke its protocol; the lease must be dropped.
@@ -177,14 +178,14 @@ impl<'b> Lease<'b> {
         self.conn.poll_event(cx)
     }
 
-    /// Takes back a head that is not needed any more, for the next response to use its memory.
+    /// Takes back the memory of a head that is no longer needed, for the next response.
     pub fn recycle(&mut self, head: Box<ResponseHead>) {
         self.conn.recycle(head);
     }
 
-    /// Ends the exchange: the connection goes back to its pool if both messages ended where their
-    /// framing said, the backend allows it and nothing is left over; otherwise it is closed.
-    /// `now` is the time it is unused from.
+    /// Ends the exchange. The connection goes back to its pool if both messages ended where their framing
+    /// said, the backend allows it and no bytes are left over; otherwise it is closed. `now` is the time from
+    /// which it is unused.
     pub fn finish(mut self, now: Instant) {
         self.count_moved();
         let Self {
@@ -193,7 +194,7 @@ impl<'b> Lease<'b> {
         in_flight.backend().restore(conn, in_flight.worker(), now);
     }
 
-    /// Gives the exchange up with a reset of the connection, so that the backend notices.
+    /// Gives up the exchange and resets the connection, so that the backend notices.
     pub fn abort(mut self) {
         self.count_moved();
         self.conn.abort();
@@ -220,7 +221,7 @@ impl LeftBehind {
     /// connection is not used again.
     ///
     /// # Cancel safety
-    /// The connection is reset.
+    /// If the future is dropped, the connection is reset.
     pub async fn abandon(mut self) {
         let backend = self.in_flight.backend();
         let _abandoned = Abandoned::begin(backend);
@@ -229,5 +230,5 @@ impl LeftBehind {
     }
 }
 
-/// Bytes of a long response after which they are counted before its end.
+/// Bytes of a long response that are added to the counts before it ends.
 const UNCOUNTED_MAX: u64 = 1 << 20;

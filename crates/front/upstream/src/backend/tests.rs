@@ -1,4 +1,4 @@
-//! Which requests get which pooled connection.
+//! Tests which requests get which pooled connection.
 
 use std::future::poll_fn;
 use std::time::Duration;
@@ -67,7 +67,7 @@ async fn exchanges_in_flight_are_summed_and_counted_as_load_only_for_who_reads_i
     assert_eq!(numbers(), (0, 0));
 }
 
-/// One exchange whose connection is given back at `now`.
+/// Does one exchange and gives its connection back at `now`.
 async fn exchange(backend: &Arc<Backend>, reuse: Reuse, now: Instant, reused: bool) {
     let settings = backend.settings();
     let mut lease = backend.lease(&settings, 0, reuse, now).await.unwrap();

@@ -1,10 +1,10 @@
-//! The cap holds, the queue is fair, and nobody who leaves takes a permit along.
+//! Tests that the cap holds, the queue is fair, and an exchange that leaves keeps no permit.
 
 use std::task::Waker;
 
 use super::*;
 
-/// A connection is its permit and a number to tell it by.
+/// A connection in tests: its permit, and a number to identify it.
 #[derive(Debug)]
 struct Fake(
     u32,

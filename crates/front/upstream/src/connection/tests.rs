@@ -1,5 +1,5 @@
-//! How a request's body goes out, and what is known of a request when its connection breaks: whether
-//! any of it reached the backend, and whether the response is whole.
+//! Tests how a request's body is sent, and what is known when a connection breaks: whether any of
+//! the request reached the backend, and whether the response is whole.
 
 mod over_tls;
 
@@ -21,7 +21,7 @@ use crate::config::{Address, Protocol};
 trait Peer: Read + Write + AsFd {}
 impl<T: Read + Write + AsFd> Peer for T {}
 
-/// What the backend does about a request on a connection that has carried an exchange.
+/// What the backend does with a request on a connection that has carried an exchange before.
 #[derive(Clone, Copy, Debug)]
 enum Backend {
     ClosedBefore,
@@ -160,8 +160,8 @@ async fn a_close_in_order_ends_it_although_a_reset_follows() {
     );
 }
 
-/// A request whose body is under way, and a backend that has read nothing and sent `answer`. The
-/// event loop does not learn of that: it is not run until the test ends.
+/// Begins a request with a body, to a backend that has read nothing and sent `answer`. The event
+/// loop does not learn of the answer: it does not run until the test ends.
 async fn uploading(answer: &str) -> (Connection, std::net::TcpStream) {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let stream = TcpStream::connect(listener.local_addr().unwrap());
@@ -179,7 +179,8 @@ async fn uploading(answer: &str) -> (Connection, std::net::TcpStream) {
     (conn, peer)
 }
 
-/// Closes with unread bytes, which makes it a reset, and waits until our kernel has that.
+/// Closes a socket with unread bytes, which sends a reset, and waits until our kernel has received
+/// it.
 fn reset_unread(peer: std::net::TcpStream, conn: &Connection) {
     drop(peer);
     let Stream::Tcp(stream) = &conn.stream else {
@@ -201,7 +202,7 @@ fn write_more(conn: &mut Connection) -> Poll<Result<usize, Error>> {
     conn.poll_write(&mut Context::from_waker(Waker::noop()))
 }
 
-/// Everything that can be read now, up to the response's end or a failure.
+/// Reads all events up to the response's end or a failure.
 fn all_events(conn: &mut Connection) -> Vec<Result<Event, Error>> {
     let mut cx = Context::from_waker(Waker::noop());
     let mut events = Vec::new();
@@ -215,7 +216,7 @@ fn all_events(conn: &mut Connection) -> Vec<Result<Event, Error>> {
     events
 }
 
-/// One whole exchange, then a second request that `backend` meets as it does.
+/// Does one whole exchange, then a second request to which `backend` reacts.
 async fn after(stream: Stream, mut peer: Box<dyn Peer>, backend: Backend, body: usize) -> bool {
     let mut conn = conn(stream);
     send(&mut conn, 0);

@@ -1,4 +1,4 @@
-//! Names whose resolver a test plays.
+//! Tests of names with a scripted resolver.
 
 use std::collections::VecDeque;
 use std::io::ErrorKind;
@@ -7,7 +7,7 @@ use super::*;
 
 type Answer = io::Result<Vec<SocketAddr>>;
 
-/// The answers that a resolver is to give.
+/// The answers that the scripted resolver will give.
 #[derive(Debug, Default)]
 struct Script {
     answers: Mutex<VecDeque<Answer>>,
@@ -31,7 +31,7 @@ impl Script {
     }
 }
 
-/// A name, and the answers of its resolver.
+/// Makes a name, and the script of its resolver.
 fn scripted() -> (Arc<Name>, Arc<Script>) {
     let script = Arc::<Script>::default();
     let name = Name::new("app.test");
@@ -115,7 +115,7 @@ async fn a_name_that_never_resolved_says_why() {
     );
 }
 
-/// As one that the front got no thread for.
+/// The name is like one for which no thread could be started.
 #[tokio::test]
 async fn a_name_that_nobody_resolves_yet_is_resolved_once_it_is_dialled() {
     let name = Name::new("localhost");

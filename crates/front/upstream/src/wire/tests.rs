@@ -1,4 +1,5 @@
-//! Whole exchanges as transcripts: what is sent, what is received however it was cut, what it means.
+//! Tests whole exchanges: what is sent, and what the received bytes mean, however they are cut into
+//! reads.
 
 use std::task::{Context, Poll, Waker};
 
@@ -15,7 +16,7 @@ fn config(protocol: Protocol) -> BackendConfig {
     BackendConfig::new(protocol, Address::Unix("unused".into()))
 }
 
-/// One connection's worth of exchanges, without a connection.
+/// The exchanges of one connection, without a socket.
 struct Transcript {
     wire: Wire,
     config: BackendConfig,
@@ -61,7 +62,7 @@ impl Transcript {
         body.len()
     }
 
-    /// What is to be written by now.
+    /// The bytes that would have been written since the last call.
     fn sent(&mut self) -> Vec<u8> {
         let mut sent = Vec::new();
         let mut cx = Context::from_waker(Waker::noop());
@@ -70,7 +71,7 @@ impl Transcript {
         sent
     }
 
-    /// What `bytes` mean, in words, when they arrive in pieces of `size`.
+    /// Receives `bytes` in pieces of `size`, and describes the events in words.
     fn receive(&mut self, bytes: &[u8], size: usize) -> String {
         let mut said = Vec::new();
         for piece in bytes.chunks(size) {
@@ -91,7 +92,7 @@ impl Transcript {
     }
 }
 
-/// An event in words; a body is counted byte by byte, however it was cut.
+/// Describes an event in words; a body byte by byte, so that it does not matter how it was cut.
 fn words(event: Event) -> String {
     match event {
         Event::Interim(head) | Event::Head(head) | Event::Upgraded(head) => {

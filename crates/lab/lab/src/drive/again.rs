@@ -1,4 +1,5 @@
-//! Published runs that each round makes: on servers that have just been started, and once more when they are warm.
+//! Makes the published runs of a cell in each round: on servers that have just been started, and
+//! once more on warm ones.
 
 use std::collections::BTreeMap;
 
@@ -8,16 +9,16 @@ use crate::experiment::{Load, OriginalRun};
 use crate::measure::AbFigures;
 use crate::published::{PublishedText, parse};
 
-/// The results of published runs of a cell.
+/// The results of a cell's published runs.
 #[derive(Debug, Default)]
 pub(super) struct RepeatedRuns {
-    /// Figures by name: `ab1` and `ab2` of the first runs, `ab` of the one on warm servers.
+    /// The figures by name: `ab1` and `ab2` of the first runs, `ab` of the run on warm servers.
     pub(super) figures: BTreeMap<String, AbFigures>,
-    /// The output of ab, with the name of its run.
+    /// The output of ab for each run, with the run's name.
     pub(super) printed: Vec<(String, String)>,
 }
 
-/// Makes the runs of the cell in their order, if its servers have just been started.
+/// Makes the published runs of the cell in order, if its servers have just been started.
 pub(super) fn first(
     scene: Scene<'_>,
     stage: &Stage,
@@ -33,7 +34,7 @@ pub(super) fn first(
 }
 
 impl RepeatedRuns {
-    /// Makes the last of them again, on servers that are warm.
+    /// Makes the last published run once more, on servers that are warm.
     pub(super) fn settle(
         &mut self,
         scene: Scene<'_>,
@@ -65,7 +66,7 @@ impl RepeatedRuns {
     }
 }
 
-/// Reads the figures from ab's text.
+/// Reads the figures from ab's output.
 fn figures(text: &str) -> AbFigures {
     let Ok(PublishedText::Run(figures)) = parse(text) else {
         return AbFigures::default();

@@ -1,4 +1,4 @@
-//! The load generator: its command line, its warm-up, and what its report measures.
+//! Runs the load generator: its command line, its warm-up, and its report.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -18,32 +18,32 @@ use crate::experiment::{Addresses, Experiment, HttpVersion, Load, OriginalRun};
 use crate::extra::echo;
 use crate::run::Second;
 
-/// A report and its text.
+/// The report of a load generator, and its files.
 #[derive(Debug)]
 pub(super) struct LoadReport {
     pub(super) document: Report,
     pub(super) text: String,
-    /// The latencies, as a log for HdrHistogram's tools; empty of an echo.
+    /// The latencies, as a log for HdrHistogram's tools; empty if the load is an echo.
     pub(super) latency: String,
 }
 
-/// One call of the load generator.
+/// The parameters of one call of the load generator.
 #[derive(Clone, Copy)]
 pub(super) struct LoadCall<'a> {
-    /// The name of its group in the space.
+    /// The name of the load generator's group in the space.
     pub(super) name: &'a str,
     pub(super) load: &'a Load,
-    /// The time of the load: the measured span, or the whole warm-up.
+    /// The duration of the load: that of the measured span or of the whole warm-up.
     pub(super) time: Duration,
-    /// The seed of random numbers. A warm-up has another one than the measured load: else a cache would have what is
-    /// asked for at random.
+    /// The seed of random numbers. A warm-up has another one than the measured load, so that a
+    /// cache does not already have what is requested at random.
     pub(super) seed: u64,
 }
 
-/// Called at each tick with the load generator's progress; never by the load on an echo.
+/// A function that is called at each tick with the generator's progress; it is not called if the load is an echo.
 pub(super) type TickListener<'a> = Option<&'a mut dyn FnMut(Tick)>;
 
-/// Runs `bench`.
+/// Runs `bench`, and returns its report.
 pub(super) fn run(
     driver: &Driver,
     stage: &Stage,
@@ -60,7 +60,7 @@ pub(super) fn run(
             words.insert(OPTIONS, ticks(TICK));
         }
     }
-    // What the warm-up has left must not pass for what is measured.
+    // Removes the files of the warm-up, which must not pass for the measured ones.
     for file in [&report, &latency] {
         let _ = fs::remove_file(file);
     }
@@ -88,7 +88,7 @@ pub(super) fn run(
     }
 }
 
-/// Runs `bench`, which tells so often how far it is, until `heard` breaks; its report is of no use.
+/// Runs `bench` with a tick each `every`, until `heard` breaks. It has no report.
 pub(super) fn ticking(
     driver: &Driver,
     stage: &Stage,
@@ -102,7 +102,7 @@ pub(super) fn ticking(
     child::run(&stage.space, &call.load.job(call.name, &words), stop, heard)
 }
 
-/// The option for telling so often how far it is.
+/// The option of `bench` for a tick each `every`.
 fn ticks(every: Duration) -> String {
     format!("--ticks={}", millis(every))
 }
@@ -115,7 +115,7 @@ fn latency_file(stage: &Stage, name: &str) -> PathBuf {
     stage.space.directory().join(format!("{name}.hlog"))
 }
 
-/// The command line of a load generator.
+/// The command line of the load generator.
 pub(super) fn words(
     driver: &Driver,
     stage: &Stage,
@@ -146,7 +146,7 @@ pub(super) fn words(
     Ok(words)
 }
 
-/// Makes a published run as ab made it, and gives what ab prints.
+/// Makes a published run with `bench` in ab's mode, and returns its output.
 pub(super) fn as_ab(
     driver: &Driver,
     stage: &Stage,
@@ -173,7 +173,7 @@ pub(super) fn as_ab(
     }
 }
 
-/// The path of a file of `bytes` bytes, which is made once.
+/// The path of a file of `bytes` bytes for requests' bodies; it is made if it does not exist.
 fn body(stage: &Stage, bytes: u64) -> Result<String, DriveFault> {
     let path = stage.space.directory().join(format!("body-{bytes}"));
     if !path.exists() {
@@ -187,7 +187,7 @@ fn body(stage: &Stage, bytes: u64) -> Result<String, DriveFault> {
     Ok(path.display().to_string())
 }
 
-/// Options of the load generator, as ab has them where it has them.
+/// The options of `bench` for a load; those that ab has are given as in ab.
 fn options(load: &Load, time: Duration) -> Vec<String> {
     let mut words = Vec::new();
     let mut add = |more: &[&str]| words.extend(more.iter().map(|word| (*word).to_owned()));
@@ -213,7 +213,7 @@ fn options(load: &Load, time: Duration) -> Vec<String> {
     words
 }
 
-/// Options of the load on an echo; its warm-up is not watched.
+/// The options for a load that is an echo; its warm-up is not watched.
 fn echo_options(load: &Load, time: Duration) -> [String; 3] {
     [
         format!("--clients={}", load.clients),
@@ -226,8 +226,9 @@ fn millis(time: Duration) -> String {
     format!("{}ms", time.as_millis())
 }
 
-/// Bytes of each request on hops of clients alone, as they themselves count them: without headers of TCP and
-/// IP, by SERVER.PORT. Of hops that are to be counted; all loads are given, each with its report.
+/// Bytes of each request on hops of clients alone, by SERVER.PORT, as the load generators count
+/// them: without headers of TCP and IP. Only hops that the experiment measures; `loads` are all
+/// loads with their reports.
 pub(super) fn bytes(
     experiment: &Experiment,
     addresses: &Addresses,
@@ -261,13 +262,13 @@ pub(super) fn seconds(document: &Report) -> Vec<Second> {
     document.seconds.iter().take(whole).map(second).collect()
 }
 
-/// The load generator, among our commands.
+/// The command of `catamaran` that is the load generator.
 const BENCH: &str = "bench";
 
 /// The index of the first option in the load generator's command line.
 const OPTIONS: usize = 2;
 
-/// The seed of a load that is measured or looked at.
+/// The seed of a measured load.
 pub(super) const SEED: u64 = 1;
 
 /// The seed of a warm-up.

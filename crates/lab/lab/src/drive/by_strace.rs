@@ -1,7 +1,7 @@
-//! System calls where the kernel forbids BPF: strace counts them in a span of its own.
+//! Counts system calls by strace, in a span of its own, where the kernel forbids BPF.
 //!
-//! Each call stops its process twice then, so that the load is driven once more for it, and nothing else of
-//! that span counts.
+//! strace stops a process twice in each call, so the load is driven once more for it, and that span
+//! is used for nothing else.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -15,14 +15,14 @@ use crate::experiment::Load;
 use crate::measure::{CallCounts, SYSCALLS};
 use crate::strace::{Trace, Traces, table_of};
 
-/// The system calls that strace has counted, or why it could not.
+/// The system calls that strace has counted, or why it could not count them.
 pub(super) struct StraceCount {
     calls: CallsByServer,
     requests: u64,
     fault: Option<String>,
 }
 
-/// Drives the load once more, with strace at the servers that are to be counted.
+/// Drives the load once more, with strace attached to the servers whose calls are counted.
 pub(super) fn count(
     scene: Scene<'_>,
     stage: &Stage,
@@ -47,7 +47,7 @@ pub(super) fn count(
     })
 }
 
-/// Attaches strace to each server to be counted. If one fails, those attached already are detached.
+/// Attaches strace to each server whose calls are counted. If one fails, those already attached are detached.
 fn follow(scene: Scene<'_>, stage: &Stage) -> io::Result<Vec<(String, Strace)>> {
     stage
         .named(&scene.experiment.measure.syscalls)
@@ -71,8 +71,8 @@ impl StraceCount {
         }
     }
 
-    /// Removes system calls from `uncounted` if strace has counted them, and returns why the kernel has not. If strace
-    /// could not either, they stay there with both reasons.
+    /// Removes system calls from `uncounted` if strace has counted them, and returns why BPF has
+    /// not. If strace has failed too, they stay in it with both reasons.
     pub(super) fn stands_for(&self, uncounted: &mut BTreeMap<String, String>) -> Option<String> {
         let why = uncounted.remove(SYSCALLS)?;
         let Some(fault) = &self.fault else {
@@ -83,7 +83,7 @@ impl StraceCount {
         None
     }
 
-    /// `None` if they could not be counted.
+    /// The counts with their requests; `None` if strace could not count.
     pub(super) fn calls(&self) -> Option<CallCounts<'_>> {
         self.fault.is_none().then_some(CallCounts {
             calls: &self.calls,
@@ -91,7 +91,7 @@ impl StraceCount {
         })
     }
 
-    /// The counts as tables by server.
+    /// The counts as tables, by server.
     pub(super) fn traces(&self) -> Traces {
         let trace = |(name, counts): (&String, &Counts)| {
             let all = table_of(counts, false);

@@ -1,5 +1,5 @@
-//! A load generator that is waited for, unless a signal asks for the end; it may tell on its way how far it
-//! is.
+//! Runs a load generator to its end, or until a signal asks for the end, and passes on the lines of
+//! progress that it prints.
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::ops::ControlFlow;
@@ -14,21 +14,21 @@ use catamaran_tier::{Job, Signal, Space};
 use super::DriveFault;
 use crate::extra::now;
 
-/// How a child has ended.
+/// The exit of a child process, with its output.
 pub(super) struct ChildExit {
     pub(super) code: Option<i32>,
-    /// Its exit code or signal in words.
+    /// The exit code or signal in words.
     pub(super) how: String,
-    /// What it printed on standard output.
+    /// The child's standard output.
     pub(super) printed: String,
-    /// Its standard error, without the lines of progress.
+    /// The child's standard error, without the lines of progress.
     pub(super) said: String,
-    /// Whether we have asked it to end.
+    /// Whether this program has asked the child to end.
     was_told: bool,
 }
 
 impl ChildExit {
-    /// Returns a fault unless its exit code is one of `fine`, or we have asked it to end.
+    /// Returns a fault unless the exit code is in `fine`, or this program has asked the child to end.
     pub(super) fn unless(self, fine: &[i32]) -> Result<(), DriveFault> {
         if self.was_told || self.code.is_some_and(|code| fine.contains(&code)) {
             return Ok(());
@@ -38,7 +38,7 @@ impl ChildExit {
     }
 }
 
-/// Runs a job in the space until it ends, or until `heard` breaks when it tells how far it is.
+/// Runs a job in the space until it ends, a signal asks for the end, or `heard` breaks at a line of progress.
 pub(super) fn run(
     space: &Space,
     job: &Job<'_>,
@@ -49,11 +49,11 @@ pub(super) fn run(
     let (sender, lines) = sync_channel(LINES);
     let stderr = task.child.stderr.take();
     let stdout = task.child.stdout.take();
-    // Both are read to their end, which comes with the child's: a full pipe would hold it up.
+    // Both pipes are read to their end, since a full pipe would block the child.
     let open = sender.clone();
     let printing = thread::spawn(move || {
         let mut bytes = Vec::new();
-        // What cannot be read has not been printed.
+        // A pipe that cannot be read counts as empty.
         let _ = stdout.map(|pipe| pipe.take(PRINTED_MAX).read_to_end(&mut bytes));
         drop(open);
         bytes
@@ -63,7 +63,7 @@ pub(super) fn run(
             .into_iter()
             .flat_map(|pipe| BufReader::new(pipe).lines());
         for line in lines.map_while(Result::ok) {
-            // When nobody hears it any more, it still goes on reading.
+            // It reads on even when the receiver is gone.
             let _ = sender.send(line);
         }
     });
@@ -92,7 +92,7 @@ pub(super) fn run(
             Err(_) => {}
         }
     }
-    // A reader that has panicked has nothing to tell either.
+    // A reader that has panicked counts as one without output.
     let printed = printing.join().unwrap_or_default();
     let status = task.child.wait();
     let code = status.as_ref().ok().and_then(|status| status.code());
@@ -105,15 +105,15 @@ pub(super) fn run(
     })
 }
 
-/// Exit codes of a load that was driven: 1 tells of failed requests, which gates judge.
+/// The exit codes of `bench` after a load that ran to its end: 1 means that requests failed, which gates judge.
 pub(super) const DRIVEN: [i32; 2] = [0, 1];
-/// The interval at which we check for a signal.
+/// The interval at which signals are checked for.
 const LOOK: Duration = Duration::from_millis(100);
-/// The time that it has to end once it is asked to.
+/// The time that the child has to end after it was asked to.
 const PATIENCE: Duration = Duration::from_secs(3);
-/// Lines that wait to be heard.
+/// The most lines of progress that wait to be handled.
 const LINES: usize = 16;
-/// The most bytes of standard output that are read; nothing that we start prints more.
+/// The most bytes of standard output that are read; no child here prints more.
 const PRINTED_MAX: u64 = 1 << 20;
 /// The most bytes of standard error that are kept.
 const SAID_MAX: usize = 1 << 16;

@@ -1,4 +1,4 @@
-//! What the kernel counts while a run lasts.
+//! The counters of the kernel over a run.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -17,69 +17,69 @@ use crate::gate::REQUESTS;
 use crate::measure::{BYTES, CallCounts, SYSCALLS, UPSTREAM};
 use crate::strace::{ProcessTrace, Trace, Traces, table_of};
 
-/// Counters of a run, which may be read again and again.
+/// The counters of a run; they may be read again and again.
 pub(super) struct Counters<'a> {
     stage: &'a Stage,
     servers: &'a [RunningServer],
     syscalls: Option<Syscalls>,
-    /// Name of the server and its counter.
+    /// For each server whose bytes are measured, its name and its counter.
     bytes: Vec<(String, Bytes)>,
-    /// Name of a server of several, and the counter of requests that reach it.
+    /// For each of several servers, its name and the counter of requests that reach it.
     asked: Vec<(String, Segments)>,
-    /// Server, port, and the port's numbers.
+    /// The hops that are measured: server, port name, and port numbers.
     hops: Vec<(String, String, Vec<u16>)>,
     counted: Vec<String>,
-    /// Why a measure cannot be counted, by the base of its name.
+    /// Why a measure cannot be counted, by the first part of its name.
     uncounted: BTreeMap<String, String>,
-    /// Whether each process is counted, and times are taken.
+    /// Whether each process is counted by itself, with times.
     is_traced: bool,
 }
 
-/// The values of all counters at a moment, or their increase since another.
+/// The values of all counters at one moment, or their increase between two.
 #[derive(Debug, Default)]
 pub(super) struct CounterReading {
-    /// CPU time of servers by name.
+    /// The CPU time of each server, by name.
     pub(super) cpu: BTreeMap<String, Duration>,
-    /// CPU time of all of the run: servers and load.
+    /// The CPU time of all processes of the run: servers and load.
     all: Duration,
-    /// CPU time of processes that take what servers leave of a core.
+    /// The CPU time of spinners, which take the part of a core that servers leave.
     spun: Duration,
-    /// The number of times that quotas have stopped servers, by their names.
+    /// How often quotas have stopped each server, by name.
     stops: BTreeMap<String, Stops>,
-    /// CPU time of the lab itself.
+    /// The CPU time of the lab itself.
     own: Duration,
     cores: Vec<system::Core>,
-    /// Connections and handshakes that were dropped for a full queue.
+    /// The number of connections and handshakes that were dropped because a queue was full.
     overflows: u64,
-    /// Connections that were opened in the space, by whomever.
+    /// The number of connections opened in the space, by any process.
     pub(super) opened: u64,
-    /// Periods in which quotas were used up, and processes that were killed for want of memory.
+    /// How often quotas were used up, and how many processes were killed because memory ran out.
     withheld: Withheld,
-    /// Local ports in TIME_WAIT.
+    /// The number of local ports in TIME_WAIT.
     time_wait: u64,
-    /// Connections that have ended in TIME_WAIT.
+    /// The number of connections that have ended in TIME_WAIT.
     pub(super) waited: u64,
-    /// The number of local ports.
+    /// The number of local ports that clients may use; `None` if unknown.
     local_ports: Option<u64>,
-    /// System calls of servers by name.
+    /// The system calls of each server, by name.
     pub(super) calls: CallsByServer,
-    /// Server, port and bytes both ways.
+    /// The bytes of each hop, both ways, by server and port.
     bytes: BTreeMap<(String, String), u64>,
-    /// Segments with data that have reached servers.
+    /// The number of segments with data that have reached each server.
     asked: BTreeMap<String, u64>,
-    /// Why a measure was not counted, by the base of its name.
+    /// Why a measure was not counted, by the first part of its name.
     uncounted: BTreeMap<String, String>,
 }
 
 impl<'a> Counters<'a> {
-    /// Whether the kernel counts anything of what is to be counted.
+    /// Whether the kernel allows at least one of the counters that the experiment needs.
     pub(super) fn are_granted(experiment: &Experiment, stage: &'a Stage) -> bool {
         let tried = Self::begin(experiment, stage, true);
         tried.syscalls.is_some() || !tried.bytes.is_empty()
     }
 
-    /// Counts from now on; what the kernel refuses to count is left out, as is all of it if BPF is not to be
-    /// used. Calls and bytes are counted if `is_counting`.
+    /// Begins to count. What the kernel refuses is left out, as is everything by BPF if the
+    /// experiment excludes it. Calls and bytes are counted if `is_counting`.
     pub(super) fn begin(experiment: &Experiment, stage: &'a Stage, is_counting: bool) -> Self {
         let has_bpf = !experiment.is_without_bpf;
         let servers = &stage.servers[..];
@@ -220,8 +220,8 @@ impl<'a> Counters<'a> {
         Ok(reading)
     }
 
-    /// The system calls of servers in the time of a reading; those of single processes since counting began, which is
-    /// right before.
+    /// The system calls of servers in the time of the reading `spent`. Those of single processes
+    /// are counted from the beginning, which is right before.
     pub(super) fn traces(&self, spent: &CounterReading) -> Result<Traces, DriveFault> {
         let mut traces = Traces::new();
         for (name, counts) in &spent.calls {
@@ -302,7 +302,7 @@ impl CounterReading {
             let core = self.cores.get(core)?;
             Some(core.busy().as_secs_f64() / core.total.as_secs_f64().max(1e-9))
         };
-        // A server beside the load, such as a backend of the one that is looked at, is not the one.
+        // A server on the load's own core, such as a backend of the tested server, is left out.
         let apart = servers
             .iter()
             .filter(|it| it.core.is_none() || it.core != load.core);
@@ -326,8 +326,9 @@ impl CounterReading {
         }
     }
 
-    /// The shares of a core that servers with a declared part of one have used: CPU time of a request, over `requests`,
-    /// times `rate` requests in a second. The server in front is the one that is tested.
+    /// The shares of a core that servers with a declared part of one have used: CPU time per
+    /// request, from `requests`, times `rate` requests per second. The server in front is the
+    /// tested one.
     pub(super) fn shares(
         &self,
         servers: &[RunningServer],
@@ -352,8 +353,8 @@ impl CounterReading {
         servers.iter().enumerate().filter_map(of).collect()
     }
 
-    /// Connections that servers opened to each other, for each of `requests`; the load and its crowd
-    /// have opened `others`. `None` where no server has another one behind it.
+    /// The number of connections that servers opened to each other, for each of `requests`. The
+    /// load and its crowd have opened `others`. `None` where no server has another one behind it.
     pub(super) fn dials(
         &self,
         servers: &[RunningServer],
@@ -364,8 +365,8 @@ impl CounterReading {
         (servers.len() > 1 && requests > 0).then(|| between as f64 / requests as f64)
     }
 
-    /// Requests that each of several servers got for each of `requests`, by segments with data. Empty if that was not
-    /// counted.
+    /// The number of requests that each of several servers received for each of `requests`, by
+    /// segments with data. Empty if that was not counted.
     pub(super) fn asked(&self, requests: u64) -> BTreeMap<String, f64> {
         let each = |count: &u64| *count as f64 / requests.max(1) as f64;
         let servers = self.asked.iter();
@@ -374,23 +375,24 @@ impl CounterReading {
             .collect()
     }
 
-    /// The CPU time of a server for each of `requests`, in microseconds.
+    /// The CPU time of a server for each of `requests`, in microseconds; `None` if it was not counted.
     pub(super) fn cpu_us(&self, server: &str, requests: u64) -> Option<f64> {
         let cpu = self.cpu.get(server)?;
         Some(cpu.as_secs_f64() * 1e6 / requests.max(1) as f64)
     }
 
-    /// Whether bytes were to be counted and were not.
+    /// Whether bytes should have been counted, but were not.
     pub(super) fn lacks_bytes(&self) -> bool {
         self.uncounted.contains_key(BYTES)
     }
 
-    /// Why measures were not counted, by the base of their names.
+    /// Why measures were not counted, by the first part of their names.
     pub(super) fn uncounted(&self) -> BTreeMap<String, String> {
         self.uncounted.clone()
     }
 
-    /// Bytes of each of `requests` by hop: `SERVER.PORT`, and all behind the server in front.
+    /// The bytes of each hop for each of `requests`: by `SERVER.PORT`, and as a sum over all hops
+    /// behind the server in front.
     pub(super) fn bytes(
         &self,
         experiment: &Experiment,
@@ -419,16 +421,16 @@ impl CounterReading {
         hops
     }
 
-    /// Whether system calls were to be counted and were not.
+    /// Whether system calls should have been counted, but were not.
     pub(super) fn lacks_calls(&self) -> bool {
         self.uncounted.contains_key(SYSCALLS)
     }
 }
 
-/// The system calls of servers, by their names.
+/// The system calls of each server, by the server's name.
 pub(super) type CallsByServer = BTreeMap<String, Counts>;
 
-/// System calls of each server by name, for one request.
+/// The number of each system call for one request, by server and call.
 pub(super) fn each(counted: CallCounts<'_>) -> BTreeMap<String, BTreeMap<String, f64>> {
     let requests = counted.requests.max(1) as f64;
     let share = |(name, call): (&str, Call)| (name.to_owned(), call.calls as f64 / requests);
@@ -439,8 +441,8 @@ pub(super) fn each(counted: CallCounts<'_>) -> BTreeMap<String, BTreeMap<String,
         .collect()
 }
 
-/// Bytes that each server to be looked at has allocated; `None` if there is none. Pages of programs are left out: load
-/// and lab share those of our servers, and no other server's.
+/// The bytes that each measured server has allocated; `None` if the experiment measures none. Pages
+/// of program files are left out: load and lab share those of our servers, but no other server's.
 pub(super) fn memory(
     experiment: &Experiment,
     servers: &[RunningServer],
@@ -454,8 +456,8 @@ pub(super) fn memory(
     (!names.is_empty()).then(|| of_interest.filter_map(allocated).collect())
 }
 
-/// Returns [`memory()`], but `None` if one of the servers is not new in this run: it keeps what an earlier crowd has
-/// made it allocate.
+/// Returns [`memory()`], or `None` if one of the servers is not new in this run: it keeps what an
+/// earlier crowd has made it allocate.
 pub(super) fn memory_of_new(
     experiment: &Experiment,
     servers: &[RunningServer],
@@ -465,7 +467,7 @@ pub(super) fn memory_of_new(
     are_new.then(|| memory(experiment, servers)).flatten()
 }
 
-/// The number of ports that clients may have in the space, by `ip_local_port_range`.
+/// The number of ports that clients may use in the space, by `ip_local_port_range`; `None` if it cannot be read.
 fn local_ports(space: &Space) -> Option<u64> {
     let range = space.sysctl("net.ipv4.ip_local_port_range").ok()?;
     let mut ends = range
@@ -475,7 +477,7 @@ fn local_ports(space: &Space) -> Option<u64> {
     Some(to.saturating_sub(from) + 1)
 }
 
-/// Counters of requests at all ports of each server.
+/// The counters of requests at all ports of each server; the error says why there are none.
 fn asked(servers: &[RunningServer], has_bpf: bool) -> Result<Vec<(String, Segments)>, String> {
     let counter = |server: &RunningServer| {
         let group = server.process.group()?;
@@ -485,7 +487,7 @@ fn asked(servers: &[RunningServer], has_bpf: bool) -> Result<Vec<(String, Segmen
     servers.iter().filter_map(counter).collect()
 }
 
-/// The counter that `count` opens, if BPF may be used; else why there is none.
+/// Opens a counter by `count`, if BPF may be used; the error says why there is none.
 fn by_bpf<T>(has_bpf: bool, count: impl FnOnce() -> Result<T, BpfFault>) -> Result<T, String> {
     if has_bpf {
         count().map_err(|fault| fault.to_string())
@@ -517,5 +519,5 @@ fn bytes_fault(fault: impl std::fmt::Display) -> DriveFault {
     }
 }
 
-/// Why nothing is counted by BPF although the kernel may allow it.
+/// The reason given for not counting by BPF if `--no-bpf` is set.
 const ASKED_NOT_TO: &str = "--no-bpf asked for that";

@@ -1,4 +1,4 @@
-//! Slow clients of a run: a process of their own, so that they take no time from load and lab.
+//! The crowd of a run: slow clients in a process of their own, so that they take no time from load and lab.
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::Path;
@@ -10,7 +10,7 @@ use super::DriveFault;
 use crate::experiment::{Crowd, Load};
 use crate::extra::crowd::Tally;
 
-/// Clients that are connected.
+/// A crowd whose clients are connected.
 pub(super) struct CrowdProcess {
     task: Task,
     said: BufReader<ChildStdout>,
@@ -18,7 +18,7 @@ pub(super) struct CrowdProcess {
 }
 
 impl CrowdProcess {
-    /// Starts them, and waits until all are connected and idle ones are answered.
+    /// Starts a crowd, and waits until all clients are connected and the idle ones have their first response.
     pub(super) fn start(
         catamaran: &Path,
         space: &Space,
@@ -75,7 +75,7 @@ impl CrowdProcess {
         })
     }
 
-    /// Ends all connections; returns the crowd's counts.
+    /// Ends all connections of the crowd, and returns its counts; `None` if it has ended before.
     pub(super) fn end(mut self) -> Option<Tally> {
         self.task.signal(Signal::Term);
         let mut line = String::new();
@@ -84,5 +84,5 @@ impl CrowdProcess {
     }
 }
 
-/// The line that it prints once all are connected.
+/// The line that a crowd prints once all its clients are connected.
 pub const READY: &str = "ready";

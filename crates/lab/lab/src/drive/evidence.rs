@@ -1,4 +1,4 @@
-//! What the spans of a run have shown, for measures and gates.
+//! Collects what the spans of a run have shown, for measures and gates.
 
 use std::collections::BTreeMap;
 
@@ -12,38 +12,38 @@ use crate::extra::crowd::Tally;
 use crate::facts::{Facts, MachineFacts, PathFacts};
 use crate::measure::{AbFigures, CallCounts, Evidence};
 
-/// The spans of a run.
+/// The spans of load in a run.
 #[derive(Clone, Copy)]
 pub(super) struct Spans<'a> {
     pub(super) load: &'a Load,
     /// The span in which times were taken.
     pub(super) timed: &'a MeasuredSpan,
-    /// The span in which calls and bytes were counted; it may be the same.
+    /// The span in which calls and bytes were counted; it may be the same as `timed`.
     pub(super) counting: &'a MeasuredSpan,
-    /// The counts of strace in a span of its own, where the kernel does not count calls.
+    /// The counts of strace, in a span of its own; `None` where the kernel counts calls.
     pub(super) strace: Option<&'a StraceCount>,
 }
 
-/// What was seen beside the spans of a run. Of a span at a share of the capacity there is nothing of this.
+/// What was observed in a run besides its spans. Spans at shares of the capacity have none of this.
 #[derive(Debug, Default)]
 pub(super) struct Surroundings {
     pub(super) warm_up: WarmUpFigures,
-    /// Losses of clients beside the load, in words.
+    /// The losses of clients of the crowd, in words; `None`: there were none.
     pub(super) lost: Option<String>,
-    /// As [`Evidence::memory`].
+    /// The memory that servers have allocated: see [`Evidence::memory`].
     pub(super) memory: Option<BTreeMap<String, u64>>,
-    /// As [`Evidence::held`].
+    /// The memory for each client of a crowd: see [`Evidence::held`].
     pub(super) held: BTreeMap<String, f64>,
-    /// As [`Evidence::first`].
+    /// The responses per second after a start: see [`Evidence::first`].
     pub(super) first: Option<f64>,
-    /// As [`Evidence::is_published`].
+    /// Whether the experiment is a published form: see [`Evidence::is_published`].
     pub(super) is_published: bool,
-    /// As [`Evidence::published`].
+    /// The figures of published runs: see [`Evidence::published`].
     pub(super) published: BTreeMap<String, AbFigures>,
 }
 
 impl<'a> Spans<'a> {
-    /// System calls of the servers.
+    /// The system calls of the servers: by strace if it has counted them, else by BPF.
     pub(super) fn calls(self) -> CallCounts<'a> {
         let by_strace = self.strace.and_then(StraceCount::calls);
         by_strace.unwrap_or_else(|| CallCounts {
@@ -54,7 +54,7 @@ impl<'a> Spans<'a> {
 }
 
 impl Scene<'_> {
-    /// Collects the facts that gates look at.
+    /// Collects the facts that gates check.
     pub(super) fn facts(
         &self,
         stage: &mut Stage,
@@ -95,7 +95,7 @@ impl Scene<'_> {
         })
     }
 
-    /// All that is measured.
+    /// Reads all measures of the spans, by name.
     pub(super) fn measures(
         &self,
         stage: &Stage,
@@ -128,8 +128,8 @@ impl Scene<'_> {
         Ok(evidence.measures())
     }
 
-    /// Bytes of a request by hop. Where the kernel does not count them, those of clients are the load's own count,
-    /// unless other clients run beside it.
+    /// The bytes of a request by hop. Where the kernel does not count them, the load's own count is
+    /// used for hops of clients, unless other clients run beside it.
     fn bytes(&self, stage: &Stage, spans: Spans<'_>) -> Result<BTreeMap<String, f64>, DriveFault> {
         let (experiment, counting) = (self.experiment, spans.counting);
         let counted = &counting.spent;
@@ -144,7 +144,8 @@ impl Scene<'_> {
         Ok(bytes)
     }
 
-    /// Requests that each of several servers got, and should have got, for each answer to the load.
+    /// For each of several servers, the requests that it received for each response to the load,
+    /// and how many it should have received.
     fn asked(
         &self,
         stage: &Stage,
@@ -169,7 +170,7 @@ impl Scene<'_> {
     }
 }
 
-/// Alarms in the servers' logs, and servers that have ended.
+/// The alarms in the servers' logs, and servers that have ended.
 fn alarms(servers: &mut [RunningServer]) -> Vec<String> {
     let mut alarms = Vec::new();
     for server in servers {
@@ -188,7 +189,7 @@ fn alarms(servers: &mut [RunningServer]) -> Vec<String> {
     alarms
 }
 
-/// Lines of servers that say that a maximum was reached.
+/// The lines of servers' logs that say that a maximum was reached.
 fn capped(servers: &mut [RunningServer]) -> Vec<String> {
     let lines = |server: &mut RunningServer| {
         let name = server.process.name().to_owned();
@@ -199,7 +200,7 @@ fn capped(servers: &mut [RunningServer]) -> Vec<String> {
     servers.iter_mut().flat_map(lines).collect()
 }
 
-/// An alarm if clients beside the load have lost requests or ended early; else `None`.
+/// An alarm if clients of the crowd have lost requests or ended early; else `None`.
 pub(super) fn lost(tally: Option<Tally>) -> Option<String> {
     match tally {
         None => Some("the clients beside the load ended early".to_owned()),

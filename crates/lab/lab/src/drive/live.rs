@@ -1,4 +1,4 @@
-//! A tier under its load for as long as somebody looks at it: nothing is measured for claims.
+//! Drives a tier under its load for as long as it is watched, without measuring for claims.
 
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -17,12 +17,12 @@ use super::{DriveFault, Driver};
 use crate::experiment::{Experiment, Levels, Load};
 use crate::extra::{EndOnDrop, echo};
 
-/// Counts of all loads of a cell so far.
+/// The counts of all loads of a cell so far.
 #[derive(Debug, Default)]
 pub(crate) struct Answers {
-    /// Answers.
+    /// The number of complete responses.
     pub(crate) completed: AtomicU64,
-    /// Requests that have failed.
+    /// The number of requests that have failed.
     pub(crate) failed: AtomicU64,
 }
 
@@ -48,7 +48,7 @@ pub(crate) fn live<T>(
     let over = &AtomicBool::new(false);
     let (fault, faults) = sync_channel(beside.len() + acts.len() + 1);
     thread::scope(|scope| {
-        // Whatever ends the looking ends the loads.
+        // The loads end however `look` ends.
         let ending = EndOnDrop(over);
         let crowd = load.crowd.as_ref();
         let start = |wanted| CrowdProcess::start(&driver.catamaran, &stage.space, &load, wanted);
@@ -83,7 +83,7 @@ pub(crate) fn live<T>(
     })
 }
 
-/// A load generator that is started again whenever it ends.
+/// Runs a load generator, and starts it again whenever it ends.
 struct Teller<'a> {
     answers: &'a Answers,
     over: &'a AtomicBool,
@@ -116,9 +116,9 @@ impl Teller<'_> {
         }
     }
 
-    /// One load generator; its answers are counted as it tells of them.
+    /// Runs one load generator, and counts its responses at each tick.
     fn bench(&self, driver: &Driver, stage: &Stage, call: LoadCall<'_>) -> Result<(), DriveFault> {
-        // One that fails before it tells anything would be started again without end.
+        // One that fails before its first tick would be started again without end.
         let mut fine: &[i32] = &[];
         let mut before = Tick::default();
         let ended = bench::ticking(driver, stage, call, TICK, self.over, |tick| {
@@ -133,7 +133,7 @@ impl Teller<'_> {
         ended.unless(fine)
     }
 
-    /// The load on an echo tells nothing on its way: it is a short one, again and again.
+    /// Runs a load that is an echo. It has no ticks, so it is a short one, started again and again.
     fn echo(&self, driver: &Driver, stage: &Stage, call: LoadCall<'_>) -> Result<(), DriveFault> {
         let report = bench::run(driver, stage, call, self.over, None)?;
         let requests = &report.document.requests;
@@ -142,11 +142,11 @@ impl Teller<'_> {
     }
 }
 
-/// The name of the main load; others have a number behind it.
+/// The name of the main load; the names of others have a number after it.
 const MAIN: &str = "load";
-/// A load generator is started again after so long.
+/// The time after which a load generator is started again.
 const LONGEST: Duration = Duration::from_secs(600);
-/// The load on an echo.
+/// The duration of a load that is an echo.
 const ECHO: Duration = Duration::from_secs(1);
 /// The interval between two ticks of a load generator.
 const TICK: Duration = Duration::from_secs(1);

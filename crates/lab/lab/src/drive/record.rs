@@ -1,4 +1,4 @@
-//! What a server was made of, in words that are the same on each machine and in each run.
+//! Records how a server was made, in words that are the same on each machine and in each run.
 
 use std::path::Path;
 
@@ -7,13 +7,13 @@ use catamaran_tier::{Process, Programs, Settings, Space};
 use crate::experiment::{CellServer, OWN};
 use crate::run::ServerRecord;
 
-/// Puts stable words in place of paths of this machine: `RUN` for the directory of a run, `catamaran` for
-/// our own program, the names of other programs' files, `~` for the home directory.
+/// Replaces paths of this machine by stable words: `RUN` for the directory of a run, `catamaran`
+/// for our own program, the file names of other programs, `~` for the home directory.
 #[derive(Debug)]
 pub(super) struct StableWords(Vec<(String, String)>);
 
 impl StableWords {
-    /// Of the servers in `space`, which are started with `programs`.
+    /// The words for servers in `space` that are started with `programs`.
     pub(super) fn of(space: &Space, programs: &Programs) -> Self {
         let home = std::env::home_dir().unwrap_or_default();
         Self::new(space.directory(), programs, &home)
@@ -29,7 +29,7 @@ impl StableWords {
                 words.push((text_of(path), file));
             }
         }
-        // The longest path first: a program may be in a directory that is replaced, too.
+        // The longest path first, since a program may be in a directory that is replaced, too.
         words.sort_by_key(|(path, _)| std::cmp::Reverse(path.len()));
         if home.parent().is_some() {
             words.push((format!("{}/", home.display()), "~/".to_owned()));
@@ -38,7 +38,7 @@ impl StableWords {
         Self(words)
     }
 
-    /// `text` with these words.
+    /// Replaces the paths in `text` by the stable words.
     pub(super) fn text(&self, text: &str) -> String {
         let replace = |text: String, (path, word): &(String, String)| text.replace(path, word);
         self.0.iter().fold(text.to_owned(), replace)
@@ -77,7 +77,7 @@ fn text_of(path: &Path) -> String {
     path.display().to_string()
 }
 
-/// Longer files are pages that are served.
+/// The largest file in a record, in bytes; longer ones are pages that are served.
 const FILE_SHOWN_MAX: usize = 16 << 10;
 
 #[cfg(test)]

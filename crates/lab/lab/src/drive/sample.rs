@@ -1,4 +1,4 @@
-//! Samples of the machine and the servers, taken in each second of a run.
+//! Samples the machine and the servers in each second of a run.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -9,7 +9,7 @@ use super::stage::Stage;
 use crate::extra::now;
 use crate::sample::{CoreSample, JvmSample, Sample};
 
-/// Samples every second until the sender is gone, one at each end included.
+/// Takes a sample each second until the sender is dropped, with one at the beginning and one at the end.
 pub(super) fn watch(stage: &Stage, end: &Receiver<()>) -> Vec<Sample> {
     let start = now();
     let mut samples = vec![Sample::read(stage)];
@@ -25,7 +25,7 @@ pub(super) fn watch(stage: &Stage, end: &Receiver<()>) -> Vec<Sample> {
 }
 
 impl Sample {
-    /// What cannot be read is left out.
+    /// Takes a sample; figures that cannot be read are left out.
     pub(crate) fn read(stage: &Stage) -> Self {
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         let mut sample = Self {
@@ -76,13 +76,14 @@ impl JvmSample {
     }
 }
 
-/// One JSON text a line.
+/// The samples as lines of JSON.
 pub(super) fn lines(samples: &[Sample]) -> String {
     let line = |sample: &Sample| serde_json::to_string(sample).unwrap_or_default() + "\n";
     samples.iter().map(line).collect()
 }
 
-/// The largest part of a core that the compilers of a virtual machine took.
+/// The largest part of a core that the compilers of one Java virtual machine took; `None` if there
+/// are too few samples or virtual machines.
 pub(super) fn compiling(samples: &[Sample]) -> Option<f64> {
     let (first, last) = (samples.first()?, samples.last()?);
     let wall = (last.time_s - first.time_s).max(1e-9);

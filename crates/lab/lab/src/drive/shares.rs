@@ -1,4 +1,4 @@
-//! Spans at shares of the capacity, driven by a schedule: what is measured in them beside the run's own span.
+//! Drives the load by a schedule at shares of the capacity, and measures these spans in addition to the run's own.
 
 use std::collections::BTreeMap;
 
@@ -11,18 +11,18 @@ use crate::facts::Facts;
 use crate::gate::{Effect, GateFinding, check_run};
 use crate::measure::Measure;
 
-/// The measures of all loads at shares of the capacity.
+/// The measures of all loads at shares of the capacity, with their gates.
 #[derive(Debug, Default)]
 pub(super) struct ShareValues {
-    /// Measures by name, such as `p99@0.5`.
+    /// The measures by name, such as `p99@0.5`.
     pub(super) measures: BTreeMap<String, f64>,
-    /// The same measures in each third of a span.
+    /// The values of the measures in each third of a span.
     pub(super) thirds: ThirdValues,
-    /// Gates on spans whose measures were left out.
+    /// The gates on spans that were left out.
     pub(super) gates: Vec<GateFinding>,
 }
 
-/// The measures at one share.
+/// The measures and facts of the span at one share.
 struct ShareSpan {
     share: f64,
     facts: Facts,
@@ -30,7 +30,7 @@ struct ShareSpan {
     thirds: ThirdValues,
 }
 
-/// Drives `load` at each of its shares of `capacity`.
+/// Drives `load` at each of its shares of `capacity`, in requests per second.
 pub(super) fn drive(
     scene: Scene<'_>,
     stage: &mut Stage,
@@ -63,7 +63,8 @@ pub(super) fn drive(
 }
 
 impl ShareValues {
-    /// Adds a span, unless a gate that is not `off` says that the load missed its schedule: then there is nothing of it.
+    /// Adds the measures of a span; they are left out if a gate, unless it is in `off`, says that
+    /// the load missed its schedule.
     fn add(&mut self, span: ShareSpan, off: &[String]) {
         let ShareSpan {
             share,

@@ -1,4 +1,4 @@
-//! A span of load: drives it, with loads beside it and what is done to servers meanwhile, and counts.
+//! Drives one span of load, with loads beside it and actions on servers, and counts.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
@@ -20,40 +20,40 @@ use crate::strace::Traces;
 /// The reports, counters and samples of one span of load.
 pub(super) struct MeasuredSpan {
     pub(super) report: LoadReport,
-    /// The reports of loads beside the main one.
+    /// The reports of the loads beside the main one.
     pub(super) beside: Vec<LoadReport>,
     pub(super) spent: CounterReading,
     pub(super) samples: Vec<Sample>,
     pub(super) traces: Traces,
-    /// Actions that were done.
+    /// The number of actions that were done on servers.
     pub(super) acted: u64,
-    /// As `changed` of the facts about the machine.
+    /// A change of level within the span: see `changed` of the facts about the machine.
     pub(super) changed: Option<LevelChange>,
-    /// As `thirds` of a run.
+    /// The measures in each third of the span.
     pub(super) thirds: ThirdValues,
 }
 
 impl MeasuredSpan {
-    /// Requests that were answered, those of loads beside included.
+    /// The number of requests that were answered, of all loads.
     pub(super) fn requests(&self) -> u64 {
         self.reports()
             .map(|it| it.document.requests.completed)
             .sum()
     }
 
-    /// Requests that had no good answer, those of loads beside included.
+    /// The number of requests that failed or hung, of all loads.
     pub(super) fn failed(&self) -> u64 {
         let failed = |it: &LoadReport| it.document.requests.failed + it.document.unfinished.hung;
         self.reports().map(failed).sum()
     }
 
-    /// Requests that failed or had an answer of another status than 2xx, of all loads.
+    /// The number of requests that failed or had a response with a status other than 2xx, of all loads.
     pub(super) fn errors(&self) -> u64 {
         let others = self.reports().map(|it| it.document.requests.non_2xx);
         self.failed() + others.sum::<u64>()
     }
 
-    /// Connections that all loads have opened.
+    /// The number of connections that all loads have opened.
     pub(super) fn opened(&self) -> u64 {
         self.reports()
             .map(|it| it.document.connections.opened)
@@ -65,15 +65,14 @@ impl MeasuredSpan {
         std::iter::once(&self.report).chain(&self.beside)
     }
 
-    /// Requests that were answered in a second, of all loads.
+    /// The number of responses per second, of all loads.
     pub(super) fn rate(&self) -> f64 {
         self.requests() as f64 / self.report.document.elapsed.as_secs_f64().max(1e-9)
     }
 }
 
 impl Scene<'_> {
-    /// Drives the load, those beside it, and what is done to servers meanwhile; calls and bytes are counted if
-    /// `is_counting`.
+    /// Drives the load with those beside it and the actions on servers; calls and bytes are counted if `is_counting`.
     pub(super) fn measure(
         &self,
         stage: &Stage,
@@ -128,7 +127,7 @@ impl Scene<'_> {
         })?;
         let spent = counters.read()?.since(&before);
         let traces = counters.traces(&spent)?;
-        // What is done to servers is not spread evenly over the span.
+        // Actions on servers are not spread evenly over the span, so its thirds differ anyway.
         let thirds = if acts.is_empty() {
             thirds.values(stage, &report.document)
         } else {
@@ -149,14 +148,14 @@ impl Scene<'_> {
     }
 }
 
-/// The result of a thread.
+/// Waits for a thread and returns its result; passes on its panic.
 fn joined<T>(thread: thread::ScopedJoinHandle<'_, Result<T, DriveFault>>) -> Result<T, DriveFault> {
     thread
         .join()
         .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
-/// Calls it again and again until the sender is gone.
+/// Repeats an action on a server at its interval, until the sender is dropped.
 pub(super) fn go_on(
     stage: &Stage,
     act: &Act,

@@ -1,8 +1,8 @@
-//! The servers of a cell: started, kept as long as the experiment says, and gone.
+//! Starts the servers of a cell, keeps them as long as the experiment says, and stops them.
 //!
-//! Without `nest` and `restart` each run has servers of its own. With `nest`, cells of a round that share
-//! the levels of those factors share servers, as far as these are the same in both; the others are
-//! started anew at their old addresses.
+//! Without `nest` and `restart` each run has servers of its own. With `nest`, cells of a round that
+//! have the same levels of those factors use the same servers, where their settings are equal; the
+//! other servers are started anew at their old addresses.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use super::{DriveFault, Driver, NOT_READY};
 use crate::experiment::{self, Addresses, CellServer, CoreShare, Experiment, Levels, prepare};
 use crate::run::{RunKey, ServerRecord};
 
-/// Servers that outlive a run.
+/// The stages whose servers are kept for later runs.
 #[derive(Debug, Default)]
 pub struct Stages {
     alive: Vec<Stage>,
@@ -24,50 +24,50 @@ pub struct Stages {
     is_shared: bool,
 }
 
-/// The servers of some cells and where they are.
+/// The running servers of a cell, or of cells that share them, and their space.
 #[derive(Debug)]
 pub(crate) struct Stage {
-    // Dropped first: they end before what they are in.
+    // Servers are dropped first: they must end before their space.
     pub(crate) servers: Vec<RunningServer>,
-    /// Processes that take the parts of cores that servers with weights leave, by core.
+    /// Processes that take the part of a core that servers with weights leave, by core.
     pub(super) spinners: BTreeMap<usize, Spinner>,
     pub(crate) space: Space,
     pub(crate) addresses: Addresses,
     group: Levels,
     round: usize,
-    /// Whether a Java virtual machine was started for this run.
+    /// Whether a Java virtual machine was started for the current run.
     pub(crate) is_fresh: bool,
 }
 
-/// A server that runs, and what it was made of.
+/// A running server, and the record of how it was made.
 #[derive(Debug)]
 pub(crate) struct RunningServer {
     pub(crate) process: Process,
     pub(crate) record: ServerRecord,
-    /// Replaces paths of this machine in words that are recorded.
+    /// Replaces paths of this machine in recorded words.
     pub(super) stable: StableWords,
     pub(crate) core: Option<usize>,
-    /// The part of the core that it may have.
+    /// The part of its core that the server may have; `None`: all of it.
     pub(super) core_share: Option<CoreShare>,
     of: CellServer,
     round: usize,
-    /// When it was started, in µs since 1970: what tells its starts apart, also those before and after `--resume`.
+    /// The time of the server's start, in µs since 1970. It tells starts apart, also those before and after `--resume`.
     started_us: u64,
-    /// Whether it was started for this run.
+    /// Whether the server was started for the current run.
     pub(super) is_new: bool,
 }
 
-/// A process that computes all the time.
+/// A process that computes all the time, to use the part of a core that servers leave.
 #[derive(Debug)]
 pub(super) struct Spinner {
-    /// Its part of the core.
+    /// The part of the core that the process takes, in thousandths.
     thousandths: u32,
     pub(super) task: Task,
 }
 
 impl Stages {
-    /// Stages in the machine's own network and without cgroups, which needs no root. What is measured there
-    /// is the machine's as far as it is not of single processes.
+    /// Stages in the machine's own network and without cgroups, which needs no root. Figures of the
+    /// network are then the whole machine's.
     pub(crate) fn shared() -> Self {
         Self {
             is_shared: true,
@@ -75,7 +75,7 @@ impl Stages {
         }
     }
 
-    /// The servers of a cell, started unless they run already.
+    /// The running servers of a cell; those that do not run yet are started.
     pub(crate) fn prepare(
         &mut self,
         driver: &Driver,
@@ -104,7 +104,7 @@ impl Stages {
                 self.alive.len() - 1
             }
         };
-        // A stage that is half built is of no use to the next run.
+        // If building fails, the stage is dropped: a half-built one is useless to the next run.
         let mut stage = self.alive.swap_remove(place);
         stage.build(driver, experiment, at)?;
         self.alive.push(stage);
@@ -114,14 +114,14 @@ impl Stages {
             .unwrap_or_else(|| unreachable!("it was pushed")))
     }
 
-    /// Ends all servers.
+    /// Stops all servers, and removes their spaces.
     pub fn clear(&mut self) {
         self.alive.clear();
     }
 }
 
 impl Stage {
-    /// When each server was started, in µs since 1970.
+    /// The time at which each server was started, in µs since 1970.
     pub(super) fn starts(&self) -> BTreeMap<String, u64> {
         let servers = self.servers.iter();
         servers
@@ -129,7 +129,7 @@ impl Stage {
             .collect()
     }
 
-    /// The servers of these names.
+    /// The servers whose names are in `names`.
     pub(super) fn named<'a>(
         &'a self,
         names: &'a [String],
@@ -196,10 +196,11 @@ impl Stage {
         self.spin(driver)
     }
 
-    /// Starts what takes the parts of cores that servers with weights leave, and ends what is not needed.
+    /// Starts spinners, which take the part of a core that servers with weights leave, and ends
+    /// those that are not needed.
     fn spin(&mut self, driver: &Driver) -> Result<(), DriveFault> {
         if self.space.group().is_none() {
-            // Nothing holds servers to parts there.
+            // Without cgroups, servers are not limited to a part of a core.
             return Ok(());
         }
         let servers = self.servers.iter();
@@ -229,14 +230,15 @@ impl Stage {
     }
 }
 
-/// Whether a server that is started anew after so many rounds, and was in round `since`, goes on in `round`. A start
-/// out of turn, after a void run, changes nothing for the starts after it: else those of one cell would fall into
-/// rounds in which another cell goes on, and no two rounds would stand on starts of their own.
+/// Whether a server last started in round `since` goes on in `round`, if it is started anew each
+/// `rounds` rounds. A start out of turn, after a void run, does not move later starts; else those
+/// of one cell would fall into rounds in which another cell goes on, and no two rounds would have
+/// separate starts.
 fn goes_on(rounds: usize, since: usize, round: usize) -> bool {
     rounds > 0 && since / rounds == round / rounds
 }
 
-/// The levels that decide which cells share servers.
+/// The levels by which cells share servers.
 fn group(experiment: &Experiment, levels: &Levels) -> Levels {
     if !experiment.is_nested() {
         return levels.clone();
@@ -284,7 +286,7 @@ fn start(
     })
 }
 
-/// URLs of a server's ports; several of one name have spaces between them.
+/// The URLs of a server's ports by name; several of one name are separated by spaces.
 fn urls(process: &Process, server: &CellServer) -> Result<BTreeMap<String, String>, DriveFault> {
     let (target, settings) = prepare(server)?;
     let url = |port: String| {

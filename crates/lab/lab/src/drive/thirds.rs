@@ -1,4 +1,4 @@
-//! The values of measures in each third of a span, so that a claim can ask whether it holds in all of them.
+//! Computes measures for each third of a span, so that a claim can check whether it holds in all of them.
 
 use std::collections::BTreeMap;
 
@@ -8,26 +8,26 @@ use catamaran_load::report::{Report, SecondFacts};
 use super::stage::Stage;
 use super::watch::Cpus;
 
-/// Takes what a load generator tells on its way.
+/// Collects the ticks of a load generator, to divide its span into thirds.
 #[derive(Debug, Default)]
 pub(super) struct Thirds {
     moments: Vec<Moment>,
 }
 
-/// Sums since the beginning.
+/// Sums since the beginning of the load, at one tick.
 #[derive(Debug)]
 struct Moment {
     elapsed_s: f64,
     completed: u64,
-    /// CPU time of each server in seconds, `None` if it has no group.
+    /// The CPU time of each server in seconds; `None` if it has no group.
     cpus: Cpus,
 }
 
-/// The values of a measure in the three thirds, in order.
+/// The values of each measure, by name, in the three thirds in order.
 pub(super) type ThirdValues = BTreeMap<String, [f64; 3]>;
 
 impl Thirds {
-    /// The first tick has the connecting in it: the span begins at its end.
+    /// Notes a tick. The first one contains the connecting, so the span begins at its end.
     pub(super) fn take(&mut self, tick: &Tick, cpus: &Cpus) {
         self.moments.push(Moment {
             elapsed_s: tick.elapsed_s,
@@ -36,7 +36,7 @@ impl Thirds {
         });
     }
 
-    /// Measures in each third, by name; empty if the span was too short, or without ticks.
+    /// The measures in each third, by name; empty if the span was too short, or had no ticks.
     pub(super) fn values(&self, stage: &Stage, document: &Report) -> ThirdValues {
         let names = stage.servers.iter().map(|it| it.record.name.as_str());
         self.of(&names.collect::<Vec<_>>(), document)
@@ -84,7 +84,7 @@ impl Thirds {
         }
         let seconds = latencies(document);
         if seconds.is_empty() && !is_open {
-            // By Little's law a closed loop's latency is what its rate says.
+            // By Little's law the latency of a closed loop follows from its rate.
             let clients = document.concurrency as f64;
             let latency = rates.map(|rate| clients / rate * 1000.0);
             values.extend(PERCENTILES.map(|name| (name.to_owned(), latency)));
@@ -93,7 +93,7 @@ impl Thirds {
         values
     }
 
-    /// The moments at which each third begins and ends.
+    /// The moments at which each third begins and ends; `None` if there are too few.
     fn parts(&self) -> Option<[(&Moment, &Moment); 3]> {
         let (begin, end) = (self.moments.first()?, self.moments.last()?);
         if self.moments.len() < MOMENTS_MIN {
@@ -110,14 +110,14 @@ impl Thirds {
     }
 }
 
-/// The sums of one third.
+/// The increase of the sums in one third.
 struct Part {
     seconds: f64,
     answers: f64,
     cpus: Cpus,
 }
 
-/// Percentiles of the whole seconds in each third; none if these are too few.
+/// The percentiles of the whole seconds in each third; empty if these are too few.
 fn latencies(document: &Report) -> ThirdValues {
     let whole = document.elapsed.as_secs() as usize;
     let seconds = &document.seconds[..whole.min(document.seconds.len())];
@@ -141,13 +141,13 @@ fn latencies(document: &Report) -> ThirdValues {
 /// The percentiles that a report has for each second.
 const PERCENTILES: [&str; 2] = ["p50", "p99"];
 
-/// A value for each third at least.
+/// The least number of moments: one value for each third.
 const MOMENTS_MIN: usize = 4;
 
-/// The seconds by which a tick may be late.
+/// The time by which a tick may be late, in seconds.
 const ROUNDING: f64 = 0.05;
 
-/// The number of answers in a third that has none, so that its rate is a level lower than any other.
+/// The number of responses assumed in a third that has none: its rate must be a number, lower than any other.
 const NO_ANSWER: f64 = 0.5;
 
 const MICROS: f64 = 1e6;
@@ -232,7 +232,7 @@ mod tests {
         assert!(dead.of(&["app", "front"], &document).is_empty());
     }
 
-    /// A server that is dead for a third has another level there, and not none.
+    /// A server that does not respond for a third has another rate there, not a missing one.
     #[test]
     fn a_third_without_an_answer_has_a_level() {
         let rate = |at| if at < 3.1 { 0.0 } else { 1000.0 };

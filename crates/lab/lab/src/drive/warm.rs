@@ -1,8 +1,9 @@
-//! The warm-up of a run: it lasts until throughput and CPU time of a request are steady and no Java
-//! virtual machine compiles much, but at least and at most so long as the experiment says.
+//! The warm-up of a run. It lasts until throughput and CPU time per request are steady and no Java
+//! virtual machine compiles much, within the shortest and longest time that the experiment gives.
 //!
-//! One that still compiles then is waited for, up to the time that the file gives to those that have just
-//! started: each cell asks it for other code, of which the start of the first one knows nothing.
+//! If a virtual machine still compiles then, it gets more time, up to what the file gives to those
+//! just started: each cell makes it run other code, which the start of the first cell has not
+//! compiled.
 
 use std::ops::ControlFlow;
 use std::sync::atomic::AtomicBool;
@@ -18,24 +19,24 @@ use super::{DriveFault, Driver};
 use crate::experiment::Load;
 use crate::extra::echo;
 
-/// The results of a warm-up.
+/// The results of a warm-up: its length, and how steady the servers were at its end.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct WarmUpFigures {
-    /// Its length in seconds; `None` if there was none.
+    /// The length in seconds; `None` if there was no warm-up.
     pub(super) lasted_s: Option<f64>,
-    /// As [`MachineFacts::moving`].
+    /// The movement that is left after the warm-up: see [`MachineFacts::moving`].
     ///
     /// [`MachineFacts::moving`]: crate::facts::MachineFacts::moving
     pub(super) moving: Option<f64>,
-    /// As [`MachineFacts::hidden`].
+    /// The movement that noise would have hidden: see [`MachineFacts::hidden`].
     ///
     /// [`MachineFacts::hidden`]: crate::facts::MachineFacts::hidden
     pub(super) hidden: Option<f64>,
-    /// Answers of the first second.
+    /// The responses per second in the first second of the load; `None`: not measured.
     pub(super) first: Option<f64>,
 }
 
-/// Drives a warm-up with the load of the run to come.
+/// Drives a warm-up with the load of the coming run.
 pub(super) fn warm(
     driver: &Driver,
     stage: &Stage,
@@ -89,12 +90,13 @@ pub(super) fn warm(
 struct Limits {
     at_least: Duration,
     at_most: Duration,
-    /// The time that a virtual machine has to compile; `None` without one.
+    /// The time that a virtual machine has for compiling; `None` without one.
     compiling: Option<Duration>,
 }
 
 impl Limits {
-    /// The limits for these servers. If a Java virtual machine has just been started, at least `first_warm`.
+    /// The limits for the servers of `stage`; the shortest time is at least `first_warm` if a Java
+    /// virtual machine has just been started.
     fn of(load: &Load, stage: &Stage) -> Self {
         let (at_least, at_most) = load.warm;
         let at_least = if stage.is_fresh {
@@ -114,7 +116,7 @@ impl Limits {
         self.at_most.max(self.compiling.unwrap_or_default())
     }
 
-    /// Whether it is looked at how steady servers are.
+    /// Whether the warm-up depends on how steady the servers are, so that its length varies.
     fn is_watched(&self) -> bool {
         self.at_least < self.at_most
     }

@@ -1,14 +1,15 @@
-//! What a load generator tells on its way, beside what its servers take: values of the rate and of the CPU
-//! time of a request, and whether they are steady.
+//! Judges by a load generator's ticks and the servers' CPU time whether a run is warm: whether the
+//! rate and the CPU time per request are steady.
 //!
-//! A value is of 200 ms, so that a few seconds tell of a trend. Those of a virtual machine that has just
-//! started are of whole seconds, since its collections and its compilers' bursts would be most of what
-//! shorter ones show.
+//! A value covers 200 ms, so that a few seconds show a trend. If a virtual machine has just
+//! started, a value covers a whole second, since collections and bursts of the compilers would
+//! dominate shorter ones.
 //!
-//! On a shared machine the noise may be larger than what is looked for: a value of 200 ms of nginx under
-//! 100 clients has a standard deviation of 10 to 18 %, neighbours a correlation of 0.5 to 0.7, and no
-//! minute would show that the rate moves by less than 5 %. So a server that does not visibly move is not
-//! waited for longer than a trend needs to be seen; the run notes what the noise would have hidden.
+//! On a shared machine the noise may exceed the trend: values of 200 ms of nginx under 100 clients
+//! have a standard deviation of 10 to 18 % and a correlation of 0.5 to 0.7 between neighbours, and
+//! a minute would not show that the rate moves by less than 5 %. So a server that does not visibly
+//! move gets only the time in which a trend would show; the run notes what the noise would have
+//! hidden.
 
 use std::time::Duration;
 
@@ -21,7 +22,7 @@ use super::stage::Stage;
 use crate::facts::LevelChange;
 use crate::gate::COMPILING_MAX;
 
-/// Sums since the beginning of the load, read at a tick.
+/// Sums since the beginning of the load, at one tick.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct LoadMoment {
     elapsed_s: f64,
@@ -30,11 +31,11 @@ pub(super) struct LoadMoment {
     compiling_s: f64,
 }
 
-/// CPU time of each server in seconds; `None` of one that has no group.
+/// The CPU time of each server in seconds; `None` for a server without a group.
 pub(super) type Cpus = Vec<Option<f64>>;
 
 impl LoadMoment {
-    /// The sums at a tick of the load generator, with the servers' CPU time at that moment.
+    /// The sums at a tick of the load generator; `cpus` is the servers' CPU time at that moment.
     pub(super) fn of(tick: &Tick, cpus: &Cpus) -> Self {
         Self {
             elapsed_s: tick.elapsed_s,
@@ -44,7 +45,7 @@ impl LoadMoment {
         }
     }
 
-    /// The same sums with the CPU time of compilers.
+    /// Adds the CPU time of the virtual machines' compilers to the sums.
     pub(super) fn with_compiling(self, stage: &Stage) -> Self {
         let compiling_s = compiling(stage);
         Self {
@@ -54,41 +55,41 @@ impl LoadMoment {
     }
 }
 
-/// The CPU time of each server so far.
+/// The CPU time that each server has used so far.
 pub(super) fn cpus(stage: &Stage) -> Cpus {
     let groups = stage.servers.iter().map(|it| it.process.group());
     let of = |group: Option<&Group>| Some(group?.cpu().ok()?.total().as_secs_f64());
     groups.map(of).collect()
 }
 
-/// The seconds that compilers of all virtual machines have taken.
+/// The CPU time in seconds that the compilers of all virtual machines have used.
 fn compiling(stage: &Stage) -> f64 {
     let machines = stage.servers.iter().filter_map(|it| it.process.jvm());
     let of = |jvm: &JvmReader| Some(jvm.read().ok()?.compiling?.as_secs_f64());
     machines.filter_map(of).sum()
 }
 
-/// The series of a load so far, by which its warm-up is judged.
+/// The series of values of a load so far, by which its warm-up is judged.
 #[derive(Debug)]
 pub(super) struct LoadWatch {
-    /// The shortest span of a value, in seconds.
+    /// The least time that a value covers, in seconds.
     value_s: f64,
-    /// The length of the span to be measured, as a number of values.
+    /// The length of the coming span, as a number of values.
     span: f64,
     before: Option<LoadMoment>,
-    /// When each value began, in seconds.
+    /// The time at which each value begins, in seconds.
     begins: Vec<f64>,
     throughput: Vec<f64>,
-    /// CPU time of a request; empty if it is not known.
+    /// The CPU time per request, in each value; empty if it is not known.
     cpu: Vec<f64>,
-    /// Virtual machines' threads that compiled at a time.
+    /// The mean number of virtual machines' threads that compiled, in each value.
     compiling: Vec<f64>,
-    /// Answers of the first second.
+    /// The responses per second in the first second of the load; `None` before its end.
     pub(super) first: Option<f64>,
 }
 
 impl LoadWatch {
-    /// Before a span of this length is measured; `is_fresh`: a virtual machine has just started.
+    /// A watch before a span of length `time`; `is_fresh`: a virtual machine has just started.
     pub(super) fn new(time: Duration, is_fresh: bool) -> Self {
         let value = if is_fresh { SECOND } else { TICK };
         Self {
@@ -103,12 +104,12 @@ impl LoadWatch {
         }
     }
 
-    /// Takes a tick; one that is too short for a value, or without answers, is part of the next.
+    /// Adds a tick. A tick that is too short for a value or has no responses is joined to the next.
     pub(super) fn take(&mut self, now: &LoadMoment) {
         if self.first.is_none() && now.elapsed_s >= 1.0 {
             self.first = Some(now.completed as f64 / now.elapsed_s);
         }
-        // Connecting is part of the first tick: values begin at its end.
+        // The first tick contains the connecting: values begin at its end.
         let Some(before) = self.before else {
             self.before = Some(*now);
             return;
@@ -128,14 +129,14 @@ impl LoadWatch {
         self.before = Some(*now);
     }
 
-    /// Whether virtual machines still compile; also `true` while there are too few values to tell.
+    /// Whether virtual machines still compile; also `true` while there are too few values.
     pub(super) fn compiles(&self) -> bool {
         let last = &self.compiling[self.compiling.len().saturating_sub(COMPILING_VALUES)..];
         let compiling = last.iter().sum::<f64>() / last.len().max(1) as f64;
         last.len() < COMPILING_VALUES_MIN || compiling >= COMPILING_MAX
     }
 
-    /// Whether the series are steady, as far as noise lets one see, and nothing compiles.
+    /// Whether the series are steady, as far as noise allows to see it, and nothing compiles.
     pub(super) fn is_warm(&self) -> bool {
         let is_still = match self.verdict() {
             Verdict::Steady => true,
@@ -145,7 +146,7 @@ impl LoadWatch {
         is_still && !self.compiles()
     }
 
-    /// Whether the rate and the CPU time of a request are steady.
+    /// Whether the rate and the CPU time per request are steady.
     pub(super) fn verdict(&self) -> Verdict {
         let of = |series: &[f64]| {
             let recent = series.len().saturating_sub(VALUES_MAX);
@@ -159,8 +160,8 @@ impl LoadWatch {
         }
     }
 
-    /// Where CPU time of a request, or else the rate, has changed its level. The rate of an open loop is its
-    /// schedule's.
+    /// The point at which the CPU time per request, or else the rate, has changed its level; `None`
+    /// if neither has. The rate of an open loop is not checked, since the schedule decides it.
     pub(super) fn changed(&self, is_open: bool) -> Option<LevelChange> {
         let of = |series: &[f64], what: &str| {
             let change = change(series)?;
@@ -178,22 +179,22 @@ impl LoadWatch {
 /// The interval between two ticks of the load generator.
 pub(super) const TICK: Duration = Duration::from_millis(200);
 const SECOND: Duration = Duration::from_secs(1);
-/// The seconds by which a tick may be early.
+/// The time by which a tick may be early, in seconds.
 const EARLY: f64 = 0.05;
-/// The most values that are looked at: a trend is one of the last twenty seconds.
+/// The most values that are judged: a trend is one of the last twenty seconds.
 const VALUES_MAX: usize = 100;
-/// This many values would show a movement that is larger than the noise.
+/// The number of values that would show any movement larger than the noise.
 const UNCLEAR_VALUES: usize = 20;
-/// Compiling is averaged over this many of the last values.
+/// The number of last values over which compiling is averaged.
 const COMPILING_VALUES: usize = 10;
-/// With fewer values a virtual machine counts as one that compiles.
+/// The least number of values; with fewer, a virtual machine counts as compiling.
 const COMPILING_VALUES_MIN: usize = 3;
 
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
 
-    /// A warm-up whose rate, CPU time of a request and compiling threads are these at a second.
+    /// A watch after `seconds`, with the rate, the CPU time per request and the compiling threads as functions of time.
     pub(crate) fn watched(
         seconds: f64,
         [rate, cpu, compiling]: [fn(f64) -> f64; 3],

@@ -1,14 +1,15 @@
-//! A relay and a server that do not read the bytes they move. Their CPU time is the part of the
-//! others' that is the kernel's alone.
+//! A relay and a server that do not parse the bytes they move. Their CPU time is the part of other
+//! servers' time that is the kernel's alone.
 //!
-//! A front that understands HTTP cannot be cheaper than the relay: it, too, makes one read and one
-//! write on either side for each request. Nor can a server be cheaper than one that writes the same
-//! bytes after each read. They stand in the tables beside those that do something useful.
+//! A front that understands HTTP cannot be cheaper than the relay, which also makes one read and
+//! one write on either side for each request. Nor can a server be cheaper than one that writes the
+//! same bytes after each read. They are in the tables for comparison with servers that do useful
+//! work.
 //!
-//! With [`Effort::work`] they are servers of known capacity: each read takes so much CPU time in all, by the clock of
-//! their only thread. What moving the bytes has taken is part of it and not added to it, so that two servers differ by
-//! the ratio of what is declared, exactly and whatever moving bytes costs. A count of instructions would not do that:
-//! the system calls come on top, and how long an instruction takes differs from minute to minute.
+//! With [`Effort::work`] they are servers of known capacity: each read takes a declared CPU time,
+//! by the clock of their only thread. The time for moving the bytes is part of it, so that two
+//! servers differ exactly by the ratio of the declared times. Counting instructions would not do
+//! that: system calls come on top, and the time of an instruction differs from minute to minute.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::{self, SocketAddr};
@@ -22,26 +23,26 @@ use mio::{Events, Interest, Poll, Token};
 
 use super::now;
 
-/// What the server does with bytes that arrive on a connection.
+/// What the server does with the bytes that arrive on a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Job {
-    /// Passes them on to this backend, on a connection of its own for each client.
+    /// The server passes the bytes on to this backend, on a separate connection for each client.
     Relay(SocketAddr),
-    /// Answers with a page of this many bytes.
+    /// The server answers with a page whose body has this many bytes.
     Answer(usize),
 }
 
-/// The CPU time that requests are made to take.
+/// The CPU time that each request is made to take.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Effort {
-    /// The time for which it spins before each write.
+    /// The time for which the server spins before each write.
     pub spin: Duration,
-    /// CPU time that each read takes with all that comes of it, on average; zero for what it takes anyway. While the
-    /// thread waits for a core, this time stands still.
+    /// The mean CPU time that each read and its consequences take; zero: no more than needed. This
+    /// time does not run while the thread waits for a core.
     pub work: Duration,
 }
 
-/// Serves at `listener` until `stop`.
+/// Serves connections at `listener` until `stop` is true.
 ///
 /// # Errors
 /// A backend cannot be reached, the kernel's queue of events fails, or the declared work is less than moving the bytes
@@ -87,17 +88,18 @@ pub fn run(
 
 struct Bare {
     poll: Poll,
-    /// Sockets by the number of their descriptor, each with the number of the socket that its bytes are written to.
+    /// The sockets by the number of their descriptor, each with the number of the socket to which
+    /// its bytes are written.
     pairs: Vec<Option<(TcpStream, usize)>>,
-    /// The answer that is written; `None`: the bytes that were read.
+    /// The answer to write; `None`: the bytes that were read.
     answer: Option<Vec<u8>>,
     effort: Effort,
-    /// The CPU time that the thread has when all reads so far have taken theirs.
+    /// The CPU time that the thread should have used after all reads so far.
     due: Option<Duration>,
 }
 
 impl Bare {
-    /// Accepts all clients that wait; for a relay, connects each of them with the server.
+    /// Accepts all clients that wait; a relay also connects to the backend for each of them.
     fn accept(&mut self, listener: &TcpListener, job: Job) -> io::Result<()> {
         loop {
             let client = match listener.accept() {
@@ -135,12 +137,12 @@ impl Bare {
         self.pairs.get_mut(place)?.as_mut()
     }
 
-    /// Reads what has arrived, and writes; `false` if the pair is to be closed. The page and its
-    /// request fit into one read and into the room that a socket has: anything else ends the
-    /// connection, which the load counts as an error.
+    /// Reads what has arrived, and writes; `false`: the pair must be closed. The page and its
+    /// request fit into one read and into a socket's buffer; anything else ends the connection,
+    /// which the load counts as an error.
     fn serve(&mut self, place: usize, buffer: &mut [u8]) -> io::Result<bool> {
         let Some((from, other)) = self.at(place) else {
-            // Closed with its other end, in the same turn.
+            // It was closed with its other side, in the same turn.
             return Ok(true);
         };
         let other = *other;
@@ -162,7 +164,7 @@ impl Bare {
         Ok(is_whole)
     }
 
-    /// Computes until the thread has taken what it owes for all reads so far, this one included.
+    /// Computes until the thread has used the declared CPU time for all reads so far.
     fn work(&mut self) -> io::Result<()> {
         if self.effort.work.is_zero() {
             return Ok(());
@@ -190,7 +192,7 @@ impl Bare {
     }
 }
 
-/// A response as nginx gives it, but for the date.
+/// A response as nginx sends it, except for the date.
 fn page(bytes: usize) -> Vec<u8> {
     let body = "x".repeat(bytes);
     format!(
@@ -200,17 +202,17 @@ fn page(bytes: usize) -> Vec<u8> {
     .into_bytes()
 }
 
-/// The number of its descriptor, as an index.
+/// The number of the socket's descriptor, as an index.
 fn place(socket: &TcpStream) -> usize {
     socket.as_raw_fd().unsigned_abs() as usize
 }
 
 const LISTENER: Token = Token(usize::MAX - 1);
 
-/// More than a page and its head.
+/// The size of the read buffer: more than a page and its head.
 const BUFFER: usize = 16 * 1024;
 
-/// CPU time that may be owed, as for connections that come all at once.
+/// The CPU time that may be owed, for instance when many connections come at once.
 const BEHIND: Duration = Duration::from_millis(200);
 
 /// The interval at which `stop` is checked.

@@ -1,7 +1,7 @@
-//! Clients that ask seldom or slowly, thousands of them in one thread.
+//! A crowd: clients that request seldom or read slowly, thousands of them in one thread.
 //!
-//! All have the same pause between two steps, hence whose turn it is next is a queue. A connection that
-//! the server has closed is opened anew when it is its turn.
+//! All clients have the same pause between two steps, so their turns are in the order of a queue. A
+//! client whose connection the server has closed opens a new one at its turn.
 
 use std::collections::VecDeque;
 use std::io::{self, Read as _, Write as _};
@@ -23,28 +23,27 @@ pub struct CrowdRequest {
     pub kind: CrowdKind,
     /// The number of clients.
     pub clients: usize,
-    /// Between two steps of each; `None`: one request is all.
+    /// The time between two steps of each client; `None`: each makes one request only.
     pub every: Option<Duration>,
-    /// `http://IP:PORT/PATH`.
+    /// The URL that clients request: `http://IP:PORT/PATH`.
     pub url: String,
 }
 
 /// The counts of a crowd that has ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tally {
-    /// Answers that were read in full.
+    /// The number of responses that were read in full.
     pub answered: u64,
-    /// Connections that the server closed, and that were opened anew.
+    /// The number of connections that the server closed and that were opened anew.
     pub closed: u64,
-    /// Requests of idle clients without a whole answer, and connections that could not be opened.
+    /// The number of idle clients' requests without a whole response, plus connections that could not be opened.
     pub lost: u64,
 }
 
-/// Connects all clients, calls `ready`, and goes on until `stop`.
+/// Connects all clients, calls `ready`, and lets the clients act until `stop` is true.
 ///
 /// # Errors
-/// The URL is no such one, a client cannot be connected at the beginning, or idle clients are not
-/// answered then.
+/// The URL is not of this form, a client cannot be connected at the beginning, or idle clients have no response then.
 pub fn run(asked: &CrowdRequest, stop: &AtomicBool, ready: impl FnOnce()) -> io::Result<Tally> {
     let site = CrowdSite::of(&asked.url)?;
     let poll = Poll::new()?;
@@ -77,25 +76,25 @@ struct RunningCrowd<'a> {
 
 struct CrowdClient {
     stream: Stream,
-    /// Bytes of the head that were sent.
+    /// The number of bytes of the head that were sent.
     sent: usize,
-    /// The answer's head, as long as it is not whole.
+    /// The head of the response, while it is incomplete.
     head: Vec<u8>,
-    /// Bytes of the answer that are still to come; `None`: its head is not there.
+    /// The number of bytes of the response that are still to come; `None`: its head is not complete.
     left: Option<usize>,
     waits: bool,
     is_closed: bool,
 }
 
 impl RunningCrowd<'_> {
-    /// A new connection; all kinds but those that drip ask at once.
+    /// Opens a connection; clients of all kinds but `Drip` send a request at once.
     fn open(&self, place: usize) -> io::Result<CrowdClient> {
         let stream = TcpStream::connect_timeout(&self.site.address, CONNECT)?;
         stream.set_nonblocking(true)?;
         stream.set_nodelay(true)?;
         let mut stream = Stream::from_std(stream);
         let interest = match self.asked.kind {
-            // What they read is decided by their turn alone.
+            // Their turn alone decides what they read.
             CrowdKind::Sip => Interest::WRITABLE,
             CrowdKind::Idle | CrowdKind::Drip => Interest::READABLE,
         };
@@ -115,7 +114,7 @@ impl RunningCrowd<'_> {
         Ok(client)
     }
 
-    /// Waits until each idle client has its first answer.
+    /// Waits until each idle client has its first response.
     fn settle(&mut self, stop: &AtomicBool) -> io::Result<()> {
         let end = now() + SETTLE;
         while self.asked.kind == CrowdKind::Idle && self.clients.iter().any(|it| it.waits) {
@@ -155,7 +154,7 @@ impl RunningCrowd<'_> {
         Ok(())
     }
 
-    /// Does a client's next step.
+    /// Does the next step of a client.
     fn turn(&mut self, place: usize) {
         let client = &mut self.clients[place];
         if client.waits && self.asked.kind == CrowdKind::Idle {
@@ -178,7 +177,7 @@ impl RunningCrowd<'_> {
         client.is_closed = done.is_err();
     }
 
-    /// Reads what has come within `time`.
+    /// Reads what arrives within `time`.
     fn listen(&mut self, time: Duration) -> io::Result<()> {
         let mut events = Events::with_capacity(1024);
         match self.poll.poll(&mut events, Some(time)) {
@@ -200,7 +199,7 @@ impl RunningCrowd<'_> {
 }
 
 impl CrowdClient {
-    /// Sends a whole request, which fits into the room that a socket has.
+    /// Sends a whole request, which fits into a socket's buffer.
     fn ask(&mut self, site: &CrowdSite) -> io::Result<()> {
         self.head.clear();
         self.left = None;
@@ -225,7 +224,7 @@ impl CrowdClient {
         }
     }
 
-    /// Reads all there is; how many answers became whole.
+    /// Reads all that has arrived; returns the number of responses that became complete.
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<u64> {
         let mut answers = 0;
         loop {
@@ -239,7 +238,7 @@ impl CrowdClient {
         }
     }
 
-    /// Whether these bytes end an answer.
+    /// Adds bytes of a response; returns whether it is complete.
     fn take(&mut self, bytes: &[u8]) -> io::Result<bool> {
         let left = match self.left {
             Some(left) => left.saturating_sub(bytes.len()),
@@ -261,12 +260,12 @@ impl CrowdClient {
     }
 }
 
-/// Whom the clients ask for what.
+/// The address of the clients' server, and their requests.
 #[derive(Debug)]
 struct CrowdSite {
     address: SocketAddr,
     request: String,
-    /// The beginning of a head that goes on with letters.
+    /// The beginning of a head that continues with letters without end.
     endless: String,
 }
 
@@ -287,7 +286,7 @@ impl CrowdSite {
     }
 }
 
-/// The length of the whole answer with its head; `None` until its head is complete.
+/// The length in bytes of the whole response with its head; `None` until its head is complete.
 fn length(answer: &[u8]) -> Option<usize> {
     let end = answer.windows(4).position(|window| window == b"\r\n\r\n")? + 4;
     let head = String::from_utf8_lossy(&answer[..end]).to_ascii_lowercase();
@@ -295,14 +294,14 @@ fn length(answer: &[u8]) -> Option<usize> {
         .lines()
         .find_map(|line| line.strip_prefix("content-length:"));
     let body = field.and_then(|value| value.trim().parse::<usize>().ok());
-    // Without a length nothing is waited for.
+    // A response without a length counts as complete.
     Some(end.saturating_add(body.unwrap_or(0)))
 }
 
-/// The time that a connect has.
+/// The time limit of a connect.
 const CONNECT: Duration = Duration::from_secs(10);
 
-/// The time that the first answers have.
+/// The time limit for the first responses.
 const SETTLE: Duration = Duration::from_secs(30);
 
 /// The interval at which `stop` is checked.
@@ -310,7 +309,7 @@ const LOOK: Duration = Duration::from_millis(100);
 
 const READ: usize = 64 << 10;
 
-/// A step of those that sip.
+/// The number of bytes that a client reads in one step of [`CrowdKind::Sip`].
 const SIP: usize = 1024;
 
 #[cfg(test)]
@@ -341,7 +340,7 @@ mod tests {
         }
     }
 
-    /// Runs one client against `serve`, which has its connections, and stops when that ends.
+    /// Runs one client against `serve`, which accepts its connections; stops when `serve` ends.
     fn beside<T: Send>(
         (kind, every): (CrowdKind, Duration),
         serve: impl FnOnce(&TcpListener) -> T + Send,
@@ -384,7 +383,7 @@ mod tests {
         assert!(head.ends_with("xx") && !head.contains("\r\n\r\n"), "{head}");
     }
 
-    /// Whether a whole request comes, and not the connection's end.
+    /// Whether a whole request arrives before the end of the connection.
     fn is_asked(stream: &mut TcpStream) -> bool {
         let mut request = Vec::new();
         let mut byte = [0];

@@ -1,9 +1,9 @@
-//! The load on a server that sends back what it gets: each client has one message under way, over TCP
-//! or UDP. What comes out is a report as `catamaran bench --json` writes it.
+//! The load on a server that sends back what it receives: each client has one message in flight,
+//! over TCP or UDP. The result is a report in the form of `catamaran bench --json`.
 //!
-//! A message over UDP that is not answered in time is lost, which counts as failed; the client goes on
-//! with the next one. An answer that is not what was sent ends its client and is a failure, too; with
-//! the last client the load ends.
+//! A message over UDP without an echo in time is lost, which counts as failed; the client continues
+//! with the next one. A client whose echo differs from its message ends, which also counts as
+//! failed; when all clients have ended, so does the load.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::SocketAddr;
@@ -19,29 +19,29 @@ use super::now;
 /// The transport of messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transport {
-    /// As parts of a stream, over TCP.
+    /// TCP: messages are parts of a stream.
     Tcp,
-    /// Each in a datagram, over UDP.
+    /// UDP: each message is a datagram.
     Udp,
 }
 
 /// The settings of a load on an echo.
 #[derive(Clone, Debug)]
 pub struct EchoRequest {
-    /// The transport of messages.
+    /// The transport of messages: TCP or UDP.
     pub transport: Transport,
-    /// Whom they go to.
+    /// The address of the server.
     pub address: SocketAddr,
-    /// The number of clients: each has one message under way.
+    /// The number of clients; each has one message in flight.
     pub clients: usize,
-    /// The length of a message; at least 8, for its number.
+    /// The length of a message in bytes; at least 8, for its number.
     pub bytes: usize,
     /// The duration of the load.
     pub time: Duration,
 }
 
 impl EchoRequest {
-    /// Transport and address of `echo+tcp://IP:PORT` or `echo+udp://IP:PORT`.
+    /// Reads transport and address from `echo+tcp://IP:PORT` or `echo+udp://IP:PORT`; `None` if it is not such a URL.
     #[must_use]
     pub fn site(url: &str) -> Option<(Transport, SocketAddr)> {
         let known = [
@@ -55,7 +55,7 @@ impl EchoRequest {
     }
 }
 
-/// Drives the load until its time is over or `stop` becomes true.
+/// Drives the load until its time is over or `stop` is true; returns the report.
 ///
 /// # Errors
 /// A client cannot connect, or the kernel's queue of events fails.
@@ -75,11 +75,11 @@ struct Echo<'a> {
     start: Instant,
     cpu_before: Duration,
     elapsed: Duration,
-    /// The latency of each answer, in the order of arrival.
+    /// The latency of each echo, in the order of arrival.
     latencies_us: Vec<u64>,
     seconds: Vec<EchoSecond>,
     failed: u64,
-    /// Clients that have ended.
+    /// The number of clients that have ended.
     over: usize,
     buffer: Vec<u8>,
 }
@@ -88,7 +88,7 @@ struct Echo<'a> {
 struct EchoSecond {
     completed: u64,
     failed: u64,
-    /// The index of its first answer in `latencies_us`.
+    /// The index in `latencies_us` of the first echo in this second.
     first: usize,
 }
 
@@ -103,7 +103,7 @@ struct EchoClient {
     /// The message that was sent last.
     message: Vec<u8>,
     sent: Instant,
-    /// The bytes of its echo so far.
+    /// The bytes of the message's echo that have arrived so far.
     answer: Vec<u8>,
     is_over: bool,
 }
@@ -163,7 +163,7 @@ impl<'a> Echo<'a> {
         Ok(())
     }
 
-    /// Reads what a client has got.
+    /// Reads what a client has received; counts it and sends the next message.
     fn serve(&mut self, place: usize, now: Instant) {
         let client = &mut self.clients[place];
         if client.is_over {
@@ -184,7 +184,7 @@ impl<'a> Echo<'a> {
         self.count(micros);
     }
 
-    /// Counts an answer with its latency, or a failure.
+    /// Counts an echo with its latency; `None`: a failure.
     fn count(&mut self, micros: Option<u64>) {
         let second = self.elapsed.as_secs() as usize;
         while self.seconds.len() <= second {
@@ -206,7 +206,7 @@ impl<'a> Echo<'a> {
         }
     }
 
-    /// Counts datagrams without an answer in time as lost, and goes on with the next ones.
+    /// Counts messages over UDP without an echo in time as lost, and sends the next ones.
     fn look_for_losses(&mut self, now: Instant) {
         for place in 0..self.clients.len() {
             let client = &mut self.clients[place];
@@ -309,7 +309,7 @@ impl EchoClient {
         })
     }
 
-    /// Sends the next message. There is room for it: no other one is under way.
+    /// Sends the next message. The socket has room for it, since no other one is in flight.
     fn next(&mut self, bytes: usize) -> io::Result<()> {
         self.number += 1;
         self.message = self.number.to_be_bytes().to_vec();
@@ -322,7 +322,7 @@ impl EchoClient {
         }
     }
 
-    /// Whether the answer is whole. One to a datagram that was given up is passed over.
+    /// Reads the echo; returns whether it is complete. An echo of a datagram that was given up is ignored.
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<bool> {
         loop {
             let read = match &mut self.socket {
@@ -355,7 +355,7 @@ impl EchoClient {
     }
 }
 
-/// The figures of latencies in microseconds.
+/// The figures of `latencies`, which are in microseconds.
 fn times(latencies: &[u64]) -> Times {
     let mut sorted = latencies.to_vec();
     sorted.sort_unstable();
@@ -381,16 +381,16 @@ fn times(latencies: &[u64]) -> Times {
     }
 }
 
-/// The interval at which `stop` and lost datagrams are looked for.
+/// The interval at which `stop` and lost datagrams are checked.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// After so long a datagram counts as lost.
+/// The time after which a datagram without an echo counts as lost.
 const LOST: Duration = Duration::from_millis(500);
 
-/// The time that a connect has.
+/// The time limit of a connect.
 const CONNECT: Duration = Duration::from_secs(10);
 
-/// More than any message.
+/// The size of the read buffer: more than any message.
 const BUFFER: usize = 64 << 10;
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
-//! A link with a delay: what is sent arrives half a round trip later, each way.
+//! A link with a delay: in each direction, bytes arrive half a round trip after they were sent.
 //!
-//! A relay for TCP takes the place of a network: it accepts at once, but a connection's first bytes
-//! wait for the round trip of a handshake, as if the connect had taken it. Bytes are neither lost nor
-//! is their rate limited.
+//! A relay for TCP takes the place of a network. It accepts at once, but the first bytes of a
+//! connection wait for the round trip of a handshake, as if the connect had taken it. No bytes are
+//! lost, and the rate is not limited.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -16,16 +16,16 @@ use mio::{Events, Interest, Poll, Token};
 
 use super::now;
 
-/// An end of the link: where it listens, and where that leads.
+/// An end of the link: a listener, and the server to which its connections lead.
 #[derive(Debug)]
 pub struct End {
-    /// Where it listens.
+    /// The socket on which the link accepts connections.
     pub listener: net::TcpListener,
-    /// The address of the server behind it.
+    /// The address of the server to which this end leads.
     pub to: SocketAddr,
 }
 
-/// Relays until `stop`.
+/// Relays connections until `stop` is true.
 ///
 /// # Errors
 /// The kernel's queue of events fails.
@@ -58,18 +58,18 @@ struct Link {
     listeners: Vec<(TcpListener, SocketAddr)>,
     pairs: Vec<Option<LinkPair>>,
     free: Vec<usize>,
-    /// When which pair has something to deliver to which side; its number tells later pairs at the
-    /// same place apart.
+    /// The deliveries to come: the time, the place of the pair, the side, and the pair's number,
+    /// which tells it from later pairs at the same place.
     due: BinaryHeap<Reverse<(Instant, usize, usize, u64)>>,
     round_trip: Duration,
     number: u64,
     buffer: Vec<u8>,
 }
 
-/// A client's connection, and the one to the server: sides 0 and 1.
+/// The two connections of a client's: sides 0 (the client) and 1 (the server).
 struct LinkPair {
     sides: [TcpStream; 2],
-    /// Bytes on their way from each side to the other.
+    /// The bytes in flight from each side to the other.
     pipes: [Pipe; 2],
     opened: Instant,
     number: u64,
@@ -77,7 +77,7 @@ struct LinkPair {
 
 #[derive(Default)]
 struct Pipe {
-    /// When it arrives, and what; nothing is the end.
+    /// The pieces in flight, each with its time of arrival; an empty piece is the end.
     pieces: VecDeque<(Instant, Vec<u8>)>,
     bytes: usize,
     is_ended: bool,
@@ -116,7 +116,7 @@ impl Link {
     fn accept(&mut self, end: usize) -> io::Result<()> {
         let (listener, to) = &self.listeners[end];
         loop {
-            // Nobody else waits, or the client has left already.
+            // Nobody waits any longer, or the client has left already.
             let Ok((client, _)) = listener.accept() else {
                 return Ok(());
             };
@@ -126,7 +126,7 @@ impl Link {
             let place = self.free.pop().unwrap_or(self.pairs.len());
             let mut sides = [client, server];
             for (side, stream) in sides.iter_mut().enumerate() {
-                // Without it pieces wait for acknowledgements.
+                // Without it small pieces would wait for acknowledgements.
                 let _ = stream.set_nodelay(true);
                 let interest = Interest::READABLE | Interest::WRITABLE;
                 let token = Token(place * 2 + side);
@@ -147,7 +147,7 @@ impl Link {
         }
     }
 
-    /// Takes what `side` has sent.
+    /// Reads what `side` has sent, and schedules its delivery.
     fn read(&mut self, place: usize, side: usize) {
         let Some(Some(pair)) = self.pairs.get_mut(place) else {
             return;
@@ -160,7 +160,7 @@ impl Link {
                 Err(error) if error.kind() == io::ErrorKind::NotConnected => return,
                 Err(_) => 0,
             };
-            // The client's handshake would have ended a round trip after it began.
+            // Nothing is sent before the end of the client's handshake, a round trip after the connection was opened.
             let sent = now().max(pair.opened + self.round_trip);
             let due = sent + self.round_trip / 2;
             pipe.pieces.push_back((due, self.buffer[..count].to_vec()));
@@ -170,7 +170,7 @@ impl Link {
         }
     }
 
-    /// Passes on what is due.
+    /// Delivers all pieces that are due.
     fn deliver(&mut self) {
         let now = now();
         while let Some(Reverse((due, place, side, number))) = self.due.peek().copied() {
@@ -185,7 +185,7 @@ impl Link {
         }
     }
 
-    /// Writes what has arrived from `side` to the other side.
+    /// Writes the pieces that are due from `side` to the other side.
     fn write(&mut self, place: usize, side: usize) {
         let Some(Some(pair)) = self.pairs.get_mut(place) else {
             return;
@@ -231,12 +231,12 @@ impl Link {
     }
 }
 
-/// Tokens from here on are listeners'.
+/// Tokens from this number on belong to listeners.
 const LISTENERS: usize = 1 << 32;
 
 const READ: usize = 64 << 10;
 
-/// A side that has sent so much is not read until it has arrived.
+/// The most bytes in flight from one side; beyond that it is not read until some have arrived.
 const UNDER_WAY_MAX: usize = 4 << 20;
 
 /// The interval at which `stop` is checked.
@@ -248,7 +248,7 @@ mod tests {
 
     use super::*;
 
-    /// A link before a server that echoes one connection, and what `client` makes of it.
+    /// Runs `client` over a link to a server that echoes one connection; returns what `client` returns.
     fn through<T>(round_trip: Duration, client: impl FnOnce(net::TcpStream) -> T) -> T {
         let server = net::TcpListener::bind("127.0.0.1:0").unwrap();
         let to = server.local_addr().unwrap();

@@ -1,4 +1,4 @@
-//! The records of all measures, and how each is read.
+//! The definitions of all measures, with the functions that compute them.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use super::{
 use crate::facts::SilenceFacts;
 use crate::sample::Sample;
 
-/// All measures, in the order in which reports have those of a table.
+/// All measures, in the order in which the tables of reports have them.
 pub(super) static MEASURES: &[MeasureRecord] = &[
     MeasureRecord {
         words: ["has", "throughput"],
@@ -171,7 +171,7 @@ pub(super) static MEASURES: &[MeasureRecord] = &[
         read: collecting,
         ..cost("collecting", MeasureKind::Share, "%")
     },
-    // Of the whole machine: other processes spoil them as they spoil CPU time.
+    // These are figures of the whole machine, so other processes spoil them as they spoil CPU time.
     MeasureRecord {
         words: ["leaves", "free memory"],
         spoiler: Spoiler::Machine,
@@ -208,7 +208,7 @@ pub(super) static MEASURES: &[MeasureRecord] = &[
     },
 ];
 
-/// The defaults of a measure of throughput or latency.
+/// The defaults for a measure of throughput or latency.
 const fn time(name: &'static str, kind: MeasureKind, unit: &'static str) -> MeasureRecord {
     MeasureRecord {
         name,
@@ -226,7 +226,7 @@ const fn time(name: &'static str, kind: MeasureKind, unit: &'static str) -> Meas
     }
 }
 
-/// The defaults of a cost.
+/// The defaults for a measure of costs.
 const fn cost(name: &'static str, kind: MeasureKind, unit: &'static str) -> MeasureRecord {
     MeasureRecord {
         spoiler: Spoiler::Nothing,
@@ -235,7 +235,7 @@ const fn cost(name: &'static str, kind: MeasureKind, unit: &'static str) -> Meas
     }
 }
 
-/// The defaults of what moves between servers.
+/// The defaults for a measure of traffic between servers.
 const fn hop(name: &'static str, unit: &'static str) -> MeasureRecord {
     MeasureRecord {
         spoiler: Spoiler::Nothing,
@@ -254,14 +254,15 @@ fn capacity(it: &Evidence<'_>) -> Option<f64> {
     (cpu_us > 0.0).then(|| MICROS / cpu_us)
 }
 
-/// In milliseconds, if there were requests enough.
+/// A percentile in milliseconds; `None` if there were too few requests for it.
 fn percentile(it: &Evidence<'_>, percent: f64, micros: u64) -> Option<f64> {
     let max = it.document.latency.total.percentile_max;
     max.is_some_and(|max| max >= percent)
         .then_some(micros as f64 / 1000.0)
 }
 
-/// Two values have a deviation, but it says next to nothing.
+/// The variation of throughput over the seconds; `None` for fewer than `SECONDS_MIN` seconds, which
+/// would say next to nothing.
 fn variation(it: &Evidence<'_>) -> Option<f64> {
     let seconds = it.document.throughput.per_second.as_ref();
     let spread = seconds.filter(|spread| spread.seconds >= SECONDS_MIN)?;
@@ -305,7 +306,7 @@ fn held(it: &Evidence<'_>) -> MeasureValues {
     values.map(|(name, bytes)| (of(name), *bytes)).collect()
 }
 
-/// The highest use.
+/// The highest use of each virtual machine's heap.
 fn heap(it: &Evidence<'_>) -> MeasureValues {
     let highest = |name: &String| {
         let heaps = it.samples.iter().filter_map(|it| it.jvms.get(name));
@@ -315,7 +316,7 @@ fn heap(it: &Evidence<'_>) -> MeasureValues {
     it.jvms.iter().filter_map(highest).collect()
 }
 
-/// The share of time that collections took, in per cent.
+/// The share of time that each virtual machine's collections took, in per cent.
 fn collecting(it: &Evidence<'_>) -> MeasureValues {
     let Some(span) = it.sampled() else {
         return MeasureValues::new();
@@ -328,7 +329,8 @@ fn collecting(it: &Evidence<'_>) -> MeasureValues {
     it.jvms.iter().filter_map(share).collect()
 }
 
-/// The time of all connects, for each answer: 0 of an answer on a connection that was there.
+/// The time of all connects divided by the number of responses, in microseconds; a response on a
+/// kept connection adds none.
 fn connecting(it: &Evidence<'_>) -> Option<f64> {
     let document = it.document;
     let (connects, answers) = (&document.latency.connect, document.requests.completed);
@@ -336,14 +338,14 @@ fn connecting(it: &Evidence<'_>) -> Option<f64> {
     is_known.then(|| connects.mean_us as f64 * connects.count as f64 / answers as f64)
 }
 
-/// The mean of the machine's free memory.
+/// The mean of the machine's free memory, in MiB.
 fn free(it: &Evidence<'_>) -> Option<f64> {
     let free = it.samples.iter().map(|it| it.memory.free as f64);
     let mean = free.sum::<f64>() / it.samples.len() as f64 / MIB;
     (it.is_published && !it.samples.is_empty()).then_some(mean)
 }
 
-/// The sum over all disks.
+/// The number of reads and writes per second, of all disks together.
 fn disk(it: &Evidence<'_>) -> Option<f64> {
     let span = it.sampled().filter(|_| it.is_published)?;
     let transfers = |sample: &Sample| {
@@ -361,5 +363,5 @@ fn published(it: &Evidence<'_>, name: &str) -> AbFigures {
 const MICROS: f64 = 1e6;
 const MIB: f64 = (1 << 20) as f64;
 
-/// Fewer seconds have no variation worth a claim.
+/// The least number of seconds for a variation that a claim can use.
 const SECONDS_MIN: usize = 5;

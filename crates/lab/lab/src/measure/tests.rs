@@ -117,7 +117,7 @@ fn each_record_is_whole_and_stands_once() {
     }
 }
 
-/// The first column of the table of measures in docs/lab.md.
+/// Reads the first column of the table of measures in docs/lab.md.
 #[test]
 fn the_page_has_each_record_and_no_other() {
     let page = include_str!("../../../../../docs/lab.md");
@@ -145,7 +145,7 @@ fn the_page_has_each_record_and_no_other() {
     }
 }
 
-/// The report of a load, and two samples 2 s apart.
+/// A report of a load, and two samples taken 2 s apart.
 fn shown() -> (Report, [Sample; 2]) {
     let mut document = Report::default();
     document.throughput.requests_per_s = 500.0;
@@ -220,7 +220,7 @@ fn measures_are_read_from_what_a_run_has_shown() {
     }
 }
 
-/// What that run has shown.
+/// The measures of that run.
 const READ: &[(&str, f64)] = &[
     ("ab1.longest", 1552.0),
     ("ab1.throughput", 1098.36),

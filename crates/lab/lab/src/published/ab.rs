@@ -1,12 +1,12 @@
-//! ApacheBench, from 1.3 to 2.3.
+//! Reads the output of ApacheBench, from 1.3 to 2.3.
 
 use super::scan::Scan;
 use super::{PublishedText, TextFault, TextFigures, Times};
 
-/// The bytes at which reports begin: the first of the lines about the server, or of the figures if
-/// pages have left those out.
+/// The bytes at which reports begin: at the first of the lines about the server, or at the figures
+/// if a page has left those lines out.
 pub(super) fn starts(text: &str) -> Vec<usize> {
-    // Without a number it is a sentence about it.
+    // A label without a number is a sentence about ab.
     let is_report = |rest: Scan<'_>| rest.number().is_some();
     Scan(text).starts(ANCHOR, is_report, |head| {
         let first = HEAD.iter().filter_map(|label| head.places(label).pop());
@@ -23,7 +23,7 @@ pub(super) fn read(block: &str) -> Result<PublishedText, TextFault> {
     let rate = number("Requests per second:").ok_or_else(|| missing("Requests per second"))?;
     let bytes = count("Total transferred:");
     let failures = Failures::read(scan, count("Failed requests:"));
-    // What broke off is counted as complete, and a request without a byte is, too.
+    // ab counts responses that broke off as complete, and also requests without a byte in response.
     let unanswered = match bytes {
         Some(0) => completed,
         _ => failures.unanswered.unwrap_or(0).min(completed),
@@ -60,7 +60,7 @@ struct Failures {
 }
 
 impl Failures {
-    /// `Failed requests: 17` and, below it, `(Connect: 0, Receive: 0, Length: 17, Exceptions: 0)`.
+    /// Reads `Failed requests: 17` and, below it, `(Connect: 0, Receive: 0, Length: 17, Exceptions: 0)`.
     fn read(scan: Scan<'_>, failed: Option<u64>) -> Self {
         let Some(failed @ 1..) = failed else {
             return Self::default();
@@ -79,17 +79,18 @@ impl Failures {
         let connect = Scan(causes).count().unwrap_or(0);
         let received = count("Receive:");
         Self {
-            // A reset is received and, by poll, an exception.
+            // A reset counts as a receive error and, by poll, as an exception.
             unanswered: Some(connect + received.max(count("Exceptions:"))),
-            // An answer that broke off counts a second time for its length.
+            // A response that broke off counts a second time, for its length.
             other_length: Some(count("Length:").saturating_sub(received)),
             unexplained: 0,
         }
     }
 }
 
-/// The row `Total:` of the table of connection times: min, mean, deviation, median, max. ab prints
-/// whole milliseconds; before 2.0, or with its confidence lines off, three columns.
+/// Reads the row `Total:` of the table of connection times: min, mean, deviation, median, max. ab
+/// prints whole milliseconds; before 2.0, or with its confidence lines off, there are three
+/// columns.
 fn times(scan: Scan<'_>) -> Option<Times> {
     let values = scan.after("Processing:")?.after("Total:")?.numbers();
     let (mean, median, max) = match values[..] {

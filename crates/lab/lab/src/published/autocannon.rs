@@ -1,9 +1,9 @@
-//! autocannon: its tables.
+//! Reads the tables of autocannon.
 
 use super::scan::{Scan, number, short_count, word_before};
 use super::{PublishedText, TextFault, TextFigures, Times};
 
-/// The bytes at which reports begin: `Running 10s test @ URL`, if one of its samples follows.
+/// The bytes at which reports begin: at `Running 10s test @ URL`, if its number of samples follows.
 pub(super) fn starts(text: &str) -> Vec<usize> {
     Scan(text).starts(
         ANCHOR,
@@ -44,8 +44,8 @@ pub(super) fn read(block: &str) -> Result<PublishedText, TextFault> {
         tool: "autocannon",
         clients: before(" connections"),
         seconds: seconds.map(|millis| millis / 1000.0),
-        // Of all that were sent some had no answer, and autocannon says how many answers there were only if
-        // some of them are not 2xx.
+        // Some of the requests sent had no response. autocannon prints the number of responses only
+        // if some of them are not 2xx.
         completed: good
             .map(|good| good + other)
             .or_else(|| Some(sent?.saturating_sub(errors))),
@@ -64,7 +64,8 @@ pub(super) fn read(block: &str) -> Result<PublishedText, TextFault> {
     Ok(PublishedText::Run(Box::new(figures)))
 }
 
-/// The cell of the row `label` below `name`, whose heading is the last line with `Stat` above it.
+/// The cell in the row `label` below the column `name` of the last heading with `Stat` above that
+/// row; `None` if there is none.
 fn column<'a>(block: &'a str, label: &str, name: &str) -> Option<&'a str> {
     let mut head = Vec::new();
     for line in block.lines() {

@@ -1,9 +1,9 @@
-//! strace -c.
+//! Reads the table of strace -c.
 
 use super::scan::Scan;
 use super::{Calls, PublishedText, TextFault};
 
-/// The bytes at which tables begin: their heading, of which pages may put each word into a cell.
+/// The bytes at which tables begin: at their heading, whose words a page may have put into cells.
 pub(super) fn starts(text: &str) -> Vec<usize> {
     let places = text.match_indices(ANCHOR).map(|(at, _)| at);
     let is_table = |at: &usize| {
@@ -13,8 +13,8 @@ pub(super) fn starts(text: &str) -> Vec<usize> {
     places.filter(is_table).collect()
 }
 
-/// Rows of percent, seconds, microseconds a call, calls, errors where there were any, name. They are
-/// found by their words, since pages join lines, and logs put words before them.
+/// Reads rows of percent, seconds, microseconds per call, calls, errors if there were any, and
+/// name. Rows are found by their words, since pages join lines, and logs put words before them.
 pub(super) fn read(block: &str) -> Result<PublishedText, TextFault> {
     let heading = Scan(block).after("syscall").map_or(block, |rest| rest.0);
     let words: Vec<&str> = heading.split_whitespace().collect();
@@ -41,12 +41,12 @@ pub(super) fn read(block: &str) -> Result<PublishedText, TextFault> {
     }
 }
 
-/// One call.
+/// One row of the table: a system call.
 struct CallsRow<'a> {
     calls: u64,
     errors: Option<u64>,
     name: &'a str,
-    /// The number of words that the row has.
+    /// The number of words in the row.
     words: usize,
 }
 
@@ -61,7 +61,7 @@ impl<'a> CallsRow<'a> {
         let numbers: Vec<Option<u64>> = rest.iter().take(3).map_while(|word| whole(word)).collect();
         let name = *rest.get(numbers.len())?;
         let (calls, errors) = match numbers[..] {
-            // The line of sums has no microseconds a call in older versions.
+            // In older versions the line of sums has no microseconds per call.
             _ if name == "total" => (0, None),
             [_, calls] => (calls?, None),
             [_, calls, errors] => (calls?, errors),
@@ -76,12 +76,12 @@ impl<'a> CallsRow<'a> {
     }
 }
 
-/// `12.34`, or `-` where times were not taken.
+/// Whether a word is a decimal number such as `12.34`, or `-` where times were not taken.
 fn is_decimal(word: &str) -> bool {
     word == "-" || word.contains('.') && word.parse::<f64>().is_ok()
 }
 
-/// A whole number, or nothing where times were not taken.
+/// Reads a whole number: `Some(None)` for `-`, where times were not taken; `None` if it is neither.
 fn whole(word: &str) -> Option<Option<u64>> {
     match word {
         "-" => Some(None),

@@ -1,9 +1,9 @@
-//! h2load.
+//! Reads the output of h2load.
 
 use super::scan::Scan;
 use super::{PublishedText, TextFault, TextFigures, Times};
 
-/// The bytes at which reports begin: `starting benchmark`, or `finished in` if that was left out.
+/// The bytes at which reports begin: at `starting benchmark`, or at `finished in` if that was left out.
 pub(super) fn starts(text: &str) -> Vec<usize> {
     let is_report = |rest: Scan<'_>| rest.millis().is_some() && rest.line().contains("req/s");
     Scan(text).starts(ANCHOR, is_report, |head| {
@@ -46,7 +46,7 @@ pub(super) fn read(block: &str) -> Result<PublishedText, TextFault> {
     Ok(PublishedText::Run(Box::new(figures)))
 }
 
-/// The counts before `names` on a line: `1000 done, 12 failed`.
+/// The counts before each of `names` on a line such as `1000 done, 12 failed`.
 fn before_each<const N: usize>(line: &str, names: [&str; N]) -> [u64; N] {
     names.map(|name| {
         let mut parts = line.split(',');
@@ -55,7 +55,7 @@ fn before_each<const N: usize>(line: &str, names: [&str; N]) -> [u64; N] {
     })
 }
 
-/// The row about requests; what its columns are says the line above it.
+/// Reads the row about the times of requests; the line above it names the columns.
 fn times(block: &str) -> Option<Times> {
     let mut lines = block.lines();
     let head: Vec<&str> = lines

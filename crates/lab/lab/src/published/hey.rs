@@ -1,11 +1,11 @@
-//! hey and oha, which prints almost the same.
+//! Reads the output of hey, and of oha, which prints almost the same.
 
 use std::collections::BTreeMap;
 
 use super::scan::Scan;
 use super::{PublishedText, TextFault, TextFigures, Times};
 
-/// The bytes at which reports begin: `Summary:`, of which `Slowest:` is part.
+/// The bytes at which reports begin: at `Summary:`, the heading that `Slowest:` is below.
 pub(super) fn starts(text: &str) -> Vec<usize> {
     Scan(text).starts(ANCHOR, |_| true, |head| head.places("Summary:").pop())
 }
@@ -27,7 +27,7 @@ pub(super) fn read(block: &str) -> Result<PublishedText, TextFault> {
         .iter()
         .filter_map(|(status, rest)| Some((*status as u16, Scan(rest).count()?)))
         .collect();
-    // What was under way when the time was over has not failed.
+    // Requests in flight when the time was over have not failed.
     let failed = errors
         .iter()
         .filter(|(_, why)| !why.contains("aborted due to deadline"))
@@ -54,14 +54,14 @@ pub(super) fn read(block: &str) -> Result<PublishedText, TextFault> {
     Ok(PublishedText::Run(Box::new(figures)))
 }
 
-/// Lines as `[200] 5000 responses`, after a heading: the number in brackets, and what follows it.
+/// Reads lines such as `[200] 5000 responses` after a heading: the number in brackets, and the text after it.
 fn listed(heading: Option<Scan<'_>>) -> Vec<(u64, &str)> {
     let Some(Scan(text)) = heading else {
         return Vec::new();
     };
     let mut listed = Vec::new();
     for line in text.lines().skip(1) {
-        // Names of containers may have brackets, too.
+        // Names of containers may contain brackets, too.
         let row = line.split('[').skip(1).find_map(|row| {
             let (count, rest) = row.split_once(']')?;
             Some((count.trim().parse::<u64>().ok()?, rest.trim()))

@@ -1,9 +1,9 @@
-//! JMeter: the lines of its summariser.
+//! Reads the lines of JMeter's summariser.
 
 use super::scan::{Scan, short_count};
 use super::{PublishedText, TextFault, TextFigures, Times};
 
-/// The bytes at which runs begin: the first line of sums, and each line whose sums are smaller.
+/// The bytes at which runs begin: at the first line of sums, and at each line whose sums are smaller than before.
 pub(super) fn starts(text: &str) -> Vec<usize> {
     let mut starts = Vec::new();
     let mut before = None;
@@ -44,8 +44,9 @@ pub(super) fn read(block: &str) -> Result<PublishedText, TextFault> {
     Ok(PublishedText::Run(Box::new(figures)))
 }
 
-/// `summary =   1000 in 00:00:05 =  200.0/s Avg:    10 Min:     0 Max:   100 Err:     0 (0.00%)`,
-/// where the word before the first sign is the summariser's name. Lines with `+` are of a span.
+/// A line of sums: `summary =   1000 in 00:00:05 =  200.0/s Avg:    10 Min:     0 Max:   100 Err:
+/// 0 (0.00%)`. The word before the first sign is the summariser's name. Lines with `+` cover one
+/// interval.
 struct SummaryRow {
     samples: u64,
     seconds: Option<f64>,
@@ -74,7 +75,7 @@ impl SummaryRow {
     }
 }
 
-/// `00:01:05`, before 2.12 `65.2s`.
+/// Reads a time such as `00:01:05`, or `65.2s` before version 2.12, in seconds.
 fn seconds(span: &str) -> Option<f64> {
     if !span.contains(':') {
         return span.trim_end_matches('s').trim().parse().ok();

@@ -1,9 +1,9 @@
-//! k6: the summary at the end.
+//! Reads the summary that k6 prints at the end.
 
 use super::scan::{Scan, word_before};
 use super::{PublishedText, TextFault, TextFigures, Times};
 
-/// The bytes at which summaries begin: the durations of requests.
+/// The bytes at which summaries begin: at the row with the durations of requests.
 pub(super) fn starts(text: &str) -> Vec<usize> {
     let places = Scan(text).places(ANCHOR).into_iter();
     let is_row = |at: &usize| text[at + ANCHOR.len()..].starts_with(['.', ':', ' ']);
@@ -41,7 +41,7 @@ pub(super) fn read(block: &str) -> Result<PublishedText, TextFault> {
     Ok(PublishedText::Run(Box::new(figures)))
 }
 
-/// The text behind `name......:`.
+/// The text after `name......:`; `None` if there is no such row.
 fn row<'a>(block: &'a str, name: &str) -> Option<&'a str> {
     let places = Scan(block).places(name).into_iter();
     let rows = places.map(|at| &block[at + name.len()..]);
@@ -50,8 +50,9 @@ fn row<'a>(block: &'a str, name: &str) -> Option<&'a str> {
     rows.find_map(|rest| rest.lines().next())
 }
 
-/// Requests without an answer or with a status of 400 and more: `0.00% 0 out of 100`, before 1.0
-/// `0.00% ✓ 0 ✗ 100`, where the first count is of those for which "failed" is true.
+/// The number of requests without a response or with a status of 400 and more, from `0.00% 0 out of
+/// 100`; before 1.0 from `0.00% ✓ 0 ✗ 100`, where the first count is of those for which "failed" is
+/// true.
 fn failed(row: &str) -> Option<u64> {
     if let Some(at) = row.find(" out of") {
         return Scan(word_before(row, at)?).count();

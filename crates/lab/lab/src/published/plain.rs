@@ -1,8 +1,9 @@
-//! The words of a page or a log without their dress: HTML, terminal colours, ends of lines.
+//! Reduces a page or a log to its words: removes HTML, terminal colours, and other ends of lines.
 
 use html5gum::{Token, Tokenizer};
 
-/// `text` as lines of words: tags and escape sequences are taken away, and each line ends with `\n`.
+/// `text` as lines of words: without tags and escape sequences, and each line ends with `
+/// `.
 pub(super) fn plain(text: &str) -> String {
     let text = if is_html(text) {
         of_html(text)
@@ -13,7 +14,7 @@ pub(super) fn plain(text: &str) -> String {
     text.replace("\r\n", "\n").replace(['\r', '\u{a0}'], " ")
 }
 
-/// Whether some element is closed that pages have. ab's `<$Revision$>` is none.
+/// Whether a text is HTML: it closes an element that pages have. ab's `<$Revision$>` is not one.
 fn is_html(text: &str) -> bool {
     let mut closed = text.split("</").skip(1);
     closed.any(|rest| {
@@ -51,7 +52,7 @@ fn of_html(text: &str) -> String {
     plain
 }
 
-/// The text that replaces a tag between the words before and behind it.
+/// The text that replaces a tag between words: a space, a line end, or nothing.
 fn gap(name: &[u8]) -> &'static str {
     match std::str::from_utf8(name) {
         Ok("td" | "th") => " ",
@@ -60,7 +61,7 @@ fn gap(name: &[u8]) -> &'static str {
     }
 }
 
-/// Elements that begin a line of their own, and those that have lines in them.
+/// The elements that begin a new line, and those that contain lines.
 const BREAKING: [&str; 25] = [
     "p",
     "br",

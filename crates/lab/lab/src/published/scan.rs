@@ -1,9 +1,9 @@
-//! How a label and what follows it are found in a block of text.
+//! Finds labels and the values after them in a text.
 //!
-//! A label may stand anywhere in a line: logs put the time and a container's name before it, pages a
-//! bullet, and some pages have lost their line ends. What belongs to the label is what follows it.
+//! A label may be anywhere in a line: logs put the time and a container's name before it, pages a
+//! bullet, and some pages have lost their line ends. Its value is what follows it.
 
-/// A part of a text that is being read.
+/// A part of a text, from which values are read.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Scan<'a>(pub(super) &'a str);
 
@@ -14,7 +14,7 @@ impl<'a> Scan<'a> {
         Some(Self(&self.0[at + label.len()..]))
     }
 
-    /// The byte of the first `label`, from byte `from` on, without a letter or digit before it.
+    /// The byte index of the first `label` from byte `from` on, without a letter or digit before it.
     pub(super) fn find(self, label: &str, from: usize) -> Option<usize> {
         let places = self.0[from..].match_indices(label);
         let is_free = |at: usize| {
@@ -24,7 +24,7 @@ impl<'a> Scan<'a> {
         places.map(|(at, _)| from + at).find(|at| is_free(*at))
     }
 
-    /// All places of `label`.
+    /// The byte indexes of all places of `label`.
     pub(super) fn places(self, label: &str) -> Vec<usize> {
         let mut places = Vec::new();
         while let Some(at) = self.find(label, places.last().map_or(0, |last| last + label.len())) {
@@ -33,8 +33,8 @@ impl<'a> Scan<'a> {
         places
     }
 
-    /// The bytes at which reports begin. A report has an `anchor` behind which `is_report` holds; `first` finds its
-    /// beginning in the text between this anchor and the one before.
+    /// The bytes at which reports begin. A report has the label `anchor`, after which `is_report`
+    /// is true; `first` finds its beginning in the text between this anchor and the one before.
     pub(super) fn starts(
         self,
         anchor: &str,
@@ -53,28 +53,29 @@ impl<'a> Scan<'a> {
         starts
     }
 
-    /// The number that comes first, beside marks that tables and markdown put around it.
+    /// The first word as a number, without the marks that tables and markdown put around it; `None`
+    /// if it is not a number.
     pub(super) fn number(self) -> Option<f64> {
         number(self.words().next()?)
     }
 
-    /// Reads a whole number, as [`Self::number`] does any.
+    /// The first word as a whole number, read as [`Self::number`] does.
     pub(super) fn count(self) -> Option<u64> {
         self.number().map(|number| number as u64)
     }
 
-    /// The numbers up to the first word that is none, or to the end of the line.
+    /// The numbers up to the first word that is not one, or to the end of the line.
     pub(super) fn numbers(self) -> Vec<f64> {
         let line = Scan(self.0.lines().next().unwrap_or_default());
         line.words().map_while(number).collect()
     }
 
-    /// The duration that comes first, in milliseconds, with its unit.
+    /// The duration at the beginning, in milliseconds; it needs a unit.
     pub(super) fn millis(self) -> Option<f64> {
         duration(self.0).map(|(millis, _)| millis)
     }
 
-    /// The durations up to the first word that is none, in milliseconds.
+    /// The durations at the beginning, in milliseconds, up to the first word that is not one.
     pub(super) fn all_millis(self) -> Vec<f64> {
         let mut rest = self.0;
         let mut all = Vec::new();
@@ -96,19 +97,19 @@ impl<'a> Scan<'a> {
     }
 }
 
-/// The last word before `at`, without the sign that may follow it.
+/// The last word of `text` before the byte index `at`; `None` if there is none.
 pub(super) fn word_before(text: &str, at: usize) -> Option<&str> {
     text[..at].split_whitespace().next_back()
 }
 
-/// The number at the beginning of `word`, which may have a sign or a unit behind it.
+/// The number at the beginning of `word`, without marks before it and a unit or sign after it.
 pub(super) fn number(word: &str) -> Option<f64> {
     let word = word.trim_start_matches(is_mark);
     let length = word.find(|letter: char| !letter.is_ascii_digit() && letter != '.');
     word[..length.unwrap_or(word.len())].parse().ok()
 }
 
-/// A number with a unit of thousands: `251k`, `1.2M`.
+/// Reads a number with a unit of thousands, such as `251k` or `1.2M`.
 pub(super) fn short_count(word: &str) -> Option<u64> {
     let factor = match word.chars().next_back()? {
         'k' | 'K' => 1e3,
@@ -118,8 +119,8 @@ pub(super) fn short_count(word: &str) -> Option<u64> {
     Some((number(word)? * factor).round() as u64)
 }
 
-/// The duration at the beginning of `text` in milliseconds, and what follows: `1.25ms`, `1m30s`,
-/// `0.0041 secs`.
+/// Reads the duration at the beginning of `text`, in milliseconds, such as `1.25ms`, `1m30s` or
+/// `0.0041 secs`; also returns the text after it.
 fn duration(text: &str) -> Option<(f64, &str)> {
     let mut rest =
         text.trim_start_matches(|letter: char| letter.is_whitespace() || is_mark(letter));
@@ -148,7 +149,7 @@ fn duration(text: &str) -> Option<(f64, &str)> {
     total.map(|total| (total, rest))
 }
 
-/// Whether it is a mark around figures, as in tables and in markdown.
+/// Whether a letter is a mark that tables and markdown put around figures.
 fn is_mark(letter: char) -> bool {
     matches!(letter, '|' | '\u{2502}' | '*' | ',' | ':' | '=' | '(' | '`')
 }

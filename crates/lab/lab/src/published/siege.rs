@@ -1,9 +1,9 @@
-//! siege.
+//! Reads the output of siege.
 
 use super::scan::{Scan, number};
 use super::{PublishedText, TextFault, TextFigures, Times};
 
-/// The bytes at which reports begin: `Transactions: 1000 hits`, since 4.1 `"transactions": 1000`.
+/// The bytes at which reports begin: at `Transactions: 1000 hits`, or since 4.1 at `"transactions": 1000`.
 pub(super) fn starts(text: &str) -> Vec<usize> {
     let scan = Scan(text);
     let mut starts = scan.places(IN_JSON);
@@ -24,7 +24,7 @@ pub(super) fn read(block: &str) -> Result<PublishedText, TextFault> {
     let failed = either("Failed transactions:", "\"failed_transactions\":").and_then(Scan::count);
     let millis = |label, key| either(label, key).and_then(in_seconds);
     let failed = failed.ok_or_else(|| missing("Failed transactions"))?;
-    // siege takes an answer such as 404 for a transaction, and for none that succeeded or failed.
+    // siege counts a response such as 404 as a transaction, but neither as successful nor as failed.
     let completed = either(ANCHOR, IN_JSON).and_then(Scan::count);
     let good = either("Successful transactions:", "\"successful_transactions\":");
     let good = good.and_then(Scan::count).or(completed);
@@ -50,7 +50,7 @@ pub(super) fn read(block: &str) -> Result<PublishedText, TextFault> {
     Ok(PublishedText::Run(Box::new(figures)))
 }
 
-/// Milliseconds; what has no unit is in seconds.
+/// A time in milliseconds; without a unit it is in seconds.
 fn in_seconds(rest: Scan<'_>) -> Option<f64> {
     let line = Scan(rest.line());
     line.millis()

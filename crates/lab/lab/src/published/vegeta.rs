@@ -1,11 +1,11 @@
-//! vegeta report, as text.
+//! Reads the text that `vegeta report` prints.
 
 use std::collections::BTreeMap;
 
 use super::scan::{Scan, number};
 use super::{PublishedText, TextFault, TextFigures, Times};
 
-/// The bytes at which reports begin: `Requests [total, rate…]`.
+/// The bytes at which reports begin: at `Requests [total, rate…]`.
 pub(super) fn starts(text: &str) -> Vec<usize> {
     let places = Scan(text).places("Requests").into_iter();
     let is_report = |at: &usize| {
@@ -20,7 +20,7 @@ pub(super) fn read(block: &str) -> Result<PublishedText, TextFault> {
     let (names, requests) = row(block, "Requests").ok_or_else(|| missing("Requests"))?;
     let (_, counts) = row(block, "Status Codes").ok_or_else(|| missing("Status Codes"))?;
     let sent = Scan(requests).count();
-    // Its rate is of what it sent; the throughput, of answers with a status of success.
+    // vegeta's rate counts what was sent; its throughput counts successful responses.
     let values: Vec<&str> = requests.split(',').collect();
     let at = names.iter().position(|name| *name == "throughput");
     let rate = at.or_else(|| names.iter().position(|name| *name == "rate"));
@@ -66,7 +66,7 @@ fn times(block: &str) -> Option<Times> {
     })
 }
 
-/// `Latencies [mean, 50, max] 1ms, 1ms, 2ms`: the names in brackets, and what follows them.
+/// Reads a row such as `Latencies [mean, 50, max] 1ms, 1ms, 2ms`: the names in brackets, and the text after them.
 fn row<'a>(block: &'a str, label: &str) -> Option<(Vec<&'a str>, &'a str)> {
     let rest = Scan(block).after(label)?.0.trim_start().strip_prefix('[')?;
     let (names, values) = rest.split_once(']')?;

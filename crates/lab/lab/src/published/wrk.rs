@@ -1,9 +1,9 @@
-//! wrk and wrk2.
+//! Reads the output of wrk and wrk2.
 
 use super::scan::{Scan, number, word_before};
 use super::{PublishedText, TextFault, TextFigures, Times};
 
-/// The bytes at which reports begin: `2 threads and 100 connections`.
+/// The bytes at which reports begin: at `2 threads and 100 connections`.
 pub(super) fn starts(text: &str) -> Vec<usize> {
     let places = Scan(text).places(ANCHOR).into_iter();
     let is_report = |at: &usize| {
@@ -43,7 +43,7 @@ pub(super) fn read(block: &str) -> Result<PublishedText, TextFault> {
         completed: completed.map(|count| count as u64),
         failed: Some(error("connect") + error("read") + error("write")),
         late: Some(error("timeout")),
-        // The line counts what is neither 2xx nor 3xx, so that no line does not mean all 2xx.
+        // The line counts responses that are neither 2xx nor 3xx, so a missing line does not mean that all were 2xx.
         non_2xx: scan
             .after("Non-2xx or 3xx responses:")
             .and_then(Scan::count),
@@ -54,7 +54,7 @@ pub(super) fn read(block: &str) -> Result<PublishedText, TextFault> {
     Ok(PublishedText::Run(Box::new(figures)))
 }
 
-/// The row `Latency` of the table of threads, and the median if `--latency` was given.
+/// Reads the row `Latency` of the table of threads, and the median if `--latency` was given.
 fn times(scan: Scan<'_>) -> Option<Times> {
     let rows = scan.places("Latency ").into_iter();
     let mut rows = rows.map(|at| {

@@ -1,4 +1,4 @@
-//! What reports of any form say of claims, and of what was published.
+//! The words for claims and published figures that all forms of reports use.
 
 use catamaran_units::show_count;
 
@@ -8,12 +8,12 @@ use crate::gate::{self, GateFinding};
 use crate::measure::CAPACITY;
 use crate::result::{CellResult, ResultDocument};
 
-/// The levels of its case in words; empty if it has one case alone.
+/// The levels of the claim's case in words; empty if the claim has only one case.
 pub(super) fn case(claim: &Outcome) -> String {
     label(&claim.each)
 }
 
-/// A claim and its case.
+/// The claim in words, with its case.
 pub(super) fn named(claim: &Outcome) -> String {
     match case(claim) {
         none if none.is_empty() => claim.says.clone(),
@@ -21,7 +21,7 @@ pub(super) fn named(claim: &Outcome) -> String {
     }
 }
 
-/// Ratio and interval.
+/// The ratio with its interval; empty if there is none.
 pub(super) fn ratio(claim: &Outcome) -> String {
     match (claim.ratio, claim.low, claim.high) {
         (Some(ratio), Some(low), Some(high)) => {
@@ -31,15 +31,15 @@ pub(super) fn ratio(claim: &Outcome) -> String {
     }
 }
 
-/// The published ratio, such as `×1.10`.
+/// The published ratio, such as `×1.10`; empty if there is none.
 pub(super) fn published(claim: &Outcome) -> String {
     claim
         .published
         .map_or_else(String::new, PublishedRatio::words)
 }
 
-/// Sentences on where throughput and capacity per core disagree, or that they agree; empty where no server has a
-/// declared part of a core, or nothing is claimed of throughput.
+/// Sentences that tell whether throughput and capacity per core agree; empty where no server has a
+/// declared part of a core, or no claim is about throughput.
 pub(super) fn disagreements(result: &ResultDocument) -> Vec<String> {
     let has_capacity = |cell: &CellResult| cell.measures.contains_key(CAPACITY);
     let is_throughput =
@@ -59,7 +59,7 @@ pub(super) fn disagreements(result: &ResultDocument) -> Vec<String> {
     found
 }
 
-/// The rows of [`PLANTED_HEADS`]; none if nothing is planted.
+/// The rows of the table with [`PLANTED_HEADS`]; empty if no claim has a planted ratio.
 pub(super) fn planted(result: &ResultDocument) -> Vec<Vec<String>> {
     let row = |claim: &Outcome| {
         let planted = claim.planted?;
@@ -82,10 +82,10 @@ pub(super) fn planted(result: &ResultDocument) -> Vec<Vec<String>> {
     result.claims.iter().filter_map(row).collect()
 }
 
-/// The title of what was planted.
+/// The title of the table of planted ratios.
 pub(super) const PLANTED: &str = "Planted, and told";
 
-/// The explanation of the table of planted ratios.
+/// The explanation below the table of planted ratios.
 pub(super) const PLANTED_LEGEND: &str = "The servers are made so that the true ratios are known. Truly: the interval has the planted ratio, or the median is \
      within 0.5 % of it. Starts: after so many starts of servers the verdict was the last one, beside all claims.";
 
@@ -98,7 +98,8 @@ pub(super) const PLANTED_HEADS: [&str; 6] = [
     "starts",
 ];
 
-/// Runs that its cells have lost, and requests that failed in the others; empty if there were none, or if that is not known.
+/// The runs that the claim's cells have lost, and the failed requests in the others; empty if there
+/// were none or it is not known.
 pub(super) fn survivors(claim: &Outcome) -> String {
     let lost = |of: fn(&Survival) -> [u64; 2], what: &str| {
         let known = || claim.survivors.iter();
@@ -141,13 +142,13 @@ pub(super) fn survivors(claim: &Outcome) -> String {
     said.map(String::as_str).collect::<Vec<_>>().join(" ")
 }
 
-/// Gates that the sentence has not named yet.
+/// The gates of a claim that its sentence does not name.
 pub(super) fn gates(claim: &Outcome) -> impl Iterator<Item = &GateFinding> {
     let is_new = |fired: &&GateFinding| !claim.sentence.contains(&fired.words);
     claim.gates.iter().filter(is_new)
 }
 
-/// A remark on all claims together; empty if there is none.
+/// A remark on all claims together; empty if none is needed.
 pub(super) fn remark(result: &ResultDocument) -> String {
     let suggested = result
         .claims
@@ -164,7 +165,7 @@ pub(super) fn remark(result: &ResultDocument) -> String {
     }
 }
 
-/// Conclusions that none of the published figures supports, if there are several figures.
+/// Conclusions that none of the published figures supports, if there are several of them; else empty.
 pub(super) fn shared(result: &ResultDocument) -> Vec<&GateFinding> {
     let [first, others @ ..] = &result.published[..] else {
         return Vec::new();
@@ -176,5 +177,5 @@ pub(super) fn shared(result: &ResultDocument) -> Vec<&GateFinding> {
     first.found.iter().filter(is_shared).collect()
 }
 
-/// The name for runs that were made again.
+/// The title for void runs, which were made again.
 const RUNS: &str = "Void runs";

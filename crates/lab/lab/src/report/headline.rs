@@ -1,4 +1,4 @@
-//! What a report says first: the published claim, our interval beside it, and a verdict in a word.
+//! The beginning of a report: the published ratio, our interval, and a verdict.
 
 use catamaran_stats::repetition::Finding;
 
@@ -7,19 +7,19 @@ use crate::claim::Outcome;
 use crate::experiment::PublishedRatio;
 use crate::result::ResultDocument;
 
-/// A published ratio beside ours.
+/// A published ratio, and our result for it.
 pub(super) struct Headline<'a> {
     /// The claim with its case, in words.
     pub(super) says: String,
     pub(super) published: PublishedRatio,
-    /// The lower end of our interval, the ratio, the upper end; `None` if there is no interval.
+    /// Our ratio between the ends of its interval: lower end, ratio, upper end. `None` if there is no interval.
     pub(super) ours: Option<[f64; 3]>,
     pub(super) finding: Finding,
-    /// The verdict on our claim as a sentence; empty if there is no such claim.
+    /// The verdict on our claim as a sentence; empty if there is no claim for it.
     sentence: &'a str,
 }
 
-/// The first published ratio of the source's subject; `None` if nothing was published.
+/// The headline of a report: the first published ratio that is about the source's subject. `None` if there is none.
 pub(super) fn headline(result: &ResultDocument) -> Option<Headline<'_>> {
     let subject = result.subject()?;
     let is_of_subject = |claim: &&Outcome| {
@@ -36,7 +36,7 @@ pub(super) fn headline(result: &ResultDocument) -> Option<Headline<'_>> {
     let rows = result.published.iter();
     let (row, published) = rows.filter_map(|row| Some((row, row.ratio?))).next()?;
     Some(Headline {
-        // Behind its figure, which stands beside it here.
+        // The words after the figure, which the headline shows itself.
         says: row
             .says
             .split_once(", ")
@@ -64,7 +64,7 @@ fn of_claim(claim: &Outcome) -> Option<Headline<'_>> {
 }
 
 impl Headline<'_> {
-    /// The verdict as a sentence, or empty if the answer begins with it.
+    /// The verdict as a sentence; empty if `answer` begins with it already.
     pub(super) fn sentence_beside(&self, answer: &str) -> &str {
         if answer.starts_with(self.sentence) {
             ""

@@ -1,10 +1,10 @@
-//! A result as one page of HTML that needs nothing else: no script, no network.
+//! Renders a result as one page of HTML without scripts and without requests to the network.
 //!
-//! It is written by the code that knows the figures, and not by a template: each part would need a struct of finished
-//! texts for it, which takes more lines than it saves (the page of a tier that is up: 551 in place of 481).
+//! Code writes the page, not a template: for a template each part would need a struct of finished
+//! texts, which takes more lines than it saves (551 instead of 481 for the page of a running tier).
 //!
-//! Pictures are there twice, wide and narrow, because the text of a picture that is scaled cannot be
-//! read; the page's style shows the one that fits. Colours follow the reader's choice of light or dark.
+//! Each picture is in the page twice, wide and narrow, because the text of a scaled picture cannot
+//! be read; the style shows the one that fits. Colours follow the reader's choice of light or dark.
 
 mod cells;
 mod claims;
@@ -21,7 +21,7 @@ use crate::claim::{number, word};
 use crate::gate::Effect;
 use crate::result::ResultDocument;
 
-/// The page.
+/// The whole page of a result.
 #[must_use]
 pub fn html(result: &ResultDocument) -> String {
     let mut page = Page::begin(&result.question);
@@ -61,7 +61,7 @@ pub fn html(result: &ResultDocument) -> String {
     page.end()
 }
 
-/// The published claim as a ring, our interval as a bar, and the verdict in a word.
+/// Writes the headline: the published ratio as a ring, our interval as a bar, and the verdict as a word.
 fn first(page: &mut Page, result: &ResultDocument) {
     let Some(said) = headline(result) else {
         return;
@@ -90,7 +90,7 @@ fn first(page: &mut Page, result: &ResultDocument) {
     }
 }
 
-/// The text as HTML, with `<code>` for what is between backticks.
+/// The text as HTML, with `<code>` for the parts between backticks.
 fn with_code(text: &str) -> String {
     let parts = text.split('`').enumerate();
     let parts = parts.map(|(place, part)| match place % 2 {
@@ -160,5 +160,5 @@ fn details(page: &mut Page, result: &ResultDocument) {
     page.end_fold();
 }
 
-/// The width of the first picture, in pixels: it fits on a phone.
+/// The width of the headline's picture, in pixels: it fits on a phone.
 const FIRST_WIDTH: f64 = 340.0;

@@ -1,4 +1,4 @@
-//! A result as Markdown.
+//! Renders a result as Markdown.
 
 use std::fmt::Write as _;
 
@@ -10,7 +10,7 @@ use crate::claim::{Outcome, number, word};
 use crate::gate::GateFinding;
 use crate::result::{CALLS_MIN, CellResult, PublishedResult, ResultDocument};
 
-/// The result as Markdown.
+/// The whole result as Markdown.
 #[must_use]
 pub fn markdown(result: &ResultDocument) -> String {
     let mut parts = vec![
@@ -33,7 +33,7 @@ pub fn markdown(result: &ResultDocument) -> String {
     parts.join("\n\n") + "\n"
 }
 
-/// The first published ratio, ours beside it, and the verdict.
+/// The headline: the first published ratio, ours, and the verdict. Empty if no ratio was published.
 fn first(result: &ResultDocument) -> String {
     let Some(said) = headline(result) else {
         return String::new();
@@ -57,7 +57,7 @@ fn first(result: &ResultDocument) -> String {
     }
 }
 
-/// Both of ab's blocks of each published run that was made again, folded away.
+/// The two outputs of ab for each published run that was made again, folded away.
 fn again(result: &ResultDocument) -> String {
     if result.as_published.is_empty() {
         return String::new();
@@ -85,7 +85,7 @@ fn again(result: &ResultDocument) -> String {
     text + "\n\n</details>"
 }
 
-/// A table: the published figures, ours, and the limits of the published ones.
+/// A table of the published figures, ours, and what the published ones do not support.
 fn published(result: &ResultDocument) -> String {
     if result.published.is_empty() {
         return String::new();
@@ -196,7 +196,7 @@ fn outcomes(result: &ResultDocument) -> String {
     format!("## Claims\n\n{table}{remark}{disagreements}")
 }
 
-/// Claims whose true ratio is known.
+/// The table of claims with planted ratios, whose true values are known.
 fn planted(result: &ResultDocument) -> String {
     let rows_of = claims::planted(result);
     if rows_of.is_empty() {
@@ -252,7 +252,7 @@ fn gates(result: &ResultDocument) -> String {
     text
 }
 
-/// A table; a bar in a text would end its cell.
+/// A Markdown table. A bar within a text is escaped, since it would end the cell.
 fn rows(heads: &[impl AsRef<str>], rows: impl IntoIterator<Item = Vec<String>>) -> String {
     let line = |cells: &mut dyn Iterator<Item = &str>| {
         let cells: Vec<String> = cells.map(|cell| cell.replace('|', "\\|")).collect();

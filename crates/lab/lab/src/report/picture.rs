@@ -1,11 +1,11 @@
-//! One measure of all cells as a picture by itself, such as a README shows.
+//! Draws one measure of all cells as an SVG file, such as for a README.
 
 use catamaran_chart::{StripRow, strip_file};
 
 use super::table::{self, MedianRow};
 use crate::result::ResultDocument;
 
-/// A picture of the measure `name`: a dot for each run, a stroke at the median. `None` if no cell has it.
+/// Draws the measure `name` of all cells: a dot for each run, a stroke at the median. `None` if no cell has it.
 #[must_use]
 pub fn picture(result: &ResultDocument, name: &str) -> Option<String> {
     let rows = table::strip_rows(result, name);

@@ -1,21 +1,21 @@
-//! Which figures tables show, and with how many digits.
+//! Decides which figures the tables of a report show, and with how many digits.
 
 use catamaran_chart::StripRow;
 
 use crate::measure::{ERRORS, FAILED, Measure, ReportTable, SILENCES};
 use crate::result::{CellResult, MeasureResult, ResultDocument};
 
-/// The measures of one table.
+/// One table of a report: its measures.
 pub(super) struct Group {
-    /// The subject of the table.
+    /// The title of the table.
     pub(super) title: &'static str,
     /// The names of the measures.
     pub(super) names: Vec<String>,
-    /// Whether they are times: the table then also has the deviations and the longest request.
+    /// Whether this is the table of times, which also has the deviations and the longest request.
     pub(super) is_times: bool,
 }
 
-/// The tables of cells: times, costs, and what moves between servers.
+/// The tables of cells: times, costs, and traffic between servers.
 pub(super) fn groups(result: &ResultDocument) -> Vec<Group> {
     let names = measures(result);
     let groups = [
@@ -38,11 +38,11 @@ pub(super) fn groups(result: &ResultDocument) -> Vec<Group> {
         .collect()
 }
 
-/// The names of measures that any cell has and that say something, in the usual order.
+/// The names of the measures that any cell has and that tell something, in the usual order.
 pub(super) fn measures(result: &ResultDocument) -> Vec<String> {
     let cells = result.cells.iter();
     let mut names: Vec<&String> = cells.flat_map(|cell| cell.measures.keys()).collect();
-    // What only another version measures stands last.
+    // Measures that only another version knows are last.
     let rank =
         |name: &str| Measure::parse(name).map_or((true, None), |it| (false, Some(it.rank())));
     names.sort_by_key(|name| (rank(name), name.as_str()));
@@ -51,7 +51,7 @@ pub(super) fn measures(result: &ResultDocument) -> Vec<String> {
     names.into_iter().cloned().collect()
 }
 
-/// Whether each round of a measure is drawn at once; other measures are folded away.
+/// Whether the strip of a measure is shown at once; strips of other measures are folded away.
 pub(super) fn is_drawn_first(result: &ResultDocument, name: &str) -> bool {
     let is_claimed = result
         .claims
@@ -60,13 +60,13 @@ pub(super) fn is_drawn_first(result: &ResultDocument, name: &str) -> bool {
     is_claimed || DRAWN.contains(&name)
 }
 
-/// The table of a measure; that of the costs for measures that only another version knows.
+/// The table that has a measure; measures that only another version knows are in that of costs.
 fn table_of(name: &str) -> ReportTable {
     Measure::parse(name).map_or(ReportTable::Costs, |measure| measure.record().table)
 }
 
-/// Whether a measure of one server is that of all servers in each cell, that of one port all that goes to
-/// the application, or a count of failures that there were not.
+/// Whether a measure adds nothing: that of one server equals that of all servers in each cell, that
+/// of one port equals all traffic to the application, or it counts failures and there were none.
 fn says_nothing_new(result: &ResultDocument, name: &str) -> bool {
     if [FAILED, ERRORS, SILENCES].contains(&name) {
         return is_zero(result, name);
@@ -97,7 +97,7 @@ fn is_zero(result: &ResultDocument, name: &str) -> bool {
         .all(|is_zero| is_zero)
 }
 
-/// Whether each cell has either nothing at this port, or nothing else on the way to the application.
+/// Whether each cell has either nothing at this port, or no other traffic to the application.
 fn is_part_of_upstream(result: &ResultDocument, name: &str) -> bool {
     result.cells.iter().all(|cell| {
         let Some(one) = cell.measures.get(name) else {
@@ -108,7 +108,7 @@ fn is_part_of_upstream(result: &ResultDocument, name: &str) -> bool {
     })
 }
 
-/// A column's head: name and unit.
+/// The head of a measure's column: name and unit.
 pub(super) fn head(name: &str) -> String {
     let unit = Measure::parse(name).map_or("", |measure| measure.unit());
     match (name, unit) {
@@ -118,18 +118,18 @@ pub(super) fn head(name: &str) -> String {
     }
 }
 
-/// The figure of a cell.
+/// The figure of one measure in one cell, as text.
 pub(super) struct CellFigure {
-    /// The median of its valid runs.
+    /// The median of the valid runs.
     pub(super) median: String,
-    /// The lowest and the highest, if these are not the same.
+    /// The lowest and the highest value; `None` if they look the same.
     pub(super) spread: Option<String>,
-    /// The number of runs that have it, if not all.
+    /// The number of runs that have the measure; `None` if all have it.
     pub(super) runs: Option<String>,
 }
 
 impl CellFigure {
-    /// The figure in one line.
+    /// The figure with its spread and number of runs, in one line.
     pub(super) fn line(&self) -> String {
         let beside: Vec<&str> = self.beside().collect();
         match beside[..] {
@@ -138,14 +138,14 @@ impl CellFigure {
         }
     }
 
-    /// The spread and the number of runs, as far as the figure has them.
+    /// The spread and the number of runs, if the figure has them.
     pub(super) fn beside(&self) -> impl Iterator<Item = &str> {
         let parts = [self.spread.as_deref(), self.runs.as_deref()];
         parts.into_iter().flatten()
     }
 }
 
-/// The figure of a cell's measure: its median, spread and number of runs.
+/// The figure of the measure `name` in a cell; `None` if the cell does not have it.
 pub(super) fn figure(cell: &CellResult, name: &str) -> Option<CellFigure> {
     let measure = cell.measures.get(name)?;
     let (min, max) = (digits(measure.min), digits(measure.max));
@@ -157,10 +157,10 @@ pub(super) fn figure(cell: &CellResult, name: &str) -> Option<CellFigure> {
     })
 }
 
-/// A column of no measure: its head, and the figure of a cell.
+/// A column that is not of a measure: its head, and the function that reads a cell's figure.
 type Extra = (&'static str, fn(&CellResult) -> Option<f64>);
 
-/// The columns of deviations and of the longest request that any cell has. No claim is on them.
+/// The columns of deviations and of the longest request that any cell has. There are no claims on them.
 pub(super) fn extras(result: &ResultDocument, group: &Group) -> Vec<Extra> {
     let mut extras: Vec<Extra> = vec![
         ("sd (req/s)", |cell| cell.measures.get("throughput")?.stddev),
@@ -171,20 +171,20 @@ pub(super) fn extras(result: &ResultDocument, group: &Group) -> Vec<Extra> {
     extras
 }
 
-/// The figures of [`extras`] of a cell.
+/// The figures of a cell in the columns `extras`, as text.
 pub(super) fn of_extras(cell: &CellResult, extras: &[Extra]) -> Vec<String> {
     let figure = |(_, of): &Extra| of(cell).map_or_else(String::new, digits);
     extras.iter().map(figure).collect()
 }
 
-/// A cell of a strip.
+/// A cell as a row of a strip.
 pub(super) struct MedianRow<'a> {
     label: &'a str,
     measure: &'a MeasureResult,
     median: String,
 }
 
-/// The cells that have a measure, as rows of a strip.
+/// The cells that have the measure `name`, as rows of a strip.
 pub(super) fn strip_rows<'a>(result: &'a ResultDocument, name: &str) -> Vec<MedianRow<'a>> {
     let row = |cell: &'a CellResult| {
         let measure = cell.measures.get(name)?;
@@ -198,7 +198,7 @@ pub(super) fn strip_rows<'a>(result: &'a ResultDocument, name: &str) -> Vec<Medi
 }
 
 impl MedianRow<'_> {
-    /// As pictures have it.
+    /// The row in the form that the strip draws.
     pub(super) fn drawn(&self) -> StripRow<'_> {
         StripRow {
             label: self.label,
@@ -209,7 +209,7 @@ impl MedianRow<'_> {
     }
 }
 
-/// The explanation of all tables of cells.
+/// The explanation below all tables of cells.
 pub(super) fn legend(result: &ResultDocument) -> String {
     let has = |cell: &CellResult| cell.measures.contains_key(FAILED);
     let is_without_failures = result.cells.iter().any(has) && is_zero(result, FAILED);
@@ -225,7 +225,7 @@ pub(super) fn legend(result: &ResultDocument) -> String {
     )
 }
 
-/// A figure with three digits or more.
+/// A figure as text, with three significant digits or more.
 pub(crate) fn digits(value: f64) -> String {
     match value.abs() {
         0.0 => "0".to_owned(),

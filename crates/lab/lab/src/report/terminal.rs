@@ -1,4 +1,4 @@
-//! A result as text for a terminal.
+//! Renders a result as text for a terminal.
 
 use std::fmt::Write as _;
 
@@ -6,7 +6,7 @@ use super::table::Group;
 use super::{claims, setting, table};
 use crate::result::ResultDocument;
 
-/// The result as text.
+/// The whole result as text.
 #[must_use]
 pub fn terminal(result: &ResultDocument) -> String {
     let mut text = String::new();
@@ -53,7 +53,7 @@ pub fn terminal(result: &ResultDocument) -> String {
     text
 }
 
-/// A table whose columns are aligned.
+/// The lines of a table with aligned columns.
 fn rows(result: &ResultDocument, group: &Group) -> Vec<String> {
     let names = &group.names;
     let mut head = vec!["cell".to_owned()];

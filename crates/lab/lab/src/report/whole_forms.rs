@@ -1,4 +1,4 @@
-//! Reports of each experiment's whole form, with made-up runs.
+//! Tests reports of each experiment's whole form, with made-up runs.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -12,7 +12,7 @@ use crate::run::{Run, Second};
 use crate::sample::{CoreSample, JvmSample, Sample};
 use crate::{builtin, published, report};
 
-/// The largest result that all rounds of the whole form of an experiment may have.
+/// The largest result that all rounds of an experiment's whole form can have.
 fn result(name: &str) -> ResultDocument {
     let experiment = builtin::experiment(name, Form::default()).unwrap();
     let again = experiment.as_published.iter();
@@ -45,7 +45,7 @@ fn runs(experiment: &Experiment) -> Vec<Run> {
         .collect()
 }
 
-/// A run whose figures depend on cell and round, of all measures that the experiment may have.
+/// A made-up run with all measures that the experiment may have; its figures depend on cell and round.
 fn run(experiment: &Experiment, round: usize, cell: usize) -> Run {
     let claimed = experiment
         .claims
@@ -152,7 +152,7 @@ fn a_published_test_is_shown_beside_its_repetition() {
     }
 }
 
-/// A report is not larger than this, in bytes.
+/// The largest size of a report, in bytes.
 const PAGE_MAX: usize = 500_000;
 
 const MEASURES: [&str; 14] = [

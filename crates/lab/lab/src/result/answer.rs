@@ -1,12 +1,13 @@
-//! The answer to an experiment's question: the verdicts on its claims, the surest and largest first.
+//! The answer to an experiment's question, made of the verdicts on its claims, the surest and largest first.
 
 use std::cmp::Ordering;
 
 use crate::claim::{Outcome, Verdict, can_only_suggest, number};
 use crate::experiment::{Expectation, Levels, label};
 
-/// The answer in a few sentences: claims that are shown, then those suggested, else why there are none, and the number
-/// of open ones. Claims on `subject`, the levels that a source was about, come first.
+/// The answer in a few sentences: the claims that are shown, then those suggested, or why there are
+/// none, and the number of open ones. Claims on `subject`, the levels that a source is about, come
+/// first.
 #[must_use]
 pub fn answer(claims: &[Outcome], subject: Option<&Levels>) -> String {
     if claims.is_empty() {
@@ -40,13 +41,14 @@ pub fn answer(claims: &[Outcome], subject: Option<&Levels>) -> String {
     sentences.join(" ")
 }
 
-/// A claim in the answer: its cases, the one farthest from 1 first.
+/// A claim in the answer, with its cases, the one farthest from 1 first.
 struct ClaimPhrase<'a> {
     cases: Vec<&'a Outcome>,
 }
 
 impl<'a> ClaimPhrase<'a> {
-    /// All claims with a case of such a verdict: those with the subject first, then the one farthest from 1.
+    /// The claims with a case whose verdict `is_wanted` accepts: those about the subject first,
+    /// then the farthest from 1.
     fn of(
         claims: &'a [Outcome],
         subject: Option<&Levels>,
@@ -66,7 +68,7 @@ impl<'a> ClaimPhrase<'a> {
         told
     }
 
-    /// Whether `case` is of the same claim, on the same side of 1.
+    /// Whether `case` belongs to the same claim and is on the same side of 1.
     fn is_of(&self, case: &Outcome) -> bool {
         let first = self.cases[0];
         first.says == case.says && is_above(first) == is_above(case)
@@ -93,7 +95,7 @@ impl<'a> ClaimPhrase<'a> {
     }
 }
 
-/// A case of the subject first, then the farther one.
+/// The order of two cases: one of the subject comes first, then the one farther from 1.
 fn before(one: &Outcome, other: &Outcome, subject: Option<&Levels>) -> Ordering {
     let is_other = |claim: &Outcome| {
         let mut each = claim.each.iter();
@@ -103,7 +105,7 @@ fn before(one: &Outcome, other: &Outcome, subject: Option<&Levels>) -> Ordering 
     by_subject.then_with(|| farther(one, other))
 }
 
-/// Compares by the end of the interval that is nearer to 1, so that a wide one does not come first.
+/// Compares two claims by the end of the interval that is nearer to 1, so that a wide interval does not come first.
 fn farther(one: &Outcome, other: &Outcome) -> Ordering {
     let distance = |claim: &Outcome| match (claim.low, claim.high) {
         (Some(low), Some(high)) => low.ln().abs().min(high.ln().abs()),
@@ -116,7 +118,7 @@ fn is_above(claim: &Outcome) -> bool {
     claim.ratio.is_some_and(|ratio| ratio > 1.0)
 }
 
-/// Whether the ratio lies on the other side than was expected.
+/// Whether the ratio is on the other side of 1 than was expected.
 fn is_against(claim: &Outcome) -> bool {
     match claim.expect {
         Expectation::More => !is_above(claim),
@@ -143,7 +145,7 @@ fn list(head: &str, told: &[ClaimPhrase<'_>]) -> String {
     format!("{head}: {}{more}.", words.join("; "))
 }
 
-/// Says why nothing is shown: the sentence of the first claim that a gate forbids, else of the first one.
+/// Why no claim is shown: the sentence of the first claim that a gate forbids, or else of the first claim.
 fn nothing(claims: &[Outcome]) -> String {
     let forbidden = |claim: &&Outcome| claim.verdict == Verdict::NoClaim;
     let first = claims.iter().find(forbidden).unwrap_or(&claims[0]);
@@ -163,10 +165,10 @@ fn count(claims: &[Outcome]) -> String {
     format!("Of {all} claims {held} came as expected, {failed} did not, {open} are open.")
 }
 
-/// Claims that an answer tells, at most, of each kind.
+/// The most claims of each kind in an answer.
 const TOLD_MAX: usize = 3;
 
-/// Cases of a claim, at most.
+/// The most cases of a claim in an answer.
 const CASES_MAX: usize = 2;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! A run second by second, for plots: what its samples and its load have shown, thinned.
+//! The values of one run second by second, for plots: from its samples and its load, thinned.
 
 use std::collections::BTreeMap;
 
@@ -11,34 +11,33 @@ use super::ResultDocument;
 use crate::run::{Run, median_run};
 use crate::sample::Sample;
 
-/// One run of a cell over time: the one whose throughput is the median of the cell's valid runs (the
-/// lower one of two).
+/// One run of a cell over time: the valid run with the cell's median throughput (the lower one of two).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct OverTime {
     /// The run's round, counted from 0.
     pub round: usize,
-    /// The boundaries of its sampled values, in seconds since the load began: one more than values.
+    /// The boundaries of the sampled values, in seconds since the load began: one more than there are values.
     pub edges_s: Values,
-    /// Values by name. Of the load: `answers` (1/s) and `p99` (ms), of seconds from 0 on. Of samples,
-    /// with their places in `edges_s`: `cpu.user`, `.system`, `.wait`, `.steal` (% of all cores),
-    /// `server.NAME` (% of a core), `network.sent` (MiB/s), `network.packets` (1/s, sent), `disk.read`,
-    /// `.written` (MiB/s), `.transfers` (1/s), `memory.free`, `.slab`, `.tcp` (MiB), `heap.NAME` (MiB),
-    /// `collecting.NAME` (ms/s).
+    /// The values by name. From the load, for seconds from 0 on: `answers` (1/s) and `p99` (ms).
+    /// From samples, at the places in `edges_s`: `cpu.user`, `.system`, `.wait`, `.steal` (% of all
+    /// cores), `server.NAME` (% of a core), `network.sent` (MiB/s), `network.packets` (1/s, sent),
+    /// `disk.read`, `.written` (MiB/s), `.transfers` (1/s), `memory.free`, `.slab`, `.tcp` (MiB),
+    /// `heap.NAME` (MiB), `collecting.NAME` (ms/s).
     pub rows: BTreeMap<String, Values>,
-    /// The seconds that each value of `answers` and `p99` covers: 1 unless they were thinned.
+    /// The number of seconds that each value of `answers` and `p99` covers: 1 unless they were thinned.
     #[serde(default = "one")]
     pub answers_every: usize,
 }
 
-/// Numbers with three digits; in JSON one text with spaces between them, which takes a fifth of the room.
+/// Numbers with three digits. In JSON they are one text, separated by spaces, which takes a fifth of the space.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Values(pub Vec<f64>);
 
 impl ResultDocument {
-    /// Adds to each cell its median run over time. `samples` gives the lines of `samples.jsonl` of the
-    /// run with a number, counted from 0; runs without samples are left out.
+    /// Adds to each cell its median run over time. `samples` returns the lines of `samples.jsonl`
+    /// for the number of a run, counted from 0; runs without samples are left out.
     pub fn add_over_time(&mut self, runs: &[Run], samples: impl Fn(usize) -> Option<String>) {
-        // A published form has few cells, and is read beside curves of a minute and more.
+        // A published form has few cells, and its plots are compared with curves of a minute and more.
         let most = if self.is_published {
             PUBLISHED_VALUES_MAX
         } else {
@@ -57,10 +56,10 @@ impl ResultDocument {
 }
 
 impl OverTime {
-    /// The values of a run with its samples, at most `most` of each row; `None` of fewer than two samples.
+    /// The values of a run with its samples, at most `most` in each row; `None` with fewer than two samples.
     fn of(run: &Run, samples: &[Sample], most: usize) -> Option<Self> {
         let mut samples: Vec<&Sample> = samples.iter().collect();
-        // The last one is taken when the load ends: a short rest belongs to the second before it.
+        // The last sample is taken when the load ends; a short interval before it is joined to the previous one.
         if let [.., before, rest, end] = &samples[..] {
             let is_short = end.time_s - rest.time_s < (rest.time_s - before.time_s) / 2.0;
             if is_short {
@@ -100,7 +99,7 @@ impl OverTime {
         })
     }
 
-    /// The boundaries of the values of the row `name`, in seconds since the load began.
+    /// The boundaries of the values in the row `name`, in seconds since the load began.
     #[must_use]
     pub fn edges(&self, name: &str) -> Vec<f64> {
         if !is_of_load(name) {
@@ -117,7 +116,7 @@ fn is_of_load(name: &str) -> bool {
     ["answers", "p99"].contains(&name)
 }
 
-/// Answers and percentiles by second, or the mean of several seconds.
+/// The responses and percentiles of each second, or their means over `every` seconds.
 fn of_load(run: &Run, every: usize) -> [(String, Values); 2] {
     let means = |values: Vec<f64>| {
         let means = values
@@ -130,7 +129,7 @@ fn of_load(run: &Run, every: usize) -> [(String, Values); 2] {
         .iter()
         .map(|second| second.completed as f64)
         .collect();
-    // A second without an answer has no percentile; then there is no row.
+    // A second without a response has no percentile; then the row is left out.
     let p99: Option<Vec<f64>> = run.seconds.iter().map(|second| second.p99_ms).collect();
     [
         ("answers".to_owned(), means(answers)),
@@ -138,7 +137,7 @@ fn of_load(run: &Run, every: usize) -> [(String, Values); 2] {
     ]
 }
 
-/// The values between two samples, by name; a level is that of the later sample.
+/// The values between two samples, by name; a level, such as memory, is that of the later sample.
 fn values(before: &Sample, after: &Sample) -> Vec<(String, f64)> {
     let span = (after.time_s - before.time_s).max(1e-9);
     let mut values = Vec::new();
@@ -151,7 +150,7 @@ fn values(before: &Sample, after: &Sample) -> Vec<(String, f64)> {
         put("cpu.wait", cores(|core| core.wait) / all * 100.0);
         put("cpu.steal", cores(|core| core.steal) / all * 100.0);
     }
-    // Of a loopback interface as much is received as is sent.
+    // On a loopback interface the bytes received are the same as those sent.
     let sent =
         |of: fn(&Interface) -> u64| increase(&before.interfaces, &after.interfaces, of) / span;
     if !after.interfaces.is_empty() {
@@ -210,8 +209,8 @@ impl<'de> Deserialize<'de> for Values {
     }
 }
 
-/// The number rounded to what a plot can show: to three digits from 1 to 100, to thousandths below, to a whole number
-/// above.
+/// The number as a plot needs it: with three digits from 1 to 100, to thousandths below 1, and as a
+/// whole number above 100.
 fn three_digits(value: f64) -> String {
     let places = match value.abs() {
         size if size >= 99.95 => 0,
@@ -232,10 +231,10 @@ fn one() -> usize {
 
 const MIB: f64 = 1_048_576.0;
 
-/// More values than this are thinned: a panel has some 130 pixels.
+/// The most values in a row: more are thinned, since a panel is about 130 pixels wide.
 const VALUES_MAX: usize = 30;
 
-/// The most values of a published form, which has few cells.
+/// The most values in a row for a published form, which has few cells.
 const PUBLISHED_VALUES_MAX: usize = 90;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Published figures beside ours, and the limits of theirs.
+//! Compares published figures with ours, and names what they do not support.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -44,7 +44,7 @@ pub(super) fn results(
     runs.filter_map(result).collect()
 }
 
-/// The published ratio of a row, or its range.
+/// The published ratio, or its range, of a row that compares two runs; `None` for other rows.
 fn ratio_of(run: &PublishedRun) -> Option<PublishedRatio> {
     match &run.figures {
         PublishedFigure::Ratio {
@@ -56,7 +56,7 @@ fn ratio_of(run: &PublishedRun) -> Option<PublishedRatio> {
     }
 }
 
-/// The published figure in words, and the conclusions that it does not support.
+/// The published figure in words, and the conclusions that it does not support; `None` if it cannot be read.
 fn theirs(run: &PublishedRun, all: &[PublishedRun]) -> Option<(String, Vec<GateFinding>)> {
     let figure = match &run.figures {
         PublishedFigure::Text(text) => return text_of(run, text),
@@ -93,7 +93,8 @@ fn text_of(run: &PublishedRun, text: &str) -> Option<(String, Vec<GateFinding>)>
     Some((judgement.title, found))
 }
 
-/// Each call of a published table for one request, there and here, the most frequent first.
+/// The system calls of a published table for one request, there and here, the most frequent first;
+/// empty for other figures.
 fn calls(run: &PublishedRun, cell: &CellResult) -> Vec<CallResult> {
     let (PublishedFigure::Text(text), Some(requests)) = (&run.figures, run.requests) else {
         return Vec::new();
@@ -128,7 +129,7 @@ fn calls(run: &PublishedRun, cell: &CellResult) -> Vec<CallResult> {
     calls
 }
 
-/// Published runs that were made again: theirs, ours, and what the rounds say of the same cell.
+/// The published runs that were made again: their output, ours, and the figures of the rounds for the same cell.
 pub(super) fn again(stored: &StoredResult, cells: &[CellResult]) -> Vec<AsPublishedResult> {
     let result = |printed: &PrintedRun| {
         let mut runs = stored.experiment.as_published.iter();
@@ -145,14 +146,14 @@ pub(super) fn again(stored: &StoredResult, cells: &[CellResult]) -> Vec<AsPublis
     stored.as_published.iter().filter_map(result).collect()
 }
 
-/// The part of ab's text from the server's name on.
+/// The part of ab's output from the server's name on.
 fn block(text: &str) -> String {
     let from = ["Server Software:", "Document Length:", "Concurrency Level:"];
     let start = from.iter().filter_map(|head| text.find(head)).min();
     text[start.unwrap_or(0)..].trim_end().to_owned()
 }
 
-/// Our figures for a published text.
+/// Our figures for a published text, in words; `None` if the cell has none.
 fn of_text(cell: &CellResult, is_calls: bool) -> Option<String> {
     let value = |name: &str| cell.measures.get(name);
     if is_calls {
@@ -173,7 +174,7 @@ fn of_text(cell: &CellResult, is_calls: bool) -> Option<String> {
     ))
 }
 
-/// Our rate, with the range of most seconds, as the sources' intervals give it.
+/// Our rate in words, with the range of the runs, and of nine seconds in ten, as sources give it.
 fn of_rate(cell: &CellResult) -> Option<String> {
     let rate = cell.measures.get("throughput")?;
     let seconds = cell.by_second.map_or_else(String::new, |[low, high]| {
@@ -185,7 +186,7 @@ fn of_rate(cell: &CellResult) -> Option<String> {
     ))
 }
 
-/// The ratio of our throughputs, which nothing is claimed of, and what the claim beside it says.
+/// The ratio of our throughputs without a claim, and the sentence of the claim for it.
 fn of_ratio(
     sides: Option<[usize; 2]>,
     claim: Option<&str>,
@@ -195,7 +196,7 @@ fn of_ratio(
     let rate = |cell: usize| Some(cells.get(cell)?.measures.get("throughput")?.median);
     let ratio = sides.and_then(|[level, over]| Some(rate(level)? / rate(over)?));
     let ratio = ratio.map(|ratio| format!("×{} of the median throughputs.", number(ratio)));
-    // A case of other cells, such as a far application beside a near one, says nothing of these.
+    // A case with other cells, such as one with a distant application, is not about this row.
     let is_of_row = |outcome: &&Outcome| {
         let levels = sides.and_then(|[level, _]| Some(&cells.get(level)?.levels));
         let mut each = outcome.each.iter();
@@ -208,5 +209,5 @@ fn of_ratio(
     (!all.is_empty()).then(|| all.join(" "))
 }
 
-/// Calls that are rarer than this for each request are left out.
+/// The least number of calls for each request that a table shows.
 pub(crate) const CALLS_MIN: f64 = 0.005;

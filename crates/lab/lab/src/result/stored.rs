@@ -1,4 +1,4 @@
-//! What a result is made of: the runs of an experiment, and what is to be known of them.
+//! The material of a result: the runs of an experiment, and facts about them.
 
 use std::collections::BTreeMap;
 
@@ -8,28 +8,29 @@ use crate::experiment::Experiment;
 use crate::host::Host;
 use crate::run::{Run, ServerRecord};
 
-/// The contents of a result's directory.
+/// The contents of a result's directory, with the runs.
 #[derive(Debug)]
 pub struct StoredResult {
     /// The experiment.
     pub experiment: Experiment,
-    /// The machine that it ran on.
+    /// The machine on which the experiment ran.
     pub host: Host,
-    /// The servers' versions, commands and settings.
+    /// The records of the servers: versions, commands and settings.
     pub servers: Vec<ServerRecord>,
-    /// All runs.
+    /// All runs, void ones included.
     pub runs: Vec<Run>,
-    /// Published runs that were made as they were.
+    /// The outputs of published runs that were made once in their original form.
     pub as_published: Vec<PrintedRun>,
-    /// A note on these runs by the person who made them.
+    /// A note on these runs by the person who made them; empty if there is none.
     pub note: String,
-    /// By number of clients: the slowest cell's requests per second; empty if nothing needed it.
+    /// For each number of clients, the requests per second of the slowest cell: the capacity. Empty
+    /// if it was not needed.
     pub capacity: BTreeMap<u64, f64>,
 }
 
 #[cfg(test)]
 impl StoredResult {
-    /// A result with these runs, without the other files of a directory.
+    /// A result with the runs `runs` alone, without the other files of a directory.
     pub(crate) fn of(experiment: Experiment, runs: Vec<Run>) -> Self {
         Self {
             experiment,
@@ -43,13 +44,13 @@ impl StoredResult {
     }
 }
 
-/// The output of a published run here.
+/// The output of a published run that was made here.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PrintedRun {
     /// The name of the published text.
     pub name: String,
-    /// The ways in which it differs from the published run.
+    /// The ways in which the run here differs from the published one.
     pub deviations: Vec<String>,
-    /// The output of ab.
+    /// The output of ab for the run here.
     pub text: String,
 }

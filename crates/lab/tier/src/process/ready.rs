@@ -1,4 +1,4 @@
-//! Whether a server serves: one request on a connection of its own.
+//! Tests whether a server serves, by one request on a connection of its own.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -7,10 +7,10 @@ use catamaran_http_client::{BlockingClient, ClientRequest, ServerAddress};
 
 use crate::server::Ready;
 
-/// Asks once.
+/// Tests once whether the server at `address` serves as `ready` expects.
 ///
 /// # Errors
-/// Why it does not serve, as words.
+/// The server does not serve; the text says why.
 pub(super) fn ask(address: SocketAddr, ready: &Ready) -> Result<(), String> {
     let mut client = BlockingClient::connect(&ServerAddress::Tcp(address), ONE_TRY)
         .map_err(|error| format!("connecting to {address}: {error}"))?;
@@ -39,9 +39,9 @@ fn judge(status: u16, length: u64, ready: &Ready) -> Result<(), String> {
     }
 }
 
-/// A server that answers this slowly does not serve yet.
+/// The time that one test may take; a slower server does not serve yet.
 const ONE_TRY: Duration = Duration::from_secs(5);
-/// More than any head.
+/// The most bytes of a response's head, more than any server here sends.
 const HEAD_MAX: u64 = 64 * 1024;
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
-//! A shell that ends a space when the pipe from this process ends, however that comes.
+//! The guard: a shell that removes a space when the pipe from this process ends, even if this process is killed.
 //!
-//! It learns the process groups of a shared space by the pipe: `+ID` when one begins, `-ID` when it has
-//! ended, since the system may give its number to somebody else then.
+//! The pipe tells it the process groups of a shared space: `+ID` when one begins, `-ID` when it has
+//! ended, since the system may then give the number to another process.
 
 use std::io::{self, Write as _};
 use std::os::unix::process::CommandExt as _;
@@ -21,9 +21,9 @@ pub(crate) struct Guard {
 }
 
 impl Guard {
-    /// Starts the shell, inside the namespace and outside the cgroup. Its arguments are the path of the cgroup, the
-    /// name of the namespace, the directory, and the path of the cgroup's twin of version 1; what does not exist is an
-    /// empty argument.
+    /// Starts the guard's shell, inside the namespace and outside the cgroup. Its arguments are the
+    /// path of the cgroup, the name of the namespace, the directory, and the path of the cgroup's
+    /// twin of version 1; an argument is empty if its object does not exist.
     pub(super) fn start(
         namespace: Option<&Namespace>,
         group: Option<&Group>,
@@ -57,12 +57,12 @@ impl Guard {
         self.child.id()
     }
 
-    /// A process group of a shared space has begun.
+    /// Tells the guard that a process group of a shared space has begun, so that it kills it at the end.
     pub(crate) fn watch(&self, id: u32) {
         self.tell(&format!("+{id}\n"));
     }
 
-    /// A process group of a shared space has ended.
+    /// Tells the guard that a process group of a shared space has ended.
     pub(crate) fn forget(&self, id: u32) {
         self.tell(&format!("-{id}\n"));
     }
@@ -75,7 +75,7 @@ impl Guard {
         }
     }
 
-    /// Makes the guard clean up now, and waits until that is done; `false` if it could not.
+    /// Makes the guard clean up now, and waits until it has; `false` if it could not.
     pub(super) fn end(&mut self) -> bool {
         drop(self.pipe.get_mut().map(Option::take));
         self.child.wait().is_ok_and(|status| status.success())

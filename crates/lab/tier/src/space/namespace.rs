@@ -1,4 +1,4 @@
-//! A network namespace: made and deleted by `ip netns`, entered by threads of this process.
+//! A network namespace: made and deleted by `ip netns`, and entered by threads of this process.
 
 use std::fs::File;
 use std::os::fd::AsFd as _;
@@ -17,7 +17,7 @@ pub(crate) struct Namespace {
 }
 
 impl Namespace {
-    /// Makes it, with its own loopback up.
+    /// Makes the namespace `name`, and sets its loopback interface up.
     pub(super) fn create(name: &str) -> Result<Self, SpaceFault> {
         ip(name, &["netns", "add", name])?;
         let opened = File::open(Path::new("/run/netns").join(name));
@@ -35,7 +35,7 @@ impl Namespace {
         &self.name
     }
 
-    /// Runs `work` on a thread of its own: a thread that has entered a namespace is not let out again.
+    /// Runs `work` on a thread of its own, which enters the namespace: a thread that has entered cannot return.
     pub(super) fn inside<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T, SpaceFault> {
         let entered = || {
             let kind = Some(LinkNameSpaceType::Network);
@@ -47,7 +47,7 @@ impl Namespace {
         done.map_err(|error| fault(&self.name, error))
     }
 
-    /// The kernel forgets it when the last of its processes and sockets is gone.
+    /// Deletes the namespace's name. The kernel removes the namespace when its last process and socket are gone.
     pub(super) fn delete(&self) {
         // Nobody is left to be told.
         let _ = ip(&self.name, &["netns", "delete", &self.name]);

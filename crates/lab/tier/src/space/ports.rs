@@ -1,4 +1,4 @@
-//! Which address each port of each server has.
+//! Gives each port of each server its address.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -6,14 +6,14 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 
 #[derive(Debug)]
 pub(super) struct Ports {
-    /// Whether all ports of the network are ours.
+    /// Whether the network is the space's own, so that all its ports are free.
     own: bool,
     given: BTreeMap<String, Vec<(String, SocketAddr)>>,
     next: u16,
 }
 
 impl Ports {
-    /// Ports for servers in a network of its own, in the syntax of `ip_local_reserved_ports`.
+    /// The ports for servers in a network of its own, in the syntax of `ip_local_reserved_ports`.
     pub(super) const RESERVED: &str = "8001-8256";
 
     pub(super) fn new(own: bool) -> Self {
@@ -25,7 +25,7 @@ impl Ports {
         }
     }
 
-    /// The addresses of the server `name`; they stay the same unless it wants other ports.
+    /// The addresses of the server `name`; they stay the same unless it asks for other ports.
     pub(super) fn of(
         &mut self,
         name: &str,

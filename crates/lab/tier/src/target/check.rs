@@ -1,4 +1,4 @@
-//! Whether a value is one of its parameter, and whether keys of a target's file go together.
+//! Checks values of parameters, and whether the keys of a target's file go together.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::file::{ActionKeys, File, Kind, ParamKeys};
 use crate::server::Signal;
 use crate::template;
 
-/// The value for templates that `text` is for a parameter.
+/// Converts `text` to the parameter's value in templates, or says why it is not allowed.
 pub(super) fn value(name: &str, param: &ParamKeys, text: &str) -> Result<Value, String> {
     let wrong = |what: String| Err(format!("{name} = {text}: {what}"));
     if !param.values.is_empty() && !param.values.iter().any(|value| value == text) {
@@ -38,7 +38,7 @@ pub(super) fn value(name: &str, param: &ParamKeys, text: &str) -> Result<Value, 
     }
 }
 
-/// Reports the faults of a file's keys beyond their types.
+/// Reports faults of a file's keys that their types do not show, such as two keys of which one is allowed.
 pub(super) fn keys(file: &File, report: &mut Report) {
     let mut fault = |what: String| report.push(Finding::absence(what));
     for file in &file.file {
@@ -89,7 +89,7 @@ pub(super) fn keys(file: &File, report: &mut Report) {
     }
 }
 
-/// The duration of a key that is no template.
+/// Reads a duration from a key that is not a template.
 pub(super) fn duration(text: &str) -> Result<Duration, String> {
     catamaran_units::parse_duration(text).map_err(|error| error.to_string())
 }

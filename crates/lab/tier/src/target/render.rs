@@ -1,4 +1,4 @@
-//! From a target and settings to the files and the command of one server.
+//! Renders a target with settings: makes the files and the command of one server.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -14,8 +14,7 @@ use crate::server::{Action, Need, Ready, Server, ServerFile, Signal, Stop, Way};
 use crate::template::{Names, render};
 
 impl Target {
-    /// The names of the addresses that a server with these settings listens on: each port as often
-    /// as the target has copies of it.
+    /// The port names of a server with these settings, each as often as the target has copies.
     ///
     /// # Errors
     /// The number of copies cannot be rendered.
@@ -28,11 +27,11 @@ impl Target {
         text.report.or(ports)
     }
 
-    /// The server that these settings make at `place`.
+    /// Renders the server with these settings at `place`: its files and its commands.
     ///
     /// # Errors
-    /// A port without an address, a template that names something unknown, a path that leads out of
-    /// the directory: all of them.
+    /// The report has all faults: ports without an address, templates that name something unknown,
+    /// paths that lead out of the directory.
     pub fn render(&self, settings: &Settings, place: &Place<'_>) -> Result<Server, Report> {
         let mut text = Rendering::new(self, settings.0.clone());
         text.place(place);
@@ -69,7 +68,7 @@ impl Target {
     }
 }
 
-/// Texts being rendered; a text that is at fault becomes empty.
+/// Renders the texts of one target and collects the faults; a text with a fault becomes empty.
 struct Rendering<'a> {
     target: &'a Target,
     names: Names,
@@ -85,8 +84,8 @@ impl<'a> Rendering<'a> {
         }
     }
 
-    /// Adds the names that templates have besides parameters: `dir`, each port as the `ADDRESS:PORT` of its first copy,
-    /// `all.PORT` with those of all copies, and `program.NAME`.
+    /// Adds the names that templates have besides parameters: `dir`, each port as the
+    /// `ADDRESS:PORT` of its first copy, `all.PORT` as the list of all copies, and `program.NAME`.
     fn place(&mut self, place: &Place<'_>) {
         let directory = place.directory.to_string_lossy();
         self.name("dir", Value::from(directory));
@@ -121,7 +120,7 @@ impl<'a> Rendering<'a> {
         words.iter().map(|word| self.inline(word)).collect()
     }
 
-    /// A text of the target's file.
+    /// Renders a text of the target's file; empty after a fault.
     fn inline(&mut self, text: &str) -> String {
         render(&self.target.place, text, &self.names).unwrap_or_else(|fault| {
             self.fault(format!("{}, in {text}", fault.what));
@@ -129,7 +128,7 @@ impl<'a> Rendering<'a> {
         })
     }
 
-    /// A text of the target's file that is to become a number.
+    /// Renders a text of the target's file that must be a number.
     fn number(&mut self, text: &str, key: &str) -> u64 {
         let rendered = self.inline(text);
         rendered.trim().parse().unwrap_or_else(|_| {
@@ -205,17 +204,17 @@ impl<'a> Rendering<'a> {
     }
 }
 
-/// That of a key that was checked when the file was read.
+/// The signal called `name`, which was checked when the file was read; TERM if `None`.
 fn signal(name: Option<&str>) -> Signal {
     name.and_then(Signal::named).unwrap_or(Signal::Term)
 }
 
-/// As [`signal`].
+/// The duration `text`, which was checked when the file was read; `default` if `None`.
 fn duration(text: Option<&str>, default: Duration) -> Duration {
     text.and_then(|text| check::duration(text).ok())
         .unwrap_or(default)
 }
 
-/// Java on a busy machine takes longest.
+/// The time that a server has until it serves, by default: Java on a busy machine takes longest.
 const WITHIN: Duration = Duration::from_secs(60);
 const PATIENCE: Duration = Duration::from_secs(5);

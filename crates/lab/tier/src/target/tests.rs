@@ -32,7 +32,7 @@ fn httpd(set: &[(&str, &str)]) -> Result<Server, Report> {
     rendered(&builtin("httpd").unwrap(), set)
 }
 
-/// The text of its configuration.
+/// The text of the server's configuration file.
 fn conf(server: &Server) -> &str {
     let file = server
         .files

@@ -1,4 +1,4 @@
-//! What a web server tells the container besides the head, and which requests are refused.
+//! Facts about a request that a web server sends besides the head, and checks of what may be sent.
 //!
 //! Containers pass many texts on to the application without a check: Tomcat delivers line breaks in
 //! header values (which [`catamaran_message::Fields`] rules out already). So every other text is
@@ -12,8 +12,8 @@ use http::Method;
 use crate::code::AttributeCode;
 use crate::{BodyLength, Request, RequestError, field};
 
-/// What FORWARD_REQUEST says besides the head: facts of the client's connection, which the container
-/// cannot see, and how the body is announced.
+/// The parts of FORWARD_REQUEST besides the head: facts about the client's connection, which the
+/// container cannot see, and how the body is announced.
 #[derive(Clone, Copy, Debug)]
 pub struct Facts<'a> {
     /// The client's protocol as text, such as `HTTP/1.1` or `HTTP/2.0`.
@@ -28,10 +28,10 @@ pub struct Facts<'a> {
     pub server_port: u16,
     /// Whether the client came over TLS.
     pub is_ssl: bool,
-    /// For an unknown length, write `Transfer-Encoding: chunked`. Without it Undertow takes the
-    /// request for one without a body, and Tomcat reads no parameters from it.
+    /// Whether to announce a body of unknown length by `Transfer-Encoding: chunked`. Without it
+    /// Undertow takes the request for one without a body, and Tomcat reads no parameters from it.
     pub announce_chunked: bool,
-    /// Attributes besides the query and the stored method, which are written by themselves.
+    /// Attributes besides the query and the stored method, which the codec writes itself.
     pub attributes: &'a [Attribute<'a>],
 }
 
@@ -40,10 +40,10 @@ pub struct Facts<'a> {
 /// Its `Debug` shows the code alone: secrets and certificates do not belong in logs.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Attribute<'a> {
-    /// The user whom the web server authenticated. Tomcat heeds it with
-    /// `tomcatAuthentication="false"` only.
+    /// The user that the web server authenticated. Tomcat uses it only with
+    /// `tomcatAuthentication="false"`.
     RemoteUser(&'a [u8]),
-    /// How the user was authenticated; as [`Attribute::RemoteUser`].
+    /// How the user was authenticated; Tomcat uses it as [`Attribute::RemoteUser`].
     AuthType(&'a [u8]),
     /// The route of the backend that was chosen.
     JvmRoute(&'a [u8]),
@@ -64,9 +64,9 @@ pub enum Attribute<'a> {
     /// Another named attribute. Tomcat refuses names that it does not know with 403, unless its
     /// `allowedRequestAttributesPattern` matches.
     Request {
-        /// Its name, such as `AJP_SSL_PROTOCOL`.
+        /// The attribute's name, such as `AJP_SSL_PROTOCOL`.
         name: &'a [u8],
-        /// Its value.
+        /// The attribute's value.
         value: &'a [u8],
     },
 }
@@ -112,7 +112,8 @@ impl fmt::Debug for Attribute<'_> {
     }
 }
 
-/// Checks the texts that the encoder of FORWARD_REQUEST takes for granted, and the length.
+/// Checks the texts of a request, which the encoder of FORWARD_REQUEST does not check, and the
+/// body's length.
 pub(super) fn check(request: &Request<'_>, facts: &Facts<'_>) -> Result<(), RequestError> {
     check_target(request)?;
     check_texts(facts)?;

@@ -1,4 +1,4 @@
-//! The response head as the codec hands it to a web server.
+//! Interprets the head of a response for a web server.
 //!
 //! Fields about one connection are removed, because the web server frames its own response. A head
 //! that could split a response is refused. A reason phrase that only repeats the status, such as the
@@ -54,7 +54,7 @@ fn take_content_length(head: &mut ResponseHead, digits: &[u8]) -> Result<(), Fie
     }
 }
 
-/// The status, if HTTP can carry it and AJP13 can mean it: there is no switching of protocols.
+/// The status as a valid one of HTTP. 101 is refused, because AJP13 cannot switch protocols.
 fn status(number: u16) -> Result<StatusCode, ResponseFault> {
     match StatusCode::from_u16(number) {
         Ok(status) if status != StatusCode::SWITCHING_PROTOCOLS => Ok(status),
@@ -62,7 +62,7 @@ fn status(number: u16) -> Result<StatusCode, ResponseFault> {
     }
 }
 
-/// The reason phrase, if there is one that says more than the status.
+/// The reason phrase; `None` if it says no more than the status.
 fn reason(
     reason: Option<&[u8]>,
     status: StatusCode,

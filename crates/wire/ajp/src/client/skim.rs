@@ -16,33 +16,33 @@ use crate::message::{body_chunk, end_response, get_body_chunk};
 use crate::packet::{self, HEADER_BYTES, SERVER_MAGIC};
 use crate::{Fault, code};
 
-/// What a head says about its message.
+/// What a load generator keeps of a response's head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outline {
     /// The status, 100 to 999.
     pub status: StatusCode,
-    /// As [`ResponseHead::content_length`].
+    /// The announced length of the body; see [`ResponseHead::content_length`].
     pub content_length: Option<u64>,
-    /// Bytes of its packet on the wire.
+    /// The size of the head's packet on the wire, in bytes.
     pub bytes: usize,
 }
 
-/// What [`Client::skim`] found.
+/// An event that [`Client::skim`] found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AjpSkim {
-    /// A 1xx head in a packet of so many bytes.
+    /// A 1xx head, in a packet of this many bytes.
     Interim(usize),
     /// The response's head.
     Head(Outline),
     /// This many bytes of the response's body; zero for packets that carry none.
     Body(usize),
-    /// The container asks for body bytes: [`Client::body_credit`] says how many.
+    /// The container asks for body bytes: [`Client::body_credit`] says how many may be sent.
     BodyWanted,
-    /// The response is complete. [`Client::can_reuse`] says whether the connection lives on.
+    /// The response is complete. [`Client::can_reuse`] says whether another exchange may follow.
     End,
 }
 
-/// The last head that was decoded, for all connections that get the same.
+/// The last head that was decoded, shared by all connections that get the same head.
 #[derive(Clone, Debug, Default)]
 pub struct KnownHead {
     payload: Bytes,
@@ -50,15 +50,15 @@ pub struct KnownHead {
 }
 
 impl KnownHead {
-    /// The head; `None` before the first one.
+    /// The last head decoded; `None` before the first one.
     pub fn head(&self) -> Option<&ResponseHead> {
         self.head.as_ref()
     }
 }
 
 impl Client {
-    /// Takes the next thing out of `input`; `None` asks for more bytes: call again with those left
-    /// in `input` and more behind them. Empty body packets that the container asked for are
+    /// Takes the next event out of `input`. `None` asks for more bytes: call again with the bytes
+    /// left in `input` and more after them. Empty body packets that the container asked for are
     /// appended to `out`.
     ///
     /// # Errors
@@ -142,7 +142,7 @@ impl Client {
 }
 
 impl KnownHead {
-    /// What `payload`, a SEND_HEADERS, says.
+    /// The outline of `payload`, a SEND_HEADERS; decodes it only if it differs from the last one.
     fn outline(&mut self, payload: &[u8], fields_max: usize) -> Result<Outline, ResponseFault> {
         let head = match &self.head {
             Some(head) if self.payload == payload => head,

@@ -13,17 +13,17 @@ use crate::code;
 use crate::error::DecodeError;
 use crate::packet::{PacketSize, SERVER_MAGIC};
 
-/// A whole packet that asks the web server to pass on what it has.
+/// A whole packet that asks the web server to pass on the bytes it has.
 pub const FLUSH: [u8; 8] = [b'A', b'B', 0, 4, code::SEND_BODY_CHUNK, 0, 0, 0];
 
-/// Bytes of the payload before those of a chunk: code and count.
+/// The bytes of the payload before the body bytes: code and count.
 pub const PREFIX_BYTES: usize = 3;
 
-/// Follows the bytes of a chunk.
+/// The byte that follows the body bytes of a chunk.
 pub const TERMINATOR: u8 = 0;
 
-/// The body bytes in `payload`; none means flush. The byte after them may have any value, or be
-/// missing.
+/// The body bytes in `payload`; if it has none, it asks for a flush. The byte after them may have
+/// any value, or be missing.
 ///
 /// # Errors
 /// [`DecodeError::Overrun`] if the count passes the payload's end, [`DecodeError::Trailing`] if more
@@ -38,7 +38,7 @@ pub fn decode(payload: &[u8]) -> Result<&[u8], DecodeError> {
     }
 }
 
-/// Appends what precedes `len` body bytes in a chunk; [`TERMINATOR`] must follow them.
+/// Appends the prefix of a chunk with `len` body bytes; [`TERMINATOR`] must follow these.
 ///
 /// # Panics
 /// If `len` exceeds what the largest packet carries.

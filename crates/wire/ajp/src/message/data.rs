@@ -2,7 +2,7 @@
 //!
 //! A 16-bit count and the bytes; no zero byte ends them. The end of the body is an empty packet,
 //! which peers write in two forms: no payload at all, or a count of zero. Tomcat's test client
-//! leaves four bytes of slack behind the data, so that much is overlooked; more is a fault, because
+//! leaves four bytes of slack behind the data, so up to four are ignored; more is a fault, because
 //! a payload that does not mean what its count says is how requests are smuggled.
 
 use bytes::BytesMut;
@@ -11,13 +11,13 @@ use crate::error::BodyFault;
 use crate::packet::{CLIENT_MAGIC, PacketSize};
 use crate::wire::Reader;
 
-/// Bytes behind the data that are overlooked.
+/// The most bytes after the data that are ignored.
 pub const SLACK_MAX: usize = 4;
 
-/// The packet that ends a body, in the form whose six bytes Undertow reads at once.
+/// The packet that ends a body, in the six-byte form that Undertow reads at once.
 pub const EMPTY: [u8; 6] = [0x12, 0x34, 0, 2, 0, 0];
 
-/// The body bytes in `payload`; none at the end of the body, whichever form it has.
+/// The body bytes in `payload`; none in either form of packet that ends the body.
 ///
 /// # Errors
 /// [`BodyFault::Shape`] if count and payload disagree.
@@ -36,12 +36,12 @@ pub fn decode(payload: &[u8]) -> Result<&[u8], BodyFault> {
     Ok(data)
 }
 
-/// Whether `payload` is one of the two that end a body.
+/// Whether `payload` is one of the two forms that end a body.
 pub fn is_end(payload: &[u8]) -> bool {
     matches!(payload, [] | [0, 0])
 }
 
-/// Appends what precedes `len` body bytes in a packet of their own.
+/// Appends the prefix of a packet with `len` body bytes.
 ///
 /// # Panics
 /// If `len` exceeds what the largest packet carries.

@@ -7,13 +7,13 @@
 use crate::code;
 use crate::error::DecodeError;
 
-/// A whole packet: the response is complete, the connection may be used again.
+/// A whole packet: the response is complete, and the connection may be used again.
 pub const REUSE: [u8; 6] = [b'A', b'B', 0, 2, code::END_RESPONSE, 1];
 
-/// A whole packet: the response is complete, and so is the connection.
+/// A whole packet: the response is complete, and the connection closes.
 pub const CLOSE: [u8; 6] = [b'A', b'B', 0, 2, code::END_RESPONSE, 0];
 
-/// Whether `payload` lets the connection be used again.
+/// Whether the connection may be used again, according to `payload`.
 ///
 /// # Errors
 /// [`DecodeError`] if it is no END_RESPONSE.

@@ -18,26 +18,26 @@ pub struct ReceivedFields<'a> {
     names: &'static [Option<Id>],
 }
 
-/// One field as it stands in the payload.
+/// A header field, as views into the payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReceivedField<'a> {
-    /// Its name.
+    /// The name: a code or a text.
     pub name: FieldName<'a>,
-    /// Its value; `None` is the null string.
+    /// The value; `None` is the null string.
     pub value: Option<&'a [u8]>,
 }
 
-/// A field name as it stands in the payload.
+/// The name of a field in a payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FieldName<'a> {
-    /// A code, looked up.
+    /// A code, as the name in the table that it stands for.
     Coded(Id),
-    /// Spelt out; neither checked nor lowered.
+    /// A literal name, as received: neither checked nor in lower case.
     Literal(&'a [u8]),
 }
 
 impl<'a> ReceivedFields<'a> {
-    /// Reads the count, and leaves the fields for iteration.
+    /// Reads the number of fields, and leaves the fields for iteration.
     pub(crate) fn read(
         mut reader: Reader<'a>,
         names: &'static [Option<Id>],
@@ -53,12 +53,12 @@ impl<'a> ReceivedFields<'a> {
         })
     }
 
-    /// How many fields are still to come, according to the count.
+    /// The number of fields still to be read, according to the announced number.
     pub fn left(&self) -> usize {
         usize::from(self.left)
     }
 
-    /// The reader behind the last field, once all were read.
+    /// Skips the fields that were not read, and returns the reader for the bytes after them.
     pub(crate) fn into_reader(mut self) -> Result<Reader<'a>, DecodeError> {
         for field in &mut self {
             field?;
@@ -106,8 +106,8 @@ pub(crate) fn encode(field: Field<'_>, code: Option<u8>, writer: &mut Writer<'_>
     }
 }
 
-/// The shortest field: a coded name and a null value.
+/// The size of the shortest field: a coded name and a null value.
 const FIELD_BYTES_MIN: usize = 4;
 
-/// The shortest length that cannot be that of a literal name.
+/// The first length that a literal name cannot have.
 const NAME_BYTES_END: u16 = 0xA000;

@@ -25,15 +25,15 @@ pub struct ForwardRequest<'a> {
     pub method: Option<Method>,
     /// The client's protocol as text.
     pub protocol: Option<&'a [u8]>,
-    /// The path.
+    /// The path, still undecoded.
     pub uri: Option<&'a [u8]>,
     /// The client's address.
     pub remote_addr: Option<&'a [u8]>,
     /// The client's host name, which most web servers leave null.
     pub remote_host: Option<&'a [u8]>,
-    /// The server's name.
+    /// The host that the client asked for.
     pub server_name: Option<&'a [u8]>,
-    /// The server's port.
+    /// The port that the client asked for.
     pub server_port: u16,
     /// Whether the client came over TLS.
     pub is_ssl: bool,
@@ -42,10 +42,10 @@ pub struct ForwardRequest<'a> {
 }
 
 impl<'a> ForwardRequest<'a> {
-    /// Reads what precedes the fields.
+    /// Reads the part of a payload that precedes the fields.
     ///
     /// # Errors
-    /// [`DecodeError`].
+    /// [`DecodeError`] if that part is malformed.
     pub fn decode(payload: &'a [u8]) -> Result<Self, DecodeError> {
         let mut reader = super::open(payload, code::FORWARD_REQUEST)?;
         let method = match reader.u8()? {
@@ -65,7 +65,7 @@ impl<'a> ForwardRequest<'a> {
         })
     }
 
-    /// The attributes behind the fields; fields not read yet are skipped.
+    /// The attributes after the fields; skips fields that were not read.
     ///
     /// # Errors
     /// [`DecodeError`] in a skipped field.
@@ -76,18 +76,18 @@ impl<'a> ForwardRequest<'a> {
     }
 }
 
-/// One attribute as it stands in the payload.
+/// An attribute, as views into the payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReceivedAttribute<'a> {
     /// A coded attribute with a string.
     Text(AttributeCode, Option<&'a [u8]>),
-    /// The key size, sent as an integer or as digits.
+    /// The key size in bits, sent as an integer or as digits.
     KeySize(u32),
     /// A named attribute.
     Named {
-        /// Its name.
+        /// The attribute's name.
         name: Option<&'a [u8]>,
-        /// Its value.
+        /// The attribute's value.
         value: Option<&'a [u8]>,
     },
 }
@@ -96,7 +96,7 @@ pub enum ReceivedAttribute<'a> {
 /// end where they do.
 #[derive(Clone, Debug)]
 pub struct ReceivedAttributes<'a> {
-    /// `None` behind the end.
+    /// The bytes not read yet; `None` after the last attribute.
     reader: Option<Reader<'a>>,
 }
 
@@ -153,8 +153,8 @@ fn key_size(reader: &mut Reader<'_>) -> Result<u32, DecodeError> {
 /// Appends a request head. The caller has checked that the texts may be sent.
 ///
 /// # Errors
-/// If it does not fit one packet, or has more fields or longer names than the container takes.
-/// Something of it may have been written then.
+/// If it does not fit one packet, or has more fields or longer names than the container takes. Part of it may then
+/// have been written.
 pub(crate) fn encode(
     request: &Request<'_>,
     facts: &Facts<'_>,

@@ -1,7 +1,7 @@
 //! GET_BODY_CHUNK: the container asks for one more packet of the request's body.
 //!
-//! The number is the most bytes the container wants; any shorter answer is fine, and the empty
-//! packet says that the body is at its end. Zero wants nothing and cannot be answered, so it is a
+//! The number is the most bytes that the container wants. A shorter packet is allowed, and an
+//! empty one means that the body has ended. Zero wants nothing and cannot be answered, so it is a
 //! fault. Bytes behind the number are overlooked, as by mod_jk and mod_proxy_ajp.
 
 use bytes::BytesMut;
@@ -10,10 +10,10 @@ use crate::code;
 use crate::error::DecodeError;
 use crate::packet::SERVER_MAGIC;
 
-/// The most body bytes wanted, according to `payload`.
+/// The most body bytes that the container wants, according to `payload`.
 ///
 /// # Errors
-/// [`DecodeError`], also if nothing is wanted.
+/// [`DecodeError`], also if it wants none.
 pub fn decode(payload: &[u8]) -> Result<u16, DecodeError> {
     let mut reader = super::open(payload, code::GET_BODY_CHUNK)?;
     match reader.u16()? {

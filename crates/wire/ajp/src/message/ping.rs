@@ -1,8 +1,9 @@
 //! CPING and CPONG, by which a web server asks whether the container answers.
 //!
-//! Legal between exchanges only. A pong proves that the container reads its socket, nothing about
-//! a request in flight. Both are constant packets. Bytes behind the code are overlooked: Tomcat's own
-//! test client sends some with a CPING, and mod_jk and mod_proxy_ajp take them with a CPONG.
+//! They are legal between exchanges only. A pong proves that the container reads its socket, nothing
+//! about a request in flight. Both are constant packets. Bytes behind the code are overlooked:
+//! Tomcat's own test client sends some with a CPING, and mod_jk and mod_proxy_ajp take them with a
+//! CPONG.
 
 use crate::code;
 use crate::error::DecodeError;

@@ -18,17 +18,17 @@ use crate::wire::{TooLarge, Writer};
 pub struct SendHeaders<'a> {
     /// The status as sent; any number.
     pub status: u16,
-    /// The reason phrase; Tomcat sends the status in digits.
+    /// The reason phrase, as sent; Tomcat sends the status in digits.
     pub reason: Option<&'a [u8]>,
     /// The fields; call [`SendHeaders::finish`] behind the last one.
     pub fields: ReceivedFields<'a>,
 }
 
 impl<'a> SendHeaders<'a> {
-    /// Reads what precedes the fields.
+    /// Reads the part of a payload that precedes the fields.
     ///
     /// # Errors
-    /// [`DecodeError`].
+    /// [`DecodeError`] if that part is malformed.
     pub fn decode(payload: &'a [u8]) -> Result<Self, DecodeError> {
         let mut reader = super::open(payload, code::SEND_HEADERS)?;
         Ok(Self {
@@ -47,8 +47,8 @@ impl<'a> SendHeaders<'a> {
     }
 }
 
-/// Appends a response head. Fields that concern one connection only are left out, and so is
-/// Content-Length, which is written from what the body's length is said to be.
+/// Appends a response head. Fields that concern one connection only are left out;
+/// Content-Length is written from `head.body`, never from the fields.
 ///
 /// # Errors
 /// [`TooLarge`] if it does not fit one packet; nothing is written then.
@@ -78,7 +78,8 @@ pub fn encode(head: &Response<'_>, size: PacketSize, out: &mut BytesMut) -> Resu
     writer.finish(size.payload_max())
 }
 
-/// The phrase for `status`; empty if it has none. Old web servers fail without a phrase string.
+/// The usual reason phrase of `status`; empty if there is none. Old web servers fail without a
+/// phrase string.
 fn usual_reason(status: StatusCode) -> &'static [u8] {
     status.canonical_reason().unwrap_or_default().as_bytes()
 }

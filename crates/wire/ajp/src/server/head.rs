@@ -1,4 +1,4 @@
-//! The request head as the codec hands it to a container.
+//! Interprets the head of a request for a container.
 //!
 //! `message` decodes the packet. This module interprets it and refuses ambiguous lengths,
 //! contradicting methods, control characters, invalid paths, and the attributes by which a peer could
@@ -21,12 +21,12 @@ use crate::{BodyLength, field};
 /// The head of a request.
 #[derive(Clone, Debug)]
 pub struct RequestHead {
-    /// The method.
+    /// The method, such as GET.
     pub method: Method,
     /// The client's protocol as text, such as `HTTP/1.1`; empty if the web server sent none.
     pub protocol: Bytes,
-    /// The path as received: percent-encoded, except by web servers that decode it. Starts with
-    /// `/`, or is `*` for OPTIONS; free of control characters, and that is all.
+    /// The path as received: percent-encoded, unless the web server decodes it. It starts with `/`,
+    /// or is `*` for OPTIONS, and has no control characters; nothing else is checked.
     pub path: Bytes,
     /// The query, without its `?`.
     pub query: Option<Bytes>,
@@ -40,16 +40,15 @@ pub struct RequestHead {
     pub server_port: u16,
     /// Whether the client came over TLS, as the web server says.
     pub is_ssl: bool,
-    /// End-to-end fields; without Content-Length and Transfer-Encoding, which `body`
-    /// stands for.
+    /// The end-to-end fields, without Content-Length and Transfer-Encoding, which became `body`.
     pub headers: Fields,
-    /// How long the body is. Unknown without a Content-Length: web servers announce no absence of
-    /// a body, so ask when the application reads, not before.
+    /// The length of the body. Without a Content-Length it is unknown: web servers do not announce
+    /// that there is no body, so ask for it only when the application reads.
     pub body: BodyLength,
-    /// The client sent its body in chunks: there is one for certain, although `body` is unknown.
-    /// When this is not set, an unknown length mostly means that there is no body.
+    /// Whether the client sent its body in chunks: then there certainly is one, although `body` is
+    /// unknown. Otherwise an unknown length mostly means that there is no body.
     pub is_chunked: bool,
-    /// What else the web server says.
+    /// The attributes of the request.
     pub attributes: Attributes,
 }
 
@@ -58,7 +57,7 @@ pub struct RequestHead {
 /// Its `Debug` hides the secret.
 #[derive(Clone, Default)]
 pub struct Attributes {
-    /// The user whom the web server authenticated; believe a trusted web server only.
+    /// The user that the web server authenticated; to be believed only of a trusted web server.
     pub remote_user: Option<Bytes>,
     /// How the user was authenticated.
     pub auth_type: Option<Bytes>,
@@ -66,13 +65,13 @@ pub struct Attributes {
     pub jvm_route: Option<Bytes>,
     /// The client's TLS connection; boxed, since most requests have none.
     pub ssl: Option<Box<Ssl>>,
-    /// The shared secret as sent; comparing it, in constant time, is the connector's matter.
+    /// The shared secret as sent; the connector compares it, in constant time.
     pub secret: Option<Bytes>,
     /// Named attributes in order, repeated ones too.
     pub other: Vec<(Bytes, Bytes)>,
 }
 
-/// The client's TLS connection, as far as the web server tells.
+/// The client's TLS connection, as the web server describes it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ssl {
     /// The client's certificate as PEM, possibly with its chain.
@@ -143,7 +142,10 @@ impl RequestHead {
     }
 }
 
-/// A handle on `text`, which must be fit for one line.
+/// Shares `text`, a part of `payload`, after checking that it has no control characters.
+///
+/// # Errors
+/// [`RequestFault::Control`], with `what` as the text's name.
 fn line(
     what: &'static str,
     text: Option<&[u8]>,
@@ -156,7 +158,7 @@ fn line(
     }
 }
 
-/// The fields, the length of the body that they announce, and whether it came in chunks.
+/// Reads the fields: returns them, the length of the body, and whether it is chunked.
 fn read_fields(
     fields: &mut ReceivedFields<'_>,
     payload: &Bytes,
@@ -195,7 +197,7 @@ fn read_fields(
     }
 }
 
-/// What the attributes say.
+/// The attributes of a request, and what they say besides.
 #[derive(Default)]
 struct Rest {
     attributes: Attributes,
@@ -233,7 +235,7 @@ impl Rest {
         self.attributes.ssl.get_or_insert_default()
     }
 
-    /// Takes one coded attribute.
+    /// Stores one coded attribute.
     fn set(
         &mut self,
         code: AttributeCode,
@@ -268,7 +270,8 @@ impl Rest {
     }
 }
 
-/// A handle on `text`, which may span lines, as certificates do, but not hold a zero byte.
+/// Shares `text`, a part of `payload`, which may have several lines, as certificates do, but no zero
+/// byte.
 fn opaque(
     what: &'static str,
     text: Option<&[u8]>,
@@ -281,5 +284,6 @@ fn opaque(
     }
 }
 
-/// What names attributes that redirect a request inside the container; nobody may set them.
+/// Prefixes of attributes that redirect a request inside the container; a request with one is
+/// refused.
 const INCLUDE_PREFIXES: [&[u8]; 2] = [b"javax.servlet.include.", b"jakarta.servlet.include."];

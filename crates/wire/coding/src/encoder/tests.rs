@@ -11,7 +11,7 @@ use zstd_safe::DCtx;
 use super::whole::{BROTLI_MEMORY, code_brotli};
 use super::*;
 
-/// Decodes as much as there is. The end of the body may be missing.
+/// Decodes as much as possible; the end of the body may be missing.
 fn decode(coding: StreamCoding, coded: &[u8]) -> Vec<u8> {
     let mut plain = Vec::new();
     match coding {
@@ -46,7 +46,7 @@ fn decode_whole(coding: Coding, coded: &[u8]) -> Vec<u8> {
     decode(coding, coded)
 }
 
-/// A page as applications write them, of so many bytes.
+/// A page like those of applications, of this many bytes.
 fn page(bytes: usize) -> Vec<u8> {
     let row = |at: usize| {
         format!(
@@ -58,7 +58,7 @@ fn page(bytes: usize) -> Vec<u8> {
     rows.take(bytes).collect()
 }
 
-/// Bytes in which there is nothing to be found.
+/// Bytes without any pattern, which cannot be compressed.
 fn noise(bytes: usize) -> Vec<u8> {
     let mut state = 1_u64;
     let next = |state: &mut u64| {
@@ -103,7 +103,7 @@ fn what_was_flushed_can_be_decoded() {
     }
 }
 
-/// Flushing every 8 KiB, as what a container writes asks for, costs little.
+/// Flushing every 8 KiB, as the writes of a container cause it, costs little.
 #[test]
 fn pages_become_a_fraction_though_flushed() {
     let plain = page(100_000);
@@ -118,7 +118,8 @@ fn pages_become_a_fraction_though_flushed() {
     }
 }
 
-/// The limit of memory is worth what the encoders are said to hold.
+/// The memory that zstd really holds is at most what is declared, and more than half of it, so the
+/// declared number is meaningful.
 #[test]
 fn zstd_holds_no_more_than_it_says() {
     let mut context = zstd_context().unwrap();
@@ -151,7 +152,7 @@ fn whole_bodies_come_back_in_each_coding() {
     }
 }
 
-/// What it is for: a page that is coded once becomes shorter than by codings of streams.
+/// Brotli makes a page shorter than the codings for streams do; that is what it is for.
 #[test]
 fn brotli_makes_the_shortest_of_a_page() {
     let plain = page(100_000);
@@ -159,7 +160,7 @@ fn brotli_makes_the_shortest_of_a_page() {
     assert!(brotli < gzip && brotli < zstd, "{brotli}, {gzip}, {zstd}");
 }
 
-/// Memory of an encoder of Brotli, counted.
+/// Counts the memory that Brotli's encoder allocates.
 #[derive(Clone, Default)]
 struct CountedAlloc {
     held: Rc<Cell<usize>>,
@@ -198,7 +199,7 @@ impl<T: Clone + Default> Allocator<T> for CountedAlloc {
 
 impl BrotliAlloc for CountedAlloc {}
 
-/// The most bytes that Brotli holds at a time while it codes a body.
+/// The most bytes that Brotli holds at any time while it codes a body.
 fn held_by_brotli(plain: &[u8]) -> u64 {
     let alloc = CountedAlloc::default();
     let coded = code_brotli(plain.chunks(16 * 1024), alloc.clone()).unwrap();
@@ -206,7 +207,7 @@ fn held_by_brotli(plain: &[u8]) -> u64 {
     alloc.most.get() as u64
 }
 
-/// Letters in an order that never comes again: there are many short matches, each of which is a command.
+/// Letters in an order that never repeats: there are many short matches, each of which is a command.
 fn letters(bytes: usize) -> Vec<u8> {
     let noise = noise(bytes);
     noise.iter().map(|byte| b'a' + byte % 2).collect()

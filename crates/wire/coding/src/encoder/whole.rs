@@ -1,7 +1,7 @@
-//! Codes bodies of which all bytes are there.
+//! Codes bodies of which all bytes are available.
 //!
-//! Such a body may be put into any coding, Brotli too, because what is made of it is kept and sent to many. Brotli
-//! takes the body in pieces as well: they need not lie behind each other in memory.
+//! Such a body may be coded in any coding, Brotli too, because the result is kept and sent to many clients. Brotli also
+//! takes the body in pieces, so it need not be contiguous in memory.
 
 use std::io::{self, Read};
 
@@ -13,7 +13,7 @@ use super::{Encoder, EncoderFault, StreamCoding};
 use crate::accept::Coding;
 
 impl Coding {
-    /// The same for a body that streams. `None`: bodies that stream are not put into it.
+    /// The coding of this name for a body that streams; `None` for Brotli, which codes only whole bodies.
     #[must_use]
     pub fn streamed(self) -> Option<StreamCoding> {
         match self {
@@ -23,7 +23,7 @@ impl Coding {
         }
     }
 
-    /// Bytes of memory that [`code`] holds at most, beside the body and what is made of it.
+    /// The most bytes of memory that [`code`] holds, besides the body and the result.
     #[must_use]
     pub fn memory(self) -> u64 {
         match self.streamed() {
@@ -33,7 +33,7 @@ impl Coding {
     }
 }
 
-/// Codes a body of which all pieces are there.
+/// Codes a body, given as all of its pieces.
 ///
 /// # Errors
 /// There is no memory for it.
@@ -89,10 +89,10 @@ pub(super) fn code_brotli<T: AsRef<[u8]>>(
     Ok(coded)
 }
 
-/// Reads pieces, one behind the other.
+/// Reads pieces one after the other, as one stream.
 struct PieceReader<I: Iterator> {
     pieces: I,
-    /// The one that is being read, and how many of its bytes were.
+    /// The piece that is being read, and how many of its bytes have been.
     piece: Option<(I::Item, usize)>,
 }
 
@@ -118,17 +118,18 @@ impl<T: AsRef<[u8]>, I: Iterator<Item = T>> Read for PieceReader<I> {
 
 const BROTLI_FAULT: EncoderFault = EncoderFault("brotli");
 
-/// Brotli's quality, of eleven. It leaves about a tenth less of a text than Zstandard does by its level, in five to
-/// eight times the time.
+/// The quality of Brotli, of eleven. Its output is about a tenth shorter than Zstandard's, and takes five to eight
+/// times as long.
 const BROTLI_QUALITY: i32 = 5;
 
-/// 256 KiB. The library's own, 4 MiB, costs memory that pages are too short to gain from.
+/// The window of Brotli as a power of two: 256 KiB. The library's own, 4 MiB, costs memory, and pages are too short to
+/// gain from it.
 const BROTLI_WINDOW_LOG: i32 = 18;
 
-/// Bytes that the library takes, or gives, at a time.
+/// The bytes that the library takes, or returns, at a time.
 const BROTLI_STEP: usize = 4 * 1024;
 
-/// The hash table, 1 MiB; twice the window, and a block of 64 KiB; at most 115 thousand commands of 16 bytes, in two
-/// copies while their list grows; the output of half a mebibyte of the body, 1 MiB. Bodies of 1 MiB come near it, one of
-/// 32 KiB needs a third of it.
+/// The most bytes of a Brotli encoder: the hash table, 1 MiB; twice the window, and a block of 64 KiB; at most 115
+/// thousand commands of 16 bytes, in two copies while their list grows; the output of half a mebibyte of the body, 1
+/// MiB. Bodies of 1 MiB come near it, one of 32 KiB needs a third of it.
 pub(super) const BROTLI_MEMORY: u64 = 6 * 1024 * 1024;

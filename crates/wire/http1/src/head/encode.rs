@@ -9,7 +9,7 @@ use http::StatusCode;
 
 use crate::head::status_line;
 
-/// What a head says about its body.
+/// How a head announces the length of its body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Announcement {
     Nothing,
@@ -17,17 +17,17 @@ pub(crate) enum Announcement {
     Chunked,
 }
 
-/// What a head says about its connection.
+/// The Connection field that a head gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ConnectionOption<'a> {
     Nothing,
     Close,
     KeepAlive,
-    /// It becomes a tunnel for this protocol, or is asked to.
+    /// An upgrade to this protocol, or a request for one.
     Upgrade(&'a [u8]),
 }
 
-/// Writes status line and fields of a response; [`end_head`] follows.
+/// Writes the status line and fields of a response; [`end_head`] has to follow.
 pub(crate) fn begin_response(
     status: StatusCode,
     reason: Option<&[u8]>,
@@ -39,7 +39,7 @@ pub(crate) fn begin_response(
     headers.write_lines(OF_CONNECTION, out);
 }
 
-/// Writes request line, Host and fields of a request; [`end_head`] follows.
+/// Writes the request line, Host and fields of a request; [`end_head`] has to follow.
 pub(crate) fn begin_request(request: &Request<'_>, out: &mut BytesMut) {
     out.reserve(HEAD_BYTES_USUAL);
     out.extend_from_slice(request.method.as_str().as_bytes());
@@ -56,7 +56,7 @@ pub(crate) fn begin_request(request: &Request<'_>, out: &mut BytesMut) {
     headers.write_lines(OF_CONNECTION.with(Traits::OF_CODEC), out);
 }
 
-/// Writes the fields that are this codec's own and the empty line.
+/// Writes the framing and connection fields, which the codec decides, and the empty line.
 pub(crate) fn end_head(
     announcement: Announcement,
     connection: ConnectionOption<'_>,
@@ -91,8 +91,8 @@ fn write_field(name: &[u8], value: &[u8], out: &mut BytesMut) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// What concerns only one connection, or the framing on it.
+/// Traits of the fields that are not copied: those of one connection, and framing.
 const OF_CONNECTION: Traits = Traits::HOP_BY_HOP.with(Traits::FRAMING);
 
-/// Room made at once; most heads fit.
+/// The bytes of room made at once; enough for most heads.
 const HEAD_BYTES_USUAL: usize = 1024;

@@ -1,10 +1,10 @@
-//! What a head says about the connection after its message.
+//! Whether the connection may be used after a message, according to its head.
 
 use http::Version;
 
 use crate::syntax::list;
 
-/// What the Connection fields of a head say about the connection.
+/// The options of the Connection fields of a head.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Persistence {
     close: bool,
@@ -12,7 +12,7 @@ pub(crate) struct Persistence {
 }
 
 impl Persistence {
-    /// Takes a Connection field.
+    /// Reads a Connection field.
     pub(crate) fn take(&mut self, value: &[u8]) {
         for option in list(value) {
             self.close |= option.eq_ignore_ascii_case(b"close");

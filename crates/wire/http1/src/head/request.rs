@@ -11,8 +11,8 @@ use crate::head::scan::RawHead;
 use crate::limits::Limits;
 use crate::syntax::list;
 
-/// Judges a complete request head, whose fields are in `head`, and fills in what else it says. Whether version and
-/// Connection field allow another request after this one.
+/// Checks a complete request head, whose fields are in `head`, and fills in the rest of `head`. Returns whether
+/// version and Connection field allow another request after this one.
 pub(crate) fn decode(
     raw: &RawHead,
     limits: &Limits,
@@ -64,7 +64,7 @@ struct RequestFacts {
     expectations: Expectations,
 }
 
-/// The Expect fields (RFC 9110 section 10.1.1).
+/// The expectations in the Expect fields (RFC 9110 section 10.1.1).
 #[derive(Clone, Copy, Default)]
 struct Expectations {
     to_continue: bool,
@@ -80,7 +80,10 @@ impl Expectations {
         }
     }
 
-    /// Whether the client waits for 100. HTTP/1.0 has no expectations.
+    /// Whether the client waits for 100 (Continue); never with HTTP/1.0, which has no expectations.
+    ///
+    /// # Errors
+    /// An expectation other than `100-continue`.
     fn judge(self, version: Version, body: BodyLength) -> Result<bool, Fault> {
         if version == Version::HTTP_10 {
             return Ok(false);

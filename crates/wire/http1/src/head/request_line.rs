@@ -6,7 +6,7 @@ use memchr::memchr;
 use crate::error::Fault;
 use crate::head::scan::METHOD_BYTES_MAX;
 
-/// A request line; its target is still to be looked at.
+/// A request line; its target has not been checked yet.
 #[derive(Debug)]
 pub(crate) struct RequestLine<'a> {
     pub(crate) method: Method,
@@ -14,8 +14,8 @@ pub(crate) struct RequestLine<'a> {
     pub(crate) version: Version,
 }
 
-/// Takes a request line apart. The version is judged first: the rest of a line of another major
-/// version means nothing to us.
+/// Splits a request line into its parts. The version is checked first, because the rest of a
+/// line of another major version has no known meaning.
 pub(crate) fn decode(line: &[u8]) -> Result<RequestLine<'_>, Fault> {
     let method_end = line.iter().position(|&byte| byte == b' ');
     let method_end = method_end.ok_or(Fault::RequestLine)?;

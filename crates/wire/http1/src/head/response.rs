@@ -10,23 +10,23 @@ use crate::head::scan::RawHead;
 use crate::head::status_line;
 use crate::syntax::list;
 
-/// What follows from a response head for the connection.
+/// What a response head implies for the body and the connection.
 #[derive(Debug)]
 pub(crate) struct Rest {
     pub(crate) decoder: Decoder,
     pub(crate) keep_alive: bool,
 }
 
-/// Facts of a request that its response is read by.
+/// Facts of a request on which the reading of its response depends.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RequestTraits<'a> {
     /// Whether the request was a HEAD.
     pub(crate) is_head: bool,
-    /// The protocol that it asked to change to.
+    /// The protocol that the request asked to change to; `None`: to none.
     pub(crate) upgrade: Option<&'a [u8]>,
 }
 
-/// Judges a complete response head, whose fields are in `head`, and fills in what else it says.
+/// Checks a complete response head, whose fields are in `head`, and fills in the rest of `head`.
 pub(crate) fn decode(
     raw: &RawHead,
     asked: RequestTraits<'_>,
@@ -94,7 +94,7 @@ struct ResponseFacts {
     persistence: Persistence,
     locations: usize,
     content_types: usize,
-    /// A Connection field names others.
+    /// Whether a Connection field names other fields.
     nominates: bool,
 }
 
@@ -119,8 +119,8 @@ impl ResponseFacts {
         Ok(found)
     }
 
-    /// The Upgrade field of a 101, which must name the protocol that was asked for and no other, and
-    /// announce no body (RFC 9110 section 7.8).
+    /// Checks a 101: its Upgrade field must name the protocol that was asked for and no other, and
+    /// it must not announce a body (RFC 9110 section 7.8).
     fn upgraded(
         &self,
         headers: &Fields,

@@ -20,46 +20,45 @@ use crate::syntax::{is_token, is_token_text, trim, trim_start};
 /// A complete head, whose fields have been read.
 #[derive(Debug)]
 pub(crate) struct RawHead {
-    /// All of it, the empty line at its end too.
+    /// The whole head, including the empty line at its end.
     pub(crate) bytes: Bytes,
-    /// Length of the start line without its ending.
+    /// The length of the start line without its line ending.
     pub(crate) start_line: usize,
 }
 
-/// How far the search for the end of a head has come. Offsets are from the head's first byte,
-/// which is the first one of the input.
+/// The progress of reading a head. Offsets are from the head's first byte, which is the first one of the input.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Scan {
-    /// Bytes looked at.
+    /// The number of bytes read so far.
     scanned: usize,
-    /// Where the current line begins.
+    /// The offset of the current line.
     line_at: usize,
-    /// Complete lines.
+    /// The number of complete lines.
     lines: usize,
     start_line: usize,
-    /// Empty lines skipped before the head.
+    /// The number of empty lines skipped before the head.
     skipped: usize,
 }
 
-/// Longer methods are refused; the longest registered one has 17 bytes.
+/// The longest method accepted, in bytes; the longest registered one has 17.
 pub(crate) const METHOD_BYTES_MAX: usize = 32;
 
-/// Where a line ends, or how far it goes.
+/// The result of looking for the end of a line.
 enum LineEnd {
-    /// It is complete: its length without its ending, and where the next one begins.
+    /// The line is complete: `end` is the offset of its ending, `next` that of the next line.
     At { end: usize, next: usize },
     /// More bytes are needed.
     Later,
 }
 
 impl Scan {
-    /// Whether no byte of a head was seen.
+    /// Whether no byte of a head has been read.
     pub(crate) fn is_untouched(&self) -> bool {
         self.scanned == 0
     }
 
-    /// Takes the head out of `input` once all of it is there. Its fields are read into `fields`, which were empty
-    /// at its first byte.
+    /// Takes the head out of `input` once all of it is there; `None` before. Its fields are read into `fields`,
+    /// which must be empty at its first byte.
     pub(crate) fn advance(
         &mut self,
         role: Role,
@@ -112,8 +111,8 @@ impl Scan {
         }
     }
 
-    /// Reads field lines as nearly all are: whole ones that end in CR LF and have no fault. Whatever else comes is
-    /// left to the rules one by one.
+    /// Reads field lines of the usual form quickly: whole lines that end in CR LF and have no fault. All others are
+    /// left to the slower, exact rules.
     #[inline]
     fn read_plain_lines(&mut self, limits: &Limits, input: &[u8], fields: &mut Fields) {
         let (mut at, mut lines) = (self.line_at, self.lines);
@@ -135,8 +134,8 @@ impl Scan {
         }
     }
 
-    /// Looks at the first byte; `false` if there is none. Empty lines before a request are
-    /// skipped (RFC 9112 section 2.2).
+    /// Begins a head with its first byte; `false` if there is none. Empty lines before a request are skipped (RFC
+    /// 9112 section 2.2).
     fn begin(&mut self, role: Role, limits: &Limits, input: &mut BytesMut) -> Result<bool, Fault> {
         loop {
             match (role, &input[..]) {
@@ -158,13 +157,13 @@ impl Scan {
         }
     }
 
-    /// Where the LF of the start line is; what else is in it is judged when it is taken apart.
+    /// The offset of the LF of the start line; other bytes of the line are checked when it is decoded.
     fn start_line_end(&self, input: &[u8]) -> Option<usize> {
         memchr(b'\n', &input[self.scanned..]).map(|offset| self.scanned + offset)
     }
 
-    /// Where the LF of a field line is, or what is wrong with it: a control character other than a tab, or a CR
-    /// without LF behind it.
+    /// The offset of the LF of a field line, or of the byte that is wrong: a control character other than a tab, or
+    /// a CR without LF after it.
     #[inline]
     fn field_line_end(&self, input: &[u8]) -> Option<usize> {
         let rest = &input[self.scanned..];
@@ -178,7 +177,7 @@ impl Scan {
         }
     }
 
-    /// What was found at the end of a line.
+    /// Checks the ending found at the end of a line.
     fn judge_end(
         &mut self,
         role: Role,
@@ -211,8 +210,8 @@ impl Scan {
         })
     }
 
-    /// Checks the current line, up to `end` or so far, against the limits on lines and heads. Of
-    /// two limits passed, the one whose first byte beyond comes first is named.
+    /// Checks the current line, up to `end` or as far as it is there, against the limits on lines and heads. If two
+    /// limits are exceeded, it reports the one that is exceeded at the earlier byte.
     fn check_size(
         &self,
         role: Role,
@@ -281,11 +280,11 @@ fn is_space(byte: u8) -> bool {
     byte == b' ' || byte == b'\t'
 }
 
-/// Whether a request line ends as one of HTTP/1.x does. That it is well-formed is for later.
+/// Whether a request line ends like one of HTTP/1.x. Whether it is well-formed is checked later.
 fn has_version(line: &[u8]) -> bool {
     let version = line.last_chunk::<9>();
     version.is_some_and(|version| version.starts_with(b" HTTP/1."))
 }
 
-/// A longer name is no name: the list of fields counts no further.
+/// The longest field name, in bytes: the list of fields cannot count further.
 const NAME_BYTES_MAX: usize = 65_535;

@@ -15,8 +15,8 @@ pub(crate) struct StatusLine {
     pub(crate) reason: Option<Bytes>,
 }
 
-/// Takes the status line apart that is the first `len` bytes of `head`. The space after the status may be missing if there is no reason,
-/// as many servers leave it out.
+/// Decodes the status line, which is the first `len` bytes of `head`. The space after the status may be missing if
+/// there is no reason, as many servers leave it out.
 pub(crate) fn decode(head: &Bytes, len: usize) -> Result<StatusLine, Fault> {
     let line = &head[..len];
     let (Some(version), Some(b' '), Some(digits)) = (line.get(..8), line.get(8), line.get(9..12))
@@ -39,7 +39,7 @@ pub(crate) fn decode(head: &Bytes, len: usize) -> Result<StatusLine, Fault> {
     })
 }
 
-/// Writes a status line. A reason that may not stand there is replaced by the standard one.
+/// Writes a status line. A reason with forbidden characters is replaced by the standard one.
 pub(crate) fn write(status: StatusCode, reason: Option<&[u8]>, out: &mut BytesMut) {
     let standard = standard(status.as_u16());
     match (reason.filter(|reason| is_value_text(reason)), standard) {
@@ -54,10 +54,10 @@ pub(crate) fn write(status: StatusCode, reason: Option<&[u8]>, out: &mut BytesMu
     }
 }
 
-/// Defines the status lines that are ready to be copied.
+/// Defines the standard status lines as constants, ready to be copied.
 macro_rules! standard_lines {
     ($($code:literal $reason:literal)*) => {
-        /// The whole status line with the standard reason phrase.
+        /// The whole status line with the standard reason phrase; `None` for an unknown status.
         const fn standard(status: u16) -> Option<&'static [u8]> {
             match status {
                 $($code => {

@@ -2,7 +2,7 @@
 //!
 //! A vectorised search that is called for each line costs more than it saves: most lines are short.
 
-/// Where the first control character other than a tab is.
+/// The position of the first control character other than a tab.
 #[inline(always)]
 pub(crate) fn first_control(bytes: &[u8]) -> Option<usize> {
     let mut from = 0;
@@ -16,8 +16,8 @@ pub(crate) fn first_control(bytes: &[u8]) -> Option<usize> {
     }
 }
 
-/// How many bytes stand in front of the first block of sixteen in which there may be a control character. Without a
-/// branch in a block, which compilers turn into vector instructions.
+/// The number of bytes before the first block of sixteen that may contain a control character. There is no branch
+/// within a block, so compilers make vector instructions of it.
 #[inline(always)]
 fn plain_blocks(bytes: &[u8]) -> usize {
     let is_control = |byte: &u8| (*byte < b' ') | (*byte == 0x7f);
@@ -28,15 +28,15 @@ fn plain_blocks(bytes: &[u8]) -> usize {
     16 * plain.unwrap_or(blocks.len())
 }
 
-/// Where the first of one byte is.
+/// The position of the first byte equal to `sought`.
 #[inline(always)]
 pub(crate) fn first_byte(bytes: &[u8], sought: u8) -> Option<usize> {
     let sought = ONES * u64::from(sought);
     first(bytes, |word| zeros(word ^ sought))
 }
 
-/// Where the first byte is that `mark` marks: of a word with any such byte, the lowest bit that it sets is the
-/// highest of the first one.
+/// The position of the first byte that `mark` marks. `mark` gets eight bytes as a word; the lowest bit that it sets
+/// must be the highest bit of the first marked byte.
 #[inline(always)]
 fn first(bytes: &[u8], mark: impl Fn(u64) -> u64) -> Option<usize> {
     let at = |marks: u64| marks.trailing_zeros() as usize / 8;
@@ -55,14 +55,14 @@ fn first(bytes: &[u8], mark: impl Fn(u64) -> u64) -> Option<usize> {
         .map(|at| words.len() * 8 + at)
 }
 
-/// Marks bytes below a space, and DEL.
+/// Sets the highest bit of bytes below a space, and of DEL.
 #[inline]
 fn controls(word: u64) -> u64 {
     let below_space = word.wrapping_sub(ONES * 0x20) & !word & HIGHS;
     below_space | zeros(word ^ (ONES * 0x7f))
 }
 
-/// Marks bytes that are zero.
+/// Sets the highest bit of bytes that are zero.
 #[inline]
 fn zeros(word: u64) -> u64 {
     word.wrapping_sub(ONES) & !word & HIGHS

@@ -1,4 +1,5 @@
-//! A skimmer and a client see the same, however the bytes are cut; only that one keeps nothing.
+//! Tests that a skimmer and a client find the same in a stream, however its bytes are cut,
+//! although a skimmer keeps nothing.
 
 use catamaran_message::Fields;
 use http::Method;
@@ -7,8 +8,10 @@ use proptest::prelude::*;
 use super::*;
 use crate::{BodyLength, Client, ClientEvent, Request};
 
-/// What either of them says about a stream: statuses, body lengths, ends, and the fault. How much
-/// of a body came before a fault is not compared: a skimmer takes data and framing in one step.
+/// What a skimmer or a client found in a stream: statuses, body lengths, ends, and the fault.
+///
+/// How much of a body came before a fault is not compared, because a skimmer takes data and
+/// framing in one step.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Story {
     interims: usize,
@@ -19,7 +22,7 @@ struct Story {
     reusable: bool,
 }
 
-/// Feeds `stream` cut at `cuts` to a skimmer, with the end of the stream after it.
+/// Feeds `stream`, cut at `cuts`, to a skimmer, and then the end of the stream.
 fn skim(stream: &[u8], cuts: &[usize], to_head: bool) -> Story {
     let mut skimmer = Skimmer::new(Limits::response());
     let mut known = KnownHead::default();
@@ -66,7 +69,7 @@ impl Story {
     }
 }
 
-/// What the client that keeps everything says.
+/// What a client, which keeps everything, finds in the stream.
 fn read(stream: &[u8], to_head: bool) -> Story {
     let mut client = Client::new(Limits::response());
     let mut story = Story::default();

@@ -2,14 +2,15 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// What is asked: a get of `key`, or a set.
+/// The command that was sent: a get of `key`, or a set.
 #[derive(Clone, Copy, Debug)]
 enum Asked {
     Get,
     Set,
 }
 
-/// Everything that comes of `bytes`, given in pieces of `size`: value, ends and lengths of first lines.
+/// Feeds `bytes` to a skimmer in pieces of `size`, and returns the values, the replies and the fault
+/// that it finds.
 fn skimmed(
     dialect: Dialect,
     asked: &[Asked],
@@ -44,7 +45,7 @@ fn skimmed(
     (value, replies, None)
 }
 
-/// However the bytes are cut, they are this value and these replies.
+/// Checks that `bytes` mean this value and these replies, however they are cut.
 fn check(dialect: Dialect, asked: &[Asked], bytes: &[u8], value: &[u8], replies: &[Reply]) {
     for size in 1..=bytes.len() {
         let found = skimmed(dialect, asked, bytes, size);
@@ -191,7 +192,7 @@ fn the_servers_words_are_kept_as_text() {
 }
 
 proptest! {
-    /// Whatever comes, in whichever pieces: the same is found, and the end of it is a fault or a wait.
+    /// Any bytes have the same result in whatever pieces they arrive.
     #[test]
     fn pieces_do_not_matter(bytes in "(EN|HD|VA 3 kkey|END|VALUE key 0 3|\r\n|abc| |[ -~]{0,3}){0,9}", size in 1..9_usize) {
         for dialect in [Dialect::Meta, Dialect::Text] {

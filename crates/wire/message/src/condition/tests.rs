@@ -156,7 +156,8 @@ fn what_changes_a_resource_fails_where_a_read_has_it() {
     }
 }
 
-/// Every combination of the four fields, against RFC 9110, section 13.2.2, written down as it stands.
+/// Compares every combination of the four fields with RFC 9110, section 13.2.2, written down
+/// literally.
 #[test]
 fn the_order_is_that_of_the_standard() {
     let tags = [None, Some(("\"a\"", true)), Some(("\"b\"", false))];
@@ -237,7 +238,7 @@ fn a_tag_of_our_own_that_is_malformed_equals_none() {
     }
 }
 
-/// Sunday, 6 November 1994, 08:49:37.
+/// The Unix time of Sunday, 6 November 1994, 08:49:37.
 const AT: u64 = 784_111_777;
 const DATE: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
 const EARLIER: &str = "Sun, 06 Nov 1994 08:49:36 GMT";

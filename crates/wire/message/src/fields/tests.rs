@@ -7,7 +7,8 @@ fn written(fields: &Fields, without: Traits) -> String {
     String::from_utf8(lines.to_vec()).unwrap()
 }
 
-/// A head of these lines as a codec reads it; a line without a space behind its colon is none that can be copied.
+/// The fields of a head with these lines, as a codec reads them. A line without a space after its colon counts as
+/// one that cannot be copied.
 fn received(head: &'static str) -> Fields {
     let mut fields = Fields::new();
     let mut at = 0;

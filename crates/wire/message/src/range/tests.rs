@@ -5,7 +5,7 @@ fn asked(range: &str) -> Fields {
     Fields::from_iter([(RANGE, range)])
 }
 
-/// Up to 16 parts of 1,456 bytes.
+/// Selects ranges of 1,456 bytes, at most 16 parts.
 fn of(range: &str) -> RangeSelection {
     of_length(range, 1456)
 }
@@ -221,7 +221,7 @@ fn a_client_that_has_another_version_gets_the_whole() {
     }
 }
 
-/// All ranges of small numbers against what they mean, byte by byte.
+/// Compares all ranges of small numbers with their meaning, byte by byte.
 #[test]
 fn every_small_range_has_the_bytes_it_names() {
     let numbers = ["", "0", "1", "2", "3", "4", "5", "6"];

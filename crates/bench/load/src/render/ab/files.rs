@@ -1,4 +1,4 @@
-//! The files of `ab -e` and `ab -g`.
+//! Renders the files of `ab -e` and `ab -g`.
 
 use std::fmt::Write as _;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use super::{millis, round};
 use crate::report::{Report, Sample};
 
-/// The file of `-e`: the time within which each percentage of requests was served.
+/// The file of `-e`: for each percentage of requests, the time within which they were served.
 pub fn percentiles_csv(report: &Report) -> String {
     let mut text = "Percentage served,Time in ms\n".to_owned();
     for percent in 0..=100_u8 {
@@ -22,8 +22,8 @@ pub fn percentiles_csv(report: &Report) -> String {
     text
 }
 
-/// The file of `-g`: one line per request, the fastest first, all times rounded to milliseconds.
-/// `ctime` writes a time as C's `ctime` does, which needs to know the time zone.
+/// The file of `-g`: one line per request, the fastest first, with times in whole milliseconds.
+/// `ctime` formats a time as C's `ctime` does, which depends on the time zone.
 pub fn gnuplot(report: &Report, ctime: impl Fn(SystemTime) -> String) -> String {
     let mut samples: Vec<&Sample> = report.samples.iter().collect();
     samples.sort_by_key(|sample| sample.total);

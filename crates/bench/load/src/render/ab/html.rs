@@ -1,4 +1,4 @@
-//! The report of `ab -w`: a table of HTML, with less in it than the text.
+//! Renders the report of `ab -w`: a table of HTML, with fewer figures than the text.
 
 use std::fmt::Display;
 
@@ -133,7 +133,7 @@ fn rates(table: &mut HtmlTable<'_>, report: &Report, subject: &Subject) {
     }
 }
 
-/// ab has no row for waiting here, and takes differences of extremes for extremes of differences.
+/// Writes the table of times. ab has no row for waiting here, and computes its extremes as differences of extremes.
 fn times(table: &mut HtmlTable<'_>, report: &Report) {
     let HtmlAttributes { row, cell, .. } = table.attributes;
     let page = &mut table.page;

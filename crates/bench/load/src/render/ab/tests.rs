@@ -1,4 +1,4 @@
-//! Against what Debian's ab 2.4 printed, with measured values put in by hand where it has them.
+//! Compares with the output of Debian's ab 2.4, into which our measured values are put by hand.
 
 use super::super::sample;
 use super::*;

@@ -1,10 +1,10 @@
-//! Whole texts where layout matters, lines where only presence does.
+//! Tests of the text report: whole texts where the layout matters, else single lines.
 
 use super::super::sample;
 use super::*;
 use crate::report::{FailureKind, FatalError, Warning};
 
-/// A server may allow fewer streams than were asked for.
+/// A server may allow fewer streams than the plan has.
 #[test]
 fn streams_are_those_that_there_were() {
     let mut report = sample::report();
@@ -119,7 +119,7 @@ fn an_open_loop_has_two_columns_and_its_lateness() {
     }
 }
 
-/// With stages there are not as many clients all the time, so that only what was measured is known.
+/// With stages the number of clients varies, so the mean is known only as measured.
 #[test]
 fn the_time_of_a_request_with_stages_is_the_measured_mean() {
     let mut report = sample::report();
@@ -129,7 +129,7 @@ fn the_time_of_a_request_with_stages_is_the_measured_mean() {
     assert!(text.contains(line), "{text}");
 }
 
-/// What TLS failed of is in the line of the failures; of a refused connect there is no more to say.
+/// The line of a failure has the error of TLS; a refused connect has no further text.
 #[test]
 fn failures_have_their_reasons() {
     let mut report = sample::report();
@@ -143,7 +143,7 @@ fn failures_have_their_reasons() {
     assert!(text.contains(lines), "{text}");
 }
 
-/// After one request no percentile can be told: that is said once.
+/// After one request no percentile can be quoted; the text says so once.
 #[test]
 fn too_few_requests_are_told_once() {
     let mut report = sample::report();
@@ -158,7 +158,7 @@ fn too_few_requests_are_told_once() {
     assert!(text.contains(warning), "{text}");
 }
 
-/// Time without sleep is told apart, in a line of its own.
+/// The time that the generator spent without sleeping has a line of its own.
 #[test]
 fn a_generator_that_spins_says_for_how_long() {
     let mut report = sample::report();
@@ -195,7 +195,7 @@ fn stalls_and_waits_say_what_to_do() {
     }
 }
 
-/// Two of a hundred were never sent, and a percentile among them is a lower bound.
+/// Two of a hundred requests were never sent, so a percentile among them is a lower bound.
 #[test]
 fn percentiles_of_requests_without_an_answer_are_lower_bounds() {
     let mut corrected = CensoredLatencies::new();

@@ -1,9 +1,8 @@
-//! A slot whose connection speaks HTTP/2: several requests at once, each on a stream of its own, and
-//! answers in any order.
+//! A slot whose connection speaks HTTP/2: several requests at once, each on its own stream, answered in any order.
 //!
-//! It takes part in the queue of free slots as long as another stream may begin. A server that wants
-//! no more requests on a connection (GOAWAY) gets none; those that it has not looked at, and says so,
-//! are sent once more. Of a stream that fails, only its request fails.
+//! The slot is in the queue of free slots as long as another stream may begin. A server that wants
+//! no more requests on a connection (GOAWAY) gets none; those that it says it has not processed are
+//! sent once more. A stream that fails makes only its own request fail.
 
 use std::collections::VecDeque;
 use std::{io, mem};
@@ -17,30 +16,30 @@ use crate::record::Flight;
 use crate::report::FailureKind;
 use crate::worker::lent::SlotResources;
 
-/// A place for a connection.
+/// A slot with an HTTP/2 connection.
 #[derive(Debug)]
 pub(in crate::worker) struct MultiplexedSlot {
     pub(super) place: Place<Box<Http2>>,
-    /// Requests that were taken and are on no stream, in order.
+    /// Requests that were taken but are not on a stream yet, in order.
     waiting: VecDeque<Flight>,
-    /// Requests under way, by the key of their stream.
+    /// Requests in flight, by the key of their stream.
     flights: Vec<Option<Flight>>,
     /// The number of requests in `flights`.
     open: usize,
-    /// Requests sent on this connection, and answers on it.
+    /// The number of requests sent on this connection, and of responses received on it.
     sent: u64,
     served: u64,
-    /// Bytes received that are of no body, and in no request's account yet.
+    /// Bytes received that belong to no body and are not yet counted for a request.
     framing: u64,
     vacancy: Vacancy,
-    /// Whether the last request that was taken counts.
+    /// Whether the last request that was taken is measured.
     counts: bool,
     /// The events of the last turn; kept so that its memory is reused.
     events: Vec<http2::Event>,
 }
 
-/// Since when another request could begin. A stream that ends changes nothing while others are free:
-/// what is sent late then is late by our fault, and did not wait for a connection.
+/// The time since which another request could begin. A stream that ends does not change it while
+/// others are free: a request sent late then did not wait for a connection, the generator was late.
 #[derive(Debug, Default)]
 struct Vacancy {
     since: u64,
@@ -53,7 +52,7 @@ impl Vacancy {
         self.is_full = true;
     }
 
-    /// Something can begin at `now`; gives since when that is so.
+    /// Notes that a request can begin at `now`; returns since when that is so.
     fn begin(&mut self, now: u64) -> u64 {
         if mem::take(&mut self.is_full) {
             self.since = now;
@@ -80,7 +79,7 @@ impl MultiplexedSlot {
 
     pub(super) fn wake(&mut self, lent: &mut SlotResources) {
         if self.place.end_pause() {
-            // The pause was meant, so nothing is late by it.
+            // The pause was planned, so nothing is late because of it.
             self.place.free_at = self.vacancy.begin(lent.now);
         }
         self.advance(lent);
@@ -130,7 +129,7 @@ impl MultiplexedSlot {
         open.chain(self.waiting.drain(..)).collect()
     }
 
-    /// Does what the state allows: takes requests, dials, moves bytes, or rests.
+    /// Does what the state allows: takes requests, connects, reads and writes, or puts the slot into the queue.
     pub(super) fn advance(&mut self, lent: &mut SlotResources) {
         for round in 1.. {
             self.fill(lent);
@@ -139,7 +138,7 @@ impl MultiplexedSlot {
                 break;
             }
             if round == ROUNDS_MAX {
-                // Others have their turn before the next request, for which there is a stream.
+                // Other slots run before this one's next request, for which there is a stream.
                 return lent.pause(lent.now, self.place.key);
             }
         }
@@ -185,7 +184,7 @@ impl MultiplexedSlot {
         }
     }
 
-    /// Sends a request; `false`: it goes on another connection.
+    /// Sends a request; `false`: it must be sent on another connection.
     fn send(&mut self, mut flight: Flight, lent: &mut SlotResources) -> bool {
         let State::Open(http2) = &mut self.place.state else {
             return false;
@@ -211,7 +210,7 @@ impl MultiplexedSlot {
         true
     }
 
-    /// Connects, if there is something to send and no connection.
+    /// Connects, if there is a request to send and no connection.
     fn dial(&mut self, lent: &mut SlotResources) {
         if self.waiting.is_empty() || !matches!(self.place.state, State::Closed) {
             return;
@@ -221,7 +220,7 @@ impl MultiplexedSlot {
         }
     }
 
-    /// The connection is there.
+    /// Opens HTTP/2 on the connection that was just made.
     fn ready(&mut self, lent: &mut SlotResources) {
         if let State::Dialling(stream) = &self.place.state
             && let Err(error) = stream.expect_http2()
@@ -236,7 +235,7 @@ impl MultiplexedSlot {
         self.place.free_at = self.vacancy.begin(lent.now);
     }
 
-    /// Moves bytes and takes what came; whether another request may begin by that.
+    /// Reads and writes, and handles the events; returns whether another request may begin because of them.
     fn turn(&mut self, lent: &mut SlotResources) -> bool {
         let State::Open(http2) = &mut self.place.state else {
             return false;
@@ -245,7 +244,7 @@ impl MultiplexedSlot {
         let was_beginning = http2.is_beginning();
         let ended = http2.turn(&mut events);
         let (received, sent) = http2.take_traffic();
-        // The server's settings come before its first answer. 0: it takes no more.
+        // The server's settings come before its first response. 0: it accepts no more streams.
         if let (false, allowed @ 1..) = (events.is_empty(), http2.streams_max()) {
             lent.streams_allowed = lent.streams_allowed.min(allowed);
         }
@@ -271,7 +270,7 @@ impl MultiplexedSlot {
         has_begun || self.open < before || matches!(self.place.state, State::Closed)
     }
 
-    /// The connection has had as many requests as the plan gives one.
+    /// Whether the connection has had as many requests as the plan allows for one.
     fn is_used_up(&self, lent: &SlotResources) -> bool {
         let max = lent.board.plan.connections.requests_max;
         max.is_some_and(|max| max.get() <= self.sent)
@@ -347,7 +346,7 @@ impl MultiplexedSlot {
         }
     }
 
-    /// Takes the request of a stream that has ended out of those under way.
+    /// Removes the request of a stream that has ended from those in flight.
     fn finish(&mut self, key: usize, lent: &SlotResources) -> Option<Flight> {
         let flight = self.flights.get_mut(key)?.take()?;
         self.open -= 1;
@@ -355,8 +354,9 @@ impl MultiplexedSlot {
         Some(flight)
     }
 
-    /// The connection has ended, or is of no more use; its streams have ended already. If no request
-    /// could be sent on it, the one that waits has failed: the next connection may be no better.
+    /// Closes a connection that has ended or cannot be used further; its streams have ended
+    /// already. If no request could be sent on it, the first waiting one fails, since the next
+    /// connection may be no better.
     fn end(&mut self, why: StreamFailure, lent: &mut SlotResources) {
         debug_assert_eq!(self.open, 0, "every stream has ended");
         let (kind, error) = match why {
@@ -375,7 +375,7 @@ impl MultiplexedSlot {
         }
     }
 
-    /// A connect failed: the request that needed it has failed, and the next one waits a little.
+    /// Fails the requests that wait for a connect that failed, and pauses the slot.
     fn fail_connect(&mut self, kind: FailureKind, error: &io::Error, lent: &mut SlotResources) {
         self.place.close(lent);
         self.place.free_at = lent.now;
@@ -386,7 +386,7 @@ impl MultiplexedSlot {
     }
 }
 
-/// The most times in a row that a connection is served, if its server answers at once.
+/// The most times in a row that a connection is served if its server answers at once.
 const ROUNDS_MAX: u32 = 8;
 
 #[cfg(test)]

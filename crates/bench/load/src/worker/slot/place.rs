@@ -1,5 +1,5 @@
-//! What every slot has, whatever is spoken on its connection: its number, the state of its connection,
-//! its connects, and the requests that it takes.
+//! The part that all kinds of slots have: a number, the state of the connection, its connects, and
+//! the requests that it takes.
 
 use std::{io, mem};
 
@@ -11,33 +11,35 @@ use crate::stream::{self, Stream};
 use crate::worker::jar::Jar;
 use crate::worker::lent::SlotResources;
 
-/// A place for a connection.
+/// The common part of a slot; `C` is its open connection.
 #[derive(Debug)]
 pub(super) struct Place<C> {
     /// The slot's number in the worker.
     pub(super) key: usize,
     pub(super) state: State<C>,
-    /// The number of its connection: an event of an earlier one is not its own.
+    /// The number of the slot's current connection: events of earlier ones are ignored by it.
     generation: u32,
-    /// The client's number in the run.
+    /// The number of the slot's client in the run.
     client_number: usize,
     pub(super) target: usize,
-    /// Which of the target's requests is next.
+    /// The place of the next request among the target's requests.
     turn: usize,
-    /// When its connect began.
+    /// The time at which the slot's last connect began.
     since: u64,
-    /// When its first request began.
+    /// The time at which the slot's first request began; `None` before that.
     first_begun: Option<u64>,
-    /// When it was free last.
+    /// The time at which the slot was last free.
     pub(super) free_at: u64,
     /// The length of the last pause, in nanoseconds.
     pause: u64,
-    /// The client's cookies, if it keeps them.
+    /// The client's cookies; `None`: it keeps none.
     pub(super) jar: Option<Jar>,
     /// Whether the slot is in the worker's queue of free slots.
     is_resting: bool,
 }
 
+/// The state of a slot's connection.
+///
 /// ```text
 ///            ticket            connected         it ends, or is of no more use
 /// Closed ─────────► Dialling ─────────────► Open ─────────────────────────────► Closed
@@ -52,7 +54,7 @@ pub(super) enum State<C> {
     Open(C),
 }
 
-/// The part of a token that is the slot's number.
+/// The mask of the bits of a token that are the slot's number.
 pub(super) const KEY_MASK: usize = (1 << KEY_BITS) - 1;
 
 impl<C> Place<C> {
@@ -74,7 +76,7 @@ impl<C> Place<C> {
         }
     }
 
-    /// The poll's token of its connection.
+    /// The token of the slot's connection in the worker's poll.
     pub(super) fn token(&self) -> Token {
         Token(self.key | (self.generation as usize) << KEY_BITS)
     }
@@ -92,7 +94,7 @@ impl<C> Place<C> {
         }
     }
 
-    /// Waits until `at` before its next request.
+    /// Makes the slot wait until `at` before its next request.
     pub(super) fn wait_until(&mut self, at: u64, lent: &mut SlotResources) {
         self.state = State::Pausing;
         lent.pause(at, self.key);
@@ -107,13 +109,14 @@ impl<C> Place<C> {
         is_pausing
     }
 
-    /// Nanoseconds from `from` to `to` since the first request: the client should be busy in all.
+    /// The time from `from` to `to`, less the part before the first request, in nanoseconds: the
+    /// client should be busy for all of it.
     pub(super) fn expected_busy(&self, from: u64, to: u64) -> u64 {
         let begun = self.first_begun.map(|begun| begun.max(from));
         begun.map_or(0, |begun| to.saturating_sub(begun))
     }
 
-    /// The next request, if one may begin. `is_reused`: its connection has had answers.
+    /// Takes the next request, if one may begin. `is_reused`: its connection has had responses.
     pub(super) fn take(&mut self, is_reused: bool, lent: &mut SlotResources) -> Option<Flight> {
         let Some(ticket) = lent.feed.claim(self.client_number, lent.now) else {
             if lent.feed.is_spent() {
@@ -150,10 +153,10 @@ impl<C> Place<C> {
         Some(flight)
     }
 
-    /// Begins a connect; its end comes as an event.
+    /// Begins a connect; an event tells when it is done.
     ///
     /// # Errors
-    /// What the requests that need it fail of.
+    /// The connect failed at once: the kind of failure for the requests that need it, and the error.
     pub(super) fn dial(
         &mut self,
         lent: &mut SlotResources,
@@ -172,7 +175,8 @@ impl<C> Place<C> {
         Ok(())
     }
 
-    /// The connection is there, and is the caller's to open; `flight` is the request that it was made for.
+    /// Notes that the connection is made, and returns its stream for the caller; `flight` is the
+    /// request that it was made for.
     pub(super) fn connected(
         &mut self,
         flight: Option<&mut Flight>,
@@ -201,13 +205,13 @@ impl<C> Place<C> {
         Some(stream)
     }
 
-    /// A connect failed: the slot is woken after a pause, which is longer each time.
+    /// Pauses the slot after a failed connect; each further pause is twice as long.
     pub(super) fn pause(&mut self, lent: &mut SlotResources) {
         self.pause = (self.pause * 2).clamp(PAUSE_MIN, PAUSE_MAX);
         self.wait_until(lent.now + self.pause, lent);
     }
 
-    /// Closes the connection.
+    /// Closes the connection, if there is one.
     pub(super) fn close(&mut self, lent: &mut SlotResources) {
         match mem::replace(&mut self.state, State::Closed) {
             State::Closed | State::Pausing => {}

@@ -1,8 +1,8 @@
 //! A slot whose connection answers requests in the order in which they were sent: HTTP/1.x,
 //! AJP13 and memcached.
 //!
-//! It registers with the poll once per connection; bytes that the socket did not take are written when
-//! it is writable again. A connection that the peer will close is given to
+//! The slot registers with the poll once per connection; bytes that the socket did not take are
+//! written when it is writable again. A connection that the peer will close is given to
 //! [`lingering`](crate::worker::lingering), and the slot continues at once.
 
 use std::collections::VecDeque;
@@ -19,17 +19,17 @@ use crate::stream::{self, Stream};
 use crate::worker::lent::SlotResources;
 use crate::worker::outgoing::WriteProgress;
 
-/// A place for a connection.
+/// A slot whose connection answers in order.
 #[derive(Debug)]
 pub(in crate::worker) struct Sequential {
     pub(super) place: Place<Stream>,
     client: Client,
-    /// Requests under way, in order.
+    /// Requests in flight, in the order in which they are sent.
     flights: VecDeque<Flight>,
     outgoing: WriteProgress,
-    /// Bytes received that are too few to be parsed yet.
+    /// Bytes received that are not enough to be parsed yet.
     kept: Vec<u8>,
-    /// Answers on this connection.
+    /// The number of responses on this connection.
     served: u64,
     /// Whether the peer has closed its sending side.
     peer_closed: bool,
@@ -51,7 +51,7 @@ impl Sequential {
 
     pub(super) fn wake(&mut self, lent: &mut SlotResources) {
         if self.place.end_pause() {
-            // The pause was meant, so nothing is late by it.
+            // The pause was planned, so nothing is late because of it.
             self.place.free_at = lent.now;
         }
         self.advance(lent);
@@ -67,7 +67,7 @@ impl Sequential {
                     Ok(true) => {
                         self.ready(lent);
                         if event.is_readable() {
-                            // It speaks before it is asked, which comes as no other event.
+                            // The server has sent bytes before a request, which comes as no other event.
                             self.read(lent);
                         }
                     }
@@ -77,7 +77,7 @@ impl Sequential {
             State::Open(stream) => {
                 if event.is_writable() {
                     self.outgoing.unblock();
-                    // If it fails, the read that follows says why.
+                    // If this fails, the read that follows reports why.
                     let _ = stream.flush();
                 }
                 if event.is_readable() || event.is_read_closed() || event.is_error() {
@@ -101,7 +101,7 @@ impl Sequential {
         self.flights.drain(..).collect()
     }
 
-    /// Does what the state allows: takes requests, dials, writes, or rests.
+    /// Does what the state allows: takes requests, connects, writes, or puts the slot into the queue.
     pub(super) fn advance(&mut self, lent: &mut SlotResources) {
         self.fill(lent);
         self.dial(lent);
@@ -140,14 +140,14 @@ impl Sequential {
         }
     }
 
-    /// Tells the protocol which request the next answer is to.
+    /// Tells the client which request the next response is to.
     fn expect_answer(&mut self, lent: &SlotResources) {
         if let (State::Open(_), Some(flight)) = (&self.place.state, self.flights.front()) {
             self.client.expect(lent.request(flight));
         }
     }
 
-    /// Connects, if there is something to send and no connection.
+    /// Connects, if there is a request to send and no connection.
     fn dial(&mut self, lent: &mut SlotResources) {
         if self.flights.is_empty() || !matches!(self.place.state, State::Closed) {
             return;
@@ -157,7 +157,7 @@ impl Sequential {
         }
     }
 
-    /// The connection is there.
+    /// Opens the protocol on the connection that was just made.
     fn ready(&mut self, lent: &mut SlotResources) {
         let Some(stream) = self.place.connected(self.flights.front_mut(), lent) else {
             return;
@@ -169,7 +169,7 @@ impl Sequential {
         self.expect_answer(lent);
     }
 
-    /// Writes what there is to write; `false`: the connection broke.
+    /// Writes the requests in flight; `false`: the connection has broken.
     fn write(&mut self, lent: &mut SlotResources) -> bool {
         let State::Open(stream) = &mut self.place.state else {
             return true;
@@ -180,7 +180,7 @@ impl Sequential {
                 true
             }
             Err(error) if self.is_untouched(lent) => {
-                // A kept connection that the peer closed; nothing of these requests was written.
+                // The peer has closed a kept connection; nothing of these requests was written.
                 lent.connections.closed_idle += 1;
                 let is_reset = stream::send_failure(&error) == FailureKind::Reset;
                 lent.connections.reset += u64::from(is_reset);
@@ -312,7 +312,7 @@ impl Sequential {
                 && let State::Open(stream) = &mut self.place.state
                 && stream.take_error().is_err()
             {
-                // ab's poll tells of a reset behind the end that was read.
+                // ab's poll reports a reset after the end of the stream that was read.
                 lent.record.ab.exceptions += u64::from(is_counted);
             }
             let kind = match (has_no_answer, status) {
@@ -324,15 +324,15 @@ impl Sequential {
         }
     }
 
-    /// Whether the connection was kept and nothing of the requests under way was written to it. A run
-    /// that never sends again, as ab, does not look at that.
+    /// Whether the connection was kept and nothing of the requests in flight was written to it.
+    /// Always `false` in a run that never sends again, as in ab.
     fn is_untouched(&self, lent: &SlotResources) -> bool {
         let is_kept = self.served > 0 && self.outgoing.begun() == 0;
         is_kept && lent.board.plan.connections.resend == Resend::Unreceived
     }
 
-    /// Whether what is under way may be sent on another connection, now that the peer has closed
-    /// this one without a byte of an answer.
+    /// Whether the requests in flight may be sent on another connection, after the peer has closed
+    /// this one without a byte of a response.
     fn can_send_again(&self, lent: &SlotResources) -> bool {
         let State::Open(stream) = &self.place.state else {
             return false;
@@ -354,7 +354,7 @@ impl Sequential {
         }
     }
 
-    /// Closes the connection; what is under way will be sent on another one.
+    /// Closes the connection, and sends the requests in flight on another one.
     fn send_again(&mut self, lent: &mut SlotResources) {
         for flight in self.flights.iter_mut().take(self.outgoing.begun()) {
             flight.retried = true;
@@ -363,9 +363,9 @@ impl Sequential {
         self.close(lent);
     }
 
-    /// What is under way behind an answer that ends the connection is sent again on another one.
-    /// A request that was sent and must not run twice has failed instead: nobody knows whether the
-    /// peer has read it.
+    /// Fails the requests in flight that were sent and must not run twice, after a response that
+    /// ends the connection: it is not known whether the peer has read them. The others are sent
+    /// again on another connection.
     fn give_up_unrepeatable(&mut self, lent: &mut SlotResources) {
         let begun = self.outgoing.begun();
         for (place, flight) in mem::take(&mut self.flights).into_iter().enumerate() {
@@ -379,7 +379,7 @@ impl Sequential {
         }
     }
 
-    /// The answer to the first request is complete; `has_more`: bytes follow it.
+    /// Ends the first request, whose response is complete; `has_more`: bytes follow it.
     fn finish(&mut self, has_more: bool, lent: &mut SlotResources) {
         let Some(mut flight) = self.flights.pop_front() else {
             return;
@@ -419,7 +419,7 @@ impl Sequential {
         }
     }
 
-    /// Leaves the connection to its peer, which will close it.
+    /// Gives the connection to those that wait for the peer's close.
     fn linger(&mut self, lent: &mut SlotResources) {
         let token = self.place.token();
         if let State::Open(stream) = mem::replace(&mut self.place.state, State::Closed) {
@@ -429,7 +429,7 @@ impl Sequential {
         self.close(lent);
     }
 
-    /// The connection is of no more use: all that was under way on it failed, unless it is tried again.
+    /// Closes a connection that cannot be used further: all requests in flight on it fail, unless they are tried again.
     fn break_off(
         &mut self,
         kind: FailureKind,
@@ -451,7 +451,7 @@ impl Sequential {
         }
     }
 
-    /// Closes the connection; what is still under way will be sent on another one.
+    /// Closes the connection; requests in flight will be sent on another one.
     fn close(&mut self, lent: &mut SlotResources) {
         self.place.close(lent);
         self.outgoing.reset();

@@ -17,17 +17,19 @@ use bytes::BytesMut;
 use io_uring::IoUring;
 use io_uring::types::BufRingEntry;
 
-/// Buffers, registered with a ring.
+/// Buffers that are registered with a ring.
 #[derive(Debug)]
 pub(super) struct Buffers {
-    /// What the kernel reads to find buffers: [`COUNT`] entries, page-aligned; the entry of each
-    /// buffer is at its number, for ever.
+    /// The kernel's list of buffers: [`COUNT`] entries, page-aligned. Each buffer always has the
+    /// entry of its number.
     entries: NonNull<BufRingEntry>,
-    /// The buffers themselves, one behind the other.
+    /// The memory of the buffers, one after the other.
     storage: NonNull<u8>,
-    /// Buffers ever given, modulo 2^16. The next to be given is this one, modulo [`COUNT`].
+    /// The number of buffers ever given to the kernel, modulo 2^16. Modulo [`COUNT`] it is the next
+    /// to be given.
     tail: u16,
-    /// Which buffers are not in use and wait for one before them to be given.
+    /// For each buffer, whether it is unused but waits for an earlier one before it is given to the
+    /// kernel.
     returned: Box<[bool]>,
 }
 
@@ -35,18 +37,18 @@ pub(super) struct Buffers {
 #[derive(Debug)]
 #[must_use = "a chunk that is dropped is a buffer lost"]
 pub(in super::super) struct Chunk {
-    /// The first buffer.
+    /// The number of the first buffer.
     index: u16,
-    /// Bytes, from the start of the first buffer on without a gap.
+    /// The number of bytes, which fill buffers from the first on without a gap.
     len: usize,
 }
 
 /// The number under which the kernel knows the ring of buffers.
 pub(super) const GROUP: u16 = 0;
-/// Buffers; a power of two. Receives that find none are begun again, so this bounds memory and not
-/// connections.
+/// The number of buffers, a power of two. A receive that finds none is started again, so this limits
+/// memory, not connections.
 pub(super) const COUNT: u16 = 512;
-/// Room in one buffer: a request's head fits, and the two megabytes of a worker remain in the
+/// The bytes of one buffer: a request's head fits, and the two megabytes of a worker stay in the
 /// caches of most processors.
 pub(super) const SIZE: usize = 4096;
 
@@ -58,7 +60,8 @@ const fn layout(size: usize) -> Layout {
 }
 
 impl Buffers {
-    /// Makes buffers known to `ring` and gives it all of them.
+    /// Allocates all buffers, registers them with `ring`, and gives them to the kernel to receive
+    /// into.
     pub(super) fn register(ring: &IoUring) -> io::Result<Self> {
         let mut buffers = Self {
             entries: allocate(ENTRIES).cast(),
@@ -115,7 +118,7 @@ impl Buffers {
         self.give_returned();
     }
 
-    /// Gives buffers to the kernel, in order, up to one that is in use.
+    /// Gives unused buffers to the kernel in order, up to the first that is in use.
     fn give_returned(&mut self) {
         while std::mem::take(&mut self.returned[usize::from(self.tail % COUNT)]) {
             self.tail = self.tail.wrapping_add(1);
@@ -131,7 +134,7 @@ impl Buffers {
 }
 
 impl Chunk {
-    /// The right to the buffers that a completion has just named, by its first.
+    /// The buffers of a completion, from the first that it names.
     pub(super) fn new(index: u16, len: usize) -> Self {
         assert!(
             index < COUNT && len > 0 && len <= SIZE * usize::from(COUNT),

@@ -1,4 +1,4 @@
-//! The ring by itself, on pairs of sockets.
+//! Tests of the ring alone, on pairs of sockets.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -18,12 +18,12 @@ fn output(bytes: &'static [u8]) -> Output {
     out
 }
 
-/// Bytes of which no two neighbouring buffers have the same.
+/// Bytes such that neighbouring buffers have different contents.
 fn pattern(len: usize) -> Vec<u8> {
     (0..len).map(|place| (place % 251) as u8).collect()
 }
 
-/// The next completion, waited for if need be.
+/// Returns the next completion, and waits for it if necessary.
 fn wait(ring: &mut Ring) -> Completion {
     loop {
         if let Some(completion) = ring.next() {
@@ -33,7 +33,7 @@ fn wait(ring: &mut Ring) -> Completion {
     }
 }
 
-/// Enters and looks at completions until nothing of anybody is under way.
+/// Enters the ring and takes completions until no operation is in flight.
 fn settle(ring: &mut Ring) {
     for _ in 0..100 {
         while ring.next().is_some() {}

@@ -1,4 +1,4 @@
-//! Nodes as one process hands them to the next, so that the next one knows them before they say a word.
+//! Nodes as one process hands them to the next, which then knows them before they send a message.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use super::{ContextKey, Node, Nodes};
 use crate::mcmp::message::NodeConfig;
 use crate::member::FoundState;
 
-/// A node, and what it said.
+/// A node with its contexts, for the next process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeRecord {
     config: NodeConfig,
@@ -20,7 +20,7 @@ pub struct NodeRecord {
 }
 
 impl Nodes {
-    /// What the next process is to know of each.
+    /// The records of all nodes, for the next process.
     #[must_use]
     pub fn records(&self) -> Vec<NodeRecord> {
         let record = |node: &Node| NodeRecord {
@@ -33,7 +33,7 @@ impl Nodes {
         self.nodes.values().map(record).collect()
     }
 
-    /// The nodes that the process before this one knew. Nobody heard them while the processes changed, so each may be
+    /// Restores the nodes that the previous process knew. No process heard them during the change, so each may be
     /// silent for the full time again.
     #[must_use]
     pub fn from_records(records: Vec<NodeRecord>, now: Duration) -> Self {

@@ -1,4 +1,4 @@
-//! Each defence, by a request that it must stop and one that it must let through.
+//! Tests each defence with a request that it must stop and one that it must let through.
 
 use std::net::SocketAddr;
 
@@ -22,7 +22,7 @@ fn tcp(text: &str) -> (BoundAddress, Peer) {
     (BoundAddress::Tcp(bound), Peer::Tcp(peer))
 }
 
-/// The token of the refusal, or `ok`.
+/// The token of the refusal of a request, or `ok`.
 fn decide(config: &AdminConfig, (bound, peer): &(BoundAddress, Peer), request: &str) -> String {
     match check(config, bound, *peer, &head(request)) {
         Ok(()) => "ok".to_owned(),
@@ -113,7 +113,8 @@ fn values_are_for_the_token_the_own_user_and_root() {
     }
 }
 
-/// Over TCP a token guards what names the URLs of clients, however the path is written.
+/// Over TCP, keys of a cache need the token, since they name URLs of clients; however the path is
+/// written.
 #[test]
 fn keys_of_a_cache_are_guarded_as_writes_are() {
     let local = tcp("127.0.0.1:9090");

@@ -1,4 +1,5 @@
-//! The families of backends: one sample each, or one for each value of a further label.
+//! The metrics of backends: families with one sample for each backend, or one for each value of a
+//! further label.
 
 use catamaran_upstream::BucketSums;
 
@@ -64,7 +65,7 @@ fn labels(status: &BackendStatus) -> [&str; 2] {
     [&status.upstream, &status.backend]
 }
 
-/// Every family of this module, in the order of the page.
+/// Every family of this module, in the order of `docs/metrics.md`.
 pub(super) fn families() -> impl Iterator<Item = &'static Family> {
     let numbers = BACKEND_FAMILIES.iter().map(|(family, _)| *family);
     let histograms = HISTOGRAMS.iter().map(|(family, _)| *family);
@@ -80,7 +81,7 @@ pub(super) fn families() -> impl Iterator<Item = &'static Family> {
 const OF_BACKEND: &[(&str, &str)] = &[UPSTREAM, BACKEND];
 const BACKEND: (&str, &str) = ("backend", "");
 
-/// A family with one whole number of each backend.
+/// A family, and the function that reads its value from a backend's status.
 type BackendFamily = (&'static Family, fn(&BackendStatus) -> u64);
 
 static BACKEND_FAMILIES: &[BackendFamily] = &[
@@ -327,7 +328,7 @@ static BACKEND_FAMILIES: &[BackendFamily] = &[
     ),
 ];
 
-/// A family with one histogram of each backend.
+/// A family, and the function that reads its histogram from a backend's status.
 type HistogramFamily = (&'static Family, fn(&BackendStatus) -> &BucketSums);
 
 static HISTOGRAMS: &[HistogramFamily] = &[
@@ -388,8 +389,8 @@ static BACKEND_FAILURES: Family = Family {
     ],
 };
 
-/// Responses by the first digit of their status; a backend cannot end an exchange by an interim one
-/// other than 101.
+/// The first digit of a status, and its label. `1xx` counts 101 alone: no other interim response
+/// ends an exchange.
 const CLASSES: [(usize, &str); 5] = [(1, "1xx"), (2, "2xx"), (3, "3xx"), (4, "4xx"), (5, "5xx")];
 
 static BACKEND_SHARE: Family = Family {

@@ -1,12 +1,12 @@
-//! The families that are about the front as a whole.
+//! The metrics of the front as a whole.
 
 use crate::admin::exposition::{Family, Kind};
 
-/// Labels that the head of the page explains for all metrics.
+/// Labels without a description here: the head of `docs/metrics.md` explains them for all metrics.
 pub(super) const UPSTREAM: (&str, &str) = ("upstream", "");
 const CACHE: (&str, &str) = ("cache", "");
 
-/// Every family of this module, in the order of the page.
+/// Every family of this module, in the order of `docs/metrics.md`.
 pub(super) static OF_FRONT: [&Family; 48] = [
     &BUILD_INFO,
     &READY,
@@ -449,7 +449,8 @@ pub(super) static UPSTREAM_PANIC: Family = Family {
     labels: &[UPSTREAM],
 };
 
-/// What the process uses. The names are those of all client libraries of Prometheus.
+/// The metrics of the process's resources, under the names that all client libraries of Prometheus
+/// use.
 pub(super) static OF_PROCESS: [&Family; 7] = [
     &PROCESS_CPU,
     &PROCESS_RESIDENT,

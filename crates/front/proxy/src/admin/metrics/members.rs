@@ -1,4 +1,4 @@
-//! The families that are about members which were found.
+//! The metrics of members that an upstream's source named.
 
 use catamaran_discover::Refusal;
 
@@ -6,7 +6,7 @@ use crate::admin::exposition::{Exposition, Family, Kind};
 use crate::admin::metrics::families::UPSTREAM;
 use crate::control::discovered::MembersView;
 
-/// Every family of this module, in the order of the page.
+/// Every family of this module, in the order of `docs/metrics.md`.
 pub(super) static OF_MEMBERS: [&Family; 6] = [
     &MEMBERS,
     &AGE,

@@ -1,4 +1,4 @@
-//! What is told can be read, is told whole, and is described.
+//! Tests that the page of metrics can be parsed, is complete, and is described.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,7 +13,7 @@ use crate::counters::{Culprit, LastReload, Reason};
 /// One sample: its labels and its value.
 type Sample = (Vec<(String, String)>, f64);
 
-/// Reads the format as its definition has it; panics at anything else.
+/// Parses a page as the format's definition says; panics at anything else.
 fn parse(page: &str) -> BTreeMap<String, (String, Vec<Sample>)> {
     assert!(page.ends_with('\n'), "the last line ends, too");
     let mut families: BTreeMap<String, (String, Vec<Sample>)> = BTreeMap::new();
@@ -81,7 +81,7 @@ fn parse_labels(mut rest: &str) -> (Vec<(String, String)>, &str) {
     }
 }
 
-/// `[a-z_][a-z0-9_]*`, which is stricter than the format.
+/// Whether a name is `[a-z_][a-z0-9_]*`, which is stricter than the format.
 fn is_name(name: &str) -> bool {
     let letters = |it: char| it.is_ascii_lowercase() || it == '_';
     name.starts_with(letters) && name.chars().all(|it| letters(it) || it.is_ascii_digit())

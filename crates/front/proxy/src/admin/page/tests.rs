@@ -1,4 +1,5 @@
-//! The script reads the API by the names that its objects have: a member that is renamed there fails here.
+//! Tests that the page's script reads the API by the names of its members, so that a renamed member fails
+//! here.
 
 use std::collections::BTreeSet;
 
@@ -36,8 +37,8 @@ fn a_member_that_is_none_is_found() {
     assert_eq!(taken_apart(script, "backend"), [vec!["e", "f"]]);
 }
 
-/// The first member of a chain that its object does not have. What is behind a text, a number or a list is not
-/// looked at.
+/// The first member of a chain that its object does not have. Members of a text, a number or a list are not
+/// checked.
 fn fault(object: &str, chain: &[&str]) -> Option<String> {
     let (member, rest) = chain.split_first()?;
     if BROWSER.contains(member) {
@@ -58,7 +59,7 @@ fn fault(object: &str, chain: &[&str]) -> Option<String> {
     }
 }
 
-/// The members of an object, with those of objects whose members it has.
+/// The members of an object, with those of the objects that are flattened into it.
 fn members(object: &str) -> Vec<MemberDoc> {
     let all = objects();
     let of = |name: &str| -> ObjectDoc {
@@ -76,7 +77,7 @@ fn members(object: &str) -> Vec<MemberDoc> {
     .collect()
 }
 
-/// What is read of a variable: `a.b` of `variable.a.b`.
+/// The chains of members that the script reads of a variable: `a.b` for `variable.a.b`.
 fn chains<'s>(script: &'s str, variable: &str) -> Vec<Vec<&'s str>> {
     let is_name = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'$';
     let mut found = Vec::new();
@@ -102,7 +103,7 @@ fn chains<'s>(script: &'s str, variable: &str) -> Vec<Vec<&'s str>> {
     found
 }
 
-/// What is taken of a variable by `const { a, b: c } = variable;`.
+/// The members that the script takes from a variable by `const { a, b: c } = variable;`.
 fn taken_apart<'s>(script: &'s str, variable: &str) -> Vec<Vec<&'s str>> {
     let end = format!("}} = {variable};");
     let starts = script.match_indices(&end).map(|(at, _)| &script[..at]);
@@ -117,7 +118,7 @@ fn taken_apart<'s>(script: &'s str, variable: &str) -> Vec<Vec<&'s str>> {
         .collect()
 }
 
-/// The object that a variable of the script holds.
+/// The variables of the script, each with the API's object that it holds.
 const VARIABLES: &[(&str, &str)] = &[
     ("status", "FrontStatus"),
     ("upstream", "UpstreamStatus"),
@@ -149,5 +150,5 @@ const VARIABLES: &[(&str, &str)] = &[
     ("member", "MemberShare"),
 ];
 
-/// Members of the browser's own objects that are in a variable of the same name.
+/// Members of the browser's own objects, which the script has in variables of the same names.
 const BROWSER: &[&str] = &["preventDefault", "key", "newState"];

@@ -1,7 +1,8 @@
-//! The memory that bodies take while they are received, for all fills of a cache together.
+//! The limit on memory for bodies that are being received, for all fills of a cache together.
 //!
-//! A fill that its own task feeds goes as fast as the backend. One beside a response to a client goes as fast as
-//! that client reads, so it makes room for others: nobody that reads slowly keeps them from being stored.
+//! A fill that has a task of its own runs as fast as the backend. A fill beside a response to a client runs as fast
+//! as that client reads, so it gives up its memory to others: a slow client cannot keep other responses from being
+//! stored.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use crate::cache::fill::Fill;
 use crate::lock::lock;
 
-/// Bytes of bodies that are being received.
+/// Counts the bytes of bodies that are being received, and finds memory for more.
 #[derive(Debug, Default)]
 pub(crate) struct FillRoom {
     taken: AtomicU64,
@@ -19,7 +20,7 @@ pub(crate) struct FillRoom {
     yielding: Mutex<YieldingFills>,
 }
 
-/// The room as one fill uses it.
+/// One fill's use of the room.
 #[derive(Debug)]
 pub(super) struct FillShare {
     pub(super) room: Arc<FillRoom>,
@@ -27,7 +28,7 @@ pub(super) struct FillShare {
     pub(super) yields: bool,
 }
 
-/// Fills that make room for others, by when they began.
+/// The fills that make room for others, in the order in which they began.
 #[derive(Debug, Default)]
 struct YieldingFills {
     fills: BTreeMap<u64, Weak<Fill>>,
@@ -35,7 +36,7 @@ struct YieldingFills {
 }
 
 impl FillRoom {
-    /// Bytes that are taken.
+    /// The number of bytes that are taken now.
     pub(crate) fn taken(&self) -> u64 {
         self.taken.load(Ordering::Relaxed)
     }

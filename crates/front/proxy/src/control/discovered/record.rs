@@ -1,7 +1,7 @@
-//! What was found, as one process hands it to the next.
+//! The discovered members, as an old process hands them to the new one at an upgrade.
 //!
-//! The next process serves with it at once, whatever its sources say: a name server that does not answer, or nodes
-//! that have not announced themselves anew, change no more for it than for the process before it.
+//! The new process serves with these members at once, whatever their sources answer. So a name server that fails,
+//! or nodes that have not announced themselves again, matter no more to it than to the old process.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,20 +12,20 @@ use tokio::time::Instant;
 
 use super::DiscoveredMembers;
 
-/// The members of one upstream.
+/// The discovered members of one upstream.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct MembersRecord {
     upstream: String,
-    /// The identity of the source that was asked, by which the next process tells whether it has the same.
+    /// The identity of the source, by which the new process tells whether it asks the same source.
     source: String,
     members: Vec<MemberRecord>,
     nodes: Vec<NodeRecord>,
-    /// How long ago the last good answer came.
+    /// The time since the last good answer; `None`: there was none.
     good: Option<Duration>,
 }
 
 impl DiscoveredMembers {
-    /// The members of all upstreams, for the next process.
+    /// Records the discovered members of all upstreams, for the next process.
     pub(crate) fn records(&self) -> Vec<MembersRecord> {
         let now = self.origin.elapsed();
         let known = self.lock();
@@ -39,7 +39,7 @@ impl DiscoveredMembers {
         records.collect()
     }
 
-    /// Starts with the members that the previous process knew, in upstreams that have a source. `true` if there
+    /// Takes over the members that the previous process knew, for upstreams that have a source. `true` if there
     /// are any.
     pub(crate) fn inherit(&self, records: Vec<MembersRecord>) -> bool {
         let now = self.origin.elapsed();

@@ -1,4 +1,4 @@
-//! What is known of an attempt that failed.
+//! The facts of an attempt that failed, from which the next step is decided.
 
 use std::io;
 
@@ -9,7 +9,7 @@ use crate::exchange::progress::Progress;
 use crate::exchange::relay::RelayError;
 use crate::exchange::retry::Stage;
 
-/// A failed attempt: the failure, and what decides about another attempt.
+/// A failed attempt: the failure, and the facts that decide whether another attempt is made.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Failed {
     pub(super) failure: Failure,
@@ -17,13 +17,13 @@ pub(super) struct Failed {
     pub(super) disconnected: bool,
     pub(super) backend_out: bool,
     pub(super) dial_timed_out: bool,
-    /// The connection was refused at once.
+    /// Whether the connection was refused at once.
     pub(super) refused: bool,
     pub(super) reused: bool,
 }
 
 impl Failed {
-    /// An attempt that got no connection.
+    /// The facts of an attempt that got no connection.
     pub(super) fn from_lease(error: &LeaseError) -> Self {
         Self {
             dial_timed_out: matches!(error, LeaseError::DialTimeout { .. }),
@@ -32,7 +32,7 @@ impl Failed {
         }
     }
 
-    /// An attempt that sent nothing.
+    /// The facts of an attempt that sent nothing.
     pub(super) fn unsent(failure: Failure) -> Self {
         Self {
             failure,
@@ -71,7 +71,7 @@ impl Failed {
     }
 }
 
-/// Whether nobody listens at the address, as the system says at once.
+/// Whether the system reports at once that nothing listens at the address.
 fn is_refusal(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionRefused, NotFound};
     matches!(error.kind(), ConnectionRefused | NotFound)

@@ -8,7 +8,7 @@ use http::Version;
 use super::*;
 use crate::worker::encoders::EncoderMemory;
 
-/// A head with these lines.
+/// The fields of a head, from names and values.
 fn fields(lines: &[(&'static str, &'static str)]) -> Fields {
     lines.iter().copied().collect()
 }
@@ -63,8 +63,8 @@ fn the_client_chooses_the_coding() {
     }
 }
 
-/// What becomes of a body for a client that takes these codings: in which it is sent if it is whole and these are kept,
-/// and in which if it streams.
+/// The codings for a client with this `Accept-Encoding`: of a whole body whose copies in `kept` exist, and of a body
+/// that streams.
 fn chosen(accepted: &'static str, kept: &[Coding]) -> (Option<Coding>, Option<StreamCoding>) {
     let config = CompressConfig::new(vec![Coding::Brotli, Coding::Zstd, Coding::Gzip]);
     let request = request(Method::GET, &[("accept-encoding", accepted)]);
@@ -234,17 +234,16 @@ fn vary_is_added_to_the_line_there_is() {
     }
 }
 
-/// What a source does.
+/// The steps of a source.
 enum Step {
     Body(Vec<u8>),
     Flush,
-    /// Nothing for now.
+    /// The source has nothing for now.
     Pause,
     End,
 }
 
-/// What the relay sees: bytes, `flush`, `wait` for whatever the source has to give, `rest` while others have
-/// their turn, `end`.
+/// The events that the relay sees. `Pending` is a wait for the source, or a rest while other tasks run.
 #[derive(Debug, PartialEq, Eq)]
 enum Seen {
     Body(Vec<u8>),
@@ -258,7 +257,8 @@ fn begin(coding: StreamCoding, length: Option<u64>) -> Compression {
     Compression::new(coding, (Encoder::new(coding).unwrap(), memory), length)
 }
 
-/// Everything that comes of these steps. After a pause the source goes on when it is asked again.
+/// Polls the compression until its end, and collects what the relay sees. After a pause the source goes on with the
+/// next step.
 fn run(compression: &mut Compression, steps: Vec<Step>) -> Vec<Seen> {
     let mut steps = VecDeque::from(steps);
     let mut cx = Context::from_waker(Waker::noop());
@@ -294,7 +294,7 @@ fn run(compression: &mut Compression, steps: Vec<Step>) -> Vec<Seen> {
     }
 }
 
-/// What a client can decode of it so far, and whether that is a whole body.
+/// The bytes that a client can decode of the events so far, and whether they are a whole body.
 fn decode(seen: &[Seen]) -> (Vec<u8>, bool) {
     let mut coded = Vec::new();
     for it in seen {
@@ -359,7 +359,7 @@ fn others_have_their_turn() {
     assert!(compression.is_whole());
 }
 
-/// Without its announced length the client would take half a body for the whole.
+/// A compressed response announces no length, so a client would take half a body for the whole if it had an end.
 #[test]
 fn a_body_that_is_shorter_than_announced_has_no_end() {
     let mut compression = begin(StreamCoding::Gzip, Some(20));

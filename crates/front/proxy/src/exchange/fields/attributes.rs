@@ -1,7 +1,7 @@
-//! AJP13's user and named attributes of one request, by the wishes of its upstream.
+//! The user and the named attributes of AJP13 for one request, as its upstream configures them.
 //!
-//! Fields that they come from are removed from every request, and believed from trusted proxies only:
-//! a client cannot say who it is.
+//! Fields from which their values come are removed from every request, and are believed only if a trusted proxy sent
+//! them: a client cannot claim to be a user.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::exchange::fields::clean::Withheld;
 use crate::exchange::fields::forwarded::{Identity, Peer};
 use crate::exchange::fields::passage::scheme;
 
-/// The values for one request.
+/// The values of AJP13's user and named attributes for one request.
 #[derive(Clone, Debug)]
 pub(crate) struct Attributes {
     wanted: Arc<RequestAttributes>,
@@ -26,7 +26,7 @@ pub(crate) struct Attributes {
     named: Box<[Option<Bytes>]>,
 }
 
-/// The facts of a request from which the values are made.
+/// The facts about a request from which the values are made.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Told<'r> {
     pub(crate) peer: Peer,
@@ -37,7 +37,7 @@ pub(crate) struct Told<'r> {
 }
 
 impl Attributes {
-    /// Takes the values from a request, and the fields that only they may come from.
+    /// Makes the values for a request, and removes the fields from which only they may come.
     pub(crate) fn take(
         wanted: &Arc<RequestAttributes>,
         headers: &mut Fields,
@@ -73,8 +73,8 @@ impl Attributes {
         Box::new(attributes)
     }
 
-    /// The names and values of the named attributes, on which the response may depend for every client. The user is not
-    /// among them: see [`Self::name_user`].
+    /// The names and values of the named attributes, on which the response may depend even for clients without
+    /// credentials. The user is not among them: see [`Self::name_user`].
     pub(crate) fn told_of_all(&self) -> impl Iterator<Item = (&str, Option<&[u8]>)> {
         let Self {
             wanted,
@@ -86,12 +86,12 @@ impl Attributes {
         names.zip(named.iter().map(Option::as_deref))
     }
 
-    /// Whether they name a user.
+    /// Whether the attributes name a user.
     pub(crate) fn name_user(&self) -> bool {
         self.user.is_some()
     }
 
-    /// The attributes in the words of AJP13.
+    /// The attributes as AJP13 sends them.
     pub(crate) fn for_ajp(&self) -> Vec<Attribute<'_>> {
         let user = self.user.as_deref().map(Attribute::RemoteUser);
         let auth_type = self.auth_type.as_deref().map(Attribute::AuthType);
@@ -104,7 +104,7 @@ impl Attributes {
     }
 }
 
-/// A value; `None` if the request has none.
+/// The value from a source; `None` if the request has none. `believed` has the fields, if a trusted proxy sent them.
 fn value(source: &AttributeSource, believed: Option<&Fields>, told: Told<'_>) -> Option<Bytes> {
     match source {
         AttributeSource::Text(text) => Some(Bytes::copy_from_slice(text.as_bytes())),
@@ -134,7 +134,8 @@ fn of_tls(fact: TlsFact, tls: &Facts) -> Option<Bytes> {
     Some(Bytes::copy_from_slice(text.as_bytes()))
 }
 
-/// The line that the nearest proxy wrote, unless it is empty. A client may have written the others.
+/// The last line of a field, which the nearest proxy wrote; `None` if it is empty or missing. A client may have written
+/// the other lines.
 fn last_line(headers: &Fields, name: &FieldName) -> Option<Bytes> {
     let line = headers.get_all(name).next_back()?;
     (!line.is_empty()).then(|| Bytes::copy_from_slice(line))
@@ -161,7 +162,7 @@ mod tests {
         })
     }
 
-    /// What is told of a request with these fields, and what is left of them.
+    /// The attributes that a backend gets for a request with these fields, and the number of fields that are left.
     fn told(trusted: bool, fields: &[(&'static str, &'static str)]) -> (Vec<String>, usize) {
         let mut headers = Fields::from_iter(fields.iter().copied());
         let told = Told {

@@ -1,19 +1,19 @@
-//! Which fields of a response say something of its body: what it is, how long it is good, and for whom.
+//! Tells which fields of a response describe its body: what it is, how long it is fresh, and for whom.
 //!
-//! What a route says of them is meant for what it serves. A page of the front has a body of its own, and a 304 has
-//! none.
+//! A route's rules for these fields are meant for the content that the route serves. They do not apply to a page
+//! of the front, which has another body, or to a 304, which has none.
 
 use catamaran_message::{Fields, NameRef};
 use http::StatusCode;
 
-/// Which fields a response may get from its route.
+/// The kind of a response, by which the route's rules for fields apply to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FieldScope {
-    /// A response that the route serves: it may get all fields.
+    /// The response is the route's content: it may get all fields.
     Served,
-    /// Its body is gone, or was never there.
+    /// The response is a 304, which has no body.
     NotModified,
-    /// A page of the front in its place.
+    /// The response is a page of the front instead of the route's content.
     OwnPage,
 }
 
@@ -27,7 +27,7 @@ impl FieldScope {
         }
     }
 
-    /// Whether a response may have the field from its route.
+    /// Whether the route may set this field on the response.
     pub(crate) fn takes<'n>(self, name: impl Into<NameRef<'n>>) -> bool {
         match self {
             Self::Served => true,
@@ -40,12 +40,12 @@ impl FieldScope {
     }
 }
 
-/// Leaves of a stored response what a page of the front may have.
+/// Removes the fields of a stored response that a page of the front must not have.
 pub(crate) fn remove(headers: &mut Fields) {
     headers.retain(|field| FieldScope::OwnPage.takes(field.name_ref()));
 }
 
-/// Whether a field describes the bytes of a body, so that a 304 has it not (RFC 9110, section 15.4.5).
+/// Whether a field describes the bytes of a body, so that a 304 must not have it (RFC 9110, section 15.4.5).
 fn describes_body(name: &[u8]) -> bool {
     match name.split_at_checked(CONTENT.len()) {
         // These two describe no body: they hold for the page, and name the resource.
@@ -58,7 +58,7 @@ fn describes_body(name: &[u8]) -> bool {
     }
 }
 
-/// Whether a field says how long a response is good, for whom, or which version it is.
+/// Whether a field tells how long a response is fresh, for whom it is, or which version it is.
 fn describes_life(name: &[u8]) -> bool {
     // The cache's own as well, such as `CDN-Cache-Control` (RFC 9213).
     let end = &name[name.len().saturating_sub(CACHE_CONTROL.len())..];

@@ -1,7 +1,7 @@
-//! The client's certificate and TLS in fields of a request, for backends that speak HTTP.
+//! Writes the client's certificate and TLS into fields of a request, for backends that speak HTTP.
 //!
-//! Over AJP13 the protocol has fields for the same facts. Which fields of others are believed is
-//! decided in [`crate::exchange::fields::forwarded`], which are claims in [`crate::exchange::fields::claims`].
+//! AJP13 has fields of its own for the same facts. [`crate::exchange::fields::forwarded`] decides who is
+//! believed, and [`crate::exchange::fields::claims`] lists the fields that claim such facts.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -11,7 +11,8 @@ use catamaran_tls::Facts;
 
 use crate::config::ClientCertFields;
 
-/// Writes what is known of the client's TLS, in place of anything that was said of it.
+/// Writes the facts about the client's TLS in the form `form`, replacing such fields that are there. `chain`:
+/// the certificates of the issuers are written, too.
 pub(crate) fn announce(form: ClientCertFields, facts: &Facts, chain: bool, headers: &mut Fields) {
     let mut put = |name: &str, value: String| headers.insert(name, value);
     let certificates = &facts.client_chain;
@@ -43,13 +44,12 @@ pub(crate) fn announce(form: ClientCertFields, facts: &Facts, chain: bool, heade
     }
 }
 
-/// A byte sequence of structured fields (RFC 8941, section 3.3.5).
+/// A byte sequence of structured fields (RFC 8941, section 3.3.5): Base64 between colons.
 fn byte_sequence(der: &[u8]) -> String {
     format!(":{}:", STANDARD.encode(der))
 }
 
-/// All but the unreserved characters of RFC 3986 are escaped, as nginx does in
-/// `$ssl_client_escaped_cert`.
+/// Percent-encodes all but the unreserved characters of RFC 3986, as nginx does in `$ssl_client_escaped_cert`.
 fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len() * 5 / 4);
     for byte in text.bytes() {

@@ -1,12 +1,12 @@
-//! Names of fields that say who the client is, or which certificate it showed.
+//! The names of fields that claim who the client is, or which certificate it has shown.
 //!
-//! Names are compared by their letters and digits alone: CGI, PHP and some frameworks read `X.Forwarded.For` and
+//! Names are compared by their letters and digits only: CGI, PHP and some frameworks read `X.Forwarded.For` and
 //! `x_forwarded_for` as `X-Forwarded-For`.
 
 use arrayvec::ArrayVec;
 use catamaran_message::{NameRef, Traits};
 
-/// Whether a field says who the client is, or what its certificate or its TLS was.
+/// Whether a field claims who the client is, or tells its certificate or its TLS.
 pub(crate) fn is_claim(name: NameRef<'_>) -> bool {
     match name {
         NameRef::Known(id) => id.traits().has_any(Traits::CLAIM),
@@ -16,7 +16,7 @@ pub(crate) fn is_claim(name: NameRef<'_>) -> bool {
     }
 }
 
-/// Whether a field says which certificate the client showed, or what its TLS was.
+/// Whether a field tells the certificate that the client has shown, or its TLS.
 pub(crate) fn is_certificate_claim(name: NameRef<'_>) -> bool {
     match name {
         NameRef::Known(id) => id.traits().has_any(Traits::CERTIFICATE),
@@ -24,8 +24,8 @@ pub(crate) fn is_certificate_claim(name: NameRef<'_>) -> bool {
     }
 }
 
-/// Whether a field is read as such a claim and is not spelt like one: a proxy that writes `X-Forwarded-For` itself may
-/// pass on the `X.Forwarded.For` of its client.
+/// Whether some applications read a field as such a claim although its name is spelled otherwise. A proxy that writes
+/// `X-Forwarded-For` itself may pass on its client's `X.Forwarded.For`.
 pub(crate) fn is_disguised(name: NameRef<'_>) -> bool {
     match name {
         // They are spelt as the table has them.
@@ -34,7 +34,7 @@ pub(crate) fn is_disguised(name: NameRef<'_>) -> bool {
     }
 }
 
-/// Whether a claim's name is spelt as those have it who write it: with one kind of separator.
+/// Whether a claim's name is spelled as proxies write it: with one kind of separator.
 fn is_spelt(name: &[u8]) -> bool {
     let (rest, separator) = match name {
         [b'$', rest @ ..] if begins(name, WEBSPHERE) => (rest, b'-'),
@@ -50,7 +50,7 @@ fn begins(name: &[u8], prefix: &[u8]) -> bool {
     start.is_some_and(|start| start.eq_ignore_ascii_case(prefix))
 }
 
-/// Whether two names are read as the same.
+/// Whether some applications read two names as the same: their letters and digits are equal.
 pub(crate) fn are_alike(one: NameRef<'_>, other: NameRef<'_>) -> bool {
     letters(one.as_bytes()).eq(letters(other.as_bytes()))
 }
@@ -63,7 +63,7 @@ fn tells_certificate(folded: &[u8]) -> bool {
     CERTIFICATES.contains(&folded) || CERTIFICATE_PREFIXES.iter().any(|it| folded.starts_with(it))
 }
 
-/// The letters and digits of a name, as far as names here have any; `None` if it begins like none of them.
+/// The letters and digits of a name, in lower case, up to [`FOLDED_MAX`]; `None` if no claim begins like it.
 fn fold(name: &[u8]) -> Option<ArrayVec<u8, FOLDED_MAX>> {
     // Of nearly every request some fields begin with `c`, `s` or `x`.
     let may_be_one = match *name.first_chunk()? {
@@ -78,17 +78,17 @@ fn fold(name: &[u8]) -> Option<ArrayVec<u8, FOLDED_MAX>> {
     may_be_one.then(|| letters(name).take(FOLDED_MAX).collect())
 }
 
-/// In lower case.
+/// The letters and digits of a name, in lower case.
 fn letters(name: &[u8]) -> impl Iterator<Item = u8> {
     let bytes = name.iter().filter(|byte| byte.is_ascii_alphanumeric());
     bytes.map(u8::to_ascii_lowercase)
 }
 
-/// Longer than each of these.
+/// The most letters of a name that are compared: more than any name of a claim listed here has.
 const FOLDED_MAX: usize = 32;
 
-/// Fields by which proxies and CDNs tell the client's address and scheme, besides `X-Forwarded-*`; the last
-/// two are what WebLogic and Jetty believe.
+/// Fields in which proxies and CDNs tell the client's address and scheme, besides `X-Forwarded-*`; the last two are
+/// those that WebLogic and Jetty believe.
 const IDENTITIES: [&[u8]; 7] = [
     b"forwarded",
     b"xrealip",
@@ -99,18 +99,18 @@ const IDENTITIES: [&[u8]; 7] = [
     b"xproxiedhttps",
 ];
 
-/// `X-Forwarded-*`, and what WebLogic's plug-ins for proxies tell in `WL-Proxy-*`.
+/// The beginnings of `X-Forwarded-*`, and of the fields `WL-Proxy-*` of WebLogic's plug-ins for proxies.
 const IDENTITY_PREFIXES: [&[u8]; 2] = [b"xforwarded", b"wlproxy"];
 
-/// What WebSphere's plug-ins tell in `$WS*`.
+/// The beginning of the fields `$WS*` of WebSphere's plug-ins.
 const WEBSPHERE: &[u8] = b"$ws";
 
-/// How names begin that are spelt with underscores, `SSL_CLIENT_CERT` for one.
+/// The beginnings of names that are spelled with underscores, such as `SSL_CLIENT_CERT`.
 const UNDERSCORED: [&[u8]; 2] = [b"ssl_", b"cert_chain_"];
 
-/// RFC 9440, what the SSLValve of Tomcat and Undertow's SSLHeaderHandler believe (of which those of the
-/// certificate are among the prefixes), Jetty's ForwardedRequestCustomizer, and names that guides for
-/// nginx and IIS use.
+/// Fields that tell a client's certificate or TLS: those of RFC 9440, those that Tomcat's SSLValve, Undertow's
+/// SSLHeaderHandler and Jetty's ForwardedRequestCustomizer believe (some are among the prefixes below), and names from
+/// guides for nginx and IIS.
 const CERTIFICATES: [&[u8]; 11] = [
     b"clientcert",
     b"clientcertchain",
@@ -125,8 +125,8 @@ const CERTIFICATES: [&[u8]; 11] = [
     b"xarrclientcert",
 ];
 
-/// Of httpd and HAProxy (`SSL_CLIENT_`, `X-SSL-`), with what Keycloak reads behind them (`CERT_CHAIN_`);
-/// of nginx and its ingress (`ssl-client-`), F5 (`SSLClientCert`), Envoy, Traefik and AWS.
+/// The beginnings of such fields of httpd and HAProxy (`SSL_CLIENT_`, `X-SSL-`), with those that Keycloak reads behind
+/// them (`CERT_CHAIN_`); of nginx and its ingress (`ssl-client-`), F5 (`SSLClientCert`), Envoy, Traefik and AWS.
 const CERTIFICATE_PREFIXES: [&[u8]; 9] = [
     b"sslclient",
     b"certchain",
@@ -145,7 +145,7 @@ mod tests {
 
     use super::*;
 
-    /// In each of these spellings.
+    /// Whether `is_such` accepts a name, which must not depend on its case.
     fn holds(text: &str, is_such: fn(NameRef<'_>) -> bool) -> bool {
         let (lower, upper) = (text.to_ascii_lowercase(), text.to_ascii_uppercase());
         let found = [text, &lower, &upper].map(|it| is_such(it.into()));
@@ -153,7 +153,7 @@ mod tests {
         found[0]
     }
 
-    /// What the table says is what the rules for names say.
+    /// The traits in the table of names must agree with the rules for names.
     #[test]
     fn names_of_the_table_are_claims_by_the_same_rules() {
         for id in Id::all() {

@@ -1,4 +1,4 @@
-//! Which of a request's fields are forwarded to the backend.
+//! Removes the fields of a request that must not be forwarded to a backend.
 //!
 //! The codecs clean the responses that they read. The front's own fields are added after this
 //! cleaning (see [`crate::exchange::fields::own`]), so a client cannot remove them by naming them in
@@ -9,8 +9,8 @@ use catamaran_message::{Field, Fields, NameRef, Traits};
 
 use crate::exchange::fields::claims;
 
-/// Fields of a request that no backend gets as fields. They are kept for a cache alone, which tells requests apart
-/// by what clients sent.
+/// Fields of a request that no backend gets as fields. They are kept only for a cache, which distinguishes
+/// requests by the fields that clients sent.
 #[derive(Debug, Default)]
 pub(crate) struct Withheld {
     is_kept: bool,
@@ -18,7 +18,7 @@ pub(crate) struct Withheld {
 }
 
 impl Withheld {
-    /// An empty list. `is_kept`: fields that are taken out are kept, not only removed.
+    /// An empty list. `is_kept`: removed fields are kept here; else they are only removed.
     pub(crate) fn new(is_kept: bool) -> Self {
         Self {
             is_kept,
@@ -26,7 +26,7 @@ impl Withheld {
         }
     }
 
-    /// Takes the fields for whose names `is_such` holds out of a request.
+    /// Removes the fields whose names `is_such` accepts from a request.
     pub(crate) fn take(&mut self, headers: &mut Fields, is_such: impl Fn(NameRef<'_>) -> bool) {
         headers.retain(|field| {
             let is_doomed = is_such(field.name_ref());
@@ -44,16 +44,17 @@ impl Withheld {
         }
     }
 
-    /// The fields that were kept.
+    /// The fields that were kept; `None`: there are none.
     pub(crate) fn into_fields(self) -> Option<Box<Fields>> {
         self.fields
     }
 }
 
-/// Removes fields that concern the client's connection only, those that a backend could misread, and what a peer
-/// that is not trusted says of the client. What a trusted one says stays if it is spelt as a proxy spells it.
-/// Returns how many fields were dropped because of an underscore in their name; those of
-/// `underscored_names`, in lower case, stay.
+/// Removes fields that concern only the client's connection, fields that a backend could misread, and claims about
+/// the client that an untrusted peer sent.
+///
+/// Claims of a trusted peer stay if they are spelled as proxies write them. Returns the number of fields dropped
+/// because of an underscore in their name; `underscored_names`, in lower case, are those that stay.
 pub(crate) fn clean_request(
     headers: &mut Fields,
     underscored_names: &[String],
@@ -94,7 +95,8 @@ pub(crate) fn clean_request(
     underscored
 }
 
-/// Containers and CGI treat `_` and `-` alike, so `X_Real_IP` could be read as `X-Real-IP`.
+/// Whether a name has an underscore and is not in `except`. Containers and CGI treat `_` like `-`, so `X_Real_IP`
+/// could be read as `X-Real-IP`.
 fn has_underscore(name: NameRef<'_>, except: &[String]) -> bool {
     match name {
         // No name of the table has one.
@@ -106,8 +108,8 @@ fn has_underscore(name: NameRef<'_>, except: &[String]) -> bool {
     }
 }
 
-/// Counts `Max-Forwards` down (RFC 9110, section 7.6.2); `false` if the request may go no further.
-/// A value that is no number is left as it is.
+/// Decrements `Max-Forwards` (RFC 9110, section 7.6.2); `false`: the request must not be forwarded. A value that
+/// is not a number is ignored.
 pub(crate) fn count_forwards(headers: &mut Fields) -> bool {
     let Some(value) = headers.get(MAX_FORWARDS) else {
         return true;

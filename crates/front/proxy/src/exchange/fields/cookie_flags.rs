@@ -1,13 +1,13 @@
 //! Attributes that a route adds to the cookies of its backends: `Secure`, `HttpOnly`, `SameSite`.
 //!
-//! A cookie that has an attribute already keeps it as it is, since the application knows its cookies.
+//! An attribute that a cookie already has stays as it is, since the application knows its cookies.
 
 use catamaran_message::Fields;
 use catamaran_message::name::SET_COOKIE;
 
 use crate::config::{CookieFlags, SameSite};
 
-/// Adds the flags to each `Set-Cookie` that does not have them.
+/// Adds the flags to each `Set-Cookie` that lacks them.
 pub(super) fn add(headers: &mut Fields, flags: CookieFlags) {
     if flags == CookieFlags::default() {
         return;
@@ -15,7 +15,7 @@ pub(super) fn add(headers: &mut Fields, flags: CookieFlags) {
     headers.change(SET_COOKIE, |cookie| flagged(cookie, flags));
 }
 
-/// The cookie with its flags; `None` if it has them all.
+/// The cookie with its flags; `None` if it already has them all.
 fn flagged(cookie: &[u8], flags: CookieFlags) -> Option<Vec<u8>> {
     let has = |name: &str| {
         let mut attributes = cookie.split(|&byte| byte == b';').skip(1);

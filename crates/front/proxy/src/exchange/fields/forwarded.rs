@@ -1,8 +1,8 @@
-//! Who the client is.
+//! Finds out who the client is: its address and scheme.
 //!
-//! Only a trusted proxy is believed. Fields about a client's identity from anybody else are removed,
-//! for both protocols. Over HTTP/1.1 the front then writes its own fields (see
-//! [`crate::exchange::fields::own`]); over AJP13 the protocol has fields for the same facts.
+//! Only a trusted proxy is believed. Fields about a client's identity from anybody else are removed, whatever
+//! protocol the backend speaks. Over HTTP/1.1 the front then writes its own fields (see
+//! [`crate::exchange::fields::own`]); AJP13 has fields of its own for the same facts.
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
@@ -20,27 +20,27 @@ use crate::version;
 /// The client as the application should see it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Identity {
-    /// Its address: the peer's, or what trusted proxies say.
+    /// The client's address: the peer's, or the one that trusted proxies report.
     pub(crate) ip: IpAddr,
-    /// Its port, known only for a peer that is the client itself.
+    /// The client's port; known only if the peer is the client itself.
     pub(crate) port: Option<u16>,
-    /// Whether it came over TLS, here or at a trusted proxy.
+    /// Whether the client used TLS, to the front or to a trusted proxy.
     pub(crate) secure: bool,
 }
 
-/// Where a connection comes from.
+/// The other end of a connection: the client itself, or a proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Peer {
-    /// The other end; for a Unix socket the loopback address and port 0.
+    /// The peer's address; for a Unix socket the loopback address and port 0.
     pub(crate) address: SocketAddr,
     /// Whether the peer is in `trusted_proxies`.
     pub(crate) trusted: bool,
-    /// Whether its client came over TLS, or it says in `:scheme` that its client did and is trusted.
+    /// Whether the client used TLS to the front, or a trusted peer reports with `:scheme` that it used TLS.
     pub(crate) secure: bool,
 }
 
 impl Peer {
-    /// The peer that sent a request, by the networks that are trusted at the moment.
+    /// The peer that sent a request. `networks` are those of the proxies that are trusted now.
     pub(crate) fn new(client: &PeerFacts, head: &RequestHead, networks: &[IpNet]) -> Self {
         let trusted = is_trusted(networks, client.remote.ip());
         let told = told_scheme(head).filter(|_| trusted);
@@ -55,7 +55,7 @@ impl Peer {
     }
 }
 
-/// Who sent a request: the other end of its connection, and the client behind that.
+/// The sender of a request: the other end of the connection, and the client behind it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Sender {
     pub(crate) peer: Peer,
@@ -63,7 +63,7 @@ pub(crate) struct Sender {
 }
 
 impl Sender {
-    /// Reads who sent a request from its head as received.
+    /// Reads the sender of a request from its head as received.
     #[inline]
     pub(crate) fn new(client: &PeerFacts, head: &RequestHead, networks: &[IpNet]) -> Self {
         let peer = Peer::new(client, head, networks);
@@ -74,15 +74,16 @@ impl Sender {
     }
 }
 
-/// The scheme that the peer itself says, for whom it may stand: a balancer that ends TLS and speaks
-/// HTTP/2 in clear says `https`. The URL in the first line of a request of HTTP/1.1 is no such word,
-/// since proxies pass it on as clients write it.
+/// The scheme that the peer itself reports, in `:scheme`: a balancer that ends TLS and speaks HTTP/2 in clear
+/// text says `https`.
+///
+/// The URL in the first line of an HTTP/1.1 request does not count, since proxies pass it on as clients write it.
 pub(crate) fn told_scheme(head: &RequestHead) -> Option<Scheme> {
     let scheme = head.target.scheme?;
     version::has_streams(head.version).then_some(scheme)
 }
 
-/// Reads who the client is. Only a trusted proxy's fields are read.
+/// Reads the client's identity. Fields are read only if a trusted proxy sent them.
 #[inline]
 pub(crate) fn identify(peer: &Peer, networks: &[IpNet], headers: &Fields) -> Identity {
     let mut identity = Identity {
@@ -99,14 +100,16 @@ pub(crate) fn identify(peer: &Peer, networks: &[IpNet], headers: &Fields) -> Ide
     identity
 }
 
-/// An address of IPv6, or of IPv4 if it is one mapped into IPv6. Apart, since it takes many instructions.
+/// The address itself, or the IPv4 address that is mapped into it. Not inlined, because it takes many
+/// instructions.
 #[inline(never)]
 fn canonical(ip: Ipv6Addr) -> IpAddr {
     ip.to_canonical()
 }
 
 impl Identity {
-    /// Changes that of a trusted proxy to what it says of its client. Apart, since most peers are none.
+    /// Replaces the identity of a trusted proxy by that of its client, as the proxy reports it. Not inlined,
+    /// because most peers are not proxies.
     #[inline(never)]
     fn believe_proxy(&mut self, networks: &[IpNet], headers: &Fields) {
         // `X-Forwarded-Proto` wins over `:scheme`: a proxy writes the one itself, and may have the other from its
@@ -122,8 +125,8 @@ impl Identity {
     }
 }
 
-/// The port that the client used, as far as is known: what a trusted proxy says, else that of the host
-/// that was asked for, else that of the connection. `local` has port 0 for a Unix socket.
+/// The port that the client used: the one that a trusted proxy reports, else that of the host that was asked for,
+/// else that of the connection. `local` has port 0 for a Unix socket.
 pub(crate) fn client_port(
     sender: &Sender,
     headers: &Fields,
@@ -142,9 +145,8 @@ pub(crate) fn client_port(
     }
 }
 
-/// The host and port that a trusted proxy was asked for, by its `X-Forwarded-Host` and `-Port`. If it
-/// sent only one of them, the other is that of `own`, the proxy's own request. `None` if it sent
-/// neither.
+/// The host and port that the client asked a trusted proxy for, by `X-Forwarded-Host` and `-Port`. If the proxy
+/// sent only one of them, the other is taken from `own`, the proxy's own request. `None` if it sent neither.
 pub(crate) fn asked_of_proxy(
     headers: &Fields,
     own: Option<&Authority>,
@@ -164,16 +166,16 @@ pub(crate) fn asked_of_proxy(
     Some(asked)
 }
 
-/// The value that the nearest proxy wrote: the last element of the last line. A client may have
-/// written the others.
+/// The value that the nearest proxy wrote: the last element of the last line; `None` if it is empty or missing. A
+/// client may have written the other elements.
 fn last_element(headers: &Fields, name: Id) -> Option<&[u8]> {
     let line = headers.get_all(name).next_back()?;
     let element = line.rsplit(|&byte| byte == b',').next()?.trim_ascii();
     (!element.is_empty()).then_some(element)
 }
 
-/// The last address in `X-Forwarded-For` that is not a trusted proxy's own, else the first. An entry
-/// that is no address ends the search, because the entries left of it cannot be trusted.
+/// The client's address: the last one in `X-Forwarded-For` that is not a trusted proxy's, else the first. An
+/// entry that is no address ends the search, because the entries before it cannot be trusted.
 fn client_address(networks: &[IpNet], headers: &Fields) -> Option<IpAddr> {
     let lines: Vec<&[u8]> = headers.get_all(X_FORWARDED_FOR).collect();
     let entries = lines
@@ -193,7 +195,7 @@ fn client_address(networks: &[IpNet], headers: &Fields) -> Option<IpAddr> {
     seen
 }
 
-/// An address, with or without a port, with or without brackets.
+/// Reads an address, with or without a port or brackets.
 fn parse_address(entry: &[u8]) -> Option<IpAddr> {
     let text = std::str::from_utf8(entry.trim_ascii()).ok()?;
     let ip = text

@@ -1,5 +1,5 @@
-//! The fields that the front adds to a request. A list that a proxy before us began (`Via`,
-//! `X-Forwarded-For`) is extended where it is.
+//! The fields that the front adds to a request. A list that a proxy has begun (`Via`, `X-Forwarded-For`) is extended in
+//! its place.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -15,17 +15,18 @@ use crate::exchange::fields::passage;
 use crate::request_id::RequestId;
 use crate::via::Via;
 
-/// The front's own fields of one request. They are added before a backend is asked: a stored response needs none.
+/// The front's own fields for one request. They are added before a backend is asked: an answer from a stored response
+/// does not need them.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct OwnFields<'s> {
-    /// Who the client is, if a backend is told in fields.
+    /// The facts about the client; `None` if the backend is not told in fields.
     pub(crate) told: Option<ToldClient>,
     pub(crate) via: Option<&'s Via>,
-    /// The request's id, and the field that says it.
+    /// The name of the field for the request's id, and the id.
     pub(crate) id: Option<(NameRef<'s>, RequestId)>,
 }
 
-/// What a backend that speaks HTTP is told of the client.
+/// The facts about the client that a backend over HTTP gets in fields.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ToldClient {
     pub(crate) peer: Peer,
@@ -48,7 +49,8 @@ impl OwnFields<'_> {
         of_client.iter().any(|id| name.is(*id)) || self.id.is_some_and(|(its, _)| its.is(name))
     }
 
-    /// Adds the fields to those of a request with this `Host`, which was received by this version of HTTP.
+    /// Adds the fields to those of a request. `host` is its `Host`, and `version` the version of HTTP by which it was
+    /// received.
     pub(crate) fn add_to(&self, headers: &mut Fields, host: &[u8], version: Version) {
         if let Some(told) = &self.told {
             told.add_to(headers, host);
@@ -66,7 +68,7 @@ impl OwnFields<'_> {
 }
 
 impl ToldClient {
-    /// The client of a request with this head, which came to the address `local`.
+    /// The facts about the client of a request with this head, which came to the address `local`.
     pub(crate) fn new(sender: &Sender, head: &RequestHead, local: SocketAddr) -> Self {
         let own = head.authority.as_ref();
         Self {
@@ -76,8 +78,8 @@ impl ToldClient {
         }
     }
 
-    /// Adds `X-Forwarded-*`, and an element of `Forwarded` if a trusted proxy wrote this field. These fields of anybody
-    /// else were removed by [`crate::exchange::fields::clean::clean_request`].
+    /// Adds `X-Forwarded-*`. If a trusted proxy wrote `Forwarded`, adds an element to it. Such fields of anybody else
+    /// were removed by [`crate::exchange::fields::clean::clean_request`].
     fn add_to(&self, headers: &mut Fields, host: &[u8]) {
         let Self {
             peer,

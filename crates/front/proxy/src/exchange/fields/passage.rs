@@ -1,8 +1,8 @@
-//! What a route changes of one exchange: fields of the request and of the response, and the way back
-//! of rewritten paths.
+//! The changes that a route makes in one exchange: to fields of the request and the response, and to rewritten paths
+//! in the response.
 //!
-//! It is made once, from the request's head, for all attempts and for pages of the front. A request
-//! whose route has no rules has none.
+//! They are prepared once, from the request's head, for all attempts and for pages of the front. There are none if the
+//! route has no rules.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -26,7 +26,7 @@ pub(crate) struct Passage<'s> {
     pub(crate) rules: &'s Rules,
     /// The filled-in values of the response's fields whose templates have placeholders.
     filled: Box<[Vec<u8>]>,
-    /// What compresses the response, if the route wants that.
+    /// The offer to compress the response; `None`: the route does not compress.
     pub(crate) compression: Option<CompressionOffer<'s>>,
     /// The host and port that the client asked for, as in `Host`.
     host: Bytes,
@@ -36,20 +36,20 @@ pub(crate) struct Passage<'s> {
 /// The values of placeholders in one exchange.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Values<'r> {
-    /// As in `Host`.
+    /// The host and port that the client asked for, as in `Host`.
     pub(crate) authority: &'r [u8],
     pub(crate) client: IpAddr,
     pub(crate) id: RequestId,
     pub(crate) secure: bool,
-    /// The normalised path, which has not been rewritten.
+    /// The normalised path, before it is rewritten.
     pub(crate) path: &'r [u8],
-    /// The part of the path behind the route's path; empty unless a redirect uses it.
+    /// The part of the path after the route's path; empty unless a redirect uses it.
     pub(crate) rest: &'r [u8],
     pub(crate) query: Option<&'r [u8]>,
 }
 
 impl<'s> Passage<'s> {
-    /// `host` is the value of `Host` that the client asked for.
+    /// Prepares the changes by `rules`. `host` is the host and port that the client asked for, as in `Host`.
     pub(crate) fn new(rules: &'s Rules, values: Values<'_>, host: Bytes) -> Self {
         Self {
             filled: fill(rules.response_fields(), values),
@@ -60,7 +60,7 @@ impl<'s> Passage<'s> {
         }
     }
 
-    /// Adds the compression of the response.
+    /// Sets the offer by which the response may be compressed.
     pub(crate) fn with_compression(
         mut self: Box<Self>,
         offer: Option<CompressionOffer<'s>>,
@@ -69,8 +69,8 @@ impl<'s> Passage<'s> {
         self
     }
 
-    /// Turns the fields of a response back: from paths and hosts of the backend that gave it to those that
-    /// the client uses. What is stored for others is the result of this.
+    /// Changes paths and hosts in the fields of a response from the backend's to those that the client uses. A cache
+    /// stores the result of this.
     #[inline(never)]
     pub(crate) fn turn_back(&self, headers: &mut Fields, backend: &BackendConfig) {
         if let Some(rewrite) = self.rules.rewrite.as_ref().filter(|it| it.reverse) {
@@ -85,14 +85,14 @@ impl<'s> Passage<'s> {
         }
     }
 
-    /// Whether the route says to change fields of responses.
+    /// Whether the route changes fields or cookies of responses.
     pub(crate) fn edits_fields(&self) -> bool {
         !self.rules.response_fields().is_empty()
             || self.rules.cookie_flags() != CookieFlags::default()
     }
 
-    /// Changes the fields of a response by the rules of the route, as far as `scope` permits. The filled-in values are
-    /// those of this exchange, so this is done each time that a stored response is sent.
+    /// Changes the fields of a response by the rules of the route, as far as `scope` permits. The filled-in values
+    /// belong to this exchange, so this is done each time that a stored response is sent.
     pub(crate) fn edit(&self, headers: &mut Fields, scope: FieldScope) {
         cookie_flags::add(headers, self.rules.cookie_flags());
         apply(self.rules.response_fields(), &self.filled, scope, headers);
@@ -121,7 +121,7 @@ impl RequestedUrl {
         }
     }
 
-    /// The value of `Host`.
+    /// The host and port of the URL, as in `Host`.
     pub(crate) fn host(&self) -> Bytes {
         self.authority.clone()
     }
@@ -140,8 +140,7 @@ impl RequestedUrl {
 }
 
 impl Values<'_> {
-    /// Where a redirect leads. `None` if that is what the client asked for: the redirect would be a
-    /// loop.
+    /// The location of a redirect. `None` if it is the URL that the client asked for: the redirect would be a loop.
     pub(crate) fn redirect(&self, to: &Template) -> Option<Vec<u8>> {
         let location = self.fill(to);
         let own = [scheme(self.secure), b"://", self.authority].concat();
@@ -152,7 +151,7 @@ impl Values<'_> {
         (!loops).then_some(location)
     }
 
-    /// The text of a template.
+    /// Fills in a template with these values.
     pub(crate) fn fill(&self, template: &Template) -> Vec<u8> {
         template.fill(|placeholder, text| self.write(placeholder, text))
     }
@@ -179,27 +178,27 @@ impl Values<'_> {
         }
     }
 
-    /// The authority without its port.
+    /// The host of the URL, without its port.
     fn host(&self) -> Bytes {
         let authority = Bytes::copy_from_slice(self.authority);
         Authority::parse(&authority).map_or(authority, |it| it.host)
     }
 }
 
-/// Changes the fields of a request.
+/// Changes the fields of a request by the rules of the route.
 pub(crate) fn edit_request(rules: &Rules, values: Values<'_>, headers: &mut Fields) {
     let rules = rules.request_fields();
     apply(rules, &fill(rules, values), FieldScope::Served, headers);
 }
 
-/// The values of those rules that have placeholders in them, in their order.
+/// The filled-in values of the rules that have placeholders, in the order of the rules.
 fn fill(rules: &[FieldRule], values: Values<'_>) -> Box<[Vec<u8>]> {
     let templates = rules.iter().filter_map(FieldRule::template);
     let open = templates.filter(|template| template.plain().is_none());
     open.map(|template| values.fill(template)).collect()
 }
 
-/// Changes fields by rules whose values with placeholders are filled in.
+/// Changes fields by rules. `filled` has the filled-in values of those with placeholders.
 fn apply(rules: &[FieldRule], filled: &[Vec<u8>], scope: FieldScope, headers: &mut Fields) {
     let mut filled = filled.iter();
     for rule in rules {

@@ -1,10 +1,10 @@
 //! The reverse of `rewrite`: URLs and paths in fields of a response are changed from the backend's to
 //! those that the client uses.
 //!
-//! `Location` and `Content-Location` are turned back if they are paths below the rewritten prefix, or
-//! URLs with the backend's authority, one of `internal_hosts` or the client's own. In `Set-Cookie`
-//! `Path` is turned back, and a `Domain` with the backend's own name is removed. Bodies stay as they
-//! are, and so does every value that is not clearly one of these.
+//! `Location` and `Content-Location` are changed if they are paths below the rewritten prefix, or
+//! URLs with the authority of the backend, of `internal_hosts` or of the client's request. In
+//! `Set-Cookie` `Path` is changed, and a `Domain` that is the backend's own name is removed. Bodies
+//! are not changed, nor is any value that is not clearly one of these.
 
 use bytes::Bytes;
 use catamaran_message::name::{CONTENT_LOCATION, LOCATION, SET_COOKIE};
@@ -14,29 +14,30 @@ use crate::config::Address;
 use crate::exchange::fields::passage::scheme;
 use crate::site::rewrite::PathRewrite;
 
-/// The site as backend and client know it.
+/// The names by which the backend and the client know the site.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Site<'a> {
     pub(crate) rewrite: &'a PathRewrite,
     pub(crate) backend: &'a Address,
-    /// The host by which the backend is addressed, if that is not the one that the client asked for.
+    /// The host by which the front calls the backend; `None` if that is the one that the client asked
+    /// for.
     pub(crate) called: Option<&'a Authority>,
-    /// The authority that the client asked for.
+    /// The host and port that the client asked for.
     pub(crate) authority: &'a [u8],
     pub(crate) secure: bool,
 }
 
-/// To whom the authority of a URL belongs.
+/// The owner of a URL's authority.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Whose {
-    /// The backend's, which the client cannot reach.
+    /// The backend, whose name the client cannot use.
     Backend,
-    /// The one that the client asked for.
+    /// The site, by the name that the client used.
     Client,
     Foreign,
 }
 
-/// Turns the fields of a response back.
+/// Changes the URLs and paths in the fields of a response to those that the client uses.
 pub(crate) fn turn_back(headers: &mut Fields, site: &Site<'_>) {
     for name in [LOCATION, CONTENT_LOCATION] {
         headers.change(name, |text| site.url(text));
@@ -45,7 +46,7 @@ pub(crate) fn turn_back(headers: &mut Fields, site: &Site<'_>) {
 }
 
 impl Site<'_> {
-    /// The URL or path that the client uses; `None` if it stays as it is.
+    /// The URL or path for the client; `None` if it does not change.
     fn url(&self, text: &[u8]) -> Option<Vec<u8>> {
         let Some((before, authority, rest)) = split_authority(text) else {
             return text.starts_with(b"/").then(|| self.path(text))?;
@@ -66,7 +67,7 @@ impl Site<'_> {
         })
     }
 
-    /// A path with its query and fragment.
+    /// The path for the client, with the query and fragment of `text`; `None` if it does not change.
     fn path(&self, text: &[u8]) -> Option<Vec<u8>> {
         let end = text.iter().position(|byte| matches!(byte, b'?' | b'#'));
         let (path, rest) = text.split_at(end.unwrap_or(text.len()));
@@ -104,7 +105,7 @@ impl Site<'_> {
         matches!(self.backend, Address::Tcp { host: own, .. } if own.as_bytes().eq_ignore_ascii_case(host))
     }
 
-    /// A cookie whose path and domain the client can use; `None` if it stays.
+    /// The cookie with a path and domain that the client can use; `None` if it does not change.
     fn cookie(&self, text: &[u8]) -> Option<Vec<u8>> {
         let mut changed = false;
         let mut cookie = Vec::with_capacity(text.len() + 16);
@@ -135,7 +136,8 @@ impl Site<'_> {
         changed.then_some(cookie)
     }
 
-    /// A closing slash stays if there was one: without it a cookie is for the path itself, too.
+    /// The cookie's path for the client. A closing slash stays only if there was one: without it a
+    /// cookie is for the path itself, too.
     fn cookie_path(&self, path: &[u8]) -> Option<Vec<u8>> {
         let mut back = self.rewrite.back(path)?;
         if path == b"/" && back.len() > 1 && back.ends_with(b"/") {
@@ -157,7 +159,7 @@ impl Site<'_> {
     }
 }
 
-/// An attribute's name and value, without the quotes around it.
+/// The name and value of a cookie's attribute, without quotes around the value.
 fn attribute(part: &[u8]) -> Option<(&[u8], &[u8])> {
     let equals = part.iter().position(|&byte| byte == b'=')?;
     let value = part[equals + 1..].trim_ascii();
@@ -167,8 +169,8 @@ fn attribute(part: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((part[..equals].trim_ascii(), unquoted.unwrap_or(value)))
 }
 
-/// What stands before the authority of a URL, the authority, and what follows it; `None` for what has
-/// no authority, or another scheme.
+/// Splits a URL into the text before the authority, the authority, and the rest. `None` if there is
+/// no authority, or the scheme is neither `http` nor `https`.
 fn split_authority(text: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
     let before = [&b"http://"[..], b"https://", b"//"]
         .into_iter()
@@ -191,7 +193,7 @@ mod tests {
     use crate::config::{Rewrite, RouteConfig, RouteRules, RouteTarget};
     use crate::site::rules::Rules;
 
-    /// What a response with this field says to a client of `https://www.example.org`, whose route
+    /// The lines of the field `name` that a client of `https://www.example.org` gets, if its route
     /// rewrites `from` to `to`.
     fn turned(from: &str, to: &str, name: &'static str, value: &str) -> Vec<String> {
         let rules = RouteRules {

@@ -1,7 +1,7 @@
-//! Codings of files that are in memory: each is made once, at the second request that wants it, and kept beside
-//! the file. The first request has its response compressed as it streams, as all others that are not kept.
+//! Compressed copies of files in memory: each is made once, at the second request that wants it, and kept with
+//! the file. Until then responses are compressed as they stream, and so are all whose copy is not kept.
 //!
-//! Such files are short, so that each is coded on the event loop, with Brotli in about a millisecond.
+//! Such files are short, so they are compressed on the event loop; with Brotli that takes about a millisecond.
 
 use std::cell::LazyCell;
 
@@ -14,8 +14,8 @@ use http::StatusCode;
 use crate::exchange::compression::{CompressionOffer, describe};
 use crate::exchange::state::Exchange;
 
-/// The bytes that are sent instead of the file's, if a coding of it is kept; the fields become those of
-/// the coded response. For a HEAD they become so, too, and none is made.
+/// The compressed copy to send instead of the file's bytes; `None`: there is none. The fields become those of
+/// the compressed response. For a HEAD, too, but no copy is made for it.
 pub(crate) fn kept_coding(
     exchange: &mut Exchange<'_>,
     file: &FoundFile,
@@ -56,7 +56,7 @@ pub(crate) fn kept_coding(
     found.map(|(_, bytes)| bytes)
 }
 
-/// The best coding of a file in memory, of those that are kept or worth being made.
+/// The best compressed copy of a file in memory, of those that are kept or worth making.
 fn choose_coding(
     exchange: &Exchange<'_>,
     file: &FoundFile,

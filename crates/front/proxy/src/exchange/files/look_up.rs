@@ -1,5 +1,5 @@
-//! Finds the file that a request is for: what the worker remembers, what the kernel has in memory, or what a
-//! thread reads from the disk, in this order.
+//! Finds the file that is requested: in the worker's table, then with what the kernel has in memory, then by
+//! a thread that waits for the disk.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::exchange::leaving::unless_left;
 use crate::exchange::scene::Scene;
 use crate::exchange::state::Exchange;
 
-/// Finds the file. One that was changed a moment ago is not what is remembered of it.
+/// Finds the file. With `is_changed` the table's entry is ignored, because the file has just changed.
 pub(crate) async fn look_up(
     exchange: &mut Exchange<'_>,
     down: &mut Downstream<'_>,
@@ -57,7 +57,7 @@ pub(crate) async fn look_up(
     Ok(found)
 }
 
-/// What follows if there is no file; what an operator has to know is logged.
+/// The end of a request whose file was not found. What an operator should know is logged.
 fn not_found(
     exchange: &Exchange<'_>,
     directory: &Directory,
@@ -104,7 +104,7 @@ fn not_found(
     }
 }
 
-/// Opens the file, on a thread if the disk has to be waited for.
+/// Opens the file, on a thread if that has to wait for the disk.
 async fn search(
     scene: Scene<'_>,
     down: &mut Downstream<'_>,

@@ -1,4 +1,4 @@
-//! Why a relay failed.
+//! The errors of the relay.
 
 use catamaran_files::FileBodyError;
 use catamaran_transport::FileOutputFault;
@@ -10,7 +10,7 @@ use crate::client::{ClientError, ResponseError};
 use crate::exchange::failure::Failure;
 use crate::exchange::source_error::SourceError;
 
-/// Why a relay failed.
+/// The reason why a relay failed.
 #[derive(Debug, Error)]
 pub(crate) enum RelayError {
     #[error(transparent)]
@@ -46,7 +46,7 @@ pub(crate) enum RelayError {
 }
 
 impl RelayError {
-    /// The error of a write to the client, or of the file from which the kernel wrote.
+    /// The error of a write to the client, or of the file from which the kernel was sending.
     #[cold]
     pub(super) fn from_write(error: ClientError) -> Self {
         let fault = match &error {
@@ -63,7 +63,7 @@ impl RelayError {
         }
     }
 
-    /// The failure, as the client gets it and the log shows it.
+    /// The failure that the client is answered with and that the log shows.
     pub(crate) fn failure(&self) -> Failure {
         use Culprit::{Backend, Client};
         let (culprit, status, token) = match self {

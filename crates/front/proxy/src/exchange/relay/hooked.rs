@@ -1,7 +1,8 @@
-//! The relay beside a cache: the cache sees what the client is sent, and readers of the cache hold the relay back.
+//! The relay on a route with a cache: the cache sees the response as it is sent, and its readers may slow the
+//! relay down.
 //!
-//! Most responses have neither cache nor compression. What these need is in functions of its own, so that the
-//! relay of the others stays small enough to be one function.
+//! Most responses have neither cache nor compression. What these need is in separate functions, so that the relay
+//! of other responses stays small enough to be compiled into one function.
 
 use std::task::{Context, Poll};
 
@@ -13,7 +14,7 @@ use crate::exchange::cache_hook::HeadFacts;
 use crate::exchange::relay::{Relay, RelayError};
 
 impl Relay<'_, '_, '_> {
-    /// Whether the cache takes more now; the task is woken when that changes.
+    /// Ready if the cache takes more of the response now; else the task is woken when that changes.
     pub(super) fn poll_room(&self, cx: &Context<'_>) -> Poll<()> {
         match &self.progress.hook {
             Some(hook) => hook.poll_room(cx),
@@ -21,28 +22,28 @@ impl Relay<'_, '_, '_> {
         }
     }
 
-    /// Whether the cache takes more now.
+    /// Whether the cache takes more of the response now.
     #[inline]
     pub(super) fn has_room(&self) -> bool {
         let hook = self.progress.hook.as_ref();
         hook.is_none_or(|hook| hook.has_room())
     }
 
-    /// When the response is given up because readers of the cache take nothing of it.
+    /// The time at which the response is given up because readers of the cache take nothing of it.
     #[inline]
     pub(super) fn idle_ends(&self) -> Option<Tick> {
         let hook = self.progress.hook.as_ref();
         hook.and_then(|hook| hook.idle_ends(self.now()))
     }
 
-    /// Whether the response is for readers of the cache alone, and they have left.
+    /// Whether the response is only for readers of the cache, and all of them have left.
     #[inline]
     pub(super) fn is_abandoned(&self) -> bool {
         let hook = self.progress.hook.as_ref();
         hook.is_some_and(|hook| hook.is_abandoned())
     }
 
-    /// Shows a head to the cache, if there is one.
+    /// Passes a response's head to the cache, if there is one.
     #[inline]
     pub(super) fn show_head(&mut self, head: &mut ResponseHead, is_replaced: bool) {
         let policy = self.terms.policy;
@@ -57,7 +58,7 @@ impl Relay<'_, '_, '_> {
         }
     }
 
-    /// Sends a body of the front's own in the place of the source's.
+    /// Sends a body of the front's own instead of the source's.
     pub(super) fn send_own_body(&mut self, data: Bytes) {
         if let Some(hook) = &mut self.progress.hook {
             hook.body(&data);
@@ -68,7 +69,7 @@ impl Relay<'_, '_, '_> {
     /// Ends the response.
     ///
     /// # Errors
-    /// It is not as long as announced.
+    /// The response is not as long as announced.
     #[inline]
     pub(super) fn send_end(&mut self) -> Result<(), RelayError> {
         let is_whole = match (&self.progress.compression, &self.progress.hook) {

@@ -1,7 +1,7 @@
-//! Interim responses (1xx) on their way to the client, and how fast they may come.
+//! Passes interim responses (1xx) to the client, and limits their rate.
 //!
-//! How many come in all is not limited: an application may send 102 (Processing) for an hour. Their rate is,
-//! since each costs work and a write, and those for a client of HTTP/2 wait in memory.
+//! Their total is not limited: an application may send 102 (Processing) for an hour. Their rate is limited,
+//! because each costs work and a write, and for a client of HTTP/2 they wait in memory.
 
 use std::time::Duration;
 
@@ -11,17 +11,17 @@ use http::StatusCode;
 use crate::deadlines::Tick;
 use crate::exchange::relay::{Relay, RelayError};
 
-/// Counts those of one second after the other.
+/// Counts the interim responses of the present second.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Interims {
-    /// When the second began; `None` before the first.
+    /// The beginning of the second; `None` before the first interim response.
     since: Option<Tick>,
     count: u32,
     bytes: usize,
 }
 
 impl Interims {
-    /// Counts one more with these fields. `false` if there are too many of this second.
+    /// Counts an interim response with these fields. `false`: there are too many in this second.
     fn admit(&mut self, headers: &Fields, now: Tick) -> bool {
         if self.since.is_none_or(|since| now >= since + SECOND) {
             *self = Self {
@@ -38,7 +38,7 @@ impl Interims {
 }
 
 impl Relay<'_, '_, '_> {
-    /// Passes one on, if the client understands it.
+    /// Passes an interim response on, if the client accepts it.
     #[inline(never)]
     pub(super) fn handle_interim(&mut self, head: &ResponseHead) -> Result<(), RelayError> {
         if !self.interims.admit(&head.headers, self.scene.now()) {
@@ -56,10 +56,11 @@ impl Relay<'_, '_, '_> {
     }
 }
 
-/// How many may come in a second: frameworks send one 103 (Early Hints) for each of a page's resources.
+/// The most interim responses in a second: frameworks send one 103 (Early Hints) for each resource of a
+/// page.
 const PER_SECOND_MAX: u32 = 100;
 
-/// Bytes of their fields in a second.
+/// The most bytes of the fields of interim responses in a second.
 const BYTES_PER_SECOND_MAX: usize = 128 * 1024;
 
 const SECOND: Duration = Duration::from_secs(1);

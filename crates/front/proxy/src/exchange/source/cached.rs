@@ -1,7 +1,7 @@
-//! A response that is stored, or that is being received for several, as the source of an exchange.
+//! A response from the cache as the source of an exchange: stored, or being received for several requests.
 //!
-//! The client's conditions and ranges are judged here, on the response that there is: what was asked of the
-//! backend was the whole of it.
+//! The client's conditions and ranges are evaluated here, on the response at hand, because the backend was asked for
+//! the whole of it.
 
 mod coded;
 
@@ -34,13 +34,13 @@ use crate::exchange::fields::body;
 use crate::exchange::outgoing::Outgoing;
 use crate::exchange::source_error::CachedError;
 
-/// What the cache did for a request, known once the source has its head.
+/// The cache's result for a request, known once the source has its head.
 #[derive(Debug)]
 pub(crate) struct CacheOutcome {
     /// The result, as an index in [`CacheResult::ALL`]; `u8::MAX`: not yet known.
     result: AtomicU8,
     age: AtomicU32,
-    /// Why the response is not stored.
+    /// The reason why the response is not stored; unset if it is stored or not decided yet.
     refusal: OnceLock<&'static str>,
 }
 
@@ -60,20 +60,20 @@ impl CacheOutcome {
         self.age.store(age, Ordering::Relaxed);
     }
 
-    /// What the cache did, and the age of the response in seconds; `None` until the head is known.
+    /// The cache's result, and the age of the response in seconds; `None` until the head is known.
     pub(crate) fn get(&self) -> Option<(CacheResult, u32)> {
         let result = usize::from(self.result.load(Ordering::Relaxed));
         let result = CacheResult::ALL.get(result)?;
         Some((*result, self.age.load(Ordering::Relaxed)))
     }
 
-    /// Why the response is not stored, if it is not.
+    /// The reason why the response is not stored; `None`: it is, or is from memory.
     pub(crate) fn refusal(&self) -> Option<&'static str> {
         self.refusal.get().copied()
     }
 }
 
-/// The request for a response of the cache, and where the source writes what the cache did.
+/// The request to answer from the cache, and where the source writes the result.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CacheAsked<'a> {
     pub(crate) request: &'a CacheRequest<'a>,
@@ -81,7 +81,7 @@ pub(crate) struct CacheAsked<'a> {
     pub(crate) outcome: &'a CacheOutcome,
 }
 
-/// A stored response, or one that is being received.
+/// A stored response, or one that is being received, as a source.
 #[derive(Debug)]
 pub(crate) struct CachedSource<'a> {
     asked: CacheAsked<'a>,
@@ -92,10 +92,10 @@ pub(crate) struct CachedSource<'a> {
     patience: Option<Duration>,
     /// Whether a stale response is there if the backend fails.
     has_stale: bool,
-    /// The bytes of the body still to skip, and then to send; `None`: nothing is left to send.
+    /// The bytes of the body to skip, then the bytes to send; `None`: nothing is left to send.
     window: Option<(u64, u64)>,
     has_head: bool,
-    /// Whether a page of the front has replaced the response, or the answer has nothing of its body (416).
+    /// Whether the body is not the response's: a page of the front has replaced it, or it is empty because of a 416.
     pub(super) is_own_page: bool,
 }
 
@@ -108,7 +108,7 @@ enum From {
 }
 
 impl<'a> CachedSource<'a> {
-    /// The stored response `found` as the answer to a request. `result` is what the cache did.
+    /// A source that sends the stored response `found`. `result` is the cache's result.
     pub(crate) fn stored(
         asked: CacheAsked<'a>,
         found: &Found,
@@ -122,8 +122,8 @@ impl<'a> CachedSource<'a> {
         }
     }
 
-    /// A response that is being received, whose head is waited for `patience` at most. With `has_stale`, a response
-    /// with a status of `stale_status` is refused, so that the stale one is sent.
+    /// A source that sends a response being received, whose head is waited for `patience` at most. With `has_stale`,
+    /// a response with a status of `stale_status` is an error, so that the stale one is sent instead.
     pub(crate) fn awaited(
         asked: CacheAsked<'a>,
         reader: FillReader,
@@ -372,7 +372,7 @@ impl<'a> CachedSource<'a> {
     }
 }
 
-/// A head before the client's conditions and ranges are judged.
+/// A response's head before the client's conditions and ranges are applied.
 struct CachedHead {
     head: Box<ResponseHead>,
     result: CacheResult,
@@ -406,7 +406,8 @@ impl CachedHead {
     }
 }
 
-/// What the cache did, in the form that `Cache-Status` has behind the front's name. `left`: seconds of freshness left.
+/// The cache's result, in the form that `Cache-Status` has after the front's name. `left`: the seconds of freshness
+/// left, negative if stale.
 fn status_parts(
     result: CacheResult,
     left: i64,
@@ -429,7 +430,7 @@ fn whole(number: u64) -> usize {
     usize::try_from(number).unwrap_or(usize::MAX)
 }
 
-/// The window of a whole body.
+/// The window of a whole body: nothing is skipped.
 const ALL: (u64, u64) = (0, u64::MAX);
 
 #[cfg(test)]

@@ -9,14 +9,14 @@ use catamaran_upstream::Event;
 
 use crate::counters::WorkerCounters;
 
-/// A file on its way to the client.
+/// A file that is being sent to the client.
 #[derive(Debug)]
 pub(crate) struct FileSource<'a> {
-    /// `None` once it was taken.
+    /// The head of the response; `None` once it was taken.
     head: Option<Box<ResponseHead>>,
-    /// `None` for a HEAD.
+    /// The body of the response; `None` for a HEAD.
     body: Option<FileBody>,
-    /// Whether the kernel can send bytes of a file to the client.
+    /// Whether parts of the file are passed to the kernel, which sends them, instead of being read.
     pub(super) by_parts: bool,
     /// The part of the file that the kernel is to send next.
     pub(super) part: Option<FilePart>,
@@ -25,7 +25,7 @@ pub(crate) struct FileSource<'a> {
 }
 
 impl<'a> FileSource<'a> {
-    /// What was decided to be sent of a file, with its body.
+    /// A source of the response `sending` with this body.
     pub(crate) fn new(
         sending: FileSending,
         body: Option<FileBody>,

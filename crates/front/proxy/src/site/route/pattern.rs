@@ -1,19 +1,19 @@
-//! Patterns of paths, and how specific they are.
+//! Path patterns, and how specific routes are.
 //!
-//! `*` stands for any characters, slashes too; `?` for one character that is no slash. A pattern and
-//! a path are compared in the form that [`crate::path`] makes.
+//! `*` matches any characters, including slashes; `?` matches one character other than a slash.
+//! Patterns and paths are compared in the form that [`crate::path`] makes.
 
 use bytes::Bytes;
 
 use crate::config::{Exclusion, RouteConfig};
 use crate::path;
 
-/// A pattern in the form of comparison.
+/// A path pattern with `*` and `?`, in the form in which paths are compared.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Glob(Bytes);
 
-/// How specific a route is within its host, as mod_jk ranks: by the number of slashes, then by
-/// length. An exact path is above all.
+/// How specific a route is within its host, by mod_jk's rules: more slashes win, then the greater
+/// length. An exact path wins against all others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Rank {
     exact: bool,
@@ -21,7 +21,8 @@ pub(crate) struct Rank {
     length: usize,
 }
 
-/// An exclusion in the form of comparison.
+/// Paths that a route excludes: those below a prefix, or those that match a pattern, in the form of
+/// comparison.
 #[derive(Clone, Debug)]
 pub(crate) enum ExcludedPaths {
     Prefix(Bytes),
@@ -69,7 +70,8 @@ impl Glob {
 }
 
 impl Rank {
-    /// The rank of a route. A prefix counts as mod_jk's `/app/*`, with its suffix behind it.
+    /// The rank of a route. A prefix ranks like mod_jk's pattern `/app/*`, followed by the route's
+    /// suffix.
     pub(crate) fn of_route(route: &RouteConfig) -> Self {
         if let Some(pattern) = &route.pattern {
             return Glob::new(pattern).rank();
@@ -105,7 +107,7 @@ impl ExcludedPaths {
         }
     }
 
-    /// Whether a path is excluded.
+    /// Whether the exclusion covers `path`, which is in the form of comparison.
     pub(crate) fn has(&self, path: &[u8]) -> bool {
         match self {
             Self::Pattern(glob) => glob.matches(path),
@@ -164,7 +166,7 @@ mod tests {
         assert!(ExcludedPaths::new(&Exclusion::Pattern("*.gif".into())).has(b"/x/y.gif"));
     }
 
-    /// The definition, in as many words.
+    /// Matches by the definition, without regard to speed.
     fn naive(pattern: &[u8], path: &[u8]) -> bool {
         match (pattern, path) {
             ([], _) => path.is_empty(),

@@ -1,25 +1,25 @@
-//! The routes that a request did not take, and why not, for operators.
+//! Explains to operators why a request did not get certain routes.
 //!
-//! Those that match are found as serving finds the best one, with the better ones left out. What
-//! keeps another route from matching is found by leaving parts of it out until it does. That looks at
-//! every route, so it is not for requests that are served.
+//! Matching routes are found as in serving, with the better ones left out. To find out what keeps
+//! another route from matching, its conditions are left out one after the other until it matches.
+//! That looks at every route, so it is not done for requests that are served.
 
 use std::cmp::Reverse;
 
 use super::{Host, Route, RouteTable, Wanted};
 use crate::config::{RouteConfig, RouteScheme, RouteTarget};
 
-/// A route that was not taken.
+/// A route that a request did not get, and the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Runner {
-    /// The index of the route.
+    /// The index of the route that was not taken.
     pub(crate) route: usize,
     pub(crate) matches: bool,
     pub(crate) why_not: String,
 }
 
 impl RouteTable {
-    /// The routes that come after the one that is found, the best first, at most `count`: those that
+    /// The next routes after the one that is found, the best first, at most `count`: those that
     /// match, then those that nearly do. `path` is in the form of comparison.
     pub(crate) fn runners(&self, wanted: Wanted<'_>, path: &[u8], count: usize) -> Vec<Runner> {
         let mut matching = Vec::new();
@@ -52,7 +52,8 @@ impl RouteTable {
         runners
     }
 
-    /// The routes that match least badly, besides those in `matching`.
+    /// The routes, except those in `matching`, that come closest to matching: by host, then by common
+    /// segments.
     fn nearest(
         &self,
         wanted: Wanted<'_>,
@@ -80,7 +81,8 @@ impl RouteTable {
     }
 }
 
-/// How well a route's hosts fit a host: 0 not at all, or it names none.
+/// How well a route's hosts fit a host, the more the better; 0: not at all, or the route or the
+/// request names none.
 fn host_level(config: &RouteConfig, host: Option<&[u8]>) -> usize {
     let Some(host) = host else {
         return 0;
@@ -102,7 +104,7 @@ fn common_segments(one: &[u8], other: &[u8]) -> usize {
     both.take_while(|(one, other)| one == other).count()
 }
 
-/// Why a route that matches comes behind one that does, too.
+/// Why a matching route ranks after a better one that matches, too.
 fn behind(better: &Route, route: &Route, wanted: Wanted<'_>) -> &'static str {
     let level = |route: &Route| host_level(&route.config, wanted.host);
     let suffix = |route: &Route| route.config.suffix.as_ref().map(String::len);
@@ -123,7 +125,7 @@ fn behind(better: &Route, route: &Route, wanted: Wanted<'_>) -> &'static str {
     }
 }
 
-/// What keeps a route from matching.
+/// What keeps a route from matching the request, in words.
 fn obstacle(config: &RouteConfig, wanted: Wanted<'_>, path: &[u8]) -> String {
     let is_of_listener = |index| config.listen.contains(&index);
     let any_listener = RouteConfig {
@@ -139,7 +141,7 @@ fn obstacle(config: &RouteConfig, wanted: Wanted<'_>, path: &[u8]) -> String {
     }
 }
 
-/// What keeps a route for all listeners from matching, if anything does.
+/// What keeps a route for all listeners from matching; `None`: it matches.
 fn obstacle_of_all(config: &RouteConfig, wanted: Wanted<'_>, path: &[u8]) -> Option<String> {
     let matches = |config: &RouteConfig| {
         let alone = RouteConfig {
@@ -173,7 +175,7 @@ fn obstacle_of_all(config: &RouteConfig, wanted: Wanted<'_>, path: &[u8]) -> Opt
     })
 }
 
-/// What keeps a route for any host from matching.
+/// What keeps a route for any host from matching: its scheme, suffix, exclusions or path.
 fn obstacle_in_path(config: &RouteConfig, matches: impl Fn(&RouteConfig) -> bool) -> String {
     let relaxed = |relax: &dyn Fn(&mut RouteConfig)| {
         let mut config = config.clone();

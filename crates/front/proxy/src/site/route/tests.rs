@@ -1,4 +1,4 @@
-//! The most specific route wins, and nothing else is guessed.
+//! Tests that the most specific route wins, and that nothing else is guessed.
 
 mod linear;
 
@@ -36,7 +36,7 @@ fn wanted(host: &str, secure: bool) -> Wanted<'_> {
     }
 }
 
-/// The upstream that a route leads to, or its status.
+/// The index of the upstream that a route leads to, or its status code.
 fn number(table: &RouteTable, route: usize) -> usize {
     match table.routes()[route].action {
         Action::Upstream(index) => index,
@@ -58,7 +58,7 @@ fn a_prefix_is_of_whole_segments() {
     }
 }
 
-/// As a member brings it, for a context that member `a` lacks.
+/// A route as a discovered member brings it, for a context that member `a` lacks.
 fn found(path: &str, name: &str) -> RouteConfig {
     let rules = RouteRules {
         activation: vec![("a".to_owned(), Activation::Stopped)],
@@ -459,7 +459,7 @@ fn a_scheme_comes_before_none() {
     assert_eq!((find(false), find(true)), (Some(1), Some(0)));
 }
 
-/// For a listener, the routes of others do not exist: what is left is ranked as ever.
+/// For a listener, the routes of other listeners do not exist; the rest are ranked as usual.
 #[test]
 fn a_route_is_for_its_listeners_alone() {
     let on = |listen: &[usize], path: &str, name: &str| RouteConfig {
@@ -519,7 +519,7 @@ fn a_route_is_for_its_listeners_alone() {
     }
 }
 
-/// Two routes to one upstream are alike only if neither changes anything.
+/// Two routes to one upstream treat requests alike only if neither has rules.
 #[test]
 fn a_route_with_rules_differs_from_one_without() {
     let ruled = RouteConfig {
@@ -532,7 +532,7 @@ fn a_route_with_rules_differs_from_one_without() {
     assert_eq!(decide(&table, "h", "/a%2Fx"), Err(PathFault::Ambiguous));
 }
 
-/// Routes of few hosts, segments and suffixes, so that many of them match one request.
+/// Generates routes with few hosts, segments and suffixes, so that many of them match one request.
 fn routes() -> impl Strategy<Value = Vec<RouteConfig>> {
     let hosts = prop::sample::subsequence(
         vec!["a.org", "b.a.org", "*.a.org", "*.b.a.org", "*.org", "[::1]"],
@@ -580,7 +580,7 @@ fn scheme() -> impl Strategy<Value = RouteScheme> {
 }
 
 proptest! {
-    /// The tables find what a look at each route finds.
+    /// The tables find the same route as a comparison with each route.
     #[test]
     fn the_tree_decides_as_the_rules_say(
         routes in routes(),

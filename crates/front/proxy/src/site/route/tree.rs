@@ -1,8 +1,8 @@
 //! The routes of one host: a tree of path segments, and patterns.
 //!
-//! A lookup follows the segments of the request's path, with one hash each, and ends where no route
-//! continues. Its cost depends on the path and not on the number of routes. The deepest match is the
-//! most specific one. Patterns are compared one by one, so they are few.
+//! A lookup follows the segments of the request's path, with one hash lookup each, and ends where no
+//! route continues. Its cost depends on the path and not on the number of routes. The deepest match is
+//! the most specific one. Patterns are compared one by one, so there should be few of them.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -10,23 +10,23 @@ use std::collections::hash_map::Entry;
 use super::pattern::{Glob, Rank};
 use crate::config::{RouteConfig, RouteScheme};
 
-/// Nodes by index, the root first. Indices and not boxes, so that neither building nor dropping a
-/// tree recurses.
+/// The tree's nodes; a node refers to others by index, and the root is the first. With indices instead of
+/// boxes neither building nor dropping a tree recurses.
 #[derive(Debug)]
 pub(super) struct Tree {
     nodes: Vec<Node>,
-    /// The most specific first; of equals, the first that was added.
+    /// The patterns, the most specific first; of equals, the first that was added.
     patterns: Vec<Pattern>,
 }
 
 /// A node of the tree: the routes for the path that ends with its segment.
 #[derive(Debug, Default)]
 struct Node {
-    /// The nodes of the next segment.
+    /// The index of the child node for each next segment.
     children: HashMap<Box<[u8]>, usize>,
-    /// Routes for this path alone.
+    /// Routes for exactly this path.
     exact: Endings,
-    /// Routes for this path and all below it.
+    /// Routes for this path and all paths below it.
     prefix: Endings,
 }
 
@@ -35,21 +35,21 @@ struct Node {
 struct Endings {
     /// Routes without a suffix.
     any: TreeSlot,
-    /// Boxed, since few paths have any.
+    /// Routes with a suffix; boxed, since few paths have any.
     suffixes: Option<Box<Suffixes>>,
 }
 
 #[derive(Debug, Default)]
 struct Suffixes {
     routes: HashMap<Box<[u8]>, TreeSlot>,
-    /// The lengths of the suffixes; each once, the greatest first.
+    /// The lengths of the suffixes, without duplicates, in descending order.
     lengths: Vec<usize>,
 }
 
 #[derive(Debug)]
 struct Pattern {
     rank: Rank,
-    /// Whether the route is for some listeners only, and whether for one scheme only.
+    /// Whether the route is limited to some listeners, and whether to one scheme.
     conditions: (bool, bool),
     glob: Glob,
     slot: TreeSlot,
@@ -59,7 +59,7 @@ struct Pattern {
 #[derive(Debug, Default)]
 struct TreeSlot {
     all: SchemeSlot,
-    /// Boxed, since few places have any.
+    /// Routes for some listeners; boxed, since few have any.
     of_listeners: Option<Box<ListenerSlots>>,
 }
 
@@ -67,27 +67,27 @@ struct TreeSlot {
 #[derive(Debug, Default)]
 struct ListenerSlots(HashMap<usize, SchemeSlot>);
 
-/// At most one route for each scheme, and one for either.
+/// At most one route for each scheme, and one for both schemes.
 #[derive(Clone, Copy, Debug, Default)]
 struct SchemeSlot {
-    /// Each of the three is one more than a route's index; 0: no route.
+    /// Each of the three fields is a route's index plus one; 0: no route.
     any: u32,
     http: u32,
     https: u32,
 }
 
-/// The request of a lookup.
+/// The facts about a request by which its route is looked up.
 pub(super) struct RouteLookup<'a, F> {
-    /// In the form that routes are compared in.
+    /// The path, in the form in which routes are compared.
     pub(super) path: &'a [u8],
     pub(super) listener: Option<usize>,
     pub(super) secure: bool,
-    /// Whether a route whose path matches takes the request.
+    /// Whether a route with a matching path accepts the request.
     pub(super) takes: F,
 }
 
 impl Tree {
-    /// Adds the route of this index. Of two that match the same requests, the first that was added stays.
+    /// Adds the route with this index. Of two that match the same requests, the one added first stays.
     pub(super) fn insert(&mut self, route: &RouteConfig, index: usize) {
         if let Some(pattern) = &route.pattern {
             return self.insert_pattern(pattern, route, index);
@@ -145,7 +145,7 @@ impl Tree {
         }
     }
 
-    /// The index of the most specific route for a path. `rank` says how specific a route is.
+    /// Finds the most specific route for a path. `rank` returns how specific a route is.
     pub(super) fn find(
         &self,
         asked: &RouteLookup<'_, impl Fn(usize) -> bool>,

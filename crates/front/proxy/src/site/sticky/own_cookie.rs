@@ -1,5 +1,5 @@
-//! The front's own cookie in a request: the member that it names. Its values are made once, when the
-//! site is built.
+//! The front's own session cookie in a request: finds the member that it names. The values for all members
+//! are computed once, when the site is built.
 
 use std::collections::HashMap;
 
@@ -13,15 +13,16 @@ use sha2::Sha256;
 
 use crate::config::{StickyCookie, UpstreamConfig};
 
-/// The front's own cookie.
+/// The front's own session cookie, with its value for each member.
 #[derive(Debug)]
 pub(crate) struct OwnCookie {
     pub(crate) name: String,
-    /// The member of each value.
+    /// The member that each cookie value names.
     members: HashMap<Box<[u8]>, usize>,
 }
 
-/// What the front's own cookie of a request says: a member, or `Some(None)` if it names nobody.
+/// The member that a request's own cookie names; `None`: no such cookie, `Some(None)`: its value names no
+/// member.
 pub(crate) type Own = Option<Option<usize>>;
 
 impl OwnCookie {
@@ -35,8 +36,8 @@ impl OwnCookie {
         }
     }
 
-    /// Reads the cookie and removes it from the fields. One without a value names nobody, as if there were
-    /// none, and is removed, too.
+    /// Reads the cookie and removes it from the fields. A cookie without a value is removed, too, but
+    /// counts as if there were none.
     pub(crate) fn take(&self, headers: &mut Fields) -> Own {
         let name = std::slice::from_ref(&self.name);
         let fields = headers.get_all(COOKIE);
@@ -53,7 +54,7 @@ impl OwnCookie {
     }
 }
 
-/// The cookie's value for each member, in their order.
+/// The cookie's value for each member, in the order of the members.
 pub(super) fn values_of(
     config: &StickyCookie,
     upstream: &UpstreamConfig,
@@ -63,7 +64,7 @@ pub(super) fn values_of(
     names.map(|backend| value(key, &upstream.name, backend))
 }
 
-/// The cookie value of a backend: a keyed digest that hides its name.
+/// Computes the cookie value of a backend: a keyed digest, which hides the backend's name.
 fn value(key: &[u8], upstream: &str, backend: &str) -> String {
     let mut mac = Hmac::<Sha256>::new_from_slice(key).expect("HMAC takes keys of any length");
     mac.update(upstream.as_bytes());
@@ -74,10 +75,11 @@ fn value(key: &[u8], upstream: &str, backend: &str) -> String {
     value
 }
 
-/// The key of values that only have to be opaque: all fronts agree on them.
+/// The key that is used if none is configured. It keeps no secret; with it all fronts compute the same
+/// values.
 const FIXED_KEY: &[u8] = b"catamaran sticky cookie";
 
-/// Characters of a value: 72 bits.
+/// The characters of a value, which carry 72 bits.
 pub(super) const VALUE_LEN: usize = 12;
 
 #[cfg(test)]

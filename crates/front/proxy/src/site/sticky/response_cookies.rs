@@ -1,4 +1,4 @@
-//! Cookies of a response: the ids of the sessions that it begins, and the front's own.
+//! Session cookies of responses: those with which a backend begins sessions, and the front's own.
 
 use bytes::Bytes;
 use catamaran_balance::affinity::values;
@@ -9,13 +9,13 @@ use http::StatusCode;
 use super::own_cookie::values_of;
 use crate::config::{SameSite, StickyConfig, StickyCookie, UpstreamConfig};
 
-/// The cookies of an upstream's responses that concern sessions.
+/// The session cookies that responses of an upstream may have.
 #[derive(Debug)]
 pub(crate) struct ResponseCookies {
     /// Names of the cookies that hold session ids.
     sessions: Vec<String>,
-    /// Each member's `Set-Cookie` of the front's own, for connections without TLS and with it. Empty
-    /// if the front has none.
+    /// For each member, the `Set-Cookie` value of the front's own cookie: without `Secure`, then
+    /// with it. Empty if the front has no own cookie.
     own: Box<[[Bytes; 2]]>,
 }
 
@@ -36,7 +36,7 @@ impl ResponseCookies {
         }
     }
 
-    /// The ids of sessions that a response begins.
+    /// The ids of the sessions that a response begins by its `Set-Cookie` fields.
     pub(crate) fn begun<'r>(&'r self, headers: &'r Fields) -> impl Iterator<Item = &'r [u8]> {
         headers.get_all(SET_COOKIE).flat_map(|field| {
             let pair = field.split(|&byte| byte == b';').next();
@@ -44,7 +44,8 @@ impl ResponseCookies {
         })
     }
 
-    /// The `Set-Cookie` that leads to a member, if there is one.
+    /// The `Set-Cookie` value that names a member; `None`: the front has no own cookie. `secure`
+    /// adds `Secure`.
     pub(crate) fn own(&self, member: usize, secure: bool) -> Option<&Bytes> {
         Some(&self.own.get(member)?[usize::from(secure)])
     }
@@ -66,7 +67,8 @@ fn field(config: &StickyCookie, value: &str, secure: bool) -> Bytes {
     format!("{name}={value}; Path={path}; HttpOnly; SameSite={same_site}{secure}").into()
 }
 
-/// Whether a response may carry a cookie of one client: not if a cache would hand it to others.
+/// Whether a response may carry a cookie for one client; `false` if a shared cache could give it to
+/// others.
 pub(crate) fn may_carry_cookie(status: StatusCode, headers: &Fields) -> bool {
     let shared = |field: &[u8]| {
         field.split(|&byte| byte == b',').any(|directive| {

@@ -1,4 +1,4 @@
-//! What is known of a request over TLS when its connection breaks.
+//! Tests what is known of a request over TLS when its connection breaks.
 
 use catamaran_testkit::tls::{Pair, files, profile, settings, trust};
 use catamaran_tls::Protocols;
@@ -6,14 +6,14 @@ use catamaran_transport::TlsStream;
 
 use super::*;
 
-/// What the backend does after the first exchange.
+/// How the backend ends the connection after the first exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
-    /// close_notify and FIN, before the request.
+    /// The backend sends close_notify and FIN, before the request.
     InOrderBefore,
-    /// FIN alone, before the request: anybody on the way could send it.
+    /// The backend sends FIN alone, before the request: anybody on the way could forge that.
     CutBefore,
-    /// It reads the request, then says close_notify.
+    /// The backend reads the request, then sends close_notify.
     InOrderAfter,
 }
 
@@ -88,7 +88,7 @@ async fn records_that_the_socket_refused_wait_to_be_written() {
     assert!(head < 1000, "{received}");
 }
 
-/// Reads a head and answers.
+/// Reads a head and sends `answer`.
 async fn exchange(peer: &mut Stream, answer: Option<&str>) {
     let mut head = BytesMut::new();
     while !head.ends_with(b"\r\n\r\n") {
@@ -107,7 +107,7 @@ fn nobody() -> Stream {
     Stream::Unix(ours)
 }
 
-/// Both ends of a connection over TLS on TCP.
+/// Connects both ends of a connection over TLS on TCP.
 async fn connected() -> (Connection, Stream) {
     let pair = Pair::self_signed(&["a.test"]);
     let trust = trust(&pair.chain, "a.test", None);

@@ -1,4 +1,4 @@
-//! The cells of a page: tables of figures, a strip for each measure, system calls.
+//! Writes the cells of a page: tables of figures, a strip for each measure, and system calls.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use super::page::Page;
 use crate::report::table::{self, Group, MedianRow};
 use crate::result::{CALLS_MIN, CellResult, ResultDocument};
 
-/// Tables of times, of costs, and of what moves between servers.
+/// Writes the tables of times, of costs, and of traffic between servers.
 pub(super) fn tables(page: &mut Page, result: &ResultDocument) {
     let legend = table::legend(result);
     page.put(format_args!("<h2>Cells</h2>\n<p>{legend}</p>\n"));
@@ -51,7 +51,7 @@ fn row(cell: &CellResult, group: &Group) -> Vec<String> {
     row
 }
 
-/// A strip of each measure; those that few ask for are folded away.
+/// Writes a strip for each measure; those that few readers need are folded away.
 pub(super) fn pictures(page: &mut Page, result: &ResultDocument) {
     let (first, others): (Vec<String>, Vec<String>) = table::measures(result)
         .into_iter()
@@ -89,7 +89,7 @@ fn strip(page: &mut Page, strips: &mut Strips, result: &ResultDocument, name: &s
     page.put(format_args!("<h3>{}</h3>\n{drawn}", escaped(&title)));
 }
 
-/// System calls by name, a table for each server.
+/// Writes the system calls by name, in a table for each server.
 pub(super) fn calls(page: &mut Page, result: &ResultDocument) {
     let cells = || result.cells.iter();
     let servers: BTreeSet<&String> = cells().flat_map(|cell| cell.calls.keys()).collect();
@@ -124,8 +124,9 @@ fn number(figure: &str) -> String {
     format!("<td class=\"n\">{figure}</td>")
 }
 
-/// Calls side by side: a table of more would be cut on paper.
+/// The most cells in one table of calls: a larger one would be cut on paper.
 const CALLS_IN_TABLE: usize = 12;
 
-/// A page with more cells has strips of the first measures alone: else it would be too large.
+/// The most cells with strips for all measures: a page with more has only the first measures, else
+/// it would be too large.
 const DRAWN_CELLS_MAX: usize = 48;

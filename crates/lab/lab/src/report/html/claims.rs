@@ -1,4 +1,4 @@
-//! The claims of a page: sentences, and ratios as bars on one scale.
+//! Writes the claims of a page: sentences, and ratios as bars on one scale.
 
 use catamaran_chart::{Ratios, escaped};
 
@@ -37,7 +37,7 @@ pub(super) fn put(page: &mut Page, result: &ResultDocument) {
     page.cards(&heads, &rows.collect::<Vec<_>>());
 }
 
-/// Claims whose true ratio is known.
+/// Writes the table of claims with planted ratios, whose true values are known.
 pub(super) fn planted(page: &mut Page, result: &ResultDocument) {
     let rows = claims::planted(result);
     if rows.is_empty() {

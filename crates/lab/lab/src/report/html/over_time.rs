@@ -1,4 +1,4 @@
-//! Plots over time: for each measure a panel of each cell, all on one pair of axes.
+//! Writes plots over time: for each measure a panel for each cell, all on one pair of axes.
 
 use catamaran_chart::{Axis, Panel, Steps, bar_key, escaped, line_key, panels};
 
@@ -6,26 +6,26 @@ use super::page::Page;
 use crate::report::table::digits;
 use crate::result::{CellResult, OverTime, ResultDocument};
 
-/// A set of panels: one plot for each cell.
+/// One measure over time: a panel for each cell.
 struct Plot {
     title: &'static str,
     unit: &'static str,
-    /// Rows of [`OverTime`] and their names in the legend. A row that ends in a dot means one row
-    /// for each server.
+    /// The rows of [`OverTime`] that are drawn, with their names in the legend. A name that ends in
+    /// a dot stands for a row of each server.
     rows: &'static [(&'static str, &'static str)],
-    /// A row of each server whose sum hangs below as bars.
+    /// The beginning of the names of rows whose sum hangs below the axis as bars; `None`: there are no bars.
     bars: Option<&'static str>,
 }
 
-/// A cell with its values.
+/// A cell with its values over time.
 struct PanelCell<'a> {
     cell: &'a CellResult,
     over: &'a OverTime,
-    /// The levels that distinguish it from its neighbours.
+    /// The levels that distinguish the cell from its neighbours.
     label: String,
 }
 
-/// The section; a sentence where nothing was sampled.
+/// Writes the section of plots; if nothing was sampled, a sentence that says so.
 pub(super) fn section(page: &mut Page, result: &ResultDocument) {
     let (first, others) = shown(result);
     if first.is_empty() && others.is_empty() {
@@ -68,7 +68,7 @@ pub(super) fn section(page: &mut Page, result: &ResultDocument) {
     }
 }
 
-/// The cells that differ from the control in the first factor at most, and the others.
+/// The cells that differ from the control in at most the first factor, and the other cells.
 fn shown(result: &ResultDocument) -> (Vec<PanelCell<'_>>, Vec<PanelCell<'_>>) {
     let control = result.cells.get(result.control);
     let varied = result.factors.iter().find(|it| it.levels.len() > 1);
@@ -132,7 +132,7 @@ fn draw(
     }
 }
 
-/// Names of the lines, but of one that is what the title says.
+/// Writes the names of the lines; a single line that the title names already needs no legend.
 fn legend(page: &mut Page, names: &[(String, String)], is_plain: bool, deepest: Option<f64>) {
     if is_plain && deepest.is_none() {
         return;
@@ -161,7 +161,7 @@ fn row(page: &mut Page, shown: &[PanelCell<'_>], panels: &[String]) {
 }
 
 impl Plot {
-    /// The rows that any cell has, with their names.
+    /// The rows of this plot that any cell has, with their names in the legend.
     fn lines(&self, result: &ResultDocument) -> Vec<(String, String)> {
         let all = || {
             let over = result
@@ -203,7 +203,7 @@ impl Plot {
     }
 }
 
-/// The sum of all rows that begin with `base`; `None` if there is none, or nothing in them.
+/// The sum of all rows whose names begin with `base`; `None` if there are none, or all are zero.
 fn bars(base: &str, over: &OverTime) -> Option<Steps> {
     let of_base = over.rows.iter().filter(|(name, _)| name.starts_with(base));
     let mut sum: Vec<f64> = Vec::new();
@@ -305,7 +305,7 @@ const MEASURES: [Plot; 13] = [
     },
 ];
 
-/// A row whose values are all at most this counts as zero.
+/// The largest value that still counts as zero: a row that never exceeds it is not drawn.
 const STILL: f64 = 0.0005;
 
 #[cfg(test)]

@@ -1,14 +1,14 @@
-//! The frame of a page: its head, its style, its tables.
+//! The frame of an HTML page: its head, style, tables and folded parts.
 
 use std::fmt::Write as _;
 
 use catamaran_chart::{STRIP_STYLE, escaped};
 
-/// A page that is being written.
+/// An HTML page to which parts are added.
 pub(super) struct Page(String);
 
 impl Page {
-    /// Everything up to the headline.
+    /// Begins a page: its head, and everything up to the headline `title`.
     pub(super) fn begin(title: &str) -> Self {
         let mut page = Self(String::new());
         let title = escaped(title);
@@ -26,20 +26,20 @@ impl Page {
         self.0.write_fmt(arguments).expect("a string takes all");
     }
 
-    /// A table that scrolls by itself; `rows` are of finished `td` elements.
+    /// Adds a table of figures that scrolls by itself; `rows` contain finished `td` elements.
     pub(super) fn table(&mut self, heads: &[&str], rows: &[Vec<String>]) {
-        // The unit has a line of its own.
+        // The unit gets a line of its own.
         let head = |head: &&str| escaped(head).replacen(" (", "<br>(", 1);
         let heads: Vec<String> = heads.iter().map(head).collect();
         self.rows(" class=\"figures\"", &heads, rows);
     }
 
-    /// A table of texts, its heads markup: on a narrow page the cells of a row are stacked.
+    /// Adds a table of texts, whose heads are markup. On a narrow page the cells of a row are stacked.
     pub(super) fn cards(&mut self, heads: &[String], rows: &[Vec<String>]) {
         self.rows(" class=\"cards\"", heads, rows);
     }
 
-    /// Begins a part that is folded away, on paper too.
+    /// Begins a part that is folded away, on paper too; its heading is `summary`.
     pub(super) fn fold(&mut self, summary: &str) {
         let summary = escaped(summary);
         self.put(format_args!(
@@ -47,7 +47,7 @@ impl Page {
         ));
     }
 
-    /// Ends it.
+    /// Ends the part that [`Self::fold`] began.
     pub(super) fn end_fold(&mut self) {
         self.0.push_str("</details>\n");
     }
@@ -64,7 +64,7 @@ impl Page {
         self.0.push_str("</table></div>\n");
     }
 
-    /// The whole page.
+    /// Ends the page and returns it.
     pub(super) fn end(mut self) -> String {
         self.0.push_str("</body>\n</html>\n");
         self.0

@@ -1,4 +1,4 @@
-//! What was published, on a page: the same runs made again, and their figures beside ours.
+//! Writes what was published on a page: the published figures beside ours, and published runs made again.
 
 use catamaran_chart::escaped;
 
@@ -8,7 +8,7 @@ use crate::gate::GateFinding;
 use crate::report::claims;
 use crate::result::{CALLS_MIN, CallResult, PublishedResult, ResultDocument};
 
-/// The published outputs, beside those of the same commands here.
+/// Writes the published outputs beside those of the same commands here.
 pub(super) fn again(page: &mut Page, result: &ResultDocument) {
     if result.as_published.is_empty() {
         return;
@@ -37,7 +37,7 @@ pub(super) fn again(page: &mut Page, result: &ResultDocument) {
     page.end_fold();
 }
 
-/// A table: the published figures, ours, and the limits of the published ones.
+/// Writes a table of the published figures, ours, and what the published ones do not support.
 pub(super) fn beside(page: &mut Page, result: &ResultDocument) {
     if result.published.is_empty() {
         return;
@@ -65,7 +65,7 @@ pub(super) fn beside(page: &mut Page, result: &ResultDocument) {
     page.put(format_args!("</div>\n"));
 }
 
-/// Claims that the source has a ratio of.
+/// Writes the claims for which the source has a ratio.
 fn ratios(page: &mut Page, result: &ResultDocument) {
     let claims = result.claims.iter().filter(|it| it.published.is_some());
     let row = |claim| {
@@ -102,7 +102,7 @@ fn ratios(page: &mut Page, result: &ResultDocument) {
     }
 }
 
-/// A row of the table without the findings in `shared`, which are given once for all.
+/// A row of the table. Findings in `shared` are left out, since they are printed once for all rows.
 fn row(run: &PublishedResult, shared: &[&GateFinding]) -> Vec<String> {
     let own = run.found.iter().filter(|fired| !shared.contains(fired));
     let found = own.map(|fired| format!("<li>{}</li>", words(fired)));
@@ -118,7 +118,7 @@ fn words(fired: &GateFinding) -> String {
     format!("<b>{}</b> {}", escaped(&fired.gate), escaped(&fired.words))
 }
 
-/// A published table of system calls beside ours.
+/// Writes a published table of system calls beside ours.
 fn calls(page: &mut Page, run: &PublishedResult) {
     page.put(format_args!(
         "<div><h3>System calls of a request: {}</h3>\n<p>Left one process of theirs, under strace; right all \

@@ -1,4 +1,5 @@
-//! What stays and what goes; the numbers are rows of the hostile-request table.
+//! Tests which fields stay and which are removed; the numbers are rows of the hostile-request
+//! table.
 
 use super::*;
 
@@ -41,7 +42,7 @@ fn end_to_end_fields_stay() {
     check(&fields, &fields);
 }
 
-/// A request that has no other fields is not looked through for them.
+/// The fields of a request without suspicious names are not searched one by one.
 #[test]
 fn what_a_browser_sends_stays_without_a_look() {
     let names = [

@@ -1,4 +1,5 @@
-//! Claims of strangers vanish, claims of trusted proxies are read from the right end.
+//! Tests that claims of strangers are removed, and that claims of trusted proxies are read from the
+//! right end.
 
 use http::Version;
 
@@ -196,7 +197,8 @@ fn mapped_addresses_count_as_ipv4() {
     ));
 }
 
-/// What a request over HTTP/2 says in `:scheme`, and a proxy in `X-Forwarded-Proto`.
+/// The scheme is taken from `:scheme` of HTTP/2, or from a proxy's `X-Forwarded-Proto`, if the peer
+/// is trusted.
 #[test]
 fn the_scheme_of_a_trusted_proxy_is_believed() {
     let (http, https) = (Some(Scheme::Http), Some(Scheme::Https));

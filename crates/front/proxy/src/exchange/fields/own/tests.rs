@@ -1,4 +1,4 @@
-//! Lists that somebody began grow where they are; the other fields are set.
+//! Tests that lists begun by others are extended in their place, and that the other fields are set.
 
 use catamaran_message::name::{COOKIE, X_REQUEST_ID};
 
@@ -7,7 +7,7 @@ use crate::exchange::fields::clean::{Withheld, clean_request};
 use crate::exchange::fields::forwarded::identify;
 use crate::exchange::fields::forwarded::tests::{PROXY, STRANGER, headers, networks, peer, text};
 
-/// The fields that a backend is told of a request by `from` for the host `a:81`.
+/// The fields that a backend gets with a request of `from` for the host `a:81`.
 fn announced(from: &str, sent: &[(&'static str, &'static str)]) -> Fields {
     let mut fields = headers(sent);
     let identity = identify(&peer(from), &networks(), &fields);

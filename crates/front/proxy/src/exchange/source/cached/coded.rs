@@ -1,8 +1,9 @@
-//! Codings of stored bodies: each is made once, at the second request that wants it, and kept beside the body.
+//! Compressed copies of stored bodies: each is made once, at the second request that wants it, and kept with the
+//! body.
 //!
-//! The first request has its response compressed as it streams, as all others that are not kept. A long body is
-//! coded on a thread, and those who want it meanwhile have it compressed as it streams, too: in the next coding that
-//! they take if it is Brotli that is being made.
+//! The first request has its response compressed as it streams, and so have all whose copy is not kept. A long body
+//! is compressed on a thread. Requests that want it meanwhile have it compressed as it streams, in the next coding
+//! that they accept if the copy is made with Brotli.
 
 use std::cell::LazyCell;
 use std::sync::Arc;
@@ -23,8 +24,8 @@ use crate::exchange::scene::Scene;
 use crate::worker::encoders::ReservedMemory;
 
 impl CachedSource<'_> {
-    /// Has a kept compressed copy sent in the place of the body, if there is one, and adapts the head. The head of a
-    /// 304 becomes that of a 304 for the compressed response.
+    /// Sends a kept compressed copy instead of the body, and adapts the head; `None`: there is no copy, or no body
+    /// is sent. The head of a 304 is adapted as if the response were compressed.
     pub(crate) fn kept_coding(
         &mut self,
         offer: &CompressionOffer<'_>,
@@ -62,7 +63,8 @@ impl CachedSource<'_> {
         Some(Box::new(Compression::kept(coding, object.len())))
     }
 
-    /// Compresses a body: a short one at once, a long one on a thread, for later requests.
+    /// Compresses a body: a short one at once, a long one on a thread for later requests, so that `None` is
+    /// returned.
     fn make_coding(
         &self,
         object: &Arc<Object>,
@@ -127,7 +129,7 @@ impl Drop for CodingJob {
     }
 }
 
-/// The head of the whole stored response, not compressed.
+/// The head of the whole stored response, without compression.
 fn plain_head(object: &Object) -> ResponseHead {
     ResponseHead {
         status: object.head.status,
@@ -137,7 +139,8 @@ fn plain_head(object: &Object) -> ResponseHead {
     }
 }
 
-/// A body of fewer bytes is coded on the event loop, in about a millisecond.
+/// The least length of a body that is compressed on a thread. A shorter one takes about a millisecond on the event
+/// loop.
 fn thread_min(coding: Coding) -> u64 {
     match coding {
         Coding::Brotli => 32 * 1024,

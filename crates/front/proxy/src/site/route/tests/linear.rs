@@ -1,4 +1,5 @@
-//! The rules of routing as they are written for users: all routes are looked at, one by one.
+//! The rules of routing as written for users, as a slow reference: each route is compared, one by
+//! one.
 
 use std::cmp::Reverse;
 
@@ -53,7 +54,7 @@ type Rank = (
     (bool, bool),
 );
 
-/// How specific a route is for a host, once for each of its own that matches: by host, exactness,
+/// How specific a route is for a host, once for each of its hosts that matches: by host, exactness,
 /// slashes and length, path (patterns have none), suffix, listener and scheme.
 fn ranks(route: &RouteConfig, host: &[u8]) -> impl Iterator<Item = Rank> {
     let of_hosts: Vec<usize> = match &route.hosts[..] {
@@ -79,7 +80,8 @@ fn ranks(route: &RouteConfig, host: &[u8]) -> impl Iterator<Item = Rank> {
     of_hosts.map(move |host| (host, exact, (slashes, length), own_path, suffix, conditions))
 }
 
-/// An exact host comes before every wildcard, a long wildcard before a short one.
+/// How specific a host pattern is for a host: an exact host ranks before every wildcard, a long
+/// wildcard before a short one; `None`: it does not match.
 fn host_rank(pattern: &str, host: &[u8]) -> Option<usize> {
     match pattern.strip_prefix('*') {
         None => (Host::new(pattern.as_bytes()) == Host::new(host)).then_some(usize::MAX),
