@@ -110,7 +110,7 @@ pub(crate) struct ConnectorState {
     pub(crate) listeners: Vec<Listener>,
     /// For each shard, the counters of each listener.
     pub(crate) counters: Vec<Vec<Arc<Counters>>>,
-    /// The pool with a thread for each connection, on [`IoModel::Threads`](crate::IoModel::Threads).
+    /// The pool with a thread for each connection, on [`IoModel::Threads`].
     threads: OnceLock<Arc<Pool>>,
     /// The number of connections open now.
     open: AtomicUsize,
