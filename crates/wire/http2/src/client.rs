@@ -50,11 +50,20 @@ impl Client {
         Ok(Some(Event::new(received, &mut self.connection, out, begin)))
     }
 
+    /// Streams that the server lets be open at a time. Until its settings have come it is taken to allow 100.
+    pub fn streams_max(&self) -> usize {
+        self.connection.peer.streams_max as usize
+    }
+
+    /// Whether no further request is ever sent: the server has said that it takes none, or no number is left for a
+    /// stream.
+    pub fn is_leaving(&self) -> bool {
+        self.connection.peer_leaves || self.next > MAX_31_BITS
+    }
+
     /// Whether another request can be sent now.
     pub fn can_open(&self) -> bool {
-        let max = self.connection.peer.streams_max as usize;
-        let connection = &self.connection;
-        !connection.peer_leaves && self.next <= MAX_31_BITS && connection.streams.len() < max
+        !self.is_leaving() && self.connection.streams.len() < self.streams_max()
     }
 
     /// Writes the head of a request, and returns its stream. `ends`: it has no body.

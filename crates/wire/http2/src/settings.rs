@@ -79,7 +79,7 @@ impl Default for PeerSettings {
     fn default() -> Self {
         Self {
             table_max: 4096,
-            streams_max: u32::MAX,
+            streams_max: STREAMS_MAX_AT_FIRST,
             window: DEFAULT_WINDOW,
             payload_max: PAYLOAD_MAX,
             takes_tunnels: false,
@@ -121,6 +121,9 @@ impl PeerSettings {
 
 /// The window of a connection, and of its streams, until something else is said.
 pub(crate) const DEFAULT_WINDOW: u32 = 65_535;
+
+/// What no peer should go below (RFC 9113, section 6.5.2), so that its settings need not be waited for.
+const STREAMS_MAX_AT_FIRST: u32 = 100;
 
 const SETTING_LEN: usize = 6;
 const PAYLOADS_MAX: std::ops::RangeInclusive<u32> = 16_384..=16_777_215;

@@ -287,6 +287,11 @@ impl Connection {
             return self.settle(payload);
         }
         let window = self.peer.window;
+        if self.stage == Stage::Begun {
+            self.stage = Stage::Unacknowledged;
+            // From now on there are as many streams as the peer says, or as it likes.
+            self.peer.streams_max = u32::MAX;
+        }
         let least_table = self.peer.read(payload, self.role == Role::Client)?;
         // A table that was made smaller in between has lost its entries (RFC 7541, section 4.2).
         self.encoder.set_table_size(least_table);
@@ -300,9 +305,6 @@ impl Connection {
                 return Err(Fault::FlowControl);
             }
             is_opened |= was_shut && stream.send_window > 0;
-        }
-        if self.stage == Stage::Begun {
-            self.stage = Stage::Unacknowledged;
         }
         frame::write(frame::SETTINGS, frame::ACK, 0, &[], out);
         Ok(is_opened.then_some(Received::Window { id: 0 }))

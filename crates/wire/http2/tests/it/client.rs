@@ -184,6 +184,7 @@ fn a_server_that_leaves_gets_no_further_requests() {
         begun.ask(Method::GET, BodyLength::Known(0)),
         Err(SendError::NoStream)
     );
+    assert!(begun.client.is_leaving());
     assert_eq!(begun.client.connection.open_streams(), 1, "it goes on");
 }
 
@@ -225,6 +226,7 @@ fn a_server_says_how_many_streams_it_takes() {
     begun
         .receive(&frame(SETTINGS, 0, 0, &[0, 3, 0, 0, 0, 1]))
         .unwrap();
+    assert_eq!(begun.client.streams_max(), 1);
     assert_eq!(begun.ask(Method::GET, BodyLength::Unknown), Ok(1));
     assert_eq!(
         begun.ask(Method::GET, BodyLength::Known(0)),
@@ -235,6 +237,25 @@ fn a_server_says_how_many_streams_it_takes() {
         .connection
         .reset(1, Code::CANCEL, &mut begun.out);
     assert_eq!(begun.ask(Method::GET, BodyLength::Known(0)), Ok(3));
+}
+
+#[test]
+fn a_hundred_streams_are_opened_before_the_settings_come() {
+    let mut out = BytesMut::new();
+    let client = Client::new(Limits::response(), Config::default(), &mut out);
+    let mut begun = Begun {
+        client,
+        input: BytesMut::new(),
+        out,
+    };
+    for _ in 0..100 {
+        begun.ask(Method::GET, BodyLength::Known(0)).unwrap();
+    }
+    let refused = Err(SendError::NoStream);
+    assert_eq!(begun.ask(Method::GET, BodyLength::Known(0)), refused);
+    assert!(!begun.client.is_leaving());
+    begun.receive(&frame(SETTINGS, 0, 0, &[])).unwrap();
+    assert_eq!(begun.ask(Method::GET, BodyLength::Known(0)), Ok(201));
 }
 
 #[test]
