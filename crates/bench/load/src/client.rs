@@ -6,8 +6,8 @@
 use bytes::BytesMut;
 use catamaran_ajp as ajp;
 use catamaran_http1 as http1;
-use catamaran_message::Traits;
 use catamaran_message::name::SET_COOKIE;
+use catamaran_message::{ResponseHead, Traits};
 
 use crate::memcached::{self, Outcome};
 use crate::prepare::{Codec, PreparedRequest};
@@ -175,17 +175,11 @@ pub(crate) struct OwnSide<'a> {
 }
 
 impl LastHeads {
-    /// Writes the head of an HTTP/2 response as text.
-    pub(crate) fn of_http2(head: &http::response::Parts) -> Self {
-        let status = head.status;
-        let mut text = format!("HTTP/2 {}\r\n", status.as_str()).into_bytes();
-        for (name, value) in &head.headers {
-            let parts = [name.as_str().as_bytes(), b": ", value.as_bytes(), b"\r\n"];
-            text.extend(parts.concat());
-        }
-        text.extend_from_slice(b"\r\n");
+    /// The head of an answer over HTTP/2.
+    pub(crate) fn of_http2(head: &ResponseHead) -> Self {
+        let line = format!("HTTP/2 {}\r\n", head.status.as_str());
         Self {
-            http2: Some(text),
+            http2: Some(head_text(&line, head)),
             ..Self::default()
         }
     }
@@ -211,7 +205,9 @@ impl LastHeads {
     pub(crate) fn head(&self, codec: Codec) -> (Vec<u8>, Option<String>) {
         let bytes = match (&self.http2, codec, self.ajp.head()) {
             (Some(text), ..) => text.clone(),
-            (None, Codec::Ajp, Some(head)) => ajp_head_text(head),
+            (None, Codec::Ajp, Some(head)) => {
+                head_text(&format!("HTTP/1.1 {}\r\n", head.status), head)
+            }
             _ => self.http.bytes().to_vec(),
         };
         let server = server_field(&bytes);
@@ -289,8 +285,8 @@ fn ajp_failure(fault: ajp::Fault) -> FailureKind {
     }
 }
 
-fn ajp_head_text(head: &ajp::ResponseHead) -> Vec<u8> {
-    let line = format!("HTTP/1.1 {}\r\n", head.status);
+/// A head as HTTP/1.1 writes it, behind `line`.
+fn head_text(line: &str, head: &ResponseHead) -> Vec<u8> {
     let mut text = BytesMut::from(line.as_bytes());
     head.headers.write_lines(Traits::NONE, &mut text);
     if let Some(length) = head.content_length {

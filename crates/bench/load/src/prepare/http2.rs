@@ -1,9 +1,12 @@
-//! Requests for HTTP/2: the head as `h2` takes it, cloned for each stream.
+//! Requests for HTTP/2, ready for the codec, which compresses each for its connection.
 
-use bytes::Bytes;
-use catamaran_message::name::{CONTENT_LENGTH, HOST, TRANSFER_ENCODING, UPGRADE};
-use http::uri::{PathAndQuery, Scheme};
-use http::{Method, Request, Uri, Version};
+use bytes::{Bytes, BytesMut};
+use catamaran_http2::{Client, SendError};
+use catamaran_message::name::HOST;
+use catamaran_message::{
+    BodyLength, Fields, Request, Scheme, Target, decode_target, is_sendable_host,
+};
+use http::Method;
 
 use super::{PreparedRequest, fields, is_idempotent};
 use crate::plan;
@@ -11,11 +14,15 @@ use crate::plan;
 /// What HTTP/2 needs.
 #[derive(Debug)]
 pub(crate) struct PreparedHttp2 {
-    pub(crate) head: Request<()>,
+    method: Method,
+    scheme: Scheme,
+    host: Bytes,
+    target: Target,
+    fields: Fields,
     pub(crate) body: Bytes,
 }
 
-/// Encodes a request; `is_tls`: over TLS, which decides the scheme that it names.
+/// Prepares a request; `is_tls`: over TLS, which decides the scheme that it names.
 ///
 /// # Errors
 /// Why HTTP/2 cannot carry it.
@@ -25,57 +32,83 @@ pub(super) fn encode(
     number: usize,
 ) -> Result<PreparedRequest, String> {
     let method = Method::from_bytes(request.method.as_bytes())
-        .map_err(|_| format!("`{}` is no method", request.method))?;
-    let mut fields = fields(request)?;
+        .ok()
+        .filter(|method| *method != Method::CONNECT)
+        .ok_or_else(|| format!("`{}` is no method that HTTP/2 can carry", request.method))?;
+    let fields = fields(request)?;
     let host = fields.get(HOST);
     let host = host.ok_or("HTTP/2 needs a Host field, which becomes the authority")?;
-    let authority = String::from_utf8_lossy(host).into_owned();
-    // Fields of a connection are forbidden (RFC 9113, section 8.2.2).
-    for name in [HOST, TRANSFER_ENCODING, UPGRADE] {
-        fields.remove(name);
+    if !is_sendable_host(host) {
+        let host = String::from_utf8_lossy(host);
+        return Err(format!("`{host}` is no host and port"));
     }
-    let body = request.body.clone();
-    if fields.contains(CONTENT_LENGTH) {
-        fields.insert(CONTENT_LENGTH, body.len().to_string());
-    }
-    let path: PathAndQuery = request.target.parse().map_err(|_| {
+    let text = Bytes::copy_from_slice(request.target.as_bytes());
+    let Ok((target, None)) = decode_target(&text, &text, &method) else {
         let target = &request.target;
-        format!("`{target}` is no path that HTTP/2 can carry")
-    })?;
-    let uri = Uri::builder()
-        .scheme(if is_tls { Scheme::HTTPS } else { Scheme::HTTP })
-        .authority(&*authority)
-        .path_and_query(path)
-        .build()
-        .map_err(|_| format!("`{authority}` is no host and port"))?;
+        return Err(format!("`{target}` is no path that HTTP/2 can carry"));
+    };
     let to_head = method == Method::HEAD;
-    let mut head = Request::new(());
-    *head.method_mut() = method;
-    *head.uri_mut() = uri;
-    *head.version_mut() = Version::HTTP_2;
-    *head.headers_mut() = fields.to_map();
+    let prepared = PreparedHttp2 {
+        method,
+        scheme: if is_tls { Scheme::Https } else { Scheme::Http },
+        host: Bytes::copy_from_slice(host),
+        target,
+        fields,
+        body: request.body.clone(),
+    };
     Ok(PreparedRequest {
         number,
         bytes: Vec::new(),
-        body_bytes: body.len(),
+        body_bytes: prepared.body.len(),
         to_head,
         is_idempotent: is_idempotent(&request.method),
         ajp: None,
         memcached: None,
         maker: None,
-        http2: Some(PreparedHttp2 { head, body }),
+        http2: Some(prepared),
         dynamic: None,
         path: String::new(),
     })
 }
 
+impl PreparedHttp2 {
+    /// Writes its head to `out`, as that of the client's next stream, whose number it gives.
+    ///
+    /// # Errors
+    /// See [`SendError`].
+    pub(crate) fn send(&self, client: &mut Client, out: &mut BytesMut) -> Result<u32, SendError> {
+        let request = Request {
+            method: &self.method,
+            path: &self.target.path,
+            query: self.target.query.as_deref(),
+            host: &self.host,
+            headers: &self.fields,
+            body: BodyLength::Known(self.body.len() as u64),
+        };
+        client.send_request(&request, self.scheme, out)
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use catamaran_http2::{Config, Event, Limits, Server};
+    use catamaran_message::RequestHead;
+
     use super::*;
     use crate::plan::HttpVersion;
 
-    fn prepared(request: &plan::Request) -> Result<PreparedHttp2, String> {
-        encode(request, true, 0).map(|prepared| prepared.http2.unwrap())
+    /// The head as a server reads it.
+    fn received(request: &plan::Request) -> Box<RequestHead> {
+        let prepared = encode(request, true, 0).unwrap().http2.unwrap();
+        let mut wire = BytesMut::new();
+        let mut client = Client::new(Limits::response(), Config::default(), &mut wire);
+        assert_eq!(prepared.send(&mut client, &mut wire), Ok(1));
+        let mut out = BytesMut::new();
+        let mut server = Server::new(Limits::request(), Config::default(), &mut out);
+        match server.receive(&mut wire, &mut out) {
+            Ok(Some(Event::Head { head, .. })) => head,
+            other => panic!("{other:?}"),
+        }
     }
 
     #[test]
@@ -83,30 +116,48 @@ mod tests {
         let request = plan::Request {
             method: "POST".to_owned(),
             body: Bytes::from_static(b"a=b"),
-            ..plan::Request::get("/x?y=z", HttpVersion::Http11)
+            ..plan::Request::get("/x|y?y=z|", HttpVersion::Http11)
                 .header("Connection", "close")
                 .header("Upgrade", "h2c")
                 .header("HOST", "shop.example:8443")
-                .header("Content-length", "3")
+                .header("Content-length", "4")
                 .header("X-Odd", "v")
         };
-        let PreparedHttp2 { head, body } = prepared(&request).unwrap();
-        assert_eq!(head.uri(), "https://shop.example:8443/x?y=z");
-        let names: Vec<_> = head.headers().keys().collect();
-        assert_eq!(names, ["content-length", "x-odd"]);
-        assert_eq!(head.headers()["content-length"], "3");
-        assert_eq!((head.method(), &body[..]), (&Method::POST, &b"a=b"[..]));
+        let head = received(&request);
+        assert_eq!(head.method, Method::POST);
+        assert_eq!(head.target.scheme, Some(Scheme::Https));
+        let authority = head.authority.unwrap().to_bytes();
+        assert_eq!(authority, "shop.example:8443");
+        assert_eq!(head.target.path, "/x%7Cy");
+        assert_eq!(head.target.query.as_deref(), Some(&b"y=z|"[..]));
+        assert_eq!(head.body, BodyLength::Known(3));
+        let names: Vec<_> = head
+            .headers
+            .iter()
+            .map(|field| field.lower_name())
+            .collect();
+        assert_eq!(names, ["x-odd"]);
     }
 
     #[test]
     fn what_http2_cannot_carry_is_named() {
         let get = |target: &str| plan::Request::get(target, HttpVersion::Http11);
+        let connect = plan::Request {
+            method: "CONNECT".to_owned(),
+            ..get("/")
+        };
         for (request, expected) in [
+            (connect, "`CONNECT` is no method"),
             (get("/"), "needs a Host"),
             (get("x").header("Host", "h"), "`x` is no path"),
+            (get("/%zz").header("Host", "h"), "`/%zz` is no path"),
+            (
+                get("http://h/").header("Host", "h"),
+                "`http://h/` is no path",
+            ),
             (get("/").header("Host", "a b"), "`a b` is no host"),
         ] {
-            let fault = prepared(&request).unwrap_err();
+            let fault = encode(&request, true, 0).unwrap_err();
             assert!(fault.contains(expected), "{fault}");
         }
     }

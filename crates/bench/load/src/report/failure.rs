@@ -170,6 +170,8 @@ impl FailureKind {
                 | Self::Tls
                 | Self::Write
                 | Self::Receive
+                | Self::BadHead
+                | Self::BadBody
                 | Self::ServerError
         )
     }

@@ -7,6 +7,7 @@ use std::net::IpAddr;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, PoisonError};
 
+use bytes::BytesMut;
 use mio::Registry;
 
 use super::filled::FilledRequests;
@@ -36,7 +37,9 @@ pub(super) struct SlotResources {
     /// For each request of the plan, the last heads received.
     pub(super) known: Vec<LastHeads>,
     pub(super) scratch: Box<[u8]>,
-    /// The free slots, the one that has been free longest first.
+    /// Memory for what connections of HTTP/2 receive: none needs its own but for part of a frame.
+    pub(super) input: BytesMut,
+    /// Slots that are free, the longest free first.
     pub(super) idle: VecDeque<usize>,
     /// The slots that pause, by the time at which they are woken.
     pub(super) pauses: BinaryHeap<Reverse<(u64, usize)>>,
@@ -93,6 +96,7 @@ impl SlotResources {
             warm_up: Tally::default(),
             connections: Connections::default(),
             scratch: vec![0; READ_MAX].into_boxed_slice(),
+            input: BytesMut::new(),
             idle: VecDeque::new(),
             pauses: BinaryHeap::new(),
             busy: 0,

@@ -27,6 +27,14 @@ fn http2(address: &Address, streams: u32) -> Plan {
     plan
 }
 
+/// The same requests with a body.
+fn posting(mut plan: Plan, body: Vec<u8>) -> Plan {
+    let request = &mut plan.targets[0].requests[0];
+    request.method = "POST".to_owned();
+    request.body = body.into();
+    plan
+}
+
 fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     let length = u32::try_from(payload.len()).unwrap().to_be_bytes();
     let head = [&length[1..], &[kind, flags], &stream.to_be_bytes()].concat();
@@ -94,11 +102,11 @@ fn a_close_amid_the_body() {
 #[test]
 fn what_is_not_http2() {
     let words = b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n";
-    check(
-        asked(Script::new()).send(words).stall(),
-        FailureKind::BadHead,
-    );
-    check(Script::new().send(words).stall(), FailureKind::BadHead);
+    for script in [asked(Script::new()), Script::new()] {
+        let report = check(script.send(words).stall(), FailureKind::BadHead);
+        let reason = &report.failure_reasons[&FailureKind::BadHead];
+        assert_eq!(reason, "a frame has a size that it cannot have");
+    }
 }
 
 /// A stream that the server ends is one request, and the connection goes on.
@@ -132,7 +140,37 @@ fn an_answer_that_ends_wrong() {
         let body = frame(DATA, END_STREAM, 2 * number + 1, b"three");
         asked(script).send(&[head, body].concat())
     };
-    check((0..10).fold(hello(), each).stall(), FailureKind::BadBody);
+    let report = check((0..10).fold(hello(), each).stall(), FailureKind::BadBody);
+    let reason = &report.failure_reasons[&FailureKind::BadBody];
+    assert_eq!(reason, "the body is not as long as announced");
+    assert_eq!(report.connections.opened, 1);
+}
+
+/// What comes before the head and behind the body is no part of an answer, and ends or fails none.
+#[test]
+fn interim_heads_and_trailers() {
+    let each = |script: Script, number: u32| {
+        let stream = 2 * number + 1;
+        // `:status: 103`, and `a: b`, both as literals.
+        let hints = [&[0x08, 3][..], b"103"].concat();
+        let trailers = [0, 1, b'a', 1, b'b'];
+        let answer = [
+            frame(HEADERS, END_HEADERS, stream, &hints),
+            frame(HEADERS, END_HEADERS, stream, OK),
+            frame(DATA, 0, stream, b"hello"),
+            frame(HEADERS, END_HEADERS | END_STREAM, stream, &trailers),
+        ];
+        asked(script).send(&answer.concat())
+    };
+    let peer = Peer::start((0..10).fold(hello(), each).stall());
+    let report = run(Plan {
+        stop: requests(10),
+        ..http2(peer.address(), 1)
+    });
+    assert_eq!(report.requests.ok, 10, "{:?}", report.failures);
+    assert_eq!(report.connections.opened, 1);
+    assert_eq!(report.bytes.received_bodies, 50);
+    assert_eq!(report.statuses[&200], 10);
 }
 
 /// RFC 9113, section 8.7: a request that the server says it has not looked at is sent once more.
@@ -172,7 +210,6 @@ fn a_server_that_leaves_in_order() {
 
 #[test]
 fn a_server_that_leaves_in_anger() {
-    const ENHANCE_YOUR_CALM: u32 = 11;
     let calm = go_away(1, ENHANCE_YOUR_CALM);
     check(
         closed_by(asked(hello()).send(&calm)),
@@ -183,6 +220,74 @@ fn a_server_that_leaves_in_anger() {
         hello().send(&go_away(0, 0)).stall(),
         FailureKind::EarlyClose,
     );
+}
+
+/// Whatever the reason: a request that the server excludes was not looked at.
+#[test]
+fn a_request_that_an_angry_server_excludes() {
+    let peer = Peer::start_with(|connection| match connection {
+        0 => asked(hello())
+            .send(&go_away(0, ENHANCE_YOUR_CALM))
+            .stall(),
+        _ => {
+            let answer = frame(HEADERS, END_HEADERS | END_STREAM, 1, OK);
+            asked(hello()).send(&answer).stall()
+        }
+    });
+    let report = run(http2(peer.address(), 1));
+    assert_eq!(report.requests.ok, 1, "{:?}", report.failures);
+    let connections = report.connections;
+    assert_eq!((connections.opened, connections.resent), (2, 1));
+}
+
+/// A server may answer before it has the whole request. What is left of that is not sent.
+#[test]
+fn an_answer_before_the_end_of_the_request() {
+    const CANCEL: [u8; 4] = [0, 0, 0, 8];
+    // No more of a body is taken than the first window allows.
+    let each = |script: Script, number: u32| {
+        let stream = 2 * number + 1;
+        let answer = frame(HEADERS, END_HEADERS | END_STREAM, stream, OK);
+        script
+            .expect_until(&[0x83, 0x86])
+            .send(&answer)
+            .expect_until(&frame(RST_STREAM, 0, stream, &CANCEL))
+    };
+    let windows = frame(WINDOW_UPDATE, 0, 0, &[0x7f, 0, 0, 0]);
+    let script = Script::new().send(&[frame(SETTINGS, 0, 0, b""), windows].concat());
+    let peer = Peer::start((0..3).fold(script, each).stall());
+    let report = run(Plan {
+        stop: requests(3),
+        ..posting(http2(peer.address(), 1), vec![b'x'; 100_000])
+    });
+    assert_eq!(report.requests.ok, 3, "{:?}", report.failures);
+    assert_eq!(report.connections.opened, 1);
+}
+
+/// Frames without an end, which no window stops, end no deadline.
+#[test]
+fn a_server_that_never_stops() {
+    use std::io::Write;
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().into();
+    let server = thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let begun = [
+            frame(SETTINGS, 0, 0, b""),
+            frame(HEADERS, END_HEADERS, 1, OK),
+        ];
+        let endless = frame(DATA, 0, 1, b"").repeat(10_000);
+        // Until the client closes.
+        let mut sent = stream.write_all(&begun.concat());
+        while sent.is_ok() {
+            sent = stream.write_all(&endless);
+        }
+    });
+    let mut plan = http2(&address, 1);
+    plan.timeouts.request = Some(Duration::from_millis(20));
+    let report = run(plan);
+    assert_eq!(report.failures.of(FailureKind::Timeout), 1);
+    server.join().unwrap();
 }
 
 /// The request fails alone: the stream is reset, and the connection serves the next one.
@@ -197,8 +302,13 @@ fn no_answer_in_time() {
     assert_eq!(report.connections.opened, 1);
 }
 
-/// Answers each batch of so many requests at once, and allows so many streams, with `body`.
-fn batches(size: usize, body: &'static [u8]) -> (Address, Arc<AtomicUsize>) {
+/// Each connection is served by `serve`, which has a counter for its use.
+fn served<F>(
+    serve: impl Fn(tokio::net::TcpStream, Arc<AtomicUsize>) -> F + Send + 'static,
+) -> (Address, Arc<AtomicUsize>)
+where
+    F: Future<Output = ()> + Send + 'static,
+{
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let served = Arc::<AtomicUsize>::default();
@@ -213,11 +323,16 @@ fn batches(size: usize, body: &'static [u8]) -> (Address, Arc<AtomicUsize>) {
             let listener = tokio::net::TcpListener::from_std(listener).unwrap();
             // The test's process ends it.
             while let Ok((stream, _)) = listener.accept().await {
-                tokio::spawn(serve(stream, size, body, Arc::clone(&counter)));
+                tokio::spawn(serve(stream, Arc::clone(&counter)));
             }
         });
     });
     (address.into(), served)
+}
+
+/// Answers each batch of so many requests at once, and allows so many streams, with `body`.
+fn batches(size: usize, body: &'static [u8]) -> (Address, Arc<AtomicUsize>) {
+    served(move |stream, counter| serve(stream, size, body, counter))
 }
 
 type Asked = (Request<RecvStream>, SendResponse<Bytes>);
@@ -239,6 +354,7 @@ async fn serve(
         }
         for (request, mut respond) in batch.drain(..) {
             assert_eq!(request.uri().path(), "/");
+            assert_eq!(request.method().as_str(), "GET");
             assert!(request.headers().get("connection").is_none());
             let mut body_stream = respond.send_response(Response::new(()), false).unwrap();
             body_stream
@@ -286,6 +402,38 @@ fn bodies_longer_than_the_windows() {
     assert_eq!(report.bytes.received_bodies, 60_000_000);
 }
 
+/// The same of the bodies of requests: the server says how many bytes it had of each.
+#[test]
+fn requests_longer_than_the_windows() {
+    const LEN: usize = 1_000_000;
+    let (address, _) = served(|stream, _| async {
+        let mut builder = h2::server::Builder::new();
+        builder.initial_window_size(100_000);
+        builder.initial_connection_window_size(150_000);
+        let mut connection = builder.handshake::<_, Bytes>(stream).await.unwrap();
+        while let Some(Ok((request, mut respond))) = connection.accept().await {
+            assert_eq!(request.headers()["content-length"], "1000000");
+            tokio::spawn(async move {
+                let mut body = request.into_body();
+                let mut len = 0;
+                while let Some(Ok(data)) = body.data().await {
+                    len += data.len();
+                    body.flow_control().release_capacity(data.len()).unwrap();
+                }
+                assert_eq!(len, LEN);
+                respond.send_response(Response::new(()), true).unwrap();
+            });
+        }
+    });
+    let report = run(Plan {
+        stop: requests(20),
+        ..posting(http2(&address, 4), vec![b'x'; LEN])
+    });
+    assert_eq!(report.requests.ok, 20, "{:?}", report.failures);
+    assert_eq!(report.connections.opened, 1);
+    assert_eq!(report.bytes.sent_bodies, 20 * LEN as u64);
+}
+
 /// A request that is due takes a stream although others are under way: here no answer comes before
 /// five are there.
 #[test]
@@ -329,8 +477,11 @@ const HEADERS: u8 = 1;
 const RST_STREAM: u8 = 3;
 const SETTINGS: u8 = 4;
 const GOAWAY: u8 = 7;
+const WINDOW_UPDATE: u8 = 8;
 const END_STREAM: u8 = 1;
 const END_HEADERS: u8 = 4;
+
+const ENHANCE_YOUR_CALM: u32 = 11;
 
 /// `:status 200`, which is in HPACK's table.
 const OK: &[u8] = &[0x88];

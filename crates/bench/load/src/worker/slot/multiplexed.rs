@@ -7,6 +7,9 @@
 use std::collections::VecDeque;
 use std::{io, mem};
 
+use catamaran_http2::{Code, StreamFault};
+use catamaran_message::ResponseHead;
+use catamaran_message::name::SET_COOKIE;
 use mio::event::Event;
 
 use super::place::{Place, State};
@@ -22,20 +25,14 @@ pub(in crate::worker) struct MultiplexedSlot {
     pub(super) place: Place<Box<Http2>>,
     /// Requests that were taken but are not on a stream yet, in order.
     waiting: VecDeque<Flight>,
-    /// Requests in flight, by the key of their stream.
-    flights: Vec<Option<Flight>>,
-    /// The number of requests in `flights`.
-    open: usize,
-    /// The number of requests sent on this connection, and of responses received on it.
+    /// Requests under way, each with the number of its stream, in order.
+    flights: VecDeque<(u32, Flight)>,
+    /// Requests sent on this connection, and answers on it.
     sent: u64,
     served: u64,
-    /// Bytes received that belong to no body and are not yet counted for a request.
-    framing: u64,
     vacancy: Vacancy,
     /// Whether the last request that was taken is measured.
     counts: bool,
-    /// The events of the last turn; kept so that its memory is reused.
-    events: Vec<http2::Event>,
 }
 
 /// The time since which another request could begin. A stream that ends does not change it while
@@ -66,14 +63,11 @@ impl MultiplexedSlot {
         Self {
             place: Place::new(key, client_number, lent),
             waiting: VecDeque::new(),
-            flights: Vec::new(),
-            open: 0,
+            flights: VecDeque::new(),
             sent: 0,
             served: 0,
-            framing: 0,
             vacancy: Vacancy::default(),
             counts: false,
-            events: Vec::new(),
         }
     }
 
@@ -94,6 +88,9 @@ impl MultiplexedSlot {
                 Err((kind, error)) => self.fail_connect(kind, &error, lent),
             }
         }
+        if let State::Open(http2) = &mut self.place.state {
+            http2.note(event);
+        }
         self.advance(lent);
     }
 
@@ -101,16 +98,17 @@ impl MultiplexedSlot {
         let now = lent.now;
         let is_late = |flight: &Flight| now.saturating_sub(flight.begun) >= timeout;
         let mut was_late = false;
-        for key in 0..self.flights.len() {
-            if let Some(flight) = self.flights[key].take_if(|flight| is_late(flight)) {
-                if let State::Open(http2) = &mut self.place.state {
-                    http2.reset(key);
-                }
-                self.open -= 1;
-                lent.fail(&flight, FailureKind::Timeout, None);
-                was_late = true;
+        self.flights.retain(|(stream, flight)| {
+            if !is_late(flight) {
+                return true;
             }
-        }
+            if let State::Open(http2) = &mut self.place.state {
+                http2.reset(*stream);
+            }
+            lent.fail(flight, FailureKind::Timeout, None);
+            was_late = true;
+            false
+        });
         while let Some(flight) = self.waiting.pop_front_if(|flight| is_late(flight)) {
             lent.fail(&flight, FailureKind::Timeout, None);
             was_late = true;
@@ -125,7 +123,7 @@ impl MultiplexedSlot {
     }
 
     pub(super) fn abandon(&mut self) -> Vec<Flight> {
-        let open = self.flights.drain(..).flatten();
+        let open = self.flights.drain(..).map(|(_, flight)| flight);
         open.chain(self.waiting.drain(..)).collect()
     }
 
@@ -155,15 +153,20 @@ impl MultiplexedSlot {
     }
 
     /// The number of requests that may still begin on the connection.
-    fn room(&mut self, lent: &SlotResources) -> usize {
-        let State::Open(http2) = &mut self.place.state else {
+    fn room(&self, lent: &SlotResources) -> usize {
+        let State::Open(http2) = &self.place.state else {
             return 0;
         };
+        if http2.is_leaving() {
+            return 0;
+        }
         let options = &lent.board.plan.connections;
         let asked = options.pipeline.get() as usize;
         let max = options.requests_max;
         let left = max.map_or(u64::MAX, |max| max.get().saturating_sub(self.sent));
-        let streams = asked.min(http2.streams_max()).saturating_sub(self.open);
+        let streams = asked
+            .min(http2.streams_max())
+            .saturating_sub(self.flights.len());
         streams.min(usize::try_from(left).unwrap_or(usize::MAX))
     }
 
@@ -178,36 +181,28 @@ impl MultiplexedSlot {
             let Some(flight) = next.or_else(|| self.place.take(self.served > 0, lent)) else {
                 return;
             };
-            if !self.send(flight, lent) {
-                return;
-            }
+            self.send(flight, lent);
         }
     }
 
-    /// Sends a request; `false`: it must be sent on another connection.
-    fn send(&mut self, mut flight: Flight, lent: &mut SlotResources) -> bool {
-        let State::Open(http2) = &mut self.place.state else {
-            return false;
+    /// Sends a request.
+    fn send(&mut self, mut flight: Flight, lent: &mut SlotResources) {
+        let prepared = lent.request(&flight).http2.as_ref();
+        let (State::Open(http2), Some(prepared)) = (&mut self.place.state, prepared) else {
+            debug_assert!(false, "a request for HTTP/2, and a connection of it");
+            return self.waiting.push_front(flight);
         };
-        self.counts = flight.counted;
-        let request = lent.request(&flight);
-        let sent = request.http2.as_ref().and_then(|prepared| {
-            flight.sent_body = prepared.body.len() as u64;
-            http2.send(prepared.head.clone(), &prepared.body)
-        });
-        let Some(key) = sent else {
-            self.waiting.push_front(flight);
-            return false;
-        };
-        flight.sent = lent.now;
-        if self.flights.len() <= key {
-            self.flights.resize_with(key + 1, || None);
+        match http2.send(prepared) {
+            Ok(stream) => {
+                flight.sent = lent.now;
+                flight.sent_body = prepared.body.len() as u64;
+                self.counts = flight.counted;
+                self.sent += 1;
+                self.flights.push_back((stream, flight));
+                lent.streams_max = lent.streams_max.max(self.flights.len());
+            }
+            Err(error) => lent.fail(&flight, FailureKind::Write, Some(&io::Error::other(error))),
         }
-        self.flights[key] = Some(flight);
-        self.open += 1;
-        lent.streams_max = lent.streams_max.max(self.open);
-        self.sent += 1;
-        true
     }
 
     /// Connects, if there is a request to send and no connection.
@@ -231,7 +226,7 @@ impl MultiplexedSlot {
             return;
         };
         self.place.state = State::Open(Box::new(Http2::begin(stream)));
-        (self.sent, self.served, self.framing) = (0, 0, 0);
+        (self.sent, self.served) = (0, 0);
         self.place.free_at = self.vacancy.begin(lent.now);
     }
 
@@ -240,34 +235,38 @@ impl MultiplexedSlot {
         let State::Open(http2) = &mut self.place.state else {
             return false;
         };
-        let mut events = mem::take(&mut self.events);
-        let was_beginning = http2.is_beginning();
-        let ended = http2.turn(&mut events);
-        let (received, sent) = http2.take_traffic();
-        // The server's settings come before its first response. 0: it accepts no more streams.
-        if let (false, allowed @ 1..) = (events.is_empty(), http2.streams_max()) {
-            lent.streams_allowed = lent.streams_allowed.min(allowed);
-        }
-        let is_leaving = http2.is_leaving();
-        let has_begun = was_beginning && !http2.is_beginning();
+        http2.trade_input(&mut lent.input);
+        let moved = http2.turn(&mut lent.scratch);
         lent.look_at_the_clock();
-        if self.counts {
-            lent.record.bytes.sent += sent;
+        let taken = moved.and_then(|traffic| {
+            if self.counts {
+                lent.record.bytes.sent += traffic.sent;
+            }
+            self.receive(lent).map(|()| traffic.received > 0)
+        });
+        let mut is_leaving = false;
+        if let State::Open(http2) = &mut self.place.state {
+            http2.trade_input(&mut lent.input);
+            is_leaving = http2.is_leaving();
         }
-        let bodies = events.iter().map(http2::Event::body_bytes);
-        self.framing += received.saturating_sub(bodies.sum());
-        let before = self.open;
-        for event in events.drain(..) {
-            self.take(event, is_leaving, lent);
+        match &taken {
+            Err(why) => self.end(why, lent),
+            Ok(_) if !self.flights.is_empty() => {}
+            Ok(_) if is_leaving => self.end(&StreamFailure::Closed, lent),
+            Ok(_) if self.is_used_up(lent) => self.place.close(lent),
+            Ok(_) => {}
         }
-        self.events = events;
-        match ended {
-            Some(why) => self.end(why, lent),
-            None if self.open == 0 && is_leaving => self.end(StreamFailure::Closed, lent),
-            None if self.open == 0 && self.is_used_up(lent) => self.place.close(lent),
-            None => {}
+        taken.unwrap_or(true) || matches!(self.place.state, State::Closed)
+    }
+
+    /// Takes what was read.
+    fn receive(&mut self, lent: &mut SlotResources) -> Result<(), StreamFailure> {
+        while let State::Open(http2) = &mut self.place.state
+            && let Some(event) = http2.receive()?
+        {
+            self.take(event, lent);
         }
-        has_begun || self.open < before || matches!(self.place.state, State::Closed)
+        Ok(())
     }
 
     /// Whether the connection has had as many requests as the plan allows for one.
@@ -276,103 +275,149 @@ impl MultiplexedSlot {
         max.is_some_and(|max| max.get() <= self.sent)
     }
 
-    fn take(&mut self, event: http2::Event, is_leaving: bool, lent: &mut SlotResources) {
+    fn take(&mut self, event: http2::Event, lent: &mut SlotResources) {
         match event {
-            http2::Event::Head {
-                key,
-                head,
-                has_length,
-            } => {
-                let Some(flight) = self.flights[key].as_mut() else {
-                    return;
-                };
-                flight.first_byte = lent.now;
-                flight.status = head.status.as_u16();
-                flight.has_length = has_length;
-                if let Some(jar) = &mut self.place.jar {
-                    let path = &lent.filled.request(&lent.board, flight).path;
-                    for field in head.headers.get_all(http::header::SET_COOKIE) {
-                        jar.set(field.as_bytes(), path, lent.now);
-                    }
-                }
-                if self.place.target == 0 && lent.board.first.get().is_none() {
-                    lent.known[flight.place as usize] = LastHeads::of_http2(&head);
+            http2::Event::Head { stream, head, ends } => {
+                self.take_head(stream, &head, ends, lent);
+                if ends {
+                    self.complete(stream, lent);
                 }
             }
-            http2::Event::Body { key, data } => {
-                let Some(flight) = self.flights[key].as_mut() else {
-                    return;
-                };
-                let bytes = data.len() as u64;
-                flight.body += bytes;
-                flight.received += bytes;
-                lent.board.checksum(&mut flight.body_crc)(&data);
-            }
-            http2::Event::End { key } => {
-                let Some(mut flight) = self.finish(key, lent) else {
-                    return;
-                };
-                self.served += 1;
-                flight.head = mem::take(&mut self.framing);
-                flight.received += flight.head;
-                lent.answer(&flight, !is_leaving, self.place.target);
-            }
-            http2::Event::Broken { key, why } => {
-                let Some(mut flight) = self.finish(key, lent) else {
-                    return;
-                };
-                match why {
-                    StreamFailure::Unprocessed if !flight.retried => {
-                        lent.connections.resent += 1;
-                        flight = Flight {
-                            retried: true,
-                            sent: 0,
-                            sent_body: 0,
-                            ..flight
-                        };
-                        self.waiting.push_back(flight);
-                    }
-                    StreamFailure::Unprocessed => lent.fail(&flight, FailureKind::EarlyClose, None),
-                    StreamFailure::Closed => {
-                        let kind = match flight.status {
-                            0 => FailureKind::EarlyClose,
-                            _ => FailureKind::TruncatedBody,
-                        };
-                        lent.fail(&flight, kind, None);
-                    }
-                    StreamFailure::Failed(kind, error) => lent.fail(&flight, kind, error.as_ref()),
+            http2::Event::Body { stream, data, ends } => {
+                if let Some(flight) = self.flight(stream) {
+                    let bytes = data.len() as u64;
+                    flight.body += bytes;
+                    flight.received += bytes;
+                    lent.board.checksum(&mut flight.body_crc)(&data);
+                }
+                if ends {
+                    self.complete(stream, lent);
                 }
             }
+            http2::Event::Trailers { stream, .. } => self.complete(stream, lent),
+            http2::Event::Reset { stream, code } => {
+                let why = match code {
+                    Code::REFUSED_STREAM => StreamFailure::Unprocessed,
+                    _ => StreamFailure::Reset,
+                };
+                self.break_off(stream, &why, lent);
+            }
+            http2::Event::Failed { stream, fault } => {
+                let why = match fault {
+                    StreamFault::NotProcessed => StreamFailure::Unprocessed,
+                    _ => StreamFailure::Malformed(io::Error::other(fault)),
+                };
+                self.break_off(stream, &why, lent);
+            }
+            // No client has a request to refuse.
+            http2::Event::Refused { .. } => {}
+            http2::Event::Window { .. } | http2::Event::GoAway { .. } | http2::Event::Pong => {}
         }
     }
 
-    /// Removes the request of a stream that has ended from those in flight.
-    fn finish(&mut self, key: usize, lent: &SlotResources) -> Option<Flight> {
-        let flight = self.flights.get_mut(key)?.take()?;
-        self.open -= 1;
+    fn take_head(
+        &mut self,
+        stream: u32,
+        head: &ResponseHead,
+        ends: bool,
+        lent: &mut SlotResources,
+    ) {
+        if head.status.is_informational() {
+            return;
+        }
+        if let State::Open(http2) = &self.place.state {
+            // The server's settings came before its first answer.
+            lent.streams_allowed = lent.streams_allowed.min(http2.streams_max().max(1));
+        }
+        let Some(at) = self.position(stream) else {
+            return;
+        };
+        let (_, flight) = &mut self.flights[at];
+        flight.first_byte = lent.now;
+        flight.status = head.status.as_u16();
+        flight.has_length = ends || head.content_length.is_some();
+        if let Some(jar) = &mut self.place.jar {
+            let path = &lent.filled.request(&lent.board, flight).path;
+            for field in head.headers.get_all(SET_COOKIE) {
+                jar.set(field, path, lent.now);
+            }
+        }
+        if self.place.target == 0 && lent.board.first.get().is_none() {
+            lent.known[flight.place as usize] = LastHeads::of_http2(head);
+        }
+    }
+
+    /// The answer on a stream is complete.
+    fn complete(&mut self, stream: u32, lent: &mut SlotResources) {
+        let Some(mut flight) = self.finish(stream, lent) else {
+            return;
+        };
+        let State::Open(http2) = &mut self.place.state else {
+            return;
+        };
+        self.served += 1;
+        // The server may have answered before it took the whole request.
+        http2.reset(stream);
+        flight.head = mem::take(&mut http2.framing);
+        flight.received += flight.head;
+        let can_reuse = !http2.is_leaving();
+        lent.answer(&flight, can_reuse, self.place.target);
+    }
+
+    /// A stream has ended before its answer was complete.
+    fn break_off(&mut self, stream: u32, why: &StreamFailure, lent: &mut SlotResources) {
+        let Some(flight) = self.finish(stream, lent) else {
+            return;
+        };
+        let has_head = flight.status != 0;
+        let (kind, error) = match why {
+            StreamFailure::Unprocessed if !has_head && !flight.retried => {
+                lent.connections.resent += 1;
+                return self.waiting.push_back(Flight {
+                    retried: true,
+                    sent: 0,
+                    sent_body: 0,
+                    ..flight
+                });
+            }
+            StreamFailure::Unprocessed | StreamFailure::Closed if !has_head => {
+                (FailureKind::EarlyClose, None)
+            }
+            StreamFailure::Closed => (FailureKind::TruncatedBody, None),
+            StreamFailure::Unprocessed | StreamFailure::Reset => (FailureKind::Reset, None),
+            StreamFailure::Malformed(error) if has_head => (FailureKind::BadBody, Some(error)),
+            StreamFailure::Malformed(error) => (FailureKind::BadHead, Some(error)),
+            StreamFailure::Failed(kind, error) => (*kind, Some(error)),
+        };
+        lent.fail(&flight, kind, error);
+    }
+
+    /// Takes the request of a stream that has ended out of those under way.
+    fn finish(&mut self, stream: u32, lent: &SlotResources) -> Option<Flight> {
+        let (_, flight) = self.flights.remove(self.position(stream)?)?;
         self.place.free_at = self.vacancy.begin(lent.now);
         Some(flight)
     }
 
-    /// Closes a connection that has ended or cannot be used further; its streams have ended
-    /// already. If no request could be sent on it, the first waiting one fails, since the next
-    /// connection may be no better.
-    fn end(&mut self, why: StreamFailure, lent: &mut SlotResources) {
-        debug_assert_eq!(self.open, 0, "every stream has ended");
-        let (kind, error) = match why {
-            StreamFailure::Failed(kind, error) => (kind, error),
-            StreamFailure::Closed | StreamFailure::Unprocessed => (FailureKind::EarlyClose, None),
-        };
-        lent.connections.reset += u64::from(kind == FailureKind::Reset);
-        let is_closed = kind == FailureKind::EarlyClose && self.sent > 0;
-        lent.connections.closed_idle += u64::from(is_closed);
-        self.place.close(lent);
-        if self.sent == 0
-            && let Some(flight) = self.waiting.pop_front()
-        {
-            self.place.free_at = lent.now;
-            lent.fail(&flight, kind, error.as_ref());
+    fn flight(&mut self, stream: u32) -> Option<&mut Flight> {
+        let at = self.position(stream)?;
+        self.flights.get_mut(at).map(|(_, flight)| flight)
+    }
+
+    fn position(&self, stream: u32) -> Option<usize> {
+        let found = self.flights.binary_search_by_key(&stream, |(of, _)| *of);
+        found.ok()
+    }
+
+    /// The connection has ended, or is of no more use.
+    fn end(&mut self, why: &StreamFailure, lent: &mut SlotResources) {
+        while let Some(&(stream, _)) = self.flights.front() {
+            self.break_off(stream, why, lent);
         }
+        let is_reset = matches!(why, StreamFailure::Failed(FailureKind::Reset, _));
+        lent.connections.reset += u64::from(is_reset);
+        lent.connections.closed_idle += u64::from(matches!(why, StreamFailure::Closed));
+        self.place.close(lent);
     }
 
     /// Fails the requests that wait for a connect that failed, and pauses the slot.
