@@ -108,10 +108,17 @@ impl Http2 {
         connection.reset(stream, Code::CANCEL, &mut self.out);
     }
 
-    /// Takes the memory of `spare` for bytes that are received, or gives it back, unless part of a frame is in it.
-    pub(crate) fn trade_input(&mut self, spare: &mut BytesMut) {
+    /// Takes memory for what is received, unless it has its own with a part of a frame.
+    pub(crate) fn borrow_input(&mut self, memory: &mut BytesMut) {
         if self.input.is_empty() {
-            mem::swap(&mut self.input, spare);
+            self.input = mem::take(memory);
+        }
+    }
+
+    /// Gives the memory for what is received to others, unless it has a part of a frame.
+    pub(crate) fn return_input(&mut self, memory: &mut BytesMut) {
+        if self.input.is_empty() {
+            *memory = mem::take(&mut self.input);
         }
     }
 
@@ -121,6 +128,10 @@ impl Http2 {
     /// The connection has ended.
     pub(crate) fn turn(&mut self, scratch: &mut [u8]) -> Result<Traffic, StreamFailure> {
         let written = self.write();
+        if self.out.len() > UNREAD_MAX {
+            let error = io::Error::other("the server does not read what it is sent");
+            return Err(StreamFailure::Failed(FailureKind::Write, error));
+        }
         let received = if self.is_readable || written.is_err() {
             self.read(scratch)?
         } else {
@@ -250,3 +261,7 @@ const LIMITS: Limits = Limits {
 
 /// No more is added to the buffer of what is to be written once it has so many bytes.
 const OUT_MAX: usize = 64 * 1024;
+
+/// With so many bytes more a server is not answered that has not read them: 250,000 answers to PING, or 100 requests of
+/// 40 KiB.
+const UNREAD_MAX: usize = 4 << 20;

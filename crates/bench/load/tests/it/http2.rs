@@ -2,11 +2,12 @@
 //!
 //! The good server is `h2`'s; frames of bad ones are written byte by byte (RFC 9113, section 4.1).
 
+use std::io::Write;
 use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::SeqCst;
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -226,9 +227,7 @@ fn a_server_that_leaves_in_anger() {
 #[test]
 fn a_request_that_an_angry_server_excludes() {
     let peer = Peer::start_with(|connection| match connection {
-        0 => asked(hello())
-            .send(&go_away(0, ENHANCE_YOUR_CALM))
-            .stall(),
+        0 => asked(hello()).send(&go_away(0, ENHANCE_YOUR_CALM)).stall(),
         _ => {
             let answer = frame(HEADERS, END_HEADERS | END_STREAM, 1, OK);
             asked(hello()).send(&answer).stall()
@@ -264,29 +263,41 @@ fn an_answer_before_the_end_of_the_request() {
     assert_eq!(report.connections.opened, 1);
 }
 
-/// Frames without an end, which no window stops, end no deadline.
-#[test]
-fn a_server_that_never_stops() {
-    use std::io::Write;
+/// A server that says `begun` to the first request, and then `endless` until the client closes. It reads nothing.
+fn endless(begun: Vec<u8>, endless: Vec<u8>) -> (Address, JoinHandle<()>) {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().into();
+    let endless = endless.repeat(10_000);
     let server = thread::spawn(move || {
         let (mut stream, _) = listener.accept().unwrap();
-        let begun = [
-            frame(SETTINGS, 0, 0, b""),
-            frame(HEADERS, END_HEADERS, 1, OK),
-        ];
-        let endless = frame(DATA, 0, 1, b"").repeat(10_000);
-        // Until the client closes.
-        let mut sent = stream.write_all(&begun.concat());
+        let mut sent = stream.write_all(&begun);
         while sent.is_ok() {
             sent = stream.write_all(&endless);
         }
     });
+    (address, server)
+}
+
+/// Frames without an end, which no window stops, end no deadline.
+#[test]
+fn a_server_that_never_stops() {
+    let head = frame(HEADERS, END_HEADERS, 1, OK);
+    let begun = [frame(SETTINGS, 0, 0, b""), head].concat();
+    let (address, server) = endless(begun, frame(DATA, 0, 1, b""));
     let mut plan = http2(&address, 1);
     plan.timeouts.request = Some(Duration::from_millis(20));
     let report = run(plan);
     assert_eq!(report.failures.of(FailureKind::Timeout), 1);
+    server.join().unwrap();
+}
+
+/// Nor are answers kept without a limit for a server that wants many and reads none.
+#[test]
+fn a_server_that_asks_and_does_not_read() {
+    let (address, server) = endless(frame(SETTINGS, 0, 0, b""), frame(PING, 0, 0, &[0; 8]));
+    let report = run(http2(&address, 1));
+    let reason = &report.failure_reasons[&FailureKind::Write];
+    assert_eq!(reason, "the server does not read what it is sent");
     server.join().unwrap();
 }
 
@@ -476,6 +487,7 @@ const DATA: u8 = 0;
 const HEADERS: u8 = 1;
 const RST_STREAM: u8 = 3;
 const SETTINGS: u8 = 4;
+const PING: u8 = 6;
 const GOAWAY: u8 = 7;
 const WINDOW_UPDATE: u8 = 8;
 const END_STREAM: u8 = 1;

@@ -235,7 +235,7 @@ impl MultiplexedSlot {
         let State::Open(http2) = &mut self.place.state else {
             return false;
         };
-        http2.trade_input(&mut lent.input);
+        http2.borrow_input(&mut lent.input);
         let moved = http2.turn(&mut lent.scratch);
         lent.look_at_the_clock();
         let taken = moved.and_then(|traffic| {
@@ -246,7 +246,7 @@ impl MultiplexedSlot {
         });
         let mut is_leaving = false;
         if let State::Open(http2) = &mut self.place.state {
-            http2.trade_input(&mut lent.input);
+            http2.return_input(&mut lent.input);
             is_leaving = http2.is_leaving();
         }
         match &taken {
