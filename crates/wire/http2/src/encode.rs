@@ -20,7 +20,7 @@ pub(crate) fn response(
     ends: bool,
     out: &mut BytesMut,
 ) {
-    let mut bytes = BytesMut::new();
+    let mut bytes = BytesMut::with_capacity(BLOCK_BYTES);
     let mut block = conn.encoder.block(&mut bytes);
     block.field(Pseudo::Status, status.as_str().as_bytes());
     write_fields(headers, false, &mut block);
@@ -38,7 +38,7 @@ pub(crate) fn request(
     ends: bool,
     out: &mut BytesMut,
 ) {
-    let mut bytes = BytesMut::new();
+    let mut bytes = BytesMut::with_capacity(BLOCK_BYTES);
     let mut block = conn.encoder.block(&mut bytes);
     block.field(Pseudo::Method, request.method.as_str().as_bytes());
     block.field(Pseudo::Scheme, scheme);
@@ -63,7 +63,7 @@ pub(crate) fn trailers(
     if stream.unsent.is_some_and(|unsent| unsent > 0) {
         return Err(SendError::Length);
     }
-    let mut bytes = BytesMut::new();
+    let mut bytes = BytesMut::with_capacity(BLOCK_BYTES);
     let mut block = conn.encoder.block(&mut bytes);
     write_fields(trailers, true, &mut block);
     conn.write_block(id, true, &bytes, out);
@@ -100,3 +100,6 @@ fn write_length(length: Option<u64>, block: &mut Block<'_>) {
 const NOT_SENT: Traits = Traits::HOP_BY_HOP
     .with(Traits::FRAMING)
     .with(Traits::NOMINATED);
+
+/// Most blocks fit into so many bytes, so that their memory need not grow.
+const BLOCK_BYTES: usize = 256;
