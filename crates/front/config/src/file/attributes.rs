@@ -94,7 +94,7 @@ fn parse_source(text: &str) -> Result<AttributeSource, SourceError> {
             let fits = (1..=TEXT_MAX).contains(&rest.len()) && !rest.contains(char::is_control);
             AttributeSource::Text(fits.then(|| rest.to_owned()).ok_or(SourceError::Text)?)
         }
-        ("header", name) => AttributeSource::Header(parse_field(name)?),
+        ("header", name) => AttributeSource::Header(parse_unreserved_field(name)?),
         ("client", "address") => AttributeSource::Client(ClientFact::Address),
         ("client", "port") => AttributeSource::Client(ClientFact::Port),
         ("client", "scheme") => AttributeSource::Client(ClientFact::Scheme),
@@ -110,10 +110,10 @@ fn parse_source(text: &str) -> Result<AttributeSource, SourceError> {
 
 pub(super) fn parse_user(text: &str) -> Result<FieldName, SourceError> {
     let name = text.strip_prefix("header:").ok_or(SourceError::User)?;
-    parse_field(name)
+    parse_unreserved_field(name)
 }
 
-fn parse_field(name: &str) -> Result<FieldName, SourceError> {
+fn parse_unreserved_field(name: &str) -> Result<FieldName, SourceError> {
     let field = parse_field_name(name).map_err(|error| SourceError::Field(error.to_string()))?;
     match reserved_of_requests(&field) {
         Some(why) => Err(SourceError::Reserved(field, why)),

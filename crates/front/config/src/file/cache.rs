@@ -13,6 +13,7 @@ use crate::fill;
 use crate::key::{ALL, Key, Part, Preset, Section};
 use crate::report::{Finding, Report};
 use crate::table::Table;
+use crate::value::route::{FieldError, parse_field_name};
 use crate::value::text::{TextError, parse_statuses, parse_token};
 use crate::value::{
     Choices, Complaint, Counts, Durations, Map, NamedValues, OneOrMore, Percents, Sizes, Switch,
@@ -140,15 +141,6 @@ fn parse_cookie(text: &str) -> Result<String, TextError> {
     parse_token(text)
 }
 
-/// What is wrong with the name of a field.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("must be the name of a field")]
-pub(crate) struct FieldError;
-
-fn parse_field(text: &str) -> Result<FieldName, FieldError> {
-    FieldName::parse(text.as_bytes()).ok_or(FieldError)
-}
-
 /// What of a query counts.
 struct Queries;
 
@@ -200,7 +192,7 @@ const COOKIE: Syntax<String, TextError> = Syntax {
 
 const FIELD: Syntax<FieldName, FieldError> = Syntax {
     what: "a field's name such as \"Accept-Language\"",
-    parse: parse_field,
+    parse: parse_field_name,
 };
 
 static KEYS: &[Key<RawCache>] = &[
