@@ -186,62 +186,28 @@ impl Matcher {
         if !self.overlaps(other) {
             return Common::Nothing;
         }
-        match (self, other) {
-            (
-                Self::Prefix(path),
-                Self::Suffix {
-                    path: above,
-                    suffix,
-                },
-            )
-            | (
-                Self::Suffix {
-                    path: above,
-                    suffix,
-                },
-                Self::Prefix(path),
-            ) if path.starts_with(above.as_str()) && !path.ends_with(suffix.as_str()) => {
-                Common::Set(Self::Suffix {
-                    path: path.clone(),
-                    suffix: suffix.clone(),
-                })
+        let set = match (self, other) {
+            (Self::Prefix(below), Self::Suffix { path, suffix })
+            | (Self::Suffix { path, suffix }, Self::Prefix(below)) => {
+                suffix_below(below, path, suffix)
             }
             (
-                Self::Suffix { path: one, suffix },
+                Self::Suffix { path, suffix },
                 Self::Suffix {
-                    path: two,
-                    suffix: end,
+                    path: other_path,
+                    suffix: other_suffix,
                 },
-            ) => {
-                let path = if one.len() > two.len() { one } else { two };
-                let longer = if suffix.len() > end.len() {
-                    suffix
-                } else {
-                    end
-                };
-                Common::Set(Self::Suffix {
-                    path: path.clone(),
-                    suffix: longer.clone(),
-                })
-            }
+            ) => Some(Self::Suffix {
+                path: longer(path, other_path),
+                suffix: longer(suffix, other_suffix),
+            }),
             (Self::Pattern(text), Self::Suffix { path, suffix })
-            | (Self::Suffix { path, suffix }, Self::Pattern(text)) => match text.strip_suffix("/*")
-            {
-                Some(below) if !below.contains(['*', '?']) && below.starts_with(path.as_str()) => {
-                    Common::Set(Self::Suffix {
-                        path: below.to_owned(),
-                        suffix: suffix.clone(),
-                    })
-                }
-                _ => match text.strip_suffix('*') {
-                    Some(start) if is_apart(start, suffix) && start.starts_with(path.as_str()) => {
-                        Common::Set(Self::Pattern(format!("{text}{suffix}")))
-                    }
-                    _ => Common::Unsaid,
-                },
-            },
-            _ => Common::Unsaid,
-        }
+            | (Self::Suffix { path, suffix }, Self::Pattern(text)) => {
+                pattern_with_suffix(text, path, suffix)
+            }
+            _ => None,
+        };
+        set.map_or(Common::Unsaid, Common::Set)
     }
 
     /// How specific the front considers a route for this set.
@@ -276,10 +242,37 @@ impl Matcher {
     }
 }
 
-/// Whether `start` has no wildcards and no end that begins `suffix`, so that the suffix must lie behind it.
+/// What of a prefix ends with a suffix that counts below `path`, which is above the prefix.
+fn suffix_below(prefix: &str, path: &str, suffix: &str) -> Option<Matcher> {
+    (prefix.starts_with(path) && !prefix.ends_with(suffix)).then(|| Matcher::Suffix {
+        path: prefix.to_owned(),
+        suffix: suffix.to_owned(),
+    })
+}
+
+/// What of a pattern ends with a suffix that counts below `path`, if the pattern has one wildcard, at its end.
+fn pattern_with_suffix(pattern: &str, path: &str, suffix: &str) -> Option<Matcher> {
+    let start = pattern.strip_suffix('*')?;
+    if start.contains(['*', '?']) || !start.starts_with(path) {
+        return None;
+    }
+    if let Some(below) = start.strip_suffix('/').filter(|it| it.starts_with(path)) {
+        return Some(Matcher::Suffix {
+            path: below.to_owned(),
+            suffix: suffix.to_owned(),
+        });
+    }
+    is_apart(start, suffix).then(|| Matcher::Pattern(format!("{pattern}{suffix}")))
+}
+
+fn longer(one: &str, other: &str) -> String {
+    if one.len() > other.len() { one } else { other }.to_owned()
+}
+
+/// Whether a text without wildcards ends with no beginning of a suffix, so that the suffix lies behind it.
 fn is_apart(start: &str, suffix: &str) -> bool {
     let mut ends = suffix.char_indices().map(|(at, sign)| at + sign.len_utf8());
-    !start.contains(['*', '?']) && !ends.any(|end| start.ends_with(&suffix[..end]))
+    !ends.any(|end| start.ends_with(&suffix[..end]))
 }
 
 /// A decoded path in the form of the file, with `%` escapes for all but `*`, `?` and plain characters.

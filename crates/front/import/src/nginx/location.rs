@@ -606,27 +606,33 @@ pub(crate) fn modifier(words: &[String]) -> Option<(&str, &str)> {
 pub(crate) fn drop_needless(directives: &[Directive], ledger: &mut Ledger) {
     for directive in directives {
         let name = directive.name.as_str();
-        let is_needless = NEEDLESS.contains(name)
-            || DROPPED_STARTS.iter().any(|it| name.starts_with(it)) && !name.ends_with("_pass")
-            || name.ends_with("_temp_path");
-        if is_needless {
+        if is_of_cache(name) {
+            drop_cache(directive, ledger);
+        } else if is_needless(name) {
             ledger.dropped(directive.id, "the front needs no such setting");
-        }
-        if COMPRESSION.split_whitespace().any(|it| it == name) {
+        } else if COMPRESSION.split_whitespace().any(|it| it == name) {
             ledger.dropped(directive.id, "the front compresses by settings of its own");
         }
-        if name.starts_with("proxy_cache") || name == "proxy_no_cache" {
-            ledger.dropped(
-                directive.id,
-                "nothing is cached until a route names a `cache`",
-            );
-        }
-        if name == "proxy_cache" && directive.word(0) != "off" {
-            ledger.note(
-                directive.id,
-                "responses are not cached: give their route a `cache`, and say in [cache.NAME] for how long",
-            );
-        }
+    }
+}
+
+fn is_needless(name: &str) -> bool {
+    let is_of_others = DROPPED_STARTS.iter().any(|it| name.starts_with(it));
+    NEEDLESS.contains(name)
+        || is_of_others && !name.ends_with("_pass")
+        || name.ends_with("_temp_path")
+}
+
+fn is_of_cache(name: &str) -> bool {
+    name.starts_with("proxy_cache") || name == "proxy_no_cache"
+}
+
+fn drop_cache(directive: &Directive, ledger: &mut Ledger) {
+    let reason = "nothing is cached until a route names a `cache`";
+    ledger.dropped(directive.id, reason);
+    if directive.name == "proxy_cache" && directive.word(0) != "off" {
+        let advice = "responses are not cached: give their route a `cache`, and say in [cache.NAME] for how long";
+        ledger.note(directive.id, advice);
     }
 }
 
