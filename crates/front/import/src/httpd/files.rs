@@ -62,7 +62,7 @@ impl<'a> Site<'a> {
             ledger.dropped_if_open(other.id, "each virtual host has its own");
         }
         let path = directive.word(0).trim_end_matches('/');
-        let inside = contents(self.files, Path::new(path), &self.guard_files());
+        let inside = contents(self.files, Path::new(path), &self.htaccess_names());
         if self.files.names(Path::new(path)).is_some() && inside.is_bare {
             let text = "it holds only the default page of the distribution";
             ledger.dropped(directive.id, text);
@@ -84,7 +84,7 @@ impl<'a> Site<'a> {
             return None;
         }
         let target = target.trim_end_matches('/');
-        let inside = contents(self.files, Path::new(target), &self.guard_files());
+        let inside = contents(self.files, Path::new(target), &self.htaccess_names());
         let rewrite = Some("/".to_owned());
         self.directory(directive.id, target, inside, rewrite, ledger)
     }
@@ -118,7 +118,7 @@ impl<'a> Site<'a> {
             Contents {
                 has_guards: true, ..
             } if self.overrides() => "it contains a `.htaccess`, which may restrict access",
-            _ if self.overrides() && self.has_guards_above(path) => {
+            _ if self.overrides() && self.has_htaccess_above(path) => {
                 "a directory above it contains a `.htaccess`, which may restrict access"
             }
             _ => {
@@ -205,20 +205,20 @@ impl<'a> Site<'a> {
         all.any(|it| !it.word(0).eq_ignore_ascii_case("none"))
     }
 
-    /// The names that `AccessFileName` gives `.htaccess` files, and the default name.
-    fn guard_files(&self) -> Vec<String> {
+    /// The names that `.htaccess` has.
+    fn htaccess_names(&self) -> Vec<String> {
         let directives = self.all().filter(|it| it.name == "accessfilename");
         let named = directives.flat_map(|it| it.words.iter().cloned());
         named.chain([".htaccess".to_owned()]).collect()
     }
 
-    /// Whether a directory above this one has a `.htaccess` file.
-    fn has_guards_above(&self, path: &str) -> bool {
-        let guards = self.guard_files();
+    /// Whether a directory above this one has such a file.
+    fn has_htaccess_above(&self, path: &str) -> bool {
+        let htaccess_names = self.htaccess_names();
         let mut above = Path::new(path).ancestors().skip(1);
-        above.any(|it| {
-            let names = self.files.names(it).unwrap_or_default();
-            names.iter().any(|it| guards.contains(it))
+        above.any(|directory| {
+            let inside = self.files.names(directory).unwrap_or_default();
+            inside.iter().any(|name| htaccess_names.contains(name))
         })
     }
 
