@@ -368,16 +368,16 @@ impl RoundMaker<'_> {
             }
             Err(DriveFault::Interrupted) => Ok(None),
             Err(fault) => {
-                let counted = self.unserved.as_mut().map(|count| {
+                let unserved = self.unserved.as_mut();
+                let is_hopeless = unserved.is_some_and(|count| {
                     *count += 1;
-                    *count
+                    *count >= UNSERVED_MAX
                 });
-                let is_hopeless = counted.is_some_and(|count| count >= UNSERVED_MAX);
                 match fault.of_run().filter(|_| !is_hopeless) {
-                    Some(fired) => Ok(Some((
-                        void(self.experiment, &request, fired),
-                        RunFiles::default(),
-                    ))),
+                    Some(fired) => {
+                        let run = unmeasured_run(self.experiment, &request, fired);
+                        Ok(Some((run, RunFiles::default())))
+                    }
                     None => {
                         let cell = self.experiment.label(at.cell);
                         Err(RoundsFault::Drive { cell, fault })
@@ -388,9 +388,8 @@ impl RoundMaker<'_> {
     }
 }
 
-/// The record of a run that failed before it had measures: it contains only why it is void. Its
-/// start is the time of the failure.
-fn void(experiment: &Experiment, request: &RunRequest<'_>, fired: GateFinding) -> Run {
+/// A run that failed before it had measures: all that is known is why it is void. It starts at the time of the failure.
+fn unmeasured_run(experiment: &Experiment, request: &RunRequest<'_>, fired: GateFinding) -> Run {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     Run {
         cell: request.at.cell,
