@@ -255,11 +255,11 @@ impl RouteTable {
         if self.takes_all {
             return Some(0);
         }
-        let best = self.find_but(wanted, path, |_| false)?;
+        let best = self.find_except(wanted, path, |_| false)?;
         if !self.has_found || !self.routes[best].config.found {
             return Some(best);
         }
-        let of_file = self.find_but(wanted, path, |index| self.routes[index].config.found);
+        let of_file = self.find_except(wanted, path, |index| self.routes[index].config.found);
         Some(of_file.map_or(best, |of_file| {
             self.joined
                 .get(&(best, of_file))
@@ -268,9 +268,9 @@ impl RouteTable {
         }))
     }
 
-    /// The most specific route of those for which `without` is false. Routes that members bring rank like routes of the
-    /// file here; [`Self::find`] combines the two kinds afterwards.
-    fn find_but(
+    /// The most specific route except those for which `without` is true. Routes that members bring rank like routes
+    /// of the file here; [`Self::find`] then joins the two kinds.
+    fn find_except(
         &self,
         wanted: Wanted<'_>,
         path: &[u8],

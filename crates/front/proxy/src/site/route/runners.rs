@@ -29,7 +29,7 @@ impl RouteTable {
             best.is_some_and(|it| self.routes[it].config.found || !self.routes[index].config.found)
         };
         while matching.len() <= count {
-            match self.find_but(wanted, path, |index| {
+            match self.find_except(wanted, path, |index| {
                 !counts(index) || matching.contains(&index)
             }) {
                 Some(route) => matching.push(route),
