@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use catamaran_tls::{Facts, Session};
+use catamaran_tls::{Facts, Profile, Session};
 use catamaran_transport::ProxyTls;
 
 /// The facts about a client that its connection gives.
@@ -20,8 +20,30 @@ pub(crate) struct PeerFacts {
     pub(crate) tls: Option<Arc<Session>>,
 }
 
-/// The TLS of a client that a proxy in front of the front terminated, as a PROXY protocol header or the listener's
-/// configuration says.
+impl PeerFacts {
+    /// What was agreed on for its TLS, if that is known.
+    pub(crate) fn tls_facts(&self) -> Option<&Facts> {
+        self.tls.as_deref().map(|session| &session.facts)
+    }
+
+    /// Whether the front itself verifies certificates on its connection.
+    pub(crate) fn front_verifies(&self) -> bool {
+        self.profile()
+            .is_some_and(|profile| profile.verifies_clients())
+    }
+
+    /// Whether backends get the whole chain of its certificate.
+    pub(crate) fn tells_chain(&self) -> bool {
+        self.profile().is_some_and(|profile| profile.tells_chain())
+    }
+
+    fn profile(&self) -> Option<&Profile> {
+        self.tls.as_ref()?.profile.as_deref()
+    }
+}
+
+/// A client's TLS that a proxy in front of the front ended, as a header of the PROXY protocol or the listener's
+/// configuration tells.
 #[derive(Debug)]
 pub(crate) struct ToldTls {
     /// The details of the TLS session; `None`: the proxy gave none.

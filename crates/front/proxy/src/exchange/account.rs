@@ -77,12 +77,7 @@ pub(crate) fn account(exchange: &Exchange<'_>, down: &Downstream<'_>) {
         reason: exchange.reason,
         protocol: down.protocol(),
         stream: down.stream(),
-        tls: exchange
-            .scene
-            .peer
-            .tls
-            .as_deref()
-            .map(|session| &session.facts),
+        tls: exchange.scene.peer.tls_facts(),
     };
     log.write(exchange.scene.worker.index(), &record);
 }

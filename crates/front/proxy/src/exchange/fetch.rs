@@ -14,10 +14,9 @@ use crate::cache::object::Object;
 use crate::exchange::attempts;
 use crate::exchange::cache_hook::{CacheHook, Tee};
 use crate::exchange::downstream::Downstream;
-use crate::exchange::outgoing::{DetachedRequest, Outgoing};
+use crate::exchange::outgoing::Outgoing;
 use crate::exchange::scene::Scene;
 use crate::exchange::state::Exchange;
-use crate::peer::PeerFacts;
 use crate::site::Upstream;
 use crate::worker::{OwnSite, Worker};
 
@@ -29,8 +28,7 @@ pub(crate) struct FetchOrder {
     upstream: usize,
     route: Option<usize>,
     listener: usize,
-    peer: PeerFacts,
-    request: DetachedRequest,
+    request: Outgoing<'static>,
     hook: Box<CacheHook>,
 }
 
@@ -53,7 +51,6 @@ impl FetchOrder {
             route: (exchange.decided.route)
                 .and_then(|route| site.routes.routes().element_offset(route)),
             listener: site.listener(exchange.scene.listener).unwrap_or_default(),
-            peer: exchange.scene.peer.clone(),
             site: Arc::clone(site),
             request,
             hook: Box::new(CacheHook::Tee(tee)),
@@ -61,9 +58,8 @@ impl FetchOrder {
     }
 }
 
-/// Changes the request to a GET of the whole response. It becomes conditional if there are stored
-/// responses to confirm.
-fn ask(request: &mut DetachedRequest, validating: &[Arc<Object>], asked: &Outgoing<'_>) {
+/// Makes the request a GET of the whole response, or a conditional one that may confirm the stored ones.
+fn ask(request: &mut Outgoing<'_>, validating: &[Arc<Object>], asked: &Outgoing<'_>) {
     let head = request.head_mut();
     head.method = Method::GET;
     head.headers
@@ -89,7 +85,6 @@ pub(crate) async fn run(worker: Arc<Worker>, order: FetchOrder) {
         upstream,
         route,
         listener,
-        peer,
         request,
         hook,
     } = order;
@@ -104,13 +99,12 @@ pub(crate) async fn run(worker: Arc<Worker>, order: FetchOrder) {
         worker: &worker,
         listener,
         deadline: &deadline,
-        peer: &peer,
+        peer: request.client(),
     };
     let mut exchange = Box::new(Exchange::new(scene, &site, None));
-    let outgoing = request.attach(&peer);
     let rules = route.and_then(|route| site.routes.routes()[route].rules.as_deref());
     exchange.decided.upstream = Some(upstream);
-    exchange.decided.passage = rules.map(|rules| outgoing.passage(rules, exchange.id));
+    exchange.decided.passage = rules.map(|rules| request.passage(rules, exchange.id));
     exchange
         .decided
         .pages
@@ -119,7 +113,7 @@ pub(crate) async fn run(worker: Arc<Worker>, order: FetchOrder) {
     exchange.progress.hook = Some(hook);
     upstream.retry_budget.request(worker.index());
     let mut nobody = Downstream::Nobody;
-    let fetched = attempts::try_backends(&mut exchange, upstream, &mut nobody, &outgoing).await;
+    let fetched = attempts::try_backends(&mut exchange, upstream, &mut nobody, &request).await;
     if let (Err(failure), Some(hook)) = (fetched, &mut exchange.progress.hook) {
         hook.fail(FillFailure {
             status: failure.status,

@@ -53,6 +53,6 @@ impl Guard {
 /// Whether the front itself has verified a certificate of the client. A certificate that a trusted proxy
 /// reports is no proof here: a client that reaches the listener instead of that proxy could claim one.
 fn has_certificate(peer: &PeerFacts) -> bool {
-    let session = peer.tls.as_deref();
-    session.is_some_and(|session| session.facts.client_sha256.is_some())
+    let facts = peer.tls_facts();
+    facts.is_some_and(|facts| facts.client_sha256.is_some())
 }

@@ -35,39 +35,35 @@ use crate::site::sticky::own_cookie::Own;
 use crate::site::{Facts, Told, Upstream};
 use crate::version;
 
-/// A request for backends of one upstream, from the verdict to the last attempt.
+/// A request on its way to a backend of one upstream: the owner of its head from the verdict to the last attempt.
+/// What it borrows belongs to its exchange; [`Self::detach`] makes one for another exchange.
 #[derive(Debug)]
 pub(crate) struct Outgoing<'s> {
-    request: DetachedRequest,
-    /// The front's own fields; `None` once [`Self::complete`] has added them to the head.
-    own_fields: Option<OwnFields<'s>>,
-    client: &'s PeerFacts,
-    /// The protocol to which the client wants to upgrade; `None`: no tunnel is asked for.
-    upgrade: Option<&'s str>,
-    /// The id that a trusted proxy gave the request; mostly `None`.
-    pub(crate) given_id: Option<Bytes>,
-    /// The reason to count if fields were dropped; `None`: none were.
-    pub(crate) dropped: Option<Reason>,
-}
-
-/// The parts of a request that do not refer to its exchange, so that another exchange can send it.
-#[derive(Clone, Debug)]
-pub(crate) struct DetachedRequest {
     /// The head, with cleaned fields.
     head: Box<RequestHead>,
     path: NormalPath,
     /// The value of the field `Host`.
     host: Bytes,
-    /// Whether the front writes the fields about the client's certificate. If not, a trusted proxy wrote them.
+    client: Cow<'s, PeerFacts>,
+    identity: Identity,
+    /// Whether fields about the client's certificate are ours to write. If not, a trusted proxy wrote
+    /// them.
     certificate_is_ours: bool,
     certificate_chain: bool,
-    identity: Identity,
-    /// The value of the front's own cookie for stickiness, which is not forwarded.
+    /// The value of the front's own cookie, which is not forwarded.
     own: Own,
     /// The named attributes and the user for AJP backends; `None`: the upstream configures none.
     attributes: Option<Box<Attributes>>,
     /// Fields that the client sent but no backend gets. They are kept only if a cache takes part.
     withheld: Option<Box<Fields>>,
+    /// The front's own fields; `None` once [`Self::complete`] has added them to the head.
+    own_fields: Option<OwnFields<'s>>,
+    /// The protocol that the client asks to change to.
+    upgrade: Option<&'s str>,
+    /// The id that a trusted proxy gave the request. Most have none.
+    pub(crate) given_id: Option<Bytes>,
+    /// The reason to be counted, if fields were dropped.
+    pub(crate) dropped: Option<Reason>,
 }
 
 /// The facts that a backend learns besides the request line and the fields. A cache has them in its key. If they name
@@ -111,42 +107,23 @@ impl<'s> Outgoing<'s> {
     ) -> Result<Box<Self>, Failure> {
         let (site, client) = (grounds.site, grounds.peer);
         let Sender { peer, identity } = sender;
-        if grounds.listener.query == QueryForm::Escaped {
-            head.target.escape_query();
-        }
-        let headers = &mut head.headers;
+        let sticky = wishes.upstream.sticky.as_ref();
+        let own_cookie = sticky.and_then(|sticky| sticky.own_cookie.as_ref());
+        let own = own_cookie.and_then(|cookie| cookie.take(&mut head.headers));
         let mut withheld = Withheld::new(wishes.is_cached);
-        let own_cookie = wishes.upstream.sticky.as_ref();
-        let own_cookie = own_cookie.and_then(|sticky| sticky.own_cookie.as_ref()?.take(headers));
-        let underscored_names = &site.server.underscore_fields;
-        let underscored = clean_request(headers, underscored_names, peer.trusted, &mut withheld);
-        if headers.join_cookies() {
-            check_cookie(headers, grounds.listener)?;
-        }
-        let session = client.tls.as_ref();
-        let profile = session.and_then(|session| session.profile.as_ref());
-        let verifies = profile.is_some_and(|profile| profile.verifies_clients());
-        if verifies {
-            // The front itself verifies certificates of clients: those that a proxy tells are not used.
-            withheld.take(headers, claims::is_certificate_claim);
-        }
+        let underscored = clean(&mut head, grounds, peer.trusted, &mut withheld)?;
         let over_http = wishes.upstream.wants_forwarded_fields() || wishes.upgrade.is_some();
-        let own = head.authority.as_ref();
-        if peer.trusted
-            && !over_http
-            && let Some(asked) = forwarded::asked_of_proxy(headers, own, identity.secure)
-        {
-            head.authority = Some(asked);
+        if peer.trusted && !over_http {
+            settle_authority(&mut head, identity.secure);
         }
         let host = settle_host(&mut head, client);
         let attributes = wishes.upstream.config().attributes.as_ref().map(|wanted| {
             let authority = head.authority.as_ref();
-            let session = client.tls.as_deref();
             let told = attributes::Told {
                 peer: *peer,
                 identity: *identity,
                 host: authority.map_or(&host, |it| &it.host),
-                tls: session.map(|session| &session.facts),
+                tls: client.tls_facts(),
             };
             Attributes::take(wanted, &mut head.headers, &mut withheld, told)
         });
@@ -160,24 +137,22 @@ impl<'s> Outgoing<'s> {
                 .filter(|_| given_id.is_none())
                 .map(|name| (name, grounds.id)),
         };
-        let token = "underscore-field-dropped";
         Ok(in_box(|| Self {
-            request: DetachedRequest {
-                head,
-                path,
-                host,
-                certificate_is_ours: verifies || !peer.trusted,
-                certificate_chain: profile.is_some_and(|profile| profile.tells_chain()),
-                identity: *identity,
-                own: own_cookie,
-                attributes,
-                withheld: withheld.into_fields(),
-            },
+            head,
+            path,
+            host,
+            client: Cow::Borrowed(client),
+            identity: *identity,
+            certificate_is_ours: client.front_verifies() || !peer.trusted,
+            certificate_chain: client.tells_chain(),
+            own,
+            attributes,
+            withheld: withheld.into_fields(),
             own_fields: Some(own_fields),
-            client,
             upgrade: wishes.upgrade,
             given_id,
-            dropped: (underscored > 0).then(|| Reason::new(Culprit::Client, token)),
+            dropped: (underscored > 0)
+                .then(|| Reason::new(Culprit::Client, "underscore-field-dropped")),
         }))
     }
 
@@ -185,8 +160,8 @@ impl<'s> Outgoing<'s> {
     /// stored response does not need them.
     pub(crate) fn complete(&mut self) {
         if let Some(own) = self.own_fields.take() {
-            let head = &mut *self.request.head;
-            own.add_to(&mut head.headers, &self.request.host, head.version);
+            let head = &mut *self.head;
+            own.add_to(&mut head.headers, &self.host, head.version);
         }
     }
 
@@ -197,90 +172,103 @@ impl<'s> Outgoing<'s> {
         }
         // Not `values`, which borrows of the whole request.
         let values = Values {
-            authority: &self.request.host,
-            client: self.request.identity.ip,
+            authority: &self.host,
+            client: self.identity.ip,
             id,
-            secure: self.request.identity.secure,
-            path: &self.request.path.forward,
+            secure: self.identity.secure,
+            path: &self.path.forward,
             rest: b"",
-            query: self.request.head.target.query.as_deref(),
+            query: self.head.target.query.as_deref(),
         };
-        passage::edit_request(rules, values, &mut self.request.head.headers);
-        Box::new(Passage::new(rules, values, self.request.host.clone()))
+        passage::edit_request(rules, values, &mut self.head.headers);
+        Box::new(Passage::new(rules, values, self.host.clone()))
     }
 
     /// The changes that a route makes to the responses.
     pub(crate) fn passage<'r>(&self, rules: &'r Rules, id: RequestId) -> Box<Passage<'r>> {
-        Box::new(Passage::new(
-            rules,
-            self.values(id),
-            self.request.host.clone(),
-        ))
+        Box::new(Passage::new(rules, self.values(id), self.host.clone()))
     }
 
     fn values(&self, id: RequestId) -> Values<'_> {
         Values {
-            authority: &self.request.host,
-            client: self.request.identity.ip,
+            authority: &self.host,
+            client: self.identity.ip,
             id,
-            secure: self.request.identity.secure,
-            path: &self.request.path.forward,
+            secure: self.identity.secure,
+            path: &self.path.forward,
             rest: b"",
-            query: self.request.head.target.query.as_deref(),
+            query: self.head.target.query.as_deref(),
         }
     }
 
-    /// A copy of the request for an exchange of its own, with all the fields that a backend gets.
-    pub(crate) fn detach(&self) -> DetachedRequest {
-        let mut request = self.request.clone();
+    /// The request for an exchange of its own, with all the fields that a backend gets.
+    pub(crate) fn detach(&self) -> Outgoing<'static> {
+        let mut head = self.head.clone();
         if let Some(own) = &self.own_fields {
-            let head = &mut *request.head;
-            own.add_to(&mut head.headers, &request.host, head.version);
+            own.add_to(&mut head.headers, &self.host, head.version);
         }
-        request
+        Outgoing {
+            head,
+            path: self.path.clone(),
+            host: self.host.clone(),
+            client: Cow::Owned(PeerFacts::clone(&self.client)),
+            identity: self.identity,
+            certificate_is_ours: self.certificate_is_ours,
+            certificate_chain: self.certificate_chain,
+            own: self.own,
+            attributes: self.attributes.clone(),
+            withheld: self.withheld.clone(),
+            own_fields: None,
+            // A cache has no part in tunnels.
+            upgrade: None,
+            given_id: None,
+            dropped: None,
+        }
     }
 
     /// Returns the head, so that the next request can use its memory.
     pub(crate) fn into_head(self) -> Box<RequestHead> {
-        self.request.head
+        self.head
     }
 
     /// The address, port and scheme of the client.
     pub(crate) fn identity(&self) -> &Identity {
-        &self.request.identity
+        &self.identity
+    }
+
+    /// What the connection tells of the client.
+    pub(crate) fn client(&self) -> &PeerFacts {
+        &self.client
     }
 
     pub(crate) fn head_mut(&mut self) -> &mut RequestHead {
-        &mut self.request.head
+        &mut self.head
     }
 
     /// All facts that a backend learns besides the request line and the fields. The function destructures the request,
     /// so that a new field does not compile until somebody has decided whether a cache must know it.
     pub(crate) fn beside_fields(&self) -> BesideFields<'_> {
         let Self {
-            request,
-            own_fields,
+            // The line and the fields, as the backend and as the client have them.
+            head: _,
+            path: _,
+            withheld: _,
+            host,
             client,
+            identity,
+            // Whose fields tell the certificate: those of a proxy are fields.
+            certificate_is_ours: _,
+            certificate_chain: _,
+            // Chooses the backend alone.
+            own: _,
+            attributes,
+            own_fields,
             // A cache has no part in tunnels.
             upgrade: _,
             // For the log.
             given_id: _,
             dropped: _,
         } = self;
-        let DetachedRequest {
-            // The line and the fields, as the backend and as the client have them.
-            head: _,
-            path: _,
-            withheld: _,
-            host,
-            // Whose fields tell the certificate: those of a proxy are fields.
-            certificate_is_ours: _,
-            certificate_chain: _,
-            identity,
-            // Chooses the backend alone.
-            own: _,
-            attributes,
-        } = request;
         // No shared cache tells clients apart by their addresses.
         let Identity {
             ip: _,
@@ -293,7 +281,7 @@ impl<'s> Outgoing<'s> {
             // What is told of it is in the identity.
             secure: _,
             tls: _,
-        } = client;
+        } = &**client;
         BesideFields {
             is_secure: *secure,
             host,
@@ -307,25 +295,20 @@ impl<'s> Outgoing<'s> {
     /// The values of all lines of a field that the client sent, whether a backend gets them or not.
     pub(crate) fn sent(&self, name: Id) -> impl Iterator<Item = &[u8]> {
         let withheld = self
-            .request
             .withheld
             .iter()
             .flat_map(move |fields| fields.get_all(name));
-        self.request.head.headers.get_all(name).chain(withheld)
+        self.head.headers.get_all(name).chain(withheld)
     }
 
     /// Whether a backend learns who the client is, by its certificate or as a user.
     fn names_client(&self) -> bool {
-        let session = self.client.tls.as_deref();
-        let headers = &self.request.head.headers;
+        let facts = self.client.tls_facts();
+        let headers = &self.head.headers;
         let may_claim = headers.may_have(Traits::CERTIFICATE.with(Traits::UNKNOWN));
         let mut fields = headers.iter();
-        session.is_some_and(|session| session.facts.name_client())
-            || self
-                .request
-                .attributes
-                .as_ref()
-                .is_some_and(|it| it.name_user())
+        facts.is_some_and(TlsFacts::name_client)
+            || self.attributes.as_ref().is_some_and(|it| it.name_user())
             || may_claim && fields.any(|field| claims::is_certificate_claim(field.name_ref()))
     }
 
@@ -334,15 +317,15 @@ impl<'s> Outgoing<'s> {
         Facts {
             unsticky: rules.is_some_and(Rules::is_unsticky),
             drained: rules.map_or(&[], Rules::drained),
-            head: &self.request.head,
-            path: &self.request.path,
-            client: self.request.identity.ip,
-            own: self.request.own,
+            head: &self.head,
+            path: &self.path,
+            client: self.identity.ip,
+            own: self.own,
         }
     }
 
     pub(crate) fn method(&self) -> &Method {
-        &self.request.head.method
+        &self.head.method
     }
 
     /// The method by which a retry is decided. A request for a tunnel counts as POST: it must not be sent again once it
@@ -350,7 +333,7 @@ impl<'s> Outgoing<'s> {
     pub(crate) fn method_for_retry(&self) -> &Method {
         match self.upgrade {
             Some(_) => &Method::POST,
-            None => &self.request.head.method,
+            None => &self.head.method,
         }
     }
 
@@ -361,15 +344,15 @@ impl<'s> Outgoing<'s> {
 
     /// Whether the client accepts interim responses: they exist since HTTP/1.1.
     pub(crate) fn takes_interims(&self) -> bool {
-        version::has_chunks(self.request.head.version)
+        version::has_chunks(self.head.version)
     }
 
     pub(crate) fn body(&self) -> BodyLength {
-        self.request.head.body
+        self.head.body
     }
 
     pub(crate) fn expect_continue(&self) -> bool {
-        self.request.head.expect_continue
+        self.head.expect_continue
     }
 
     /// Encodes the request on a leased connection. `told` has the attributes for AJP that depend on the choice of the
@@ -411,23 +394,23 @@ impl<'s> Outgoing<'s> {
             // Over HTTP/2 a tunnel is asked for by CONNECT.
             method: match self.upgrade {
                 Some(_) => &Method::GET,
-                None => &self.request.head.method,
+                None => &self.head.method,
             },
-            path: &self.request.path.forward,
-            query: self.request.head.target.query.as_deref(),
-            host: called.map_or(&self.request.host, |called| called.text()),
-            headers: own_headers.as_ref().unwrap_or(&self.request.head.headers),
-            body: self.request.head.body,
+            path: &self.path.forward,
+            query: self.head.target.query.as_deref(),
+            host: called.map_or(&self.host, |called| called.text()),
+            headers: own_headers.as_ref().unwrap_or(&self.head.headers),
+            body: self.head.body,
         };
-        let attributes = self.request.attributes.as_ref().map(|it| it.for_ajp());
+        let attributes = self.attributes.as_ref().map(|it| it.for_ajp());
         let client = ClientFacts {
-            protocol: match self.request.head.version {
+            protocol: match self.head.version {
                 Version::HTTP_10 => "HTTP/1.0",
                 Version::HTTP_2 => "HTTP/2.0",
                 _ => "HTTP/1.1",
             },
-            remote_ip: self.request.identity.ip,
-            remote_port: self.request.identity.port,
+            remote_ip: self.identity.ip,
+            remote_port: self.identity.port,
             local_ip: self.client.local.ip(),
             server_name: &match called {
                 Some(called) => Cow::Borrowed(&called.authority.host[..]),
@@ -440,11 +423,11 @@ impl<'s> Outgoing<'s> {
                 }
                 None => self.server_port(),
             },
-            secure: self.request.identity.secure,
+            secure: self.identity.secure,
             jvm_route: told.route,
             activation: told.activation,
-            tls: self.client.tls.as_deref().map(|session| &session.facts),
-            certificate_chain: self.request.certificate_chain,
+            tls: self.client.tls_facts(),
+            certificate_chain: self.certificate_chain,
             attributes: attributes.as_deref().unwrap_or_default(),
         };
         act(&request, &client)
@@ -461,16 +444,16 @@ impl<'s> Outgoing<'s> {
         if told.is_none() && called.is_none() && own.is_none() {
             return None;
         }
-        let mut headers = self.request.head.headers.clone();
+        let mut headers = self.head.headers.clone();
         if let Some(own) = own {
-            own.add_to(&mut headers, &self.request.host, self.request.head.version);
+            own.add_to(&mut headers, &self.host, self.head.version);
         }
         if let Some(called) = called {
             headers.insert(HOST, called.text());
         }
         if let Some(facts) = told {
             let form = backend.client_cert_fields;
-            certificate::announce(form, facts, self.request.certificate_chain, &mut headers);
+            certificate::announce(form, facts, self.certificate_chain, &mut headers);
         }
         Some(headers)
     }
@@ -479,15 +462,13 @@ impl<'s> Outgoing<'s> {
     fn told_certificate(&self, backend: &BackendConfig) -> Option<&TlsFacts> {
         let over_http = backend.speaks_http() || self.upgrade.is_some();
         let wanted = backend.client_cert_fields != ClientCertFields::Off;
-        let session = self.client.tls.as_ref().filter(|_| wanted && over_http);
-        session
-            .filter(|_| self.request.certificate_is_ours)
-            .map(|session| &session.facts)
+        let is_told = over_http && wanted && self.certificate_is_ours;
+        self.client.tls_facts().filter(|_| is_told)
     }
 
     /// The host name that the client used; without one, the address to which it connected.
     fn server_name(&self) -> Cow<'_, [u8]> {
-        match &self.request.head.authority {
+        match &self.head.authority {
             Some(authority) => Cow::Borrowed(&authority.host),
             None if self.client.local.port() == 0 => Cow::Borrowed(UNIX_HOST.as_bytes()),
             None => Cow::Owned(self.client.local.ip().to_string().into()),
@@ -496,17 +477,13 @@ impl<'s> Outgoing<'s> {
 
     /// The usual port of the scheme that the client used: 443 or 80.
     fn usual_port(&self) -> u16 {
-        if self.request.identity.secure {
-            443
-        } else {
-            80
-        }
+        if self.identity.secure { 443 } else { 80 }
     }
 
     /// The port that the client used.
     fn server_port(&self) -> u16 {
         let default = self.usual_port();
-        match &self.request.head.authority {
+        match &self.head.authority {
             Some(authority) => authority.port.unwrap_or(default),
             None if self.client.local.port() == 0 => default,
             None => self.client.local.port(),
@@ -514,66 +491,64 @@ impl<'s> Outgoing<'s> {
     }
 }
 
-impl DetachedRequest {
-    pub(crate) fn head_mut(&mut self) -> &mut RequestHead {
-        &mut self.head
-    }
-
-    /// Makes the request part of an exchange for this client.
-    pub(crate) fn attach(self, client: &PeerFacts) -> Outgoing<'_> {
-        Outgoing {
-            request: self,
-            own_fields: None,
-            client,
-            upgrade: None,
-            given_id: None,
-            dropped: None,
-        }
-    }
-}
-
 impl RequestFields for Outgoing<'_> {
     fn lines(&self, name: &FieldName, line: &mut dyn FnMut(&[u8])) {
         let name = NameRef::from(name);
-        let head = &self.request.head;
+        let head = &self.head;
         let mut completed;
         let headers = match &self.own_fields {
             Some(own) if own.has(name) => {
                 completed = head.headers.clone();
-                own.add_to(&mut completed, &self.request.host, head.version);
+                own.add_to(&mut completed, &self.host, head.version);
                 &completed
             }
             _ => &head.headers,
         };
         headers.get_all(name).for_each(&mut *line);
-        for value in self
-            .request
-            .withheld
-            .iter()
-            .flat_map(|fields| fields.get_all(name))
-        {
+        for value in self.withheld.iter().flat_map(|fields| fields.get_all(name)) {
             // No field has such a byte: what a backend got is never taken for what it did not get.
             line(&[b"\x01", value].concat());
         }
         // What the front itself says of the client's TLS is written for each backend.
-        if let Some(session) = &self.client.tls
+        if let Some(facts) = self.client.tls_facts()
             && claims::is_certificate_claim(name)
         {
-            line(session.facts.cipher.as_bytes());
-            line(
-                session
-                    .facts
-                    .client_sha256
-                    .as_deref()
-                    .unwrap_or("-")
-                    .as_bytes(),
-            );
+            line(facts.cipher.as_bytes());
+            line(facts.client_sha256.as_deref().unwrap_or("-").as_bytes());
         }
     }
 }
 
-/// Checks the length of the line into which several lines of cookies were joined, against the listener's limit for a
-/// line.
+/// Removes from a received head what no backend gets of it. Returns how many fields were dropped because of an
+/// underscore in their name.
+fn clean(
+    head: &mut RequestHead,
+    grounds: &Grounds<'_>,
+    is_trusted: bool,
+    withheld: &mut Withheld,
+) -> Result<usize, Failure> {
+    let Grounds {
+        site,
+        listener,
+        peer,
+        ..
+    } = grounds;
+    if listener.query == QueryForm::Escaped {
+        head.target.escape_query();
+    }
+    let underscored_names = &site.server.underscore_fields;
+    let underscored = clean_request(&mut head.headers, underscored_names, is_trusted, withheld);
+    if head.headers.join_cookies() {
+        check_cookie(&head.headers, listener)?;
+    }
+    if peer.front_verifies() {
+        // The front itself verifies certificates of clients: those that a proxy tells are not used.
+        withheld.take(&mut head.headers, claims::is_certificate_claim);
+    }
+    Ok(underscored)
+}
+
+/// Measures the line that several lines of cookies became, as the listener measures each line.
 fn check_cookie(headers: &Fields, listener: &ListenerConfig) -> Result<(), Failure> {
     let len = headers.get(COOKIE).map_or(0, <[u8]>::len);
     if COOKIE.spelling().len() + ": ".len() + len > listener.limits.line_bytes {
@@ -586,7 +561,15 @@ fn check_cookie(headers: &Fields, listener: &ListenerConfig) -> Result<(), Failu
     }
 }
 
-/// Sets `Host` to the host and port that the client asked for; if it named none, to the address to which it connected.
+/// Takes the authority that a trusted proxy was asked for, if it says that.
+fn settle_authority(head: &mut RequestHead, secure: bool) {
+    let own = head.authority.as_ref();
+    if let Some(asked) = forwarded::asked_of_proxy(&head.headers, own, secure) {
+        head.authority = Some(asked);
+    }
+}
+
+/// Sets `Host` to what the client asked for, or to the address it connected to if it named no host.
 fn settle_host(head: &mut RequestHead, client: &PeerFacts) -> Bytes {
     if let (Some(authority), Some(host)) = (&head.authority, head.headers.get(HOST))
         && says(authority, host)
