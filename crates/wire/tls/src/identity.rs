@@ -75,23 +75,30 @@ pub(crate) fn read(
     let facts = facts(&leaf, &certificates[0], key_type);
     warn_of_leaf(&leaf, &certificates, &facts, chain_part, now, warnings);
     let certified = CertifiedKey::new(certificates, signing);
-    if matches!(
-        certified.keys_match(),
-        Err(Error::InconsistentKeys(InconsistentKeys::KeyMismatch))
-    ) {
-        let message = format!(
-            "the key {} does not belong to the certificate {}",
-            key.path.display(),
-            chain.path.display()
-        );
-        let hint = "compare `openssl x509 -noout -pubkey -in CHAIN` with `openssl pkey -pubout -in \
-                    KEY`, and name the file that belongs to the other";
-        return Err(vec![Fault::new(key_part, message, hint)]);
-    }
+    check_keys_match(&certified, chain, key, key_part).map_err(|fault| vec![fault])?;
     Ok(Identity {
         certified: Arc::new(certified),
         facts,
     })
+}
+
+fn check_keys_match(
+    certified: &CertifiedKey,
+    chain: &PemFile,
+    key: &PemFile,
+    part: Part,
+) -> Result<(), Fault> {
+    let Err(Error::InconsistentKeys(InconsistentKeys::KeyMismatch)) = certified.keys_match() else {
+        return Ok(());
+    };
+    let message = format!(
+        "the key {} does not belong to the certificate {}",
+        key.path.display(),
+        chain.path.display()
+    );
+    let hint = "compare `openssl x509 -noout -pubkey -in CHAIN` with `openssl pkey -pubout -in \
+                KEY`, and name the file that belongs to the other";
+    Err(Fault::new(part, message, hint))
 }
 
 /// The certificates in a PEM file; at least one.

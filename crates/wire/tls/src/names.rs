@@ -56,11 +56,7 @@ impl Names {
         let mut faults = Vec::new();
         for (index, identity) in identities.iter().enumerate() {
             for name in &identity.facts.names {
-                let keys = match name.strip_prefix("*.") {
-                    Some(parent) => names.wildcard.entry(parent.into()).or_default(),
-                    None => names.exact.entry(name.as_str().into()).or_default(),
-                };
-                if !add(keys, &identity.certified) {
+                if !add(names.keys_of(name), &identity.certified) {
                     let key_type = identity.facts.key_type;
                     let message =
                         format!("another certificate for {name} has an {key_type} key, too");
@@ -70,25 +66,33 @@ impl Names {
                 }
             }
         }
-        let first = &identities[default.unwrap_or(0)];
-        for identity in identities {
-            // All key types of the default's names serve as default.
-            if identity
-                .facts
-                .names
-                .iter()
-                .any(|name| first.facts.names.contains(name))
-            {
-                add(&mut names.default, &identity.certified);
-            }
-        }
         if !faults.is_empty() {
             return Err(faults);
         }
+        names.set_default(identities, &identities[default.unwrap_or(0)]);
         Ok(names)
     }
 
-    /// Whether a certificate is for `host`, or the default one serves any name.
+    /// The keys for a name, which may be a wildcard.
+    fn keys_of(&mut self, name: &str) -> &mut Keys {
+        match name.strip_prefix("*.") {
+            Some(parent) => self.wildcard.entry(parent.into()).or_default(),
+            None => self.exact.entry(name.into()).or_default(),
+        }
+    }
+
+    /// Takes as default what has a name of `first`: all key types of it.
+    fn set_default(&mut self, identities: &[Identity], first: &Identity) {
+        let shares_name = |it: &&Identity| {
+            let mut names = it.facts.names.iter();
+            names.any(|name| first.facts.names.contains(name))
+        };
+        for identity in identities.iter().filter(shares_name) {
+            add(&mut self.default, &identity.certified);
+        }
+    }
+
+    /// Whether some certificate is for `host`, or the default serves whatever is asked for.
     pub(crate) fn serves(&self, host: &str) -> bool {
         !self.strict || self.find(host).is_some()
     }

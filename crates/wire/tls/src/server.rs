@@ -15,6 +15,7 @@ use rustls::{ConfigBuilder, RootCertStore, ServerConfig};
 use x509_parser::certificate::X509Certificate;
 use x509_parser::prelude::FromDer;
 use x509_parser::revocation_list::CertificateRevocationList;
+use x509_parser::x509::X509Name;
 
 use crate::clock::SystemClock;
 use crate::facts::Version;
@@ -323,11 +324,7 @@ fn crls(
     for crl in &read {
         let (_, crl) = CertificateRevocationList::from_der(crl)
             .map_err(|error| fault(format!("a CRL in {path} cannot be read: {error}"), hint))?;
-        let known = issuers.iter().any(|issuer| {
-            X509Certificate::from_der(issuer)
-                .is_ok_and(|(_, issuer)| issuer.subject() == crl.issuer())
-        });
-        if !known {
+        if !is_known(crl.issuer(), issuers) {
             return Err(fault(
                 format!(
                     "{path} was issued by {}, which is not in `client_ca`",
@@ -345,6 +342,13 @@ fn crls(
         }
     }
     Ok(read)
+}
+
+/// Whether any of these certificates is the issuer's.
+fn is_known(issuer: &X509Name<'_>, issuers: &[CertificateDer<'_>]) -> bool {
+    issuers.iter().any(|known| {
+        X509Certificate::from_der(known).is_ok_and(|(_, known)| known.subject() == issuer)
+    })
 }
 
 fn seconds(time: SystemTime) -> i64 {
