@@ -274,29 +274,8 @@ impl Writer<'_> {
         let rule = &route.rule;
         let number = self.routes;
         self.routes += 1;
-        let place = rule.place.as_ref();
-        let from = place.map(|it| format!(" # from {}", comment(&it.to_string())));
-        let _ = writeln!(self.out, "\n[[route]]{}", from.unwrap_or_default());
-        if !group.hosts.is_empty() {
-            self.line("host", &quoted_list(&group.hosts));
-        }
-        if !group.listeners.is_empty() {
-            let names = group
-                .listeners
-                .iter()
-                .map(|&it| listener_name(plan, &plan.listeners[it]));
-            self.line("listen", &quoted_list(names));
-        }
         let action = outcome(rule);
-        let to_https =
-            matches!(&action, Action::Redirect { to, .. } if to.starts_with("https://{host}"));
-        match rule.scheme {
-            Some(Scheme::Https) => self.line("scheme", "\"https\""),
-            Some(Scheme::Http) => self.line("scheme", "\"http\""),
-            None if to_https => self.line("scheme", "\"http\""),
-            None => {}
-        }
-        self.matcher(&rule.matcher);
+        self.conditions(plan, group, rule, &action);
         if !route.exclude.is_empty() {
             self.line("exclude", &quoted_list(&route.exclude));
         }
@@ -316,7 +295,33 @@ impl Writer<'_> {
         self.pages(route);
     }
 
-    /// Writes the error pages of a route that differ from those of all routes.
+    /// The beginning of a route: which requests it takes.
+    fn conditions(&mut self, plan: &Plan, group: &RouteGroup, rule: &Rule, action: &Action) {
+        let place = rule.place.as_ref();
+        let from = place.map(|it| format!(" # from {}", comment(&it.to_string())));
+        let _ = writeln!(self.out, "\n[[route]]{}", from.unwrap_or_default());
+        if !group.hosts.is_empty() {
+            self.line("host", &quoted_list(&group.hosts));
+        }
+        if !group.listeners.is_empty() {
+            let names = group
+                .listeners
+                .iter()
+                .map(|&it| listener_name(plan, &plan.listeners[it]));
+            self.line("listen", &quoted_list(names));
+        }
+        let to_https =
+            matches!(action, Action::Redirect { to, .. } if to.starts_with("https://{host}"));
+        match rule.scheme {
+            Some(Scheme::Https) => self.line("scheme", "\"https\""),
+            Some(Scheme::Http) => self.line("scheme", "\"http\""),
+            None if to_https => self.line("scheme", "\"http\""),
+            None => {}
+        }
+        self.matcher(&rule.matcher);
+    }
+
+    /// Pages of errors that not all routes have.
     fn pages(&mut self, route: &Route) {
         let unshared = self.shared.pages_left(&route.rule.settings.pages);
         let forwards = outcome(&route.rule).upstream().is_some();

@@ -23,7 +23,7 @@ use crate::matcher::{Common, Matcher};
 use crate::mod_jk::mounts::{self, Mount, Source, join_prefixes};
 use crate::mod_jk::workers::{Workers, duration, number};
 use crate::plan::{Access, Action, Plan, Rule, VirtualHost};
-use crate::regex::path_set;
+use crate::regex::{PathSet, path_set};
 use crate::sources::Sources;
 
 /// Converts the directives of a server into the plan.
@@ -398,8 +398,8 @@ impl Reader<'_, '_> {
             served.extend(directories);
         }
         jk.extend(inherited.iter().cloned());
-        others.extend(no_jk(inner, ledger));
-        others.extend(no_jk(main, ledger));
+        others.extend(rules_without_jk(inner, ledger));
+        others.extend(rules_without_jk(main, ledger));
         others.extend(mounts::rules(&jk, &mut self.workers, self.plan, ledger));
         others.push(Rule::new(None, Matcher::everything(), Action::Files));
         let mut rules = in_order(rewrites, proxied, others);
@@ -412,7 +412,7 @@ impl Reader<'_, '_> {
             .iter()
             .any(|it| it.name == "sslengine" && it.word(0).eq_ignore_ascii_case("on"));
         for directives in [main, inner] {
-            whole(directives, has_tls, &mut rules, self.files);
+            apply_to_all(directives, has_tls, &mut rules, self.files);
         }
         let compression = compress::of_httpd(main.iter().chain(inner), self.files.ledger);
         for rule in rules.iter_mut().filter(|_| !compression.is_empty()) {
@@ -669,74 +669,69 @@ fn declined(rule: Rule, others: &[Rule]) -> Vec<Rule> {
     others.iter().filter_map(narrowed).collect()
 }
 
-/// Rules for paths that `SetEnvIf … no-jk` keeps from mod_jk.
-fn no_jk(directives: &[Directive], ledger: &mut Ledger) -> Vec<Rule> {
+/// Rules for the paths that `SetEnvIf` takes from mod_jk.
+fn rules_without_jk(directives: &[Directive], ledger: &mut Ledger) -> Vec<Rule> {
+    let is_such = |it: &&Directive| {
+        it.name.starts_with("setenvif") && it.words.iter().any(|word| word == "no-jk")
+    };
     let mut rules = Vec::new();
-    for directive in directives
-        .iter()
-        .filter(|it| it.name.starts_with("setenvif"))
-    {
-        let is_path = directive.word(0).eq_ignore_ascii_case("request_uri");
-        if !directive.words.iter().any(|it| it == "no-jk") {
-            continue;
-        }
-        let set = path_set(directive.word(1), directive.name == "setenvifnocase");
-        let place = ledger.place(directive.id).clone();
-        let is_exact = is_path && set.is_exact;
-        let matchers = if is_path {
-            set.matchers
-        } else {
-            vec![Matcher::everything()]
-        };
-        if is_exact {
+    for directive in directives.iter().filter(is_such) {
+        let set = set_without_jk(directive);
+        let action = if set.is_exact {
             ledger.mapped(directive.id);
-        } else {
-            ledger.unmapped(
-                directive.id,
-                "what it takes from mod_jk cannot be written as patterns",
-            );
-        }
-        let action = if is_exact {
             Action::Files
         } else {
+            let text = "what it takes from mod_jk cannot be written as patterns";
+            ledger.unmapped(directive.id, text);
             Action::Closed
         };
-        rules.extend(
-            matchers
-                .iter()
-                .map(|it| Rule::new(Some(&place), it.clone(), action.clone())),
-        );
+        let place = ledger.place(directive.id);
+        let matchers = set.matchers.into_iter();
+        rules.extend(matchers.map(|it| Rule::new(Some(place), it, action.clone())));
     }
     rules
 }
 
-/// Applies settings of a server or virtual host to all its rules.
-fn whole(directives: &[Directive], has_tls: bool, rules: &mut [Rule], files: &mut Expansion<'_>) {
+/// The paths that a `SetEnvIf` is about: those that it names, or any if it asks for something else.
+fn set_without_jk(directive: &Directive) -> PathSet {
+    if directive.word(0).eq_ignore_ascii_case("request_uri") {
+        return path_set(directive.word(1), directive.name == "setenvifnocase");
+    }
+    PathSet {
+        matchers: vec![Matcher::everything()],
+        is_exact: false,
+    }
+}
+
+/// Applies to all rules of a host what holds for the whole of it.
+fn apply_to_all(
+    directives: &[Directive],
+    has_tls: bool,
+    rules: &mut [Rule],
+    files: &mut Expansion<'_>,
+) {
     let settings = fields::settings(directives, Some(has_tls), files.ledger).into();
     rules.iter_mut().for_each(|it| it.settings.merge(&settings));
     for directive in directives {
-        match directive.name.as_str() {
-            "proxytimeout" => {
-                let time = number(directive.word(0)).and_then(|it| duration(it, 1000));
-                if let Some(time) = time {
-                    for rule in rules.iter_mut() {
-                        rule.settings
-                            .keys
-                            .entry("first_byte_timeout".to_owned())
-                            .or_insert_with(|| time.clone());
-                        rule.settings
-                            .keys
-                            .entry("idle_body_timeout".to_owned())
-                            .or_insert_with(|| time.clone());
-                    }
-                }
-                files.ledger.mapped(directive.id);
-            }
-            name => {
-                if let Some(reason) = NEEDLESS.get(name) {
-                    files.ledger.dropped(directive.id, reason);
-                }
-            }
+        let name = directive.name.as_str();
+        if name == "proxytimeout" {
+            apply_timeout(directive, rules);
+            files.ledger.mapped(directive.id);
+        } else if let Some(reason) = NEEDLESS.get(name) {
+            files.ledger.dropped(directive.id, reason);
+        }
+    }
+}
+
+/// `ProxyTimeout`, for rules that have no times of their own.
+fn apply_timeout(directive: &Directive, rules: &mut [Rule]) {
+    let Some(time) = number(directive.word(0)).and_then(|it| duration(it, 1000)) else {
+        return;
+    };
+    for rule in rules {
+        for key in ["first_byte_timeout", "idle_body_timeout"] {
+            let entry = rule.settings.keys.entry(key.to_owned());
+            entry.or_insert_with(|| time.clone());
         }
     }
 }

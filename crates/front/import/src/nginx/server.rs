@@ -447,27 +447,25 @@ impl ServerReader<'_, '_> {
         // A prefix is a text here, and segments in the front.
         let segments = [Matcher::prefix(text)];
         let mut rules = self.location(location, &segments, Some(text), server);
-        let plain = rules.iter_mut().all(|it| it.action.rewrite_mut().is_none());
-        for rule in &mut rules {
-            if plain {
+        if rules.iter_mut().all(|it| it.action.rewrite_mut().is_none()) {
+            for rule in &mut rules {
                 rule.matcher = exact.clone();
             }
+            return rules;
         }
         let is_kept = |it: &Rule| it.action.keeps_path(text) || it.action.upstream().is_none();
-        let keeps = rules.iter().all(is_kept);
-        if !plain && keeps {
+        if rules.iter().all(is_kept) {
             for mut rule in rules.clone() {
                 rule.action.forget_rewrite();
                 rule.matcher = exact.clone();
                 rules.push(rule);
             }
-        } else if !plain {
-            let place = self.expansion.ledger.place(location.id).clone();
-            let note =
-                format!("`{text}` takes paths such as {text}x in nginx; here those are closed");
-            self.expansion.ledger.note(location.id, note);
-            rules.push(Rule::new(Some(&place), exact, Action::Closed));
+            return rules;
         }
+        let place = self.expansion.ledger.place(location.id).clone();
+        let note = format!("`{text}` takes paths such as {text}x in nginx; here those are closed");
+        self.expansion.ledger.note(location.id, note);
+        rules.push(Rule::new(Some(&place), exact, Action::Closed));
         rules
     }
 
