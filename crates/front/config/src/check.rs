@@ -231,49 +231,50 @@ fn believed(upstream: &Upstream, server: &ServerConfig, report: &mut Report) {
 fn sessions(upstream: &Upstream, report: &mut Report) {
     routes_of_sessions(upstream, report);
     fallbacks(upstream, report);
-    let ajp = |backend: &&Backend| backend.value.protocol == Protocol::Ajp;
-    let by_address = |it: &Members| matches!(&it.value.source, MemberSource::Dns(dns) if dns.kind != DnsKind::Services);
-    if let (
-        Some(members),
+    match &upstream.sticky {
+        Sticky::Unsaid => warn_of_unsaid_sessions(upstream, report),
+        // With a cookie of the front's own, ids need no route.
         Sticky::On(StickyConfig {
             set_cookie: None, ..
-        }),
-    ) = (&upstream.members, &upstream.sticky)
-        && by_address(members)
-    {
+        }) => warn_of_names_without_sessions(upstream, report),
+        Sticky::Off | Sticky::On(_) => {}
+    }
+}
+
+fn warn_of_unsaid_sessions(upstream: &Upstream, report: &mut Report) {
+    let speaks_ajp = |backend: &&Backend| backend.value.protocol == Protocol::Ajp;
+    let in_file = upstream.backends.iter().filter(speaks_ajp).count();
+    let found = upstream.members.as_ref().map_or(0, |it| it.ajp);
+    if in_file + found <= 1 {
+        return;
+    }
+    let name = &upstream.name;
+    let message = format!(
+        "upstream `{name}` has several AJP backends and no `sticky`: sessions break unless they \
+         are replicated"
+    );
+    let hint = format!(
+        "add [upstream.{name}.sticky] and give each backend its `jvm_route`; if there are no \
+         sessions, write sticky = \"off\" in [upstream.{name}]"
+    );
+    report.push(Finding::warning(message, upstream.place.clone()).hint(hint));
+}
+
+/// Warns of members whose names no application writes at the end of a session id.
+fn warn_of_names_without_sessions(upstream: &Upstream, report: &mut Report) {
+    let by_address = |it: &&Members| matches!(&it.value.source, MemberSource::Dns(dns) if dns.kind != DnsKind::Services);
+    if let Some(members) = upstream.members.as_ref().filter(by_address) {
         let message = "no session id ends in the address of a member, which is its name";
         let hint = "add `set_cookie` to [upstream.NAME.sticky], or write from = \"srv\"";
         report.push(Finding::warning(message, members.place.clone()).hint(hint));
     }
-    let found_ajp = upstream.members.as_ref().map_or(0, |it| it.ajp);
-    match upstream.sticky {
-        Sticky::Unsaid if upstream.backends.iter().filter(ajp).count() + found_ajp > 1 => {
-            let message = format!(
-                "upstream `{}` has several AJP backends and no `sticky`: sessions break unless they \
-                 are replicated",
-                upstream.name
-            );
-            let hint = format!(
-                "add [upstream.{0}.sticky] and give each backend its `jvm_route`; if there are no \
-                 sessions, write sticky = \"off\" in [upstream.{0}]",
-                upstream.name
-            );
-            report.push(Finding::warning(message, upstream.place.clone()).hint(hint));
+    for backend in &upstream.backends {
+        let name = &backend.value.jvm_route;
+        if is_url(name) {
+            let message = format!("no session id ends in `{name}`, the name of this backend");
+            let hint = "set `jvm_route` to Tomcat's jvmRoute";
+            report.push(Finding::warning(message, backend.place.clone()).hint(hint));
         }
-        // With a cookie of the front's own, ids need no route.
-        Sticky::On(StickyConfig {
-            set_cookie: None, ..
-        }) => upstream.backends.iter().for_each(|backend| {
-            if is_url(&backend.value.jvm_route) {
-                let message = format!(
-                    "no session id ends in `{}`, the name of this backend",
-                    backend.value.jvm_route
-                );
-                let hint = "set `jvm_route` to Tomcat's jvmRoute";
-                report.push(Finding::warning(message, backend.place.clone()).hint(hint));
-            }
-        }),
-        Sticky::Unsaid | Sticky::Off | Sticky::On(_) => {}
     }
 }
 

@@ -64,25 +64,29 @@ pub(super) fn check_ways_around(file: &File, report: &mut Report) {
         Some(RouteScheme::Https) => open.tls.is_some() || has_proxies,
         Some(RouteScheme::Http) => has_proxies,
     };
-    let open = || file.listeners.iter().filter(|it| is_open(&it.value));
-    let way = |route: &Route| open().find(|it| leads_around(route, &it.value));
-    let mut routes = file.routes.iter().filter(|route| {
+    let way = |route: &Route| {
+        let mut listeners = file.listeners.iter().map(|it| &it.value);
+        listeners.find(|it| is_open(it) && leads_around(route, it))
+    };
+    let mut ways = file.routes.iter().filter_map(|route| {
         let forwards = matches!(route.target, RouteTarget::Upstream(_));
-        forwards && route.listen.is_none() && !asks_certificate(route) && way(route).is_some()
+        if !forwards || route.listen.is_some() || asks_certificate(route) {
+            return None;
+        }
+        Some((route, way(route)?))
     });
-    let Some(first) = routes.next() else {
+    let Some((first, open)) = ways.next() else {
         return;
     };
-    let others = match routes.count() {
+    let others = match ways.count() {
         0 => String::new(),
         1 => ", and another one as well".to_owned(),
         more => format!(", and {more} others as well"),
     };
-    let open = way(first).map_or_else(String::new, |it| it.value.label());
-    let (profile, label) = (guarded.value.tls.clone(), guarded.value.label());
+    let (open, label) = (open.label(), guarded.value.label());
+    let profile = guarded.value.tls.as_deref().unwrap_or_default();
     let message = format!(
-        "clients of {open} reach this route without the certificate that TLS profile `{}` requires{others}",
-        profile.unwrap_or_default()
+        "clients of {open} reach this route without the certificate that TLS profile `{profile}` requires{others}"
     );
     let hint = format!(
         "write listen = [\"{label}\"] in the route; or client_certificate = \"required\"; or name all its \
