@@ -301,15 +301,9 @@ async fn receive(
                 None => return Ok(NodeInput::Garbage),
             },
             Ok(None) => {
-                let begun = head.is_some() || !input.is_empty();
-                let reading = stream.read_buf(input);
-                let read = if begun {
-                    timeout(MESSAGE_MAX, reading).await?
-                } else {
-                    reading.await
-                };
-                match read? {
-                    0 if begun => return Ok(NodeInput::Garbage),
+                let is_begun = head.is_some() || !input.is_empty();
+                match read_more(stream, input, is_begun).await? {
+                    0 if is_begun => return Ok(NodeInput::Garbage),
                     0 => return Ok(NodeInput::End),
                     _ => {}
                 }
@@ -319,7 +313,21 @@ async fn receive(
     }
 }
 
-/// The response to a node's message.
+/// Reads what comes next; of a message that has begun within its time.
+async fn read_more(
+    stream: &mut TcpStream,
+    input: &mut BytesMut,
+    is_begun: bool,
+) -> std::io::Result<usize> {
+    let reading = stream.read_buf(input);
+    if is_begun {
+        timeout(MESSAGE_MAX, reading).await?
+    } else {
+        reading.await
+    }
+}
+
+/// The response to a node.
 struct NodeResponse {
     status: StatusCode,
     fields: Fields,

@@ -190,6 +190,24 @@ impl Backend {
     }
 
     fn note_probe(&self, found: &Found, noted: Noted) -> LastProbe {
+        self.warn_of_probe(found);
+        let probe = LastProbe {
+            number: noted.number,
+            at: SystemTime::now(),
+            took: noted.began.elapsed(),
+            question: match found {
+                Found::Unspoken(_) => ProbeQuestion::Connection,
+                _ => noted.question,
+            },
+            answered: found.is_answer(),
+            found: found.to_string(),
+        };
+        self.set_last_probe(probe.clone());
+        probe
+    }
+
+    /// Logs what an operator should know of a probe, compared with the last one.
+    fn warn_of_probe(&self, found: &Found) {
         let (upstream, backend) = (self.upstream(), &self.settings().name);
         if let Found::NotMade(error) = found {
             tracing::warn!(upstream, backend, %error, "cannot probe");
@@ -213,19 +231,6 @@ impl Backend {
         if fails_anew && !matches!(self.health().standing(), Standing::Out(_)) {
             tracing::warn!(upstream, backend, "its check fails: {found}");
         }
-        let probe = LastProbe {
-            number: noted.number,
-            at: SystemTime::now(),
-            took: noted.began.elapsed(),
-            question: match found {
-                Found::Unspoken(_) => ProbeQuestion::Connection,
-                _ => noted.question,
-            },
-            answered: found.is_answer(),
-            found: found.to_string(),
-        };
-        self.set_last_probe(probe.clone());
-        probe
     }
 
     async fn probe(&self) -> Found {
