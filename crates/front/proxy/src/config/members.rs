@@ -54,7 +54,7 @@ impl MemberTrust {
         }
     }
 
-    fn of(&self, name: &str) -> Result<Arc<Trust>, String> {
+    fn trust_in(&self, name: &str) -> Result<Arc<Trust>, String> {
         let name = if self.is_named {
             &self.settings.server_name
         } else {
@@ -119,7 +119,7 @@ impl MembersConfig {
         };
         let tls = match (found.speech, &address, &self.template.tls) {
             (Speech::Https, Address::Tcp { host, .. }, Some(trust)) => {
-                Some(trust.of(found.server_name.as_deref().unwrap_or(host))?)
+                Some(trust.trust_in(found.server_name.as_deref().unwrap_or(host))?)
             }
             (Speech::Https, ..) => return Err("there is no TLS for this member".to_owned()),
             (Speech::Ajp | Speech::Http, ..) => None,

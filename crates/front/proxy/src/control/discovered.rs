@@ -405,19 +405,7 @@ impl KnownMembers {
         let before = std::mem::replace(&mut self.members, next);
         let next = &self.members;
         let differs = before.iter().ne(next.iter());
-        let mut said = Vec::new();
-        for member in next.iter() {
-            let name = &member.found.name;
-            let text = match before.get(name) {
-                None => Some(format!("it joined at {}", member.found.place)),
-                Some(known) => change(known, member),
-            };
-            said.extend(text.map(|text| (name.clone(), text)));
-        }
-        let gone = before
-            .iter()
-            .filter(|it| next.get(&it.found.name).is_none());
-        said.extend(gone.map(|it| (it.found.name.clone(), "it is gone".to_owned())));
+        let mut said = changes(&before, next);
         let changed = said.len();
         let source = self.config.source.token();
         if changed > EACH_TOLD {
@@ -510,7 +498,24 @@ fn less(member: &Member, path: &str) -> Option<(String, Activation)> {
     Some((member.found.name.clone(), activation))
 }
 
-/// Describes in words what changed in a member; `None` if nothing changed that matters to the upstream.
+/// What changed in the members, by name.
+fn changes(before: &Members, now: &Members) -> Vec<(String, String)> {
+    let mut said = Vec::new();
+    for member in now.iter() {
+        let name = &member.found.name;
+        let text = match before.get(name) {
+            None => Some(format!("it joined at {}", member.found.place)),
+            Some(known) => change(known, member),
+        };
+        said.extend(text.map(|text| (name.clone(), text)));
+    }
+    let names = before.iter().map(|it| &it.found.name);
+    let gone = names.filter(|name| now.get(name).is_none());
+    said.extend(gone.map(|name| (name.clone(), "it is gone".to_owned())));
+    said
+}
+
+/// Describes what changed in a member; `None` if nothing did that matters to the upstream.
 fn change(before: &Member, now: &Member) -> Option<String> {
     let (one, other) = (standing(before), standing(now));
     let mut words = Vec::new();

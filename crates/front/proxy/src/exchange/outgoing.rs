@@ -403,26 +403,15 @@ impl<'s> Outgoing<'s> {
             body: self.head.body,
         };
         let attributes = self.attributes.as_ref().map(|it| it.for_ajp());
+        let authority = called.map(|called| &called.authority);
+        let authority = authority.or(self.head.authority.as_ref());
         let client = ClientFacts {
-            protocol: match self.head.version {
-                Version::HTTP_10 => "HTTP/1.0",
-                Version::HTTP_2 => "HTTP/2.0",
-                _ => "HTTP/1.1",
-            },
+            protocol: protocol(self.head.version),
             remote_ip: self.identity.ip,
             remote_port: self.identity.port,
             local_ip: self.client.local.ip(),
-            server_name: &match called {
-                Some(called) => Cow::Borrowed(&called.authority.host[..]),
-                None => self.server_name(),
-            },
-            server_port: match called {
-                Some(called) => {
-                    let port = called.authority.port;
-                    port.unwrap_or_else(|| self.usual_port())
-                }
-                None => self.server_port(),
-            },
+            server_name: &self.server_name(authority),
+            server_port: self.server_port(authority),
             secure: self.identity.secure,
             jvm_route: told.route,
             activation: told.activation,
@@ -466,9 +455,9 @@ impl<'s> Outgoing<'s> {
         self.client.tls_facts().filter(|_| is_told)
     }
 
-    /// The host name that the client used; without one, the address to which it connected.
-    fn server_name(&self) -> Cow<'_, [u8]> {
-        match &self.head.authority {
+    /// The server's name as the client sees it.
+    fn server_name<'a>(&self, authority: Option<&'a Authority>) -> Cow<'a, [u8]> {
+        match authority {
             Some(authority) => Cow::Borrowed(&authority.host),
             None if self.client.local.port() == 0 => Cow::Borrowed(UNIX_HOST.as_bytes()),
             None => Cow::Owned(self.client.local.ip().to_string().into()),
@@ -480,10 +469,10 @@ impl<'s> Outgoing<'s> {
         if self.identity.secure { 443 } else { 80 }
     }
 
-    /// The port that the client used.
-    fn server_port(&self) -> u16 {
+    /// The server's port as the client sees it.
+    fn server_port(&self, authority: Option<&Authority>) -> u16 {
         let default = self.usual_port();
-        match &self.head.authority {
+        match authority {
             Some(authority) => authority.port.unwrap_or(default),
             None if self.client.local.port() == 0 => default,
             None => self.client.local.port(),
@@ -546,6 +535,15 @@ fn clean(
         withheld.take(&mut head.headers, claims::is_certificate_claim);
     }
     Ok(underscored)
+}
+
+/// The version of HTTP as AJP13 tells it.
+fn protocol(version: Version) -> &'static str {
+    match version {
+        Version::HTTP_10 => "HTTP/1.0",
+        Version::HTTP_2 => "HTTP/2.0",
+        _ => "HTTP/1.1",
+    }
 }
 
 /// Measures the line that several lines of cookies became, as the listener measures each line.
