@@ -8,7 +8,7 @@ use crate::common_settings::{CommonSettings, REPLACE_ERRORS, shows_pages};
 use crate::condition::Scheme;
 use crate::ledger::{Remark, Weight};
 use crate::matcher::{Matcher, encoded};
-use crate::plan::{Access, Action, Fields, Keys, Listener, Plan, Rule};
+use crate::plan::{Access, Action, Fields, Keys, Listener, Plan, Rule, Upstream};
 use crate::routes::{Route, RouteGroup, outcome};
 use crate::toml_text::{quoted, quoted_list};
 
@@ -212,31 +212,7 @@ impl Writer<'_> {
             if !used.contains(&index) {
                 continue;
             }
-            let name = &upstream.name;
-            let _ = writeln!(self.out, "\n[upstream.{name}]");
-            self.secret_or_keys(&upstream.keys, name);
-            let tables = [
-                ("sticky", upstream.sticky.as_ref()),
-                ("probe", Some(&upstream.probe).filter(|it| !it.is_empty())),
-                (
-                    "attributes",
-                    Some(&upstream.attributes).filter(|it| !it.is_empty()),
-                ),
-            ];
-            for (table, keys) in tables {
-                if let Some(keys) = keys {
-                    let _ = writeln!(self.out, "\n[upstream.{name}.{table}]");
-                    self.keys(keys);
-                }
-            }
-            for (number, backend) in upstream.backends.iter().enumerate() {
-                let place = backend.place.as_ref();
-                let from = place.map(|it| format!(" # from {}", comment(&it.to_string())));
-                let from = from.unwrap_or_default();
-                let _ = writeln!(self.out, "\n[[upstream.{name}.backend]]{from}");
-                self.line("url", &quoted(&backend.url));
-                self.secret_or_keys(&backend.keys, &format!("{name}-{}", number + 1));
-            }
+            self.upstream(upstream);
         }
         let keeps = |it: &Route| matches!(outcome(&it.rule), Action::Files | Action::Closed);
         if let Some(url) = self.form.keep
@@ -247,6 +223,32 @@ impl Writer<'_> {
             self.line("idle_body_timeout", "\"24h\"");
             let _ = writeln!(self.out, "\n[[upstream.{KEPT}.backend]]");
             self.line("url", &quoted(url));
+        }
+    }
+
+    fn upstream(&mut self, upstream: &Upstream) {
+        let name = &upstream.name;
+        let _ = writeln!(self.out, "\n[upstream.{name}]");
+        self.secret_or_keys(&upstream.keys, name);
+        let filled = |keys| Some(keys).filter(|it: &&Keys| !it.is_empty());
+        let tables = [
+            ("sticky", upstream.sticky.as_ref()),
+            ("probe", filled(&upstream.probe)),
+            ("attributes", filled(&upstream.attributes)),
+        ];
+        for (table, keys) in tables {
+            if let Some(keys) = keys {
+                let _ = writeln!(self.out, "\n[upstream.{name}.{table}]");
+                self.keys(keys);
+            }
+        }
+        for (number, backend) in upstream.backends.iter().enumerate() {
+            let place = backend.place.as_ref();
+            let from = place.map(|it| format!(" # from {}", comment(&it.to_string())));
+            let from = from.unwrap_or_default();
+            let _ = writeln!(self.out, "\n[[upstream.{name}.backend]]{from}");
+            self.line("url", &quoted(&backend.url));
+            self.secret_or_keys(&backend.keys, &format!("{name}-{}", number + 1));
         }
     }
 

@@ -4,13 +4,13 @@
 //! such as `<Location>` then change what these modules decided, later ones after earlier ones.
 
 use std::collections::HashMap;
-use std::path::Path;
+use std::path::PathBuf;
 use std::sync::LazyLock;
 
 use crate::compress;
 use crate::condition::Port;
 use crate::directive::{Directive, drop_all};
-use crate::files::ImportError;
+use crate::files::{ImportError, Text};
 use crate::httpd::files::{ServedDirectory, Site};
 use crate::httpd::names::names;
 use crate::httpd::proxy::{self, Balancers};
@@ -161,55 +161,26 @@ fn jk_files(
     workers: &mut Workers,
 ) -> Result<Vec<Mount>, ImportError> {
     let mut found = Vec::new();
-    let given = |path: &Path| {
-        sources
-            .workers
-            .iter()
-            .chain(&sources.maps)
-            .any(|it| it.path == path)
-    };
     for directive in directives {
         match directive.name.as_str() {
-            "jkworkersfile" | "jkmountfile" => {
-                let paths = sources
-                    .httpd
-                    .first()
-                    .map(|text| expansion.paths(directive.word(0), text));
-                let paths = paths.unwrap_or_default();
-                let has_one = match directive.name.as_str() {
-                    "jkworkersfile" => !sources.workers.is_empty(),
-                    _ => !sources.maps.is_empty(),
-                };
-                if has_one && paths.first().is_none_or(|it| given(it)) {
-                    expansion.ledger.mapped(directive.id);
-                    continue;
+            "jkworkersfile" => {
+                let text = jk_file(directive, &sources.workers, sources, expansion)?;
+                if let Some(text) = text {
+                    workers.add(&text, expansion.ledger, expansion.files);
                 }
-                let Some(path) = paths.first() else {
-                    let text = format!(
-                        "the file `{}` does not exist; give its path, or the root directory with --root",
-                        directive.word(0)
-                    );
-                    expansion.ledger.risk(directive.id, text);
-                    continue;
-                };
-                let read = expansion.budget.read(expansion.files, Path::new(path))?;
-                expansion.ledger.mapped(directive.id);
-                match directive.name.as_str() {
-                    "jkworkersfile" => workers.add(&read, expansion.ledger, expansion.files),
-                    _ => found.extend(mounts::read_map(&read, expansion.ledger)),
+            }
+            "jkmountfile" => {
+                let text = jk_file(directive, &sources.maps, sources, expansion)?;
+                if let Some(text) = text {
+                    found.extend(mounts::read_map(&text, expansion.ledger));
                 }
             }
             "jkworkerproperty" => {
                 let line = directive.words.join(" ");
                 let (name, value) = line.split_once('=').unwrap_or((&line, ""));
-                expansion.ledger.mapped(directive.id);
-                workers.set(
-                    name.trim(),
-                    value.trim(),
-                    directive.id,
-                    expansion.ledger,
-                    expansion.files,
-                );
+                let (name, value, id) = (name.trim(), value.trim(), directive.id);
+                expansion.ledger.mapped(id);
+                workers.set(name, value, id, expansion.ledger, expansion.files);
             }
             _ => {}
         }
@@ -217,7 +188,39 @@ fn jk_files(
     Ok(found)
 }
 
-/// The mounts of `JkMount` and `JkUnMount`; `section` is the path of the `<Location>` around them.
+/// The file that a directive names; `None` if it does not exist, or if it is among the files of its kind that were
+/// `given`, or stands for one of them.
+fn jk_file(
+    directive: &Directive,
+    given: &[Text],
+    sources: &Sources,
+    expansion: &mut Expansion<'_>,
+) -> Result<Option<Text>, ImportError> {
+    let main = sources.httpd.first();
+    let paths = main.map(|text| expansion.paths(directive.word(0), text));
+    let paths = paths.unwrap_or_default();
+    let is_given = |path: &PathBuf| {
+        let mut all = sources.workers.iter().chain(&sources.maps);
+        all.any(|it| it.path == *path)
+    };
+    if !given.is_empty() && paths.first().is_none_or(is_given) {
+        expansion.ledger.mapped(directive.id);
+        return Ok(None);
+    }
+    let Some(path) = paths.first() else {
+        let text = format!(
+            "the file `{}` does not exist; give its path, or the root directory with --root",
+            directive.word(0)
+        );
+        expansion.ledger.risk(directive.id, text);
+        return Ok(None);
+    };
+    let text = expansion.budget.read(expansion.files, path)?;
+    expansion.ledger.mapped(directive.id);
+    Ok(Some(text))
+}
+
+/// `JkMount` and `JkUnMount`, within a section for its path.
 fn jk_mounts(directives: &[Directive], section: Option<&str>, ledger: &mut Ledger) -> Vec<Mount> {
     let mut found = Vec::new();
     for directive in directives {

@@ -296,47 +296,45 @@ pub(crate) fn proxies<'d>(
 ) {
     let mut said = Guards::default();
     let mut change = SharedSettings::default();
-    for section in sections {
-        if !matches!(section.name.as_str(), "proxy" | "proxymatch") {
-            continue;
-        }
+    let is_proxy = |it: &&Directive| matches!(it.name.as_str(), "proxy" | "proxymatch");
+    for section in sections.into_iter().filter(is_proxy) {
         ledger.mapped(section.id);
         let inner = section.inside();
-        let guards = guards(inner, ledger);
-        let all = matches!(section.words.last().map(String::as_str), Some("*" | ".*"));
-        let settings = of_section(inner, ledger);
-        if all {
+        let (guards, settings) = (guards(inner, ledger), of_section(inner, ledger));
+        if matches!(section.words.last().map(String::as_str), Some("*" | ".*")) {
+            said.merge(guards);
             change.merge(&settings);
-        } else if settings != SharedSettings::default() {
-            ledger.risk(
-                section.id,
-                "the importer cannot tell which backends it concerns: its fields were left out",
-            );
-            change.merge(&vague(&settings));
+            continue;
         }
         // One for some of the backends cannot be told apart here.
-        if all {
-            said.merge(guards);
-        } else if guards.closes() {
-            ledger.unmapped(
-                section.id,
-                "the importer cannot tell which backends it concerns",
-            );
+        if settings != SharedSettings::default() {
+            let text =
+                "the importer cannot tell which backends it concerns: its fields were left out";
+            ledger.risk(section.id, text);
+            change.merge(&vague(&settings));
+        }
+        if guards.closes() {
+            let text = "the importer cannot tell which backends it concerns";
+            ledger.unmapped(section.id, text);
             ledger.address_guards.void_all();
             said.is_strange = true;
         }
     }
     let is_forward = |it: &&mut Rule| matches!(it.action, Action::Forward { .. });
-    let forwards = rules.iter_mut().filter(is_forward);
-    // A rule may be closed already.
-    forwards.for_each(|it| {
-        it.settings.merge(&change);
-        let before = std::mem::take(&mut it.settings.access);
-        it.settings.access = access::both(before, said.authz.clone().unwrap_or_default());
-        it.settings.compat = said.compat.clone().unwrap_or_default();
-        it.settings.tls_only |= said.tls_only;
-        it.settings.is_strange |= said.is_strange;
-    });
+    for rule in rules.iter_mut().filter(is_forward) {
+        rule.settings.merge(&change);
+        guard(rule, &said);
+    }
+}
+
+/// Adds the guards of `<Proxy>` to a rule, which may be closed already.
+fn guard(rule: &mut Rule, said: &Guards) {
+    let settings = &mut rule.settings;
+    let before = std::mem::take(&mut settings.access);
+    settings.access = access::both(before, said.authz.clone().unwrap_or_default());
+    settings.compat = said.compat.clone().unwrap_or_default();
+    settings.tls_only |= said.tls_only;
+    settings.is_strange |= said.is_strange;
 }
 
 /// Handles a section that is not about URL paths: one of a kind that is not converted makes all rules guarded.

@@ -107,25 +107,22 @@ fn locate(uri: &str, scope: Scope<'_>, server: PageServer<'_>) -> Result<(String
         blocks: &blocks,
         ..scope
     };
-    let decides = |it: &Directive| {
-        let passes = it.name.ends_with("_pass");
-        passes || matches!(it.name.as_str(), "return" | "rewrite" | "if" | "try_files")
-    };
     if own.iter().any(decides) {
         return Err("its page is no plain file".to_owned());
     }
-    let guards = [
-        "allow",
-        "deny",
-        "auth_basic",
-        "auth_request",
-        "auth_jwt",
-        "limit_except",
-    ];
-    if guards.iter().any(|it| all.find(it).is_some()) {
+    if GUARDS.iter().any(|it| all.find(it).is_some()) {
         return Err("the source guards its page".to_owned());
     }
-    let alias = own.iter().find(|it| it.name == "alias");
+    path_in(location, all, uri)
+}
+
+/// The path below the directory of a location, or of what it inherits from.
+fn path_in(
+    location: Option<&Directive>,
+    all: Scope<'_>,
+    uri: &str,
+) -> Result<(String, Id), String> {
+    let alias = all.own("alias");
     let text = location
         .and_then(|it| modifier(&it.words))
         .map_or("", |it| it.1);
@@ -145,10 +142,13 @@ fn locate(uri: &str, scope: Scope<'_>, server: PageServer<'_>) -> Result<(String
         .ok_or_else(|| "the directory of its page is not plain".to_owned())
 }
 
-/// The location that decides about a URI; `None` if none does.
-///
-/// # Errors
-/// An expression may decide.
+/// Whether a location with this directive answers otherwise than by a file at the path.
+fn decides(directive: &Directive) -> bool {
+    let name = directive.name.as_str();
+    name.ends_with("_pass") || matches!(name, "return" | "rewrite" | "if" | "try_files")
+}
+
+/// The location that decides about a URI, as far as that is one of a text.
 fn location<'d>(uri: &str, server: &'d [Directive]) -> Result<Option<&'d Directive>, String> {
     let mut longest: Option<(usize, bool, &Directive)> = None;
     let mut is_expression = false;
@@ -173,3 +173,13 @@ fn location<'d>(uri: &str, server: &'d [Directive]) -> Result<Option<&'d Directi
     }
     Ok(longest.map(|it| it.2))
 }
+
+/// Directives by which nginx lets in some clients alone.
+const GUARDS: [&str; 6] = [
+    "allow",
+    "deny",
+    "auth_basic",
+    "auth_request",
+    "auth_jwt",
+    "limit_except",
+];
