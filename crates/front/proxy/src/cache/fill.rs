@@ -393,6 +393,30 @@ impl FillBody {
             len: 0,
         }
     }
+
+    /// The next block for a reader that has taken `taken` blocks.
+    fn next_block(&mut self, taken: &mut usize) -> Option<Bytes> {
+        match self {
+            Self::Kept { blocks, tail, .. } => {
+                if *taken == blocks.len() && !tail.is_empty() {
+                    blocks.push(tail.split().freeze());
+                }
+                let block = blocks.get(*taken).cloned()?;
+                *taken += 1;
+                Some(block)
+            }
+            Self::Passed { queue, len } => {
+                // Its one reader has taken some of what had been kept before.
+                for block in queue.drain(..(*taken).min(queue.len())) {
+                    *len -= block.len();
+                }
+                *taken = 0;
+                let block = queue.pop_front()?;
+                *len -= block.len();
+                Some(block)
+            }
+        }
+    }
 }
 
 impl FillState {
@@ -500,35 +524,17 @@ impl FillReader {
         cx: &Context<'_>,
     ) -> Poll<Result<Option<Bytes>, FillFailure>> {
         let mut state = self.fill.lock();
-        let next = match &mut state.body {
-            FillBody::Kept { blocks, tail, .. } => {
-                if self.next == blocks.len() && !tail.is_empty() {
-                    blocks.push(tail.split().freeze());
-                }
-                let block = blocks.get(self.next).cloned();
-                self.next += usize::from(block.is_some());
-                block
-            }
-            FillBody::Passed { queue, len } => {
-                // It has taken some of what had been kept before.
-                while self.next > 0 {
-                    self.next -= 1;
-                    *len -= queue.pop_front().map_or(0, |block| block.len());
-                }
-                let block = queue.pop_front();
-                *len -= block.as_ref().map_or(0, Bytes::len);
-                let left = *len as u64;
-                let gone = state.counted.saturating_sub(left);
-                state.release(&self.fill.share, gone);
-                block
-            }
-        };
-        if let Some(block) = next {
-            if matches!(state.body, FillBody::Passed { .. }) {
+        let next = state.body.next_block(&mut self.next);
+        if let FillBody::Passed { len, .. } = state.body {
+            let taken = state.counted.saturating_sub(len as u64);
+            state.release(&self.fill.share, taken);
+            if next.is_some() {
                 state.idle_since = None;
                 state.wake_filler();
             }
-            return Poll::Ready(Ok(Some(block)));
+        }
+        if next.is_some() {
+            return Poll::Ready(Ok(next));
         }
         match &state.end {
             Some(End::Whole(_)) => Poll::Ready(Ok(None)),

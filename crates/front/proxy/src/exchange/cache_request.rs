@@ -16,7 +16,7 @@ use catamaran_message::name::{
     ACCEPT_ENCODING, AUTHORIZATION, COOKIE, FORWARDED, IF_MATCH, IF_UNMODIFIED_SINCE,
     X_FORWARDED_HOST, X_FORWARDED_PORT, X_FORWARDED_PREFIX, X_FORWARDED_PROTO,
 };
-use catamaran_message::{BodyLength, FieldName, Id, Traits};
+use catamaran_message::{BodyLength, FieldName, Fields, Id, Traits};
 use catamaran_upstream::IpText;
 use http::Method;
 use memchr::memchr2_iter;
@@ -141,18 +141,21 @@ fn key(
     for name in &config.key_fields {
         key.part(lines(request, name).as_deref());
     }
+    add_claims(&mut key, headers, port.is_some());
+    key.finish()
+}
+
+/// Adds what a trusted proxy claims to a key; claims of anybody else were removed. `tells_port`: the front is going to
+/// write scheme and port in the place of those that were claimed, and the key has them.
+fn add_claims(key: &mut KeyBuilder, headers: &Fields, tells_port: bool) {
     if !headers.may_have(Traits::CLAIM) {
-        key.missing(CLAIMED.len());
-        return key.finish();
+        return key.missing(CLAIMED.len());
     }
-    // Those of anybody but a trusted proxy were removed.
     for name in CLAIMED {
-        // Of what the front is going to write in their place the key has the scheme and the port.
-        let is_replaced = port.is_some() && [X_FORWARDED_PROTO, X_FORWARDED_PORT].contains(&name);
+        let is_replaced = tells_port && [X_FORWARDED_PROTO, X_FORWARDED_PORT].contains(&name);
         let claimed = joined(headers.get_all(name));
         key.part(claimed.filter(|_| !is_replaced).as_deref());
     }
-    key.finish()
 }
 
 /// All lines of a field, joined by commas; `None` if there is no line.

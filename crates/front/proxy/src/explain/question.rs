@@ -133,27 +133,12 @@ impl<'l> SupposedRequest<'l> {
                 (listener, listener.is_secure())
             }
         };
-        let session = || {
-            let host = url.host();
-            let mut facts = Facts::supposed(&host);
-            // Clients do not send addresses (RFC 6066, section 3).
-            let bare = host.trim_start_matches('[').trim_end_matches(']');
-            facts.sni = facts.sni.filter(|_| bare.parse::<IpAddr>().is_err());
-            facts.client_sha256 = question.client_certificate.then(|| "0".repeat(64));
-            let profile = profile(listener);
-            Session { facts, profile }
+        let session = || Session {
+            facts: tls_facts(question, &url.host()),
+            profile: profile(listener),
         };
         Ok(Self {
-            request: match (question.http2, listener.protocols) {
-                (true, Protocols::Http1) => {
-                    return Err(format!(
-                        "the listener {} does not speak HTTP/2: see its `protocols`",
-                        listener.label()
-                    ));
-                }
-                (true, _) | (_, Protocols::Http2) => Request::Http2(http2(question, &url, secure)?),
-                (false, _) => Request::Http1(head(question, &url)?),
-            },
+            request: request(question, listener, &url, secure)?,
             listener,
             peer: PeerFacts {
                 remote: address(&question.from)?,
@@ -312,6 +297,34 @@ fn slash(target: &str) -> &'static str {
     } else {
         "/"
     }
+}
+
+fn request(
+    question: &Question,
+    listener: &ListenerConfig,
+    url: &Url<'_>,
+    secure: bool,
+) -> Result<Request, String> {
+    match (question.http2, listener.protocols) {
+        (true, Protocols::Http1) => Err(format!(
+            "the listener {} does not speak HTTP/2: see its `protocols`",
+            listener.label()
+        )),
+        (true, _) | (_, Protocols::Http2) => {
+            Ok(Request::Http2(http2(question, url, secure)?))
+        }
+        (false, _) => Ok(Request::Http1(head(question, url)?)),
+    }
+}
+
+/// What is agreed on with a client that asks for this host over TLS.
+fn tls_facts(question: &Question, host: &str) -> Facts {
+    let mut facts = Facts::supposed(host);
+    // Clients do not send addresses (RFC 6066, section 3).
+    let bare = host.trim_start_matches('[').trim_end_matches(']');
+    facts.sni = facts.sni.filter(|_| bare.parse::<IpAddr>().is_err());
+    facts.client_sha256 = question.client_certificate.then(|| "0".repeat(64));
+    facts
 }
 
 /// The fields that a client of HTTP/2 sends.
