@@ -420,10 +420,10 @@ impl Fields {
         last: Option<&[u8]>,
     ) -> bool {
         let name = name.into();
-        let values: Vec<&[u8]> = self.named(name).map(Field::value).collect();
-        if values.is_empty() {
+        if !self.contains(name) {
             return false;
         }
+        let values: Vec<&[u8]> = self.named(name).map(Field::value).collect();
         let joined = [&values[..], last.as_slice()].concat().join(separator);
         self.insert(name, joined);
         true
@@ -565,7 +565,8 @@ impl Fields {
         });
     }
 
-    /// Writes the line of an added field, and returns its entry.
+    /// Writes a line of a field that is ours.
+    #[inline]
     fn write(&mut self, name: NameRef<'_>, value: &[u8]) -> Entry {
         match name {
             NameRef::Known(id) => self.write_line(Some(id), id.spelling().as_bytes(), value),

@@ -226,8 +226,8 @@ impl<'s> Outgoing<'s> {
         }
     }
 
-    /// Returns the head, so that the next request can use its memory.
-    pub(crate) fn into_head(self) -> Box<RequestHead> {
+    /// The head, for the next request to use its memory.
+    pub(crate) fn into_head(self: Box<Self>) -> Box<RequestHead> {
         self.head
     }
 
