@@ -297,47 +297,28 @@ impl Reader<'_, '_> {
             );
             return Ok(());
         }
-        match host {
+        result.listeners = match host {
             Some(host) => {
                 self.files.ledger.mapped(host.id);
-                result.listeners = self.listeners(&host.words);
+                self.listeners(&host.words)
             }
-            None => {
-                let taken = |it: &usize| {
-                    self.plan
-                        .hosts
-                        .iter()
-                        .any(|host| host.listeners.contains(it))
-                };
-                result.listeners = (0..self.plan.listeners.len())
-                    .filter(|it| !taken(it))
-                    .collect();
-            }
-        }
-        self.tls(inner, &result.listeners);
-        let first = |it: &&usize| {
-            !self
-                .plan
-                .hosts
-                .iter()
-                .any(|host| host.listeners.contains(it))
+            None => self.free_listeners((0..self.plan.listeners.len()).collect()),
         };
-        result.default_on = result.listeners.iter().filter(first).copied().collect();
+        self.tls(inner, &result.listeners);
+        result.default_on = self.free_listeners(result.listeners.clone());
         self.shadowed_names(&mut result);
         let is_shadowed = self.is_shadowed(&result);
         result.rules = self.rules(host.is_some(), inner, inherited, &result.listeners)?;
         let unsaid = match host {
-            Some(host) if self.shares_address(host, &result.listeners) => Some((
-                host,
-                "the front cannot tell its address from other addresses with the same port",
-            )),
-            Some(host) if is_shadowed => Some((
-                host,
+            Some(host) if self.shares_address(host, &result.listeners) => {
+                Some("the front cannot tell its address from other addresses with the same port")
+            }
+            Some(_) if is_shadowed => Some(
                 "an earlier virtual host has a name that no route can have, and may answer for its names",
-            )),
+            ),
             _ => None,
         };
-        if let Some((host, text)) = unsaid {
+        if let Some((host, text)) = host.zip(unsaid) {
             self.files.ledger.unmapped(host.id, text);
             self.files.ledger.address_guards.void_all();
             let rules = result.rules.iter_mut();
@@ -352,7 +333,15 @@ impl Reader<'_, '_> {
         Ok(())
     }
 
-    /// The rules of a virtual host, in the order in which httpd's modules decide.
+    /// Those of these listeners that no virtual host has yet.
+    fn free_listeners(&self, listeners: Vec<usize>) -> Vec<usize> {
+        let mut left = listeners;
+        let hosts = &self.plan.hosts;
+        left.retain(|it| !hosts.iter().any(|host| host.listeners.contains(it)));
+        left
+    }
+
+    /// The rules of a host, in the order in which httpd's modules decide.
     fn rules(
         &mut self,
         is_host: bool,

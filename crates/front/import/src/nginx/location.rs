@@ -8,14 +8,14 @@ use std::sync::LazyLock;
 use crate::condition::CAPTURED;
 use crate::directive::{Directive, MISSING};
 use crate::files::Files;
-use crate::ledger::{Id, Ledger};
+use crate::ledger::{Id, Ledger, Place};
 use crate::matcher::Matcher;
 use crate::mod_jk::workers::{duration, hoist, number};
 use crate::nginx::fields::{cookie_flags, request_fields, response_fields};
 use crate::nginx::files::{MIME_TYPES, serve};
 use crate::nginx::upstream::{Upstreams, target, unreachable, with_scheme};
 use crate::nginx::variables::expand;
-use crate::plan::{Access, Action, Plan, Settings, Upstream, redirect_status};
+use crate::plan::{Access, Action, Backend, Plan, Settings, Upstream, redirect_status};
 use crate::regex::rest_of;
 use crate::toml_text::quoted;
 use crate::{compress, stock};
@@ -182,50 +182,21 @@ fn pass(
 ) -> Action {
     let id = directive.id;
     let text = directive.word(0);
-    let Some((scheme, rest)) = text.split_once("://") else {
+    let Some(url) = PassUrl::read(text) else {
         unreachable(id, text, ledger);
         return Action::Closed;
     };
-    let (authority, uri) = match rest.strip_prefix("unix:") {
-        Some(socket) => match socket.split_once(':') {
-            Some((socket, uri)) => (format!("unix:{socket}"), uri.to_owned()),
-            None => (rest.to_owned(), String::new()),
-        },
-        None => match rest.find('/') {
-            Some(at) => (rest[..at].to_owned(), rest[at..].to_owned()),
-            None => (
-                rest.trim_end_matches("$request_uri").to_owned(),
-                String::new(),
-            ),
-        },
-    };
-    let uri = if uri == "$request_uri" || uri == "/$request_uri" {
-        String::new()
-    } else {
-        uri
-    };
-    let upstream = match scope.upstreams.get(&authority) {
-        Some(known) => with_scheme(known, scheme),
-        None => target(scheme, &authority).map(|target| Upstream {
-            name: target.host,
-            backends: vec![crate::plan::Backend {
-                place: Some(ledger.place(id).clone()),
-                url: target.url,
-                keys: target.keys,
-            }],
-            ..Upstream::default()
-        }),
-    };
+    let upstream = passed_upstream(&url, scope, ledger.place(id));
     let own = scope.blocks.first().copied().unwrap_or_default();
     let rewrite = match inner_rewrite(own, path) {
         // `proxy_pass` with a path of its own means that of the whole location then.
-        Some(Some(rewritten)) => uri.is_empty().then(|| {
-            own.iter()
-                .filter(|it| it.name == "rewrite")
-                .for_each(|it| ledger.mapped(it.id));
-            Some(rewritten)
-        }),
-        _ => rewrite(path, &uri, matcher),
+        Some(Some(_)) if !url.path.is_empty() => None,
+        Some(Some(rewritten)) => {
+            let rewrites = own.iter().filter(|it| it.name == "rewrite");
+            rewrites.for_each(|it| ledger.mapped(it.id));
+            Some(Some(rewritten))
+        }
+        _ => rewrite(path, &url.path, matcher),
     };
     let (Some(mut upstream), Some(mut rewrite)) = (upstream, rewrite) else {
         unreachable(id, text, ledger);
@@ -234,7 +205,7 @@ fn pass(
     ledger.mapped(id);
     of_backends(scope, &mut upstream, ledger);
     verify(scope, &mut upstream, targets.files, ledger);
-    host(scope, &authority, &mut upstream, ledger);
+    host(scope, &url.authority, &mut upstream, ledger);
     if upstream.keys.contains_key("host")
         && rewrite.is_none()
         && let Matcher::Prefix(path) = matcher
@@ -252,8 +223,58 @@ fn pass(
     }
 }
 
-/// The path by which `rewrite ^/path/(.*)$ /other/$1 break` replaces the location's path: `Some(None)` if there
-/// is no `rewrite`, `None` if the front cannot express it.
+/// The parts of the URL of a `proxy_pass`.
+struct PassUrl<'a> {
+    scheme: &'a str,
+    authority: String,
+    /// Comes in the place of the location's path; empty if that stays.
+    path: String,
+}
+
+impl<'a> PassUrl<'a> {
+    fn read(text: &'a str) -> Option<Self> {
+        let (scheme, rest) = text.split_once("://")?;
+        let (authority, path) = match rest.strip_prefix("unix:") {
+            Some(socket) => match socket.split_once(':') {
+                Some((socket, path)) => (format!("unix:{socket}"), path),
+                None => (rest.to_owned(), ""),
+            },
+            None => match rest.find('/') {
+                Some(at) => (rest[..at].to_owned(), &rest[at..]),
+                None => (rest.trim_end_matches("$request_uri").to_owned(), ""),
+            },
+        };
+        let path = match path {
+            "$request_uri" | "/$request_uri" => "",
+            path => path,
+        };
+        Some(Self {
+            scheme,
+            authority,
+            path: path.to_owned(),
+        })
+    }
+}
+
+/// The upstream of a `proxy_pass` at this place: one that the source names, or one of a single backend.
+fn passed_upstream(url: &PassUrl<'_>, scope: Scope<'_>, place: &Place) -> Option<Upstream> {
+    if let Some(known) = scope.upstreams.get(&url.authority) {
+        return with_scheme(known, url.scheme);
+    }
+    let target = target(url.scheme, &url.authority)?;
+    Some(Upstream {
+        name: target.host,
+        backends: vec![Backend {
+            place: Some(place.clone()),
+            url: target.url,
+            keys: target.keys,
+        }],
+        ..Upstream::default()
+    })
+}
+
+/// The path that `rewrite ^/path/(.*)$ /other/$1 break` of a location puts in the place of its own: the outer
+/// `None` is what the front cannot say, the inner one that there is none.
 pub(crate) fn inner_rewrite(own: &[Directive], path: Option<&str>) -> Option<Option<String>> {
     let all: Vec<&Directive> = own.iter().filter(|it| it.name == "rewrite").collect();
     let [only] = all[..] else {
@@ -362,15 +383,6 @@ fn host(scope: Scope<'_>, authority: &str, upstream: &mut Upstream, ledger: &mut
         None => "$proxy_host",
     };
     let server_name = scope.find("server_name").map_or("", |it| it.word(0));
-    let is_name = |text: &str| {
-        !text.is_empty()
-            && text.split('.').all(|it| {
-                !it.is_empty()
-                    && it
-                        .bytes()
-                        .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
-            })
-    };
     let own = || {
         if upstream.backends.iter().any(|it| it.url.contains("unix:")) {
             "localhost"
@@ -399,63 +411,54 @@ fn host(scope: Scope<'_>, authority: &str, upstream: &mut Upstream, ledger: &mut
     upstream.keys.insert("host".to_owned(), quoted(named));
 }
 
-/// The clients that a location lets in.
+fn is_name(text: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+    text.split('.')
+        .all(|label| !label.is_empty() && label.bytes().all(is_plain))
+}
+
+/// Who is let in; `None` if nothing is said.
 pub(crate) fn access(scope: Scope<'_>, ledger: &mut Ledger) -> Access {
-    let mut unsaid =
-        is_strange(scope, ledger) | is_limited(scope, ledger) | is_changed(scope, ledger);
-    for name in ["auth_basic", "auth_request", "auth_jwt"] {
-        if let Some(directive) = scope.find(name) {
-            if directive.word(0) == "off" {
-                ledger.mapped(directive.id);
-            } else {
-                ledger.unmapped(
-                    directive.id,
-                    "clients sign on here, and the front has no sign-on",
-                );
-                unsaid = true;
-            }
-        }
-    }
+    let has_others = is_strange(scope, ledger)
+        | is_limited(scope, ledger)
+        | is_changed(scope, ledger)
+        | signs_on(scope, ledger)
+        | satisfies_any(scope, ledger);
     let rules = scope.level(|it| matches!(it.name.as_str(), "allow" | "deny"));
-    let (mut allow, mut deny, mut ends) = (Vec::new(), Vec::new(), None);
-    for rule in &rules {
-        ledger.mapped(rule.id);
-        let word = rule.word(0);
-        if ends.is_some() {
-            continue;
+    rules.iter().for_each(|it| ledger.mapped(it.id));
+    let asked = rules.iter().map(|it| it.id);
+    match networks(&rules).filter(|_| !has_others) {
+        Some(access) => {
+            ledger.address_guards.written(asked);
+            access
         }
-        match (rule.name.as_str(), word) {
-            ("allow", "all") => ends = Some(true),
-            ("deny", "all") => ends = Some(false),
-            _ if !is_network(word) => unsaid = true,
-            // What was let in before is not kept out by this, which the front would do.
-            ("deny", _) if !allow.is_empty() => unsaid = true,
-            ("allow", _) => allow.push(word.to_owned()),
-            _ => deny.push(word.to_owned()),
-        }
-    }
-    if let Some(satisfy) = scope.find("satisfy") {
-        let any = satisfy.word(0) == "any";
-        unsaid |= any;
-        if any {
-            ledger.unmapped(satisfy.id, "the front cannot express whom it admits");
-        } else {
-            ledger.mapped(satisfy.id);
-        }
-    }
-    let asked: Vec<Id> = rules.iter().map(|it| it.id).collect();
-    if unsaid {
-        ledger.address_guards.void(asked);
-    } else {
-        ledger.address_guards.written(asked);
-    }
-    match ends {
-        _ if unsaid => {
+        None => {
+            ledger.address_guards.void(asked);
             rules
                 .iter()
                 .for_each(|it| ledger.unmapped(it.id, "the importer cannot tell whom it admits"));
             Access::Unsaid
         }
+    }
+}
+
+/// The clients whom `allow` and `deny` let in; `None` if the front cannot say that.
+fn networks(rules: &[&Directive]) -> Option<Access> {
+    let (mut allow, mut deny, mut ends) = (Vec::new(), Vec::new(), None);
+    for rule in rules {
+        match (rule.name.as_str(), rule.word(0)) {
+            (name, "all") => {
+                ends = Some(name == "allow");
+                break;
+            }
+            (_, word) if !is_network(word) => return None,
+            // What was let in before is not kept out by this, which the front would do.
+            ("deny", _) if !allow.is_empty() => return None,
+            ("allow", word) => allow.push(word.to_owned()),
+            (_, word) => deny.push(word.to_owned()),
+        }
+    }
+    Some(match ends {
         Some(false) if allow.is_empty() => Access::Nobody,
         Some(false) => Access::Networks { allow, deny },
         _ if deny.is_empty() => Access::Open,
@@ -463,7 +466,39 @@ pub(crate) fn access(scope: Scope<'_>, ledger: &mut Ledger) -> Access {
             allow: Vec::new(),
             deny,
         },
+    })
+}
+
+/// Whether clients sign on.
+fn signs_on(scope: Scope<'_>, ledger: &mut Ledger) -> bool {
+    let mut found = false;
+    for name in ["auth_basic", "auth_request", "auth_jwt"] {
+        let Some(directive) = scope.find(name) else {
+            continue;
+        };
+        if directive.word(0) == "off" {
+            ledger.mapped(directive.id);
+        } else {
+            let text = "clients sign on here, and the front has no sign-on";
+            ledger.unmapped(directive.id, text);
+            found = true;
+        }
     }
+    found
+}
+
+/// Whether one of several guards suffices.
+fn satisfies_any(scope: Scope<'_>, ledger: &mut Ledger) -> bool {
+    let Some(satisfy) = scope.find("satisfy") else {
+        return false;
+    };
+    let any = satisfy.word(0) == "any";
+    if any {
+        ledger.unmapped(satisfy.id, "the front cannot express whom it admits");
+    } else {
+        ledger.mapped(satisfy.id);
+    }
+    any
 }
 
 /// Notes that a location's guards by address are left to the old server.

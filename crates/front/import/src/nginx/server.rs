@@ -46,17 +46,7 @@ pub(crate) fn convert(
         .filter(|it| !is_block(it))
         .map(|&it| it.clone())
         .collect();
-    drop_needless(top, expansion.ledger);
-    drop_needless(&outer, expansion.ledger);
-    for directive in &outer {
-        let is_upgrade = directive.name == "map" && directive.word(1) == "$connection_upgrade";
-        if is_upgrade {
-            expansion.ledger.mapped(directive.id);
-        }
-    }
-    for directive in top.iter().filter(|it| it.name == "events") {
-        drop_needless(directive.inside(), expansion.ledger);
-    }
+    drop_outer(top, &outer, expansion.ledger);
     let blocks = all.iter().filter(|it| it.name == "upstream");
     let upstreams: Upstreams = blocks
         .map(|it| (it.word(0).to_owned(), upstream::read(it, expansion.ledger)))
@@ -78,18 +68,45 @@ pub(crate) fn convert(
     let asked = location::addresses(top);
     expansion.ledger.address_guards.enter(asked, REMEDY);
     senders(servers(), &outer, plan, expansion.ledger);
+    settle_claims(top, plan, expansion.ledger);
+    add_missing(plan);
+    let rest: Vec<&Directive> = outer
+        .iter()
+        .chain(servers().flat_map(Directive::inside))
+        .collect();
+    drop_unused(&rest, expansion.ledger);
+}
+
+/// Decides on what stands outside servers.
+fn drop_outer(top: &[Directive], outer: &[Directive], ledger: &mut Ledger) {
+    drop_needless(top, ledger);
+    drop_needless(outer, ledger);
+    let is_upgrade = |it: &&Directive| it.name == "map" && it.word(1) == "$connection_upgrade";
+    for directive in outer.iter().filter(is_upgrade) {
+        ledger.mapped(directive.id);
+    }
+    for directive in top.iter().filter(|it| it.name == "events") {
+        drop_needless(directive.inside(), ledger);
+    }
+}
+
+/// Decides on what believes a proxy before nginx: a risk if none is trusted.
+fn settle_claims(top: &[Directive], plan: &mut Plan, ledger: &mut Ledger) {
     let claims = rewrite::claims(top);
     plan.claims_scheme = !claims.is_empty();
-    expansion.ledger.claims.extend(claims);
-    for id in std::mem::take(&mut expansion.ledger.claims) {
+    ledger.claims.extend(claims);
+    for id in std::mem::take(&mut ledger.claims) {
         if plan.trusted.is_empty() {
-            expansion.ledger.risk(id, PROXY_BEFORE);
+            ledger.risk(id, PROXY_BEFORE);
         }
     }
+}
+
+/// Adds a listener and a host if there is none. Without a server every request is left to the old one, or answered 404.
+fn add_missing(plan: &mut Plan) {
     if plan.listeners.is_empty() {
         plan.listener("[::]:80", 80);
     }
-    // Without a server every request is left to the old one, or answered 404.
     if plan.hosts.is_empty() {
         let all: Vec<usize> = (0..plan.listeners.len()).collect();
         plan.hosts.push(VirtualHost {
@@ -98,11 +115,6 @@ pub(crate) fn convert(
             ..VirtualHost::default()
         });
     }
-    let rest: Vec<&Directive> = outer
-        .iter()
-        .chain(servers().flat_map(Directive::inside))
-        .collect();
-    drop_unused(&rest, expansion.ledger);
 }
 
 /// Drops settings that no location uses, of servers and of what they inherit.
