@@ -67,11 +67,11 @@ pub(crate) fn read(
     let tables = named(&[&SECTION, &backend::SECTION], "an upstream", value, report);
     tables
         .into_iter()
-        .map(|(name, place, entries)| one(name, place, entries, surroundings, mcmp, report))
+        .map(|(name, place, entries)| read_one(name, place, entries, surroundings, mcmp, report))
         .collect()
 }
 
-fn one(
+fn read_one(
     name: &str,
     place: Range<usize>,
     entries: &DeTable<'_>,
@@ -97,18 +97,17 @@ fn one(
     config.unwell_max = unwell_max.unwrap_or(100);
     hashing(&mut table, config.policy);
     retry_status(&mut table, &shared.config);
-    let keys = backend::KEYS.iter();
-    table.read(
-        keys.filter(|key| backend::is_shared(key.group)),
-        &mut shared,
-    );
+    let shared_keys = backend::KEYS.iter();
+    let shared_keys = shared_keys.filter(|key| backend::is_shared(key.group));
+    table.read(shared_keys, &mut shared);
     let mut shared = backend::settle(shared, &TlsKeys::default(), &mut table, surroundings);
     if let Some(value) = entries.get("probe") {
         shared.config.probe = probe::read(value, report);
     }
-    let sticky_entry = entries.get("sticky");
-    let sticky = sticky_entry.map(|value| sticky::read(value, surroundings, report));
-    let sticky = sticky.unwrap_or_default();
+    let sticky = match entries.get("sticky") {
+        Some(value) => sticky::read(value, surroundings, report),
+        None => Sticky::default(),
+    };
     attributes.named = attributes::read(entries.get(attributes::NAME), &mut table, report);
     let members_entry = entries.get("members");
     let finds_members = members_entry.is_some();
@@ -120,20 +119,12 @@ fn one(
         };
         members::read(value, &group, surroundings, report)
     });
-    let lists = entries
-        .get("backend")
-        .map(|value| tables(&list_header("upstream", name, "backend"), value, report));
-    if lists.is_none() && !finds_members {
+    if entries.get("backend").is_none() && !finds_members {
         let message = format!("upstream `{name}` has no backend");
         let hint = format!("add [[upstream.{name}.backend]] with a `url`");
         table.push(Finding::fault(message, place.clone()).hint(hint));
     }
-    let read = |(place, entries)| backend::read(place, entries, surroundings, &shared, report);
-    let backends: Vec<Backend> = lists
-        .unwrap_or_default()
-        .into_iter()
-        .filter_map(read)
-        .collect();
+    let backends = read_backends(name, entries, &shared, surroundings, report);
     keys_without_use(&mut table, &backends, members.as_ref(), report);
     table.finish(report);
     Upstream {
@@ -146,6 +137,21 @@ fn one(
         members,
         finds_members,
     }
+}
+
+fn read_backends(
+    upstream: &str,
+    entries: &DeTable<'_>,
+    shared: &backend::BackendDefaults,
+    surroundings: &Surroundings<'_>,
+    report: &mut Report,
+) -> Vec<Backend> {
+    let Some(value) = entries.get("backend") else {
+        return Vec::new();
+    };
+    let lists = tables(&list_header("upstream", upstream, "backend"), value, report);
+    let read = |(place, entries)| backend::read(place, entries, surroundings, shared, report);
+    lists.into_iter().filter_map(read).collect()
 }
 
 /// Which statuses another backend is asked after.
