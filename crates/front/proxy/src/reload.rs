@@ -137,27 +137,12 @@ impl Running {
         }
         let site = self.shared.site.load();
         self.shared.retired.add(&replaced, &site);
-        let mut added = self.assign(adopted).into_iter();
-        let mut present = Vec::with_capacity(plan.order.len());
-        for place in plan.order {
-            let listener = match place {
-                ListenerPlace::Kept(index, config) => {
-                    let tls = tls::of_listener(&profiles, &config);
-                    listeners[index].configure(*config, tls);
-                    report.listeners_kept += 1;
-                    Some(Arc::clone(&listeners[index]))
-                }
-                ListenerPlace::Added => added.next().inspect(|listener| {
-                    report.listeners_added.push(listener.address().clone());
-                }),
-            };
-            present.extend(listener);
-        }
+        let added = self.assign(adopted);
+        *listeners = order(plan.order, &listeners, added, &profiles, &mut report);
         for removed in plan.removed {
             self.remove(&removed);
             report.listeners_removed.push(removed.address().clone());
         }
-        *listeners = present;
         self.shared.profiles.store(Arc::new(profiles));
         self.shared.counters.reload(true);
         self.shared.control.note_reload(None);
@@ -292,6 +277,30 @@ enum ListenerPlace {
     Kept(usize, Box<ListenerConfig>),
     /// The next listener of `added`.
     Added,
+}
+
+/// The listeners of the new configuration in its order: those that stay have its settings then.
+fn order(
+    order: Vec<ListenerPlace>,
+    before: &[Arc<Listener>],
+    added: Vec<Arc<Listener>>,
+    profiles: &Profiles,
+    report: &mut ReloadReport,
+) -> Vec<Arc<Listener>> {
+    let mut added = added.into_iter();
+    let place = |place| match place {
+        ListenerPlace::Kept(index, config) => {
+            let listener = &before[index];
+            let tls = tls::of_listener(profiles, &config);
+            listener.configure(*config, tls);
+            report.listeners_kept += 1;
+            Some(Arc::clone(listener))
+        }
+        ListenerPlace::Added => added.next().inspect(|listener| {
+            report.listeners_added.push(listener.address().clone());
+        }),
+    };
+    order.into_iter().filter_map(place).collect()
 }
 
 impl ReloadPlan {

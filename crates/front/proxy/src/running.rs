@@ -19,7 +19,7 @@ use tokio::time::Instant;
 
 use crate::access_log::{AccessLog, OpenedLog};
 use crate::admin::Admin;
-use crate::config::{AdminConfig, Config, ListenAddress};
+use crate::config::{AdminConfig, Config, ListenAddress, ListenerConfig};
 use crate::control::discovered::record::MembersRecord;
 use crate::control::discovered::{SourcedUpstream, own_addresses};
 use crate::control::{self, Control, OperatorCommands};
@@ -125,14 +125,7 @@ pub fn start_inheriting(
     let key_log = key_lines.clone().map(KeyLog::new);
     let known = |profile: &str| inheritance.ticket_keys(profile);
     let profiles = tls::profiles(&config.tls, &config.listeners, known, key_log.as_ref())?;
-    let mut bound = Vec::with_capacity(config.listeners.len());
-    for listener in config.listeners {
-        let sockets = match inheritance.take(&listener.address) {
-            Some(sockets) => listener::inherit(&listener.address, sockets, count)?,
-            None => listener::bind(&listener.address, &ports, count)?,
-        };
-        bound.push((listener, sockets));
-    }
+    let bound = bind_all(config.listeners, &ports, count, &mut inheritance)?;
     let admin_bound = bind_admin(config.admin.as_ref(), &ports, &mut inheritance)?;
     let control = Control::start(config.admin.as_ref(), overrides, commands);
     let site = control.settle_at_start(&site);
@@ -181,7 +174,24 @@ pub fn start_inheriting(
     Ok(running)
 }
 
-/// The sockets of the admin listener, inherited or bound; empty if there is none.
+/// The listeners with their sockets, one for each worker.
+fn bind_all(
+    listeners: Vec<ListenerConfig>,
+    ports: &Ipv4Ports,
+    workers: usize,
+    inheritance: &mut Inheritance,
+) -> Result<Vec<(ListenerConfig, BoundListener)>, BindError> {
+    let bind = |listener: ListenerConfig| {
+        let sockets = match inheritance.take(&listener.address) {
+            Some(sockets) => listener::inherit(&listener.address, sockets, workers)?,
+            None => listener::bind(&listener.address, ports, workers)?,
+        };
+        Ok((listener, sockets))
+    };
+    listeners.into_iter().map(bind).collect()
+}
+
+/// The sockets of the admin listener, if there is to be one.
 fn bind_admin(
     admin: Option<&AdminConfig>,
     ports: &Ipv4Ports,
@@ -363,7 +373,7 @@ impl Running {
     /// They do not accept yet.
     pub(crate) fn adopt(
         &self,
-        bound: Vec<(crate::config::ListenerConfig, BoundListener)>,
+        bound: Vec<(ListenerConfig, BoundListener)>,
         profiles: &Profiles,
     ) -> io::Result<AdoptedListeners> {
         let mut adopted = AdoptedListeners {

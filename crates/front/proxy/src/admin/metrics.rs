@@ -74,27 +74,8 @@ pub(crate) fn render(observed: &Observation, format: Format) -> String {
     page.family(&families::STATE_FILE_FAILS)
         .only(u8::from(observed.state_file_fails));
     page.family(&families::SERVED_SINCE).only(observed.since);
-    let mut reloads = page.family(&families::RELOADS);
-    reloads.sample(&["applied"], counters.reloads_applied);
-    reloads.sample(&["refused"], counters.reloads_refused);
-    page.family(&families::CONFIG_GENERATION)
-        .only(observed.generation);
-    let last = &counters.last_reload;
-    page.family(&families::LAST_RELOAD_SUCCESSFUL)
-        .only(u8::from(last.applied));
-    page.family(&families::LAST_RELOAD)
-        .only(unix_seconds(last.at));
-    page.family(&families::LAST_RELOAD_SUCCESS)
-        .only(unix_seconds(last.applied_at));
-    page.family(&families::CONNECTIONS_ACCEPTED)
-        .only(counters.accepted);
-    page.family(&families::CONNECTIONS_OPEN).only(counters.open);
-    page.family(&families::CONNECTIONS_MAX)
-        .only(observed.connections_max);
-    page.family(&families::H2_CONNECTIONS_OPEN)
-        .only(counters.h2_connections);
-    page.family(&families::H2_STREAMS_OPEN)
-        .only(counters.h2_streams);
+    render_reloads(&mut page, observed);
+    render_connections(&mut page, observed);
     render_tls(&mut page, observed);
     page.family(&families::REQUESTS).only(counters.requests);
     let mut responses = page.family(&families::RESPONSES);
@@ -122,18 +103,51 @@ pub(crate) fn render(observed: &Observation, format: Format) -> String {
         reasons.sample(&[&culprit, reason.token()], count);
     }
     render_logs(&mut page, observed);
-    let mut panics = page.family(&families::UPSTREAM_PANIC);
-    let present: Vec<&BackendStatus> = observed.backends.iter().filter(|it| !it.retired).collect();
-    for of_upstream in present.chunk_by(|one, next| one.upstream == next.upstream) {
-        let panic = of_upstream.iter().any(|it| it.counts.panic);
-        panics.sample(&[&of_upstream[0].upstream], u8::from(panic));
-    }
+    render_panics(&mut page, &observed.backends);
     members::render(&mut page, &observed.members);
     backend::render(&mut page, &observed.backends);
     if let Some(usage) = &observed.usage {
         render_process(&mut page, usage);
     }
     page.into_text()
+}
+
+fn render_reloads(page: &mut Exposition, observed: &Observation) {
+    let counters = &observed.counters;
+    let mut reloads = page.family(&families::RELOADS);
+    reloads.sample(&["applied"], counters.reloads_applied);
+    reloads.sample(&["refused"], counters.reloads_refused);
+    page.family(&families::CONFIG_GENERATION)
+        .only(observed.generation);
+    let last = &counters.last_reload;
+    page.family(&families::LAST_RELOAD_SUCCESSFUL)
+        .only(u8::from(last.applied));
+    page.family(&families::LAST_RELOAD)
+        .only(unix_seconds(last.at));
+    page.family(&families::LAST_RELOAD_SUCCESS)
+        .only(unix_seconds(last.applied_at));
+}
+
+fn render_connections(page: &mut Exposition, observed: &Observation) {
+    let counters = &observed.counters;
+    page.family(&families::CONNECTIONS_ACCEPTED)
+        .only(counters.accepted);
+    page.family(&families::CONNECTIONS_OPEN).only(counters.open);
+    page.family(&families::CONNECTIONS_MAX)
+        .only(observed.connections_max);
+    page.family(&families::H2_CONNECTIONS_OPEN)
+        .only(counters.h2_connections);
+    page.family(&families::H2_STREAMS_OPEN)
+        .only(counters.h2_streams);
+}
+
+fn render_panics(page: &mut Exposition, backends: &[BackendStatus]) {
+    let mut panics = page.family(&families::UPSTREAM_PANIC);
+    let present: Vec<&BackendStatus> = backends.iter().filter(|it| !it.retired).collect();
+    for of_upstream in present.chunk_by(|one, next| one.upstream == next.upstream) {
+        let panic = of_upstream.iter().any(|it| it.counts.panic);
+        panics.sample(&[&of_upstream[0].upstream], u8::from(panic));
+    }
 }
 
 fn render_ready(page: &mut Exposition, observed: &Observation) {

@@ -18,30 +18,31 @@ fn logged_status(exchange: &Exchange<'_>) -> Option<StatusCode> {
 
 /// Counts the exchange, and writes its line to the access log.
 pub(crate) fn account(exchange: &Exchange<'_>, down: &Downstream<'_>) {
-    exchange
-        .scene
-        .worker
-        .counters()
-        .response(exchange.progress.status);
+    let worker = exchange.scene.worker;
+    let counters = worker.counters();
+    counters.response(exchange.progress.status);
     if let Some(outcome) = exchange.attempts.sticky {
-        exchange.scene.worker.counters().sticky(outcome);
+        counters.sticky(outcome);
         if let Some(member) = exchange.attempts.member {
-            let worker = exchange.scene.worker.index();
-            member.backend.figures().sticky(worker, outcome);
+            member.backend.figures().sticky(worker.index(), outcome);
         }
     }
     if let Some(compression) = &exchange.progress.compression {
-        compression.count(exchange.scene.worker.counters(), down.sent());
+        compression.count(counters, down.sent());
     }
-    let log = exchange.scene.worker.access_log();
-    if !log.is_on() {
-        return;
+    let log = worker.access_log();
+    if log.is_on() {
+        log.write(worker.index(), &record(exchange, down));
     }
+}
+
+/// What the log says of the exchange.
+fn record<'r>(exchange: &'r Exchange<'_>, down: &Downstream<'_>) -> Record<'r> {
     let since = |at: Instant| at.saturating_duration_since(exchange.began);
     let request = exchange.logged.as_deref();
     let compression = exchange.progress.compression.as_ref();
     let ended = request.and_then(|it| it.ended);
-    let record = Record {
+    Record {
         ended: SystemTime::now(),
         id: exchange.id,
         given_id: exchange.decided.given_id.as_deref(),
@@ -78,6 +79,5 @@ pub(crate) fn account(exchange: &Exchange<'_>, down: &Downstream<'_>) {
         protocol: down.protocol(),
         stream: down.stream(),
         tls: exchange.scene.peer.tls_facts(),
-    };
-    log.write(exchange.scene.worker.index(), &record);
+    }
 }

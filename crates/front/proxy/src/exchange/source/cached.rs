@@ -203,21 +203,19 @@ impl<'a> CachedSource<'a> {
             From::Coded(_) => return Poll::Ready(Ok(Event::End)),
         };
         let leads = reader.leads;
+        reader.poll_news(cx).map(|news| self.head_of(news, leads))
+    }
+
+    /// What the news of a fetch are for this request, which caused it if it `leads`.
+    fn head_of(&mut self, news: FillNews, leads: bool) -> Result<Event, CachedError> {
         let credentials = self.asked.request.demand.credentials;
-        let news = match reader.poll_news(cx) {
-            Poll::Pending => return Poll::Pending,
-            Poll::Ready(news) => news,
-        };
-        Poll::Ready(match news {
+        match news {
             FillNews::Interim(status, headers) => Ok(Event::Interim(Box::new(ResponseHead {
                 status,
                 headers: *headers,
                 ..ResponseHead::default()
             }))),
-            FillNews::Head(head)
-                if self.has_stale
-                    && is_stale_status(&self.asked.request.cache.config, head.status) =>
-            {
+            FillNews::Head(head) if self.prefers_stale(head.status) => {
                 Err(CachedError::StaleStatus(head.status))
             }
             FillNews::Head(head) => match &head.storing {
@@ -248,17 +246,17 @@ impl<'a> CachedSource<'a> {
                 self.from = From::Stored(response, result, 0);
                 Ok(Event::Head(self.begin(cached)))
             }
-            FillNews::NotShared(status) => Err(match status {
-                Some(status)
-                    if self.has_stale
-                        && is_stale_status(&self.asked.request.cache.config, status) =>
-                {
-                    CachedError::StaleStatus(status)
-                }
-                _ => CachedError::NotShared,
-            }),
+            FillNews::NotShared(Some(status)) if self.prefers_stale(status) => {
+                Err(CachedError::StaleStatus(status))
+            }
+            FillNews::NotShared(_) => Err(CachedError::NotShared),
             FillNews::Failed(failure) => Err(CachedError::Failed(failure)),
-        })
+        }
+    }
+
+    /// Whether a stale response is sent instead of one with this status.
+    fn prefers_stale(&self, status: StatusCode) -> bool {
+        self.has_stale && is_stale_status(&self.asked.request.cache.config, status)
     }
 
     /// The head of a response that is being received. `leads`: this request caused the fetch.
