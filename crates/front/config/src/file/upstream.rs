@@ -97,8 +97,8 @@ fn read_one(
     config.unwell_max = unwell_max.unwrap_or(100);
     hashing(&mut table, config.policy);
     retry_status(&mut table, &shared.config);
-    let shared_keys = backend::KEYS.iter();
-    let shared_keys = shared_keys.filter(|key| backend::is_shared(key.group));
+    let keys = backend::KEYS.iter();
+    let shared_keys = keys.filter(|key| backend::is_shared(key.group));
     table.read(shared_keys, &mut shared);
     let mut shared = backend::settle(shared, &TlsKeys::default(), &mut table, surroundings);
     if let Some(value) = entries.get("probe") {

@@ -403,8 +403,8 @@ impl<'s> Outgoing<'s> {
             body: self.head.body,
         };
         let attributes = self.attributes.as_ref().map(|it| it.for_ajp());
-        let authority = called.map(|called| &called.authority);
-        let authority = authority.or(self.head.authority.as_ref());
+        let asked = self.head.authority.as_ref();
+        let authority = called.map_or(asked, |called| Some(&called.authority));
         let client = ClientFacts {
             protocol: protocol(self.head.version),
             remote_ip: self.identity.ip,
