@@ -50,13 +50,6 @@ pub(crate) enum StreamFailure {
     Failed(FailureKind, io::Error),
 }
 
-/// Bytes that went through a socket in one turn.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Traffic {
-    pub(crate) sent: u64,
-    pub(crate) received: u64,
-}
-
 impl Http2 {
     /// Begins on a stream that is connected and on which, if there is TLS, HTTP/2 was agreed on.
     pub(crate) fn begin(stream: Stream) -> Self {
@@ -122,27 +115,43 @@ impl Http2 {
         }
     }
 
-    /// Writes what the socket takes, and reads once if it has something.
+    /// Writes as much as the socket takes; returns how many bytes that were.
+    ///
+    /// # Errors
+    /// The connection has ended, but for what is still to be read.
+    pub(crate) fn write(&mut self) -> Result<u64, StreamFailure> {
+        self.write_out().map_err(|error| {
+            self.is_readable = true;
+            StreamFailure::Failed(stream::send_failure(&error), error)
+        })
+    }
+
+    /// Reads once, if the socket may have something; returns how many bytes came.
     ///
     /// # Errors
     /// The connection has ended.
-    pub(crate) fn turn(&mut self, scratch: &mut [u8]) -> Result<Traffic, StreamFailure> {
-        let written = self.write();
+    pub(crate) fn read(&mut self, scratch: &mut [u8]) -> Result<usize, StreamFailure> {
         if self.out.len() > UNREAD_MAX {
             let error = io::Error::other("the server does not read what it is sent");
             return Err(StreamFailure::Failed(FailureKind::Write, error));
         }
-        let received = if self.is_readable || written.is_err() {
-            self.read(scratch)?
-        } else {
-            0
-        };
-        match written {
-            Ok(sent) => Ok(Traffic { sent, received }),
-            // What the server said before it closed counts first.
-            Err(_) if received > 0 => Ok(Traffic { sent: 0, received }),
+        if !self.is_readable {
+            return Ok(0);
+        }
+        match retried(|| self.stream.read(scratch)) {
+            Ok(None) => {
+                self.is_readable = false;
+                Ok(0)
+            }
+            Ok(Some(0)) => Err(StreamFailure::Closed),
+            Ok(Some(len)) => {
+                let is_last = self.stream.is_emptied(len, scratch.len()) && !self.peer_closed;
+                self.is_readable = !is_last;
+                self.input.extend_from_slice(&scratch[..len]);
+                Ok(len)
+            }
             Err(error) => {
-                let kind = stream::send_failure(&error);
+                let kind = stream::receive_failure(&error);
                 Err(StreamFailure::Failed(kind, error))
             }
         }
@@ -173,28 +182,7 @@ impl Http2 {
         received.map_err(|fault| StreamFailure::Malformed(io::Error::other(fault)))
     }
 
-    fn read(&mut self, scratch: &mut [u8]) -> Result<u64, StreamFailure> {
-        match retried(|| self.stream.read(scratch)) {
-            Ok(None) => {
-                self.is_readable = false;
-                Ok(0)
-            }
-            Ok(Some(0)) => Err(StreamFailure::Closed),
-            Ok(Some(len)) => {
-                let is_last = self.stream.is_emptied(len, scratch.len()) && !self.peer_closed;
-                self.is_readable = !is_last;
-                self.input.extend_from_slice(&scratch[..len]);
-                Ok(len as u64)
-            }
-            Err(error) => {
-                let kind = stream::receive_failure(&error);
-                Err(StreamFailure::Failed(kind, error))
-            }
-        }
-    }
-
-    /// Writes as much as the socket takes; returns how many bytes that were.
-    fn write(&mut self) -> io::Result<u64> {
+    fn write_out(&mut self) -> io::Result<u64> {
         // What TLS kept back when the socket was full.
         self.stream.flush()?;
         let mut sent = 0;

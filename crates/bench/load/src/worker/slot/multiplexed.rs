@@ -235,38 +235,49 @@ impl MultiplexedSlot {
         let State::Open(http2) = &mut self.place.state else {
             return false;
         };
+        let written = http2.write();
+        if let (Ok(sent), true) = (&written, self.counts) {
+            lent.record.bytes.sent += sent;
+        }
         http2.borrow_input(&mut lent.input);
-        let moved = http2.turn(&mut lent.scratch);
-        lent.look_at_the_clock();
-        let taken = moved.and_then(|traffic| {
-            if self.counts {
-                lent.record.bytes.sent += traffic.sent;
-            }
-            self.receive(lent).map(|()| traffic.received > 0)
-        });
+        let received = match (self.receive(lent), written) {
+            // What the server said before it closed counts first.
+            (Ok(false), Err(why)) => Err(why),
+            (received, _) => received,
+        };
         let mut is_leaving = false;
         if let State::Open(http2) = &mut self.place.state {
             http2.return_input(&mut lent.input);
             is_leaving = http2.is_leaving();
         }
-        match &taken {
+        match &received {
             Err(why) => self.end(why, lent),
             Ok(_) if !self.flights.is_empty() => {}
             Ok(_) if is_leaving => self.end(&StreamFailure::Closed, lent),
             Ok(_) if self.is_used_up(lent) => self.place.close(lent),
             Ok(_) => {}
         }
-        taken.unwrap_or(true) || matches!(self.place.state, State::Closed)
+        received.unwrap_or(true) || matches!(self.place.state, State::Closed)
     }
 
-    /// Takes what was read.
-    fn receive(&mut self, lent: &mut SlotResources) -> Result<(), StreamFailure> {
-        while let State::Open(http2) = &mut self.place.state
-            && let Some(event) = http2.receive()?
-        {
-            self.take(event, lent);
+    /// Reads and takes what there is, as long as others can wait; whether there was something.
+    fn receive(&mut self, lent: &mut SlotResources) -> Result<bool, StreamFailure> {
+        for read in 0..READS_MAX {
+            let State::Open(http2) = &mut self.place.state else {
+                return Ok(false);
+            };
+            let len = http2.read(&mut lent.scratch);
+            lent.look_at_the_clock();
+            if len? == 0 {
+                return Ok(read > 0);
+            }
+            while let State::Open(http2) = &mut self.place.state
+                && let Some(event) = http2.receive()?
+            {
+                self.take(event, lent);
+            }
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Whether the connection has had as many requests as the plan allows for one.
@@ -433,6 +444,9 @@ impl MultiplexedSlot {
 
 /// The most times in a row that a connection is served if its server answers at once.
 const ROUNDS_MAX: u32 = 8;
+
+/// The most reads before requests are sent on the streams that became free. TLS gives one record with each.
+const READS_MAX: u32 = 8;
 
 #[cfg(test)]
 mod tests {
