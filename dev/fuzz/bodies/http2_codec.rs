@@ -4,7 +4,7 @@
 //! committed corpora in the crate's own tests.
 
 use bytes::BytesMut;
-use catamaran_http2::{Client, Config, Event, Fault, Limits, Server};
+use catamaran_http2::{Client, Code, Config, Event, Fault, Limits, Server};
 use catamaran_message::{BodyLength, Fields, Request, Response, Scheme};
 use http::{Method, StatusCode};
 
@@ -50,35 +50,74 @@ pub(crate) fn server(input: &[u8]) {
     });
 }
 
-/// The same for a server's bytes, which answer two requests.
+/// The same for a server's bytes, which answer three requests: the last has more body than the first windows take. An
+/// answer of 404 is given up.
 pub(crate) fn client(input: &[u8]) {
     judge(input, |pieces| {
         let (mut read, mut out, mut told) = (BytesMut::new(), BytesMut::new(), Vec::new());
         let mut client = Client::new(Limits::response(), CONFIG, &mut out);
-        for method in [Method::GET, Method::HEAD] {
+        let mut unsent = 0;
+        for (method, body) in [(Method::GET, 0), (Method::HEAD, 0), (Method::POST, 70_000)] {
             let request = Request {
                 method: &method,
                 path: b"/",
                 query: None,
                 host: b"example.org",
                 headers: &Fields::new(),
-                body: BodyLength::Known(0),
+                body: BodyLength::Known(body),
             };
             client.send_request(&request, Scheme::Http, &mut out).ok();
+            unsent = body as usize;
         }
+        send_body(&mut client, &mut unsent, &mut out);
+        let mut over = Vec::new();
         for piece in pieces {
             read.extend_from_slice(piece);
             loop {
-                match client.receive(&mut read, &mut out) {
-                    Ok(Some(event)) => told.push(format!("{event:?}")),
+                let event = match client.receive(&mut read, &mut out) {
+                    Ok(Some(event)) => event,
                     Ok(None) => break,
                     Err(fault) => return (told, out, Some(fault)),
+                };
+                told.push(format!("{event:?}"));
+                let (stream, ends) = match &event {
+                    Event::Head { stream, ends, .. } | Event::Body { stream, ends, .. } => {
+                        (*stream, *ends)
+                    }
+                    Event::Trailers { stream, .. } => (*stream, true),
+                    _ => (0, false),
+                };
+                assert!(!over.contains(&stream), "{stream} was over");
+                if let Event::Head { head, .. } = &event
+                    && head.status == StatusCode::NOT_FOUND
+                {
+                    client.connection.reset(stream, Code::CANCEL, &mut out);
+                    over.push(stream);
                 }
-                assert!(client.connection.open_streams() <= 2);
+                if let Event::Body { data, .. } = &event {
+                    client
+                        .connection
+                        .credit(stream, data.len() as u32, &mut out);
+                }
+                if ends {
+                    over.push(stream);
+                }
+                send_body(&mut client, &mut unsent, &mut out);
+                assert!(client.connection.open_streams() <= 3);
             }
         }
         (told, out, None)
     });
+}
+
+/// Sends what the windows take of the third request's body.
+fn send_body(client: &mut Client, unsent: &mut usize, out: &mut BytesMut) {
+    while *unsent > 0
+        && let Ok(taken @ 1..) = client.connection.begin_data(5, *unsent, true, out)
+    {
+        out.resize(out.len() + taken, b'x');
+        *unsent -= taken;
+    }
 }
 
 fn judge(input: &[u8], course: impl Fn(&mut dyn Iterator<Item = &[u8]>) -> Course) {
