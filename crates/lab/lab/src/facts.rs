@@ -370,5 +370,5 @@ fn lengths(figures: &TextFigures) -> (Option<f64>, Option<f64>) {
 /// The largest error of the mean length of heads, in bytes, because of requests in flight at the end.
 const HEAD_OFF_MAX: f64 = 0.5;
 
-/// The largest share of failures with which the figures of another tool's run remain usable.
-const RARE: f64 = 0.01;
+/// Up to which share a failure leaves the figures of another tool's run what they are.
+pub(crate) const RARE: f64 = 0.01;

@@ -1,6 +1,8 @@
 //! What a published figure cannot carry: the gates, applied to texts of load generators and of
 //! `strace -c`, to whole pages with such texts in them, and to reports of `bench --json`.
 
+mod doubts;
+mod length;
 mod rows;
 
 use std::fmt;
@@ -9,9 +11,10 @@ use catamaran_load::report::Report;
 use catamaran_units::show_count;
 use serde::Serialize;
 
+use self::doubts::{doubts, general};
+use self::length::AnswerLength;
 pub use self::rows::ROW_GATES;
 pub(crate) use self::rows::{check_row, limit_of};
-use crate::experiment::Selection;
 use crate::facts::{Facts, successes_as_one};
 use crate::gate::{self, Effect, GateFinding, GateRecord};
 use crate::published::{self, Calls, PublishedText, TextFault, TextFigures};
@@ -50,7 +53,14 @@ pub enum JudgeFault {
 pub static GATES: &[GateRecord<()>] = &[
     of_texts(
         UNEQUAL_LOAD,
-        "two runs are of different tools or numbers of clients",
+        "two runs are of different tools or numbers of clients, one kept its connections, or their answers differ in length",
+    ),
+    of_texts(STOPPED, "the tool gave up, or was stopped early"),
+    of_texts(UNCONNECTED, "clients never had a connection"),
+    of_texts(CHECKS, "checks of the user's script failed"),
+    of_texts(
+        SAMPLED,
+        "the tool kept statuses and times of a part of the answers",
     ),
     of_texts(
         LONGEST,
@@ -132,7 +142,10 @@ impl Source {
                 name.to_owned()
             };
             let mut run = match &block.content {
-                Ok(PublishedText::Run(figures)) => TextRun::of_figures(name, figures),
+                Ok(PublishedText::Run(figures)) => match &figures.gave_up {
+                    Some(why) => TextRun::gave_up(name, figures, why),
+                    None => TextRun::of_figures(name, figures),
+                },
                 Ok(PublishedText::Calls(calls)) => TextRun::of_calls(name, calls),
                 Err(fault) => TextRun::cut(name, *fault),
             };
@@ -183,6 +196,10 @@ struct TextRun {
     facts: Option<Facts>,
     /// The server's name for itself, empty if it sent none; `None` if that is not known.
     software: Option<String>,
+    /// Whether connections were to be kept; `None` if that is not known.
+    keep_alive: Option<bool>,
+    /// What a client receives for a request.
+    length: Option<AnswerLength>,
     found: Vec<GateFinding>,
 }
 
@@ -191,13 +208,20 @@ impl TextRun {
         let mut facts = Facts::of_document(document);
         facts.expect.status = Some(200);
         facts.statuses = successes_as_one(facts.statuses);
-        Self::of_facts(name, "bench", facts, Vec::new())
+        let length = facts.body_bytes.map(AnswerLength::Body);
+        Self {
+            keep_alive: Some(document.subject.keep_alive),
+            length,
+            ..Self::of_facts(name, "bench", facts, Vec::new())
+        }
     }
 
     fn of_figures(name: String, figures: &TextFigures) -> Self {
         let facts = Facts::of_figures(figures);
         Self {
             software: figures.software.clone(),
+            keep_alive: figures.keep_alive,
+            length: AnswerLength::of_figures(figures),
             ..Self::of_facts(name, figures.tool, facts, doubts(figures))
         }
     }
@@ -212,6 +236,8 @@ impl TextRun {
             tool,
             facts: Some(facts),
             software: None,
+            keep_alive: None,
+            length: None,
             found,
         }
     }
@@ -224,7 +250,26 @@ impl TextRun {
             tool: "",
             facts: None,
             software: None,
+            keep_alive: None,
+            length: None,
             found: vec![GateFinding::new(CUT, Effect::Refuse, words)],
+        }
+    }
+
+    /// A run that its tool ended by an error: there is nothing to compare it by.
+    fn gave_up(name: String, figures: &TextFigures, why: &str) -> Self {
+        let facts = Facts::of_figures(figures);
+        let answers = show_count(facts.completed);
+        let words = format!("{} gave up after {answers} answers: {why}.", figures.tool);
+        Self {
+            name,
+            says: says(figures.tool, &facts),
+            tool: figures.tool,
+            facts: None,
+            software: None,
+            keep_alive: None,
+            length: None,
+            found: vec![GateFinding::new(STOPPED, Effect::Void, words)],
         }
     }
 
@@ -248,6 +293,8 @@ impl TextRun {
             tool: "strace -c",
             facts: None,
             software: None,
+            keep_alive: None,
+            length: None,
             found: vec![note(STRACE_TIMES, words.to_owned())],
         }
     }
@@ -269,31 +316,62 @@ impl TextRun {
         {
             differ.words.push_str(&words);
         }
-        if self.tool != other.tool {
-            let words = format!(
-                "{} and {} do not count and time alike.",
-                self.tool, other.tool
-            );
-            found.push(note(UNEQUAL_LOAD, words));
-        }
-        if let (Some(one), Some(two)) = (one.clients, two.clients)
-            && one != two
-        {
-            let words = format!("{one} clients in one run, {two} in the other.");
-            found.push(note(UNEQUAL_LOAD, words));
-        }
+        let unequal = self.unequal_load(other);
+        let is_comparison = unequal.is_empty();
+        found.extend(
+            unequal
+                .into_iter()
+                .map(|words| GateFinding::new(UNEQUAL_LOAD, Effect::Claim, words)),
+        );
         let words = "One run each: nothing shows that a second pair would differ in the same way.";
         found.push(note("published", words.to_owned()));
-        let ratio = one.rate.zip(two.rate).filter(|(one, _)| *one > 0.0);
-        let ratio = ratio.map_or_else(String::new, |(one, two)| {
-            format!(": rates {one:.1}/s and {two:.1}/s, ratio {:.2}", two / one)
-        });
+        let rates = one.rate.zip(two.rate).filter(|(one, _)| *one > 0.0);
+        let ratio = match rates {
+            _ if !is_comparison => ": no comparison".to_owned(),
+            None => String::new(),
+            Some((one, two)) => {
+                format!(": rates {one:.1}/s and {two:.1}/s, ratio {:.2}", two / one)
+            }
+        };
         let title = format!(
             "{} beside {}{ratio}",
             self.name,
             other.name_after(&self.name)
         );
         Some(Judgement { title, found })
+    }
+
+    /// What the two runs were not asked alike, so that a ratio of them says nothing of servers.
+    fn unequal_load(&self, other: &Self) -> Vec<String> {
+        let mut unequal = Vec::new();
+        if self.tool != other.tool {
+            unequal.push(format!(
+                "{} and {} do not count and time alike.",
+                self.tool, other.tool
+            ));
+        }
+        let clients = |run: &Self| run.facts.as_ref()?.clients;
+        if let (Some(one), Some(two)) = (clients(self), clients(other))
+            && one != two
+        {
+            unequal.push(format!("{one} clients in one run, {two} in the other."));
+        }
+        if let (Some(one), Some(two)) = (self.keep_alive, other.keep_alive)
+            && one != two
+        {
+            let keeps = if one { self } else { other };
+            let words = format!(
+                "Connections were to be kept in {} alone: what differs is what connecting costs.",
+                keeps.name
+            );
+            unequal.push(words);
+        }
+        if let Some((one, two)) = self.length.zip(other.length)
+            && let Some(words) = one.differ(two)
+        {
+            unequal.push(format!("{words}: these are two pages."));
+        }
+        unequal
     }
 
     /// The run's name where `before` was just named: of the same page, its line alone.
@@ -326,98 +404,6 @@ impl TextRun {
             )
         })
     }
-}
-
-/// Gates on what a tool's own way of counting leaves open.
-fn doubts(figures: &TextFigures) -> Vec<GateFinding> {
-    let mut found = Vec::new();
-    let tool = figures.tool;
-    if let Some(other @ 1..) = figures.other_length {
-        let words = format!(
-            "{tool} calls {} answers failed because their bodies are not as long as the first one: the page \
-             varies, or answers broke off.",
-            show_count(other)
-        );
-        found.push(note("body", words));
-    }
-    if tool == "hey" && figures.completed > Some(0) {
-        let words =
-            "hey does not notice bodies that break off, and counts the length that was announced.";
-        found.push(note("body", words.to_owned()));
-    }
-    if figures.unexplained > 0 {
-        let words = format!(
-            "{tool} calls {} requests failed, and the line with the reasons is missing: they may have had \
-             no answer, or one of another length.",
-            show_count(figures.unexplained)
-        );
-        found.push(note("failed", words));
-    }
-    if let Some(late @ 1..) = figures.late {
-        let words = format!(
-            "{} requests took longer than {tool} waits: latencies leave them out or cut them.",
-            show_count(late)
-        );
-        found.push(note(TIMEOUTS, words));
-    }
-    let completed = figures.completed.unwrap_or(0);
-    if let Some(kept @ 1..) = figures.kept
-        && (kept as f64) < completed as f64 * KEPT_MOST
-    {
-        let words = format!(
-            "Keep-alive was asked for, and {} of {} connections were kept: connecting again is part of the \
-             figures.",
-            show_count(kept),
-            show_count(completed)
-        );
-        found.push(note("keep-alive", words));
-    }
-    if let (Some(times), Some(seconds)) = (figures.total_ms, figures.seconds) {
-        let usual = times.median.unwrap_or(times.mean) + times.rounding;
-        let longest = times.max / 1000.0;
-        if times.max >= usual * LONGEST_TIMES && longest >= seconds * LONGEST_SHARE {
-            let words = format!(
-                "The longest request took {longest:.1} s of the run's {seconds:.1} s: if the run waited for \
-                 it, the rate is that of one request."
-            );
-            found.push(note(LONGEST, words));
-        }
-    }
-    found
-}
-
-/// Gates that look at any single run.
-fn general(tool: &str, facts: &Facts) -> Vec<GateFinding> {
-    let mut found = Vec::new();
-    let seconds = facts.seconds.unwrap_or(f64::INFINITY);
-    if seconds < SHORT_S {
-        found.push(note(
-            "unsteady",
-            format!(
-                "{seconds:.1} s, and no warm-up is named: the server may have been cold, as a JVM is for \
-                 12 to 25 s."
-            ),
-        ));
-    }
-    if tool != "bench"
-        && facts.completed > 0
-        && facts.non_2xx.is_none()
-        && facts.statuses.is_empty()
-    {
-        let words = format!(
-            "{tool} counts redirects among good answers and prints no statuses: nothing shows that the page \
-             was measured."
-        );
-        found.push(note("status", words));
-    }
-    if tool != "bench" {
-        let words =
-            format!("{tool} does not say how busy it was itself: it may have been the limit.");
-        found.push(note("generator", words));
-    }
-    let words = limit_of(Selection::OneRun);
-    found.push(note("published", words.to_owned()));
-    found
 }
 
 fn note(gate: &str, words: String) -> GateFinding {
@@ -477,6 +463,10 @@ const fn of_texts(name: &'static str, words: &'static str) -> GateRecord<()> {
 }
 
 const UNEQUAL_LOAD: &str = "unequal-load";
+const STOPPED: &str = "stopped";
+const UNCONNECTED: &str = "unconnected";
+const CHECKS: &str = "checks";
+const SAMPLED: &str = "sampled";
 const LONGEST: &str = "longest";
 const TIMEOUTS: &str = "timeouts";
 const STRACE_TIMES: &str = "strace-times";
@@ -485,20 +475,8 @@ const CUT: &str = "cut";
 /// Tools that count answers with a status from 400 on among failures.
 const COUNT_GOOD_ONES: [&str; 3] = ["JMeter", "k6", "siege"];
 
-/// The least share of answers that leave their connection open if the server closes each after 100 requests, Apache's
-/// default; some may end with the run.
-const KEPT_MOST: f64 = 0.985;
-
 /// A page with this many runs or fewer has all of them compared with each other.
 const PAGE_RUNS_MAX: usize = 6;
-
-/// The longest request has a remark, for what it does to the rate, from this many times the usual time and this share
-/// of the run.
-const LONGEST_TIMES: f64 = 3.0;
-const LONGEST_SHARE: f64 = 0.5;
-
-/// Below this a run without a warm-up is one of a cold server.
-const SHORT_S: f64 = 30.0;
 
 #[cfg(test)]
 mod tests;

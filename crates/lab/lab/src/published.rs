@@ -42,7 +42,13 @@ pub struct TextFigures {
     pub clients: Option<u64>,
     /// The length of the run in seconds.
     pub seconds: Option<f64>,
-    /// The number of requests that were answered; k6, JMeter and siege count only those with a status below 400.
+    /// The length that was asked for; `None`: the text does not say, or a number of requests was asked for.
+    pub asked_seconds: Option<f64>,
+    /// Why the tool gave up before the end, in its own words; `None`: it did not.
+    pub gave_up: Option<String>,
+    /// Clients that never had a connection.
+    pub unconnected: u64,
+    /// Requests that were answered; k6, JMeter and siege count those with a status below 400 alone.
     pub completed: Option<u64>,
     /// The number of requests without a response; for k6, JMeter and siege also those with a status from 400 on.
     pub failed: Option<u64>,
@@ -50,7 +56,13 @@ pub struct TextFigures {
     pub late: Option<u64>,
     /// The number of responses whose body was not as long as the first one; ab calls them failed.
     pub other_length: Option<u64>,
-    /// The number of requests that ab calls failed, if the line with the reasons is missing.
+    /// What the user's script checked of answers; `None`: nothing, or the tool has no scripts.
+    pub checks: Option<Checks>,
+    /// Iterations of a script that were due and not begun, because no client was free.
+    pub dropped: u64,
+    /// Answers of which the tool kept statuses and times; `None`: of all.
+    pub sampled: Option<u64>,
+    /// Requests that ab calls failed where the line with the reasons is not in the text.
     pub unexplained: u64,
     /// The numbers of responses by status; empty if the tool does not distinguish them.
     pub statuses: BTreeMap<u16, u64>,
@@ -58,7 +70,9 @@ pub struct TextFigures {
     pub non_2xx: Option<u64>,
     /// The number of responses after which the connection was kept; `None`: keep-alive was off.
     pub kept: Option<u64>,
-    /// The number of all bytes received.
+    /// Whether connections were to be kept; `None`: the text does not say.
+    pub keep_alive: Option<bool>,
+    /// All bytes received.
     pub bytes: Option<u64>,
     /// The number of bytes of bodies.
     pub body_bytes: Option<u64>,
@@ -68,7 +82,9 @@ pub struct TextFigures {
     pub rate: Option<f64>,
     /// The mean, the median and the maximum of requests' times.
     pub total_ms: Option<Times>,
-    /// The server's Server field, empty if it sent none; `None` if the text does not tell.
+    /// The standard deviation of a request's time, in milliseconds.
+    pub deviation_ms: Option<f64>,
+    /// The server's name for itself, empty if it sent none; `None` if the text does not say.
     pub software: Option<String>,
 }
 
@@ -85,7 +101,16 @@ pub struct Times {
     pub rounding: f64,
 }
 
-/// A table of `strace -c`: calls and errors.
+/// Checks of answers by the user's own script.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Checks {
+    /// Checks that were made.
+    pub made: u64,
+    /// Those of them that failed.
+    pub failed: u64,
+}
+
+/// A table of `strace -c`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Calls {
     /// The number of calls, by name.
@@ -99,8 +124,8 @@ pub struct Calls {
 pub enum TextFault {
     /// The text has none of the lines by which reports are recognised.
     #[error(
-        "this is no text of ab, wrk, hey, h2load, oha, k6, JMeter, vegeta, siege, autocannon or \
-         strace -c, and no report of `catamaran bench --json`; give the whole output of a run"
+        "this is no text of {}, and no report of `catamaran bench --json`; give the whole output of a run",
+        readable()
     )]
     Unknown,
     /// The report of the first tool ends, or was cut, before a required line, the second.
@@ -108,7 +133,20 @@ pub enum TextFault {
     Incomplete(&'static str, &'static str),
 }
 
-/// A report that was found in a text, with its line.
+/// The tools whose texts are read, with their versions.
+fn readable() -> String {
+    let named = versions();
+    let (last, others) = named.split_last().expect("there are tools");
+    format!("{} or {last}", others.join(", "))
+}
+
+/// Each tool whose texts are read, with the versions that are known to be.
+#[must_use]
+pub fn versions() -> [&'static str; TOOLS.len()] {
+    TOOLS.map(|tool| tool.versions)
+}
+
+/// A report that was found in a text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Block {
     /// The line of the text in which the report begins, from 1; for HTML, the line of its words.
@@ -167,49 +205,61 @@ pub fn blocks(text: &str) -> Vec<Block> {
 
 /// A tool whose output can be read.
 struct Tool {
-    /// Finds the bytes of a text at which the tool's reports begin. Each ends where the next one of any tool begins.
+    /// Its name and the versions whose texts are known to be read, as docs/lab.md has them.
+    versions: &'static str,
+    /// At which bytes of a text reports begin; each ends where the next one of any tool begins.
     starts: fn(&str) -> Vec<usize>,
     read: fn(&str) -> Result<PublishedText, TextFault>,
 }
 
 const TOOLS: [Tool; 10] = [
     Tool {
+        versions: "ab 1.3 to 2.3",
         starts: ab::starts,
         read: ab::read,
     },
     Tool {
+        versions: "wrk 3 and 4 with wrk2",
         starts: wrk::starts,
         read: wrk::read,
     },
     Tool {
+        versions: "hey 0.1, oha 0.5 to 1",
         starts: hey::starts,
         read: hey::read,
     },
     Tool {
+        versions: "h2load 1",
         starts: h2load::starts,
         read: h2load::read,
     },
     Tool {
+        versions: "k6 0.30 to 1",
         starts: k6::starts,
         read: k6::read,
     },
     Tool {
+        versions: "JMeter 2.11 to 5",
         starts: jmeter::starts,
         read: jmeter::read,
     },
     Tool {
+        versions: "vegeta 12",
         starts: vegeta::starts,
         read: vegeta::read,
     },
     Tool {
+        versions: "siege 3 and 4",
         starts: siege::starts,
         read: siege::read,
     },
     Tool {
+        versions: "autocannon 1 to 8",
         starts: autocannon::starts,
         read: autocannon::read,
     },
     Tool {
+        versions: "strace -c",
         starts: calls::starts,
         read: calls::read,
     },

@@ -6,42 +6,66 @@ use super::{PublishedText, TextFault, TextFigures, Times};
 /// The bytes at which reports begin: at the first of the lines about the server, or at the figures
 /// if a page has left those lines out.
 pub(super) fn starts(text: &str) -> Vec<usize> {
-    // A label without a number is a sentence about ab.
-    let is_report = |rest: Scan<'_>| rest.number().is_some();
-    Scan(text).starts(ANCHOR, is_report, |head| {
+    // Without a number, or without any other line of a report, it is a sentence about it.
+    let is_report = |rest: Scan<'_>| {
+        let report = rest.0.split(ANCHOR).next().map(Scan);
+        let has_figure =
+            report.is_some_and(|it| FIGURES.iter().any(|label| it.after(label).is_some()));
+        rest.number().is_some() && has_figure
+    };
+    let mut starts = Scan(text).starts(ANCHOR, is_report, |head| {
         let first = HEAD.iter().filter_map(|label| head.places(label).pop());
         first.min().or(Some(head.0.len()))
-    })
+    });
+    starts.extend(
+        Scan(text)
+            .places(ERROR)
+            .into_iter()
+            .filter(|at| error(&text[*at..]).is_some()),
+    );
+    starts.sort_unstable();
+    starts
 }
 
 pub(super) fn read(block: &str) -> Result<PublishedText, TextFault> {
     let scan = Scan(block);
+    if let Some(why) = error(block) {
+        return Ok(gave_up(scan, why));
+    }
     let number = |label| scan.after(label).and_then(Scan::number);
     let count = |label| number(label).map(|value| value as u64);
     let missing = |label: &'static str| TextFault::Incomplete("ab", label);
-    let completed = count("Complete requests:").ok_or_else(|| missing("Complete requests"))?;
-    let rate = number("Requests per second:").ok_or_else(|| missing("Requests per second"))?;
+    // A list of some of its figures is no report: it leaves out what does not suit it.
+    for label in FIGURES {
+        number(label).ok_or_else(|| missing(label.trim_end_matches(':')))?;
+    }
+    let completed = count("Complete requests:").unwrap_or(0);
     let bytes = count("Total transferred:");
     let failures = Failures::read(scan, count("Failed requests:"));
-    // ab counts responses that broke off as complete, and also requests without a byte in response.
+    // What broke off is counted as complete, and so is a request without a byte, and one that could not be written.
+    let unwritten = count("Write errors:").unwrap_or(0);
     let unanswered = match bytes {
         Some(0) => completed,
-        _ => failures.unanswered.unwrap_or(0).min(completed),
+        _ => (failures.unanswered.unwrap_or(0) + unwritten).min(completed),
     };
+    let kept = count("Keep-Alive requests:");
     let figures = TextFigures {
         tool: "ab",
         clients: count(ANCHOR),
         seconds: number("Time taken for tests:"),
         completed: Some(completed - unanswered),
         failed: Some(unanswered),
-        other_length: failures.other_length,
+        other_length: failures
+            .other_length
+            .map(|other| other.saturating_sub(unwritten)),
         unexplained: failures.unexplained,
         non_2xx: Some(count("Non-2xx responses:").unwrap_or(0)),
-        kept: count("Keep-Alive requests:"),
+        kept,
+        keep_alive: Some(kept.is_some()),
         bytes,
         body_bytes: count("HTML transferred:"),
         document_bytes: count("Document Length:"),
-        rate: Some(rate),
+        rate: number("Requests per second:"),
         total_ms: times(scan),
         software: scan
             .after("Server Software:")
@@ -49,6 +73,26 @@ pub(super) fn read(block: &str) -> Result<PublishedText, TextFault> {
         ..TextFigures::default()
     };
     Ok(PublishedText::Run(Box::new(figures)))
+}
+
+/// The words of the error at the beginning of `text` with which ab ended: `apr_socket_recv: Connection reset by peer (104)`.
+fn error(text: &str) -> Option<&str> {
+    let line = text.strip_prefix(ERROR)?.lines().next()?;
+    let (_, why) = line.split_once(": ")?;
+    let (words, number) = why.trim_end().rsplit_once(" (")?;
+    number.strip_suffix(')')?.parse::<u32>().ok()?;
+    Some(words)
+}
+
+/// A run that ab gave up: it prints no report then.
+fn gave_up(scan: Scan<'_>, why: &str) -> PublishedText {
+    let completed = scan.after("Total of").and_then(Scan::count);
+    PublishedText::Run(Box::new(TextFigures {
+        tool: "ab",
+        completed: Some(completed.unwrap_or(0)),
+        gave_up: Some(why.to_owned()),
+        ..TextFigures::default()
+    }))
 }
 
 /// The failures that ab counts, by their reasons.
@@ -107,6 +151,17 @@ fn times(scan: Scan<'_>) -> Option<Times> {
 }
 
 const ANCHOR: &str = "Concurrency Level:";
+
+/// The beginning of the errors of ab's library.
+const ERROR: &str = "apr_";
+
+/// Lines with figures that each report has.
+const FIGURES: [&str; 4] = [
+    "Time taken for tests:",
+    "Complete requests:",
+    "Failed requests:",
+    "Requests per second:",
+];
 const HEAD: [&str; 4] = [
     "Server Software:",
     "Server Hostname:",

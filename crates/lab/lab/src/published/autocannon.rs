@@ -5,15 +5,12 @@ use super::{PublishedText, TextFault, TextFigures, Times};
 
 /// The bytes at which reports begin: at `Running 10s test @ URL`, if its number of samples follows.
 pub(super) fn starts(text: &str) -> Vec<usize> {
-    Scan(text).starts(
-        ANCHOR,
-        |_| true,
-        |head| {
-            let first = head.places("Running").pop();
-            let table = || head.places("Latency").pop();
-            first.or_else(table).or(Some(head.0.len()))
-        },
-    )
+    let is_report = |rest: Scan<'_>| rest.number().is_some();
+    Scan(text).starts(ANCHOR, is_report, |head| {
+        let first = head.places("Running").pop();
+        let table = || head.places("Latency").pop();
+        first.or_else(table).or(Some(head.0.len()))
+    })
 }
 
 pub(super) fn read(block: &str) -> Result<PublishedText, TextFault> {
@@ -36,16 +33,24 @@ pub(super) fn read(block: &str) -> Result<PublishedText, TextFault> {
     let late = late.and_then(short_count).unwrap_or(0);
     let errors = before(" errors (").unwrap_or(0);
     let good = before(" 2xx responses");
-    let rate = column(block, "Req/Sec", "Avg");
-    let rate = rate.and_then(|cell| number(&cell.replace(',', "")));
+    let rate = column(block, "Req/Sec", "Avg").and_then(number);
+    let rate = rate.or_else(|| first_table(block, "Req/Sec").map(|[mean, _]| mean));
     let rate = rate.ok_or_else(|| missing("Req/Sec"))?;
     let millis = |name| column(block, "Latency", name).and_then(|cell| Scan(cell).millis());
+    let times = millis("Avg")
+        .zip(millis("Max"))
+        .map(|(mean, max)| [mean, max]);
+    let times = times.or_else(|| first_table(block, "Latency (ms)"));
     let figures = TextFigures {
         tool: "autocannon",
         clients: before(" connections"),
         seconds: seconds.map(|millis| millis / 1000.0),
-        // Some of the requests sent had no response. autocannon prints the number of responses only
-        // if some of them are not 2xx.
+        asked_seconds: Scan(block)
+            .after("Running")
+            .and_then(Scan::millis)
+            .map(|millis| millis / 1000.0),
+        // Of all that were sent some had no answer, and autocannon says how many answers there were only if
+        // some of them are not 2xx.
         completed: good
             .map(|good| good + other)
             .or_else(|| Some(sent?.saturating_sub(errors))),
@@ -53,7 +58,7 @@ pub(super) fn read(block: &str) -> Result<PublishedText, TextFault> {
         late: Some(late),
         non_2xx: Some(other),
         rate: Some(rate),
-        total_ms: millis("Avg").zip(millis("Max")).map(|(mean, max)| Times {
+        total_ms: times.map(|[mean, max]| Times {
             mean,
             median: millis("50%"),
             max,
@@ -82,4 +87,12 @@ fn column<'a>(block: &'a str, label: &str, name: &str) -> Option<&'a str> {
     None
 }
 
-const ANCHOR: &str = "# of samples";
+/// Mean and maximum of a row of the table that versions 1 and 2 print: `Latency (ms) 0.67 1.35 23.71`.
+fn first_table(block: &str, label: &str) -> Option<[f64; 2]> {
+    match Scan(block).after(label)?.numbers()[..] {
+        [mean, _, max, ..] => Some([mean, max]),
+        _ => None,
+    }
+}
+
+const ANCHOR: &str = "Bytes/Sec";

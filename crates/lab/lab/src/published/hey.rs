@@ -35,12 +35,28 @@ pub(super) fn read(block: &str) -> Result<PublishedText, TextFault> {
     let millis = |label| scan.after(label).and_then(Scan::millis);
     let median = ["50.00% in", "50%% in", "50% in"];
     let median = median.into_iter().find_map(millis);
-    let times = millis("Average:").zip(millis(ANCHOR));
+    let seconds = millis("Total:").map(|millis| millis / 1000.0);
+    let answered: u64 = statuses.values().sum();
+    let failed: u64 = failed.sum();
+    // hey looks at the first million alone, but divides the sum of all times by their number.
+    let sampled = (tool == "hey" && answered == HEY_MOST).then_some(answered);
+    let all = rate
+        .zip(seconds)
+        .map(|(rate, seconds)| (rate * seconds).round() as u64);
+    let completed = all
+        .filter(|_| sampled.is_some())
+        .map_or(answered, |all| all.saturating_sub(failed).max(answered));
+    let sampled = sampled.filter(|_| completed > answered + answered / 1000);
+    let of_all =
+        |mean: f64| sampled.map_or(mean, |sampled| mean * sampled as f64 / completed as f64);
+    let times = millis("Average:").map(of_all).zip(millis(ANCHOR));
     let figures = TextFigures {
         tool,
-        seconds: millis("Total:").map(|millis| millis / 1000.0),
-        completed: Some(statuses.values().sum()),
-        failed: Some(failed.sum()),
+        seconds,
+        completed: Some(completed),
+        failed: Some(failed),
+        sampled,
+        body_bytes: scan.after("Total data:").and_then(Scan::bytes),
         statuses,
         rate: Some(rate.ok_or_else(|| missing("Requests/sec"))?),
         total_ms: times.map(|(mean, max)| Times {
@@ -76,3 +92,6 @@ fn listed(heading: Option<Scan<'_>>) -> Vec<(u64, &str)> {
 }
 
 const ANCHOR: &str = "Slowest:";
+
+/// The results that hey keeps.
+const HEY_MOST: u64 = 1_000_000;

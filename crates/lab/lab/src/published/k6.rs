@@ -1,13 +1,22 @@
 //! Reads the summary that k6 prints at the end.
 
 use super::scan::{Scan, word_before};
-use super::{PublishedText, TextFault, TextFigures, Times};
+use super::{Checks, PublishedText, TextFault, TextFigures, Times};
 
 /// The bytes at which summaries begin: at the row with the durations of requests.
 pub(super) fn starts(text: &str) -> Vec<usize> {
-    let places = Scan(text).places(ANCHOR).into_iter();
-    let is_row = |at: &usize| text[at + ANCHOR.len()..].starts_with(['.', ':', ' ']);
-    places.filter(is_row).collect()
+    let is_row =
+        |rest: Scan<'_>| rest.0.starts_with(['.', ':', ' ']) && rest.line().contains("avg=");
+    Scan(text).starts(ANCHOR, is_row, |head| {
+        let last = |label: &&str| head.places(label).pop();
+        let part = PARTS.iter().filter_map(last).max();
+        match head.places(TOTAL).pop() {
+            Some(total) if part.is_none_or(|part| part < total) => Some(total),
+            _ if part.is_some() => None,
+            // Before 1.0 rows stand in the order of their names.
+            _ => EARLIER.iter().filter_map(last).min().or(Some(head.0.len())),
+        }
+    })
 }
 
 pub(super) fn read(block: &str) -> Result<PublishedText, TextFault> {
@@ -34,6 +43,10 @@ pub(super) fn read(block: &str) -> Result<PublishedText, TextFault> {
             .map(|(count, rate)| count as f64 / rate),
         completed: completed.map(|count| count - failed.unwrap_or(0).min(count)),
         failed,
+        checks: checks(block),
+        dropped: row(block, "dropped_iterations")
+            .and_then(|rest| Scan(rest).count())
+            .unwrap_or(0),
         rate,
         total_ms: times,
         ..TextFigures::default()
@@ -61,4 +74,37 @@ fn failed(row: &str) -> Option<u64> {
     Scan(rest).count()
 }
 
+/// The checks of the script: since 1.0 `checks_failed: 50.00% 257 out of 514`, before it `checks: 50.00% 257 out of 514`
+/// or `50.00% ✓ 257 ✗ 257`, where the first count is of those that passed.
+fn checks(block: &str) -> Option<Checks> {
+    let passed_and_all = |row: &str| {
+        if let Some((passed, all)) = row.split_once(" out of") {
+            return Some((
+                Scan(word_before(passed, passed.len())?).count()?,
+                Scan(all).count()?,
+            ));
+        }
+        let (passed, failed) = row.split_once('\u{2713}')?.1.split_once('\u{2717}')?;
+        let passed = Scan(passed).count()?;
+        Some((passed, passed + Scan(failed).count()?))
+    };
+    if let Some((failed, made)) = row(block, "checks_failed").and_then(passed_and_all) {
+        return Some(Checks { made, failed });
+    }
+    let (passed, made) = row(block, "checks").and_then(passed_and_all)?;
+    Some(Checks {
+        made,
+        failed: made.saturating_sub(passed),
+    })
+}
+
 const ANCHOR: &str = "http_req_duration";
+
+/// The heading of the run in the summary of 1.0 and later.
+const TOTAL: &str = "TOTAL RESULTS";
+
+/// The headings of parts of a run.
+const PARTS: [&str; 2] = ["SCENARIO:", "GROUP:"];
+
+/// Rows that stand before the anchor.
+const EARLIER: [&str; 3] = ["checks.", "data_received.", "dropped_iterations."];

@@ -86,6 +86,23 @@ impl<'a> Scan<'a> {
         all
     }
 
+    /// The size that comes first, in bytes, with its unit of 1,024 to the next: `250.00MB`, `677.73 KiB`.
+    pub(super) fn bytes(self) -> Option<u64> {
+        let (value, rest) = numeral(
+            self.0
+                .trim_start_matches(|letter: char| letter.is_whitespace() || is_mark(letter)),
+        )?;
+        let power = match rest.split_whitespace().next()? {
+            "B" | "bytes" => 0,
+            "KB" | "KiB" => 1,
+            "MB" | "MiB" => 2,
+            "GB" | "GiB" => 3,
+            "TB" | "TiB" => 4,
+            _ => return None,
+        };
+        Some((value * 1024f64.powi(power)) as u64)
+    }
+
     /// The rest of the line.
     pub(super) fn line(self) -> &'a str {
         self.0.lines().next().unwrap_or_default().trim()
@@ -104,9 +121,26 @@ pub(super) fn word_before(text: &str, at: usize) -> Option<&str> {
 
 /// The number at the beginning of `word`, without marks before it and a unit or sign after it.
 pub(super) fn number(word: &str) -> Option<f64> {
-    let word = word.trim_start_matches(is_mark);
-    let length = word.find(|letter: char| !letter.is_ascii_digit() && letter != '.');
-    word[..length.unwrap_or(word.len())].parse().ok()
+    numeral(word.trim_start_matches(is_mark)).map(|(value, _)| value)
+}
+
+/// The number at the beginning of `text`, and what follows. Some tools print it as the user's locale has it: a comma
+/// before exactly three digits parts thousands, any other is a decimal one.
+fn numeral(text: &str) -> Option<(f64, &str)> {
+    let is_part = |letter: char| letter.is_ascii_digit() || matches!(letter, '.' | ',');
+    let length = text.find(|letter| !is_part(letter)).unwrap_or(text.len());
+    let digits = text[..length].trim_end_matches([',', '.']);
+    let rest = &text[digits.len()..];
+    let mut groups = digits
+        .split(',')
+        .skip(1)
+        .map(|group| group.split('.').next().unwrap_or_default());
+    let value = if groups.all(|group| group.len() == 3) {
+        digits.replace(',', "")
+    } else {
+        digits.replace('.', "").replace(',', ".")
+    };
+    value.parse().ok().map(|value| (value, rest))
 }
 
 /// Reads a number with a unit of thousands, such as `251k` or `1.2M`.
@@ -125,12 +159,7 @@ fn duration(text: &str) -> Option<(f64, &str)> {
     let mut rest =
         text.trim_start_matches(|letter: char| letter.is_whitespace() || is_mark(letter));
     let mut total = None;
-    loop {
-        let length = rest.find(|letter: char| !letter.is_ascii_digit() && letter != '.');
-        let (digits, after) = rest.split_at(length.unwrap_or(rest.len()));
-        let Ok(value) = digits.parse::<f64>() else {
-            break;
-        };
+    while let Some((value, after)) = numeral(rest) {
         let after = after.trim_start_matches(' ');
         let length = after.find(|letter: char| !letter.is_alphabetic());
         let (unit, after) = after.split_at(length.unwrap_or(after.len()));
@@ -173,6 +202,22 @@ mod tests {
     }
 
     #[test]
+    fn numbers_as_locales_have_them() {
+        for (text, value) in [
+            ("400,1/s", 400.1),
+            ("166,75", 166.75),
+            ("42,676.68", 42_676.68),
+            ("1,234", 1234.0),
+            ("12,345,678", 12_345_678.0),
+            ("1.234,5", 1234.5),
+            ("0, read 3", 0.0),
+            ("50.00.", 50.0),
+        ] {
+            assert_eq!(Scan(text).number(), Some(value), "{text}");
+        }
+    }
+
+    #[test]
     fn numbers_and_durations() {
         assert_eq!(
             Scan(" 9 50 25.3 44 747 Percentage 5").numbers(),
@@ -186,6 +231,8 @@ mod tests {
             ("0.0041 secs", Some(4.1)),
             ("1m30.5s,", Some(90_500.0)),
             ("\u{2502} 16.45 ms \u{2502}", Some(16.45)),
+            ("0,41 secs", Some(410.0)),
+            ("1,234.5 ms", Some(1234.5)),
             ("12 clients", None),
             ("soon", None),
         ] {
@@ -197,6 +244,9 @@ mod tests {
             Scan(" 1ms, 2.5ms, 3s x 4s").all_millis(),
             [1.0, 2.5, 3000.0]
         );
+        assert_eq!(Scan(" 21.70MB read").bytes(), Some(22_754_099));
+        assert_eq!(Scan("\t2 KiB\n").bytes(), Some(2048));
+        assert_eq!(Scan("21.70").bytes(), None);
         assert_eq!(short_count("251k"), Some(251_000));
         assert_eq!(short_count("1.2M"), Some(1_200_000));
         assert_eq!(short_count("17"), Some(17));

@@ -5,21 +5,86 @@ use super::{PublishedText, TextFault, TextFigures, Times};
 
 /// The bytes at which reports begin: at `2 threads and 100 connections`.
 pub(super) fn starts(text: &str) -> Vec<usize> {
-    let places = Scan(text).places(ANCHOR).into_iter();
-    let is_report = |at: &usize| {
-        word_before(text, *at).and_then(number).is_some()
-            && Scan(&text[at + ANCHOR.len()..]).number().is_some()
+    let scan = Scan(text);
+    let marks = [
+        (Mark::Clients, scan.places(ANCHOR)),
+        (Mark::Table, scan.places(TABLE)),
+        (Mark::End, scan.places(END)),
+    ];
+    let mut marks: Vec<(usize, Mark)> = marks
+        .into_iter()
+        .flat_map(|(mark, places)| places.into_iter().map(move |at| (at, mark)))
+        .filter(|(at, mark)| mark.is_of_report(text, *at))
+        .collect();
+    marks.sort_unstable();
+    let mut starts = Vec::new();
+    let mut open: Option<Mark> = None;
+    let mut from = 0;
+    for (at, mark) in marks {
+        if open.is_none_or(|last| mark <= last) {
+            starts.push(from + beginning(&text[from..at]));
+        }
+        open = (mark != Mark::End).then_some(mark);
+        from = at + 1;
+    }
+    starts
+}
+
+/// A line by which a report is known, in the order of a report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Mark {
+    Clients,
+    Table,
+    End,
+}
+
+impl Mark {
+    /// Whether the line at `at` is one of a report, and not of a sentence or of another tool.
+    fn is_of_report(self, text: &str, at: usize) -> bool {
+        match self {
+            Self::Clients => {
+                let around = Scan(&text[at + ANCHOR.len()..]);
+                let has_numbers =
+                    word_before(text, at).and_then(number).is_some() && around.number().is_some();
+                let has_table = around.find(TABLE, 0).is_some_and(|table| table < NEAR);
+                let before = text[..at]
+                    .char_indices()
+                    .rev()
+                    .nth(NEAR)
+                    .map_or(0, |(from, _)| from);
+                has_numbers && (has_table || text[before..at].contains(" test @ "))
+            }
+            Self::Table => true,
+            Self::End => {
+                let rest = Scan(&text[at + END.len()..]);
+                rest.number().is_some()
+                    && rest
+                        .find("Transfer/sec:", 0)
+                        .is_some_and(|transfer| transfer < NEAR)
+            }
+        }
+    }
+}
+
+/// Where in `head`, what stands before a report's first mark, the report begins: with its first line, with the sum of
+/// requests, or behind all.
+fn beginning(head: &str) -> usize {
+    let scan = Scan(head);
+    let running = scan
+        .places("Running")
+        .pop()
+        .filter(|at| head[*at..].contains(" test @ "));
+    let sum = || {
+        let at = head.rfind(" requests in")?;
+        Some(head[..at].rfind('\n').map_or(0, |line| line + 1))
     };
-    places.filter(is_report).collect()
+    running.or_else(sum).unwrap_or(head.len())
 }
 
 pub(super) fn read(block: &str) -> Result<PublishedText, TextFault> {
     let scan = Scan(block);
-    let tool = if block.contains("Thread calibration") || block.contains("(HdrHistogram") {
-        "wrk2"
-    } else {
-        "wrk"
-    };
+    let is_wrk2 = WRK2.iter().any(|words| block.contains(words));
+    let tool = if is_wrk2 { "wrk2" } else { "wrk" };
     let missing = |label: &'static str| TextFault::Incomplete(tool, label);
     let rate = scan.after("Requests/sec:").and_then(Scan::number);
     let rate = rate.ok_or_else(|| missing("Requests/sec"))?;
@@ -41,30 +106,37 @@ pub(super) fn read(block: &str) -> Result<PublishedText, TextFault> {
         clients: scan.after(ANCHOR).and_then(Scan::count),
         seconds: seconds.map(|millis| millis / 1000.0),
         completed: completed.map(|count| count as u64),
-        failed: Some(error("connect") + error("read") + error("write")),
+        asked_seconds: scan
+            .after("Running")
+            .and_then(Scan::millis)
+            .map(|millis| millis / 1000.0),
+        // A client that is refused has no connection for the whole run.
+        unconnected: error("connect"),
+        failed: Some(error("read") + error("write")),
         late: Some(error("timeout")),
         // The line counts responses that are neither 2xx nor 3xx, so a missing line does not mean that all were 2xx.
         non_2xx: scan
             .after("Non-2xx or 3xx responses:")
             .and_then(Scan::count),
+        bytes: Scan(&block[summary..]).after(",").and_then(Scan::bytes),
         rate: Some(rate),
+        deviation_ms: row(scan).map(|[_, deviation, _]| deviation),
         total_ms: times(scan),
         ..TextFigures::default()
     };
     Ok(PublishedText::Run(Box::new(figures)))
 }
 
-/// Reads the row `Latency` of the table of threads, and the median if `--latency` was given.
-fn times(scan: Scan<'_>) -> Option<Times> {
+/// Mean, deviation and maximum of the row `Latency` of the table of threads.
+fn row(scan: Scan<'_>) -> Option<[f64; 3]> {
     let rows = scan.places("Latency ").into_iter();
-    let mut rows = rows.map(|at| {
-        Scan(&scan.0[at..])
-            .after("Latency ")
-            .map_or(vec![], Scan::all_millis)
-    });
-    let [mean, _, max, ..] = rows.find(|row| row.len() >= 3)?[..] else {
-        return None;
-    };
+    rows.filter_map(|at| Scan(&scan.0[at..]).after("Latency "))
+        .find_map(|rest| rest.all_millis().first_chunk().copied())
+}
+
+/// That row, and the median if `--latency` was given.
+fn times(scan: Scan<'_>) -> Option<Times> {
+    let [mean, _, max] = row(scan)?;
     let median = scan.after("Latency Distribution").and_then(|rest| {
         let label = ["50.000%", "50%"].into_iter();
         label
@@ -80,3 +152,11 @@ fn times(scan: Scan<'_>) -> Option<Times> {
 }
 
 const ANCHOR: &str = "threads and";
+const TABLE: &str = "Thread Stats";
+const END: &str = "Requests/sec:";
+
+/// Words of wrk2 alone. A run of less than 10 s is over before it calibrates, and then has no rate of each thread.
+const WRK2: [&str; 3] = ["Thread calibration", "(HdrHistogram", "-nan"];
+
+/// Lines that follow each other begin within this many bytes, with what logs put before them.
+const NEAR: usize = 300;

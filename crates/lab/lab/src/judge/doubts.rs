@@ -1,0 +1,207 @@
+//! Gates on the text of one run: what the tool says of itself, and what its way of counting leaves open.
+
+use catamaran_units::show_count;
+
+use super::{CHECKS, LONGEST, SAMPLED, STOPPED, TIMEOUTS, UNCONNECTED, limit_of, note};
+use crate::experiment::Selection;
+use crate::facts::{Facts, RARE};
+use crate::gate::{self, Effect, GateFinding};
+use crate::published::{Checks, TextFigures};
+
+/// Gates on what a tool's own way of counting leaves open.
+pub(super) fn doubts(figures: &TextFigures) -> Vec<GateFinding> {
+    let mut found = failings(figures);
+    let tool = figures.tool;
+    if let Some(other @ 1..) = figures.other_length {
+        let words = format!(
+            "{tool} calls {} answers failed because their bodies are not as long as the first one: the page \
+             varies, or answers broke off.",
+            show_count(other)
+        );
+        found.push(note("body", words));
+    }
+    if tool == "hey" && figures.completed > Some(0) {
+        let words =
+            "hey does not notice bodies that break off, and counts the length that was announced.";
+        found.push(note("body", words.to_owned()));
+    }
+    if figures.unexplained > 0 {
+        let words = format!(
+            "{tool} calls {} requests failed, and the line with the reasons is missing: they may have had \
+             no answer, or one of another length.",
+            show_count(figures.unexplained)
+        );
+        found.push(note("failed", words));
+    }
+    if let Some(late @ 1..) = figures.late {
+        let words = format!(
+            "{} requests took longer than {tool} waits: latencies leave them out or cut them.",
+            show_count(late)
+        );
+        found.push(note(TIMEOUTS, words));
+    }
+    let completed = figures.completed.unwrap_or(0);
+    if let Some(kept @ 1..) = figures.kept
+        && (kept as f64) < completed as f64 * KEPT_MOST
+    {
+        let words = format!(
+            "Keep-alive was asked for, and {} of {} connections were kept: connecting again is part of the \
+             figures.",
+            show_count(kept),
+            show_count(completed)
+        );
+        found.push(note("keep-alive", words));
+    }
+    if let (Some(times), Some(seconds)) = (figures.total_ms, figures.seconds) {
+        let usual = times.median.unwrap_or(times.mean) + times.rounding;
+        let longest = times.max / 1000.0;
+        if times.max >= usual * LONGEST_TIMES && longest >= seconds * LONGEST_SHARE {
+            let words = format!(
+                "The longest request took {longest:.1} s of the run's {seconds:.1} s: if the run waited for \
+                 it, the rate is that of one request."
+            );
+            found.push(note(LONGEST, words));
+        }
+    }
+    found
+}
+
+/// Gates on what a tool says of its own run: that it did not do what it was asked to.
+fn failings(figures: &TextFigures) -> Vec<GateFinding> {
+    let mut found = Vec::new();
+    let tool = figures.tool;
+    let completed = figures.completed.unwrap_or(0);
+    let by_share = |part: u64, whole: u64| {
+        if part as f64 > whole as f64 * RARE {
+            Effect::Void
+        } else {
+            Effect::Note
+        }
+    };
+    if let (Some(seconds), Some(asked)) = (figures.seconds, figures.asked_seconds)
+        && seconds < asked * STOPPED_NOTE
+    {
+        let effect = if seconds < asked * STOPPED_VOID {
+            Effect::Void
+        } else {
+            Effect::Note
+        };
+        let words = format!("{tool} was to run for {asked} s and ended after {seconds} s.");
+        found.push(GateFinding::new(STOPPED, effect, words));
+    }
+    if let (lost @ 1.., Some(clients)) = (figures.unconnected, figures.clients) {
+        let words = format!(
+            "{} connections could not be opened: the load was that of the others.",
+            gate::of(lost, clients)
+        );
+        found.push(GateFinding::new(
+            UNCONNECTED,
+            by_share(lost, clients),
+            words,
+        ));
+    }
+    if let Some(Checks {
+        made,
+        failed: failed @ 1..,
+    }) = figures.checks
+    {
+        let words = format!(
+            "{} checks of the script failed: answers were not those that were to be measured.",
+            gate::of(failed, made)
+        );
+        found.push(GateFinding::new(CHECKS, by_share(failed, made), words));
+    }
+    if let dropped @ 1.. = figures.dropped {
+        let words = format!(
+            "{} iterations were due and not begun, because no client was free: latencies leave out how long they \
+             would have waited.",
+            show_count(dropped)
+        );
+        found.push(GateFinding::new(
+            "late",
+            by_share(dropped, completed + dropped),
+            words,
+        ));
+    }
+    if let Some(sampled) = figures.sampled {
+        let words = format!(
+            "{tool} keeps the first {} results: statuses and percentiles of the other {} are not known, and its average is \
+             too long by that part.",
+            show_count(sampled),
+            show_count(completed - sampled)
+        );
+        found.push(note(SAMPLED, words));
+    }
+    found.extend(beyond_rate(figures));
+    found
+}
+
+/// Whether wrk2 was asked for more than its connections could carry: it does not print the rate that was asked for.
+/// Then half of the requests, or more, waited until a connection was free.
+fn beyond_rate(figures: &TextFigures) -> Option<GateFinding> {
+    let (rate, clients, times) = (figures.rate?, figures.clients?, figures.total_ms?);
+    // No median is farther from the mean than the standard deviation.
+    let least = || Some(times.mean - figures.deviation_ms?);
+    let due = rate * times.median.or_else(least)? / 1000.0;
+    (figures.tool == "wrk2" && due > clients as f64 * BEYOND).then(|| {
+        let words = format!(
+            "Rate times latency says that {due:.0} requests were due at once, and {clients} connections carry one each: \
+             wrk2 was asked for a higher rate than the {rate:.1}/s that it reached, and latencies grow with the length of \
+             the run."
+        );
+        GateFinding::new("late", Effect::Void, words)
+    })
+}
+
+/// Gates that look at any single run.
+pub(super) fn general(tool: &str, facts: &Facts) -> Vec<GateFinding> {
+    let mut found = Vec::new();
+    let seconds = facts.seconds.unwrap_or(f64::INFINITY);
+    if seconds < SHORT_S {
+        found.push(note(
+            "unsteady",
+            format!(
+                "{seconds:.1} s, and no warm-up is named: the server may have been cold, as a JVM is for \
+                 12 to 25 s."
+            ),
+        ));
+    }
+    if tool != "bench"
+        && facts.completed > 0
+        && facts.non_2xx.is_none()
+        && facts.statuses.is_empty()
+    {
+        let words = format!(
+            "{tool} counts redirects among good answers and prints no statuses: nothing shows that the page \
+             was measured."
+        );
+        found.push(note("status", words));
+    }
+    if tool != "bench" {
+        let words =
+            format!("{tool} does not say how busy it was itself: it may have been the limit.");
+        found.push(note("generator", words));
+    }
+    let words = limit_of(Selection::OneRun);
+    found.push(note("published", words.to_owned()));
+    found
+}
+
+/// The least share of answers that leave their connection open if the server closes each after 100 requests, Apache's
+/// default; some may end with the run.
+const KEPT_MOST: f64 = 0.985;
+
+/// The longest request has a remark, for what it does to the rate, from this many times the usual time and this share
+/// of the run.
+const LONGEST_TIMES: f64 = 3.0;
+const LONGEST_SHARE: f64 = 0.5;
+
+/// Shares of the time that was asked for, below which a run that ended is remarked on, or shows nothing.
+const STOPPED_NOTE: f64 = 0.9;
+const STOPPED_VOID: f64 = 0.1;
+
+/// By how much more requests than connections are due at once if a rate is not reached. Below it rounding may be.
+const BEYOND: f64 = 1.1;
+
+/// Below this a run without a warm-up is one of a cold server.
+const SHORT_S: f64 = 30.0;
