@@ -52,7 +52,22 @@ pub fn of_process(id: u32) -> io::Result<Cpu> {
     })
 }
 
-/// The CPU time that this process with all its threads has used so far, to the nanosecond.
+/// What the threads of the process `id` that live now have used so far, to the nanosecond. Zero where the kernel keeps no
+/// such account (`CONFIG_SCHED_INFO`).
+///
+/// # Errors
+/// The process is gone, or `/proc` cannot be read.
+pub fn of_threads(id: u32) -> io::Result<Duration> {
+    let threads = std::fs::read_dir(format!("/proc/{id}/task"))?.flatten();
+    let run_time = |thread: std::fs::DirEntry| {
+        // A thread may have ended since.
+        let account = std::fs::read_to_string(thread.path().join("schedstat")).ok()?;
+        account.split_ascii_whitespace().next()?.parse::<u64>().ok()
+    };
+    Ok(Duration::from_nanos(threads.filter_map(run_time).sum()))
+}
+
+/// What this process and all its threads have used so far, to the nanosecond.
 #[must_use]
 pub fn of_this_process() -> Duration {
     let used = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);

@@ -1,11 +1,12 @@
 //! Which processes there are, and what each of them holds: threads and open files.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io;
 use std::time::Duration;
 
 use procfs::ProcError;
-use procfs::process::{Process, Stat, all_processes};
+use procfs::net::TcpState;
+use procfs::process::{FDTarget, Process, Stat, all_processes};
 use rustix::process::{Resource, getrlimit};
 
 use crate::cpu::ticks;
@@ -26,8 +27,33 @@ pub fn threads(ids: &[u32]) -> usize {
     usize::try_from(ids.iter().map(of).sum::<u64>()).unwrap_or(usize::MAX)
 }
 
-/// The kernel's name for the process `id`: the name of its program, cut to 15 characters; `None` if the
-/// process is gone.
+/// The processes of this network namespace that listen at TCP port `port`, or have inherited a socket that does, as
+/// workers have of their master. Those of other users are found by root alone.
+///
+/// # Errors
+/// `/proc` cannot be read.
+pub fn listeners(port: u16) -> io::Result<Vec<u32>> {
+    let sockets = [procfs::net::tcp(), procfs::net::tcp6()].map(Result::unwrap_or_default);
+    let listening: HashSet<u64> = sockets
+        .iter()
+        .flatten()
+        .filter(|socket| socket.state == TcpState::Listen && socket.local_address.port() == port)
+        .map(|socket| socket.inode)
+        .collect();
+    let holds = |process: &Process| {
+        let mut files = process.fd().into_iter().flatten().flatten();
+        files.any(
+            |file| matches!(file.target, FDTarget::Socket(inode) if listening.contains(&inode)),
+        )
+    };
+    let processes = all_processes().map_err(fault)?.filter_map(Result::ok);
+    Ok(processes
+        .filter(holds)
+        .map(|process| process.pid.cast_unsigned())
+        .collect())
+}
+
+/// What the kernel calls the process `id`: its program's name, 15 letters at most; `None` if it is gone.
 #[must_use]
 pub fn name(id: u32) -> Option<String> {
     let name = std::fs::read_to_string(format!("/proc/{id}/comm")).ok()?;
@@ -143,6 +169,18 @@ mod tests {
         assert!(name(own).unwrap().starts_with("catamaran"));
         assert!(threads(&tree) >= 1);
         assert!(open_files(own).unwrap() >= 3);
+    }
+
+    #[test]
+    fn this_process_listens_where_it_does() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        assert_eq!(listeners(port).unwrap(), [std::process::id()]);
+        drop(listener);
+        assert!(listeners(port).unwrap().is_empty());
+        let used = crate::cpu::of_threads(std::process::id()).unwrap();
+        assert!(used > Duration::ZERO);
+        assert!(crate::cpu::of_threads(std::process::id()).unwrap() >= used);
     }
 
     #[test]
