@@ -37,10 +37,10 @@ pub(super) fn read(block: &str) -> Result<PublishedText, TextFault> {
     let rate = rate.or_else(|| first_table(block, "Req/Sec").map(|[mean, _]| mean));
     let rate = rate.ok_or_else(|| missing("Req/Sec"))?;
     let millis = |name| column(block, "Latency", name).and_then(|cell| Scan(cell).millis());
-    let times = millis("Avg")
+    let in_columns = millis("Avg")
         .zip(millis("Max"))
         .map(|(mean, max)| [mean, max]);
-    let times = times.or_else(|| first_table(block, "Latency (ms)"));
+    let times = in_columns.or_else(|| first_table(block, "Latency (ms)"));
     let figures = TextFigures {
         tool: "autocannon",
         clients: before(" connections"),

@@ -6,12 +6,12 @@ use super::{PublishedText, TextFault, TextFigures, Times};
 /// The bytes at which reports begin: at `2 threads and 100 connections`.
 pub(super) fn starts(text: &str) -> Vec<usize> {
     let scan = Scan(text);
-    let marks = [
+    let places = [
         (Mark::Clients, scan.places(ANCHOR)),
         (Mark::Table, scan.places(TABLE)),
         (Mark::End, scan.places(END)),
     ];
-    let mut marks: Vec<(usize, Mark)> = marks
+    let mut marks: Vec<(usize, Mark)> = places
         .into_iter()
         .flat_map(|(mark, places)| places.into_iter().map(move |at| (at, mark)))
         .filter(|(at, mark)| mark.is_of_report(text, *at))
