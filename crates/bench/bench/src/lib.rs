@@ -27,6 +27,7 @@ mod refusal;
 pub mod replay;
 mod requests;
 mod schedstat;
+mod server;
 mod settings;
 mod target;
 mod url;

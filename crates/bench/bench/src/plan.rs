@@ -26,6 +26,9 @@ pub(crate) fn prepare(settings: &Settings) -> Result<Plan, Refusal> {
     if settings.checks.gate.conditions.is_empty() && !settings.checks.gate.waived.is_empty() {
         return Err(Refusal::NeedsCondition);
     }
+    if let (Some(limit), None) = (settings.checks.ratios.first(), &settings.load.versus) {
+        return Err(Refusal::NeedsVersus(limit.text.clone()));
+    }
     if settings.load.rate_max.is_some() {
         return Err(Refusal::NeedsKnee);
     }

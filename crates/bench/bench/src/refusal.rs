@@ -5,6 +5,7 @@
 
 use catamaran_load::gate::ConditionFault;
 use catamaran_load::plan::PlanFault;
+use catamaran_load::versus::RatioFault;
 use thiserror::Error;
 
 /// A reason to refuse a command line; its text is the message.
@@ -74,6 +75,12 @@ pub(crate) enum Refusal {
     NeedsRate(&'static str),
     #[error("--fail-if {text:?} is no condition: {fault}")]
     Condition { text: String, fault: ConditionFault },
+    #[error("--fail-if {text:?} is no limit of a ratio: {fault}")]
+    RatioLimit { text: String, fault: RatioFault },
+    #[error("--fail-if {0:?} is a limit of a ratio, which goes with --versus only")]
+    NeedsVersus(String),
+    #[error("--versus takes limits of ratios such as --fail-if 'rate<0.95x', not {0:?}")]
+    NeedsRatio(String),
     #[error("{0} goes with --replay only")]
     NeedsReplay(&'static str),
     #[error("{0} has no request to send: it has no line with one of the methods asked for")]

@@ -4,16 +4,20 @@ use std::io::{self, IsTerminal as _};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use catamaran_load::document::versus::{Measure, Versus};
+use catamaran_load::gate::Verdict;
 use catamaran_load::plan::Plan;
 use catamaran_load::render::versus;
-use catamaran_load::versus::{Duel, TOO_FEW};
+use catamaran_load::report::Ending;
+use catamaran_load::versus::{Duel, MOVED, TOO_FEW};
 use indicatif::ProgressBar;
 
 use crate::output::{self, INTERRUPTED, UNDECIDED};
 use crate::parts::{self, End};
 use crate::refusal::{Refusal, RunKind};
+use crate::server::Server;
 use crate::settings::Settings;
-use crate::{BenchFailure, Program, flag, memcached, plan, refuse};
+use crate::{BenchFailure, Program, execution, flag, memcached, plan, refuse};
 
 /// Compares the URLs that were typed with the one of `--versus`.
 pub(crate) fn run(
@@ -39,25 +43,43 @@ pub(crate) fn run(
         Ok(duel) => duel,
         Err(end) => return end.told(name, mode),
     };
-    let result = duel.finish();
+    let mut result = duel.finish();
+    if !settings.checks.ratios.is_empty() {
+        result.decide(&settings.checks.ratios);
+    }
     parts::write(&settings, &versus::text(&result), &versus::json(&result))?;
-    let has_verdict = result
-        .measures
-        .iter()
-        .any(|measure| measure.verdict != TOO_FEW);
     let is_whole = !interrupted.load(Ordering::Relaxed);
-    Ok(match (is_whole, has_verdict) {
-        (false, _) => INTERRUPTED,
-        (true, true) => 0,
-        (true, false) => UNDECIDED,
+    Ok(if is_whole {
+        exit_code(&result)
+    } else {
+        INTERRUPTED
     })
+}
+
+/// The exit code of a comparison that was not interrupted.
+fn exit_code(result: &Versus) -> u8 {
+    let gate = result.gate.as_ref();
+    let verdict = gate.and_then(|gate| Verdict::named(&gate.verdict));
+    let has_verdict = |measure: &Measure| ![TOO_FEW, MOVED].contains(&measure.verdict.as_str());
+    match verdict {
+        Some(Verdict::Failed) => 1,
+        Some(Verdict::Undecided) => UNDECIDED,
+        _ if result.invalid.is_some() => 1,
+        _ if result.died.is_some() => UNDECIDED,
+        Some(Verdict::Passed) => 0,
+        None if result.measures.iter().any(has_verdict) => 0,
+        None => UNDECIDED,
+    }
 }
 
 /// The comparison, and both plans.
 fn duel(settings: &mut Settings) -> Result<(Duel, [Plan; 2]), Refusal> {
     flag::check(&settings.flags, RunKind::Versus)?;
+    if let Some(condition) = settings.checks.gate.conditions.first() {
+        return Err(Refusal::NeedsRatio(condition.text.clone()));
+    }
     let span = settings.load.duration.get_or_insert(DURATION).to_owned();
-    let other_url = settings.load.versus.take().unwrap_or_default();
+    let other_url = settings.load.versus.clone().unwrap_or_default();
     let one = plan::prepare(settings)?;
     settings.urls = vec![other_url];
     let other = plan::prepare(settings)?;
@@ -75,10 +97,21 @@ fn fight(
 ) -> Result<Duel, End> {
     let mut bar = None;
     while let Some(plan) = duel.next_plan() {
-        let Some(report) = parts::run(plan, program, interrupted)? else {
+        let server = Server::of(&plan);
+        let report = execution::part(plan, program, interrupted).map_err(End::Refused)?;
+        if let Ending::Failure(error) = &report.ending {
+            // Before there is anything to keep it is a fault like any other.
+            if duel.done() == 0 {
+                return Err(End::Failed(BenchFailure::Fault(error.message.clone())));
+            }
+            duel.die(&error.message);
             break;
-        };
-        duel.add(&report);
+        }
+        if interrupted.load(Ordering::Relaxed) {
+            break;
+        }
+        let used = server.map(|server| server.used());
+        duel.add(&report, used.flatten());
         if is_shown {
             let bar = bar.get_or_insert_with(|| ProgressBar::new(duel.blocks() as u64));
             bar.set_position(duel.done() as u64);

@@ -5,13 +5,18 @@
 //! pair has the reverse order. The ratios within pairs are compared; their median has an interval
 //! by order statistics. A difference between two single runs proves nothing.
 
+mod limit;
+mod measures;
+
 use std::time::Duration;
 
 use catamaran_stats::blocks::mirrored;
-use catamaran_stats::{Share, fisher, is_quotable, order};
+use catamaran_stats::{Share, Spread, fisher};
 
+pub use self::limit::{RatioFault, RatioLimit};
+use self::measures::judge;
 use crate::document::versus::{
-    Block, Measure, SCHEMA, SilentBlocks, Versus, Warning as WarningFacts,
+    Block, Death, Measure, SCHEMA, SilentBlocks, Versus, Warning as WarningFacts,
 };
 use crate::plan::{Plan, Stop, WarmUp};
 use crate::report::{Report, Warning};
@@ -27,6 +32,9 @@ pub struct Duel {
     blocks: Vec<Block>,
     warnings: Vec<WarningFacts>,
     started_at_s: Option<f64>,
+    /// How long each target was warmed, in seconds, as far as that is done.
+    warmed_s: Vec<f64>,
+    died: Option<Death>,
 }
 
 /// The length of a block in a run of `span`: a 24th of it, from 100 ms to 2 s.
@@ -58,14 +66,26 @@ impl Duel {
             blocks: Vec::new(),
             warnings: Vec::new(),
             started_at_s: None,
+            warmed_s: Vec::new(),
+            died: None,
         }
     }
 
     /// The plan of the next block; `None`: all blocks are done.
     pub fn next_plan(&self) -> Option<Plan> {
-        let target = *self.order.get(self.blocks.len())?;
+        let target = self.next_target()?;
         let (block, lead) = (block(self.span), lead(self.span));
         let plan = self.plans[target].clone();
+        if self.is_warming() {
+            return Some(Plan {
+                stop: Stop {
+                    requests: None,
+                    duration: Some(BLOCK_MIN),
+                    ..plan.stop
+                },
+                ..plan
+            });
+        }
         Some(Plan {
             warm_up: WarmUp::For(lead),
             stop: Stop {
@@ -79,7 +99,23 @@ impl Duel {
         })
     }
 
-    /// The number of all blocks.
+    /// The target of the next block or warm-up, 0 or 1; `None`: there is none.
+    #[must_use]
+    pub fn next_target(&self) -> Option<usize> {
+        if self.died.is_some() {
+            return None;
+        }
+        if self.is_warming() {
+            return Some(self.warmed_s.len());
+        }
+        self.order.get(self.blocks.len()).copied()
+    }
+
+    fn is_warming(&self) -> bool {
+        self.plans[0].warm_up != WarmUp::None && self.warmed_s.len() < self.plans.len()
+    }
+
+    /// The number of blocks.
     #[must_use]
     pub fn blocks(&self) -> usize {
         self.order.len()
@@ -91,29 +127,67 @@ impl Duel {
         self.blocks.len()
     }
 
-    /// Adds the report of the block whose plan [`Self::next_plan`] returned last.
-    pub fn add(&mut self, report: &Report) {
-        let Some(&target) = self.order.get(self.blocks.len()) else {
+    /// Takes the report of the block whose plan was given last, and the CPU time that the target used meanwhile if that
+    /// is known.
+    pub fn add(&mut self, report: &Report, cpu: Option<Duration>) {
+        let Some(target) = self.next_target() else {
             return;
         };
+        if self.is_warming() {
+            self.warmed_s.push(report.warm_up.duration.as_secs_f64());
+            let is_cold = |warning: &&Warning| matches!(warning, Warning::NotSteady(_));
+            for warning in report.warnings.iter().filter(is_cold) {
+                self.warn(target, warning);
+            }
+            return;
+        }
         self.started_at_s
             .get_or_insert(report.started_at.as_secs_f64());
         for warning in report.warnings.iter().filter(|warning| matters(warning)) {
             self.warn(target, warning);
         }
-        self.blocks
-            .push(block_of(report, self.blocks.len() / 2, target));
+        let block = Block {
+            cpu_us: cpu.and_then(|cpu| cpu_of_request(report, cpu)),
+            ..block_of(report, self.blocks.len() / 2, target)
+        };
+        self.blocks.push(block);
+    }
+
+    /// Ends the comparison because the target of the next block gives no more answers, with the words of the error.
+    pub fn die(&mut self, message: &str) {
+        let Some(target) = self.next_target() else {
+            return;
+        };
+        self.died = Some(Death {
+            target: TARGETS[target].to_owned(),
+            url: self.urls[target].clone(),
+            blocks: self.blocks.len(),
+            message: message.to_owned(),
+        });
     }
 
     /// The result of the comparison, once all blocks are done.
     #[must_use]
     pub fn finish(self) -> Versus {
+        let mut result = conclude(self.urls, self.blocks);
+        if let Some(died) = &self.died {
+            result.sentence = format!(
+                "{} died: {} gave no more answers after {} blocks ({}). {}",
+                died.target.to_uppercase(),
+                died.url,
+                died.blocks,
+                died.message,
+                result.sentence
+            );
+        }
         Versus {
             started_at_s: self.started_at_s.unwrap_or(0.0),
             block_s: block(self.span).as_secs_f64(),
             lead_s: lead(self.span).as_secs_f64(),
+            warm_up_s: self.warmed_s,
+            died: self.died,
             warnings: self.warnings,
-            ..conclude(self.urls, self.blocks)
+            ..result
         }
     }
 
@@ -139,9 +213,18 @@ impl Duel {
 fn conclude([a, b]: [String; 2], blocks: Vec<Block>) -> Versus {
     let measures = judge(&blocks);
     let pairs = blocks.len() / 2;
-    let silences = ["a", "b"].map(|target| silent_blocks(target, &blocks));
-    let mut sentence = sentence(&measures, pairs);
-    if let Some(words) = unequal_silences(&silences, pairs) {
+    let silences = TARGETS.map(|target| silent_blocks(target, &blocks));
+    let body_bytes = TARGETS.map(|target| median(target, &blocks, |block| block.body_bytes));
+    let invalid = errors_alone(&blocks);
+    let mut sentence = match &invalid {
+        Some(why) => format!("Invalid: {why}."),
+        None => sentence(&measures, pairs),
+    };
+    let remarks = [
+        unequal_bodies(body_bytes),
+        unequal_silences(&silences, pairs),
+    ];
+    for words in remarks.into_iter().flatten() {
         sentence = format!("{sentence} {words}");
     }
     Versus {
@@ -151,7 +234,12 @@ fn conclude([a, b]: [String; 2], blocks: Vec<Block>) -> Versus {
         started_at_s: 0.0,
         block_s: 0.0,
         lead_s: 0.0,
+        warm_up_s: Vec::new(),
         pairs,
+        body_bytes,
+        invalid,
+        died: None,
+        gate: None,
         measures,
         silences: silences.to_vec(),
         blocks,
@@ -189,17 +277,56 @@ fn block_of(report: &Report, pair: usize, target: usize) -> Block {
     };
     Block {
         pair,
-        target: ["a", "b"][target].to_owned(),
+        target: TARGETS[target].to_owned(),
         requests: counts.started,
         requests_per_s: report.in_span.completed as f64 / report.elapsed.as_secs_f64().max(1e-9),
         p50_ms: percentile(50.0),
         p99_ms: percentile(99.0),
         errors: errors as f64 / counts.started.max(1) as f64,
+        body_bytes: (counts.completed > 0)
+            .then(|| report.bytes.received_bodies as f64 / counts.completed as f64),
+        cpu_us: None,
         silences: report.silences.len(),
         longest_silence_ms: report
             .longest_silence
             .map(|silence| silence.length().as_secs_f64() * 1000.0),
     }
+}
+
+/// CPU time of a request in microseconds: of those of the block's lead, too, whose time is in `cpu`.
+fn cpu_of_request(report: &Report, cpu: Duration) -> Option<f64> {
+    let requests = report.warm_up.requests + report.requests.completed;
+    (requests > 0).then(|| cpu.as_secs_f64() * 1e6 / requests as f64)
+}
+
+/// The median over the blocks of a target that have this value.
+fn median(target: &str, blocks: &[Block], value: fn(&Block) -> Option<f64>) -> Option<f64> {
+    let of = blocks.iter().filter(|block| block.target == target);
+    let values: Vec<f64> = of.filter_map(value).collect();
+    Spread::of(&values).map(|spread| spread.median)
+}
+
+/// Why nothing was compared, if most requests of both targets had error pages or no answer.
+fn errors_alone(blocks: &[Block]) -> Option<String> {
+    let [a, b] = TARGETS.map(|target| median(target, blocks, |block| Some(block.errors)));
+    let (a, b) = (a?, b?);
+    (a > ERRORS_MAX && b > ERRORS_MAX).then(|| {
+        format!(
+            "{:.0} % of the requests of A and {:.0} % of those of B had an error page or no answer",
+            a * 100.0,
+            b * 100.0
+        )
+    })
+}
+
+/// A sentence if the two send bodies of different lengths.
+fn unequal_bodies([a, b]: [Option<f64>; 2]) -> Option<String> {
+    let (a, b) = (a?, b?);
+    (a.max(b) > a.min(b).max(1.0) * BODIES_APART_MAX).then(|| {
+        format!(
+            "But bodies of A have {a:.0} bytes, those of B {b:.0}: the two do not do the same work."
+        )
+    })
 }
 
 fn silent_blocks(target: &str, blocks: &[Block]) -> SilentBlocks {
@@ -229,125 +356,66 @@ fn unequal_silences([a, b]: &[SilentBlocks; 2], pairs: usize) -> Option<String> 
     })
 }
 
-/// A function that reads a measure of a block; `None` if the block does not have it.
-type Value = fn(&Block) -> Option<f64>;
-
-/// Compares the measures of blocks, of which each two are a pair.
-fn judge(blocks: &[Block]) -> Vec<Measure> {
-    let mut measures: Vec<Measure> = MEASURES
-        .iter()
-        .map(|(name, unit, value)| measure(name, unit, *value, blocks))
-        .collect();
-    // Among several measures one may differ by chance, so each must be surer.
-    let claims: Vec<usize> = (0..measures.len())
-        .filter(|&at| measures[at].p < 1.0)
-        .collect();
-    let probabilities: Vec<f64> = claims.iter().map(|&at| measures[at].p).collect();
-    let holds = order::holm(&probabilities, LEVEL);
-    for (&at, holds) in claims.iter().zip(holds) {
-        if measures[at].verdict == DIFFERS && !holds {
-            measures[at].verdict = SUGGESTS.to_owned();
-        }
-    }
-    measures
-}
-
-fn measure(name: &str, unit: &str, value: Value, blocks: &[Block]) -> Measure {
-    let of = |target: &str| {
-        let blocks = blocks.iter().filter(|block| block.target == target);
-        let values: Vec<f64> = blocks.filter_map(value).collect();
-        catamaran_stats::Spread::of(&values).map(|spread| spread.median)
-    };
-    let is_carried = name != "p99" || carries_p99(blocks);
-    let ratios: Vec<f64> = blocks
-        .chunks_exact(2)
-        .filter(|_| is_carried)
-        .filter_map(|pair| ratio(pair, value))
-        .collect();
-    let interval = order::median_interval(&ratios, LEVEL);
-    let pairs = blocks.len() / 2;
-    let (verdict, reason) = match interval {
-        None => (TOO_FEW, Some(too_few(name, pairs, ratios.len()))),
-        Some(interval) if interval.excludes(1.0) => (DIFFERS, None),
-        Some(_) => (NONE_SHOWN, None),
-    };
-    let finite = |value: f64| value.is_finite().then_some(value);
-    Measure {
-        measure: name.to_owned(),
-        unit: unit.to_owned(),
-        a: of("a").and_then(finite),
-        b: of("b").and_then(finite),
-        pairs: ratios.len(),
-        ratio: interval.and_then(|it| finite(it.median)),
-        low: interval.and_then(|it| finite(it.low)),
-        high: interval.and_then(|it| finite(it.high)),
-        level: interval.map(|it| it.level),
-        p: order::sign_test(&ratios),
-        verdict: verdict.to_owned(),
-        reason,
-    }
-}
-
-/// A latency of a block in milliseconds. It is infinite if the block's requests had no response at all.
-fn latency(block: &Block, millis: Option<f64>) -> Option<f64> {
-    millis.or_else(|| (block.requests > 0).then_some(f64::INFINITY))
-}
-
-/// Whether the blocks have enough requests for a 99th percentile: most blocks of one target must. A
-/// target that stalls has few requests in its slow blocks, which count as much as its fast ones.
-fn carries_p99(blocks: &[Block]) -> bool {
-    ["a", "b"].iter().any(|target| {
-        let of = blocks.iter().filter(|block| block.target == *target);
-        let requests: Vec<f64> = of.map(|block| block.requests as f64).collect();
-        let spread = catamaran_stats::Spread::of(&requests);
-        spread.is_some_and(|spread| is_quotable(99.0, spread.median as u64))
-    })
-}
-
-/// The value of `a` divided by that of `b`; `None` if one of them has no value. Zero by zero is 1: they do not differ.
-fn ratio(pair: &[Block], value: Value) -> Option<f64> {
-    let of = |target: &str| {
-        pair.iter()
-            .find(|block| block.target == target)
-            .and_then(value)
-    };
-    let (a, b) = (of("a")?, of("b")?);
-    Some(if a == b { 1.0 } else { a / b })
-}
-
-fn too_few(name: &str, pairs: usize, found: usize) -> String {
-    let wanted = order::count_min(LEVEL);
-    if pairs < wanted {
-        return format!(
-            "{pairs} pairs of blocks say nothing, {wanted} are needed: --duration {:.1}s or more",
-            (2 * BLOCK_MIN).as_secs_f64() * wanted as f64
-        );
-    }
-    if name == "p99" && found == 0 {
-        return "p99 takes 1,000 requests in most blocks of a target, which a longer --duration or more \
-                clients give"
-            .to_owned();
-    }
-    format!("{found} of {pairs} pairs have requests in both blocks; {wanted} are needed")
-}
-
 fn sentence(measures: &[Measure], pairs: usize) -> String {
     let of = |verdict: &str| {
         let found = measures.iter().filter(|measure| measure.verdict == verdict);
         found.map(claim).collect::<Vec<_>>().join("; ")
     };
     let (differs, suggests) = (of(DIFFERS), of(SUGGESTS));
+    let moved = measures.iter().find(|measure| measure.verdict == MOVED);
+    let moved_words = moved.map(|it| {
+        format!(
+            "No verdict on {}: {}.",
+            it.measure,
+            it.reason.as_deref().unwrap_or_default()
+        )
+    });
     if !differs.is_empty() {
-        format!("A has {differs}.")
+        let also = moved_words.map_or_else(String::new, |words| format!(" {words}"));
+        format!("A has {differs}.{also}")
     } else if !suggests.is_empty() {
         format!(
             "No difference shown. Suggested, but not beside the other measures: A has {suggests}."
         )
+    } else if let Some(words) = moved_words {
+        words
     } else if measures.iter().all(|measure| measure.verdict == TOO_FEW) {
         let reason = measures.first().and_then(|measure| measure.reason.clone());
         format!("No verdict: {}.", reason.unwrap_or_default())
     } else {
-        format!("No difference shown in {pairs} pairs of blocks.")
+        let bounds: Vec<String> = measures.iter().filter_map(bound).collect();
+        let hidden = if bounds.is_empty() {
+            String::new()
+        } else {
+            format!(": up to {} may be hidden", bounds.join(", "))
+        };
+        format!("No difference shown in {pairs} pairs of blocks{hidden}.")
+    }
+}
+
+/// The largest difference that a measure without a shown one may have, with its name; `None` if there is none.
+fn bound(measure: &Measure) -> Option<String> {
+    let factor = hidden(measure)?;
+    Some(format!("×{} in {}", short(factor), measure.measure))
+}
+
+/// The factor up to which a measure may differ that shows no difference; `None` of other verdicts, and if all pairs are
+/// alike.
+#[must_use]
+pub fn hidden(measure: &Measure) -> Option<f64> {
+    let low = measure.low.filter(|_| measure.verdict == NONE_SHOWN)?;
+    let high = measure.high.unwrap_or(f64::INFINITY);
+    let factor = high.max(1.0 / low);
+    (factor > 1.0).then_some(factor)
+}
+
+/// A factor with two digits behind the point, or none from 10 on.
+#[must_use]
+pub fn short(factor: f64) -> String {
+    match factor {
+        _ if factor.is_infinite() => "∞".to_owned(),
+        10.0.. => format!("{factor:.0}"),
+        _ => format!("{factor:.2}"),
     }
 }
 
@@ -371,10 +439,22 @@ pub const SUGGESTS: &str = "suggests";
 /// The verdict if the interval contains 1.
 pub const NONE_SHOWN: &str = "none-shown";
 
-/// The verdict if there are too few pairs.
+/// The ratio was not the same throughout.
+pub const MOVED: &str = "moved";
+
+/// There are not enough pairs.
 pub const TOO_FEW: &str = "too-few";
 
 const LEVEL: f64 = 0.95;
+
+/// The names of the targets in files.
+const TARGETS: [&str; 2] = ["a", "b"];
+
+/// The share of requests without a good answer above which a target was not measured.
+const ERRORS_MAX: f64 = 0.5;
+
+/// The factor by which bodies of one page may differ.
+const BODIES_APART_MAX: f64 = 1.05;
 
 /// The number of blocks in a run, unless they would be too short or too long.
 const BLOCKS: u32 = 24;
@@ -385,13 +465,6 @@ const BLOCK_MAX: Duration = Duration::from_secs(2);
 
 /// The most pairs of blocks: those of a run of days.
 const PAIRS_MAX: usize = 100_000;
-
-const MEASURES: [(&str, &str, Value); 4] = [
-    ("rate", "requests/s", |block| Some(block.requests_per_s)),
-    ("p50", "ms", |block| latency(block, block.p50_ms)),
-    ("p99", "ms", |block| latency(block, block.p99_ms)),
-    ("errors", "share", |block| Some(block.errors)),
-];
 
 #[cfg(test)]
 mod tests;

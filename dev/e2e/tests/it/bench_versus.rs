@@ -1,5 +1,7 @@
 //! `bench --versus`: two targets in mirrored pairs of blocks.
 
+use std::io::{BufRead as _, BufReader, Write as _};
+
 use catamaran_e2e::App;
 use catamaran_testkit::address;
 use serde_json::Value;
@@ -71,11 +73,7 @@ fn a_short_comparison_says_how_long_it_would_take() {
 #[test]
 fn what_does_not_go_with_it_is_refused() {
     let url = format!("http://{}/", address::refusing().unwrap());
-    for (flag, name) in [
-        ("-n 5", "-n"),
-        ("--stage 1s=5", "--stage"),
-        ("--fail-if p99>1s", "--fail-if"),
-    ] {
+    for (flag, name) in [("-n 5", "-n"), ("--stage 1s=5", "--stage")] {
         let (code, _, stderr) = bench(&format!("{flag} {url} --versus {url}"));
         assert_eq!(code, Some(2), "{flag}");
         assert!(
@@ -91,5 +89,125 @@ fn what_does_not_go_with_it_is_refused() {
     assert!(
         stderr.starts_with("error: no.such.host.invalid: "),
         "{stderr}"
+    );
+}
+
+#[test]
+fn error_pages_on_both_sides_are_invalid() {
+    let app = App::start("epoll", &[]).unwrap();
+    let url = |path: &str| format!("http://{}{path}", app.http());
+    let (missing, broken) = (url("/status/404"), url("/status/500"));
+    let words = format!("-k -c 2 --duration 1200ms {missing} --versus {broken}");
+    let (code, stdout, _) = bench(&words);
+    assert_eq!(code, Some(1), "{stdout}");
+    assert!(
+        stdout.starts_with(
+            "Invalid: 100 % of the requests of A and 100 % of those of B had an error page"
+        ),
+        "{stdout}"
+    );
+}
+
+#[test]
+fn warmed_targets_of_other_bodies_and_cpu_time() {
+    let app = App::start("epoll", &[]).unwrap();
+    let url = |path: &str| format!("http://{}{path}", app.http());
+    let (short, long) = (url("/bytes/5"), url("/bytes/50000"));
+    let words = format!("--json -k -c 2 --warmup 200ms --duration 1200ms {short} --versus {long}");
+    let (code, stdout, stderr) = bench(&words);
+    assert_eq!((code, stderr.as_str()), (Some(0), ""), "{stdout}");
+    let result: Value = serde_json::from_str(&stdout).unwrap();
+    assert_eq!(result["warm_up_s"].as_array().unwrap().len(), 2);
+    assert_eq!(result["body_bytes"], serde_json::json!([5.0, 50000.0]));
+    let sentence = result["sentence"].as_str().unwrap();
+    assert!(
+        sentence.contains("bodies of A have 5 bytes, those of B 50000"),
+        "{sentence}"
+    );
+    let cpu = &result["measures"][4];
+    assert_eq!(
+        (&cpu["measure"], &cpu["unit"]),
+        (&"cpu".into(), &"us".into())
+    );
+    assert!(cpu["a"].as_f64().unwrap() > 0.0, "{cpu}");
+}
+
+#[test]
+fn a_limit_of_a_ratio_decides_the_exit_code() {
+    let app = App::start("epoll", &[]).unwrap();
+    let url = |path: &str| format!("http://{}{path}", app.http());
+    let (page, slow) = (url("/bytes/5"), url("/delay/20"));
+    // Few requests have no 99th percentile.
+    for (condition, other, code, verdict) in [
+        ("rate<0.95x", &page, 1, "failed"),
+        ("rate>0.95x", &page, 0, "passed"),
+        ("p99>2x", &slow, 3, "undecided"),
+    ] {
+        let line =
+            format!("-k -c 2 --duration 1200ms --fail-if {condition} {slow} --versus {other}");
+        let (found, stdout, _) = bench(&line);
+        assert_eq!(found, Some(code), "{condition}: {stdout}");
+        assert!(stdout.contains(&format!("\nGate: {verdict}\n")), "{stdout}");
+    }
+    for (line, words) in [
+        (
+            format!("--fail-if rate<0.95x {page}"),
+            "goes with --versus only",
+        ),
+        (
+            format!("--fail-if p99>1s {page} --versus {page}"),
+            "--versus takes limits of ratios",
+        ),
+    ] {
+        let (code, _, stderr) = bench(&line);
+        assert_eq!(code, Some(2));
+        assert!(stderr.contains(words), "{stderr}");
+    }
+}
+
+/// Answers on `connections` connections, one after the other, and then no longer listens.
+fn mortal(connections: usize) -> std::net::SocketAddr {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for stream in listener.incoming().take(connections) {
+            let stream = stream.unwrap();
+            let mut lines = BufReader::new(&stream).lines();
+            while let Some(Ok(line)) = lines.next() {
+                if line.is_empty() {
+                    let _ = (&stream).write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi");
+                }
+            }
+        }
+    });
+    address
+}
+
+#[test]
+fn a_target_that_dies_is_named_and_its_blocks_are_kept() {
+    let app = App::start("epoll", &[]).unwrap();
+    let (page, mortal) = (
+        format!("http://{}/bytes/5", app.http()),
+        format!("http://{}/", mortal(3)),
+    );
+    let words = format!("--json -k -c 1 --duration 1200ms {page} --versus {mortal}");
+    let (code, stdout, _) = bench(&words);
+    assert_eq!(code, Some(3), "{stdout}");
+    let result: Value = serde_json::from_str(&stdout).unwrap();
+    let died = &result["died"];
+    assert_eq!(
+        (&died["target"], &died["url"]),
+        (&"b".into(), &mortal.as_str().into())
+    );
+    let blocks = result["blocks"].as_array().unwrap();
+    assert_eq!(
+        blocks.iter().filter(|block| block["target"] == "b").count(),
+        3
+    );
+    assert_eq!(died["blocks"], blocks.len());
+    let sentence = result["sentence"].as_str().unwrap();
+    assert!(
+        sentence.starts_with(&format!("B died: {mortal} gave no more answers")),
+        "{sentence}"
     );
 }

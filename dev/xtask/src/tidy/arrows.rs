@@ -111,7 +111,7 @@ const ARROWS: &[Row] = &[
     Row { folder: "proxy", may_use: &["admin-api", "gauge", "coding", "discover", "files", "upstream", "http1", "http2", "balance", "cache", "message", "tls", "transport", "units"] },
     Row { folder: "connector", may_use: &["ajp", "http1", "message", "transport"] },
     Row { folder: "load", may_use: &["ajp", "http1", "http2", "memcache", "message", "stats", "chart", "tls", "units"] },
-    Row { folder: "bench", may_use: &["load", "units"] },
+    Row { folder: "bench", may_use: &["gauge", "load", "units"] },
     Row { folder: "gauge", may_use: &[] },
     Row { folder: "tier", may_use: &["gauge", "http-client", "toml-file", "units"] },
     Row { folder: "lab", may_use: &["chart", "gauge", "load", "stats", "tier", "toml-file", "units"] },

@@ -1,11 +1,12 @@
 //! Flags for what counts as a failure, and for the gate that judges a run.
 
 use catamaran_load::gate::{Condition, Gate, Waiver};
+use catamaran_load::versus::RatioLimit;
 
 use super::Flag;
 use super::ValueKind::Needed;
 use crate::refusal::Refusal;
-use crate::refusal::RunKind::{Memcached, Versus};
+use crate::refusal::RunKind::Memcached;
 
 /// The settings of what counts as a failure, and of the gate (`--fail-if`).
 #[derive(Debug, Default)]
@@ -14,6 +15,8 @@ pub(crate) struct CheckSettings {
     pub(crate) bodies: bool,
     pub(crate) receive_errors: bool,
     pub(crate) gate: Gate,
+    /// The limits of ratios, of `--versus`.
+    pub(crate) ratios: Vec<RatioLimit>,
 }
 
 pub(super) static FLAGS: &[Flag] = &[
@@ -50,10 +53,18 @@ pub(super) static FLAGS: &[Flag] = &[
     Flag {
         long: "fail-if",
         value: Needed("CONDITION"),
-        help: "Exit with 1 if it holds, with 3 if the run does not tell: p99>20ms, errors>0.1%, rate<5000; \
-               repeatable",
-        conflicts: &[(Versus, "--fail-if")],
+        help: "Exit with 1 if it holds, with 3 if the run does not tell: p99>20ms, errors>0.1%, rate<5000, with \
+               --versus rate<0.95x, cpu>1.05x; repeatable",
         apply: |settings, given| {
+            if RatioLimit::is_meant(given.text()) {
+                let limit =
+                    RatioLimit::parse(given.text()).map_err(|fault| Refusal::RatioLimit {
+                        text: given.owned(),
+                        fault,
+                    })?;
+                settings.checks.ratios.push(limit);
+                return Ok(());
+            }
             let condition = Condition::parse(given.text()).map_err(|fault| Refusal::Condition {
                 text: given.owned(),
                 fault,

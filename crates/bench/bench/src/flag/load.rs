@@ -219,7 +219,6 @@ pub(super) static FLAGS: &[Flag] = &[
         aliases: &["warm-up"],
         value: Needed("TIME|auto"),
         help: "Send load for so long, or until throughput and latency are steady, and leave it out of the report",
-        conflicts: &[(Versus, "--warmup")],
         apply: |settings, given| {
             settings.load.warm_up = match given.text() {
                 "auto" => WarmUp::Detect { max: WARM_UP_MAX },

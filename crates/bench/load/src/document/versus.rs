@@ -2,7 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The schema of the document, with the version of its keys.
+use super::Gate;
+
+/// The version of the keys' meanings.
 pub const SCHEMA: &str = "catamaran-bench-versus/1";
 
 /// The result of a comparison of two targets, `a` and `b`.
@@ -20,9 +22,24 @@ pub struct Versus {
     pub block_s: f64,
     /// The beginning of each block that is not measured, in seconds; connections are opened in it.
     pub lead_s: f64,
-    /// The number of pairs of blocks that were measured.
+    /// How long each target was warmed before the first block, of `a`, then of `b`; empty without `--warmup`.
+    #[serde(default)]
+    pub warm_up_s: Vec<f64>,
+    /// Pairs of blocks that were measured.
     pub pairs: usize,
-    /// The measures that were compared, with their verdicts.
+    /// The median of the blocks' mean length of a body, of `a`, then of `b`; `None`: there were no answers.
+    #[serde(default)]
+    pub body_bytes: [Option<f64>; 2],
+    /// Why nothing was compared; `None`: something was.
+    #[serde(default)]
+    pub invalid: Option<String>,
+    /// The target that gave no more answers, which ended the comparison; `None`: it was done to its end.
+    #[serde(default)]
+    pub died: Option<Death>,
+    /// Of `--fail-if`; `None`: there was none.
+    #[serde(default)]
+    pub gate: Option<Gate>,
+    /// The measures that were compared.
     pub measures: Vec<Measure>,
     /// The silences of `a`, then of `b`, which medians of blocks hide. Empty in files that older versions wrote.
     #[serde(default)]
@@ -95,7 +112,13 @@ pub struct Block {
     pub p99_ms: Option<f64>,
     /// The share of requests that failed, had no response, or one that was not 2xx.
     pub errors: f64,
-    /// The number of silences: spans of 100 ms or more without a response, see [`Report::silences`].
+    /// The mean length of a body; `None` without answers.
+    #[serde(default)]
+    pub body_bytes: Option<f64>,
+    /// CPU time of a request, of the processes that listen at the target's port; `None`: they are not known.
+    #[serde(default)]
+    pub cpu_us: Option<f64>,
+    /// Silences: spans without an answer of 100 ms or more, as [`Report::silences`] has them.
     ///
     /// [`Report::silences`]: crate::report::Report::silences
     #[serde(default)]
@@ -105,7 +128,20 @@ pub struct Block {
     pub longest_silence_ms: Option<f64>,
 }
 
-/// A warning, with the number of blocks that have it.
+/// A target that died.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Death {
+    /// `a` or `b`.
+    pub target: String,
+    /// Its URL.
+    pub url: String,
+    /// Blocks of both that were done before.
+    pub blocks: usize,
+    /// The error.
+    pub message: String,
+}
+
+/// A warning, and in how many blocks it came.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Warning {
     /// The token of the warning.

@@ -33,6 +33,7 @@ fn figures(condition: &Condition) -> String {
         "ms" => format!("{value:.3} ms"),
         "share" => format!("{:.4} %", value * 100.0),
         "requests/s" => format!("{value:.2}/s"),
+        "ratio" => format!("{value:.3}x"),
         _ => format!("{value}"),
     };
     match (condition.low, condition.high) {

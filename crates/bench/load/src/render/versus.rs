@@ -2,20 +2,29 @@
 
 use super::page::Page;
 use crate::document::versus::{Measure, SilentBlocks, Versus};
+use crate::versus::{hidden, short};
 
 /// The comparison as text: the result first, then the figures.
 pub fn text(versus: &Versus) -> String {
     let mut page = Page::default();
     page.line(&versus.sentence);
     page.gap();
-    page.line(format_args!("A: {}", versus.a));
-    page.line(format_args!("B: {}", versus.b));
+    let urls = [("A", &versus.a), ("B", &versus.b)];
+    for ((name, url), bytes) in urls.into_iter().zip(versus.body_bytes) {
+        let bodies =
+            bytes.map_or_else(String::new, |bytes| format!(", bodies of {bytes:.0} bytes"));
+        page.line(format_args!("{name}: {url}{bodies}"));
+    }
     page.line(format_args!(
         "{} pairs of blocks of {:.0} ms, in mirrored order; medians of blocks, and of the ratios \
          within pairs",
         versus.pairs,
         versus.block_s * 1000.0
     ));
+    if let [a, b] = versus.warm_up_s[..] {
+        page.line(format_args!("Warmed for {a:.1} s and {b:.1} s before"));
+    }
+    warnings(&mut page, versus);
     page.gap();
     page.line(format!(
         "{:8}{:>14}{:>14}{:>9}  {:20}{}",
@@ -27,6 +36,16 @@ pub fn text(versus: &Versus) -> String {
     for silent in versus.silences.iter().filter(|silent| silent.count > 0) {
         silences(&mut page, silent, versus.pairs);
     }
+    let mut text = page.into_text();
+    text += &versus
+        .gate
+        .as_ref()
+        .map_or_else(String::new, super::gate::gate);
+    text
+}
+
+/// The warnings, before the figures that they are about.
+fn warnings(page: &mut Page, versus: &Versus) {
     if !versus.warnings.is_empty() {
         page.gap();
     }
@@ -36,7 +55,6 @@ pub fn text(versus: &Versus) -> String {
             warning.a, warning.b, warning.text
         ));
     }
-    page.into_text()
 }
 
 /// The comparison as one JSON object, indented, with a line end.
@@ -64,6 +82,7 @@ fn row(page: &mut Page, measure: &Measure) {
             |value| match measure.unit.as_str() {
                 "ms" => format!("{value:.3} ms"),
                 "share" => format!("{:.4} %", value * 100.0),
+                "us" => format!("{value:.2} us"),
                 _ => format!("{value:.1}/s"),
             },
         )
@@ -77,10 +96,19 @@ fn row(page: &mut Page, measure: &Measure) {
         ("-".to_owned(), String::new())
     };
     let verdict = match measure.verdict.as_str() {
-        "differs" => "differs",
-        "suggests" => "suggested, but not beside the other measures",
-        "none-shown" => "no difference shown",
-        _ => "no verdict",
+        "differs" => "differs".to_owned(),
+        "suggests" => "suggested, but not beside the other measures".to_owned(),
+        "none-shown" => hidden(measure).map_or_else(
+            || "no difference shown".to_owned(),
+            |factor| {
+                format!(
+                    "no difference shown; up to ×{} may be hidden",
+                    short(factor)
+                )
+            },
+        ),
+        "moved" => "no verdict: it moved".to_owned(),
+        _ => "no verdict".to_owned(),
     };
     let line = format!(
         "{:8}{:>14}{:>14}{ratio:>9}  {interval:20}{verdict}",

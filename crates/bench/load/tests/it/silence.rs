@@ -90,7 +90,7 @@ fn a_comparison_names_silences() {
     let urls = ["http://a/", "http://b/"].map(str::to_owned);
     let mut duel = Duel::new(urls, plans, Duration::from_millis(7200));
     while let Some(plan) = duel.next_plan() {
-        duel.add(&run(plan));
+        duel.add(&run(plan), None);
     }
     let versus = duel.finish();
     let [a, b] = &versus.silences[..] else {

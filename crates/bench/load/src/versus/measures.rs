@@ -1,0 +1,182 @@
+//! The measures of a comparison: their values in a block, and the verdict on the ratios of all pairs.
+
+use catamaran_stats::{MOVEMENT_MAX, is_quotable, order, rank};
+
+use super::{BLOCK_MIN, DIFFERS, LEVEL, MOVED, NONE_SHOWN, SUGGESTS, TOO_FEW};
+use crate::document::versus::{Block, Measure};
+
+/// A measure of a block, if the block has it.
+type Value = fn(&Block) -> Option<f64>;
+
+/// A measure that is compared.
+struct MeasureRecord {
+    name: &'static str,
+    unit: &'static str,
+    value: Value,
+    /// Whether each comparison has it: one without CPU times has no row of them.
+    is_always: bool,
+}
+
+/// Compares the blocks, of which each two are a pair.
+pub(super) fn judge(blocks: &[Block]) -> Vec<Measure> {
+    // CPU time of a server elsewhere is not known.
+    let mut measures: Vec<Measure> = MEASURES
+        .iter()
+        .filter(|record| {
+            record.is_always || blocks.iter().any(|block| (record.value)(block).is_some())
+        })
+        .map(|record| measure(record, blocks))
+        .collect();
+    // Among several measures one looks different by chance soon.
+    let claims: Vec<usize> = (0..measures.len())
+        .filter(|&at| measures[at].p < 1.0 && measures[at].verdict != MOVED)
+        .collect();
+    let probabilities: Vec<f64> = claims.iter().map(|&at| measures[at].p).collect();
+    let holds = order::holm(&probabilities, LEVEL);
+    for (&at, holds) in claims.iter().zip(holds) {
+        if measures[at].verdict == DIFFERS && !holds {
+            measures[at].verdict = SUGGESTS.to_owned();
+        }
+    }
+    measures
+}
+
+fn measure(record: &MeasureRecord, blocks: &[Block]) -> Measure {
+    let MeasureRecord {
+        name, unit, value, ..
+    } = *record;
+    let of = |target: &str| {
+        let blocks = blocks.iter().filter(|block| block.target == target);
+        let values: Vec<f64> = blocks.filter_map(value).collect();
+        catamaran_stats::Spread::of(&values).map(|spread| spread.median)
+    };
+    let is_carried = name != "p99" || carries_p99(blocks);
+    let ratios: Vec<f64> = blocks
+        .chunks_exact(2)
+        .filter(|_| is_carried)
+        .filter_map(|pair| ratio(pair, value))
+        .collect();
+    let interval = order::median_interval(&ratios, LEVEL);
+    let pairs = blocks.len() / 2;
+    let (verdict, reason) = match interval {
+        Some(_) if let Some(words) = moved(&ratios) => (MOVED, Some(words)),
+        None => (TOO_FEW, Some(too_few(name, pairs, ratios.len()))),
+        Some(interval) if interval.excludes(1.0) => (DIFFERS, None),
+        Some(_) => (NONE_SHOWN, None),
+    };
+    let finite = |value: f64| value.is_finite().then_some(value);
+    Measure {
+        measure: name.to_owned(),
+        unit: unit.to_owned(),
+        a: of("a").and_then(finite),
+        b: of("b").and_then(finite),
+        pairs: ratios.len(),
+        ratio: interval.and_then(|it| finite(it.median)),
+        low: interval.and_then(|it| finite(it.low)),
+        high: interval.and_then(|it| finite(it.high)),
+        level: interval.map(|it| it.level),
+        p: order::sign_test(&ratios),
+        verdict: verdict.to_owned(),
+        reason,
+    }
+}
+
+/// A latency of a block. One in which requests had no answer at all is slower than any other.
+fn latency(block: &Block, millis: Option<f64>) -> Option<f64> {
+    millis.or_else(|| (block.requests > 0).then_some(f64::INFINITY))
+}
+
+/// Whether the blocks carry a 99th percentile: most of those of one target do. A target that stalls has
+/// few requests in its slow blocks, which count as well as its fast ones.
+fn carries_p99(blocks: &[Block]) -> bool {
+    ["a", "b"].iter().any(|target| {
+        let of = blocks.iter().filter(|block| block.target == *target);
+        let requests: Vec<f64> = of.map(|block| block.requests as f64).collect();
+        let spread = catamaran_stats::Spread::of(&requests);
+        spread.is_some_and(|spread| is_quotable(99.0, spread.median as u64))
+    })
+}
+
+/// `a` by `b`; `None` if one of them has no value. Nothing by nothing is 1: they do not differ.
+fn ratio(pair: &[Block], value: Value) -> Option<f64> {
+    let of = |target: &str| {
+        pair.iter()
+            .find(|block| block.target == target)
+            .and_then(value)
+    };
+    let (a, b) = (of("a")?, of("b")?);
+    Some(if a == b { 1.0 } else { a / b })
+}
+
+/// How the ratios moved from the first half of the pairs to the second, if they did: then one target was not warm, or did
+/// not stay what it was, and no ratio is that of the two. What the machine does to both cancels out.
+fn moved(ratios: &[f64]) -> Option<String> {
+    let is_plain = |ratio: &f64| ratio.is_finite() && *ratio > 0.0;
+    if !ratios.iter().all(is_plain) {
+        return None;
+    }
+    let logarithms: Vec<f64> = ratios.iter().map(|ratio| ratio.ln()).collect();
+    let (before, after) = logarithms.split_at(logarithms.len() / 2);
+    let change = rank::shift(before, after, MOVED_LEVEL)?;
+    let is_real = change.low > 0.0 || change.high < 0.0;
+    let median = |half: &[f64]| catamaran_stats::Spread::of(half).map(|spread| spread.median.exp());
+    (is_real && change.estimate.abs() > MOVEMENT_MAX.ln_1p()).then_some(())?;
+    Some(format!(
+        "the ratio moved from ×{:.2} in the first half of the pairs to ×{:.2} in the second: a target was not warm, or \
+         changed; --warmup warms both",
+        median(before)?,
+        median(after)?
+    ))
+}
+
+fn too_few(name: &str, pairs: usize, found: usize) -> String {
+    let wanted = order::count_min(LEVEL);
+    if pairs < wanted {
+        return format!(
+            "{pairs} pairs of blocks say nothing, {wanted} are needed: --duration {:.1}s or more",
+            (2 * BLOCK_MIN).as_secs_f64() * wanted as f64
+        );
+    }
+    if name == "p99" && found == 0 {
+        return "p99 takes 1,000 requests in most blocks of a target, which a longer --duration or more \
+                clients give"
+            .to_owned();
+    }
+    format!("{found} of {pairs} pairs have requests in both blocks; {wanted} are needed")
+}
+
+/// The level at which ratios are said to have moved: there are several measures, and each run is looked at.
+const MOVED_LEVEL: f64 = 0.99;
+
+const MEASURES: [MeasureRecord; 5] = [
+    MeasureRecord {
+        name: "rate",
+        unit: "requests/s",
+        value: |block| Some(block.requests_per_s),
+        is_always: true,
+    },
+    MeasureRecord {
+        name: "p50",
+        unit: "ms",
+        value: |block| latency(block, block.p50_ms),
+        is_always: true,
+    },
+    MeasureRecord {
+        name: "p99",
+        unit: "ms",
+        value: |block| latency(block, block.p99_ms),
+        is_always: true,
+    },
+    MeasureRecord {
+        name: "errors",
+        unit: "share",
+        value: |block| Some(block.errors),
+        is_always: true,
+    },
+    MeasureRecord {
+        name: "cpu",
+        unit: "us",
+        value: |block| block.cpu_us,
+        is_always: false,
+    },
+];
