@@ -19,7 +19,7 @@ use condition::{Limit, Measure, Side};
 use figure::Figure;
 
 use crate::document;
-use crate::report::{Ending, Report, Warning};
+use crate::report::{Ending, Report, Warning, WarningWeight};
 
 /// The verdict of a gate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -308,16 +308,8 @@ pub fn invalid(report: &Report) -> Option<String> {
         return Some("no request was answered".to_owned());
     }
     let mut warnings = report.warnings.iter();
-    let found = warnings.find(|warning| invalidates(warning));
+    let found = warnings.find(|warning| warning.weight() == WarningWeight::Invalid);
     found.map(Warning::text)
-}
-
-/// Whether a warning means that the figures are not those of the server.
-pub(crate) fn invalidates(warning: &Warning) -> bool {
-    matches!(
-        warning,
-        Warning::GeneratorLate { .. } | Warning::LittlesLaw { .. }
-    )
 }
 
 const OWN_LACK: &str = "this machine had no descriptor or no port for them";

@@ -25,7 +25,8 @@ use serde::{Deserialize, Serialize};
 pub use subject::{MemcachedSubject, SpokenProtocol, Subject};
 use thiserror::Error;
 pub use times::{CorrectedTimes, CurvePoint, Curves, Latencies, NamedFacts, SecondFacts, Times};
-pub use warning::Warning;
+pub(crate) use warning::WarningWeight;
+pub use warning::{ThreadShare, Warning};
 use written::seconds;
 
 use crate::document::Gate;

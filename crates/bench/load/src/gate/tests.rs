@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::render::sample;
-use crate::report::FailureKind;
+use crate::report::{FailureKind, ThreadShare};
 use crate::timeline::TimelineRecorder;
 
 /// A run of a second with evenly spaced responses of these latencies, in milliseconds.
@@ -148,16 +148,16 @@ fn a_generator_that_was_starved_stopped_or_late_decides_nothing() {
             p99: Duration::from_millis(100),
         },
         Warning::GeneratorStarved {
-            thread: 0,
+            threads: ThreadShare { count: 1, of: 1 },
             starved: 0.2,
         },
         Warning::GeneratorStalled {
-            thread: 0,
+            threads: ThreadShare { count: 1, of: 1 },
             total: Duration::from_millis(300),
             longest: Duration::from_millis(200),
         },
         Warning::GeneratorSaturated {
-            thread: 0,
+            threads: ThreadShare { count: 1, of: 1 },
             busy: 0.99,
         },
     ] {

@@ -37,6 +37,7 @@ pub fn page(run: &Report) -> String {
 fn verdict(page: &mut String, run: &Report) {
     let (sign, word) = match run.verdict.as_str() {
         "valid" => ("✓", "Valid"),
+        "imprecise" => ("✓", "Valid, imprecise"),
         "doubtful" => ("!", "Doubtful"),
         "invalid" => ("✗", "Invalid"),
         // A file without the key, which older versions wrote.
@@ -298,9 +299,16 @@ mod tests {
         report.warnings = vec![Warning::Short];
         check(
             &mut report,
+            "imprecise",
+            "<dl>",
+            "✓ Valid, imprecise</strong>: short</p>",
+        );
+        report.warnings.push(Warning::Resent { count: 1 });
+        check(
+            &mut report,
             "doubtful",
             "<dl>",
-            "! Doubtful</strong>: short</p>",
+            "! Doubtful</strong>: resent</p>",
         );
         let p99 = Duration::from_millis(7);
         report.warnings.push(Warning::GeneratorLate { p99 });

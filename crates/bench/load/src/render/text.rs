@@ -20,6 +20,7 @@ pub fn text(report: &Report) -> String {
     super::verdict::verdict(report)
         .iter()
         .for_each(|line| page.line(line));
+    warnings(&mut page, report);
     page.gap();
     match &subject.memcached {
         Some(asked) => super::memcached::heading(&mut page, subject, asked),
@@ -41,7 +42,6 @@ pub fn text(report: &Report) -> String {
     failures(&mut page, report);
     connections(&mut page, report);
     generator(&mut page, report);
-    ending(&mut page, report);
     page.into_text()
 }
 
@@ -382,8 +382,8 @@ fn generator(page: &mut Page, report: &Report) {
     }
 }
 
-/// Writes why the run ended, unless as planned, and all warnings.
-fn ending(page: &mut Page, report: &Report) {
+/// Why it ended, unless as planned, and every doubt: before the figures that they are about.
+fn warnings(page: &mut Page, report: &Report) {
     let ending = match &report.ending {
         Ending::Requests | Ending::Duration => None,
         Ending::Stopped => Some("the run was stopped by hand".to_owned()),
@@ -392,8 +392,8 @@ fn ending(page: &mut Page, report: &Report) {
         }
         Ending::Failure(error) => Some(format!("the run was given up: {}", error.message)),
     };
-    let warnings = report.warnings.iter().map(Warning::text);
-    let lines: Vec<String> = ending.into_iter().chain(warnings).collect();
+    let texts = report.warnings.iter().map(Warning::text);
+    let lines: Vec<String> = ending.into_iter().chain(texts).collect();
     if !lines.is_empty() {
         page.gap();
     }

@@ -10,7 +10,7 @@ use catamaran_stats::LatencyFloor;
 
 use super::per_second;
 use crate::gate::invalid;
-use crate::report::{Operations, Report, Warning};
+use crate::report::{Operations, Report, Warning, WarningWeight};
 
 /// The figures of the five lines, of a run that has ended or not.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -129,42 +129,58 @@ pub(crate) struct Judgement {
 
 impl Judgement {
     pub(crate) fn of(report: &Report) -> Self {
-        if let Some(reason) = invalid(report) {
-            // The warning itself contains the advice, so it is left out here.
+        if let Some(reason) = invalid(report).or_else(|| errors_alone(report)) {
+            // What to do about it is in the warning.
             let what = reason.split(": the run is invalid").next();
             return Self {
                 word: "invalid",
                 reason: what.map(str::to_owned),
             };
         }
-        let doubtful = report.warnings.iter().filter(|warning| is_doubt(warning));
-        let mut doubts: Vec<&str> = doubtful.map(Warning::token).collect();
-        // Several threads of the generator may be late, with a warning each.
-        doubts.dedup();
-        match doubts.as_slice() {
-            [] => Self {
+        let of_weight = |weight: WarningWeight| -> Vec<&str> {
+            let of = report
+                .warnings
+                .iter()
+                .filter(|warning| warning.weight() == weight);
+            of.map(Warning::token).collect()
+        };
+        let kinds = [
+            ("doubtful", of_weight(WarningWeight::Doubt)),
+            ("imprecise", of_weight(WarningWeight::Imprecise)),
+        ];
+        let found = kinds.into_iter().find(|(_, kinds)| !kinds.is_empty());
+        found.map_or(
+            Self {
                 word: "valid",
                 reason: None,
             },
-            doubts => Self {
-                word: "doubtful",
-                reason: Some(doubts.join(", ")),
+            |(word, kinds)| Self {
+                word,
+                reason: Some(kinds.join(", ")),
             },
-        }
+        )
+    }
+}
+
+/// Why the figures are of no page, if each answer was an error.
+fn errors_alone(report: &Report) -> Option<String> {
+    let good: u64 = report.statuses.range(..400).map(|(_, count)| count).sum();
+    (!report.statuses.is_empty() && good == 0).then(|| "each answer was an error page".to_owned())
+}
+
+/// A verdict's word as people read it.
+#[must_use]
+pub(super) fn shown(word: &str) -> &str {
+    match word {
+        "imprecise" => "valid, imprecise",
+        word => word,
     }
 }
 
 fn judgement(report: &Report) -> String {
     let Judgement { word, reason } = Judgement::of(report);
+    let word = shown(word);
     reason.map_or_else(|| word.to_owned(), |reason| format!("{word}: {reason}"))
-}
-
-/// Whether a warning is a reason to doubt the figures. Varying body lengths and the generator's build profile are none.
-fn is_doubt(warning: &Warning) -> bool {
-    !matches!(
-        warning,
-        Warning::BodyLengthChanged { .. } | Warning::Build(_)
-    )
 }
 
 fn statuses(classes: [u64; 5]) -> String {
@@ -199,7 +215,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_run_that_is_too_short_is_doubtful() {
+    fn a_run_that_is_too_short_is_imprecise() {
         let mut report = sample::report();
         report.warnings = vec![
             Warning::Short,
@@ -209,13 +225,44 @@ mod tests {
         assert_eq!(
             verdict(&report),
             [
-                "Verdict   doubtful: short",
+                "Verdict   valid, imprecise: short",
                 "Rate      250.0/s",
                 "Latency   p50 4.403 ms, p99 5.200 ms",
                 "Failed    0, of 3 requests",
                 "Statuses  2xx 3",
             ]
         );
+    }
+
+    #[test]
+    fn the_worst_warning_gives_the_word() {
+        let mut report = sample::report();
+        let few = Warning::FewSamples {
+            samples: 3,
+            percentile_max: 0.0,
+        };
+        for (warning, word, reason) in [
+            (Warning::Build("release"), "valid", None),
+            (few, "imprecise", Some("few-samples")),
+            (Warning::Resent { count: 1 }, "doubtful", Some("resent")),
+        ] {
+            report.warnings.push(warning);
+            let judgement = Judgement::of(&report);
+            assert_eq!(
+                (judgement.word, judgement.reason.as_deref()),
+                (word, reason)
+            );
+        }
+    }
+
+    #[test]
+    fn a_run_of_error_pages_is_invalid() {
+        let mut report = sample::report();
+        report.statuses = [(404, 2), (500, 1)].into();
+        let [first, ..] = verdict(&report);
+        assert_eq!(first, "Verdict   invalid: each answer was an error page");
+        report.statuses = [(302, 3)].into();
+        assert_eq!(Judgement::of(&report).word, "valid");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use catamaran_stats::WarmUp;
 
-use crate::report::Warning;
+use crate::report::{ThreadShare, Warning};
 
 impl Warning {
     /// The warning's name in files: kebab-case, never changed.
@@ -116,23 +116,26 @@ impl Warning {
                 longest.from.as_secs_f64(),
                 longest.to.as_secs_f64()
             ),
-            Self::GeneratorSaturated { thread, busy } => format!(
-                "thread {thread} of the generator was busy for {:.0} % of the time: the figures show its \
-             speed as much as the server's; give it more --threads, or another machine",
+            Self::GeneratorSaturated { threads, busy } => format!(
+                "{} busy for up to {:.0} % of the time: the figures show the generator's speed as much as the \
+             server's; give it more --threads, or another machine",
+                were(threads),
                 busy * 100.0
             ),
-            Self::GeneratorStarved { thread, starved } => format!(
-                "thread {thread} of the generator was ready to run for {:.0} % of the time, but had no CPU: \
-             the latencies include that wait; leave it a core of its own",
+            Self::GeneratorStarved { threads, starved } => format!(
+                "{} ready to run for up to {:.0} % of the time, but had no CPU: the latencies include that wait; \
+             leave the generator cores of its own",
+                were(threads),
                 starved * 100.0
             ),
             Self::GeneratorStalled {
-                thread,
+                threads,
                 total,
                 longest,
             } => format!(
-                "thread {thread} of the generator stood still for {:.3} s, for up to {:.3} s at once: it was \
-             stopped or had no CPU, and saw no answers; the latencies include that time",
+                "{} standing still for up to {:.3} s, {:.3} s at once: stopped or without a CPU, they saw no \
+             answers; the latencies include that time",
+                were(threads),
                 total.as_secs_f64(),
                 longest.as_secs_f64()
             ),
@@ -186,6 +189,16 @@ impl Warning {
             ),
             Self::Written { ref text, .. } => text.clone(),
         }
+    }
+}
+
+/// The threads as the beginning of a sentence.
+fn were(ThreadShare { count, of }: ThreadShare) -> String {
+    match (count, of) {
+        (1, 1) => "the generator's thread was".to_owned(),
+        (1, _) => format!("1 of the generator's {of} threads was"),
+        _ if count == of => format!("all {of} threads of the generator were"),
+        _ => format!("{count} of the generator's {of} threads were"),
     }
 }
 

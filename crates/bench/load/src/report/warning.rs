@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use catamaran_stats::WarmUp;
+
 use super::Silence;
 
 /// A reason to doubt the figures of a run, or to read them with care.
@@ -98,29 +100,29 @@ pub enum Warning {
         /// The longest silence, since measuring began.
         longest: Silence,
     },
-    /// A thread of the generator was on a CPU for more than 95 % of the time, so the figures may be
-    /// limited by the generator.
+    /// Threads of ours were on a CPU for more than 95 % of the time: what was measured is (also)
+    /// the generator.
     GeneratorSaturated {
-        /// The thread's number, from 0.
-        thread: usize,
-        /// The share of the time that the thread was on a CPU, from 0 to 1.
+        /// The threads that were.
+        threads: ThreadShare,
+        /// The share of the time that the busiest was on a CPU, 0 to 1.
         busy: f64,
     },
-    /// A thread of the generator was ready to run but had no CPU for more than 10 % of the time:
-    /// the latencies include that.
+    /// Threads of ours were ready to run for more than 10 % of the time, but had no CPU: whatever
+    /// waited meanwhile is in the latencies.
     GeneratorStarved {
-        /// The thread's number, from 0.
-        thread: usize,
-        /// The share of the time that the thread had no CPU, from 0 to 1.
+        /// The threads that were.
+        threads: ThreadShare,
+        /// The share of the time that the worst one had no CPU, 0 to 1.
         starved: f64,
     },
-    /// A thread of the generator stood still for 5 % of the time or more, or for a second at once:
-    /// it was stopped, had no CPU, or worked on one thing for more than 50 ms. It sees no response
+    /// Threads of ours did not come round for 5 % of the time or more, or for a second at once, although
+    /// they had to at least every 50 ms: they were stopped, had no CPU, or worked for so long. No answer is seen
     /// meanwhile.
     GeneratorStalled {
-        /// The thread's number, from 0.
-        thread: usize,
-        /// The total length of the thread's standstills of 10 ms or more.
+        /// The threads that stood still.
+        threads: ThreadShare,
+        /// The largest sum of a thread's standstills of 10 ms or more.
         total: Duration,
         /// The length of the longest standstill.
         longest: Duration,
@@ -168,9 +170,9 @@ pub enum Warning {
         /// The number of descriptors that the connections need.
         needed: u64,
     },
-    /// The run was not known to be steady at the end of the warm-up's time; the value is the result of the test.
-    NotSteady(catamaran_stats::WarmUp),
-    /// The run was shorter than a second, so its start and end weigh too much.
+    /// The run was not known to be steady when the warm-up's time was up: how it was.
+    NotSteady(WarmUp),
+    /// The run was shorter than a second: start and end weigh more than what is between.
     Short,
     /// The generator's build is too slow for figures that are compared or published; the value is
     /// the name of cargo's profile. The command adds this warning, not the run.
@@ -182,4 +184,56 @@ pub enum Warning {
         /// The warning's text.
         text: String,
     },
+}
+
+/// Threads of the generator that have something in common.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ThreadShare {
+    /// The threads that have it.
+    pub count: usize,
+    /// All threads.
+    pub of: usize,
+}
+
+/// The weight of a warning: what it leaves of the figures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum WarningWeight {
+    /// The figures are what they seem to be.
+    Remark,
+    /// They are the server's, of too few answers or too short a time to be exact.
+    Imprecise,
+    /// They may be something else than they seem to be.
+    Doubt,
+    /// They are not the server's.
+    Invalid,
+}
+
+impl Warning {
+    /// Its weight.
+    pub(crate) fn weight(&self) -> WarningWeight {
+        match self {
+            Self::BodyLengthChanged { .. } | Self::Build(_) => WarningWeight::Remark,
+            Self::Short | Self::FewSamples { .. } | Self::LateMedian { .. } => WarningWeight::Imprecise,
+            Self::NotSteady(WarmUp::Unclear(_)) => WarningWeight::Imprecise,
+            Self::NonSuccess { .. }
+            | Self::Misses { .. }
+            | Self::KeepAliveRefused { .. }
+            | Self::Failed { .. }
+            | Self::Hung { .. }
+            | Self::Resent { .. }
+            | Self::Unsent { .. }
+            | Self::Waited { .. }
+            | Self::Stalled { .. }
+            | Self::Silent { .. }
+            | Self::GeneratorSaturated { .. }
+            | Self::GeneratorStarved { .. }
+            | Self::GeneratorStalled { .. }
+            | Self::RateMissed { .. }
+            | Self::DescriptorLimit { .. }
+            | Self::NotSteady(WarmUp::Moving(_) | WarmUp::Steady)
+            // A report that was read has its verdict already.
+            | Self::Written { .. } => WarningWeight::Doubt,
+            Self::GeneratorLate { .. } | Self::LittlesLaw { .. } => WarningWeight::Invalid,
+        }
+    }
 }

@@ -7,13 +7,13 @@ use catamaran_stats::{LittlesLaw, PERCENTILES, WarmUp as Steadiness, is_quotable
 use super::{descriptors, doubt, measured_from};
 use crate::board::Board;
 use crate::clock::NEVER;
-use crate::gate::invalidates;
 use crate::pace::Level;
 use crate::plan::{self, Pace, Plan, Protocol, Samples};
 use crate::record::silence::{self, Span};
 use crate::report::{
     AbCounts, Ending, FailureKind, Failures, Generator, Latencies, NamedFacts, Report, Requests,
-    Sample, SecondFacts, Server, Silence, Times, WarmUp, Warning,
+    Sample, SecondFacts, Server, Silence, Thread, ThreadShare, Times, WarmUp, Warning,
+    WarningWeight,
 };
 use crate::stream::Address;
 use crate::timeline::Timeline;
@@ -342,9 +342,7 @@ fn warnings(report: &Report, plan: &Plan, doubts: &Doubts<'_>) -> Vec<Warning> {
     warn_of_generator(report, plan, &mut found);
     warn_of_statistics(report, steady, &mut found);
     warn_of_idle_clients(report, plan, law, &mut found);
-    let of_thread =
-        |(thread, spans): (usize, &Vec<Span>)| doubt::stood_still(thread, spans, report.elapsed);
-    found.extend(standstills.iter().enumerate().filter_map(of_thread));
+    found.extend(doubt::stood_still(standstills, report.elapsed));
     if matches!(plan.pace, Pace::Closed { .. }) && plan.stages.is_empty() {
         let longest = standstills
             .iter()
@@ -357,7 +355,7 @@ fn warnings(report: &Report, plan: &Plan, doubts: &Doubts<'_>) -> Vec<Warning> {
     }
     found.extend(doubt::silent(&report.silences, report.elapsed));
     // What makes the figures invalid comes first.
-    found.sort_by_key(|warning| !invalidates(warning));
+    found.sort_by_key(|warning| warning.weight() != WarningWeight::Invalid);
     found
 }
 
@@ -407,19 +405,29 @@ fn warn_of_answers(report: &Report, plan: &Plan, found: &mut Vec<Warning>) {
     }
 }
 
+/// The threads for which a share of their time is above `most`, and the largest one; `None` if there is no such thread.
+fn beyond(threads: &[Thread], most: f64, share: fn(&Thread) -> f64) -> Option<(ThreadShare, f64)> {
+    let above: Vec<f64> = threads
+        .iter()
+        .map(share)
+        .filter(|share| *share > most)
+        .collect();
+    let largest = above.iter().copied().reduce(f64::max)?;
+    let found = ThreadShare {
+        count: above.len(),
+        of: threads.len(),
+    };
+    Some((found, largest))
+}
+
 /// Adds warnings about the load generator itself.
 fn warn_of_generator(report: &Report, plan: &Plan, found: &mut Vec<Warning>) {
-    for (thread, usage) in report.generator.threads.iter().enumerate() {
-        // A thread that spins has time left.
-        let busy = usage.busy - usage.spun();
-        if busy > BUSY_MAX {
-            found.push(Warning::GeneratorSaturated { thread, busy });
-        }
-        let starved = usage.starved();
-        if starved > STARVED_MAX {
-            found.push(Warning::GeneratorStarved { thread, starved });
-        }
-    }
+    let threads = &report.generator.threads;
+    // A thread that spins has time left.
+    let saturated = beyond(threads, BUSY_MAX, |usage| usage.busy - usage.spun());
+    found.extend(saturated.map(|(threads, busy)| Warning::GeneratorSaturated { threads, busy }));
+    let starved = beyond(threads, STARVED_MAX, Thread::starved);
+    found.extend(starved.map(|(threads, starved)| Warning::GeneratorStarved { threads, starved }));
     if let Some(lateness) = &report.latency.lateness {
         let (lateness, corrected) = (&lateness.histogram, report.latency.censored());
         let late = doubt::late(lateness, corrected);

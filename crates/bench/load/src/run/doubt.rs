@@ -6,7 +6,7 @@ use std::time::Duration;
 use catamaran_stats::{CensoredLatencies, Histogram};
 
 use crate::record::silence::Span;
-use crate::report::{Silence, Warning};
+use crate::report::{Silence, ThreadShare, Warning};
 
 /// The 99th percentile of lateness, if it is high enough for a warning: above [`TOLERATED`] and
 /// above 5 % of the corrected 99th percentile, which includes it.
@@ -96,19 +96,24 @@ pub(super) fn stalled(total: &Histogram, silent: f64, own: Duration) -> Option<W
     })
 }
 
-/// A warning if the thread stood still for so long that the figures mislead; `spans` are its
-/// standstills, `of` the measured time.
-pub(super) fn stood_still(thread: usize, spans: &[Span], of: Duration) -> Option<Warning> {
-    let lengths = || {
-        spans
-            .iter()
-            .map(|(from, to)| Duration::from_nanos(to - from))
-    };
-    let (total, longest) = (lengths().sum::<Duration>(), lengths().max()?);
-    is_long(total, longest, of).then_some(Warning::GeneratorStalled {
-        thread,
-        total,
-        longest,
+/// Whether threads of ours stood still for so long that the figures mislead; of the spans of each within `of`.
+pub(super) fn stood_still(threads: &[Vec<Span>], of: Duration) -> Option<Warning> {
+    let length = |(from, to): &Span| Duration::from_nanos(to - from);
+    let found: Vec<(Duration, Duration)> = threads
+        .iter()
+        .filter_map(|spans| {
+            let longest = spans.iter().map(length).max()?;
+            let total = spans.iter().map(length).sum();
+            is_long(total, longest, of).then_some((total, longest))
+        })
+        .collect();
+    Some(Warning::GeneratorStalled {
+        threads: ThreadShare {
+            count: found.len(),
+            of: threads.len(),
+        },
+        total: found.iter().map(|(total, _)| *total).max()?,
+        longest: found.iter().map(|(_, longest)| *longest).max()?,
     })
 }
 
