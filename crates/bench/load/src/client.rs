@@ -60,9 +60,7 @@ impl Client {
                 rest_sent: 0,
             },
             // HTTP/2 has a connection of its own kind.
-            Codec::Http1 | Codec::Http2 => {
-                Self::Http(http1::Skimmer::new(http1::Limits::response()))
-            }
+            Codec::Http1 | Codec::Http2 => Self::Http(http1::Skimmer::new(LIMITS)),
             Codec::Memcached(dialect) => Self::Memcached(Box::new(memcached::Client::new(dialect))),
         }
     }
@@ -309,6 +307,14 @@ fn server_field(head: &[u8]) -> Option<String> {
 
 /// The bytes before the data of a SEND_BODY_CHUNK: magic, length of the packet, code, length of the data.
 const CHUNK_BYTES: usize = 7;
+
+/// What a front may refuse is measured here: heads are as large as wrk and h2load take them.
+const LIMITS: http1::Limits = http1::Limits {
+    head_bytes: 64 * 1024,
+    line_bytes: 64 * 1024,
+    fields: 512,
+    ..http1::Limits::response()
+};
 
 #[cfg(test)]
 mod tests {

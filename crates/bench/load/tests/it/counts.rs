@@ -37,6 +37,28 @@ fn kept_connections_send_exactly_what_was_asked() {
     }
 }
 
+/// wrk and h2load take such heads, too.
+#[test]
+fn a_head_of_60_kb_with_500_fields_is_taken() {
+    let fields: String = (0..499)
+        .map(|number| format!("X-{number:03}: {}\r\n", "x".repeat(112)))
+        .collect();
+    let answer = format!("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n{fields}\r\nhello");
+    assert!(answer.len() > 60_000, "{}", answer.len());
+    let server = Server::start(Box::leak(answer.into_boxed_str()).as_bytes(), u64::MAX);
+    let report = run(Plan {
+        pace: closed(1),
+        stop: requests(3),
+        ..plan(&server.address())
+    });
+    assert_eq!(
+        (report.requests.ok, report.connections.opened),
+        (3, 1),
+        "{:?}",
+        report.failures
+    );
+}
+
 #[test]
 fn connections_that_close_are_made_anew() {
     let server = Server::start(CLOSED, 1);
