@@ -219,7 +219,7 @@ const TOOLS: [Tool; 10] = [
         read: ab::read,
     },
     Tool {
-        versions: "wrk 3 and 4 with wrk2",
+        versions: "wrk 2 to 4 with wrk2",
         starts: wrk::starts,
         read: wrk::read,
     },
@@ -234,7 +234,7 @@ const TOOLS: [Tool; 10] = [
         read: h2load::read,
     },
     Tool {
-        versions: "k6 0.30 to 1",
+        versions: "k6 0.17 to 1",
         starts: k6::starts,
         read: k6::read,
     },

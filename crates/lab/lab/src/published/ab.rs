@@ -6,12 +6,18 @@ use super::{PublishedText, TextFault, TextFigures, Times};
 /// The bytes at which reports begin: at the first of the lines about the server, or at the figures
 /// if a page has left those lines out.
 pub(super) fn starts(text: &str) -> Vec<usize> {
-    // Without a number, or without any other line of a report, it is a sentence about it.
+    // Without a number, with words behind it, or without any other line of a report, it is a sentence about it.
     let is_report = |rest: Scan<'_>| {
-        let report = rest.0.split(ANCHOR).next().map(Scan);
-        let has_figure =
-            report.is_some_and(|it| FIGURES.iter().any(|label| it.after(label).is_some()));
-        rest.number().is_some() && has_figure
+        let has_figure = |text: &str| {
+            FIGURES
+                .iter()
+                .any(|label| Scan(text).find(label, 0).is_some())
+        };
+        let report = rest.0.split(ANCHOR).next().unwrap_or_default();
+        // Some pages have lost their line ends.
+        rest.number().is_some()
+            && has_figure(report)
+            && (rest.is_one_word() || has_figure(rest.line()))
     };
     let mut starts = Scan(text).starts(ANCHOR, is_report, |head| {
         let first = HEAD.iter().filter_map(|label| head.places(label).pop());

@@ -50,7 +50,11 @@ pub(super) fn read(block: &str) -> Result<PublishedText, TextFault> {
 fn before_each<const N: usize>(line: &str, names: [&str; N]) -> [u64; N] {
     names.map(|name| {
         let mut parts = line.split(',');
-        let part = parts.find(|part| part.split_whitespace().nth(1) == Some(name));
+        let is_named = |part: &&str| {
+            let word = part.split_whitespace().nth(1);
+            word.is_some_and(|word| word.trim_end_matches('*') == name)
+        };
+        let part = parts.find(is_named);
         part.and_then(|part| Scan(part).count()).unwrap_or(0)
     })
 }

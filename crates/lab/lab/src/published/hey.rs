@@ -27,25 +27,30 @@ pub(super) fn read(block: &str) -> Result<PublishedText, TextFault> {
         .iter()
         .filter_map(|(status, rest)| Some((*status as u16, Scan(rest).count()?)))
         .collect();
-    // Requests in flight when the time was over have not failed.
-    let failed = errors
-        .iter()
-        .filter(|(_, why)| !why.contains("aborted due to deadline"))
-        .map(|(count, _)| *count);
+    // What was under way when the time was over has not failed.
+    let under_way = |why: &str| why.contains("aborted due to deadline");
+    let (aborted, failed): (Vec<_>, Vec<_>) = errors.iter().partition(|(_, why)| under_way(why));
+    let count = |errors: &[&(u64, &str)]| errors.iter().map(|(count, _)| count).sum::<u64>();
     let millis = |label| scan.after(label).and_then(Scan::millis);
     let median = ["50.00% in", "50%% in", "50% in"];
     let median = median.into_iter().find_map(millis);
     let seconds = millis("Total:").map(|millis| millis / 1000.0);
     let answered: u64 = statuses.values().sum();
-    let failed: u64 = failed.sum();
     // hey looks at the first million alone, but divides the sum of all times by their number.
     let sampled = (tool == "hey" && answered == HEY_MOST).then_some(answered);
     let all = rate
         .zip(seconds)
         .map(|(rate, seconds)| (rate * seconds).round() as u64);
+    let told = count(&failed);
     let completed = all
         .filter(|_| sampled.is_some())
-        .map_or(answered, |all| all.saturating_sub(failed).max(answered));
+        .map_or(answered, |all| all.saturating_sub(told).max(answered));
+    // Of a list of errors that was cut the sum of all requests remains; the time is rounded.
+    let untold = all.map_or(0, |all| {
+        all.saturating_sub(completed + told + count(&aborted))
+    });
+    let is_cut = all.is_some_and(|all| untold > all / UNTOLD_SHARE);
+    let failed = if is_cut { told + untold } else { told };
     let sampled = sampled.filter(|_| completed > answered + answered / 1000);
     let of_all =
         |mean: f64| sampled.map_or(mean, |sampled| mean * sampled as f64 / completed as f64);
@@ -92,6 +97,9 @@ fn listed(heading: Option<Scan<'_>>) -> Vec<(u64, &str)> {
 }
 
 const ANCHOR: &str = "Slowest:";
+
+/// Requests that neither statuses nor errors tell of are missing from the text if they are more than all by this.
+const UNTOLD_SHARE: u64 = 50;
 
 /// The results that hey keeps.
 const HEY_MOST: u64 = 1_000_000;

@@ -103,6 +103,11 @@ impl<'a> Scan<'a> {
         Some((value * 1024f64.powi(power)) as u64)
     }
 
+    /// Whether the line has one word at most, beside marks.
+    pub(super) fn is_one_word(self) -> bool {
+        Scan(self.line()).words().nth(1).is_none()
+    }
+
     /// The rest of the line.
     pub(super) fn line(self) -> &'a str {
         self.0.lines().next().unwrap_or_default().trim()

@@ -54,7 +54,7 @@ impl Mark {
                     .map_or(0, |(from, _)| from);
                 has_numbers && (has_table || text[before..at].contains(" test @ "))
             }
-            Self::Table => true,
+            Self::Table => text[at + TABLE.len()..].trim_start().starts_with("Avg"),
             Self::End => {
                 let rest = Scan(&text[at + END.len()..]);
                 rest.number().is_some()
@@ -66,8 +66,8 @@ impl Mark {
     }
 }
 
-/// Where in `head`, what stands before a report's first mark, the report begins: with its first line, with the sum of
-/// requests, or behind all.
+/// Where in `head`, what stands before a report's first mark, the report begins: with its first line, with the last
+/// lines of wrk2's histogram, with the sum of requests, or behind all.
 fn beginning(head: &str) -> usize {
     let scan = Scan(head);
     let running = scan
@@ -78,12 +78,24 @@ fn beginning(head: &str) -> usize {
         let at = head.rfind(" requests in")?;
         Some(head[..at].rfind('\n').map_or(0, |line| line + 1))
     };
-    running.or_else(sum).unwrap_or(head.len())
+    let histogram = || {
+        head.rfind(HISTOGRAM_END)
+            .filter(|_| head.contains(" requests in"))
+    };
+    running
+        .or_else(histogram)
+        .or_else(sum)
+        .unwrap_or(head.len())
 }
 
 pub(super) fn read(block: &str) -> Result<PublishedText, TextFault> {
     let scan = Scan(block);
-    let is_wrk2 = WRK2.iter().any(|words| block.contains(words));
+    // A run of less than 10 s is over before wrk2 calibrates, and then has no rate of each thread.
+    let has_no_rate = || {
+        scan.after("Req/Sec")
+            .is_some_and(|rest| rest.0.trim_start().starts_with("-nan"))
+    };
+    let is_wrk2 = WRK2.iter().any(|words| block.contains(words)) || has_no_rate();
     let tool = if is_wrk2 { "wrk2" } else { "wrk" };
     let missing = |label: &'static str| TextFault::Incomplete(tool, label);
     let rate = scan.after("Requests/sec:").and_then(Scan::number);
@@ -155,8 +167,11 @@ const ANCHOR: &str = "threads and";
 const TABLE: &str = "Thread Stats";
 const END: &str = "Requests/sec:";
 
-/// Words of wrk2 alone. A run of less than 10 s is over before it calibrates, and then has no rate of each thread.
-const WRK2: [&str; 3] = ["Thread calibration", "(HdrHistogram", "-nan"];
+/// The last lines of the histogram of wrk2.
+const HISTOGRAM_END: &str = "#[Mean ";
+
+/// Words of wrk2 alone.
+const WRK2: [&str; 3] = ["Thread calibration", "(HdrHistogram", HISTOGRAM_END];
 
 /// Lines that follow each other begin within this many bytes, with what logs put before them.
 const NEAR: usize = 300;
