@@ -317,6 +317,7 @@ mod tests {
         assert_eq!((figures.failed, figures.late), (Some(3), Some(2)));
         assert_eq!(figures.non_2xx, Some(17));
         assert_eq!(figures.seconds, Some(10.01));
+        assert_eq!(figures.bytes, Some(250 << 20));
         let times = figures.total_ms.unwrap();
         assert_eq!((times.mean, times.max), (1.25, 30.01));
     }

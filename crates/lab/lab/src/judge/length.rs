@@ -15,11 +15,17 @@ pub(super) enum AnswerLength {
 
 impl AnswerLength {
     pub(super) fn of_figures(figures: &TextFigures) -> Option<Self> {
-        let completed = figures.completed.filter(|completed| *completed > 0)? as f64;
+        // Some tools print the number of answers in thousands.
+        let by_rate = figures
+            .rate
+            .zip(figures.seconds)
+            .map(|(rate, seconds)| rate * seconds);
+        let counted = || figures.completed.map(|completed| completed as f64);
+        let answers = by_rate.or_else(counted).filter(|answers| *answers >= 1.0)?;
         let document = figures.document_bytes.map(|bytes| bytes as f64);
-        let mean = || Some(figures.body_bytes? as f64 / completed);
+        let mean = || Some(figures.body_bytes? as f64 / answers);
         let body = document.or_else(mean).map(Self::Body);
-        body.or_else(|| Some(Self::Whole(figures.bytes? as f64 / completed)))
+        body.or_else(|| Some(Self::Whole(figures.bytes? as f64 / answers)))
     }
 
     /// The lengths of both in words, if they differ by more than servers may with the same page; `None` if they do not,

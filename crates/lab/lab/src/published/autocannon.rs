@@ -57,6 +57,9 @@ pub(super) fn read(block: &str) -> Result<PublishedText, TextFault> {
         failed: Some(errors.saturating_sub(late)),
         late: Some(late),
         non_2xx: Some(other),
+        bytes: Scan(&block[summary..])
+            .after_comma()
+            .and_then(|size| size.bytes(1000)),
         rate: Some(rate),
         total_ms: times.map(|[mean, max]| Times {
             mean,

@@ -61,7 +61,7 @@ pub(super) fn read(block: &str) -> Result<PublishedText, TextFault> {
         completed: Some(completed),
         failed: Some(failed),
         sampled,
-        body_bytes: scan.after("Total data:").and_then(Scan::bytes),
+        body_bytes: scan.after("Total data:").and_then(|size| size.bytes(1024)),
         statuses,
         rate: Some(rate.ok_or_else(|| missing("Requests/sec"))?),
         total_ms: times.map(|(mean, max)| Times {

@@ -86,21 +86,28 @@ impl<'a> Scan<'a> {
         all
     }
 
-    /// The size that comes first, in bytes, with its unit of 1,024 to the next: `250.00MB`, `677.73 KiB`.
-    pub(super) fn bytes(self) -> Option<u64> {
+    /// The size that comes first, in bytes, with its unit: `250.00MB`, `677.73 KiB`. `step` is from one unit to the next:
+    /// 1,024, of some tools 1,000.
+    pub(super) fn bytes(self, step: u32) -> Option<u64> {
         let (value, rest) = numeral(
             self.0
                 .trim_start_matches(|letter: char| letter.is_whitespace() || is_mark(letter)),
         )?;
         let power = match rest.split_whitespace().next()? {
             "B" | "bytes" => 0,
-            "KB" | "KiB" => 1,
+            "KB" | "kB" | "KiB" => 1,
             "MB" | "MiB" => 2,
             "GB" | "GiB" => 3,
             "TB" | "TiB" => 4,
             _ => return None,
         };
-        Some((value * 1024f64.powi(power)) as u64)
+        Some((value * f64::from(step).powi(power)) as u64)
+    }
+
+    /// The rest of the line behind its first comma and a blank.
+    pub(super) fn after_comma(self) -> Option<Self> {
+        let (_, rest) = self.0.lines().next()?.split_once(", ")?;
+        Some(Self(rest))
     }
 
     /// Whether the line has one word at most, beside marks.
@@ -249,9 +256,10 @@ mod tests {
             Scan(" 1ms, 2.5ms, 3s x 4s").all_millis(),
             [1.0, 2.5, 3000.0]
         );
-        assert_eq!(Scan(" 21.70MB read").bytes(), Some(22_754_099));
-        assert_eq!(Scan("\t2 KiB\n").bytes(), Some(2048));
-        assert_eq!(Scan("21.70").bytes(), None);
+        assert_eq!(Scan(" 21.70MB read").bytes(1024), Some(22_754_099));
+        assert_eq!(Scan("\t2 KiB\n").bytes(1024), Some(2048));
+        assert_eq!(Scan(" 11.1 kB read").bytes(1000), Some(11_100));
+        assert_eq!(Scan("21.70").bytes(1024), None);
         assert_eq!(short_count("251k"), Some(251_000));
         assert_eq!(short_count("1.2M"), Some(1_200_000));
         assert_eq!(short_count("17"), Some(17));

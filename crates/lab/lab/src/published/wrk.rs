@@ -130,7 +130,9 @@ pub(super) fn read(block: &str) -> Result<PublishedText, TextFault> {
         non_2xx: scan
             .after("Non-2xx or 3xx responses:")
             .and_then(Scan::count),
-        bytes: Scan(&block[summary..]).after(",").and_then(Scan::bytes),
+        bytes: Scan(&block[summary..])
+            .after_comma()
+            .and_then(|size| size.bytes(1024)),
         rate: Some(rate),
         deviation_ms: row(scan).map(|[_, deviation, _]| deviation),
         total_ms: times(scan),
