@@ -18,7 +18,7 @@ use self::measures::judge;
 use crate::document::versus::{
     Block, Death, Measure, SCHEMA, SilentBlocks, Versus, Warning as WarningFacts,
 };
-use crate::plan::{Plan, Stop, WarmUp};
+use crate::plan::{LengthCheck, Plan, Stop, WarmUp};
 use crate::report::{Report, Warning};
 
 /// The state of a comparison: which block is next, and the results of the blocks so far.
@@ -169,7 +169,8 @@ impl Duel {
     /// The result of the comparison, once all blocks are done.
     #[must_use]
     pub fn finish(self) -> Versus {
-        let mut result = conclude(self.urls, self.blocks);
+        let lengths = self.plans[0].checks.body_length;
+        let mut result = conclude(self.urls, self.blocks, lengths);
         if let Some(died) = &self.died {
             result.sentence = format!(
                 "{} died: {} gave no more answers after {} blocks ({}). {}",
@@ -209,8 +210,8 @@ impl Duel {
     }
 }
 
-/// The result of the comparison as far as the blocks alone determine it.
-fn conclude([a, b]: [String; 2], blocks: Vec<Block>) -> Versus {
+/// The result that follows from the blocks alone.
+fn conclude([a, b]: [String; 2], blocks: Vec<Block>, lengths: LengthCheck) -> Versus {
     let measures = judge(&blocks);
     let pairs = blocks.len() / 2;
     let silences = TARGETS.map(|target| silent_blocks(target, &blocks));
@@ -220,8 +221,10 @@ fn conclude([a, b]: [String; 2], blocks: Vec<Block>) -> Versus {
         Some(why) => format!("Invalid: {why}."),
         None => sentence(&measures, pairs),
     };
+    let unequal_bodies = unequal_bodies(body_bytes).filter(|_| lengths != LengthCheck::Ignored);
+    let of_bodies = |words: &String| format!("But {words}: the two do not do the same work.");
     let remarks = [
-        unequal_bodies(body_bytes),
+        unequal_bodies.as_ref().map(of_bodies),
         unequal_silences(&silences, pairs),
     ];
     for words in remarks.into_iter().flatten() {
@@ -237,6 +240,7 @@ fn conclude([a, b]: [String; 2], blocks: Vec<Block>) -> Versus {
         warm_up_s: Vec::new(),
         pairs,
         body_bytes,
+        unequal_bodies,
         invalid,
         died: None,
         gate: None,
@@ -319,14 +323,11 @@ fn errors_alone(blocks: &[Block]) -> Option<String> {
     })
 }
 
-/// A sentence if the two send bodies of different lengths.
+/// What differs, if the two send bodies of different lengths.
 fn unequal_bodies([a, b]: [Option<f64>; 2]) -> Option<String> {
     let (a, b) = (a?, b?);
-    (a.max(b) > a.min(b).max(1.0) * BODIES_APART_MAX).then(|| {
-        format!(
-            "But bodies of A have {a:.0} bytes, those of B {b:.0}: the two do not do the same work."
-        )
-    })
+    (a.max(b) > a.min(b).max(1.0) * BODIES_APART_MAX)
+        .then(|| format!("bodies of A have {a:.0} bytes, those of B {b:.0}"))
 }
 
 fn silent_blocks(target: &str, blocks: &[Block]) -> SilentBlocks {

@@ -30,6 +30,9 @@ pub struct Versus {
     /// The median of the blocks' mean length of a body, of `a`, then of `b`; `None`: there were no answers.
     #[serde(default)]
     pub body_bytes: [Option<f64>; 2],
+    /// How the lengths of bodies differ; `None`: they do not, or may (`-l`).
+    #[serde(default)]
+    pub unequal_bodies: Option<String>,
     /// Why nothing was compared; `None`: something was.
     #[serde(default)]
     pub invalid: Option<String>,

@@ -133,8 +133,8 @@ impl Warning {
                 total,
                 longest,
             } => format!(
-                "{} standing still for up to {:.3} s, {:.3} s at once: stopped or without a CPU, they saw no \
-             answers; the latencies include that time",
+                "{} standing still for up to {:.3} s, {:.3} s at once: stopped or without a CPU. No answer was seen \
+             meanwhile, and the latencies include that time",
                 were(threads),
                 total.as_secs_f64(),
                 longest.as_secs_f64()
@@ -197,7 +197,6 @@ fn were(ThreadShare { count, of }: ThreadShare) -> String {
     match (count, of) {
         (1, 1) => "the generator's thread was".to_owned(),
         (1, _) => format!("1 of the generator's {of} threads was"),
-        _ if count == of => format!("all {of} threads of the generator were"),
         _ => format!("{count} of the generator's {of} threads were"),
     }
 }

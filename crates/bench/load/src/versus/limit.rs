@@ -110,20 +110,26 @@ impl RatioLimit {
 
 impl Versus {
     /// Decides on limits of its ratios, of which there is one at least. Where nothing was compared they fail; where a
-    /// target died, those that do not fail are undecided.
+    /// target died, or the two did not do the same work, those that do not fail are undecided.
     pub fn decide(&mut self, limits: &[RatioLimit]) {
         let mut conditions: Vec<document::Condition> = limits
             .iter()
             .map(|limit| limit.judge(&self.measures))
             .collect();
+        let died = self
+            .died
+            .as_ref()
+            .map(|died| format!("{} died", died.target.to_uppercase()));
+        let open = died.or_else(|| self.unequal_bodies.clone());
         for condition in &mut conditions {
             if let Some(why) = &self.invalid {
-                (condition.verdict, condition.reason) =
-                    (Verdict::Failed.word().to_owned(), Some(why.clone()));
-            } else if self.died.is_some() && condition.verdict == Verdict::Passed.word() {
-                let words = "a target died";
-                (condition.verdict, condition.reason) =
-                    (Verdict::Undecided.word().to_owned(), Some(words.to_owned()));
+                condition.verdict = Verdict::Failed.word().to_owned();
+                condition.reason = Some(why.clone());
+            } else if let Some(why) = &open
+                && condition.verdict == Verdict::Passed.word()
+            {
+                condition.verdict = Verdict::Undecided.word().to_owned();
+                condition.reason = Some(why.clone());
             }
         }
         let worst = conditions

@@ -114,7 +114,7 @@ fn silences_that_medians_hide_are_named() {
     for block in blocks.iter_mut().filter(is_silent) {
         (block.silences, block.longest_silence_ms) = (1, Some(203.0));
     }
-    let versus = conclude(["http://a/", "http://b/"].map(str::to_owned), blocks);
+    let versus = versus(blocks);
     assert!(
         versus.measures.iter().all(|it| it.verdict == NONE_SHOWN),
         "{:?}",
@@ -178,7 +178,8 @@ fn errors_on_one_side_are_infinitely_more() {
 }
 
 fn versus(blocks: Vec<Block>) -> Versus {
-    conclude(["http://a/", "http://b/"].map(str::to_owned), blocks)
+    let urls = ["http://a/", "http://b/"].map(str::to_owned);
+    conclude(urls, blocks, LengthCheck::Counted)
 }
 
 /// A is cold: its first blocks are slower, as those of a virtual machine that compiles.
@@ -238,6 +239,26 @@ fn bodies_of_two_lengths_are_two_kinds_of_work() {
         text.contains("\nA: http://a/, bodies of 347 bytes\nB: http://b/, bodies of 29000 bytes\n"),
         "{text}"
     );
+}
+
+/// A build that answers less is not faster.
+#[test]
+fn a_limit_of_unequal_work_is_not_kept() {
+    let mut shorter = blocks(&[1.1; 12]);
+    for block in shorter.iter_mut().filter(|block| block.target == "a") {
+        block.body_bytes = Some(0.0);
+    }
+    let decided = |lengths| {
+        let urls = ["http://a/", "http://b/"].map(str::to_owned);
+        let mut found = conclude(urls, shorter.clone(), lengths);
+        found.decide(&[RatioLimit::parse("rate<0.95x").unwrap()]);
+        found.gate.unwrap()
+    };
+    let gate = decided(LengthCheck::Counted);
+    assert_eq!(gate.verdict, "undecided");
+    let reason = gate.conditions[0].reason.as_deref();
+    assert_eq!(reason, Some("bodies of A have 0 bytes, those of B 347"));
+    assert_eq!(decided(LengthCheck::Ignored).verdict, "passed");
 }
 
 #[test]
