@@ -166,7 +166,7 @@ fn independent(rests: &[f64]) -> f64 {
 }
 
 /// Student's two-sided 95 % point for the mean of `independent` independent values, to 1 %.
-fn student(independent: f64) -> f64 {
+pub(crate) fn student(independent: f64) -> f64 {
     let freedom = (independent - 1.0).max(1.0);
     1.96 + 2.37 / freedom + 2.82 / freedom.powi(2) + 5.56 * freedom.powf(-3.6)
 }

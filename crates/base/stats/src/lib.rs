@@ -9,9 +9,10 @@
 //! - [`Spread`]: how far apart the values of a series are;
 //! - [`warm_up()`]: whether a series is steady enough to begin measuring; [`change()`]: where its
 //!   level changes;
-//! - [`order`]: intervals of medians and tests of paired ratios; [`blocks`]: in which order to
-//!   measure; [`fisher`]: whether two shares differ;
-//! - [`repetition`]: whether a published figure is borne out by an interval of ours;
+//! - [`signed_rank`]: whether pairs differ, and by how much; [`looks`]: how strict each of several looks at them is;
+//!   [`order`]: several claims together, and medians with signs; [`rank`]: samples that are no pairs;
+//! - [`blocks`]: in which order to measure; [`fisher`]: whether two shares differ;
+//! - [`repetition`]: whether a published figure is borne out by ours;
 //! - [`estimate`]: intervals of what a run estimates; [`Slice`]: the values of a short time;
 //! - [`tally`]: latencies of a server that goes on for ever, of the last minute;
 //! - [`buckets`]: latencies of such a server since its start, as Prometheus wants them;
@@ -38,10 +39,12 @@ pub mod estimate;
 mod histogram;
 mod little;
 pub mod log;
+pub mod looks;
 pub mod order;
 pub mod rank;
 pub mod repetition;
 mod shares;
+pub mod signed_rank;
 #[cfg(test)]
 mod simulation;
 mod slice;

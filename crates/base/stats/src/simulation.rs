@@ -104,7 +104,7 @@ fn run(level: impl Fn(f64) -> f64, noise: Noise, span: f64, seed: u64) -> Ending
 }
 
 /// A normal value, by Box and Muller.
-fn normal(random: &mut fastrand::Rng) -> f64 {
+pub(crate) fn normal(random: &mut fastrand::Rng) -> f64 {
     let radius = (-2.0 * (1.0 - random.f64()).ln()).sqrt();
     radius * (std::f64::consts::TAU * random.f64()).cos()
 }

@@ -74,7 +74,7 @@ pub(crate) fn median_deviation(values: &[f64]) -> f64 {
     median(&distances)
 }
 
-fn median_of_sorted(sorted: &[f64]) -> f64 {
+pub(crate) fn median_of_sorted(sorted: &[f64]) -> f64 {
     let upper = sorted.len() / 2;
     if sorted.len() % 2 == 1 {
         sorted[upper]
