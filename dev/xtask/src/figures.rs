@@ -50,6 +50,9 @@ pub(crate) struct LabClaim {
     /// The ratio of each start of servers.
     #[serde(default)]
     pub(crate) starts: Vec<f64>,
+    /// By how much the interval is wider for what the two sides lost, as a logarithm.
+    #[serde(default)]
+    pub(crate) bias: f64,
     pub(crate) verdict: String,
     /// Whether it came as it says, if it is decided.
     #[serde(default)]
@@ -407,9 +410,9 @@ const FIGURES: &[ReadmeFigure] = &[
 const INTRODUCTION: &str = "\
 # What was measured
 
-This page lists each committed result of [the lab](lab.md) with the claims that it decides. A ratio is the
-median over starts of servers, with the interval that holds it with 95 % confidence; [the lab](lab.md#templates-and-measures)
-explains the measures. `against it` stands where a claim is refuted. One that is not decided is only in the report.
+This page lists each committed result of [the lab](lab.md) with the claims that it decides, by
+[the rule](lab.md#how-a-claim-is-decided) of all pages. A ratio is that of two levels over starts of servers, with the interval
+that holds it with 95 % confidence; [the lab](lab.md#templates-and-measures) explains the measures. `against it` stands where a claim is refuted. One that is not decided is only in the report.
 `catamaran lab run NAME` repeats an experiment; `cargo xtask figures` writes this page from `docs/lab/*/result.json`.
 ";
 

@@ -145,18 +145,17 @@ impl SumDensity {
 
     /// The density of `sum` after a further value with the deviation `step`.
     fn after(&self, sum: f64, step: f64) -> f64 {
-        let parts = self.points.iter();
-        let parts = parts.map(|[before, part]| part * normal_density((sum - before) / step) / step);
-        parts.sum()
+        let density = |before: f64| normal_density((sum - before) / step) / step;
+        let points = self.points.iter();
+        points.map(|[before, part]| part * density(*before)).sum()
     }
 
     /// The probability that the sum lies beyond `bound`, on either side, after such a value.
     fn beyond(&self, bound: f64, step: f64) -> f64 {
         let one_sided = |distance: f64| two_sided_of(distance / step) / 2.0;
-        let parts = self.points.iter();
-        let parts = parts
-            .map(|[before, part]| part * (one_sided(bound - before) + one_sided(bound + before)));
-        parts.sum()
+        let either = |before: f64| one_sided(bound - before) + one_sided(bound + before);
+        let points = self.points.iter();
+        points.map(|[before, part]| part * either(*before)).sum()
     }
 }
 

@@ -33,21 +33,31 @@ pub fn next_start(starts: &[f64]) -> Option<[f64; 2]> {
     Some([(spread.mean - reach).exp(), (spread.mean + reach).exp()])
 }
 
-/// A published ratio of single runs beside what one more start of ours would have, `low` to `high`.
+/// A published ratio of single runs beside what one more start of ours would have, `low` to `high`; `is_decided`: our own
+/// claim is.
 ///
-/// Outside of that it is refuted. Inside it is reproduced if the interval excludes 1, or lies within
-/// [`MARGIN`] of the published ratio: an interval that holds the ratio and no difference as well decides nothing.
+/// Outside of that it is refuted. Inside it is reproduced if our claim is decided and no start is expected at 1, or none
+/// farther than [`MARGIN`] from the published ratio: what holds the ratio and no difference as well decides nothing.
 #[must_use]
-pub fn of_ratio(published: f64, [low, high]: [f64; 2]) -> Finding {
+pub fn of_ratio(published: f64, [low, high]: [f64; 2], is_decided: bool) -> Finding {
     if published < low || published > high {
         return Finding::Refuted;
     }
     let is_near = low * MARGIN >= published && high <= published * MARGIN;
     let excludes_none = low > 1.0 || high < 1.0;
-    if is_near || excludes_none {
+    if is_decided && (is_near || excludes_none) {
         Finding::Reproduced
     } else {
         Finding::Open
+    }
+}
+
+/// What several cases of one sentence come to: the weakest of their findings. They must agree.
+#[must_use]
+pub fn weakest(findings: &[Finding]) -> Finding {
+    match findings {
+        [first, others @ ..] if others.iter().all(|it| it == first) => *first,
+        _ => Finding::Open,
     }
 }
 
@@ -151,7 +161,26 @@ mod tests {
             (1.01, 0.99, 1.02, Finding::Reproduced),
             (1.01, 0.70, 1.50, Finding::Open),
         ] {
-            assert_eq!(of_ratio(published, [low, high]), expected, "{published}");
+            let finding = of_ratio(published, [low, high], true);
+            assert_eq!(finding, expected, "{published}");
+            // What our own claim leaves open is not reproduced.
+            let open = of_ratio(published, [low, high], false);
+            assert_eq!(open == Finding::Refuted, expected == Finding::Refuted);
+            assert_ne!(open, Finding::Reproduced);
+        }
+    }
+
+    #[test]
+    fn the_weakest_case_decides() {
+        use Finding::{Open, Refuted, Reproduced};
+        for (cases, expected) in [
+            (vec![Reproduced, Reproduced], Reproduced),
+            (vec![Refuted], Refuted),
+            (vec![Reproduced, Open], Open),
+            (vec![Reproduced, Refuted], Open),
+            (vec![], Open),
+        ] {
+            assert_eq!(weakest(&cases), expected, "{cases:?}");
         }
     }
 

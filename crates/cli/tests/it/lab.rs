@@ -88,7 +88,7 @@ fn faults_of_a_file_come_all_at_once_with_their_lines() {
     );
     let text = std::fs::read_to_string(file).unwrap();
     let text = text
-        .replace("rounds = 12", "rounds = 13")
+        .replace("rounds = 12", "rounds = 61")
         .replace("target = \"httpd\"", "target = \"apache\"");
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("own.toml");
@@ -101,7 +101,7 @@ fn faults_of_a_file_come_all_at_once_with_their_lines() {
         let (code, stdout, stderr) = outcome(arguments);
         assert_eq!((code, stdout.as_str()), (Some(1), ""));
         for fault in [
-            "own.toml:47:1: fault: rounds = 13",
+            "own.toml:47:1: fault: rounds = 61",
             "own.toml:20:1: fault: no target `apache`",
         ] {
             assert!(stderr.contains(fault), "{stderr}");

@@ -1,15 +1,17 @@
 //! From runs to what may be said: ratios within rounds, their intervals, and words.
 //!
 //! A ratio is taken within a round, so that what changes from round to round cancels out. Rounds that share a start of a
-//! server give one value together, their median: what a start has brought is in all of them. The interval over starts is
-//! one of order statistics; several claims are held together by Holm's procedure over exact sign tests.
+//! server give one value together, their median: what a start has brought is in all of them. What is concluded from starts
+//! is in `rule`.
 
+mod bias;
 mod control;
 mod gates;
 mod moved;
 mod planted;
 mod published;
 mod reach;
+mod rule;
 mod silent;
 #[cfg(test)]
 mod simulated;
@@ -20,7 +22,7 @@ mod words;
 
 use std::collections::BTreeMap;
 
-use catamaran_stats::order::{self, MedianInterval};
+use catamaran_stats::looks::SpentLevel;
 use serde::{Deserialize, Serialize};
 
 pub use self::control::ControlRatio;
@@ -30,6 +32,8 @@ pub use self::gates::{CaseSubject, GATES};
 pub use self::planted::PlantedRatio;
 pub use self::published::word;
 pub use self::reach::{Reach, reach};
+use self::rule::{Contender, RatioInterval};
+pub(crate) use self::rule::{LEVEL, can_only_suggest, hold_by_measure};
 pub(crate) use self::starts::of_rounds;
 use self::starts::{Ratio, StartSpans};
 pub(crate) use self::stored::{StoredRounds, evaluate_again};
@@ -51,7 +55,7 @@ pub struct Outcome {
     pub measure: Measure,
     /// The levels of this case.
     pub each: Levels,
-    /// The median of the ratios of starts.
+    /// The ratio: the estimate of Hodges and Lehmann of the logarithms of starts.
     pub ratio: Option<f64>,
     /// The lower end of its interval of 95 %.
     pub low: Option<f64>,
@@ -63,10 +67,19 @@ pub struct Outcome {
     /// started anew in each round.
     #[serde(default)]
     pub starts: Vec<f64>,
-    /// The probability of such signs if there is no difference.
+    /// The probability of such ratios if there is no difference, at all looks together.
     pub p: f64,
-    /// Whether it holds beside the other claims.
+    /// Whether it holds beside the other claims of its question.
     pub holm: bool,
+    /// The number of cases that its question has, itself among them: those on the same measure.
+    #[serde(default)]
+    pub question: usize,
+    /// By how much what the two sides lost differs, as a logarithm: the interval is wider on either side by it.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub bias: f64,
+    /// Rounds that were made and do not count, by the gate that has taken them.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub left_out: BTreeMap<String, usize>,
     /// The verdict.
     pub verdict: Verdict,
     /// The verdict as a sentence.
@@ -87,13 +100,18 @@ pub struct Outcome {
     pub survivors: Vec<Survival>,
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants it")]
+fn is_none(bias: &f64) -> bool {
+    *bias == 0.0
+}
+
 /// The verdict on a case of a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// The interval excludes 1, and it holds beside the other claims.
+    /// The interval excludes 1, and it holds beside the other claims of its question.
     Differs,
-    /// The interval excludes 1, it holds beside the other claims, and it lies within the margin.
+    /// The interval excludes 1, it holds beside the other claims of its question, and it lies within the margin.
     DiffersLittle,
     /// The interval excludes 1, but among so many claims that may be chance.
     Suggests,
@@ -121,38 +139,62 @@ fn evaluate_starts(experiment: &Experiment, lasting: &StartSpans, runs: &[Run]) 
         .claims
         .iter()
         .flat_map(|it| it.cases.iter().map(drawn(it)));
-    conclude(
-        cases
-            .map(|about| passes.estimate(experiment, lasting, about))
-            .collect(),
-    )
+    let estimates = cases.map(|about| passes.estimate(experiment, lasting, about));
+    conclude(experiment, estimates.collect())
 }
 
-/// The verdicts on all claims together: the more there are, the surer each must be.
-fn conclude(drawn: Vec<CaseEstimate<'_>>) -> Vec<Outcome> {
-    let probabilities: Vec<f64> = drawn.iter().map(|drawn| drawn.p).collect();
-    let holds = order::holm(&probabilities, LEVEL);
-    let claims = drawn.len();
-    let planted = planted::of(&drawn);
-    let finish = |(drawn, holm): (CaseEstimate<'_>, bool)| drawn.finish(holm, claims);
+/// The verdicts on all claims: the more a question has, the surer each must be.
+fn conclude(experiment: &Experiment, drawn: Vec<CaseEstimate<'_>>) -> Vec<Outcome> {
+    let holds = hold(experiment, &drawn);
+    let question = |it: &CaseEstimate<'_>| it.claim.measure.base();
+    let questions: Vec<&str> = drawn.iter().map(question).collect();
+    let planted = planted::of(experiment, &drawn);
+    let finish = |(drawn, holm): (CaseEstimate<'_>, bool)| {
+        let is_of_question = |it: &&&str| **it == drawn.claim.measure.base();
+        let claims = questions.iter().filter(is_of_question).count();
+        drawn.finish(holm, claims)
+    };
     let outcomes = drawn.into_iter().zip(holds).map(finish);
     let with = |(outcome, planted)| Outcome { planted, ..outcome };
     outcomes.zip(planted).map(with).collect()
 }
 
-/// The widest interval of the claims on the first claim's measure: half of its logarithm. `None` if none of
-/// them has one. What a gate forbids to claim gets no narrower by more rounds.
-#[must_use]
-pub fn half_width(experiment: &Experiment, runs: &[Run]) -> Option<f64> {
-    let measure = &experiment.claims.first()?.measure;
-    let outcomes = evaluate(experiment, runs);
-    // The screen gets no further rounds.
-    let is_screened = |outcome: &Outcome| outcome.gates.iter().any(|it| it.gate == SCREENED);
-    let of_measure = outcomes
+/// Which cases hold beside the others of their question; none of a short form, whose warm-up is cut short.
+fn hold(experiment: &Experiment, drawn: &[CaseEstimate<'_>]) -> Vec<bool> {
+    if experiment.is_quick {
+        return vec![false; drawn.len()];
+    }
+    let subject = experiment.subject();
+    let contenders = drawn
         .iter()
-        .filter(|outcome| outcome.measure == *measure && !is_screened(outcome));
-    let widths = of_measure.filter_map(|outcome| Some((outcome.high? / outcome.low?).ln() / 2.0));
-    widths.reduce(f64::max)
+        .map(|it| it.claim.contender(it.case, it.p, subject));
+    rule::hold(&contenders.collect::<Vec<_>>())
+}
+
+impl Claim {
+    /// A case of it among the others, with its p value.
+    fn contender(&self, case: &Case, p: f64, subject: Option<&Levels>) -> Contender<'_> {
+        let mut each = case.each.iter();
+        let is_of_subject =
+            each.all(|(name, level)| subject.is_some_and(|it| it.get(name) == Some(level)));
+        Contender {
+            question: self.measure.base(),
+            is_of_source: is_of_subject && self.published_of(&case.each).is_some(),
+            p,
+        }
+    }
+}
+
+/// Whether no further round can change what is said: each claim has a verdict, or a gate forbids it.
+#[must_use]
+pub fn is_decided(experiment: &Experiment, runs: &[Run]) -> bool {
+    let outcomes = evaluate(experiment, runs);
+    let is_open = |outcome: &Outcome| {
+        let is_screened = outcome.gates.iter().any(|it| it.gate == SCREENED);
+        let open = [Verdict::Suggests, Verdict::NotShown, Verdict::TooFew];
+        open.contains(&outcome.verdict) && !is_screened
+    };
+    !outcomes.is_empty() && !outcomes.iter().any(is_open)
 }
 
 /// A case's ratios, before other claims are looked at.
@@ -163,11 +205,17 @@ struct CaseEstimate<'a> {
     ratios: Vec<Ratio>,
     /// The ratio of each start: the sample.
     starts: Vec<f64>,
-    interval: Option<MedianInterval>,
+    /// See [`Outcome::bias`].
+    bias: f64,
+    interval: Option<RatioInterval>,
     p: f64,
+    /// The fewest starts that have an interval.
+    starts_min: usize,
     gates: Vec<GateFinding>,
     /// A gate that has taken rounds away.
     taken: Option<GateFinding>,
+    /// See [`Outcome::left_out`].
+    left_out: BTreeMap<String, usize>,
     /// The sum of a count at either level, for a claim on a count that is mostly 0.
     counts: Option<[f64; 2]>,
     survivors: Vec<Survival>,
@@ -180,9 +228,10 @@ impl<'a> CaseEstimate<'a> {
         experiment: &Experiment,
         lasting: &StartSpans,
         about: (&'a Claim, &'a Case),
-        runs: &Runs<'_>,
+        pass: &Pass<'_>,
     ) -> Self {
         let (claim, case) = about;
+        let runs = &pass.valid;
         let measure = &claim.measure;
         let rounds = runs.keys().map(|(_, round)| round + 1).max().unwrap_or(0);
         let ratio = |round| {
@@ -191,6 +240,8 @@ impl<'a> CaseEstimate<'a> {
         };
         let ratios: Vec<Ratio> = (0..rounds).filter_map(ratio).collect();
         let starts = lasting.sample(case, &ratios, runs);
+        let counted = ratios.iter().map(|ratio| ratio.round);
+        let bias = bias::of_case(&case.contrasts, measure, counted, runs);
         let mut gates = beside(claim, &case.contrasts, runs);
         let subject = CaseSubject {
             experiment,
@@ -201,13 +252,17 @@ impl<'a> CaseEstimate<'a> {
         };
         gates.extend(subject.check());
         gates.retain(|fired| !experiment.gates_off.contains(&fired.gate));
+        let test = rule::test(&starts, &pass.spent, bias);
         Self {
             claim,
             case,
-            interval: order::median_interval(&starts, LEVEL),
-            p: order::sign_test(&starts),
+            bias,
+            interval: test.interval,
+            p: test.p,
+            starts_min: rule::starts_min(&pass.spent),
             gates,
             taken: taken(&case.contrasts, measure, runs),
+            left_out: left_out(&case.contrasts, measure, runs),
             counts: measure
                 .record()
                 .is_mostly_zero
@@ -220,7 +275,7 @@ impl<'a> CaseEstimate<'a> {
 
     /// Takes what became of all runs of its pass, void ones included.
     fn survive(&mut self, experiment: &Experiment, all: &[&Run]) {
-        self.survivors = survivors::of_case(experiment, self.case, all);
+        self.survivors = survivors::of_case(experiment, &self.claim.measure, self.case, all);
         // First: what is left when runs were lost has other gates by chance.
         if let Some(fired) = survivors::check(self.claim, &self.survivors) {
             self.gates.insert(0, fired);
@@ -233,7 +288,7 @@ impl<'a> CaseEstimate<'a> {
         let drawn = &self;
         let sentence = Words { drawn, claims }.sentence(verdict);
         let interval = self.interval;
-        let ratio = interval.map(|interval| interval.median);
+        let ratio = interval.map(|interval| interval.ratio);
         let as_expected = as_expected(claim.expect, verdict, ratio);
         let mut gates = self.gates;
         gates.extend(self.taken);
@@ -248,6 +303,9 @@ impl<'a> CaseEstimate<'a> {
             starts: self.starts,
             p: self.p,
             holm,
+            question: claims,
+            bias: self.bias,
+            left_out: self.left_out,
             verdict,
             sentence,
             expect: claim.expect,
@@ -265,7 +323,7 @@ impl<'a> CaseEstimate<'a> {
         }
         let Some(interval) = self.interval else {
             // With as many rounds as have an interval, it is the starts that are too few.
-            let lacks_rounds = self.ratios.len() < order::count_min(LEVEL);
+            let lacks_rounds = self.ratios.len() < self.starts_min;
             return match self.taken {
                 Some(_) if lacks_rounds => Verdict::NoClaim,
                 _ => Verdict::TooFew,
@@ -292,15 +350,18 @@ struct Pass<'a> {
     valid: Runs<'a>,
     /// Void ones as well.
     all: Vec<&'a Run>,
+    /// How strict the look after these runs is.
+    spent: SpentLevel,
 }
 
 impl<'a> Pass<'a> {
-    fn of(runs: impl Iterator<Item = &'a Run>) -> Self {
+    fn of(runs: impl Iterator<Item = &'a Run>, spent: SpentLevel) -> Self {
         let all: Vec<&Run> = runs.collect();
         let valid = all.iter().filter(|run| run.is_valid());
         Self {
             valid: valid.map(|run| ((run.cell, run.round), *run)).collect(),
             all,
+            spent,
         }
     }
 }
@@ -321,9 +382,12 @@ struct Passes<'a> {
 impl<'a> Passes<'a> {
     fn of(experiment: &Experiment, runs: &'a [Run]) -> Self {
         let rounds = experiment.screened();
+        let made = runs.iter().map(|run| run.round + 1).max().unwrap_or(0);
+        let spent = SpentLevel::at(made.saturating_sub(rounds), experiment.rounds);
+        let once = SpentLevel::of_one_look();
         Self {
-            screen: Pass::of(runs.iter().filter(|run| run.round < rounds)),
-            after: Pass::of(runs.iter().filter(|run| run.round >= rounds)),
+            screen: Pass::of(runs.iter().filter(|run| run.round < rounds), once),
+            after: Pass::of(runs.iter().filter(|run| run.round >= rounds), spent),
             then: screen::cells(experiment, rounds, runs),
             screened: screen::cells(experiment, 0, runs),
             rounds,
@@ -338,7 +402,7 @@ impl<'a> Passes<'a> {
         about: (&'c Claim, &'c Case),
     ) -> CaseEstimate<'c> {
         let (pass, screened) = self.of_case(about.1);
-        let mut estimate = CaseEstimate::of(experiment, lasting, about, &pass.valid);
+        let mut estimate = CaseEstimate::of(experiment, lasting, about, pass);
         estimate.gates.extend(screened);
         estimate.survive(experiment, &pass.all);
         estimate
@@ -373,7 +437,7 @@ impl<'a> Passes<'a> {
 /// The ratio of a round: the geometric mean over the contrasts. `None` if a run is missing.
 fn ratio(contrasts: &[Contrast], measure: &Measure, round: usize, runs: &Runs<'_>) -> Option<f64> {
     of_sides(contrasts, round, runs, |run| {
-        if takes_away(&run.gates, measure).is_some() {
+        if takes_away(run, measure).is_some() {
             return None;
         }
         let value = run.measures.get(measure.name()).copied()?;
@@ -418,12 +482,13 @@ fn counts(measure: &Measure, case: &Case, runs: &Runs<'_>) -> [f64; 2] {
 }
 
 /// The gate of a run that forbids to use this measure of it.
-fn takes_away<'a>(gates: &'a [GateFinding], measure: &Measure) -> Option<&'a GateFinding> {
+fn takes_away<'a>(run: &'a Run, measure: &Measure) -> Option<&'a GateFinding> {
     let record = measure.record();
-    gates.iter().find(|fired| match fired.effect {
+    run.gates.iter().find(|fired| match fired.effect {
         Effect::Refuse | Effect::Void => true,
         // The gate is of the measured span, and such a measure of what was before.
         Effect::Machine if record.is_cold && fired.gate == gate::UNSTEADY => false,
+        Effect::Machine | Effect::Time if bias::is_bounded(run, fired, measure) => false,
         Effect::Machine => record.spoiler != Spoiler::Nothing,
         Effect::Time => record.spoiler == Spoiler::Times,
         // It is of claims, not of runs.
@@ -435,9 +500,24 @@ fn takes_away<'a>(gates: &'a [GateFinding], measure: &Measure) -> Option<&'a Gat
 fn taken(contrasts: &[Contrast], measure: &Measure, runs: &Runs<'_>) -> Option<GateFinding> {
     let mut of_cells = runs.iter().filter(|((cell, _), _)| is_in(contrasts, *cell));
     of_cells.find_map(|(_, run)| {
-        let gate = takes_away(&run.gates, measure).or_else(|| not_counted(run, measure));
+        let gate = takes_away(run, measure).or_else(|| not_counted(run, measure));
         gate.cloned()
     })
+}
+
+/// The number of rounds that each gate has taken away; a round is counted once, by the first gate.
+fn left_out(contrasts: &[Contrast], measure: &Measure, runs: &Runs<'_>) -> BTreeMap<String, usize> {
+    let mut rounds: BTreeMap<usize, &str> = BTreeMap::new();
+    for ((_, round), run) in runs.iter().filter(|((cell, _), _)| is_in(contrasts, *cell)) {
+        if let Some(fired) = takes_away(run, measure) {
+            rounds.entry(*round).or_insert(&fired.gate);
+        }
+    }
+    let mut left_out = BTreeMap::new();
+    for gate in rounds.into_values() {
+        *left_out.entry(gate.to_owned()).or_default() += 1;
+    }
+    left_out
 }
 
 /// The gate of a run that says why it lacks a measure.
@@ -521,12 +601,6 @@ impl Outcome {
     }
 }
 
-/// Whether so few starts cannot show a difference beside other claims, even if all of them agree.
-pub(crate) fn can_only_suggest(starts: usize, claims: usize) -> bool {
-    let agree = vec![2.0; starts];
-    !order::holm(&vec![order::sign_test(&agree); claims], LEVEL).contains(&true)
-}
-
 /// A ratio with the digits that tell it from 1.
 pub(crate) fn number(ratio: f64) -> String {
     let off = (ratio - 1.0).abs();
@@ -538,9 +612,6 @@ pub(crate) fn number(ratio: f64) -> String {
         format!("{ratio:.1}")
     }
 }
-
-/// The confidence level of intervals, and of all claims together.
-const LEVEL: f64 = 0.95;
 
 #[cfg(test)]
 mod tests;

@@ -5,9 +5,9 @@
 
 use std::fmt;
 
-use catamaran_stats::{Share, fisher, order, rank};
+use catamaran_stats::{Share, fisher, rank};
 
-use crate::claim::{Outcome, number};
+use crate::claim::{LEVEL, Outcome, hold_by_measure, number};
 use crate::experiment::label;
 use crate::gate::of;
 use crate::measure::{Better, Measure};
@@ -126,6 +126,8 @@ struct RatioSample<'a> {
     starts: &'a [f64],
     /// Why it has no verdict.
     without_verdict: Option<&'a str>,
+    /// How far its ratio may be off, as a logarithm.
+    bias: f64,
 }
 
 impl ClaimPair<'_> {
@@ -140,15 +142,22 @@ impl ClaimPair<'_> {
             }
         }
         let shift = changed(&self.measure, self.before.starts, after.starts);
-        shift.ok_or_else(|| "too few starts".to_owned())
+        let shift = shift.ok_or_else(|| "too few starts".to_owned())?;
+        let bias = self.before.bias + after.bias;
+        Ok(rank::Shift {
+            low: shift.low - bias,
+            high: shift.high + bias,
+            ..shift
+        })
     }
 }
 
-/// The verdict on each pair, corrected for the number of pairs.
+/// The verdict on each pair, corrected for the number of pairs on the same measure.
 fn judge(pairs: &[ClaimPair<'_>], margin: f64) -> Vec<RatioChange> {
     let shifts: Vec<_> = pairs.iter().map(ClaimPair::shift).collect();
-    let probabilities = shifts.iter().flatten().map(|shift| shift.p);
-    let mut holds = order::holm(&probabilities.collect::<Vec<_>>(), LEVEL).into_iter();
+    let each = pairs.iter().zip(&shifts);
+    let known = each.filter_map(|(pair, shift)| Some((&pair.measure, shift.as_ref().ok()?.p)));
+    let mut holds = hold_by_measure(known).into_iter();
     let fate = |shift: Result<rank::Shift, String>| {
         let shift = match shift {
             Ok(shift) => shift,
@@ -180,6 +189,7 @@ fn claims<'a>(before: &'a ResultDocument, after: &'a ResultDocument) -> Vec<Clai
         RatioSample {
             starts: &claim.starts,
             without_verdict: claim.without_verdict(),
+            bias: claim.bias,
         }
     }
     let pair = |claim: &'a Outcome| {
@@ -211,6 +221,7 @@ fn cells<'a>(before: &'a ResultDocument, after: &'a ResultDocument) -> Vec<Claim
         Some(RatioSample {
             starts: &ratio.starts,
             without_verdict: ratio.without_verdict.as_deref(),
+            bias: ratio.bias,
         })
     }
     let mut pairs = Vec::new();
@@ -305,8 +316,6 @@ impl fmt::Display for ChangeFactor {
         write!(f, "×{worse} [{low}..{high}]")
     }
 }
-
-const LEVEL: f64 = 0.95;
 
 #[cfg(test)]
 mod tests {

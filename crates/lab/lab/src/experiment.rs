@@ -25,6 +25,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
+use catamaran_stats::looks;
 pub(crate) use check::{PreparedServer, check_server, prepare};
 pub use choice::ChoiceFault;
 pub use claims::{Case, Claim, Contrast, PublishedRatio};
@@ -126,13 +127,12 @@ pub struct Experiment {
     expect: file::ExpectKeys,
     /// The counters beside time and CPU time.
     pub measure: CountPlan,
-    /// Rounds to begin with, after those of a screen.
+    /// Rounds that are planned, after those of a screen: the last look.
     pub rounds: usize,
+    /// The rounds after which a look found each claim decided, so that no more were made; without those of a screen.
+    pub decided_after: Option<usize>,
     /// A first pass over many cells.
     pub screen: Option<Screen>,
-    /// A wider interval than this on the first claim's measure lets rounds go on to
-    /// [`ROUNDS_MAX`]; half of the interval's logarithm.
-    pub half_width: Option<f64>,
     /// The seed of the orders of cells.
     pub seed: u64,
     /// The claims.
@@ -257,18 +257,11 @@ pub struct CellServer {
     pub rounds: usize,
 }
 
-/// Rounds that an extension leads to.
-pub const ROUNDS_MAX: usize = 20;
+/// The fewest rounds from which anything can be concluded.
+pub const ROUNDS_MIN: usize = 6;
 
-/// The numbers of rounds whose intervals waste the least.
-pub const ROUNDS: [usize; 6] = [6, 9, 12, 15, 17, ROUNDS_MAX];
-
-/// `rounds`, or the next number of [`ROUNDS`] above it.
-#[must_use]
-pub fn round_up(rounds: usize) -> usize {
-    let next = ROUNDS.iter().find(|&&known| known >= rounds);
-    next.copied().unwrap_or(ROUNDS_MAX)
-}
+/// The most rounds that can be planned.
+pub const ROUNDS_MAX: usize = looks::PLANNED_MAX;
 
 /// A level as one word of text: `mpm=prefork keep=on`.
 #[must_use]
@@ -281,6 +274,13 @@ pub fn label(levels: &Levels) -> String {
 }
 
 impl Experiment {
+    /// The levels of what the source was about; `None` if nothing is repeated.
+    #[must_use]
+    pub fn subject(&self) -> Option<&Levels> {
+        let control = self.cells.get(self.control);
+        control.filter(|_| !self.source.is_empty())
+    }
+
     /// Whether cells that share levels share servers within a round.
     pub(crate) fn is_nested(&self) -> bool {
         !self.nest.is_empty()

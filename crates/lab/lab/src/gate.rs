@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 
 pub(crate) use self::counts::{REQUESTS, uncounted_gate};
 pub use self::server::FILE_GATES;
-pub(crate) use self::server::{COMPILING_MAX, UNSTEADY};
+pub(crate) use self::server::{COMPILING_MAX, LOAD_BUSY, SERVER_BUSY, UNSTEADY};
 use crate::facts::Facts;
 
 /// The effect of a gate that fired: what it forbids.

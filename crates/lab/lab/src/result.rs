@@ -226,8 +226,7 @@ impl ResultDocument {
             ..
         } = stored;
         let claims = evaluate(experiment, runs);
-        let control = experiment.cells.get(experiment.control);
-        let subject = control.filter(|_| !experiment.source.is_empty());
+        let subject = experiment.subject();
         let rounds = runs.iter().map(|run| run.round + 1).max().unwrap_or(0);
         let over_control = over_control(experiment, runs).into_iter().enumerate();
         let cells: Vec<CellResult> = over_control
@@ -278,8 +277,11 @@ impl ResultDocument {
     /// Applies today's rules to the result: evaluates claims of an older version again, and renews
     /// the remarks on published figures and the answer. `experiment` is the result's own.
     pub(crate) fn by_todays_rules(mut self, experiment: &Experiment) -> Self {
-        if self.starts.is_empty() {
+        // Claims of an older rule do not say how many their question has.
+        if self.claims.iter().any(|claim| claim.question == 0) {
             self.claims = self.claims_again(experiment);
+        }
+        if self.starts.is_empty() {
             self.starts = of_rounds(experiment, self.rounds, &[]);
         }
         for outcome in &mut self.claims {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use catamaran_stats::blocks;
+use catamaran_stats::{blocks, looks};
 
 use crate::drive::{DriveFault, Driver, RunFiles, RunRequest, Stages};
 use crate::experiment::{Experiment, OriginalRun, ROUNDS_MAX};
@@ -43,8 +43,8 @@ pub enum Event<'a> {
     },
     /// A run of a cell has ended.
     Ended(&'a Run),
-    /// Intervals are still wide, so more rounds are made: this many in all.
-    Extended(usize),
+    /// Each claim is decided after this many rounds, so no more are made.
+    Decided(usize),
 }
 
 /// The result of making rounds: all runs.
@@ -103,7 +103,8 @@ pub fn run(
     let experiment = asked.experiment;
     let orders = orders(experiment);
     let screened = experiment.screened();
-    let mut rounds = experiment.rounds_in_all();
+    let rounds = experiment.rounds_to_make();
+    let looks = looks::looks(experiment.rounds);
     let mut round = asked
         .done
         .iter()
@@ -136,12 +137,11 @@ pub fn run(
             .collect();
         is_complete = making.round(round, rounds, &order)?;
         round += 1;
-        let is_last = round == rounds && rounds < screened + ROUNDS_MAX;
-        if is_complete && is_last && is_wide(experiment, &making.made) {
-            rounds = screened + ROUNDS_MAX;
-            // They will be made even if this is interrupted now.
-            making.store.keep_form(experiment, ROUNDS_MAX)?;
-            (making.tell)(Event::Extended(rounds));
+        let is_look = round < rounds && looks.contains(&round.saturating_sub(screened));
+        if is_complete && is_look && claim::is_decided(experiment, &making.made) {
+            making.store.keep_end(experiment, round - screened)?;
+            (making.tell)(Event::Decided(round));
+            break;
         }
     }
     Ok(Rounds {
@@ -404,16 +404,7 @@ fn unmeasured_run(experiment: &Experiment, request: &RunRequest<'_>, fired: Gate
     }
 }
 
-/// Whether the interval of the first claim's measure is wider than the experiment's file allows.
-fn is_wide(experiment: &Experiment, runs: &[Run]) -> bool {
-    let Some(wanted) = experiment.half_width else {
-        return false;
-    };
-    // If there is no interval, more rounds would not help.
-    claim::half_width(experiment, runs).is_some_and(|width| width > wanted)
-}
-
-/// The gates that made a run void.
+/// The gates that made runs void, each once.
 #[must_use]
 pub fn void_reasons(run: &Run) -> Vec<&GateFinding> {
     let void = |fired: &&GateFinding| fired.effect == crate::gate::Effect::Void;

@@ -52,7 +52,7 @@ pub fn whole_rounds(experiment: &Experiment, runs: &[Run]) -> usize {
 pub fn is_complete(experiment: &Experiment, runs: &[Run]) -> bool {
     let begun = runs.iter().map(|run| run.round + 1).max().unwrap_or(0);
     let whole = whole_rounds(experiment, runs);
-    whole == begun && whole >= experiment.rounds_in_all()
+    whole == begun && whole >= experiment.rounds_to_make()
 }
 
 /// The levels of a factor that survive the screen: the control's, those that are always kept, and
@@ -313,7 +313,7 @@ mod tests {
     #[test]
     fn what_is_wrong_with_a_screen_is_said() {
         for (screen, said) in [
-            ("rounds = 7\n", "screen.rounds = 7: it is one of 6,"),
+            ("rounds = 5\n", "screen.rounds = 5: it is from 6 to 60"),
             (
                 "rounds = 6\nfactor.mpm = [\"best\"]\n",
                 "mpm has no level best",

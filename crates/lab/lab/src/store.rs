@@ -77,26 +77,38 @@ impl Store {
         };
         fs::create_dir_all(directory).map_err(|source| io_fault(directory, source))?;
         store.write("experiment.toml", experiment.text.as_bytes())?;
-        store.keep_form(experiment, experiment.rounds)?;
+        store.keep_form(experiment)?;
         store.write_json("host.json", host)?;
         store.write(RUNS, b"")?;
         Ok(store)
     }
 
-    /// Writes the options of the command line that are not in the experiment's file: short form,
-    /// rounds, ways to count, modules. `rounds` is the number of rounds after a screen.
+    /// Writes what the experiment's file does not have: short form, planned rounds, ways to count, and modules, by the
+    /// command line; and the rounds after which all claims were decided.
     ///
     /// # Errors
-    /// The file cannot be written.
-    pub fn keep_form(&self, experiment: &Experiment, rounds: usize) -> Result<(), StoreFault> {
+    /// It cannot be written.
+    pub fn keep_form(&self, experiment: &Experiment) -> Result<(), StoreFault> {
         let form = if experiment.is_quick { QUICK } else { "whole" };
-        let mut words = vec![form.to_owned(), format!("{ROUNDS}{rounds}")];
+        let mut words = vec![form.to_owned(), format!("{ROUNDS}{}", experiment.rounds)];
+        let decided = experiment.decided_after.iter();
+        words.extend(decided.map(|rounds| format!("{DECIDED}{rounds}")));
         words.extend(experiment.is_against.then(|| AGAINST.to_owned()));
         words.extend(experiment.is_traced.then(|| STRACE.to_owned()));
         words.extend(experiment.is_without_bpf.then(|| NO_BPF.to_owned()));
         let modules = experiment.modules.iter();
         words.extend(modules.map(|name| format!("{MODULE}{name}")));
         self.write(FORM, words.join(" ").as_bytes())
+    }
+
+    /// Keeps that all claims were decided after so many rounds, without those of a screen.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn keep_end(&self, experiment: &Experiment, rounds: usize) -> Result<(), StoreFault> {
+        let mut ended = experiment.clone();
+        ended.decided_after = Some(rounds);
+        self.keep_form(&ended)
     }
 
     /// The result's directory.
@@ -247,6 +259,8 @@ impl Store {
         if let Some(rounds) = rest(ROUNDS).next().and_then(|number| number.parse().ok()) {
             experiment.rounds = rounds;
         }
+        let decided = rest(DECIDED).next();
+        experiment.decided_after = decided.and_then(|number| number.parse().ok());
         let host = serde_json::from_str(&text("host.json")?);
         let host = host.map_err(|error| content(&directory.join("host.json"), error))?;
         let runs = read_runs(&directory.join(RUNS), &text(RUNS)?)?;
@@ -392,7 +406,8 @@ const STRACE: &str = "strace";
 const NO_BPF: &str = "no-bpf";
 /// The prefix of the option with the number of rounds.
 const ROUNDS: &str = "rounds=";
-/// The prefix of the option with the name of a module.
+const DECIDED: &str = "decided=";
+/// Before the name of a module.
 const MODULE: &str = "module=";
 
 #[cfg(test)]
@@ -470,8 +485,12 @@ mod tests {
         let rounds = || Store::open(directory.path()).unwrap().1.experiment.rounds;
         let store = Store::create(directory.path(), &experiment, &Host::default()).unwrap();
         assert_eq!(rounds(), 9);
-        store.keep_form(&experiment, 20).unwrap();
+        experiment.rounds = 20;
+        store.keep_form(&experiment).unwrap();
         assert_eq!(rounds(), 20);
+        store.keep_end(&experiment, 12).unwrap();
+        let decided = Store::open(directory.path()).unwrap().1.experiment;
+        assert_eq!((decided.rounds, decided.decided_after), (20, Some(12)));
         // As an older version wrote it.
         store.write(FORM, b"quick").unwrap();
         assert_eq!(rounds(), of_file);

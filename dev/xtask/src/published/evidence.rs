@@ -1,14 +1,17 @@
 //! What a committed result says of a published claim.
 //!
 //! An interval comes from a claim of the lab, or, of counts that no gate on times touches, from a cell's values by the
-//! starts of its servers. A run that was made once has counts and no interval.
+//! starts of its servers. A run that was made once has counts and no interval. If a sentence is about several cases of our
+//! claim, the weakest of their findings is the answer.
 
 use std::collections::BTreeMap;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
 use catamaran_stats::Spread;
-use catamaran_stats::order::{count_min, median_interval};
-use catamaran_stats::repetition::{Finding, of_count, of_direction, of_range, of_ratio};
+use catamaran_stats::repetition::{
+    Finding, next_start, of_count, of_direction, of_range, of_ratio, weakest,
+};
+use catamaran_stats::signed_rank::{centre, count_min};
 
 use super::source::{Claim, Direction, Here, Levels, Published, Reason, Source};
 use super::text::figures;
@@ -37,6 +40,8 @@ enum Evidence {
     /// An interval of 95 %; `lab`: what the lab has concluded of a difference from 1.
     Interval {
         ends: [f64; 2],
+        /// What one more start would have.
+        next: Option<[f64; 2]>,
         words: String,
         lab: Option<String>,
         /// Whether it is of a count, or of a ratio of two counts.
@@ -77,12 +82,21 @@ pub(super) fn answer(
             result: None,
         });
     };
-    let evidence = evidence(claim, here, result);
-    let evidence = evidence.with_context(|| format!("{}: docs/lab/{}", claim.id, here.result))?;
-    let (finding, words) = conclude(&published, evidence);
+    let cases = evidence(claim, here, result)
+        .with_context(|| format!("{}: docs/lab/{}", claim.id, here.result))?;
+    let has_several = cases.len() > 1;
+    let concluded = cases.into_iter().map(|(case, evidence)| {
+        let (finding, words) = conclude(&published, evidence);
+        if has_several {
+            (finding, format!("{case}: {}", words.trim_end_matches('.')))
+        } else {
+            (finding, words)
+        }
+    });
+    let (findings, words): (Vec<Finding>, Vec<String>) = concluded.unzip();
     Ok(Answer {
-        verdict: PageVerdict::Decided(finding),
-        here: words,
+        verdict: PageVerdict::Decided(weakest(&findings)),
+        here: words.join("; "),
         result: Some(here.result.clone()),
     })
 }
@@ -97,29 +111,36 @@ fn conclude(published: &Published, evidence: Evidence) -> (Finding, String) {
         }
         Evidence::Interval {
             ends,
+            next,
             words,
             lab,
             is_count,
         } => {
+            let is_open = lab.as_deref().is_some_and(|it| OPEN.contains(&it));
             let finding = match published {
+                Published::Ratio(ratio) if !is_count => {
+                    next.map_or(Finding::Open, |next| of_ratio(*ratio, next, !is_open))
+                }
                 // The page decides no more than the result does.
-                _ if lab.as_deref().is_some_and(|it| OPEN.contains(&it)) => Finding::Open,
-                Published::Ratio(ratio) if is_count => of_count(*ratio, ends),
-                Published::Ratio(ratio) => of_ratio(*ratio, ends),
+                _ if is_open => Finding::Open,
+                Published::Ratio(ratio) => of_count(*ratio, ends),
                 Published::Range(range) => of_range(*range, ends),
                 Published::Count(count) => of_count(*count, ends),
                 Published::Direction(side) => match lab.as_deref() {
-                    Some("same") => Finding::Refuted,
+                    Some("same" | "differs-little") => Finding::Refuted,
                     _ => of_direction(*side == Direction::More, ends),
                 },
             };
-            let words = match lab.as_deref() {
-                Some("suggests") => {
-                    format!("{words}; beside the experiment's other claims that may be chance")
-                }
-                _ => words,
+            let is_of_single_runs = !is_count && matches!(published, Published::Ratio(_));
+            let predicted = next.filter(|_| is_of_single_runs).map(|ends| {
+                let [low, high] = ends.map(rounded);
+                format!(", one more start ×{low} to ×{high}")
+            });
+            let chance = match lab.as_deref() {
+                Some("suggests") => "; beside other claims on the same measure that may be chance",
+                _ => "",
             };
-            (finding, words)
+            (finding, words + &predicted.unwrap_or_default() + chance)
         }
     }
 }
@@ -166,22 +187,44 @@ fn in_words(published: &Published, counts: &[f64]) -> String {
     format!("{}, {runs}", words.join(", "))
 }
 
-/// What a result has.
-fn evidence(claim: &Claim, here: &Here, result: &LabResult) -> anyhow::Result<Evidence> {
+/// What a result has, with the case that it is of; several only of a claim.
+fn evidence(
+    claim: &Claim,
+    here: &Here,
+    result: &LabResult,
+) -> anyhow::Result<Vec<(String, Evidence)>> {
+    let one = |evidence| vec![(String::new(), evidence)];
     match (&here.claim, &here.measure, here.again) {
         (Some(says), None, false) => {
-            let mut claims = result.claims.iter();
-            let found = claims.find(|it| it.says == *says && it.case() == here.case);
-            let found = found.with_context(|| format!("no claim {says:?} ({})", here.case))?;
-            Ok(of_claim(found))
+            let claims = cases(here, says, result);
+            let known: Vec<_> = claims.map(|it| (it.case(), of_claim(it))).collect();
+            ensure!(!known.is_empty(), "no claim {says:?} ({})", here.case);
+            Ok(known)
         }
-        (None, Some(measure), false) => of_measure(here, measure, result),
+        (None, Some(measure), false) => Ok(one(of_measure(here, measure, result)?)),
         (None, None, true) => {
             let each = claim.expressions().map(|it| of_texts(it, result));
-            Ok(Evidence::Counts(each.collect::<anyhow::Result<_>>()?))
+            Ok(one(Evidence::Counts(each.collect::<anyhow::Result<_>>()?)))
         }
         _ => bail!("an answer is a `claim`, a `measure` or `again`"),
     }
+}
+
+/// The cases of our claim that have the levels of `here`.
+pub(super) fn cases<'a>(
+    here: &'a Here,
+    says: &'a str,
+    result: &'a LabResult,
+) -> impl Iterator<Item = &'a LabClaim> {
+    let has_levels = |claim: &LabClaim| {
+        let case = claim.case();
+        let levels: Vec<&str> = case.split(' ').collect();
+        here.case
+            .split_whitespace()
+            .all(|level| levels.contains(&level))
+    };
+    let claims = result.claims.iter();
+    claims.filter(move |it| it.says == says && has_levels(it))
 }
 
 fn of_claim(claim: &LabClaim) -> Evidence {
@@ -196,8 +239,10 @@ fn of_claim(claim: &LabClaim) -> Evidence {
             "{words}; the longest request of one run is no estimate"
         ));
     }
+    let next = next_start(&claim.starts);
     Evidence::Interval {
         ends: [low, high],
+        next: next.map(|[low, high]| [low / claim.bias.exp(), high * claim.bias.exp()]),
         words,
         lab: Some(claim.verdict.clone()),
         is_count: is_count(&claim.measure),
@@ -229,14 +274,16 @@ fn of_measure(here: &Here, measure: &str, result: &LabResult) -> anyhow::Result<
             count_in_words(value)
         }
     };
-    Ok(match median_interval(&starts, LEVEL) {
-        Some(interval) => Evidence::Interval {
-            ends: [interval.low, interval.high],
+    let logs: Vec<f64> = starts.iter().map(|start| start.ln()).collect();
+    Ok(match centre(&logs, LEVEL) {
+        Some(centre) => Evidence::Interval {
+            ends: [centre.low.exp(), centre.high.exp()],
+            next: next_start(&starts),
             words: format!(
                 "{} [{}..{}]",
-                words(interval.median),
-                words(interval.low).trim_start_matches('×'),
-                words(interval.high).trim_start_matches('×')
+                words(centre.estimate.exp()),
+                words(centre.low.exp()).trim_start_matches('×'),
+                words(centre.high.exp()).trim_start_matches('×')
             ),
             lab: None,
             is_count: !is_of_ab,
@@ -368,7 +415,7 @@ const OPEN: [&str; 2] = ["suggests", "not-shown"];
 /// What ab prints of a published run in each round: of the first, of the second, and of one on warm servers.
 const RUNS_OF_AB: [&str; 3] = ["ab1", "ab2", "ab"];
 
-/// How surely an interval holds the median.
+/// How surely an interval holds the centre.
 const LEVEL: f64 = 0.95;
 
 #[cfg(test)]
@@ -381,6 +428,7 @@ mod tests {
         let finding = |is_count| {
             let evidence = Evidence::Interval {
                 ends: [0.010_05, 0.010_06],
+                next: Some([0.010_05, 0.010_06]),
                 words: String::new(),
                 lab: None,
                 is_count,

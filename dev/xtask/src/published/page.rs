@@ -420,13 +420,18 @@ A claim is a ratio, a direction, or a count of bytes, calls or answers. Absolute
 stand beside ours and are not counted.
 
 - Like is compared with like: ab's bytes with ab's bytes, near applications with near ones. A range stays a range.
-- Brackets are an interval of 95 % over at least six starts of servers. With fewer starts, if a gate of
-  [the lab](lab.md#the-gates) forbids the claim, or if our result only suggests or does not show a difference, it is open.
-- **Ratio**: outside our interval it is *refuted here*. Inside it is *reproduced*, unless the interval holds no difference
-  as well: then it is open. A range is reproduced if it holds our whole interval, and refuted if it holds nothing of it.
-  A ratio of the longest requests of two runs is open: other runs have others.
+- Brackets are an interval of 95 % over at least six starts of servers, by [the rule](lab.md#how-a-claim-is-decided) of all
+  pages. With fewer starts, or if a gate of [the lab](lab.md#the-gates) forbids the claim, it is open.
+- **Ratio**: published ratios are of single runs. So one is held against the ratio that *one more start* of ours would have
+  with a probability of 95 % (Student's prediction interval of the logarithms), and not against the interval of all starts,
+  which gets as narrow as one likes. Outside of it the ratio is *refuted here*. Inside it is *reproduced* if our own result
+  decides the claim and one more start would differ, too; else it is open. A ratio of the longest requests of two runs is
+  open: other runs have others.
+- **Range**: reproduced if it holds our whole interval, refuted if it holds nothing of it; open if our result only suggests
+  or does not show a difference.
 - **Direction**, *more* or *less* of what the claim names: reproduced if the difference is shown, refuted if the other
-  direction is shown or no difference beyond 5 % (0.1 % of free memory).
+  direction is shown or no difference beyond 5 % (0.1 % of free memory); open as a range is.
+- A sentence about several cases has the weakest word of them: it is open unless all agree.
 - **Count**: reproduced within 1 % of ours, refuted beyond. A count has no noise of a clock, so one run is enough. Both
   hold for the ratio of two counts, too.
 

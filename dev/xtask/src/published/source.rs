@@ -191,7 +191,8 @@ impl Reason {
 pub(super) struct Here {
     /// The folder below `docs/lab`.
     pub(super) result: String,
-    /// A claim of it, and its case as `factor=level` by spaces.
+    /// A claim of it, and the levels of its cases as `factor=level` by spaces: if several cases have them, the weakest
+    /// word is the answer.
     pub(super) claim: Option<String>,
     #[serde(default)]
     pub(super) case: String,

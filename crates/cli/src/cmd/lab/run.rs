@@ -10,7 +10,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use catamaran_lab::claim::reach;
 use catamaran_lab::drive::Driver;
-use catamaran_lab::experiment::{Experiment, Form, round_up};
+use catamaran_lab::experiment::{Experiment, Form, ROUNDS_MAX, ROUNDS_MIN};
 use catamaran_lab::host::Host;
 use catamaran_lab::plan::plan;
 use catamaran_lab::rounds::{self, Event, Rounds, RoundsFault, RoundsRequest};
@@ -37,9 +37,9 @@ pub(super) struct LabRunArgs {
     #[arg(long, conflicts_with = "quick")]
     published: bool,
 
-    /// Rounds to begin with, of 6, 9, 12, 15, 17 and 20; others are rounded up [default: the file's; with
-    /// --resume those asked for before]
-    #[arg(long, value_name = "N")]
+    /// Rounds at most, from 6 to 60; the lab looks after 8, 12, 16, … and ends once each claim is decided [default: the
+    /// file's; with --resume those asked for before]
+    #[arg(long, value_name = "N", value_parser = rounds_of)]
     rounds: Option<usize>,
 
     /// Go on with the rounds of a result that was interrupted, up to as many as were asked for
@@ -120,7 +120,13 @@ fn say_reach(experiment: &Experiment) -> io::Result<()> {
     writeln!(io::stderr(), "{words}")
 }
 
-/// What a resumed result already contains.
+fn rounds_of(text: &str) -> Result<usize, String> {
+    let rounds = text.parse().ok();
+    let rounds = rounds.filter(|rounds| (ROUNDS_MIN..=ROUNDS_MAX).contains(rounds));
+    rounds.ok_or_else(|| format!("it is a number from {ROUNDS_MIN} to {ROUNDS_MAX}"))
+}
+
+/// What a result that is resumed has already.
 #[derive(Default)]
 struct ResumedResult {
     runs: Vec<Run>,
@@ -146,7 +152,7 @@ fn begin(args: &LabRunArgs) -> Result<(Store, Experiment, ResumedResult), Failur
     experiment.is_traced = args.strace;
     experiment.is_without_bpf = args.no_bpf;
     if let Some(rounds) = args.rounds {
-        experiment.rounds = round_up(rounds);
+        experiment.rounds = rounds;
     }
     let reach = reach(&experiment);
     if reach.is_exploratory() && !args.quick && !args.exploratory {
@@ -206,10 +212,10 @@ fn resume(
         )));
     }
     if let Some(rounds) = args.rounds {
-        experiment.rounds = round_up(rounds);
-        store
-            .keep_form(&experiment, experiment.rounds)
-            .map_err(fault)?;
+        experiment.rounds = rounds;
+        // Whoever asks for more wants them made.
+        experiment.decided_after = None;
+        store.keep_form(&experiment).map_err(fault)?;
     }
     prepare::check(&experiment, &args.module, args.install)?;
     let resumed = ResumedResult {
@@ -287,7 +293,12 @@ fn tell(experiment: &Experiment, event: Event<'_>) {
                 .collect();
             writeln!(stderr, "{rate:.0}/s{}", void.concat())
         }
-        Event::Extended(rounds) => writeln!(stderr, "intervals are wide: on to {rounds} rounds"),
+        Event::Decided(rounds) => {
+            writeln!(
+                stderr,
+                "each claim is decided after {rounds} rounds: no more are made"
+            )
+        }
     };
 }
 

@@ -19,6 +19,9 @@ pub struct ControlRatio {
     /// Why there is no verdict: a gate forbids it, or starts are too few.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub without_verdict: Option<String>,
+    /// See [`Outcome::bias`](super::Outcome).
+    #[serde(default, skip_serializing_if = "super::is_none")]
+    pub bias: f64,
 }
 
 /// The ratios of each cell by measure, as far as any run has the measure; none of the control itself.
@@ -36,6 +39,7 @@ pub(crate) fn over_control(
         let outcome = estimate.finish(true, 1);
         let ratio = ControlRatio {
             without_verdict: outcome.without_verdict().map(str::to_owned),
+            bias: outcome.bias,
             starts: outcome.starts,
         };
         Some((name.to_owned(), ratio))

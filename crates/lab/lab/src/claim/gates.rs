@@ -1,9 +1,7 @@
 //! Gates on the cases of claims.
 
-use catamaran_stats::order;
-
 use super::starts::{Ratio, StartSpans};
-use super::{LEVEL, Runs, is_in, moved, number, ratio, silent};
+use super::{Runs, is_in, moved, number, ratio, rule, silent};
 use crate::experiment::{Case, Claim, Experiment};
 use crate::gate::{Effect, GateFinding, GateRecord, UNSTEADY};
 use crate::measure::{CAPACITY, MEMORY, Measure, THROUGHPUT};
@@ -139,10 +137,10 @@ fn capacity(subject: &CaseSubject<'_>) -> Option<GateFinding> {
             value: of(throughput, capacity),
         });
         let starts = lasting.sample(case, &ratios.collect::<Vec<_>>(), runs);
-        order::median_interval(&starts, LEVEL)
+        rule::interval(&starts)
     };
     let apart = interval(&|throughput, capacity| throughput / capacity)?;
-    if !apart.excludes(1.0) || apart.median.ln().abs() < DISAGREEING {
+    if !apart.excludes(1.0) || apart.ratio.ln().abs() < DISAGREEING {
         return None;
     }
     let [throughput, capacity] = [
@@ -152,8 +150,8 @@ fn capacity(subject: &CaseSubject<'_>) -> Option<GateFinding> {
     let words = format!(
         "Throughput has the ratio {}, capacity per core {}: the throughput is not decided by the CPU time of the \
          server in front alone.",
-        number(throughput.median),
-        number(capacity.median)
+        number(throughput.ratio),
+        number(capacity.ratio)
     );
     Some(GateFinding::new(CAPACITY, Effect::Note, words))
 }

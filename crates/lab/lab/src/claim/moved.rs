@@ -5,10 +5,10 @@
 //! and from both of them to the middle one, which is that of a level that was another for a while. Each has an interval over
 //! starts as the claim has; a claim is forbidden if a change is real and larger than [`MOVEMENT_MAX`].
 
-use catamaran_stats::{MOVEMENT_MAX, Spread, order};
+use catamaran_stats::{MOVEMENT_MAX, Spread};
 
 use super::starts::Ratio;
-use super::{CaseSubject, LEVEL, number, of_sides};
+use super::{CaseSubject, number, of_sides, rule};
 use crate::gate::{Effect, GateFinding, UNSTEADY};
 use crate::measure::Measure;
 use crate::run::Run;
@@ -39,8 +39,8 @@ pub(super) fn check(subject: &CaseSubject<'_>) -> Option<GateFinding> {
             value: (change.to)(thirds) / (change.from)(thirds),
         });
         let starts = lasting.sample(case, &ratios.collect::<Vec<_>>(), runs);
-        let interval = order::median_interval(&starts, LEVEL)?;
-        if !interval.excludes(1.0) || interval.median.ln().abs() <= MOVEMENT_MAX.ln_1p() {
+        let interval = rule::interval(&starts)?;
+        if !interval.excludes(1.0) || interval.ratio.ln().abs() <= MOVEMENT_MAX.ln_1p() {
             return None;
         }
         let median = |of: fn(&[f64; 3]) -> f64| {

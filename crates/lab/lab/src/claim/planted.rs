@@ -1,9 +1,10 @@
 //! Claims whose true ratio is known: what they were told to be, and when.
 
-use catamaran_stats::order;
+use catamaran_stats::looks::SpentLevel;
 use serde::{Deserialize, Serialize};
 
-use super::{CaseEstimate, LEVEL, Outcome, Verdict};
+use super::{CaseEstimate, Outcome, Verdict, hold, rule};
+use crate::experiment::Experiment;
 
 /// The true ratio of a claim on servers that are made to have it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -16,15 +17,15 @@ pub struct PlantedRatio {
 }
 
 /// The planted ratio of each case, `None` where nothing is planted.
-pub(super) fn of(drawn: &[CaseEstimate<'_>]) -> Vec<Option<PlantedRatio>> {
+pub(super) fn of(experiment: &Experiment, drawn: &[CaseEstimate<'_>]) -> Vec<Option<PlantedRatio>> {
     if drawn.iter().all(|it| it.claim.planted.is_none()) {
         return vec![None; drawn.len()];
     }
     let most = drawn.iter().map(|it| it.starts.len()).max().unwrap_or(0);
-    let last = verdicts(drawn, most);
+    let last = verdicts(experiment, drawn, [most, most]);
     let mut since = vec![None; drawn.len()];
     for starts in 1..=most {
-        let now = verdicts(drawn, starts);
+        let now = verdicts(experiment, drawn, [starts, most]);
         for (since, (now, last)) in since.iter_mut().zip(now.iter().zip(&last)) {
             let is_last = now == last && is_decided(*now);
             *since = is_last.then(|| since.unwrap_or(starts));
@@ -46,27 +47,31 @@ fn is_decided(verdict: Verdict) -> bool {
     )
 }
 
-/// The verdicts that the first `starts` starts alone would give.
-fn verdicts(drawn: &[CaseEstimate<'_>], starts: usize) -> Vec<Verdict> {
+/// The verdicts that a look after the first `starts` of `most` starts would give.
+fn verdicts(
+    experiment: &Experiment,
+    drawn: &[CaseEstimate<'_>],
+    [starts, most]: [usize; 2],
+) -> Vec<Verdict> {
+    let spent = SpentLevel::at(starts, most);
     let mut first = drawn.to_vec();
     for drawn in &mut first {
         drawn.starts.truncate(starts);
-        drawn.interval = order::median_interval(&drawn.starts, LEVEL);
-        drawn.p = order::sign_test(&drawn.starts);
+        let test = rule::test(&drawn.starts, &spent, drawn.bias);
+        (drawn.interval, drawn.p) = (test.interval, test.p);
     }
-    let probabilities: Vec<f64> = first.iter().map(|it| it.p).collect();
-    let holds = order::holm(&probabilities, LEVEL);
+    let holds = hold(experiment, &first);
     let verdicts = first.iter().zip(holds);
     verdicts.map(|(drawn, holm)| drawn.verdict(holm)).collect()
 }
 
 impl Outcome {
-    /// The relative error of the median ratio, with a sign; `None` if it or the planted one is unknown.
+    /// The relative error of the ratio, with a sign; `None` if it or the planted one is unknown.
     pub(crate) fn off(&self) -> Option<f64> {
         Some(self.ratio? / self.planted?.ratio - 1.0)
     }
 
-    /// Whether the planted ratio is told: it is within the interval, or the median is within [`TRULY`] of it.
+    /// Whether the planted ratio is told: it is within the interval, or the ratio is within [`TRULY`] of it.
     pub(crate) fn is_told_truly(&self) -> Option<bool> {
         let planted = self.planted?.ratio;
         let is_within = (self.low?..=self.high?).contains(&planted);
@@ -74,5 +79,5 @@ impl Outcome {
     }
 }
 
-/// The largest error of a median ratio that counts as true where its interval is narrower: half a percent.
+/// The largest error of a ratio that counts as true where its interval is narrower: half a percent.
 pub(crate) const TRULY: f64 = 0.005;

@@ -1,6 +1,6 @@
 //! The ratio that a source has published of a claim, and what our interval says of it.
 
-use catamaran_stats::repetition::{Finding, of_range, of_ratio};
+use catamaran_stats::repetition::{Finding, next_start, of_range, of_ratio};
 
 use super::{Outcome, number};
 use crate::experiment::PublishedRatio;
@@ -22,15 +22,6 @@ impl PublishedRatio {
         ends
     }
 
-    /// Whether our interval `ours` (lower and upper end) bears this ratio out.
-    #[must_use]
-    pub fn finding(self, ours: [f64; 2]) -> Finding {
-        match self {
-            Self::One(ratio) => of_ratio(ratio, ours),
-            Self::Range(range) => of_range(range, ours),
-        }
-    }
-
     /// The ratio as text: `×1.10`, or `×1.10 to ×1.50`.
     #[must_use]
     pub fn words(self) -> String {
@@ -42,18 +33,40 @@ impl PublishedRatio {
 }
 
 impl Outcome {
-    /// Whether our interval bears the published ratio out; `None` if nothing was published of this case. It is open if
-    /// the claim itself is, and of the longest requests of two runs.
+    /// Whether ours bears the published ratio out; `None` if nothing was published of this case.
+    ///
+    /// A ratio is of single runs, so it is held against what one more start would give, and can be refuted also where our own
+    /// claim is open; a range against our interval. It is open where a gate forbids the claim or starts are too few, and of
+    /// the longest requests of two runs.
     #[must_use]
     pub fn finding(&self) -> Option<Finding> {
         let published = self.published?;
-        let ours = self.low.zip(self.high).filter(|_| self.is_decided());
-        Some(ours.map_or(Finding::Open, |(low, high)| published.finding([low, high])))
+        if self.without_verdict().is_some() || self.measure.is_maximum() {
+            return Some(Finding::Open);
+        }
+        let found = match published {
+            PublishedRatio::One(ratio) => {
+                let next = self.next_start();
+                next.map(|next| of_ratio(ratio, next, self.is_decided()))
+            }
+            PublishedRatio::Range(range) => {
+                let ours = self.low.zip(self.high).filter(|_| self.is_decided());
+                ours.map(|(low, high)| of_range(range, [low, high]))
+            }
+        };
+        Some(found.unwrap_or(Finding::Open))
+    }
+
+    /// The ratio that one more start would have, with a probability of 95 %; wider by what the sides lost.
+    #[must_use]
+    pub fn next_start(&self) -> Option<[f64; 2]> {
+        let [low, high] = next_start(&self.starts)?;
+        Some([low / self.bias.exp(), high * self.bias.exp()])
     }
 
     fn is_decided(&self) -> bool {
         use super::Verdict::{Differs, DiffersLittle, Same};
-        matches!(self.verdict, Differs | DiffersLittle | Same) && !self.measure.is_maximum()
+        matches!(self.verdict, Differs | DiffersLittle | Same)
     }
 }
 

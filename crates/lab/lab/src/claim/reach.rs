@@ -3,10 +3,11 @@
 use std::fmt;
 use std::ops::Range;
 
-use catamaran_stats::order;
+use catamaran_stats::looks::SpentLevel;
+use catamaran_stats::signed_rank;
 
 use super::starts::StartSpans;
-use super::{LEVEL, can_only_suggest};
+use super::{can_only_suggest, rule};
 use crate::experiment::Experiment;
 
 /// The number of claims that the planned rounds can show, if all starts of servers agree.
@@ -14,38 +15,52 @@ use crate::experiment::Experiment;
 pub struct Reach {
     /// All claims, each case counted.
     pub claims: usize,
-    /// Claims that can be shown, with the correction for all of them.
+    /// Claims that can be shown beside the others of their question.
     pub shown: usize,
     /// The fewest starts that a claim rests on.
     pub starts: usize,
-    /// The starts that a claim needs beside this many claims.
+    /// The starts that each claim of the largest question needs.
     pub needed: usize,
+    /// Whether it is of a short form, which shows nothing.
+    pub is_quick: bool,
 }
 
 /// Computes how many claims of an experiment its planned rounds can show at best.
 #[must_use]
 pub fn reach(experiment: &Experiment) -> Reach {
-    let cases = experiment.claims.iter().flat_map(|claim| &claim.cases);
     let lasting = StartSpans::of(experiment);
-    let starts = cases.map(|case| {
-        let cells = lasting.of_case(case);
-        lasting.planned(&cells, rounds(experiment, &cells))
+    let spent = SpentLevel::at(experiment.rounds, experiment.rounds);
+    let mut starts = Vec::new();
+    let mut contenders = Vec::new();
+    for claim in &experiment.claims {
+        for case in &claim.cases {
+            let cells = lasting.of_case(case);
+            let planned = lasting.planned(&cells, rounds(experiment, &cells));
+            // All of them agree.
+            let is_too_few = planned < rule::starts_min(&spent);
+            let p = if is_too_few || experiment.is_quick {
+                1.0
+            } else {
+                spent.p_value(signed_rank::p_value_min(planned))
+            };
+            starts.push(planned);
+            contenders.push(claim.contender(case, p, experiment.subject()));
+        }
+    }
+    let holds = rule::hold(&contenders);
+    let questions = contenders.iter().map(|one| {
+        let is_of_question = |other: &&rule::Contender<'_>| other.question == one.question;
+        contenders.iter().filter(is_of_question).count()
     });
-    let starts: Vec<usize> = starts.collect();
-    let probability = |starts: &usize| match starts {
-        few if *few < order::count_min(LEVEL) => 1.0,
-        starts => order::sign_test(&vec![2.0; *starts]),
-    };
-    let probabilities: Vec<f64> = starts.iter().map(probability).collect();
-    let holds = order::holm(&probabilities, LEVEL);
-    let claims = starts.len();
+    let most = questions.max().unwrap_or(0);
     Reach {
-        claims,
+        claims: contenders.len(),
         shown: holds.iter().filter(|holds| **holds).count(),
         starts: starts.into_iter().min().unwrap_or(0),
         needed: (1..STARTS_MAX)
-            .find(|starts| !can_only_suggest(*starts, claims))
+            .find(|starts| !can_only_suggest(*starts, most))
             .unwrap_or(STARTS_MAX),
+        is_quick: experiment.is_quick,
     }
 }
 
@@ -74,10 +89,14 @@ impl fmt::Display for Reach {
             shown,
             starts,
             needed,
+            is_quick,
         } = self;
+        if *is_quick {
+            return f.write_str("a short form suggests at most: its warm-up is cut short.");
+        }
         let help = match claims {
             1 => format!("it needs {needed} starts of servers"),
-            _ => format!("beside each other {claims} claims need {needed} starts of servers each"),
+            _ => format!("claims on one measure need {needed} starts of servers each"),
         };
         match claims - shown {
             0 => Ok(()),
@@ -127,14 +146,13 @@ mod tests {
             (whole.claims, String::new())
         );
         let (few, quick) = (read("3", false), read("\"round\"", true));
-        for (reach, starts) in [(few, 4), (quick, 6)] {
+        for (reach, starts, said) in [
+            (few, 4, "no claim can be shown: claims on one measure need "),
+            (quick, 6, "a short form suggests at most"),
+        ] {
             assert!(reach.is_exploratory());
             assert_eq!(reach.starts, starts);
-            assert!(
-                reach
-                    .to_string()
-                    .starts_with("no claim can be shown: beside each other ")
-            );
+            assert!(reach.to_string().starts_with(said), "{reach}");
         }
     }
 }

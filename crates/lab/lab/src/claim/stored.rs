@@ -1,15 +1,16 @@
-//! Claims of a stored result without its runs, drawn anew from the ratios of its rounds.
+//! Claims of a stored result without its runs, drawn anew from the ratios of its starts.
 //!
-//! Older results counted each round as a value of the sample, and memory as PSS. What forbade a claim then forbids it
-//! still; the others are drawn by today's rules.
+//! Older results decided by medians and signs, and among all claims of an experiment; still older ones counted each round as
+//! a value of the sample, and memory as PSS. What forbade a claim then forbids it still; the others are drawn by today's
+//! rule, as at the end of an experiment that was looked at once.
 
 use std::collections::BTreeMap;
 
-use catamaran_stats::order;
+use catamaran_stats::looks::SpentLevel;
 
 use super::gates::{STARTS, shared_pages};
 use super::starts::{Ratio, StartSpans};
-use super::{CaseEstimate, LEVEL, Outcome, Runs, Verdict, conclude, counts, is_in, ratio};
+use super::{CaseEstimate, Outcome, Runs, Verdict, conclude, counts, is_in, ratio, rule};
 use crate::experiment::{Case, Claim, Experiment};
 use crate::gate::{Effect, GateFinding};
 use crate::run::{MemoryCount, Run};
@@ -48,7 +49,7 @@ pub(crate) fn evaluate_again(experiment: &Experiment, result: &StoredRounds<'_>)
     }
     let (places, drawn): (Vec<usize>, Vec<CaseEstimate<'_>>) = known.into_iter().unzip();
     let mut all: BTreeMap<usize, Outcome> = unknown.into_iter().collect();
-    all.extend(places.into_iter().zip(conclude(drawn)));
+    all.extend(places.into_iter().zip(conclude(experiment, drawn)));
     all.into_values().collect()
 }
 
@@ -86,17 +87,31 @@ impl StoredCases<'_> {
     fn drawn<'a>(&self, claim: &'a Claim, case: &'a Case, outcome: &Outcome) -> CaseEstimate<'a> {
         let experiment = self.experiment;
         let ratios = self.rounds(claim, case, outcome);
-        let starts = self.lasting.sample(case, &ratios, self.runs);
+        let starts = if outcome.starts.is_empty() {
+            self.lasting.sample(case, &ratios, self.runs)
+        } else {
+            outcome.starts.clone()
+        };
         let mut gates = outcome.gates.clone();
         let taken = taken(&mut gates, outcome.verdict);
-        gates.extend(shared_pages(experiment, claim, case, self.result.memory));
+        let shared = shared_pages(experiment, claim, case, self.result.memory);
+        gates.extend(shared.filter(|fired| !outcome.gates.contains(fired)));
+        let once = SpentLevel::of_one_look();
+        let test = rule::test(&starts, &once, outcome.bias);
+        let left_out = taken.iter().filter_map(|fired| {
+            let rounds = self.result.rounds.checked_sub(ratios.len())?;
+            (rounds > 0).then(|| (fired.gate.clone(), rounds))
+        });
         let of_counts = || counts(&claim.measure, case, &self.of_case(case));
         CaseEstimate {
             claim,
             case,
-            interval: order::median_interval(&starts, LEVEL),
-            p: order::sign_test(&starts),
+            bias: outcome.bias,
+            interval: test.interval,
+            p: test.p,
+            starts_min: rule::starts_min(&once),
             gates,
+            left_out: left_out.collect(),
             taken,
             counts: claim.measure.record().is_mostly_zero.then(of_counts),
             ratios,

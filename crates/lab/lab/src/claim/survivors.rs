@@ -7,9 +7,10 @@ use catamaran_stats::{Share, fisher};
 use serde::{Deserialize, Serialize};
 
 use super::gates::SURVIVORS;
-use super::{LEVEL, is_in};
+use super::{LEVEL, is_in, takes_away};
 use crate::experiment::{Case, Claim, Experiment, Levels, label};
 use crate::gate::{Effect, GateFinding, of};
+use crate::measure::Measure;
 use crate::run::Run;
 
 /// Counts of the valid and the void runs of a cell that a claim rests on.
@@ -23,7 +24,10 @@ pub struct Survival {
     pub runs: u64,
     /// Void ones.
     pub void: u64,
-    /// Void runs by gate; several gates may have fired on one run.
+    /// Valid ones that a gate has taken from this claim.
+    #[serde(default)]
+    pub left_out: u64,
+    /// Void runs, and those left out, by gate; several gates may have fired on one run.
     pub gates: BTreeMap<String, u64>,
     /// Requests of valid runs that were answered.
     pub completed: u64,
@@ -32,17 +36,18 @@ pub struct Survival {
 }
 
 impl Survival {
-    fn of(experiment: &Experiment, cell: usize, is_above: bool, runs: &[&Run]) -> Self {
-        let mut survival = Self {
-            cell: experiment.label(cell),
-            is_above,
-            ..Self::default()
-        };
-        for run in runs.iter().filter(|run| run.cell == cell) {
+    /// Adds the runs of the cell to a survival that has its name and side alone.
+    fn with<'a>(self, measure: &Measure, runs: impl Iterator<Item = &'a &'a Run>) -> Self {
+        let mut survival = self;
+        for run in runs {
             survival.runs += 1;
             if run.is_valid() {
                 survival.completed += run.facts.completed;
                 survival.failed += run.facts.failed;
+                if let Some(fired) = takes_away(run, measure) {
+                    survival.left_out += 1;
+                    *survival.gates.entry(fired.gate.clone()).or_default() += 1;
+                }
                 continue;
             }
             survival.void += 1;
@@ -54,7 +59,7 @@ impl Survival {
         survival
     }
 
-    /// Why its runs were void, as `died 5, not-ready 4`.
+    /// Why its runs were void or left out, as `died 5, not-ready 4`.
     #[must_use]
     pub fn reasons(&self) -> String {
         let reasons = self.gates.iter();
@@ -64,25 +69,35 @@ impl Survival {
 }
 
 /// The survival of each cell of a case in `runs`, void ones included.
-pub(super) fn of_case(experiment: &Experiment, case: &Case, runs: &[&Run]) -> Vec<Survival> {
+pub(super) fn of_case(
+    experiment: &Experiment,
+    measure: &Measure,
+    case: &Case,
+    runs: &[&Run],
+) -> Vec<Survival> {
     let cells = (0..experiment.cells.len()).filter(|cell| is_in(&case.contrasts, *cell));
     let survival = |cell: usize| {
         let is_above = case.contrasts.iter().any(|it| it.above.contains(&cell));
-        Survival::of(experiment, cell, is_above, runs)
+        let survival = Survival {
+            cell: experiment.label(cell),
+            is_above,
+            ..Survival::default()
+        };
+        survival.with(measure, runs.iter().filter(|run| run.cell == cell))
     };
     cells.map(survival).collect()
 }
 
 /// Forbids a claim one of whose levels has lost more runs than the other, by more than chance explains, or all of them.
 pub(super) fn check(claim: &Claim, cells: &[Survival]) -> Option<GateFinding> {
-    let side = |is_above: bool| {
+    let side = |is_above: bool, lost: fn(&Survival) -> u64| {
         let of_side = || cells.iter().filter(move |cell| cell.is_above == is_above);
         Share {
-            part: of_side().map(|cell| cell.void).sum(),
+            part: of_side().map(lost).sum(),
             whole: of_side().map(|cell| cell.runs).sum(),
         }
     };
-    let sides = [side(true), side(false)];
+    let sides = [true, false].map(|is_above| side(is_above, |cell| cell.void));
     let names = names(claim);
     let is_lost = |share: &Share| share.whole > 0 && share.part == share.whole;
     if let Some(at) = sides.iter().position(is_lost) {
@@ -94,7 +109,7 @@ pub(super) fn check(claim: &Claim, cells: &[Survival]) -> Option<GateFinding> {
         );
         return Some(GateFinding::new(SURVIVORS, Effect::Claim, words));
     }
-    let [above, below] = sides;
+    let [above, below] = [true, false].map(|is_above| side(is_above, |it| it.void + it.left_out));
     if fisher(above, below) > 1.0 - LEVEL {
         return None;
     }
@@ -105,8 +120,13 @@ pub(super) fn check(claim: &Claim, cells: &[Survival]) -> Option<GateFinding> {
     } else {
         [(below, &names[1]), (above, &names[0])]
     };
+    let are = if cells.iter().any(|cell| cell.left_out > 0) {
+        "void or left out"
+    } else {
+        "void"
+    };
     let words = format!(
-        "{} runs with {} were void ({}), {} with {}: only the survivors would be compared.",
+        "{} runs with {} were {are} ({}), {} with {}: only the survivors would be compared.",
         of(more.0.part, more.0.whole),
         more.1,
         reasons(cells, is_above),
@@ -192,6 +212,37 @@ mod tests {
                 .starts_with("No claim: 9 of 21 runs with keep=off were void"),
             "{}",
             claim.sentence
+        );
+    }
+
+    /// Rounds that a gate takes from a claim are told apart by side as void ones are.
+    #[test]
+    fn what_is_left_out_is_said_and_must_not_be_of_one_level() {
+        let claimed = |of_kept: usize, of_others: usize| {
+            let experiment = experiment();
+            let mut runs = runs(&experiment, 12, |round| 0.5 + round as f64 / 1000.0);
+            for run in &mut runs {
+                let is_kept = run.levels["keep"].to_string() == "on";
+                if run.round < if is_kept { of_kept } else { of_others } {
+                    let gate = GateFinding::new("unsteady", Effect::Machine, "It moved.");
+                    run.gates.push(gate);
+                }
+            }
+            outcome(&evaluate(&experiment, &runs), "Keep-alive saves CPU").clone()
+        };
+        let few = claimed(3, 1);
+        assert_eq!(few.verdict, Verdict::Differs);
+        assert!(
+            few.sentence
+                .ends_with(", 9 starts. 9 of 12 rounds count; 3 by `unsteady` left out."),
+            "{}",
+            few.sentence
+        );
+        let many = claimed(6, 0);
+        assert_eq!(
+            many.sentence,
+            "No claim: 6 of 12 runs with keep=on were void or left out (unsteady 6), 0 of 12 with keep=off: only the \
+             survivors would be compared."
         );
     }
 

@@ -40,8 +40,16 @@ pub(super) fn runs(
     runs
 }
 
+/// Twelve rounds of the cells of the short form.
 pub(super) fn experiment() -> Experiment {
-    Experiment::read("keepalive.toml", FILE, true).unwrap()
+    planned(FILE, 12)
+}
+
+/// So many rounds, which are evidence, of the cells of a file's short form.
+fn planned(text: &str, rounds: usize) -> Experiment {
+    let mut experiment = Experiment::read("keepalive.toml", text, true).unwrap();
+    (experiment.is_quick, experiment.rounds) = (false, rounds);
+    experiment
 }
 
 pub(super) fn outcome<'a>(outcomes: &'a [Outcome], says: &str) -> &'a Outcome {
@@ -82,7 +90,7 @@ fn a_difference_that_holds_beside_all_other_claims() {
 
 #[test]
 fn six_rounds_suggest_only() {
-    let experiment = experiment();
+    let experiment = planned(FILE, 6);
     let outcomes = evaluate(&experiment, &runs(&experiment, 6, |_| 0.5));
     let cpu = outcome(&outcomes, "Keep-alive saves CPU");
     assert_eq!((cpu.verdict, cpu.as_expected), (Verdict::Suggests, None));
@@ -90,24 +98,54 @@ fn six_rounds_suggest_only() {
         cpu.sentence,
         "Suggests: keep=on takes 0.50 times the CPU of keep=off [0.50..0.50] at mpm=prefork."
     );
-    assert!(can_only_suggest(6, 9) && !can_only_suggest(6, 1) && !can_only_suggest(12, 9));
+    // The first of its question, by the source: what stands beside it does not weaken it.
+    let throughput = outcome(&outcomes, "Keep-alive raises throughput");
+    assert_eq!(
+        (throughput.verdict, throughput.question),
+        (Verdict::Differs, 2)
+    );
+    let quick = Experiment::read("keepalive.toml", FILE, true).unwrap();
+    let outcomes = evaluate(&quick, &runs(&quick, 6, |_| 0.5));
+    let is_shown = |it: &Outcome| it.verdict == Verdict::Differs;
+    assert!(
+        !outcomes.iter().any(is_shown),
+        "a short form suggests at most"
+    );
 }
 
-/// A published ratio is decided by no more than our own claim is.
+/// A published ratio is of a single run: one more start of ours decides about it.
 #[test]
-fn what_is_only_suggested_decides_no_published_ratio() {
+fn a_published_ratio_is_held_against_one_more_start() {
     use catamaran_stats::repetition::Finding;
 
     let experiment = experiment();
-    for (rounds, verdict, finding) in [
-        (6, Verdict::Suggests, Finding::Open),
-        (12, Verdict::Differs, Finding::Refuted),
+    // ×3.21 of throughput was published. The ratio of throughput is 1 / `cpu`, give or take `noise`.
+    for (cpu, noise, expected) in [
+        (0.5, 0.01, Finding::Refuted),
+        (0.31, 0.05, Finding::Reproduced),
+        // Our centre is known well, and a start is anywhere.
+        (0.42, 0.15, Finding::Reproduced),
+        (0.9, 0.9, Finding::Open),
     ] {
-        let outcomes = evaluate(&experiment, &runs(&experiment, rounds, |_| 0.5));
+        let ratio = |round: usize| cpu * (1.0 + noise * (round as f64 % 5.0 - 2.0)).max(0.1);
+        let outcomes = evaluate(&experiment, &runs(&experiment, 12, ratio));
         let throughput = outcome(&outcomes, "Keep-alive raises throughput");
-        assert_eq!(throughput.verdict, verdict);
-        assert_eq!(throughput.finding(), Some(finding), "{rounds} rounds");
+        assert_eq!(throughput.finding(), Some(expected), "{cpu} {throughput:?}");
     }
+    // Beside the interval of the centre it would be refuted.
+    let ratio = |round: usize| 0.42 * (1.0 + 0.15 * (round as f64 % 5.0 - 2.0));
+    let outcomes = evaluate(&experiment, &runs(&experiment, 12, ratio));
+    let throughput = outcome(&outcomes, "Keep-alive raises throughput");
+    assert!(throughput.high.unwrap() < 3.21, "{throughput:?}");
+    // What is only suggested reproduces nothing.
+    let quick = Experiment::read("keepalive.toml", FILE, true).unwrap();
+    let outcomes = evaluate(&quick, &runs(&quick, 6, |_| 1.0 / 3.21));
+    let throughput = outcome(&outcomes, "Keep-alive raises throughput");
+    assert_eq!(throughput.verdict, Verdict::Suggests);
+    assert_eq!(throughput.finding(), Some(Finding::Open));
+    let four = evaluate(&experiment, &runs(&experiment, 4, |_| 1.0 / 3.21));
+    let throughput = outcome(&four, "Keep-alive raises throughput");
+    assert_eq!(throughput.finding(), Some(Finding::Open));
 }
 
 #[test]
@@ -124,18 +162,20 @@ fn noise_shows_nothing_and_says_what_it_may_hide() {
         cpu.sentence
     );
     assert!(
-        cpu.sentence.contains("About 329 starts would show 5 %"),
+        cpu.sentence
+            .contains("No sensible number of starts would decide it."),
         "{}",
         cpu.sentence
     );
-    let width = half_width(&experiment, &runs(&experiment, 12, noise)).unwrap();
-    assert!((width - (1.25_f64 / 0.75).ln() / 2.0).abs() < 1e-9);
 }
 
 #[test]
 fn a_server_that_is_not_warm_spoils_only_what_is_measured_warm() {
-    let cold = [GateFinding::new(gate::UNSTEADY, Effect::Machine, "")];
-    let dear = [GateFinding::new("own-cost", Effect::Machine, "")];
+    let run = |gate| Run {
+        gates: vec![GateFinding::new(gate, Effect::Machine, "")],
+        ..Run::default()
+    };
+    let (cold, dear) = (run(gate::UNSTEADY), run("foreign"));
     for (name, is_cold) in [
         ("throughput", false),
         ("ab.throughput", false),
@@ -151,13 +191,14 @@ fn a_server_that_is_not_warm_spoils_only_what_is_measured_warm() {
 
 #[test]
 fn few_rounds_and_void_runs_give_no_verdict() {
-    let experiment = experiment();
+    let experiment = planned(FILE, 4);
     let outcomes = evaluate(&experiment, &runs(&experiment, 4, |_| 0.5));
     assert_eq!(outcomes[0].verdict, Verdict::TooFew);
     assert_eq!(
         outcomes[0].sentence,
         "Too few starts, 4 of 6: keep=on has 2.00 to 2.00 times the throughput of keep=off at mpm=prefork."
     );
+    let experiment = planned(FILE, 12);
     let mut void = runs(&experiment, 12, |_| 0.5);
     for run in &mut void {
         run.gates.push(GateFinding {
@@ -172,28 +213,29 @@ fn few_rounds_and_void_runs_give_no_verdict() {
         outcomes[0].sentence,
         "No claim: None of the 12 runs with keep=on was valid (status 12)."
     );
-    assert!(half_width(&experiment, &void).is_none());
 }
 
-/// More rounds make the intervals of the other claims narrower.
+/// A look ends the rounds once no further one can change a verdict.
 #[test]
-fn a_claim_that_a_gate_forbids_hides_no_wide_interval() {
-    let experiment = Experiment::read("keepalive.toml", FILE, false).unwrap();
+fn rounds_end_when_each_claim_is_decided() {
+    let mut experiment = experiment();
+    let clear = runs(&experiment, 8, |round| 0.5 + round as f64 / 1000.0);
+    assert!(is_decided(&experiment, &clear));
     let noise = |round: usize| if round.is_multiple_of(2) { 0.75 } else { 1.25 };
-    let mut runs = runs(&experiment, 12, noise);
-    let gate = GateFinding {
-        gate: "generator".to_owned(),
-        effect: Effect::Time,
-        words: "The load generator was the limit.".to_owned(),
-    };
-    let of_prefork = |run: &&mut Run| run.levels["mpm"].to_string() == "prefork";
-    runs.iter_mut()
-        .filter(of_prefork)
-        .for_each(|run| run.gates.push(gate.clone()));
-    let throughput = evaluate(&experiment, &runs);
-    assert_eq!(throughput[0].verdict, Verdict::NoClaim);
-    let width = half_width(&experiment, &runs).unwrap();
-    assert!((width - (1.25_f64 / 0.75).ln() / 2.0).abs() < 1e-9);
+    let mut open = runs(&experiment, 8, noise);
+    assert!(!is_decided(&experiment, &open));
+    // What a gate forbids is not open, and what it leaves alone is.
+    let foreign = |gate| GateFinding::new(gate, Effect::Machine, "Others took the cores.");
+    for run in &mut open {
+        run.gates.push(foreign("throttled"));
+    }
+    assert!(!is_decided(&experiment, &open), "calls are counted");
+    experiment
+        .claims
+        .retain(|claim| claim.measure.name() == "cpu");
+    assert!(is_decided(&experiment, &open));
+    experiment.claims.clear();
+    assert!(!is_decided(&experiment, &open));
 }
 
 #[test]
@@ -306,7 +348,7 @@ fn failures(failed: f64) -> Outcome {
 fn claimed_on(measure: &str, values: [f64; 2]) -> Outcome {
     let claim = format!("measure = \"{measure}\"");
     let text = FILE.replacen("measure = \"throughput\"", &claim, 1);
-    let experiment = Experiment::read("k.toml", &text, true).unwrap();
+    let experiment = planned(&text, 12);
     let mut runs = runs(&experiment, 12, |_| 1.0);
     for run in &mut runs {
         let is_closed = run.levels["keep"].to_string() != "on";
@@ -362,7 +404,7 @@ fn stalls_have_claims_of_their_own() {
 /// The outcomes of `rounds` in which CPU time is halved, with servers that are started anew as `restart` says.
 fn restarted(restart: &str, rounds: usize) -> Vec<Outcome> {
     let text = FILE.replacen("core = 1\n", &format!("core = 1\nrestart = {restart}\n"), 1);
-    let experiment = Experiment::read("k.toml", &text, true).unwrap();
+    let experiment = planned(&text, rounds);
     evaluate(
         &experiment,
         &runs(&experiment, rounds, |round| 0.5 + round as f64 / 1000.0),
@@ -401,8 +443,8 @@ fn starts_are_the_sample_and_not_rounds() {
     let cpu = outcome(&outcomes, "Keep-alive saves CPU");
     assert_eq!((cpu.verdict, cpu.sample()), (Verdict::Differs, 10));
     assert!(cpu.sentence.ends_with(", 10 starts."), "{}", cpu.sentence);
-    // Among so many claims ten starts do what ten rounds would.
-    assert!((cpu.p - 2.0_f64.powi(-9)).abs() < 1e-12);
+    // Of ten that agree, at the last of four looks.
+    assert!(cpu.p > 2.0_f64.powi(-9) && cpu.p < 0.004, "{}", cpu.p);
 }
 
 #[test]
@@ -436,7 +478,7 @@ fn memory_with_shared_pages_is_no_claim_on_our_servers() {
         (&ours, MemoryCount::Proportional, Verdict::NoClaim),
         (&ours, MemoryCount::Allocated, Verdict::Same),
     ] {
-        let experiment = Experiment::read("k.toml", text, true).unwrap();
+        let experiment = planned(text, 12);
         let mut runs = runs(&experiment, 12, |_| 0.5);
         runs.iter_mut().for_each(|run| run.memory = count);
         let outcomes = evaluate(&experiment, &runs);
@@ -459,6 +501,7 @@ fn older(experiment: &Experiment, runs: Vec<Run>) -> crate::result::ResultDocume
     result.starts.clear();
     for claim in &mut result.claims {
         claim.starts.clear();
+        claim.question = 0;
         claim.sentence = "of an older version".to_owned();
     }
     result
@@ -467,8 +510,9 @@ fn older(experiment: &Experiment, runs: Vec<Run>) -> crate::result::ResultDocume
 #[test]
 fn an_older_result_is_drawn_anew_by_starts() {
     let text = FILE.replacen("core = 1\n", "core = 1\nrestart = 3\n", 1);
-    let experiment = Experiment::read("k.toml", &text, true).unwrap();
-    let mut runs = runs(&experiment, 12, |round| 0.5 + round as f64 / 1000.0);
+    // One look, as older results had.
+    let experiment = planned(&text, 8);
+    let mut runs = runs(&experiment, 8, |round| 0.5 + round as f64 / 1000.0);
     let gate = GateFinding::new(
         "generator",
         Effect::Time,
@@ -488,7 +532,7 @@ fn an_older_result_is_drawn_anew_by_starts() {
     assert!(
         again
             .iter()
-            .any(|it| it.gates.contains(&gate) && it.ratios.len() == 11)
+            .any(|it| it.gates.contains(&gate) && it.ratios.len() == 7)
     );
     assert!(again.iter().all(|it| it.sample() <= 4));
     result.claims[0].says = "What no experiment claims".to_owned();
@@ -500,7 +544,7 @@ fn an_older_result_is_drawn_anew_by_starts() {
 /// Rounds of the quick form of `known-capacity`, of which throughput says `throughput` and CPU time `capacity`.
 fn of_known_capacity(throughput: f64, capacity: f64) -> Vec<Outcome> {
     let text = include_str!("../../experiments/known-capacity.toml");
-    let experiment = Experiment::read("known-capacity.toml", text, true).unwrap();
+    let experiment = planned(text, 12);
     let mut runs = Vec::new();
     for round in 0..12 {
         for (cell, levels) in experiment.cells.iter().enumerate() {

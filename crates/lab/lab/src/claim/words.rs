@@ -1,8 +1,7 @@
 //! The sentence of a case.
 
-use catamaran_stats::order::{self, MedianInterval};
-
-use super::{CaseEstimate, LEVEL, Verdict, can_only_suggest, number};
+use super::rule::RatioInterval;
+use super::{CaseEstimate, Verdict, can_only_suggest, number};
 use crate::experiment::label;
 use crate::gate::Effect;
 use crate::measure::{ERRORS, SILENCES};
@@ -10,12 +9,21 @@ use crate::measure::{ERRORS, SILENCES};
 /// Makes sentences of a case.
 pub(super) struct Words<'a> {
     pub(super) drawn: &'a CaseEstimate<'a>,
-    /// All claims.
+    /// The claims of its question.
     pub(super) claims: usize,
 }
 
 impl Words<'_> {
+    /// The verdict, and what the interval does not rest on.
     pub(super) fn sentence(&self, verdict: Verdict) -> String {
+        let said = self.said(verdict);
+        match verdict {
+            Verdict::NoClaim => said,
+            _ => said + &self.left_out() + &self.widened(),
+        }
+    }
+
+    fn said(&self, verdict: Verdict) -> String {
         let starts = self.drawn.starts.len();
         if verdict == Verdict::NoClaim {
             let mut gates = self.drawn.gates.iter();
@@ -26,34 +34,61 @@ impl Words<'_> {
         let Some(interval) = self.drawn.interval else {
             return self.too_few();
         };
-        let margin = self.drawn.claim.margin * 100.0;
+        let margin = percent(self.drawn.claim.margin);
         if let Some([above, below]) = self.drawn.counts {
             return self.failures(above, below, starts);
         }
         let ends = format!(" [{}..{}]", number(interval.low), number(interval.high));
-        let clause = self.clause(&number(interval.median), &ends);
+        let clause = self.clause(&number(interval.ratio), &ends);
         match verdict {
             Verdict::Differs => format!("{clause}, {starts} starts."),
             Verdict::DiffersLittle => {
-                format!("{clause}, {starts} starts: less than {margin:.0} % apart.")
+                format!("{clause}, {starts} starts: less than {margin} apart.")
             }
             // The report says once why.
             Verdict::Suggests if can_only_suggest(starts, self.claims) => {
                 format!("Suggests: {clause}.")
             }
             Verdict::Suggests => format!(
-                "Suggests: {clause}; beside {} other claims {starts} starts are not enough.",
+                "Suggests: {clause}; beside {} other claims on the same measure {starts} starts are not enough.",
                 self.claims.saturating_sub(1)
             ),
-            Verdict::Same => format!("No difference beyond {margin:.0} %: {clause}."),
+            Verdict::Same => format!("No difference beyond {margin}: {clause}."),
             _ => {
                 let hidden = interval.high.max(1.0 / interval.low);
                 let needed = self.starts_needed(interval);
                 format!(
-                    "No difference shown: {clause}; up to ×{} may be hidden. {needed} would show {margin:.0} %.",
+                    "No difference shown: {clause}; up to ×{} may be hidden. {needed} would decide it.",
                     number(hidden)
                 )
             }
+        }
+    }
+
+    /// The rounds that gates have taken away, with a space in front; empty if there are none.
+    fn left_out(&self) -> String {
+        let words = |(gate, rounds): (&String, &usize)| format!("{rounds} by `{gate}`");
+        let gates: Vec<String> = self.drawn.left_out.iter().map(words).collect();
+        let counted = self.drawn.ratios.len();
+        let made = counted + self.drawn.left_out.values().sum::<usize>();
+        match gates[..] {
+            [] => String::new(),
+            _ => format!(
+                " {counted} of {made} rounds count; {} left out.",
+                gates.join(", ")
+            ),
+        }
+    }
+
+    /// By how much the interval is wider for what the two sides lost, with a space in front; empty below a thousandth.
+    fn widened(&self) -> String {
+        match self.drawn.bias {
+            little if little < BIAS_SAID => String::new(),
+            bias => format!(
+                " The interval is wider by {} on either side: one level lost more of its time than the other to what was \
+                 not its servers.",
+                percent(bias.exp_m1())
+            ),
         }
     }
 
@@ -63,7 +98,7 @@ impl Words<'_> {
         let few = format!(
             "Too few starts, {} of {}",
             starts.len(),
-            order::count_min(LEVEL)
+            self.drawn.starts_min
         );
         let [low, high] = [f64::min, f64::max].map(|end| starts.iter().copied().reduce(end));
         match low.zip(high) {
@@ -78,16 +113,18 @@ impl Words<'_> {
         }
     }
 
-    /// The number of starts that would show a difference as large as the margin, in words.
-    fn starts_needed(&self, interval: MedianInterval) -> String {
-        let starts = self.drawn.starts.len();
-        let width = (interval.high / interval.low).ln() / 2.0;
-        let factor = (width / self.drawn.claim.margin.max(0.01).ln_1p()).powi(2);
-        let needed = (starts as f64 * factor).ceil();
-        if needed > STARTS_SENSIBLE {
-            "No sensible number of starts".to_owned()
-        } else {
+    /// The number of starts that would decide it, in words, if the interval got narrower around the same ratio: so narrow
+    /// that it excludes 1, or lies within the margin.
+    fn starts_needed(&self, interval: RatioInterval) -> String {
+        let starts = self.drawn.starts.len() as f64;
+        let width = (interval.high / interval.low).ln() / 2.0 - self.drawn.bias;
+        let off = interval.ratio.ln().abs();
+        let wanted = off.max(self.drawn.claim.margin.ln_1p() - off) - self.drawn.bias;
+        let needed = (starts * (width / wanted).powi(2)).ceil().max(starts + 1.0);
+        if wanted > 0.0 && needed <= STARTS_SENSIBLE {
             format!("About {needed:.0} starts")
+        } else {
+            "No sensible number of starts".to_owned()
         }
     }
 
@@ -134,6 +171,17 @@ impl Words<'_> {
         format!("{level} {does} {times} times the {what} of {over}{ends}{place}")
     }
 }
+
+/// A share in per cent, with a digit behind the point below 1 %.
+fn percent(share: f64) -> String {
+    match share * 100.0 {
+        whole if whole.abs() >= 0.95 => format!("{whole:.0} %"),
+        part => format!("{part:.1} %"),
+    }
+}
+
+/// What widens an interval by less is not said.
+const BIAS_SAID: f64 = 0.001;
 
 /// More than this nobody runs.
 const STARTS_SENSIBLE: f64 = 500.0;

@@ -318,7 +318,6 @@ pub(super) struct MeasureKeys {
 #[serde(deny_unknown_fields)]
 pub(super) struct RunKeys {
     pub(super) rounds: usize,
-    pub(super) half_width: Option<f64>,
     pub(super) seed: u64,
 }
 

@@ -14,7 +14,9 @@ use super::file::{
     Switch,
 };
 use super::template::Addresses;
-use super::{CountPlan, Experiment, Factor, Form, Levels, MARGIN, ROUNDS, cells, lines};
+use super::{
+    CountPlan, Experiment, Factor, Form, Levels, MARGIN, ROUNDS_MAX, ROUNDS_MIN, cells, lines,
+};
 use crate::gate::run_gates;
 use crate::measure::{BYTES, MEMORY, Measure, SYSCALLS, UPSTREAM};
 
@@ -95,8 +97,8 @@ impl FileReader<'_> {
             expect: file.expect,
             measure,
             rounds: file.run.get_ref().rounds,
+            decided_after: None,
             screen,
-            half_width: file.run.get_ref().half_width.filter(|_| !is_quick),
             seed: file.run.get_ref().seed,
             claims,
             published,
@@ -460,12 +462,9 @@ impl FileReader<'_> {
         self.check_restarts(&file.server);
         self.check_published_form(file);
         let rounds = file.run.get_ref().rounds;
-        if !ROUNDS.contains(&rounds) {
-            let known = ROUNDS.map(|rounds| rounds.to_string()).join(", ");
-            self.fault(
-                &file.run,
-                format!("rounds = {rounds}: it is one of {known}"),
-            );
+        if !(ROUNDS_MIN..=ROUNDS_MAX).contains(&rounds) {
+            let fault = format!("rounds = {rounds}: it is from {ROUNDS_MIN} to {ROUNDS_MAX}");
+            self.fault(&file.run, fault);
         }
     }
 

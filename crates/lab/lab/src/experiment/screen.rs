@@ -3,7 +3,7 @@
 use super::cells::matches;
 use super::file::{ExperimentFile, ScreenKeys, ThenKeys};
 use super::read::FileReader;
-use super::{Experiment, Factor, Level, Levels, ROUNDS};
+use super::{Experiment, Factor, Level, Levels, ROUNDS_MAX, ROUNDS_MIN};
 use crate::measure::Measure;
 
 /// A first pass over many cells, before the rounds of those that are looked at more closely.
@@ -39,10 +39,16 @@ impl Experiment {
         self.screen.as_ref().map_or(0, |screen| screen.rounds)
     }
 
-    /// All rounds to begin with, those of the screen included.
+    /// All rounds that are planned, those of the screen included.
     #[must_use]
     pub fn rounds_in_all(&self) -> usize {
         self.screened() + self.rounds
+    }
+
+    /// The rounds after which it is complete: fewer than planned if a look found each claim decided.
+    #[must_use]
+    pub fn rounds_to_make(&self) -> usize {
+        self.screened() + self.decided_after.unwrap_or(self.rounds)
     }
 }
 
@@ -62,12 +68,10 @@ impl FileReader<'_> {
             factor,
             then,
         } = at.get_ref();
-        if !ROUNDS.contains(rounds) {
-            let known = ROUNDS.map(|rounds| rounds.to_string()).join(", ");
-            self.fault(
-                at,
-                format!("screen.rounds = {rounds}: it is one of {known}"),
-            );
+        if !(ROUNDS_MIN..=ROUNDS_MAX).contains(rounds) {
+            let fault =
+                format!("screen.rounds = {rounds}: it is from {ROUNDS_MIN} to {ROUNDS_MAX}");
+            self.fault(at, fault);
         }
         let is_of = |cell: &Levels, levels: &std::collections::BTreeMap<String, Vec<Level>>| {
             let mut named = levels.iter();

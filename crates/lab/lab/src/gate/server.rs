@@ -459,8 +459,8 @@ const LOST_MAX: f64 = 0.01;
 const CPU_MIN_US: f64 = 0.5;
 
 /// The share of its time from which a core counts as busy.
-const SERVER_BUSY: f64 = 0.9;
-const LOAD_BUSY: f64 = 0.9;
+pub(crate) const SERVER_BUSY: f64 = 0.9;
+pub(crate) const LOAD_BUSY: f64 = 0.9;
 
 /// A server that was not warm, or did not stay what it was.
 pub(crate) const UNSTEADY: &str = "unsteady";

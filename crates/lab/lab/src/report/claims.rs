@@ -154,14 +154,13 @@ pub(super) fn remark(result: &ResultDocument) -> String {
         .claims
         .iter()
         .filter(|claim| claim.verdict == Verdict::Suggests);
-    let starts = suggested.map(Outcome::sample).max();
-    let claims = result.claims.len();
-    match starts {
-        Some(starts) if can_only_suggest(starts, claims) => format!(
-            "“Suggests”: the interval excludes 1, but among {claims} claims chance alone may do that in \
+    let mut sizes = suggested.map(|claim| (claim.sample(), claim.question));
+    match sizes.find(|(starts, claims)| can_only_suggest(*starts, *claims)) {
+        Some((starts, claims)) => format!(
+            "“Suggests”: the interval excludes 1, but among {claims} claims on one measure chance alone may do that in \
              {starts} starts of servers. More of them can show it."
         ),
-        _ => String::new(),
+        None => String::new(),
     }
 }
 

@@ -22,12 +22,11 @@ pub fn answer(claims: &[Outcome], subject: Option<&Levels>) -> String {
         sentences.push(list("Shown", &shown));
     }
     if !suggested.is_empty() && shown.len() < TOLD_MAX {
-        let starts = suggested.iter().map(|told| told.cases[0].sample());
-        let starts = starts.max().unwrap_or(0);
-        let head = if can_only_suggest(starts, claims.len()) {
+        let first = suggested[0].cases[0];
+        let (starts, claims) = (first.sample(), first.question);
+        let head = if can_only_suggest(starts, claims) {
             format!(
-                "Suggested, since {starts} starts cannot show one of {} claims",
-                claims.len()
+                "Suggested, since {starts} starts cannot show one of {claims} claims on a measure"
             )
         } else {
             "Suggested".to_owned()
@@ -173,6 +172,8 @@ const CASES_MAX: usize = 2;
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
     use crate::measure::Measure;
 
@@ -188,6 +189,9 @@ mod tests {
             starts: vec![ratio; 6],
             p: 0.03,
             holm: false,
+            question: 3,
+            bias: 0.0,
+            left_out: BTreeMap::new(),
             verdict,
             sentence: format!("No difference shown: {says}."),
             expect,
@@ -208,7 +212,7 @@ mod tests {
         ];
         assert_eq!(
             answer(&claims, None),
-            "Suggested, since 6 starts cannot show one of 3 claims: C is slower ×0.25 [0.24..0.26]; B is \
+            "Suggested, since 6 starts cannot show one of 3 claims on a measure: C is slower ×0.25 [0.24..0.26]; B is \
              faster ×1.20 [1.14..1.26]. All 3 claims are open."
         );
         claims[0].verdict = Verdict::Differs;

@@ -1,0 +1,215 @@
+//! What a run lost to something else than its servers, and how far that may put a ratio off.
+//!
+//! A load that waited for its core, a server that was not asked all the time, a lab that took CPU time: none of them makes a
+//! run worthless, since what it lost is known. A rate may have been higher by so much, and no more. What both sides lost alike
+//! cancels out; the interval of a claim is wider on either side by the difference of the two.
+
+use super::{Runs, of_sides};
+use crate::experiment::Contrast;
+use crate::facts::Facts;
+use crate::gate::{GateFinding, LOAD_BUSY, SERVER_BUSY};
+use crate::measure::{Measure, MeasureKind, Spoiler};
+use crate::run::Run;
+
+/// The most by which the ratio of these rounds may be off, as a logarithm; 0 if nothing was lost, or both sides lost alike.
+pub(super) fn of_case(
+    contrasts: &[Contrast],
+    measure: &Measure,
+    rounds: impl Iterator<Item = usize>,
+    runs: &Runs<'_>,
+) -> f64 {
+    let off = |round| {
+        let ratio = of_sides(contrasts, round, runs, |run| {
+            Some((1.0 - lost(run, measure)).ln())
+        });
+        ratio.map(f64::ln)
+    };
+    let off: Vec<f64> = rounds.filter_map(off).collect();
+    if off.is_empty() {
+        return 0.0;
+    }
+    (off.iter().sum::<f64>() / off.len() as f64).abs()
+}
+
+/// Whether what the gate has found is known as a share of the run, so that it takes no run away from this measure.
+pub(super) fn is_bounded(run: &Run, fired: &GateFinding, measure: &Measure) -> bool {
+    if is_cold(measure) {
+        return false;
+    }
+    match fired.gate.as_str() {
+        "generator" | "idle-server" => is_rate(measure) && is_known(&run.facts),
+        "own-cost" => measure.record().spoiler != Spoiler::Nothing && !is_latency(measure),
+        _ => false,
+    }
+}
+
+/// The share of its time or work that a run lost, below 1.
+fn lost(run: &Run, measure: &Measure) -> f64 {
+    if is_cold(measure) {
+        return 0.0;
+    }
+    let machine = run.facts.machine.as_ref();
+    let of_lab = machine.and_then(|it| it.own_cost).unwrap_or_default();
+    let mut kept = 1.0;
+    if measure.record().spoiler != Spoiler::Nothing {
+        kept *= 1.0 - of_lab;
+    }
+    if is_rate(measure) {
+        kept *= 1.0 - run.facts.generator_starved.unwrap_or_default();
+        kept *= 1.0 - idle(&run.facts).unwrap_or_default();
+    }
+    1.0 - kept.max(LEAST)
+}
+
+/// The share of its part of a core that the server did not use, of a closed loop whose load took its core; `None` if that is
+/// not known.
+fn idle(facts: &Facts) -> Option<f64> {
+    facts.clients?;
+    let machine = facts.machine.as_ref()?;
+    let tested = machine.shares.values().find(|share| share.is_tested);
+    // A quota is kept within some per cent, and a load that is not busy leaves nothing of the server unused.
+    if let Some(share) = tested {
+        let used = share.used / share.declared;
+        return Some(if used < SERVER_BUSY { 1.0 - used } else { 0.0 });
+    }
+    let load = machine.load_core.or(facts.generator_busy)?;
+    let server = machine.server_core?;
+    Some(if load < LOAD_BUSY { 0.0 } else { 1.0 - server })
+}
+
+/// Whether it is known how idle the server was.
+fn is_known(facts: &Facts) -> bool {
+    idle(facts).is_some()
+}
+
+/// Whether it is answers a second of the measured span.
+fn is_rate(measure: &Measure) -> bool {
+    let record = measure.record();
+    record.kind == MeasureKind::Rate && record.spoiler == Spoiler::Times
+}
+
+/// Whether it is a percentile or the like, of which a share of the time bounds nothing.
+fn is_latency(measure: &Measure) -> bool {
+    let record = measure.record();
+    record.spoiler == Spoiler::Times && record.kind != MeasureKind::Rate
+}
+
+/// Whether it is of what came before the measured span.
+fn is_cold(measure: &Measure) -> bool {
+    measure.record().is_cold
+}
+
+/// What is left of a run at least.
+const LEAST: f64 = 0.01;
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{experiment, outcome, runs};
+    use super::super::{Outcome, Verdict, evaluate};
+    use crate::facts::MachineFacts;
+    use crate::gate;
+    use crate::run::Run;
+
+    /// The claims after twelve rounds; `change` sets facts of the runs with kept connections (true) and the others.
+    fn claimed(change: impl Fn(&mut Run, bool)) -> Vec<Outcome> {
+        let experiment = experiment();
+        let mut runs = runs(&experiment, 12, |round| 0.5 + round as f64 / 1000.0);
+        for run in &mut runs {
+            run.facts.clients = Some(100);
+            run.facts.machine = Some(MachineFacts {
+                load_core: Some(0.95),
+                server_core: Some(1.0),
+                ..MachineFacts::default()
+            });
+            let is_kept = run.levels["keep"].to_string() == "on";
+            change(run, is_kept);
+            run.gates = gate::check_run(&run.facts);
+            let of_losses = ["generator", "idle-server", "own-cost"];
+            run.gates.retain(|fired| of_losses.contains(&&*fired.gate));
+        }
+        evaluate(&experiment, &runs)
+    }
+
+    #[test]
+    fn a_load_that_waited_widens_by_the_difference() {
+        let waited = |kept: f64, closed: f64| {
+            claimed(move |run, is_kept| {
+                run.facts.generator_starved = Some(if is_kept { kept } else { closed });
+            })
+        };
+        let rate = "Keep-alive raises throughput";
+        let p99 = "Keep-alive makes the slowest requests slower";
+        let outcomes = waited(0.08, 0.04);
+        let unequal = outcome(&outcomes, rate);
+        assert_eq!((unequal.verdict, unequal.sample()), (Verdict::Differs, 12));
+        assert!(
+            (unequal.bias - (0.96_f64 / 0.92).ln()).abs() < 1e-9,
+            "{unequal:?}"
+        );
+        assert!(
+            unequal.sentence.ends_with(
+                "[1.89..2.07] at mpm=prefork, 12 starts. The interval is wider by 4 % on either side: one level lost more \
+                 of its time than the other to what was not its servers."
+            ),
+            "{}",
+            unequal.sentence
+        );
+        // Beyond 5 % the gate fires, and how long a request waited is not known.
+        let latency = outcome(&outcomes, p99);
+        assert_eq!(latency.verdict, Verdict::NoClaim);
+        assert_eq!(outcome(&outcomes, "Keep-alive saves CPU").bias, 0.0);
+        let outcomes = waited(0.08, 0.08);
+        let alike = outcome(&outcomes, rate);
+        assert_eq!((alike.verdict, alike.bias), (Verdict::Differs, 0.0));
+    }
+
+    #[test]
+    fn a_server_that_was_idle_may_be_as_much_faster() {
+        let idle = |share: f64| {
+            let outcomes = claimed(move |run, is_kept| {
+                let machine = run.facts.machine.as_mut().unwrap();
+                machine.server_core = Some(if is_kept { share } else { 1.0 });
+            });
+            outcome(&outcomes, "Keep-alive raises throughput").clone()
+        };
+        // Twice as fast, and it might have been four times.
+        let half = idle(0.5);
+        assert_eq!((half.sample(), half.left_out.len()), (12, 0));
+        assert!(
+            (half.bias - 2.0_f64.ln()).abs() < 1e-9 && half.high.unwrap() > 3.9,
+            "{half:?}"
+        );
+        assert_eq!(
+            half.verdict,
+            Verdict::NotShown,
+            "the other way round it might be none"
+        );
+        assert_eq!(idle(0.9).verdict, Verdict::Differs);
+    }
+
+    #[test]
+    fn what_the_lab_took_is_bounded_too() {
+        let outcomes = claimed(|run, is_kept| {
+            let machine = run.facts.machine.as_mut().unwrap();
+            machine.own_cost = Some(if is_kept { 0.05 } else { 0.02 });
+        });
+        let cpu = outcome(&outcomes, "Keep-alive saves CPU");
+        assert_eq!((cpu.verdict, cpu.sample()), (Verdict::Differs, 12));
+        assert!((cpu.bias - (0.98_f64 / 0.95).ln()).abs() < 1e-9, "{cpu:?}");
+        assert_eq!(
+            outcome(&outcomes, "Keep-alive saves system calls").bias,
+            0.0
+        );
+    }
+
+    /// Servers that are not pinned: nobody knows how idle they were beside a load that took all of its core.
+    #[test]
+    fn what_is_not_known_bounds_nothing() {
+        let outcomes = claimed(|run, _| {
+            run.facts.generator_busy = Some(0.99);
+            run.facts.machine.as_mut().unwrap().server_core = None;
+        });
+        let rate = outcome(&outcomes, "Keep-alive raises throughput");
+        assert_eq!(rate.verdict, Verdict::NoClaim, "{}", rate.sentence);
+    }
+}

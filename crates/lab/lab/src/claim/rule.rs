@@ -1,0 +1,169 @@
+//! The rule by which claims are decided, as docs/lab.md states it under "How a claim is decided".
+//!
+//! Here is what it makes of the ratios of starts, and of several claims together. Which ratios there are, and what gates
+//! forbid, is the business of the modules beside it.
+
+use catamaran_stats::looks::SpentLevel;
+use catamaran_stats::{order, signed_rank};
+
+use crate::measure::Measure;
+
+/// The ratio of a claim with the interval that holds it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct RatioInterval {
+    pub(super) low: f64,
+    pub(super) ratio: f64,
+    pub(super) high: f64,
+}
+
+impl RatioInterval {
+    pub(super) fn excludes(&self, ratio: f64) -> bool {
+        ratio < self.low || ratio > self.high
+    }
+}
+
+/// What the ratios of starts say, before other claims are looked at.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct StartsTest {
+    /// `None` of too few starts.
+    pub(super) interval: Option<RatioInterval>,
+    /// The probability of ratios so clearly on one side of 1 if there is no difference, at all looks together.
+    pub(super) p: f64,
+}
+
+/// Tests the ratios of `starts` at a look that `spent` is of; `bias` is how far the true ratio may be off on top of that, as
+/// a logarithm.
+pub(super) fn test(starts: &[f64], spent: &SpentLevel, bias: f64) -> StartsTest {
+    let logs: Vec<f64> = starts.iter().map(|ratio| ratio.ln()).collect();
+    let centre = signed_rank::centre(&logs, 1.0 - spent.level(1.0 - LEVEL));
+    let interval = centre.map(|centre| RatioInterval {
+        low: (centre.low - bias).exp(),
+        ratio: centre.estimate.exp(),
+        high: (centre.high + bias).exp(),
+    });
+    // As if the bias had made the whole difference, or as much of it as it can.
+    let estimate = centre.map_or(0.0, |centre| centre.estimate);
+    let p = if bias > 0.0 && estimate.abs() <= bias {
+        1.0
+    } else {
+        let shift = bias.copysign(estimate);
+        let rest: Vec<f64> = logs.iter().map(|log| log - shift).collect();
+        spent.p_value(signed_rank::p_value(&rest))
+    };
+    StartsTest { interval, p }
+}
+
+/// The interval of what nobody claims, such as a change within the span: of one look.
+pub(super) fn interval(starts: &[f64]) -> Option<RatioInterval> {
+    test(starts, &SpentLevel::of_one_look(), 0.0).interval
+}
+
+/// A case among those of an experiment.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Contender<'a> {
+    /// What is asked: the base of its measure.
+    pub(super) question: &'a str,
+    /// Whether a source has published its ratio, for the levels that the source is about.
+    pub(super) is_of_source: bool,
+    /// See [`StartsTest`].
+    pub(super) p: f64,
+}
+
+/// Which cases hold beside the others of their question. The first one of a question that is of the source is its headline.
+pub(super) fn hold(all: &[Contender<'_>]) -> Vec<bool> {
+    let mut holds = vec![false; all.len()];
+    for (first, contender) in all.iter().enumerate() {
+        let of_question: Vec<usize> = (0..all.len())
+            .filter(|at| all[*at].question == contender.question)
+            .collect();
+        if of_question[0] != first {
+            continue;
+        }
+        let p: Vec<f64> = of_question.iter().map(|at| all[*at].p).collect();
+        let headline = of_question.iter().position(|at| all[*at].is_of_source);
+        let together = order::holm_with_headline(&p, headline, LEVEL);
+        for (at, does) in of_question.into_iter().zip(together) {
+            holds[at] = does;
+        }
+    }
+    holds
+}
+
+/// Which of these p values hold beside the others on the same measure.
+pub(crate) fn hold_by_measure<'a>(all: impl Iterator<Item = (&'a Measure, f64)>) -> Vec<bool> {
+    let contenders = all.map(|(measure, p)| Contender {
+        question: measure.base(),
+        is_of_source: false,
+        p,
+    });
+    hold(&contenders.collect::<Vec<_>>())
+}
+
+/// The fewest starts that have an interval.
+pub(super) fn starts_min(spent: &SpentLevel) -> usize {
+    signed_rank::count_min(1.0 - spent.level(1.0 - LEVEL))
+}
+
+/// Whether so few starts cannot show a difference beside the other claims of a question, even if all of them agree.
+pub(crate) fn can_only_suggest(starts: usize, claims: usize) -> bool {
+    signed_rank::p_value_min(starts) * claims as f64 > 1.0 - LEVEL
+}
+
+/// The confidence level of intervals, and of all claims of a question together.
+pub(crate) const LEVEL: f64 = 0.95;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ONE_LOOK: fn() -> SpentLevel = SpentLevel::of_one_look;
+
+    #[test]
+    fn six_starts_that_agree_are_decided_by_themselves() {
+        let six = test(&[0.5, 0.51, 0.52, 0.5, 0.49, 0.5], &ONE_LOOK(), 0.0);
+        let interval = six.interval.unwrap();
+        assert_eq!((interval.low, interval.high), (0.49, 0.52));
+        assert!((six.p - 0.031_25).abs() < 1e-12);
+        assert_eq!(test(&[0.5; 5], &ONE_LOOK(), 0.0).interval, None);
+        assert!(!can_only_suggest(6, 1) && can_only_suggest(6, 2) && !can_only_suggest(12, 99));
+    }
+
+    #[test]
+    fn a_bias_widens_and_weakens() {
+        let starts = [0.90, 0.91, 0.92, 0.9, 0.89, 0.9, 0.91, 0.9];
+        let without = test(&starts, &ONE_LOOK(), 0.0);
+        let with = test(&starts, &ONE_LOOK(), 0.05);
+        let [narrow, wide] = [without, with].map(|it| it.interval.unwrap());
+        assert_eq!(narrow.ratio, wide.ratio);
+        assert!((wide.low / narrow.low - (-0.05_f64).exp()).abs() < 1e-12);
+        assert!((wide.high / narrow.high - 0.05_f64.exp()).abs() < 1e-12);
+        assert_eq!(without.p, with.p, "all starts are beyond it");
+        // It may be the whole difference.
+        assert_eq!(test(&starts, &ONE_LOOK(), 0.2).p, 1.0);
+        assert!(
+            !test(&starts, &ONE_LOOK(), 0.2)
+                .interval
+                .unwrap()
+                .excludes(1.0)
+        );
+        assert!(test(&starts, &ONE_LOOK(), 0.1).p > without.p);
+    }
+
+    #[test]
+    fn questions_do_not_weaken_each_other() {
+        let contender = |question, is_of_source, p| Contender {
+            question,
+            is_of_source,
+            p,
+        };
+        let all = [
+            contender("cpu", false, 0.02),
+            contender("throughput", false, 0.04),
+            contender("cpu", true, 0.031),
+            contender("memory", false, 0.04),
+            contender("throughput", false, 0.04),
+        ];
+        assert_eq!(hold(&all), [true, false, true, true, false]);
+        assert!(hold(&[]).is_empty());
+    }
+}
