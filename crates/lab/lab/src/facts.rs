@@ -252,7 +252,7 @@ impl Facts {
             failed: requests.failed + document.unfinished.hung,
             statuses: document.statuses.clone(),
             non_2xx: Some(requests.non_2xx),
-            kept: Some(requests.kept_alive),
+            kept: Some(kept(document)),
             body_bytes: each(bytes.received_bodies),
             head_bytes: each(bytes.received - bytes.received_bodies),
             other_length: requests.other_length,
@@ -341,8 +341,19 @@ pub(crate) fn successes_as_one(statuses: BTreeMap<u16, u64>) -> BTreeMap<u16, u6
     folded
 }
 
-/// The mean length of a body, and of the other bytes received, for each response; `None` where the
-/// text does not tell it exactly enough.
+/// Answers after which the connection served a further request, or could have at the end of the run. A server may announce
+/// that it keeps a connection and close it all the same, so no more are counted than those for which none was opened. The
+/// connections that clients began with are not a loss.
+fn kept(document: &Report) -> u64 {
+    let announced = document.requests.kept_alive;
+    if document.warm_up.requests > 0 {
+        return announced; // Connections of the warm-up are counted with the others.
+    }
+    let answers = document.requests.completed + document.concurrency as u64;
+    announced.min(answers.saturating_sub(document.connections.opened))
+}
+
+/// The mean length of a body and of what is received beside it, where a text tells it well enough.
 fn lengths(figures: &TextFigures) -> (Option<f64>, Option<f64>) {
     let none = (None, None);
     let (Some(completed @ 1..), Some(all), Some(bodies)) =
@@ -371,4 +382,33 @@ fn lengths(figures: &TextFigures) -> (Option<f64>, Option<f64>) {
 const HEAD_OFF_MAX: f64 = 0.5;
 
 /// Up to which share a failure leaves the figures of another tool's run what they are.
-pub(crate) const RARE: f64 = 0.01;
+const RARE: f64 = 0.01;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What counts as kept of 1,650 answers to ten clients, after each of which the server said keep-alive.
+    fn kept_of(opened: u64, warm_up: u64) -> u64 {
+        let mut document = Report {
+            concurrency: 10,
+            ..Report::default()
+        };
+        document.requests.completed = 1650;
+        document.requests.kept_alive = 1650;
+        document.connections.opened = opened;
+        document.warm_up.requests = warm_up;
+        kept(&document)
+    }
+
+    #[test]
+    fn a_connection_that_was_closed_was_not_kept_whatever_was_said() {
+        assert_eq!(kept_of(10, 0), 1650);
+        // Closed after 100 requests each.
+        assert_eq!(kept_of(10 + 16, 0), 1634);
+        // Closed after each.
+        assert_eq!(kept_of(1650, 0), 10);
+        assert_eq!(kept_of(1660, 0), 0);
+        assert_eq!(kept_of(3000, 900), 1650, "some were of the warm-up");
+    }
+}

@@ -2,7 +2,8 @@
 //! configuration that the file does not say.
 //!
 //! Programs have different defaults. A claim on two of them is on their defaults, too, unless the file
-//! sets what both have. A parameter that the file sets by a factor is what it varies.
+//! sets what both have. A parameter that the file sets by a factor whose levels the claim compares is what it varies; that
+//! of a factor which is the same on both sides is not.
 
 use std::collections::BTreeMap;
 
@@ -33,7 +34,17 @@ pub(super) fn check(
                 let (Some(one), Some(other)) = (one, other) else {
                     continue;
                 };
-                let fault = differing(experiment, number, one, other);
+                let varied: Vec<&String> = experiment.cells[*above]
+                    .iter()
+                    .filter(|(name, level)| experiment.cells[*below].get(*name) != Some(*level))
+                    .map(|(name, _)| name)
+                    .collect();
+                let set = &experiment.servers[number].set;
+                let is_varied = |name: &str| {
+                    let text = set.get(name).map(ToString::to_string);
+                    is_varied_by(&text.unwrap_or_default(), &varied)
+                };
+                let fault = differing(one, other, is_varied);
                 found.extend(fault.map(|what| (number, what)));
             }
         }
@@ -43,20 +54,21 @@ pub(super) fn check(
     found
 }
 
+/// Whether a parameter's template names one of the factors in which two cells differ.
+fn is_varied_by(template: &str, varied: &[&String]) -> bool {
+    let named = names_in(template);
+    named.iter().any(|factor| varied.contains(&factor))
+}
+
+/// The parameters in which two kinds of servers differ, unless `is_varied` says that the file varies them.
 fn differing(
-    experiment: &Experiment,
-    number: usize,
     one: &CellSettings,
     other: &CellSettings,
+    is_varied: impl Fn(&str) -> bool,
 ) -> Option<String> {
     if one.0 == other.0 {
         return None;
     }
-    let set = &experiment.servers[number].set;
-    let is_varied = |name: &str| {
-        let text = set.get(name).map(ToString::to_string);
-        text.is_some_and(|text| !names_in(&text).is_empty())
-    };
     let both = one.1.iter().filter_map(|(name, one)| {
         let other = other.1.get(name)?;
         (one != other && !is_varied(name)).then(|| format!("{name} ({one}, {other})"))
@@ -82,4 +94,22 @@ fn compared(made: &PreparedServer) -> CellSettings {
     let values = made.settings.iter().filter(|(name, _)| is_said(name));
     let values = values.map(|(name, value)| (name.to_owned(), value));
     (made.server.target.clone(), values.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_factor_that_both_cells_have_alike_varies_nothing() {
+        let front = "front".to_owned();
+        for (template, expected) in [
+            ("{{ lookup({'nginx': 1000}, factor.front, 512) }}", true),
+            ("{{ factor.keep }}", false),
+            ("{{ factor.fronts }}{{ factor.front }}", true),
+            ("512", false),
+        ] {
+            assert_eq!(is_varied_by(template, &[&front]), expected, "{template}");
+        }
+    }
 }
