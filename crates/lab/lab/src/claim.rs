@@ -594,6 +594,21 @@ impl Outcome {
         has_none.then_some(&self.sentence)
     }
 
+    /// Whether it is shown, or shown to be none within the margin.
+    #[must_use]
+    pub fn is_decided(&self) -> bool {
+        use Verdict::{Differs, DiffersLittle, Same};
+        matches!(self.verdict, Differs | DiffersLittle | Same)
+    }
+
+    /// The gate that forbids it; `None` if none does.
+    #[must_use]
+    pub fn forbidden_by(&self) -> Option<&str> {
+        let mut gates = self.gates.iter();
+        let forbids = gates.find(|fired| fired.effect != Effect::Note);
+        forbids.map(|fired| fired.gate.as_str())
+    }
+
     /// The size of its sample.
     #[must_use]
     pub fn sample(&self) -> usize {

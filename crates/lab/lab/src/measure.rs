@@ -297,7 +297,9 @@ fn apart(name: &str) -> (&str, Option<&str>) {
 /// The number of requests that the server in front could answer with a second of CPU time: 1 / CPU
 /// time per request. It is measured where that server has a declared part of a core.
 pub(crate) const CAPACITY: &str = "capacity";
-/// The number of responses per second.
+/// CPU time of a request: the primary measure where servers share a core.
+pub(crate) const CPU: &str = "cpu";
+/// Answers a second.
 pub(crate) const THROUGHPUT: &str = "throughput";
 /// The number of requests that failed or hung.
 pub(crate) const FAILED: &str = "failed";

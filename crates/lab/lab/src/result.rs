@@ -451,7 +451,11 @@ fn calls(runs: &[&Run]) -> BTreeMap<String, BTreeMap<String, f64>> {
 fn gates(experiment: &Experiment, runs: &[Run]) -> Vec<GateResult> {
     let mut gates: Vec<GateResult> = Vec::new();
     for run in runs {
-        for fired in &run.gates {
+        for (at, fired) in run.gates.iter().enumerate() {
+            // Several causes of one gate are one run.
+            if run.gates[..at].iter().any(|it| it.gate == fired.gate) {
+                continue;
+            }
             if let Some(known) = gates.iter_mut().find(|gate| gate.gate == fired.gate) {
                 known.runs += 1;
                 continue;

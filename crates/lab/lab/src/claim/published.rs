@@ -63,11 +63,6 @@ impl Outcome {
         let [low, high] = next_start(&self.starts)?;
         Some([low / self.bias.exp(), high * self.bias.exp()])
     }
-
-    fn is_decided(&self) -> bool {
-        use super::Verdict::{Differs, DiffersLittle, Same};
-        matches!(self.verdict, Differs | DiffersLittle | Same)
-    }
 }
 
 /// The verdict on a published figure in a word or two.

@@ -6,8 +6,8 @@ use catamaran_gauge::Counts;
 
 use super::evidence::{AbFigures, Evidence, MeasureValues};
 use super::{
-    BYTES, Better, CAPACITY, ERRORS, FAILED, LONGEST_SILENCE, MEMORY, MeasureKind, MeasureRecord,
-    ReportTable, SILENCES, SYSCALLS, Scope, Spoiler, THROUGHPUT,
+    BYTES, Better, CAPACITY, CPU, ERRORS, FAILED, LONGEST_SILENCE, MEMORY, MeasureKind,
+    MeasureRecord, ReportTable, SILENCES, SYSCALLS, Scope, Spoiler, THROUGHPUT,
 };
 use crate::facts::SilenceFacts;
 use crate::sample::Sample;
@@ -51,7 +51,7 @@ pub(super) static MEASURES: &[MeasureRecord] = &[
         has_shares: true,
         scope: Scope::Servers,
         read: cpu,
-        ..cost("cpu", MeasureKind::Time, "µs/req")
+        ..cost(CPU, MeasureKind::Time, "µs/req")
     },
     MeasureRecord {
         words: ["has", "longest span without an answer"],

@@ -4,6 +4,7 @@ use std::cmp::Ordering;
 
 use crate::claim::{Outcome, Verdict, can_only_suggest, number};
 use crate::experiment::{Expectation, Levels, label};
+use crate::measure::CPU;
 
 /// The answer in a few sentences: the claims that are shown, then those suggested, or why there are
 /// none, and the number of open ones. Claims on `subject`, the levels that a source is about, come
@@ -33,8 +34,8 @@ pub fn answer(claims: &[Outcome], subject: Option<&Levels>) -> String {
         };
         sentences.push(list(&head, &suggested));
     }
-    if sentences.is_empty() {
-        sentences.push(nothing(claims));
+    if sentences.is_empty() && claims.iter().all(|claim| !claim.is_decided()) {
+        return nothing(claims);
     }
     sentences.push(count(claims));
     sentences.join(" ")
@@ -101,7 +102,11 @@ fn before(one: &Outcome, other: &Outcome, subject: Option<&Levels>) -> Ordering 
         each.any(|(name, level)| subject.is_some_and(|it| it.get(name) != Some(level)))
     };
     let by_subject = is_other(one).cmp(&is_other(other));
-    by_subject.then_with(|| farther(one, other))
+    let is_beside = |claim: &Outcome| claim.measure.base() != CPU;
+    let by_measure = is_beside(one).cmp(&is_beside(other));
+    by_subject
+        .then(by_measure)
+        .then_with(|| farther(one, other))
 }
 
 /// Compares two claims by the end of the interval that is nearer to 1, so that a wide interval does not come first.
@@ -146,9 +151,37 @@ fn list(head: &str, told: &[ClaimPhrase<'_>]) -> String {
 
 /// Why no claim is shown: the sentence of the first claim that a gate forbids, or else of the first claim.
 fn nothing(claims: &[Outcome]) -> String {
-    let forbidden = |claim: &&Outcome| claim.verdict == Verdict::NoClaim;
-    let first = claims.iter().find(forbidden).unwrap_or(&claims[0]);
-    first.sentence.clone()
+    let mut open: Vec<&Outcome> = claims.iter().collect();
+    open.sort_by_key(|claim| claim.verdict != Verdict::NoClaim);
+    let words = open.iter().take(TOLD_MAX).map(|claim| why_open(claim));
+    let words: Vec<String> = words.collect();
+    let more = match open.len().saturating_sub(TOLD_MAX) {
+        0 => String::new(),
+        more => format!("; and {more} more"),
+    };
+    format!(
+        "0 of {} claims are decided: {}{more}.",
+        claims.len(),
+        words.join("; ")
+    )
+}
+
+/// An open claim: what it says, its ratio, and what is in the way.
+fn why_open(claim: &Outcome) -> String {
+    let at = match &claim.each {
+        each if each.is_empty() => String::new(),
+        each => format!(" ({})", label(each)),
+    };
+    let ratio = match figure(claim) {
+        none if none.is_empty() => none,
+        figure => format!(" {figure}"),
+    };
+    let why = match (claim.verdict, claim.forbidden_by()) {
+        (Verdict::NoClaim, Some(gate)) => format!("forbidden by `{gate}`"),
+        (Verdict::TooFew, _) => format!("too few starts, {}", claim.sample()),
+        (verdict, _) => verdict.word().to_owned(),
+    };
+    format!("{}{at}{ratio}, {why}", claim.says)
 }
 
 fn count(claims: &[Outcome]) -> String {
@@ -175,6 +208,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
+    use crate::gate::{Effect, GateFinding};
     use crate::measure::Measure;
 
     fn claim(says: &str, verdict: Verdict, ratio: f64, expect: Expectation) -> Outcome {
@@ -270,6 +304,17 @@ mod tests {
     }
 
     #[test]
+    fn cpu_time_comes_before_what_follows_from_it() {
+        let rate = Outcome {
+            measure: Measure::parse("throughput").unwrap(),
+            ..claim("Is faster", Verdict::Differs, 4.0, Expectation::More)
+        };
+        let cpu = claim("Saves CPU", Verdict::Differs, 0.5, Expectation::Less);
+        let told = answer(&[rate, cpu], None);
+        assert!(told.starts_with("Shown: Saves CPU ×0.50"), "{told}");
+    }
+
+    #[test]
     fn a_difference_speaks_against_none() {
         let same = claim("Costs nothing", Verdict::Suggests, 3.0, Expectation::Same);
         assert!(
@@ -289,12 +334,14 @@ mod tests {
             claim("B", Verdict::NoClaim, 1.0, Expectation::More),
         ];
         claims[1].sentence = "No claim: others took 31 %.".to_owned();
+        let gate = GateFinding::new("foreign", Effect::Machine, "others took 31 %.");
+        claims[1].gates.push(gate);
         assert_eq!(
             answer(&claims, None),
-            "No claim: others took 31 %. All 2 claims are open."
+            "0 of 2 claims are decided: B ×1.000 [0.95..1.05], forbidden by `foreign`; A ×1.000 [0.95..1.05], not shown."
         );
         claims.pop();
-        assert!(answer(&claims, None).starts_with("No difference shown: A."));
+        assert!(answer(&claims, None).starts_with("0 of 1 claims are decided: A ×1.000"));
         assert_eq!(answer(&[], None), "Nothing was claimed.");
     }
 }
