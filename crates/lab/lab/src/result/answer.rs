@@ -153,8 +153,8 @@ fn list(head: &str, told: &[ClaimPhrase<'_>]) -> String {
 fn nothing(claims: &[Outcome]) -> String {
     let mut open: Vec<&Outcome> = claims.iter().collect();
     open.sort_by_key(|claim| claim.verdict != Verdict::NoClaim);
-    let words = open.iter().take(TOLD_MAX).map(|claim| why_open(claim));
-    let words: Vec<String> = words.collect();
+    let told = open.iter().take(TOLD_MAX);
+    let words: Vec<String> = told.map(|claim| why_open(claim)).collect();
     let more = match open.len().saturating_sub(TOLD_MAX) {
         0 => String::new(),
         more => format!("; and {more} more"),
