@@ -68,7 +68,16 @@ pub fn open_files(id: u32) -> io::Result<usize> {
     open(id)?.fd_count().map_err(fault)
 }
 
-/// What a process uses, as exporters of metrics report it.
+/// The bytes that the processes `ids` have had read from disks and written to them so far, as the kernel accounts them: those
+/// that come from its cache are not part of it, those that it still has to write are. A process that has ended is left out.
+#[must_use]
+pub fn disk_bytes(ids: &[u32]) -> u64 {
+    let of = |id: &u32| open(*id).ok()?.io().ok();
+    let each = ids.iter().filter_map(of);
+    each.map(|io| io.read_bytes + io.write_bytes).sum()
+}
+
+/// What a process uses, as exporters of metrics tell it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Usage {
     /// The CPU time of all its threads since it was started, in ticks of 10 ms.
@@ -144,6 +153,7 @@ pub(crate) fn fault(error: ProcError) -> io::Error {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write as _;
     use std::time::{SystemTime, UNIX_EPOCH};
 
     use super::*;
@@ -159,6 +169,17 @@ mod tests {
             "{usage:?} {now:?}"
         );
         assert!(own_usage().unwrap().cpu >= usage.cpu);
+    }
+
+    /// Beside the source: a file system in memory, which the folder for temporary files may be, counts nothing.
+    #[test]
+    fn bytes_of_disks_are_those_of_the_processes() {
+        let own = [std::process::id()];
+        let before = disk_bytes(&own);
+        let mut file = tempfile::NamedTempFile::new_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+        file.write_all(&[1; 1 << 20]).unwrap();
+        assert!(disk_bytes(&own) >= before + (1 << 20));
+        assert_eq!(disk_bytes(&[u32::MAX >> 1]), 0, "it does not exist");
     }
 
     #[test]

@@ -33,6 +33,8 @@ pub(super) struct Counters<'a> {
     uncounted: BTreeMap<String, String>,
     /// Whether each process is counted by itself, with times.
     is_traced: bool,
+    /// Whether the bytes of disks are read, process by process.
+    reads_disks: bool,
 }
 
 /// The values of all counters at one moment, or their increase between two.
@@ -40,7 +42,9 @@ pub(super) struct Counters<'a> {
 pub(super) struct CounterReading {
     /// The CPU time of each server, by name.
     pub(super) cpu: BTreeMap<String, Duration>,
-    /// The CPU time of all processes of the run: servers and load.
+    /// Bytes that servers' processes have read from disks and written to them, by name; empty if nobody asked.
+    pub(super) disks: BTreeMap<String, u64>,
+    /// CPU time of all of the run: servers and load.
     all: Duration,
     /// The CPU time of spinners, which take the part of a core that servers leave.
     spun: Duration,
@@ -146,6 +150,7 @@ impl<'a> Counters<'a> {
             counted: counted.syscalls.clone(),
             uncounted,
             is_traced: experiment.is_traced,
+            reads_disks: experiment.is_published,
         }
     }
 
@@ -168,6 +173,7 @@ impl<'a> Counters<'a> {
                 .map_or(0, |it| it.counters.of("Tcp.ActiveOpens")),
             waited: network.as_ref().map_or(0, |it| it.counters.time_waits()),
             withheld: withheld(),
+            disks: self.disks(),
             time_wait: network.map_or(0, |it| it.sockets.time_wait),
             local_ports: local_ports(&self.stage.space),
             all: self
@@ -220,8 +226,18 @@ impl<'a> Counters<'a> {
         Ok(reading)
     }
 
-    /// The system calls of servers in the time of the reading `spent`. Those of single processes
-    /// are counted from the beginning, which is right before.
+    /// The bytes of disks of each server, if they are read.
+    fn disks(&self) -> BTreeMap<String, u64> {
+        let read = self.servers.iter().filter(|_| self.reads_disks);
+        let of_server = |server: &RunningServer| {
+            let processes = server.process.group()?.processes().ok()?;
+            Some((server.record.name.clone(), process::disk_bytes(&processes)))
+        };
+        read.filter_map(of_server).collect()
+    }
+
+    /// The system calls of servers in the time of a reading; those of single processes since counting began, which is
+    /// right before.
     pub(super) fn traces(&self, spent: &CounterReading) -> Result<Traces, DriveFault> {
         let mut traces = Traces::new();
         for (name, counts) in &spent.calls {
@@ -272,6 +288,9 @@ impl CounterReading {
         };
         for (name, cpu) in &mut self.cpu {
             *cpu = cpu.saturating_sub(before.cpu.get(name).copied().unwrap_or_default());
+        }
+        for (name, bytes) in &mut self.disks {
+            *bytes = bytes.saturating_sub(before.disks.get(name).copied().unwrap_or(0));
         }
         for (name, counts) in &mut self.calls {
             if let Some(before) = before.calls.get(name) {

@@ -112,6 +112,7 @@ impl Scene<'_> {
             acted: timed.acted,
             has_several: self.experiment.servers() > 1,
             cpu: &timed.spent.cpu,
+            disks: &timed.spent.disks,
             tested: tested.map(|it| it.record.name.as_str()),
             opened: timed.spent.opened,
             waited: timed.spent.waited,

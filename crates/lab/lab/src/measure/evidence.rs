@@ -28,7 +28,9 @@ pub(crate) struct Evidence<'a> {
     pub(crate) has_several: bool,
     /// The CPU time of each server, by name.
     pub(crate) cpu: &'a BTreeMap<String, Duration>,
-    /// The name of the server in front, if it has a declared part of a core.
+    /// Bytes of disks by server; empty if nobody asked.
+    pub(crate) disks: &'a BTreeMap<String, u64>,
+    /// The server in front, if it has a declared part of a core.
     pub(crate) tested: Option<&'a str>,
     /// The number of connections opened, by any process.
     pub(crate) opened: u64,

@@ -186,6 +186,12 @@ pub(super) static MEASURES: &[MeasureRecord] = &[
         ..cost("disk", MeasureKind::Rate, "transfers/s")
     },
     MeasureRecord {
+        words: ["moves", "bytes from and to disks"],
+        scope: Scope::Servers,
+        read: io,
+        ..cost("io", MeasureKind::Count, "B/req")
+    },
+    MeasureRecord {
         words: ["moves", "bytes"],
         scope: Scope::Hop,
         read: |it| {
@@ -345,7 +351,20 @@ fn free(it: &Evidence<'_>) -> Option<f64> {
     (it.is_published && !it.samples.is_empty()).then_some(mean)
 }
 
-/// The number of reads and writes per second, of all disks together.
+fn io(it: &Evidence<'_>) -> MeasureValues {
+    if it.disks.is_empty() {
+        return MeasureValues::new();
+    }
+    let all = it.each(it.disks.values().sum::<u64>() as f64);
+    let of_server = |(name, bytes): (&String, &u64)| {
+        let each = it.each(*bytes as f64)?;
+        it.has_several.then(|| (Some(name.clone()), each))
+    };
+    let servers = it.disks.iter().filter_map(of_server);
+    whole(all).into_iter().chain(servers).collect()
+}
+
+/// The sum over all disks.
 fn disk(it: &Evidence<'_>) -> Option<f64> {
     let span = it.sampled().filter(|_| it.is_published)?;
     let transfers = |sample: &Sample| {
