@@ -24,7 +24,8 @@ pub struct Centre {
 #[must_use]
 pub fn centre(pairs: &[f64], level: f64) -> Option<Centre> {
     let rank = rank(pairs.len(), level)?;
-    let means = means(pairs);
+    let mut means = means(pairs);
+    means.sort_by(f64::total_cmp);
     Some(Centre {
         low: means[rank - 1],
         estimate: median_of_sorted(&means),
@@ -65,7 +66,7 @@ impl Centre {
     }
 }
 
-/// The means of each two of `pairs`, in order of size.
+/// The means of each two of `pairs`.
 fn means(pairs: &[f64]) -> Vec<f64> {
     let of_one = |(at, one): (usize, &f64)| {
         let others = pairs[at..].iter();
@@ -74,9 +75,7 @@ fn means(pairs: &[f64]) -> Vec<f64> {
             .map(move |other| f64::midpoint(one, *other))
             .collect::<Vec<_>>()
     };
-    let mut means: Vec<f64> = pairs.iter().enumerate().flat_map(of_one).collect();
-    means.sort_by(f64::total_cmp);
-    means
+    pairs.iter().enumerate().flat_map(of_one).collect()
 }
 
 /// The largest k for which the k-th smallest and the k-th largest mean hold the centre with a probability of at least
