@@ -382,7 +382,7 @@ fn lengths(figures: &TextFigures) -> (Option<f64>, Option<f64>) {
 const HEAD_OFF_MAX: f64 = 0.5;
 
 /// Up to which share a failure leaves the figures of another tool's run what they are.
-const RARE: f64 = 0.01;
+pub(crate) const RARE: f64 = 0.01;
 
 #[cfg(test)]
 mod tests {
