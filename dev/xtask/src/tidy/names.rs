@@ -322,7 +322,7 @@ const PARTICIPLES_MAX: usize = 43;
 const TUPLE_PARAMETERS_MAX: usize = 5;
 
 /// So many names are bound twice.
-const REBOUND_MAX: usize = 169;
+const REBOUND_MAX: usize = 163;
 
 const PARTICIPLES: Ratchet = Ratchet {
     limit: "PARTICIPLES_MAX",

@@ -310,9 +310,7 @@ fn request(
             "the listener {} does not speak HTTP/2: see its `protocols`",
             listener.label()
         )),
-        (true, _) | (_, Protocols::Http2) => {
-            Ok(Request::Http2(http2(question, url, secure)?))
-        }
+        (true, _) | (_, Protocols::Http2) => Ok(Request::Http2(http2(question, url, secure)?)),
         (false, _) => Ok(Request::Http1(head(question, url)?)),
     }
 }

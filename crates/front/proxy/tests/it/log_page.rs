@@ -108,6 +108,7 @@ fn literals(text: &str) -> impl Iterator<Item = String> {
 const CRATES: [&str; 6] = [
     "wire/ajp",
     "front/proxy",
+    "wire/http2",
     "wire/http1",
     "wire/transport",
     "front/upstream",
