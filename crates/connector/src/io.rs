@@ -155,8 +155,8 @@ impl ConnectorState {
         }
     }
 
-    /// The status page, if the request is for it, which is counted; `None` leaves the request to the
-    /// application.
+    /// Answers a request for the status page, and counts that request. `None`: the request is for another page, and goes
+    /// to the application.
     fn view(&self, request: &Request, counters: &Counters) -> Option<Response> {
         let view = self.config.status.as_ref()?;
         if *request.path != *view.path.as_bytes() {

@@ -218,7 +218,7 @@ impl StripFrame {
     }
 }
 
-/// Breaks a label at spaces into lines that fit, each of less than [`LABEL_MAX`] bytes unless a single word is longer.
+/// Breaks a label at spaces into lines that fit, each of at most [`LABEL_MAX`] bytes unless a single word is longer.
 fn wrapped(label: &str) -> Vec<String> {
     let mut lines: Vec<String> = vec![String::new()];
     for word in label.split(' ') {
@@ -306,7 +306,7 @@ const PAGE_WIDTHS: [f64; 2] = [920.0, 350.0];
 /// The length of a strip's scale in units of the shared drawing.
 const ACROSS: f64 = 1000.0;
 
-/// The height of a line of a label in pixels, and the most characters in such a line.
+/// The height of a line of a label in pixels, and the most bytes of text in such a line.
 const LINE: f64 = 15.0;
 const LABEL_MAX: usize = 44;
 

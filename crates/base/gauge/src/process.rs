@@ -68,8 +68,8 @@ pub fn open_files(id: u32) -> io::Result<usize> {
     open(id)?.fd_count().map_err(fault)
 }
 
-/// The bytes that the processes `ids` have had read from disks and written to them so far, as the kernel accounts them: those
-/// that come from its cache are not part of it, those that it still has to write are. A process that has ended is left out.
+/// The bytes that the processes `ids` caused to be read from disks and written to them so far (`/proc/ID/io`). Reads from
+/// the kernel's cache do not count; writes count before they reach the disk. A process that has ended is left out.
 #[must_use]
 pub fn disk_bytes(ids: &[u32]) -> u64 {
     let of = |id: &u32| open(*id).ok()?.io().ok();

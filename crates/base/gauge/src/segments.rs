@@ -1,6 +1,6 @@
 //! Counts TCP segments with data that reach the ports of a group: at least one for each request.
 //!
-//! A BPF program of 16 instructions sees each packet that a socket of the group receives, which needs root. It counts
+//! A BPF program of 15 instructions sees each packet that a socket of the group receives, which needs root. It counts
 //! the packets to one of the ports that are longer than an acknowledgement. Over TCP on IPv4 with timestamps that is 52
 //! bytes long, 60 in a handshake, and 64 with one selective acknowledgement. So a request of at least 13 bytes is
 //! counted, and a connect or an acknowledgement is not. Several requests that a client writes at once may be counted as

@@ -45,8 +45,8 @@ impl Timeline {
         }
     }
 
-    /// Joins the whole slices of `elapsed` to blocks of equal length, at least `count` of them if
-    /// there are as many slices; for estimates from blocks.
+    /// Joins the whole slices of `elapsed` to `count` blocks of equal length, for estimates from blocks;
+    /// the slices that remain at the end are left out. With fewer than `count` slices, each is a block.
     pub fn blocks(&self, elapsed: Duration, count: usize) -> Vec<TimeSlice> {
         let intervals = usize::try_from(elapsed.as_nanos() / self.length.as_nanos().max(1));
         let whole = intervals.unwrap_or(usize::MAX).min(self.slices.len());

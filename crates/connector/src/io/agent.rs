@@ -52,8 +52,8 @@ pub(super) enum Want {
     /// Waits for the application, and also for bytes from the peer (`read`) or for room to
     /// send (`write`).
     Park { read: bool, write: bool },
-    /// Waits until all bytes are sent, and then ends. `orderly`: no reason has been counted
-    /// for it.
+    /// Sends the remaining bytes, then ends. `linger`: waits for the peer's end of stream first. `orderly`: the
+    /// connection does not end because of a fault, which would be counted already.
     Close { linger: bool, orderly: bool },
     /// Has sent its end of stream, and waits for the peer's.
     Linger { deadline: Instant, left: usize },

@@ -29,7 +29,7 @@ pub struct Demand {
 /// Whether a stored response may answer a request, and whether it must be validated first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// The response answers the request. The number is the seconds for which it stays fresh; less than 0
+    /// The response answers the request. The number is the seconds for which it stays fresh; 0 or less
     /// if the client accepts it although it is stale.
     Fresh(i64),
     /// The response answers the request after it was validated.
@@ -45,8 +45,8 @@ pub struct StaleUse {
     pub at_once: bool,
     /// Whether it may be used if no fresh one can be fetched.
     pub on_error: bool,
-    /// The seconds for which it stays fresh; less than 0, unless it is the client or a purge that demands
-    /// validation.
+    /// The seconds for which its lifetime still lasts; 0 or less if it is over. More than 0 if the client, a
+    /// purge or the response's own `no-cache` demands validation earlier.
     pub left: i64,
 }
 

@@ -117,8 +117,8 @@ impl Drop for TagWork {
     }
 }
 
-/// The digest of the first `size` bytes of a file; `None` if it cannot be read, or the waiter has left. If the
-/// file grows meanwhile, no more is read.
+/// The digest of a file of `size` bytes; `None` if it cannot be read, or the waiter has left. If the file grows
+/// meanwhile, less than [`PIECE`] bytes more are read.
 fn digest(fd: &OwnedFd, size: u64, waiter: &Waiter) -> Option<Vec<u8>> {
     let mut digest = Sha256::new();
     let mut piece = vec![0; PIECE];

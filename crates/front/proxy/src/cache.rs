@@ -104,8 +104,8 @@ fn origin(text: &str) -> Result<(String, &str), String> {
     Ok((format!("{scheme}://{host}"), path))
 }
 
-/// The present time in milliseconds, by which responses age. If the clock is set back, responses do not age
-/// meanwhile.
+/// The present time in milliseconds, by which responses age. If the clock is set back, they are younger by
+/// as much, but never younger than 0 s.
 pub(crate) fn now() -> Millis {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     let since = since.unwrap_or_default();

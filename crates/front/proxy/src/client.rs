@@ -649,11 +649,9 @@ impl ClientConnection {
     }
 
     /// Closes the sending side, so that the client sees the end of its last response.
-    pub(crate) async fn finish_sending(&mut self) {
+    pub(crate) fn poll_finish_sending(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         // A connection that is broken already is found to be so by the next read.
-        std::future::poll_fn(|cx| Pin::new(&mut self.stream).poll_shutdown(cx))
-            .await
-            .ok();
+        Pin::new(&mut self.stream).poll_shutdown(cx).map(|_| ())
     }
 
     /// Discards the bytes that were received but not decoded.

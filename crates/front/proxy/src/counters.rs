@@ -216,8 +216,8 @@ pub struct CountersSnapshot {
     pub tunnel_bytes: [u64; 2],
     /// Connections of HTTP/2 that are open now.
     pub h2_connections: u64,
-    /// Streams of HTTP/2 that are open now: requests under way, also those that the client gave up
-    /// and the backend has not.
+    /// Streams of HTTP/2 that are open now. One that the client reset counts until its exchange with the backend is
+    /// over.
     pub h2_streams: u64,
     /// Requests for files, in the order of [`FileResult::ALL`].
     pub files: [u64; FileResult::ALL.len()],

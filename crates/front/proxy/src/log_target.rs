@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::OFlags;
+use rustix::io::Errno;
 use tokio::time::Instant;
 
 /// An opened file, pipe or FIFO that whole lines are written to.
@@ -82,19 +83,38 @@ impl LogTarget {
     /// [`FULL_PATIENCE`] at most. A FIFO is non-blocking, and so is a pipe or a terminal that another process
     /// has made so.
     fn write_some(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let mut end = None;
         loop {
             match self.file.write(bytes) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    let end = *end.get_or_insert_with(|| Instant::now() + FULL_PATIENCE);
+                    self.wait_for_room(end)?;
+                }
                 written => return written,
             }
         }
-        let mut target = [PollFd::new(&self.file, PollFlags::OUT)];
-        if poll(&mut target, Some(&FULL_PATIENCE))? == 0 {
-            let nobody = "nobody reads what is written";
-            return Err(io::Error::new(io::ErrorKind::TimedOut, nobody));
+    }
+
+    /// Waits until the target has room for bytes.
+    ///
+    /// # Errors
+    /// `TimedOut`: it has none at `end`.
+    fn wait_for_room(&self, end: Instant) -> io::Result<()> {
+        loop {
+            let left = end.saturating_duration_since(Instant::now());
+            let patience = Timespec::try_from(left).map_err(io::Error::other)?;
+            let mut target = [PollFd::new(&self.file, PollFlags::OUT)];
+            match poll(&mut target, Some(&patience)) {
+                Ok(0) => {
+                    let nobody = "nobody reads what is written";
+                    return Err(io::Error::new(io::ErrorKind::TimedOut, nobody));
+                }
+                // A signal, such as that which opens the log anew.
+                Err(Errno::INTR) => {}
+                polled => return polled.map(|_| ()).map_err(io::Error::from),
+            }
         }
-        self.file.write(bytes)
     }
 }
 
@@ -157,10 +177,7 @@ const STUCK_AFTER: Duration = Duration::from_secs(2);
 const CHUNK: usize = 16 * 1024;
 
 /// How long a write waits for a full target before its lines are lost.
-const FULL_PATIENCE: Timespec = Timespec {
-    tv_sec: 0,
-    tv_nsec: 500_000_000,
-};
+const FULL_PATIENCE: Duration = Duration::from_millis(500);
 
 const NOT_WRITING: u64 = u64::MAX;
 

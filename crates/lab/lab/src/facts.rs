@@ -388,7 +388,8 @@ pub(crate) const RARE: f64 = 0.01;
 mod tests {
     use super::*;
 
-    /// What counts as kept of 1,650 answers to ten clients, after each of which the server said keep-alive.
+    /// The kept answers of a run of ten clients with 1,650 answers that all said keep-alive, if `opened` connections were
+    /// opened and `warm_up` requests came before.
     fn kept_of(opened: u64, warm_up: u64) -> u64 {
         let mut document = Report {
             concurrency: 10,

@@ -155,26 +155,37 @@ pub fn run(
 fn orders(experiment: &Experiment) -> Vec<Vec<usize>> {
     let rounds = experiment.screened() + ROUNDS_MAX;
     let mut orders = blocks::mirrored(experiment.cells.len(), rounds, experiment.seed);
-    let group = |cell: usize| -> Vec<String> {
+    if experiment.nest.is_empty() {
+        return orders;
+    }
+    let shared = |cell: usize| -> Vec<String> {
         let names = experiment.nest.iter();
         names
             .map(|name| experiment.cells[cell][name].to_string())
             .collect()
     };
     for pair in orders.chunks_mut(2) {
-        let mut first: Vec<Vec<String>> = Vec::new();
-        for &cell in &pair[0] {
-            if !first.contains(&group(cell)) {
-                first.push(group(cell));
-            }
-        }
-        pair[0].sort_by_key(|cell| first.iter().position(|known| *known == group(*cell)));
+        pair[0] = grouped(&pair[0], shared);
         let mirror = pair[0].iter().rev().copied().collect();
         if let Some(second) = pair.get_mut(1) {
             *second = mirror;
         }
     }
     orders
+}
+
+/// The cells with those of equal `key` behind each other: groups in the order of their first cells, the cells of a group
+/// in their own.
+fn grouped<K: PartialEq>(cells: &[usize], key: impl Fn(usize) -> K) -> Vec<usize> {
+    let mut groups: Vec<(K, Vec<usize>)> = Vec::new();
+    for &cell in cells {
+        let wanted = key(cell);
+        match groups.iter_mut().find(|(known, _)| *known == wanted) {
+            Some((_, members)) => members.push(cell),
+            None => groups.push((wanted, vec![cell])),
+        }
+    }
+    groups.into_iter().flat_map(|(_, cells)| cells).collect()
 }
 
 /// The state of making rounds.

@@ -65,6 +65,12 @@ impl ReceivedBlock {
         self.is_too_large = false;
     }
 
+    /// Lets go of what was read, and of memory that a large block took.
+    pub(crate) fn shrink(&mut self) {
+        self.clear();
+        self.scratch.shrink();
+    }
+
     /// Keeps a field; of a message that is malformed nothing more is kept.
     fn take(&mut self, line: FieldLine<'_>) -> ControlFlow<()> {
         let taken = match line.name {

@@ -357,6 +357,11 @@ impl Connection {
         }
     }
 
+    /// Lets go of memory that is of no use until the next head.
+    pub fn shrink(&mut self) {
+        self.block.shrink();
+    }
+
     /// What the peer has sent without use since this was called last.
     pub fn take_tally(&mut self) -> Tally {
         std::mem::take(&mut self.tally)

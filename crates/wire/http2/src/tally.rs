@@ -8,7 +8,8 @@ pub struct Tally {
     pub resets: u32,
     /// Streams that this side had to reset for what the peer sent.
     pub provoked_resets: u32,
-    /// SETTINGS, PING, priorities, empty DATA, frames that are not known, and those for streams that are over.
+    /// SETTINGS, PING, priorities, empty DATA, frames that are not known, and those for streams that are over. Of these
+    /// DATA with bytes is not counted: it was on its way, and the windows bound it.
     pub useless: u32,
     /// WINDOW_UPDATE for windows that were open anyway, or of streams that are over. Clients send some as they take a
     /// body.

@@ -93,7 +93,7 @@ fn run_to(fault: &str, rounds: u32, times: [&str; 2], code: i32) -> Ended {
     }
 }
 
-/// Of 21 starts five end at once, and four are killed while they serve. Each round finds a start that serves.
+/// Of at most 21 starts five end at once, and four are killed while they serve. Each round finds a start that serves.
 #[test]
 fn a_server_that_crashes_is_a_result() {
     let fault = "n=$(cat starts 2>/dev/null || echo 0); n=$((n + 1)); echo $n > starts\n\
@@ -103,9 +103,15 @@ fn a_server_that_crashes_is_a_result() {
                  esac";
     let ended = run(fault, 12, ["100ms", "600ms"]);
     assert_eq!(ended.result["is_complete"], true, "{}", ended.said);
-    assert_eq!(ended.result["rounds"], 12);
+    // It ends at a look once all claims are decided or forbidden.
+    let rounds = &ended.result["rounds"];
+    assert!((8..=12).contains(&rounds.as_u64().unwrap()), "{rounds}");
     let old = ended.cell("old");
-    assert_eq!(old["runs"], 12, "replacements were found: {}", ended.said);
+    assert_eq!(
+        &old["runs"], rounds,
+        "replacements were found: {}",
+        ended.said
+    );
     for measure in ["cpu", "throughput", "p99"] {
         let words = ended.forbids("survivors", measure).unwrap();
         assert!(
@@ -163,7 +169,9 @@ fn a_server_that_stalls_has_no_claim_on_percentiles() {
     let fault = "(while sleep 0.8; do kill -STOP $$; sleep 0.2; kill -CONT $$; done) &";
     let ended = run(fault, 9, ["100ms", "2400ms"]);
     if let Some(words) = ended.forbids("silences", "p99") {
-        assert!(words.contains(" 9 of 9 with binary=old, of "), "{words}");
+        let rounds = &ended.result["rounds"];
+        let all = format!(" {rounds} of {rounds} with binary=old, of ");
+        assert!(words.contains(&all), "{words}");
     }
     let old = &ended.cell("old")["measures"];
     assert!(old["silences"]["median"].as_f64() >= Some(1.0), "{old:#}");

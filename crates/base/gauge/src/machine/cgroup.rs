@@ -41,14 +41,22 @@ impl Machine {
         checks
     }
 
-    /// The least value among a group and those above it.
+    /// The smallest value among the process's groups for `controller`; `None`: none of them has one.
     fn least<T: PartialOrd>(
         &self,
         controller: &str,
         value: impl Fn(&Path) -> Option<T>,
     ) -> Option<T> {
-        let text = self.read("proc/self/cgroup")?;
-        let mut least: Option<T> = None;
+        let groups = self.groups(controller);
+        let values = groups.iter().filter_map(|group| value(group));
+        values.reduce(|least, value| if value < least { value } else { least })
+    }
+
+    /// The directories of the group in which the process is for `controller`, and of those above it, in both versions
+    /// of control groups.
+    fn groups(&self, controller: &str) -> Vec<PathBuf> {
+        let text = self.read("proc/self/cgroup").unwrap_or_default();
+        let mut groups = Vec::new();
         for line in text.lines() {
             let mut parts = line.splitn(3, ':').skip(1);
             let (Some(controllers), Some(path)) = (parts.next(), parts.next()) else {
@@ -61,16 +69,11 @@ impl Machine {
                 }
                 _ => continue,
             };
-            let group = mount.join(path.trim_start_matches('/'));
-            for group in group.ancestors().take_while(|it| it.starts_with(&mount)) {
-                if let Some(found) = value(group)
-                    && least.as_ref().is_none_or(|least| found < *least)
-                {
-                    least = Some(found);
-                }
-            }
+            let own = mount.join(path.trim_start_matches('/'));
+            let all = own.ancestors().take_while(|it| it.starts_with(&mount));
+            groups.extend(all.map(Path::to_path_buf));
         }
-        least
+        groups
     }
 
     fn cores_of(&self, group: &Path) -> Option<f64> {

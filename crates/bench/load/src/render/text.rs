@@ -382,7 +382,7 @@ fn generator(page: &mut Page, report: &Report) {
     }
 }
 
-/// Why it ended, unless as planned, and every doubt: before the figures that they are about.
+/// Writes why the run ended if it did not end as planned, and the report's warnings, above the figures that they concern.
 fn warnings(page: &mut Page, report: &Report) {
     let ending = match &report.ending {
         Ending::Requests | Ending::Duration => None,

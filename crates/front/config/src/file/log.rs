@@ -96,7 +96,8 @@ fn own_format(table: &mut Table<'_>, entries: &DeTable<'_>) {
     }
 }
 
-/// Whether lines can be written there: by this user, who need not be the one that serves.
+/// Adds a finding to the table if no file can be written at `path`: a warning if only this user may not, who
+/// need not be the user that serves.
 fn writable(table: &mut Table<'_>, key: &str, path: &Path) {
     let place = table.place_of(key);
     let directory = match path.parent() {

@@ -260,7 +260,7 @@ fn parse_file_path(text: &str) -> Result<PathBuf, TextError> {
     }
 }
 
-/// Parses which host a backend is called by.
+/// Parses the host name that the front sends to a backend: `client`, `backend`, or a name.
 pub(crate) fn parse_sent_host(text: &str) -> Result<SentHost, TextError> {
     match text {
         "client" => Ok(SentHost::Client),

@@ -124,7 +124,8 @@ impl FileTreatment {
         self.handled.iter().chain(typed)
     }
 
-    /// Adds the media types to a rule, and marks it as guarded if any file may have a handler.
+    /// Sets the directory's media types for a rule: its table of types, and a forced Content-Type. If every file may have a
+    /// handler, the rule is marked as strange: what it serves is not what the source serves.
     pub(super) fn over(&self, rule: &mut Rule) {
         if self.is_whole {
             rule.settings.is_strange = true;

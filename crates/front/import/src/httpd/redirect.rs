@@ -72,7 +72,8 @@ fn ledger_place(ledger: &Ledger, directive: &Directive) -> Place {
     ledger.place(directive.id).clone()
 }
 
-/// The action of a `Redirect` inside a section, whose path it takes: every request is sent to the same URL.
+/// The action of a `Redirect` without a path of its own, which stands in a section such as `<Location>`: all requests of
+/// that section are sent to one URL, to which nothing of their paths is appended.
 pub(crate) fn within(directive: &Directive, ledger: &mut Ledger) -> Action {
     let (status, words) = status(directive);
     let action = match (status, words) {

@@ -134,7 +134,7 @@ fn node(content: &str, line: &Line) -> Node {
     let raw = content[end..].trim();
     Node {
         name: content[..end].to_owned(),
-        words: words(raw),
+        words: words(&content[..end], raw),
         raw: raw.to_owned(),
         inner: is_section.then(Vec::new),
         line: line.number,
@@ -142,43 +142,46 @@ fn node(content: &str, line: &Line) -> Node {
     }
 }
 
-/// Splits a line into words. Quoted text is one word, in which a backslash escapes a quote or a
-/// backslash.
-fn words(text: &str) -> Vec<String> {
+/// Splits the arguments of a directive into words, as the server does; `name` is the directive's.
+fn words(name: &str, text: &str) -> Vec<String> {
+    let is_of_rewrite =
+        ["RewriteRule", "RewriteCond"].map(|it| name.eq_ignore_ascii_case(it)) != [false; 2];
     let mut words = Vec::new();
     let mut rest = text.trim_start();
-    while let Some(first) = rest.chars().next() {
-        let mut word = String::new();
-        let mut signs = rest.char_indices();
-        let quoted = matches!(first, '"' | '\'');
-        if quoted {
-            signs.next();
-        }
-        let mut end = rest.len();
-        let mut escaped = false;
-        for (at, sign) in signs {
-            if escaped {
-                if !(quoted && (sign == first || sign == '\\')) {
-                    word.push('\\');
-                }
-                word.push(sign);
-                escaped = false;
-            } else if sign == '\\' {
-                escaped = true;
-            } else if (quoted && sign == first) || (!quoted && sign.is_ascii_whitespace()) {
-                end = at + sign.len_utf8();
-                break;
-            } else {
-                word.push(sign);
-            }
-        }
-        if escaped {
-            word.push('\\');
-        }
+    while !rest.is_empty() {
+        let (word, behind) = take_word(rest, is_of_rewrite);
         words.push(word);
-        rest = rest[end..].trim_start();
+        rest = behind.trim_start();
     }
     words
+}
+
+/// Takes the first word of a text, and returns it without its quotes, with the text behind it. A backslash escapes a
+/// backslash, and in a quoted word the quote (`ap_getword_conf`). mod_rewrite reads words itself (`is_of_rewrite`): in
+/// those without quotes all backslashes stay, and one before white space makes that a part of the word.
+fn take_word(text: &str, is_of_rewrite: bool) -> (String, &str) {
+    let quote = text.chars().next().filter(|it| matches!(it, '"' | '\''));
+    let keeps = is_of_rewrite && quote.is_none();
+    let is_escaped =
+        |sign: char| sign == '\\' || quote == Some(sign) || keeps && sign.is_ascii_whitespace();
+    let ends = |sign: char| match quote {
+        Some(quote) => sign == quote,
+        None => sign.is_ascii_whitespace(),
+    };
+    let mut word = String::new();
+    let quotes = usize::from(quote.is_some());
+    let mut signs = text.char_indices().skip(quotes).peekable();
+    while let Some((at, sign)) = signs.next() {
+        if ends(sign) {
+            return (word, &text[at + 1..]);
+        }
+        let escaped = signs.next_if(|(_, next)| sign == '\\' && is_escaped(*next));
+        if escaped.is_none() || keeps {
+            word.push(sign);
+        }
+        word.extend(escaped.map(|(_, escaped)| escaped));
+    }
+    (word, "")
 }
 
 const DEPTH_MAX: usize = 20;
@@ -186,6 +189,14 @@ const DEPTH_MAX: usize = 20;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn backslashes_of_bare_words_are_read_as_the_server_does() {
+        let words = |line: &str| parse(line).unwrap().remove(0).words;
+        assert_eq!(words(r"Alias a\\.b c\ d"), [r"a\.b", r"c\", "d"]);
+        assert_eq!(words(r"RewriteRule ^/a\\.b\ c$ -"), [r"^/a\\.b\ c$", "-"]);
+        assert_eq!(words(r#"Alias 'it\'s' "a\.b"c"#), ["it's", r"a\.b", "c"]);
+    }
 
     #[test]
     fn sections_words_and_continued_lines() {

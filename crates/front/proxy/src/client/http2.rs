@@ -1,8 +1,8 @@
 //! HTTP/2 of one client's connection, below what drives it.
 //!
-//! The codec is `catamaran_http2`. Here is what a connection's tasks share ([`session`]): its socket, its bytes and what
-//! its streams have to send ([`mod@line`]), what limits its client ([`flood`], [`share`]), and one stream as the relay sees
-//! it ([`stream`]). [`crate::serve`] has the tasks.
+//! The codec is `catamaran_http2`. Here is what a connection's tasks share ([`session`]): its socket, its bytes and
+//! what its streams have to send ([`mod@line`]), what limits its client ([`flood`], [`share`]), and one stream as the
+//! relay sees it ([`stream`]). [`crate::serve`] has the tasks.
 
 mod channel;
 pub(crate) mod flood;

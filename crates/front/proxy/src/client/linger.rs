@@ -39,7 +39,7 @@ pub(crate) async fn settle(
     }
     let said_last = client.is_last();
     if said_last {
-        client.finish_sending().await;
+        finish_sending(deadline, client).await;
     }
     let patience = Patience::with_body(client.config());
     let ended = read(worker, deadline, client, patience, poll_body).await;
@@ -56,14 +56,25 @@ pub(crate) async fn settle(
 /// known.
 pub(crate) async fn refused(worker: &Worker, client: &mut ClientConnection, deadline: &Deadline) {
     let patience = Patience::with_unknown(client.config());
-    client.finish_sending().await;
+    finish_sending(deadline, client).await;
     read(worker, deadline, client, patience, poll_bytes).await;
 }
 
 /// Closes a connection on which no further request follows, or whose client was too slow.
 pub(crate) async fn close(worker: &Worker, client: &mut ClientConnection, deadline: &Deadline) {
-    client.finish_sending().await;
+    finish_sending(deadline, client).await;
     read(worker, deadline, client, Patience::SHORT, poll_bytes).await;
+}
+
+/// Closes the sending side. A client that takes nothing keeps TLS from saying so: that is waited for a short time only.
+async fn finish_sending(wakes: &Deadline, client: &mut ClientConnection) {
+    let end = wakes.now() + Patience::SHORT.time;
+    wakes.set(end);
+    std::future::poll_fn(|cx| match client.poll_finish_sending(cx) {
+        Poll::Pending if wakes.now() < end => Poll::Pending,
+        _ => Poll::Ready(()),
+    })
+    .await;
 }
 
 /// Reads until `next` returns `None` or a limit is reached. `true`: `next` returned `None`.

@@ -105,7 +105,7 @@ impl Template {
     /// Parses a text that may have the placeholders `known`. `{{` and `}}` stand for braces.
     ///
     /// # Errors
-    /// [`TemplateError`]
+    /// A brace has no partner, or a placeholder is not in `known`.
     pub fn parse(text: &str, known: &[Placeholder]) -> Result<Self, TemplateError> {
         let mut parts = Vec::new();
         let mut plain = String::new();

@@ -122,6 +122,7 @@ impl Driver {
         // The task of a response ends before its last bytes are written.
         if self.streams.is_empty() && line.is_idle() {
             self.idle_since.get_or_insert(now);
+            line.release();
         }
         let is_over = self.closing.is_some() || self.is_last && line.is_idle();
         if is_over && line.is_written() {
@@ -152,9 +153,12 @@ impl Driver {
                     let is_amid = self.session.line().is_amid_head();
                     self.head_since = is_amid.then_some(self.head_since.unwrap_or(now));
                     let progress = ready!(poll_proceed(cx));
-                    match ready!(self.session.line().poll_read(cx)) {
+                    // The lock is not held while its result is looked at.
+                    let read = self.session.line().poll_read(cx);
+                    match ready!(read) {
                         Ok(1..) => progress.made_progress(),
-                        Ok(0) | Err(_) => return Poll::Ready(End::Cut),
+                        Ok(0) => return Poll::Ready(self.end_by_client(cx, now)),
+                        Err(_) => return Poll::Ready(End::Cut),
                     }
                 }
                 Err(fault) => {
@@ -171,9 +175,22 @@ impl Driver {
         Poll::Pending
     }
 
+    /// The client has closed its sending side: what it was told before is written as far as the socket takes it.
+    fn end_by_client(&self, cx: &mut Context<'_>, now: Tick) -> End {
+        let mut line = self.session.line();
+        line.end_streams();
+        match line.poll_flush(cx, now) {
+            Poll::Ready(Ok(())) => End::Told,
+            Poll::Ready(Err(_)) | Poll::Pending => End::Cut,
+        }
+    }
+
     fn act(&mut self, received: Received, now: Tick) {
         match received {
-            Received::Request { stream, head, ends } => self.accept(stream, head, ends, now),
+            Received::Request { stream, head, ends } => {
+                self.head_since = None;
+                self.accept(stream, head, ends, now);
+            }
             Received::Refused(fault) => self.session.count(fault.token()),
             Received::GoAway => self.is_last = true,
             Received::Pong if self.said_last.is_some() && !self.is_last => {

@@ -525,10 +525,10 @@ pub(super) struct RowKeys {
     pub(super) low: Option<f64>,
     /// The highest.
     pub(super) high: Option<f64>,
-    /// The levels that are divided, of a ratio.
+    /// If the row is a ratio of two cells: the levels of the numerator's.
     #[serde(default)]
     pub(super) level: Levels,
-    /// The levels that divide, of a ratio.
+    /// If the row is a ratio of two cells: the levels of the denominator's.
     #[serde(default)]
     pub(super) over: Levels,
     pub(super) ratio: Option<f64>,

@@ -32,7 +32,7 @@ impl FileReader<'_> {
     }
 }
 
-/// The server that is a link.
+/// The keys of the process that is the link between `server` and the servers that `link.to` names.
 fn of(server: &ServerKeys, link: &LinkKeys) -> ServerKeys {
     ServerKeys {
         name: name(server),
@@ -95,7 +95,8 @@ pub(super) fn seen<'a>(server: &ServerKeys, addresses: &'a Addresses) -> Cow<'a,
     Cow::Owned(seen)
 }
 
-/// The URL with the address of an end of the link; unchanged without one, while a file is only checked.
+/// Replaces the host and port of `url` by those of `end`, the link's address. Without `end` the URL stays: while a file is
+/// only checked, no process has an address.
 fn through(url: &str, end: Option<&str>) -> String {
     let parts = (
         url.split_once("://"),

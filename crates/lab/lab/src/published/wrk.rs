@@ -39,7 +39,8 @@ enum Mark {
 }
 
 impl Mark {
-    /// Whether the line at `at` is one of a report, and not of a sentence or of another tool.
+    /// Whether the mark's text at `at` belongs to a report of wrk. The same words also occur in prose, and in what other
+    /// tools print.
     fn is_of_report(self, text: &str, at: usize) -> bool {
         match self {
             Self::Clients => {

@@ -57,8 +57,9 @@ impl Connection {
             Found::Open(stream) => stream,
             Found::Idle => return Err(Fault::Protocol),
             Found::Closed if id <= self.last_taken => return Err(Fault::StreamClosed),
+            // What was on its way for a stream that was reset is no flood: its window bounds it.
             Found::Closed | Found::Reset => {
-                self.tally.useless += 1;
+                self.tally.useless += u32::from(payload.is_empty());
                 self.release(whole, out);
                 return Ok(None);
             }

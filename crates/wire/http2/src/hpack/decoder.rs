@@ -26,6 +26,16 @@ pub struct Scratch {
     value: Vec<u8>,
 }
 
+impl Scratch {
+    /// Lets go of memory that a large block took.
+    pub(crate) fn shrink(&mut self) {
+        for text in [&mut self.name, &mut self.value] {
+            text.clear();
+            text.shrink_to(SCRATCH_KEPT);
+        }
+    }
+}
+
 impl Default for Decoder {
     fn default() -> Self {
         Self::new()
@@ -164,3 +174,6 @@ fn string<'s, 'b: 's>(rest: &mut &'b [u8], buffer: &'s mut Vec<u8>) -> Result<&'
 fn take(rest: &mut &[u8]) -> Result<u8, Fault> {
     rest.split_off_first().copied().ok_or(Fault::Truncated)
 }
+
+/// The most memory for one string that outlasts a block.
+const SCRATCH_KEPT: usize = 1024;

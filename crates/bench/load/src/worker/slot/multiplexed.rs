@@ -35,8 +35,8 @@ pub(in crate::worker) struct MultiplexedSlot {
     counts: bool,
 }
 
-/// The time since which another request could begin. A stream that ends does not change it while
-/// others are free: a request sent late then did not wait for a connection, the generator was late.
+/// Since when the connection has had a free stream. A request that is sent later than that was delayed by the
+/// generator, not for want of a stream. So the time changes only when a full connection gets a free stream.
 #[derive(Debug, Default)]
 struct Vacancy {
     since: u64,

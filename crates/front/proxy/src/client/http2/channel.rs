@@ -6,6 +6,7 @@ use bytes::Bytes;
 use catamaran_transport::ByteQueue;
 
 use crate::client::ClientError;
+use crate::client::http2::line::CHUNK;
 use crate::deadlines::Tick;
 
 /// One stream, from the head of its request until its task has let go of it.
@@ -24,6 +25,8 @@ pub(super) struct Channel {
     pub(super) ends: bool,
     /// The end of the response was handed over.
     pub(super) is_sent: bool,
+    /// The head of the response waits in the output for what follows it.
+    pub(super) has_head: bool,
     /// The stream is in the line of those that have something to send.
     pub(super) is_listed: bool,
     /// Bytes of the response's body that were handed over and that the socket has not taken.
@@ -66,6 +69,7 @@ impl Channel {
             queue: ByteQueue::default(),
             ends: false,
             is_sent: false,
+            has_head: false,
             is_listed: false,
             unwritten: 0,
             written: 0,
@@ -91,7 +95,13 @@ impl Channel {
 
     /// Takes bytes of the request's body, and wakes the task.
     pub(super) fn receive(&mut self, data: Bytes, ends: bool) {
-        self.body.push(data);
+        // A small piece would keep the whole buffer that it was read into.
+        let is_small = data.len() < CHUNK / 4;
+        self.body.push(if is_small {
+            Bytes::copy_from_slice(&data)
+        } else {
+            data
+        });
         self.has_ended |= ends;
         self.wake();
     }
@@ -99,6 +109,7 @@ impl Channel {
     /// Ends the stream, whatever of it is missing, and wakes the task. The first reason stays.
     pub(super) fn end(&mut self, over: Over) {
         self.over.get_or_insert(over);
+        self.body.clear();
         self.wake();
     }
 
@@ -107,13 +118,16 @@ impl Channel {
         self.over.is_none() && !self.is_sent && (self.ends || !self.queue.is_empty())
     }
 
-    /// Bytes of the response's body that are not written. The short end of a response that was handed over counts as
+    /// Bytes of the response's body that are not written; a head or an end alone counts as one. The short end of a response that was handed over counts as
     /// written unless the socket refuses bytes (`is_blocked`): the exchange is over, and its task need not be woken
     /// once more.
     pub(super) fn unwritten(&self, is_blocked: bool) -> usize {
         match self.unwritten {
             ..=END_MAX if self.is_sent && !is_blocked => 0,
-            handed => self.queue.len() + handed + usize::from(self.ends && !self.is_sent),
+            handed => {
+                let has_end = self.ends && !self.is_sent;
+                self.queue.len() + handed + usize::from(has_end || self.has_head)
+            }
         }
     }
 

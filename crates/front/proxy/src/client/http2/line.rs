@@ -42,10 +42,8 @@ pub(crate) struct Line {
     /// When the socket last took bytes of a body. Nothing else is progress: PINGs, settings and heads would keep all
     /// responses alive that the client does not take.
     body_written_at: Tick,
-    /// When the socket last took bytes of any kind.
-    written_at: Tick,
-    /// Whether the socket last refused bytes.
-    is_blocked: bool,
+    /// Since when the socket has taken nothing; `None` while it refuses nothing.
+    blocked: Option<Tick>,
     /// How exchanges share the bytes of requests' bodies that the client sends, and of responses' bodies that it takes.
     pub(super) uploads: SharedWay,
     pub(super) downloads: SharedWay,
@@ -99,8 +97,7 @@ impl Line {
             listed: VecDeque::new(),
             queued: 0,
             body_written_at: now,
-            written_at: now,
-            is_blocked: false,
+            blocked: None,
             uploads: SharedWay::default(),
             downloads: SharedWay::default(),
             driver: None,
@@ -233,19 +230,19 @@ impl Line {
 
     /// Writes all that the tasks of the connection had to send; ready when it is written.
     pub(crate) fn poll_flush(&mut self, cx: &mut Context<'_>, now: Tick) -> Poll<io::Result<()>> {
-        while let Some(client) = &mut self.client
-            && !self.output.is_empty()
+        while !self.is_written()
+            && let Some(client) = &mut self.client
         {
-            let before = self.output.len();
+            // With TLS some of what the output gave up may wait for the socket.
+            let before = (self.output.len(), client.stream.unsent());
             let flushed = self.output.poll_write(cx, &mut client.stream);
-            let written = before - self.output.len();
-            if written > 0 {
-                self.written_at = now;
-                self.wrote(written, now);
-            }
-            if written > 0 || flushed.is_pending() {
-                self.is_blocked = flushed.is_pending();
-            }
+            let after = (self.output.len(), client.stream.unsent());
+            self.blocked = match (flushed.is_pending(), self.blocked) {
+                (true, Some(since)) if after.0 == before.0 && after.1 >= before.1 => Some(since),
+                (true, _) => Some(now),
+                (false, _) => None,
+            };
+            self.wrote(before.0 - after.0, now);
             ready!(flushed)?;
             self.pump();
         }
@@ -290,14 +287,29 @@ impl Line {
         self.codec.connection.is_amid_head()
     }
 
-    /// Whether no stream is open and all is written.
+    /// Whether no stream is open, and no body has bytes that are not written.
     pub(crate) fn is_idle(&self) -> bool {
-        self.channels.is_empty() && self.output.is_empty()
+        self.channels.is_empty() && self.queued == 0
     }
 
-    /// Whether all is written.
+    /// Whether the socket has taken all that was to be written.
     pub(crate) fn is_written(&self) -> bool {
-        self.output.is_empty()
+        let unsent = self
+            .client
+            .as_ref()
+            .map_or(0, |client| client.stream.unsent());
+        self.output.is_empty() && unsent == 0
+    }
+
+    /// Lets go of memory that an idle connection does not need.
+    pub(crate) fn release(&mut self) {
+        if self.is_written() {
+            self.output.release();
+        }
+        self.parts.shrink_to(KEPT);
+        self.listed.shrink_to(KEPT);
+        self.channels.shrink_to(KEPT);
+        self.codec.connection.shrink();
     }
 
     /// Tells the client that the connection ends. Unless `is_final`, it is asked whether it has read that.
@@ -324,6 +336,7 @@ impl Line {
         self.input = BytesMut::new();
         self.output.clear();
         self.parts.clear();
+        self.parted = 0;
         self.client.take()
     }
 
@@ -331,18 +344,18 @@ impl Line {
 
     /// Since when the socket has taken nothing, if it refuses bytes.
     pub(crate) fn blocked_since(&self) -> Option<Tick> {
-        self.is_blocked.then_some(self.written_at)
+        self.blocked
     }
 
     /// Whether the socket last refused bytes.
     pub(super) fn is_blocked(&self) -> bool {
-        self.is_blocked
+        self.blocked.is_some()
     }
 
     /// When the client last took bytes of a body, if it is the socket or the window of the connection
     /// that holds responses up, not that of one stream.
     pub(super) fn limited_since(&self) -> Option<Tick> {
-        let is_limited = self.is_blocked || self.codec.connection.is_shut();
+        let is_limited = self.is_blocked() || self.codec.connection.is_shut();
         is_limited.then_some(self.body_written_at)
     }
 
@@ -372,6 +385,9 @@ impl Line {
 
     /// Sends an interim head.
     pub(super) fn send_interim(&mut self, stream: u32, status: StatusCode, fields: &Fields) {
+        if self.client.is_none() {
+            return;
+        }
         let out = self.output.staging();
         // A client that has left is noticed elsewhere.
         let sent = self.codec.send_interim(stream, status, fields, out);
@@ -380,7 +396,8 @@ impl Line {
         }
     }
 
-    /// Sends the head of a response. `true`: nothing follows it.
+    /// Sends the head of a response. `true`: nothing follows it. Otherwise it leaves with what follows it, at the next
+    /// [`Self::flush`].
     ///
     /// # Errors
     /// It does not belong there; nothing was sent.
@@ -389,12 +406,18 @@ impl Line {
         stream: u32,
         response: &Response<'_>,
     ) -> Result<bool, SendError> {
+        if self.client.is_none() {
+            return Err(SendError::OutOfTurn);
+        }
         let out = self.output.staging();
         let ends = self.codec.send_head(stream, response, false, out)?;
         if let Some(channel) = self.channel(stream) {
             channel.is_sent = ends;
+            channel.has_head = !ends;
         }
-        self.wake_driver();
+        if ends {
+            self.wake_driver();
+        }
         Ok(ends)
     }
 
@@ -429,18 +452,25 @@ impl Line {
         }
     }
 
+    /// Hands over what streams have to send, and has the driver write it, with the head of this one.
+    pub(super) fn flush(&mut self, stream: u32) {
+        self.pump();
+        if let Some(channel) = self.channel(stream) {
+            channel.has_head = false;
+        }
+        if !self.output.is_empty() {
+            self.wake_driver();
+        }
+    }
+
     /// Hands over what streams have to send: a frame of each in turn, while the windows and the output have room.
-    pub(super) fn pump(&mut self) {
-        let before = self.output.len();
+    fn pump(&mut self) {
         while !self.output.is_full()
             && let Some(stream) = self.listed.pop_front()
         {
             if self.hand_over(stream) {
                 self.listed.push_back(stream);
             }
-        }
-        if self.output.len() > before {
-            self.wake_driver();
         }
     }
 
@@ -480,7 +510,12 @@ impl Line {
             left -= bytes.len();
             self.output.push(bytes);
         }
-        self.parts.push_back(OutputPart { stream, len: taken });
+        if taken > 0 {
+            self.parts.push_back(OutputPart { stream, len: taken });
+        } else {
+            // Only the end was to be handed over.
+            channel.wake();
+        }
         self.parted += framing + taken;
         channel.is_listed = channel.has_output();
         channel.is_listed
@@ -505,7 +540,7 @@ impl Line {
 
     /// Bytes of a response's body that are not written; see [`Channel::unwritten`].
     pub(super) fn unwritten(&mut self, stream: u32) -> usize {
-        let is_blocked = self.is_blocked;
+        let is_blocked = self.is_blocked();
         let channel = self.channel(stream);
         channel.map_or(0, |channel| channel.unwritten(is_blocked))
     }
@@ -513,7 +548,7 @@ impl Line {
     /// Resets a stream, whatever of it is missing.
     pub(crate) fn reset(&mut self, stream: u32, code: Code) {
         if let Some(channel) = self.channel(stream) {
-            channel.over.get_or_insert(Over::Left);
+            channel.end(Over::Left);
         }
         let out = self.output.staging_bare();
         self.codec.connection.reset(stream, code, out);
@@ -575,8 +610,11 @@ const QUEUED_MAX: usize = 512 * 1024;
 /// acknowledgements of PING.
 const UNTAKEN_MAX: usize = 4 * HIGH_WATER;
 
+/// The most places for streams and their bytes that an idle connection keeps.
+const KEPT: usize = 4;
+
 /// With less room than this a frame that has not come whole is moved to a buffer of [`CHUNK`] bytes.
 const ROOM_MIN: usize = 4 * 1024;
 
 /// A buffer for frames of a body, of which one has at most 16 KiB and its head.
-const CHUNK: usize = 32 * 1024;
+pub(super) const CHUNK: usize = 32 * 1024;

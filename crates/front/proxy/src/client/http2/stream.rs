@@ -58,14 +58,14 @@ enum Tunnel {
     Open,
 }
 
-/// How far the response is.
+/// How much of the response was passed to the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ResponseStage {
     Awaited,
     Body,
     /// Its head was sent, and it has no body, whatever its head announces.
     Bodiless,
-    /// All of it was taken.
+    /// The whole response was passed to the connection.
     Ended,
 }
 
@@ -339,7 +339,7 @@ impl H2Stream {
         let mut line = self.session.line();
         let before = line.unwritten(self.id);
         if before > 0 {
-            line.pump();
+            line.flush(self.id);
         }
         let unwritten = line.unwritten(self.id);
         let Some(channel) = line.channel(self.id) else {
