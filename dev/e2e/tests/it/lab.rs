@@ -199,7 +199,11 @@ fn a_copy_of_the_binary_takes_the_same_memory() {
     let ratio = memory["ratio"].as_f64().unwrap();
     assert!((0.9..1.1).contains(&ratio), "{memory}");
     assert_ne!(memory["verdict"], "differs", "{memory}");
-    assert_eq!(memory["starts"].as_array().unwrap().len(), 9);
+    let starts = memory["starts"].as_array().unwrap().len();
+    assert!(
+        (8..=9).contains(&starts),
+        "at least up to the first look: {starts}"
+    );
 }
 
 #[test]

@@ -93,13 +93,13 @@ fn run_to(fault: &str, rounds: u32, times: [&str; 2], code: i32) -> Ended {
     }
 }
 
-/// Of at most 21 starts five end at once, and four are killed while they serve. Each round finds a start that serves.
+/// Of three starts one ends at once, and one is killed while it serves. Each round finds one that serves.
 #[test]
 fn a_server_that_crashes_is_a_result() {
     let fault = "n=$(cat starts 2>/dev/null || echo 0); n=$((n + 1)); echo $n > starts\n\
-                 case $n in\n\
-                 1|5|9|13|17) echo 'out of luck' >&2; exit 3;;\n\
-                 3|7|11|15) (sleep 0.3; kill -KILL $$) & ;;\n\
+                 case $((n % 3)) in\n\
+                 1) echo 'out of luck' >&2; exit 3;;\n\
+                 2) (sleep 0.3; kill -KILL $$) & ;;\n\
                  esac";
     let ended = run(fault, 12, ["100ms", "600ms"]);
     assert_eq!(ended.result["is_complete"], true, "{}", ended.said);
@@ -112,7 +112,8 @@ fn a_server_that_crashes_is_a_result() {
         "replacements were found: {}",
         ended.said
     );
-    for measure in ["cpu", "throughput", "p99"] {
+    // On p99 nothing is claimed anyway: the load generator is the limit.
+    for measure in ["cpu", "throughput"] {
         let words = ended.forbids("survivors", measure).unwrap();
         assert!(
             words.contains("with binary=old were void (died "),
@@ -120,9 +121,9 @@ fn a_server_that_crashes_is_a_result() {
         );
         let survivors = ended.claim(measure)["survivors"].as_array().unwrap();
         let of_old = survivors.iter().find(|it| it["is_above"] == false).unwrap();
-        assert!(of_old["void"].as_u64() >= Some(9), "{of_old}");
-        assert_eq!(of_old["gates"]["not-ready"], 5, "{of_old}");
-        assert!(of_old["gates"]["died"].as_u64() >= Some(4), "{of_old}");
+        assert!(of_old["void"].as_u64() >= Some(16), "{of_old}");
+        assert!(of_old["gates"]["not-ready"].as_u64() >= Some(8), "{of_old}");
+        assert!(of_old["gates"]["died"].as_u64() >= Some(8), "{of_old}");
     }
     let words = "ended with exit status 3 before it served: out of luck";
     assert!(ended.said.contains(words), "{}", ended.said);
