@@ -140,8 +140,10 @@ impl Driver {
     /// Reads what the client sends, and acts on it. Ready if nothing can be read or written any more.
     fn poll_receive(&mut self, cx: &mut Context<'_>, now: Tick) -> Poll<End> {
         while self.closing.is_none() {
-            let received = self.session.line().receive(now);
-            self.flood.count(self.session.line().take_tally(), now);
+            let mut line = self.session.line();
+            let received = line.receive(now);
+            self.flood.count(line.take_tally(), now);
+            drop(line);
             if let Some(token) = self.flood.verdict() {
                 self.session.count(token);
                 self.close(Code::ENHANCE_YOUR_CALM, now);

@@ -96,12 +96,11 @@ impl Channel {
     /// Takes bytes of the request's body, and wakes the task.
     pub(super) fn receive(&mut self, data: Bytes, ends: bool) {
         // A small piece would keep the whole buffer that it was read into.
-        let is_small = data.len() < CHUNK / 4;
-        self.body.push(if is_small {
-            Bytes::copy_from_slice(&data)
+        if data.len() < CHUNK / 4 {
+            self.body.tail().extend_from_slice(&data);
         } else {
-            data
-        });
+            self.body.push(data);
+        }
         self.has_ended |= ends;
         self.wake();
     }
