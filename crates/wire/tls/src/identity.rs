@@ -73,7 +73,15 @@ pub(crate) fn read(
     };
     let key_type = key_type(&*signing);
     let facts = facts(&leaf, &certificates[0], key_type);
-    warn_of_leaf(&leaf, &certificates, &facts, chain_part, now, warnings);
+    warn_of_leaf(
+        &leaf,
+        &certificates,
+        &facts,
+        chain,
+        chain_part,
+        now,
+        warnings,
+    );
     let certified = CertifiedKey::new(certificates, signing);
     check_keys_match(&certified, chain, key, key_part).map_err(|fault| vec![fault])?;
     Ok(Identity {
@@ -227,13 +235,6 @@ fn check_leaf(
         );
         return;
     }
-    if names(leaf).is_empty() {
-        fault(
-            format!("the certificate in {path} has no subjectAltName, so no client accepts it"),
-            "reissue it with the names: openssl req -x509 with -addext subjectAltName=DNS:www.example.org; \
-             openssl x509 -req takes names only from -extfile, or from the request with -copy_extensions copy",
-        );
-    }
     if let Ok(PublicKey::RSA(key)) = leaf.public_key().parsed()
         && key.key_size() < RSA_BITS_MIN
     {
@@ -257,12 +258,21 @@ fn warn_of_leaf(
     leaf: &X509Certificate<'_>,
     chain: &[CertificateDer<'_>],
     facts: &CertificateFacts,
+    file: &PemFile,
     part: Part,
     now: SystemTime,
     warnings: &mut Vec<Fault>,
 ) {
+    let path = file.path.display();
     let mut warn = |message: String, hint: &str| warnings.push(Fault::new(part, message, hint));
     let name = facts.names.first().map_or("?", |name| name);
+    if alternative_names(leaf).is_empty() {
+        warn(
+            format!("the certificate in {path} has no subjectAltName, so browsers refuse it"),
+            "reissue it with the names: openssl req -x509 with -addext subjectAltName=DNS:www.example.org; \
+             openssl x509 -req takes names only from -extfile, or from the request with -copy_extensions copy",
+        );
+    }
     match facts.not_after.duration_since(now) {
         Err(since) => warn(
             format!(
@@ -320,8 +330,20 @@ fn facts(leaf: &X509Certificate<'_>, der: &[u8], key_type: &'static str) -> Cert
     }
 }
 
-/// The names and addresses in the certificate's subjectAltName.
+/// The names and addresses that the certificate is for: those in its subjectAltName, else its common name,
+/// which OpenSSL's clients accept then (RFC 9525 section 2 no longer allows it, and browsers refuse it).
 fn names(leaf: &X509Certificate<'_>) -> Vec<String> {
+    let names = alternative_names(leaf);
+    if !names.is_empty() {
+        return names;
+    }
+    let common_names = leaf.subject().iter_common_name();
+    let texts = common_names.filter_map(|name| name.as_str().ok());
+    texts.map(str::to_ascii_lowercase).collect()
+}
+
+/// The names and addresses in the certificate's subjectAltName.
+fn alternative_names(leaf: &X509Certificate<'_>) -> Vec<String> {
     let Ok(Some(extension)) = leaf.subject_alternative_name() else {
         return Vec::new();
     };

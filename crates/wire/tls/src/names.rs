@@ -69,7 +69,7 @@ impl Names {
         if !faults.is_empty() {
             return Err(faults);
         }
-        names.set_default(identities, &identities[default.unwrap_or(0)]);
+        names.set_default(identities, default.unwrap_or(0));
         Ok(names)
     }
 
@@ -81,8 +81,10 @@ impl Names {
         }
     }
 
-    /// Takes as default what has a name of `first`: all key types of it.
-    fn set_default(&mut self, identities: &[Identity], first: &Identity) {
+    /// Makes the certificate at this index the default, with those of other key types that share a name with it.
+    fn set_default(&mut self, identities: &[Identity], index: usize) {
+        let first = &identities[index];
+        add(&mut self.default, &first.certified);
         let shares_name = |it: &&Identity| {
             let mut names = it.facts.names.iter();
             names.any(|name| first.facts.names.contains(name))

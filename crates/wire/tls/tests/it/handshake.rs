@@ -4,12 +4,12 @@ use std::io::Write;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use catamaran_testkit::tls::{Authority, End, Pair, file, files, profile, settings, trust};
+use catamaran_testkit::tls::{Authority, End, Pair, build, file, files, profile, settings, trust};
 use catamaran_tls::{
     ClientCertificate, Connection, Facts, Profile, ProfileFiles, ProfileSettings, Protocols,
     TicketKeys, TlsError, Trust, Version, looks_like_tls,
 };
-use rcgen::{BasicConstraints, IsCa, SerialNumber, date_time_ymd};
+use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, SerialNumber, date_time_ymd};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::version::TLS13;
@@ -216,6 +216,38 @@ fn an_exact_name_wins_then_a_wildcard_then_the_default() {
     assert_eq!(served(false, "a.b.w.test"), Err("tls-name".to_owned()));
     assert_eq!(
         served(true, "a.b.w.test"),
+        Err("tls-unknown-name".to_owned())
+    );
+}
+
+#[test]
+fn a_certificate_without_alternative_names_is_served_by_its_common_name() {
+    let ca = authority("ca");
+    let of_name = |params: &mut CertificateParams| {
+        params
+            .distinguished_name
+            .push(DnType::CommonName, "Old.test");
+    };
+    let nameless = ca.sign(&[], of_name).unwrap();
+    let served = |strict_sni, name: &str| {
+        let settings = ProfileSettings {
+            strict_sni,
+            ..settings()
+        };
+        let built = build(&settings, &files(std::slice::from_ref(&nameless))).unwrap();
+        let said: Vec<_> = built.warnings.iter().map(|it| &it.message[..]).collect();
+        assert_eq!(
+            said,
+            ["the certificate in chain.pem has no subjectAltName, so browsers refuse it"]
+        );
+        meet(&built.profile, &trust(&ca.pem(), name, None)).map(|_| ())
+    };
+    // Our client is as strict as a browser: what it finds wrong it was sent.
+    let refused = Err("tls-name".to_owned());
+    assert_eq!(served(true, "old.test"), refused);
+    assert_eq!(served(false, "other.test"), refused);
+    assert_eq!(
+        served(true, "other.test"),
         Err("tls-unknown-name".to_owned())
     );
 }
