@@ -31,7 +31,7 @@ use self::timer::Timer;
 use crate::board::Board;
 use crate::clock::{NEVER, after, nanos};
 use crate::pace::{self, ArrivalList, Feed, Level, Mode, Open, Schedule};
-use crate::plan::{Pace, Plan};
+use crate::plan::{Arrivals, Pace, Plan};
 use crate::record::{Record, merge_connections};
 use crate::report::{Connections, Ending, Thread, UnfinishedRequests};
 use crate::stop::Share;
@@ -368,7 +368,7 @@ impl Worker {
             None => self
                 .timer
                 .is_some()
-                .then(|| schedule(plan, self.part, &self.level, now)),
+                .then(|| thread_schedule(plan, self.part, &self.level, now)),
         };
         self.lent.feed.measure(now, self.until, schedule);
         let samples = match plan.samples {
@@ -535,17 +535,18 @@ fn mode(plan: &Plan, part: Part, level: &Level) -> Mode {
             clients: level.warm().at(0.0).round() as usize,
         },
         Pace::Open { backlog, .. } => Mode::Open(Open::new(
-            schedule(plan, part, &level.warm(), 0),
+            thread_schedule(plan, part, &level.warm(), 0),
             backlog.get(),
         )),
     }
 }
 
-/// The schedule of a thread for its share of `level`, which begins at `origin`.
-fn schedule(plan: &Plan, part: Part, level: &Level, origin: u64) -> Schedule {
+/// When one thread sends requests: its share of `level` by the thread's part of the connections, from `origin` on, in
+/// nanoseconds of the run's clock.
+fn thread_schedule(plan: &Plan, part: Part, level: &Level, origin: u64) -> Schedule {
     let arrivals = match plan.pace {
         Pace::Open { arrivals, .. } => arrivals,
-        Pace::Closed { .. } => crate::plan::Arrivals::Constant,
+        Pace::Closed { .. } => Arrivals::Constant,
     };
     let share = part.connections as f64 / plan.pace.connections().get() as f64;
     let random = pace::random(plan.seed, part.index);

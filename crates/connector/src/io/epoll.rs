@@ -116,7 +116,7 @@ impl Worker {
 
     fn handle_event(&mut self, event: &Event) {
         match event.token() {
-            WAKE => self.look_at_the_stop(),
+            WAKE => self.drain_if_stopped(),
             Token(token) if token >= ACCEPT_FIRST => {
                 if let Some((_, ready)) = self.acceptors.get_mut(token - ACCEPT_FIRST) {
                     *ready = true;
@@ -195,7 +195,7 @@ impl Worker {
         }
     }
 
-    fn look_at_the_stop(&mut self) {
+    fn drain_if_stopped(&mut self) {
         if self.core.sees_stop() {
             // Connections queued before the stop are still served.
             self.accept();

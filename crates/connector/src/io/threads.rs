@@ -42,7 +42,7 @@ pub(crate) struct ThreadsHandle {
 impl ThreadsHandle {
     /// Makes the threads check whether the connector is to stop.
     pub(crate) fn wake(&self) {
-        self.hub.look_at_the_stop();
+        self.hub.begin_or_renew_stop();
     }
 
     /// Waits for all threads to end.
@@ -182,7 +182,7 @@ impl Hub {
     }
 
     /// Begins the stop, or makes the supervisor read its deadline again.
-    fn look_at_the_stop(&self) {
+    fn begin_or_renew_stop(&self) {
         let roster = self.roster();
         if !self.stopping.swap(true, SeqCst) {
             // Cannot fail: there is a reader, and room for a byte.
@@ -197,12 +197,25 @@ impl Hub {
 
     fn stop_now(&self) {
         self.cut.store(true, SeqCst);
-        self.look_at_the_stop();
+        self.begin_or_renew_stop();
         self.pool.close();
     }
 
-    /// Waits for the stop, and then for all connections to end; cuts them at the deadline.
+    /// Waits for the stop, and then for all connections to end; cuts them at the deadline. Then ends the pool.
     fn supervise(&self) {
+        self.wait_for_connections();
+        self.pool.close();
+        let left = self.pool.join(LEAVE_WITHIN);
+        if left > 0 {
+            tracing::warn!(
+                threads = left,
+                "the application does not end; its threads are left"
+            );
+        }
+    }
+
+    /// Waits for the stop, and then for all connections to end; cuts them at the deadline.
+    fn wait_for_connections(&self) {
         let mut roster = self.roster();
         while !(self.is_stopping() && roster.acceptors == 0 && roster.seats.is_empty()) {
             let deadline = self.shared.stops_at();
@@ -213,19 +226,10 @@ impl Hub {
                     // Gone already, if that fails.
                     let _ = seat.socket.shutdown(Shutdown::Both);
                 }
-                break;
+                return;
             }
             let waited = self.progress.wait_timeout(roster, left);
             (roster, _) = waited.unwrap_or_else(PoisonError::into_inner);
-        }
-        drop(roster);
-        self.pool.close();
-        let left = self.pool.join(LEAVE_WITHIN);
-        if left > 0 {
-            tracing::warn!(
-                threads = left,
-                "the application does not end; its threads are left"
-            );
         }
     }
 

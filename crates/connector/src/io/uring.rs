@@ -131,7 +131,7 @@ impl Worker {
 
     fn handle(&mut self, completion: Completion) {
         match completion {
-            Completion::Woken => self.look_at_the_stop(),
+            Completion::Woken => self.drain_if_stopped(),
             Completion::Accepted {
                 owner,
                 socket,
@@ -259,7 +259,7 @@ impl Worker {
         self.advance(key);
     }
 
-    fn look_at_the_stop(&mut self) {
+    fn drain_if_stopped(&mut self) {
         if !self.core.sees_stop() {
             return;
         }

@@ -55,15 +55,11 @@ impl Names {
         };
         let mut faults = Vec::new();
         for (index, identity) in identities.iter().enumerate() {
-            for name in &identity.facts.names {
-                if !add(names.keys_of(name), &identity.certified) {
-                    let key_type = identity.facts.key_type;
-                    let message =
-                        format!("another certificate for {name} has an {key_type} key, too");
-                    let hint = "remove one of them; two for a name must differ in key type";
-                    faults.push(Fault::new(Part::Chain(index), message, hint));
-                    break;
-                }
+            let mut its_names = identity.facts.names.iter();
+            if let Some(name) =
+                its_names.find(|name| !add(names.keys_of(name), &identity.certified))
+            {
+                faults.push(duplicate(name, identity, index));
             }
         }
         if !faults.is_empty() {
@@ -103,6 +99,14 @@ impl Names {
         let by_parent = || self.wildcard.get(host.split_once('.')?.1);
         self.exact.get(host).or_else(by_parent)
     }
+}
+
+/// The fault that an earlier certificate for this name has a key of the same type.
+fn duplicate(name: &str, identity: &Identity, index: usize) -> Fault {
+    let key_type = identity.facts.key_type;
+    let message = format!("another certificate for {name} has an {key_type} key, too");
+    let hint = "remove one of them; two for a name must differ in key type";
+    Fault::new(Part::Chain(index), message, hint)
 }
 
 /// Adds a key, unless there is one of its type; returns whether it was added.

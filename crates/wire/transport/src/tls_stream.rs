@@ -81,16 +81,17 @@ impl TlsStream {
         Ok(Self::new(socket, connection, Some(profile)))
     }
 
-    /// TLS on a socket that this process connected.
+    /// TLS on a socket that this process connected. The ClientHello is ready to be sent.
     ///
     /// # Errors
     /// rustls cannot begin.
     pub fn client(socket: Stream, trust: &Trust) -> Result<Self, TlsError> {
         let mut stream = Self::new(socket, Connection::client(trust)?, None);
-        let nothing = &mut BytesMut::new();
+        // Without bytes of the peer, this only writes the ClientHello.
+        let plain = &mut BytesMut::new();
         stream
             .connection
-            .receive(&mut [], nothing, &mut stream.unsent)?;
+            .receive(&mut [], plain, &mut stream.unsent)?;
         Ok(stream)
     }
 

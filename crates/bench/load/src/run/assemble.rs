@@ -96,7 +96,7 @@ fn of_record(board: &Board, whole: Outcome, timeline: &Timeline, elapsed: u64) -
     }
     Report {
         requests: record.counts,
-        ab: as_ab(record.ab, &record.failures, has_tls(board)),
+        ab: with_refused_connects(record.ab, &record.failures, has_tls(board)),
         failures: record.failures,
         statuses: statuses(&record.statuses[..]),
         operations: speaks_memcached(plan).then_some(record.operations),
@@ -178,11 +178,13 @@ fn has_tls(board: &Board) -> bool {
 /// Adds refused connects to the counts of ab. ab learns of one by reading (over TLS in OpenSSL) and
 /// counts an exception; then it reads once more, from the connection of the next request, which is
 /// refused by then too. Handshakes that fail are in none of its counts.
-fn as_ab(counts: AbCounts, failures: &Failures, has_tls: bool) -> AbCounts {
-    let events = failures.of(FailureKind::Refused).div_ceil(2);
+fn with_refused_connects(counts: AbCounts, failures: &Failures, has_tls: bool) -> AbCounts {
+    // Two refused connects are one exception.
+    let exceptions = failures.of(FailureKind::Refused).div_ceil(2);
+    let reads = if has_tls { 0 } else { 2 * exceptions };
     AbCounts {
-        receive: counts.receive + if has_tls { 0 } else { 2 * events },
-        exceptions: counts.exceptions + events,
+        receive: counts.receive + reads,
+        exceptions: counts.exceptions + exceptions,
         ..counts
     }
 }

@@ -291,8 +291,8 @@ impl Fill {
         self.lock().head.clone()
     }
 
-    /// The blocks of the whole body, if it was kept.
-    pub(crate) fn body(&self) -> Option<Vec<Bytes>> {
+    /// The blocks of the whole body, if it was kept: compacted, so that little of their memory is unused.
+    pub(crate) fn collect_body(&self) -> Option<Vec<Bytes>> {
         let mut state = self.lock();
         let FillBody::Kept { blocks, tail, len } = &mut state.body else {
             return None;

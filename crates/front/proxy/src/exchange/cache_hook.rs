@@ -452,7 +452,7 @@ impl Tee {
             return true;
         }
         let head = self.fill.head();
-        let blocks = self.fill.body();
+        let blocks = self.fill.collect_body();
         if blocks.is_none() {
             self.refusal.get_or_insert("fills-max");
         }

@@ -69,7 +69,7 @@ fn all_readers_get_all_of_it() {
         Poll::Ready(FillNews::Head(_))
     ));
     assert_eq!(read_all(&mut second, &cx), (body.clone(), Poll::Pending));
-    let stored = fill.body().unwrap();
+    let stored = fill.collect_body().unwrap();
     fill.finish(None, false);
     assert_eq!(read_all(&mut second, &cx), (Vec::new(), Poll::Ready(true)));
     assert_eq!(read_all(&mut first, &cx), (Vec::new(), Poll::Ready(true)));
@@ -115,7 +115,7 @@ fn what_is_not_stored_is_for_one_at_its_pace() {
     let before = wakes.count();
     assert_eq!(read_all(&mut first, &cx).0.len(), AHEAD_MAX);
     assert!(wakes.count() > before && fill.poll_room(&cx).is_ready());
-    assert!(fill.body().is_none());
+    assert!(fill.collect_body().is_none());
     drop(first);
     assert!(fill.is_abandoned());
 }
@@ -215,7 +215,7 @@ fn what_goes_at_the_pace_of_a_client_makes_room() {
         (600, Err("fills-max"))
     );
     assert_eq!(long.push(piece(), (2000, 700)), Err("fills-max"));
-    assert_eq!((room.taken(), long.body()), (0, None));
+    assert_eq!((room.taken(), long.collect_body()), (0, None));
     // One that is whole leaves, and none makes room for what has none.
     assert!(last.begin(head(Some(600), true), 1000));
     assert!(!beside().begin(head(Some(1001), true), 1000));
@@ -234,10 +234,10 @@ fn nothing_is_given_up_for_room_that_cannot_be_made() {
     assert!(slow.begin(head(Some(200), true), 1000));
     assert!(!new().begin(head(Some(500), true), 1000));
     assert_eq!(room.taken(), 900);
-    assert!(slow.body().is_some(), "it goes on");
+    assert!(slow.collect_body().is_some(), "it goes on");
     let last = new();
     assert!(last.begin(head(Some(300), true), 1000));
-    assert_eq!((room.taken(), slow.body()), (1000, None));
+    assert_eq!((room.taken(), slow.collect_body()), (1000, None));
     // Those that make room for others may come again.
     drop((fast, last));
     let (one, other) = (Fill::beside(Arc::clone(&room)), new());
