@@ -156,7 +156,9 @@ impl Draft {
             None => routes::why_answered(token),
         };
         match answer.content {
-            OwnContent::Page(status) | OwnContent::FileMethods(status) => {
+            OwnContent::Page(status)
+            | OwnContent::Text(status, _)
+            | OwnContent::FileMethods(status) => {
                 self.answer(status.as_u16(), token, why);
                 if answer.guard.is_some() || !answer.reason.is_client() {
                     self.outcome = "refused".to_owned();

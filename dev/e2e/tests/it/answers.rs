@@ -29,6 +29,43 @@ fn an_answer_of_the_front_keeps_the_connection() {
 }
 
 #[test]
+fn a_text_of_a_route_is_sent_as_it_is_written() {
+    let front = Front::with_tables(
+        "[error_pages]\n404 = \"{directory}/none.html\"\n\
+         [[route]]\npath = \"/health\"\nstatus = 200\ntext = '{\"status\": \"up\"}'\n\
+         text_type = \"application/json\"\n\
+         [[route]]\npath = \"/gone\"\nstatus = 404\ntext = \"gone {host}\\n\"\n\
+         [route.response_headers]\nset = { X-Frame-Options = \"DENY\" }\n\
+         [[route]]\npath = \"/empty\"\nstatus = 200\ntext = \"\"\n",
+    )
+    .unwrap();
+    let mut client = front.connect().unwrap();
+    for (target, status, media_type, text) in [
+        ("/health", 200, "application/json", "{\"status\": \"up\"}"),
+        ("/gone", 404, "text/plain; charset=utf-8", "gone {host}\n"),
+        ("/empty", 200, "text/plain; charset=utf-8", ""),
+    ] {
+        for method in ["GET", "POST", "HEAD"] {
+            let request = front.head(method, target, "");
+            client.send(request.as_bytes()).unwrap();
+            let answer = if method == "HEAD" {
+                client.receive_head().unwrap()
+            } else {
+                let answer = client.receive().unwrap();
+                assert_eq!(answer.text(), text);
+                answer
+            };
+            assert_eq!(answer.status, status);
+            assert_eq!(answer.header("content-type"), Some(media_type));
+            let length = text.len().to_string();
+            assert_eq!(answer.header("content-length"), Some(&length[..]));
+            let is_framed = answer.header("x-frame-options").is_some();
+            assert_eq!(is_framed, target == "/gone");
+        }
+    }
+}
+
+#[test]
 fn a_request_without_host_on_a_unix_socket_is_for_localhost() {
     let tomcat = Tomcat::shared().unwrap();
     for connector in [Connector::Ajp, Connector::Http] {

@@ -6,6 +6,7 @@ mod files;
 pub(crate) mod listeners;
 mod matching;
 mod rules;
+mod text;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -104,6 +105,11 @@ fn one(
         table.push(Finding::fault(message, place).hint("remove one of them"));
     }
     rules.files = own_files.map(Arc::new);
+    let status = match &target {
+        Some((RouteTarget::Status(status), _)) => Some(*status),
+        _ => None,
+    };
+    rules.text = text::read(&mut table, status);
     let exact = matched.iter().any(|it| it.exact);
     matching::check_rewrite(&mut table, exact);
     if let Some((RouteTarget::Redirect(to), _)) = &target
@@ -233,6 +239,7 @@ pub(crate) static SECTION: Section = Section {
     keys: &[
         Part::all(&matching::KEYS),
         Part::all(&KEYS),
+        Part::all(&text::KEYS),
         Part::all(&files::KEYS),
         Part::all(&compress::KEYS),
         Part::all(&rules::KEYS),

@@ -63,6 +63,9 @@ pub(crate) enum TextError {
     /// The text is not a text that a probe can look for.
     #[error("must be 1 to {TARGET_MAX} bytes")]
     ProbeBody,
+    /// The text is too long to be the answer of a route.
+    #[error("is longer than 64 KiB; serve a file by `files`")]
+    Answer,
     /// The text is neither a status nor a range of statuses.
     #[error("must be a status such as \"200\" or a range such as \"200-399\", from 100 to 599")]
     Statuses,

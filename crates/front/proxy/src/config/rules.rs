@@ -3,10 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use catamaran_files::FilesConfig;
 use catamaran_message::FieldName;
 use catamaran_upstream::config::Activation;
-use http::StatusCode;
+use http::{HeaderValue, StatusCode};
 use ipnet::IpNet;
 
 use super::SameSite;
@@ -22,6 +23,8 @@ use super::template::Template;
 pub struct RouteRules {
     /// The prefix that replaces the route's path; `None`: the path is forwarded as it is.
     pub rewrite: Option<Rewrite>,
+    /// The content of the answer with the route's status; `None`: the page for the status.
+    pub text: Option<Arc<RouteText>>,
     /// The directory whose files are served. With an upstream: the files are looked for first.
     pub files: Option<Arc<FilesConfig>>,
     /// The rules for compressing responses; `None`: none is compressed.
@@ -58,6 +61,15 @@ pub struct RouteRules {
     pub response_headers: Vec<FieldRule>,
     /// The attributes that are added to a backend's cookies.
     pub cookie_flags: CookieFlags,
+}
+
+/// The content of an answer with a status: the keys `text` and `text_type`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RouteText {
+    /// The bytes that are sent.
+    pub content: Bytes,
+    /// The value of `Content-Type`.
+    pub media_type: HeaderValue,
 }
 
 /// Attributes that each cookie of a backend's response gets unless it has them: the key `cookie_flags`.

@@ -56,10 +56,13 @@ pub(crate) async fn answer(
     let mut reason = own.reason;
     let answer = match own.content {
         OwnContent::Page(status) => page(exchange, status),
+        OwnContent::Text(status, text) => {
+            Answer::text(status, text.media_type.as_bytes(), text.content.clone())
+        }
         OwnContent::FileMethods(status) => page(exchange, status).with(respond::file_methods()),
         OwnContent::Redirect(status, location) => Answer::redirect(status, location, exchange.id),
         OwnContent::Challenge(file) => match secured::read_challenge(file).await {
-            Some(bytes) => Answer::text(bytes),
+            Some(bytes) => Answer::text(StatusCode::OK, b"text/plain", bytes),
             None => {
                 reason = Reason::new(Culprit::Client, "acme-token");
                 page(exchange, StatusCode::NOT_FOUND)

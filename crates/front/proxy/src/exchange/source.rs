@@ -125,11 +125,11 @@ impl Answer {
         answer
     }
 
-    /// A plain text with status 200.
-    pub(crate) fn text(body: Bytes) -> Self {
+    /// A text of this media type.
+    pub(crate) fn text(status: StatusCode, media_type: &[u8], body: Bytes) -> Self {
         let mut headers = Fields::new();
-        headers.insert(CONTENT_TYPE, "text/plain");
-        Self::new(StatusCode::OK, headers, body)
+        headers.insert(CONTENT_TYPE, media_type);
+        Self::new(status, headers, body)
     }
 
     /// A 304: the client's copy of a file is still valid.

@@ -18,7 +18,7 @@ use catamaran_message::{BodyLength, RequestHead, Scheme};
 use catamaran_upstream::Culprit;
 use http::{Method, StatusCode};
 
-use crate::config::{Redirect, RouteConfig, RouteTarget};
+use crate::config::{Redirect, RouteConfig, RouteTarget, RouteText};
 use crate::counters::Reason;
 use crate::exchange::cache_request::{CacheRequest, KeyGrounds};
 use crate::exchange::compression::{self, CompressionOffer};
@@ -182,6 +182,8 @@ pub(crate) struct OwnAnswer {
 pub(crate) enum OwnContent {
     /// The page for this status.
     Page(StatusCode),
+    /// The text of a route, with this status.
+    Text(StatusCode, Arc<RouteText>),
     /// The page for this status, with the methods that files support in `Allow`.
     FileMethods(StatusCode),
     /// A redirect of this status to this location.
@@ -201,6 +203,15 @@ impl OwnAnswer {
 
     fn page(status: StatusCode, token: &'static str) -> Self {
         Self::new(OwnContent::Page(status), token)
+    }
+
+    /// The answer of a route with this status.
+    fn of_route(status: StatusCode, rules: Option<&Rules>) -> Self {
+        let content = match rules.and_then(Rules::text) {
+            Some(text) => OwnContent::Text(status, Arc::clone(text)),
+            None => OwnContent::Page(status),
+        };
+        Self::new(content, "route-status")
     }
 
     pub(crate) fn redirect(status: StatusCode, location: Vec<u8>, token: &'static str) -> Self {
@@ -392,7 +403,7 @@ impl<'s> Case<'_, 's> {
                 let files = files.filter(|_| may_be_file(rules, head));
                 Target::Upstream(&site.upstreams[index], files)
             }
-            (Action::Status(status), _) => Target::Own(OwnAnswer::page(status, "route-status")),
+            (Action::Status(status), _) => Target::Own(OwnAnswer::of_route(status, rules)),
             (Action::Redirect, RouteTarget::Redirect(to)) => {
                 Target::Own(self.redirect(to, &route.config, path, head))
             }

@@ -13,7 +13,7 @@ use sha2::{Digest, Sha256};
 
 use crate::config::{
     Activation, CompressConfig, CookieFlags, ErrorPages, FieldRule, FilesConfig, ListenerConfig,
-    RouteConfig, RouteRules,
+    RouteConfig, RouteRules, RouteText,
 };
 use crate::site::rewrite::PathRewrite;
 use crate::trust::is_trusted;
@@ -92,6 +92,11 @@ impl Rules {
     /// The digest of the rules that change requests, which is part of cache keys.
     pub(crate) fn digest(&self) -> &[u8] {
         &self.digest
+    }
+
+    /// The content of the answer with the route's status; `None`: the page for the status.
+    pub(crate) fn text(&self) -> Option<&Arc<RouteText>> {
+        self.config.text.as_ref()
     }
 
     /// The directory whose files are served; `None`: the route serves no files.

@@ -162,7 +162,7 @@ fn has_key(directory: &Path) -> bool {
 
 /// What is wrong with a text about files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-enum FileNameError {
+pub(super) enum FileNameError {
     /// Not a name below the directory.
     #[error("must be a name below `files`, without `..`, a slash at its beginning, or a backslash")]
     Name,
@@ -216,7 +216,7 @@ fn parse_value(text: &str) -> Result<HeaderValue, FileNameError> {
     value.ok_or(FileNameError::Value)
 }
 
-fn parse_media_type(text: &str) -> Result<HeaderValue, FileNameError> {
+pub(super) fn parse_media_type(text: &str) -> Result<HeaderValue, FileNameError> {
     let value = parse_value(text)?;
     let name = text.split(';').next().unwrap_or_default().trim();
     match name.split_once('/') {
