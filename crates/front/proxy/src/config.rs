@@ -43,7 +43,9 @@ use ipnet::IpNet;
 pub use members::{MemberTemplate, MemberTrust, MembersConfig};
 pub use pages::{ErrorPages, Page};
 pub use retry_sent::RetrySentRule;
-pub use rules::{CookieFlags, Exclusion, FieldRule, Redirect, Rewrite, RouteRules, RouteText};
+pub use rules::{
+    CookieFlags, Exclusion, FieldRule, Redirect, ResponseFieldRule, Rewrite, RouteRules, RouteText,
+};
 pub use template::{Placeholder, Template, TemplateError};
 
 use crate::path;

@@ -66,6 +66,34 @@ fn a_text_of_a_route_is_sent_as_it_is_written() {
 }
 
 #[test]
+fn fields_are_changed_by_the_status_of_the_response() {
+    let front = Front::with_tables(
+        "[server.response_headers]\nstatuses = [\"2xx\"]\nset = { X-All = \"{host}\" }\n\
+         [[route]]\npath = \"/fine\"\nstatus = 200\ntext = \"fine\"\n\
+         [[route.response_headers]]\nstatuses = [\"200-299\", \"304\"]\n\
+         set = { Cache-Control = \"public, max-age=60\", X-A = \"{scheme}\" }\n\
+         [[route.response_headers]]\nset = { X-B = \"{host}\" }\n\
+         [[route]]\npath = \"/gone\"\nstatus = 410\n\
+         [[route.response_headers]]\nstatuses = [\"2xx\"]\n\
+         set = { Cache-Control = \"public, max-age=60\", X-A = \"{scheme}\" }\n\
+         [[route.response_headers]]\nset = { X-B = \"{host}\" }\n",
+    )
+    .unwrap();
+    let answer = |target| {
+        let answer = front.get(target).unwrap();
+        let value = |name: &str| answer.header(name).unwrap_or("-").to_owned();
+        ["x-all", "x-a", "x-b", "cache-control"]
+            .map(value)
+            .join(" ")
+    };
+    assert_eq!(
+        answer("/fine"),
+        "127.0.0.1 http 127.0.0.1 public, max-age=60"
+    );
+    assert_eq!(answer("/gone"), "- - 127.0.0.1 no-store");
+}
+
+#[test]
 fn a_request_without_host_on_a_unix_socket_is_for_localhost() {
     let tomcat = Tomcat::shared().unwrap();
     for connector in [Connector::Ajp, Connector::Http] {

@@ -11,7 +11,7 @@ mod text;
 use std::ops::Range;
 use std::sync::Arc;
 
-use catamaran_proxy::config::{FieldRule, Redirect, RouteConfig, RouteTarget, Template};
+use catamaran_proxy::config::{Redirect, ResponseFieldRule, RouteConfig, RouteTarget, Template};
 pub use fields::is_ruled_field;
 pub(crate) use fields::{
     REQUEST_SECTION, RESPONSE_NAME, RESPONSE_SECTION, SERVER_SECTION, reserved_of_requests,
@@ -54,11 +54,11 @@ pub(crate) struct Route {
 #[derive(Clone, Copy)]
 pub(crate) struct ForAll<'f> {
     pub(crate) pages: Option<&'f Pages>,
-    pub(crate) response_headers: &'f [FieldRule],
+    pub(crate) response_headers: &'f [ResponseFieldRule],
 }
 
 /// Reads `[server.response_headers]`, whose rules all routes have.
-pub(crate) fn response_headers(root: &DeTable<'_>, report: &mut Report) -> Vec<FieldRule> {
+pub(crate) fn response_headers(root: &DeTable<'_>, report: &mut Report) -> Vec<ResponseFieldRule> {
     fields::of_all_routes(root, report)
 }
 

@@ -115,6 +115,12 @@ fn file_for(key: &str, header: &str, added: &str) -> String {
                 "files = \"/srv/www\"\nrewrite",
             )
         }
+        "text" => text.replace("upstream = \"NAME\"\nrewrite = \"/inner\"", "status = 200"),
+        "text_type" => text.replace(
+            "upstream = \"NAME\"\nrewrite = \"/inner\"",
+            "status = 200\ntext = \"fine\"",
+        ),
+        "statuses" => text.replace(header, &format!("{header}\nremove = \"X-None\"")),
         "compress_types" | "compress_min" => text.replace(
             "upstream = \"NAME\"\nrewrite",
             "upstream = \"NAME\"\ncompress = \"gzip\"\nrewrite",

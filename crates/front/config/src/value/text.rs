@@ -67,7 +67,9 @@ pub(crate) enum TextError {
     #[error("is longer than 64 KiB; serve a file by `files`")]
     Answer,
     /// The text is neither a status nor a range of statuses.
-    #[error("must be a status such as \"200\" or a range such as \"200-399\", from 100 to 599")]
+    #[error(
+        "must be a status such as \"200\", a class such as \"2xx\" or a range such as \"200-399\", from 100 to 599"
+    )]
     Statuses,
     /// The text is not the path of a cookie.
     #[error(
@@ -190,16 +192,18 @@ pub(crate) fn parse_probe_body(text: &str) -> Result<String, TextError> {
     check(text, TARGET_MAX, |_| true, TextError::ProbeBody)
 }
 
-/// Parses a status, or a range of statuses.
+/// Parses a status, a class of statuses such as `2xx`, or a range of statuses.
 pub(crate) fn parse_statuses(text: &str) -> Result<RangeInclusive<u16>, TextError> {
     let status = |text: &str| {
         let digits = text.len() == 3 && text.bytes().all(|byte| byte.is_ascii_digit());
         let status = digits.then(|| text.parse().ok()).flatten();
         status.filter(|status| (100..=599).contains(status))
     };
-    let bounds = match text.split_once('-') {
-        Some((first, last)) => status(first).zip(status(last)),
-        None => status(text).map(|status| (status, status)),
+    let class = text.strip_suffix("xx").filter(|digit| digit.len() == 1);
+    let bounds = match (class, text.split_once('-')) {
+        (Some(digit), _) => status(&format!("{digit}00")).map(|first| (first, first + 99)),
+        (None, Some((first, last))) => status(first).zip(status(last)),
+        (None, None) => status(text).map(|status| (status, status)),
     };
     let range = bounds.filter(|(first, last)| first <= last);
     range

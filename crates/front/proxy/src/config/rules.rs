@@ -1,5 +1,6 @@
 //! The rules that a route may have besides its target.
 
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -58,7 +59,7 @@ pub struct RouteRules {
     /// The changes of the request's fields, made in this order.
     pub request_headers: Vec<FieldRule>,
     /// The changes of the response's fields, made in this order.
-    pub response_headers: Vec<FieldRule>,
+    pub response_headers: Vec<ResponseFieldRule>,
     /// The attributes that are added to a backend's cookies.
     pub cookie_flags: CookieFlags,
 }
@@ -120,6 +121,32 @@ impl FieldRule {
         match self {
             Self::Set(_, template) | Self::Add(_, template) => Some(template),
             Self::Remove(_) => None,
+        }
+    }
+}
+
+/// A change of one field of responses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ResponseFieldRule {
+    /// What is changed.
+    pub change: FieldRule,
+    /// The statuses of the responses that are changed; empty: all statuses.
+    pub statuses: Vec<RangeInclusive<u16>>,
+}
+
+impl ResponseFieldRule {
+    /// Whether responses with this status are changed.
+    pub(crate) fn takes(&self, status: StatusCode) -> bool {
+        let mut ranges = self.statuses.iter();
+        self.statuses.is_empty() || ranges.any(|range| range.contains(&status.as_u16()))
+    }
+}
+
+impl From<FieldRule> for ResponseFieldRule {
+    fn from(change: FieldRule) -> Self {
+        Self {
+            change,
+            statuses: Vec::new(),
         }
     }
 }

@@ -110,7 +110,7 @@ impl<'a> ResponsePolicy<'a> {
     ) {
         if let Some(passage) = self.passage.filter(|passage| passage.edits_fields()) {
             let scope = FieldScope::new(head.status, is_own());
-            passage.edit(&mut head.headers, scope);
+            passage.edit(&mut head.headers, head.status, scope);
         }
         let cookie = self.cookie(head);
         let headers = &mut head.headers;

@@ -96,6 +96,8 @@ pub(crate) struct Answer {
     head: Box<ResponseHead>,
     body: Bytes,
     head_taken: bool,
+    /// Whether this is a page of the front, not the route's content.
+    is_page: bool,
 }
 
 impl Answer {
@@ -111,6 +113,7 @@ impl Answer {
             head: Box::new(head),
             body,
             head_taken: false,
+            is_page: true,
         }
     }
 
@@ -125,11 +128,14 @@ impl Answer {
         answer
     }
 
-    /// A text of this media type.
+    /// A text of this media type, the route's content.
     pub(crate) fn text(status: StatusCode, media_type: &[u8], body: Bytes) -> Self {
         let mut headers = Fields::new();
         headers.insert(CONTENT_TYPE, media_type);
-        Self::new(status, headers, body)
+        Self {
+            is_page: false,
+            ..Self::new(status, headers, body)
+        }
     }
 
     /// A 304: the client's copy of a file is still valid.
@@ -186,7 +192,7 @@ impl Source<'_, '_> {
     pub(crate) fn is_own_page(&self) -> bool {
         match self {
             Self::Backend(_) | Self::File(_) => false,
-            Self::Answer(_) => true,
+            Self::Answer(answer) => answer.is_page,
             Self::Cached(cached) => cached.is_own_page,
         }
     }

@@ -13,7 +13,7 @@ use sha2::{Digest, Sha256};
 
 use crate::config::{
     Activation, CompressConfig, CookieFlags, ErrorPages, FieldRule, FilesConfig, ListenerConfig,
-    RouteConfig, RouteRules, RouteText,
+    ResponseFieldRule, RouteConfig, RouteRules, RouteText,
 };
 use crate::site::rewrite::PathRewrite;
 use crate::trust::is_trusted;
@@ -163,7 +163,7 @@ impl Rules {
     }
 
     /// The rules that change the response's fields.
-    pub(crate) fn response_fields(&self) -> &[FieldRule] {
+    pub(crate) fn response_fields(&self) -> &[ResponseFieldRule] {
         &self.config.response_headers
     }
 }

@@ -18,7 +18,12 @@ fn rules() -> RouteRules {
     let template = |value| Template::parse(value, Placeholder::OF_FIELDS).unwrap();
     let set = |(name, value)| FieldRule::Set(FieldName::from_static(name), template(value));
     RouteRules {
-        response_headers: OF_BODIES.into_iter().chain(OF_ALL).map(set).collect(),
+        response_headers: OF_BODIES
+            .into_iter()
+            .chain(OF_ALL)
+            .map(set)
+            .map(Into::into)
+            .collect(),
         ..RouteRules::default()
     }
 }

@@ -1,7 +1,11 @@
 //! `[route.request_headers]` and `[route.response_headers]`: what a route changes of fields.
 
+use std::ops::RangeInclusive;
+
 use catamaran_proxy::config::FieldName;
-use catamaran_proxy::config::{FieldRule, NameRef, Placeholder, Template, Traits};
+use catamaran_proxy::config::{
+    FieldRule, NameRef, Placeholder, ResponseFieldRule, Template, Traits,
+};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -10,6 +14,7 @@ use crate::key::{ALL, Key, Part, Preset, Section};
 use crate::report::{Finding, Report};
 use crate::table::{Table, table};
 use crate::value::route::{FieldError, parse_field_name, parse_field_value};
+use crate::value::text::parse_statuses;
 use crate::value::{NamedValues, OneOrMore, Syntax};
 
 pub(super) const REQUEST_NAME: &str = "request_headers";
@@ -21,25 +26,53 @@ struct RawFields {
     remove: Vec<String>,
     set: Vec<(String, Template)>,
     add: Vec<(String, Template)>,
+    statuses: Vec<RangeInclusive<u16>>,
 }
 
 /// Reads both tables of a route.
-pub(super) fn read(route: &DeTable<'_>, report: &mut Report) -> (Vec<FieldRule>, Vec<FieldRule>) {
-    let mut of = |name, section| {
-        let value = route.get(name);
-        value.map_or_else(Vec::new, |value| one(value, section, report))
+pub(super) fn read(
+    route: &DeTable<'_>,
+    report: &mut Report,
+) -> (Vec<FieldRule>, Vec<ResponseFieldRule>) {
+    let of_requests = route.get(REQUEST_NAME).map_or_else(Vec::new, |value| {
+        let (rules, _) = one(value, &REQUEST_SECTION, report);
+        rules
+    });
+    let tables = route.get(RESPONSE_NAME);
+    let of_responses = tables.map_or_else(Vec::new, |value| {
+        of_responses(value, &RESPONSE_SECTION, report)
+    });
+    (of_requests, of_responses)
+}
+
+/// Reads a table about responses, or a list of such tables.
+fn of_responses(
+    value: &Spanned<DeValue<'_>>,
+    section: &'static Section,
+    report: &mut Report,
+) -> Vec<ResponseFieldRule> {
+    let values = match value.get_ref().as_array() {
+        Some(list) => list.iter().collect(),
+        None => vec![value],
     };
-    (
-        of(REQUEST_NAME, &REQUEST_SECTION),
-        of(RESPONSE_NAME, &RESPONSE_SECTION),
-    )
+    let mut all = Vec::new();
+    for value in values {
+        let (rules, statuses) = one(value, section, report);
+        all.extend(rules.into_iter().map(|change| ResponseFieldRule {
+            change,
+            statuses: statuses.clone(),
+        }));
+    }
+    all
 }
 
 /// What `[server.response_headers]` changes of the responses of all routes.
-pub(super) fn of_all_routes(root: &DeTable<'_>, report: &mut Report) -> Vec<FieldRule> {
+pub(super) fn of_all_routes(root: &DeTable<'_>, report: &mut Report) -> Vec<ResponseFieldRule> {
     let server = root.get("server").and_then(|it| it.get_ref().as_table());
     let value = server.and_then(|server| server.get(RESPONSE_NAME));
-    value.map_or_else(Vec::new, |value| one(value, &SERVER_SECTION, report))
+    value.map_or_else(Vec::new, |value| {
+        of_responses(value, &SERVER_SECTION, report)
+    })
 }
 
 /// Whether the fields of requests are to be changed.
@@ -50,17 +83,21 @@ pub(super) fn changes_requests(route: &DeTable<'_>) -> bool {
     table.is_some_and(|it| !it.is_empty())
 }
 
+/// Reads one table: its changes, and the statuses of the responses that they are for.
 fn one(
     value: &Spanned<DeValue<'_>>,
     section: &'static Section,
     report: &mut Report,
-) -> Vec<FieldRule> {
+) -> (Vec<FieldRule>, Vec<RangeInclusive<u16>>) {
     let Some((place, entries)) = table(section.header, value, report) else {
-        return Vec::new();
+        return Default::default();
     };
     let mut table = Table::new(section, place, entries);
     let mut written = RawFields::default();
     table.read(KEYS, &mut written);
+    if section.header != REQUEST_SECTION.header {
+        table.read(STATUS_KEYS, &mut written);
+    }
     let of_request = section.header == REQUEST_SECTION.header;
     let mut rules = Vec::new();
     let mut named =
@@ -90,7 +127,7 @@ fn one(
         named(&mut table, "add", &name, &rule);
     }
     table.finish(report);
-    rules
+    (rules, written.statuses)
 }
 
 /// Whether the front rules a field: `[route.request_headers]`, or with `of_request` false
@@ -137,8 +174,8 @@ pub(crate) static RESPONSE_SECTION: Section = Section {
             them, too, but for those that describe a body or its life: `Content-*` other than \
             `Content-Security-Policy`, `Cache-Control`, `Expires`, `Age`, `Pragma`, `ETag`, `Last-Modified`, \
             `Accept-Ranges` and `Set-Cookie`. A 304 has no `Content-*`. Its keys are those of \
-            `[route.request_headers]`.",
-    keys: &[Part::all(&KEYS)],
+            `[route.request_headers]`, and `statuses`. A route may have several, as `[[route.response_headers]]`.",
+    keys: &[Part::all(&KEYS), Part::all(&STATUS_KEYS)],
     later: &[],
 };
 
@@ -146,9 +183,9 @@ pub(crate) static SERVER_SECTION: Section = Section {
     header: "[server.response_headers]",
     intro: "What is changed of the fields of the responses of all routes, before a route's own \
             `[route.response_headers]` changes more of them. Its keys are those of \
-            `[route.request_headers]`. Answers without a route, such as 404 for a request that none \
+            `[route.response_headers]`. Answers without a route, such as 404 for a request that none \
             matches, are not changed.",
-    keys: &[Part::all(&KEYS)],
+    keys: &[Part::all(&KEYS), Part::all(&STATUS_KEYS)],
     later: &[],
 };
 
@@ -212,3 +249,22 @@ static KEYS: &[Key<RawFields>] = &[
         elsewhere: "httpd `Header add`; HAProxy `add-header`",
     },
 ];
+
+/// Keys about responses alone.
+static STATUS_KEYS: &[Key<RawFields>] = &[Key {
+    name: "statuses",
+    group: ALL,
+    value: fill!(
+        OneOrMore(Syntax {
+            what: "a status such as \"404\", a class such as \"2xx\", or a range such as \"200-204\"",
+            parse: parse_statuses,
+        }),
+        RawFields.statuses
+    ),
+    preset: Preset::Unset("all"),
+    sample: "[\"200\", \"3xx\"]",
+    effect: "The statuses of the responses that this table changes.",
+    extremes: "For changes that depend on the status, write `[[route.response_headers]]` several times; all that name a \
+               response's status change it, in their order.",
+    elsewhere: "nginx `add_header` without `always` is `[\"200\", \"201\", \"204\", \"206\", \"301-304\", \"307\", \"308\"]`",
+}];

@@ -95,7 +95,7 @@ pub(super) static KEYS: &[Key<RawText>] = &[
         preset: Preset::Value("\"text/plain; charset=utf-8\""),
         sample: "\"application/json\"",
         effect: "The `Content-Type` of `text`.",
-        extremes: "",
+        extremes: "Browsers show `text/html` as a page, and run its scripts.",
         elsewhere: "nginx `default_type`",
     },
 ];

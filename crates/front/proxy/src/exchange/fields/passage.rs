@@ -10,6 +10,7 @@ use bytes::Bytes;
 use catamaran_message::name::SET_COOKIE;
 use catamaran_message::{Authority, FieldName, Fields, RequestHead};
 use catamaran_upstream::IpText;
+use http::StatusCode;
 
 use crate::config::{BackendConfig, CookieFlags, FieldRule, Placeholder, Template};
 use crate::exchange::compression::CompressionOffer;
@@ -52,7 +53,10 @@ impl<'s> Passage<'s> {
     /// Prepares the changes by `rules`. `host` is the host and port that the client asked for, as in `Host`.
     pub(crate) fn new(rules: &'s Rules, values: Values<'_>, host: Bytes) -> Self {
         Self {
-            filled: fill(rules.response_fields(), values),
+            filled: fill(
+                rules.response_fields().iter().map(|rule| &rule.change),
+                values,
+            ),
             rules,
             compression: None,
             host,
@@ -93,9 +97,15 @@ impl<'s> Passage<'s> {
 
     /// Changes the fields of a response by the rules of the route, as far as `scope` permits. The filled-in values
     /// belong to this exchange, so this is done each time that a stored response is sent.
-    pub(crate) fn edit(&self, headers: &mut Fields, scope: FieldScope) {
+    pub(crate) fn edit(&self, headers: &mut Fields, status: StatusCode, scope: FieldScope) {
         cookie_flags::add(headers, self.rules.cookie_flags());
-        apply(self.rules.response_fields(), &self.filled, scope, headers);
+        let mut filled = self.filled.iter();
+        for rule in self.rules.response_fields() {
+            let value = value(&rule.change, &mut filled);
+            if rule.takes(status) {
+                apply(&rule.change, value, scope, headers);
+            }
+        }
     }
 }
 
@@ -188,32 +198,38 @@ impl Values<'_> {
 /// Changes the fields of a request by the rules of the route.
 pub(crate) fn edit_request(rules: &Rules, values: Values<'_>, headers: &mut Fields) {
     let rules = rules.request_fields();
-    apply(rules, &fill(rules, values), FieldScope::Served, headers);
+    let texts = fill(rules, values);
+    let mut filled = texts.iter();
+    for rule in rules {
+        let value = value(rule, &mut filled);
+        apply(rule, value, FieldScope::Served, headers);
+    }
 }
 
 /// The filled-in values of the rules that have placeholders, in the order of the rules.
-fn fill(rules: &[FieldRule], values: Values<'_>) -> Box<[Vec<u8>]> {
-    let templates = rules.iter().filter_map(FieldRule::template);
+fn fill<'r>(rules: impl IntoIterator<Item = &'r FieldRule>, values: Values<'_>) -> Box<[Vec<u8>]> {
+    let templates = rules.into_iter().filter_map(FieldRule::template);
     let open = templates.filter(|template| template.plain().is_none());
     open.map(|template| values.fill(template)).collect()
 }
 
-/// Changes fields by rules. `filled` has the filled-in values of those with placeholders.
-fn apply(rules: &[FieldRule], filled: &[Vec<u8>], scope: FieldScope, headers: &mut Fields) {
-    let mut filled = filled.iter();
-    for rule in rules {
-        let value = rule.template().map_or(&[][..], |template| {
-            let filled = || filled.next().map_or(&[][..], |value| value);
-            template.plain().unwrap_or_else(filled)
-        });
-        match rule {
-            // A page in the place of a backend's has the cookies of that.
-            FieldRule::Remove(name @ FieldName::Known(SET_COOKIE)) => drop(headers.remove(name)),
-            _ if !scope.takes(rule.name()) => {}
-            FieldRule::Set(name, _) => headers.insert(name, value),
-            FieldRule::Add(name, _) => headers.append(name, value),
-            FieldRule::Remove(name) => drop(headers.remove(name)),
-        }
+/// The value of a rule: its template's text, or else the next of the filled-in values.
+fn value<'v>(rule: &'v FieldRule, filled: &mut impl Iterator<Item = &'v Vec<u8>>) -> &'v [u8] {
+    rule.template().map_or(&[], |template| {
+        let filled = || filled.next().map_or(&[][..], |value| value);
+        template.plain().unwrap_or_else(filled)
+    })
+}
+
+/// Changes a field by a rule with this value.
+fn apply(rule: &FieldRule, value: &[u8], scope: FieldScope, headers: &mut Fields) {
+    match rule {
+        // A page in the place of a backend's has the cookies of that.
+        FieldRule::Remove(name @ FieldName::Known(SET_COOKIE)) => drop(headers.remove(name)),
+        _ if !scope.takes(rule.name()) => {}
+        FieldRule::Set(name, _) => headers.insert(name, value),
+        FieldRule::Add(name, _) => headers.append(name, value),
+        FieldRule::Remove(name) => drop(headers.remove(name)),
     }
 }
 
@@ -269,7 +285,11 @@ mod tests {
             FieldRule::Add(name("x-cache"), template("hit")),
         ];
         let filled = [b"h".to_vec(), b"http".to_vec()];
-        apply(&rules, &filled, FieldScope::Served, &mut headers);
+        let mut filled = filled.iter();
+        for rule in &rules {
+            let value = value(rule, &mut filled);
+            apply(rule, value, FieldScope::Served, &mut headers);
+        }
         // Names are spelt as in the file, or as the RFCs have them.
         let mut lines = BytesMut::new();
         headers.write_lines(Traits::NONE, &mut lines);

@@ -287,7 +287,7 @@ fn each_sending_is_edited_for_its_client() {
     let mut config = cached(origin.backend(), cache());
     let id = Template::parse("{request_id}", Placeholder::OF_FIELDS).unwrap();
     let rules = RouteRules {
-        response_headers: vec![FieldRule::Set(FieldName::from_static("x-id"), id)],
+        response_headers: vec![FieldRule::Set(FieldName::from_static("x-id"), id).into()],
         ..RouteRules::clone(config.routes[0].rules.as_ref().unwrap())
     };
     config.routes[0].rules = Some(Arc::new(rules));
