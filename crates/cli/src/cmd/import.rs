@@ -9,6 +9,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use catamaran_config::Severity;
 use catamaran_import::{Files, Import, Kind, Options};
 
 use crate::failure::Failure;
@@ -260,6 +261,13 @@ impl Files for Disk {
 
     fn located(&self, path: &Path) -> String {
         self.place(path).display().to_string()
+    }
+
+    fn fault(&self, text: &str) -> Option<String> {
+        let report = catamaran_config::load_text("the import", text).err()?;
+        let mut findings = report.findings().iter();
+        let fault = findings.find(|it| matches!(it.severity, Severity::Fault))?;
+        Some(format!("{}; {}", fault.message, fault.hint))
     }
 
     fn variable(&self, name: &str) -> Option<String> {

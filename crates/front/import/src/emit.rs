@@ -77,6 +77,26 @@ pub(crate) fn write(plan: &Plan, groups: &[RouteGroup], form: Form<'_>) -> Writt
     }
 }
 
+/// A whole file with this listener alone, whose requests are answered 404.
+pub(crate) fn listener_alone(plan: &Plan, listener: &Listener) -> String {
+    let mut writer = Writer {
+        form: Form {
+            keep: None,
+            inline_secrets: true,
+            secrets_of: "",
+            closed: &[],
+        },
+        shared: CommonSettings::new(&[]),
+        out: String::new(),
+        files: Vec::new(),
+        routes: 0,
+        kept: 0,
+    };
+    writer.listener(plan, listener);
+    writer.out.push_str("\n[[route]]\nstatus = 404\n");
+    writer.out
+}
+
 /// The comment at the top of the file: first what needs a decision, then the differences.
 pub(crate) fn head(sources: &[String], remarks: &[Remark]) -> String {
     let mut text = format!(

@@ -23,6 +23,12 @@ pub trait Files {
         path.display().to_string()
     }
 
+    /// The first fault that the front finds in a file with this text; `None` if there is none, or nobody can tell.
+    fn fault(&self, text: &str) -> Option<String> {
+        let _ = text;
+        None
+    }
+
     /// An environment variable; `None` if it is not set.
     fn variable(&self, name: &str) -> Option<String>;
 }

@@ -126,6 +126,7 @@ pub fn import(files: &dyn Files, options: &Options) -> Result<Import, ImportErro
     for (listener, address) in plan.listeners.iter_mut().zip(&options.listens) {
         listener.address.clone_from(address);
     }
+    keep_refused_private(&mut plan, files, &mut ledger);
     let names = options
         .files
         .iter()
@@ -186,6 +187,27 @@ fn of_httpd(
         top.extend(expansion.file(text)?);
     }
     httpd::convert(&top, sources, &mut expansion, plan, &options.vhosts)
+}
+
+/// Keeps TLS listeners from the network that the front would refuse, for instance because of a key with a password.
+fn keep_refused_private(plan: &mut Plan, files: &dyn Files, ledger: &mut Ledger) {
+    for index in 0..plan.listeners.len() {
+        let text = emit::listener_alone(plan, &plan.listeners[index]);
+        let listener = &mut plan.listeners[index];
+        let address = &listener.address;
+        if let Some(tls) = listener.tls.as_mut().filter(|tls| tls.missing.is_none())
+            && let Some(fault) = files.fault(&text)
+        {
+            ledger.say(
+                Weight::Risk,
+                None,
+                format!(
+                    "the front cannot serve TLS on {address}: {fault}; until then it is kept from the network"
+                ),
+            );
+            tls.missing = Some(fault);
+        }
+    }
 }
 
 /// Writes the plan as a file, with routes closed that would open what the source keeps closed.

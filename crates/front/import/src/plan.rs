@@ -564,8 +564,26 @@ impl Plan {
         }
         self.names.insert(name.clone(), 1);
         self.known.insert(key, self.upstreams.len());
-        self.upstreams.push(Upstream { name, ..upstream });
+        let mut named = Upstream { name, ..upstream };
+        name_twins(&mut named.backends);
+        self.upstreams.push(named);
         self.upstreams.len() - 1
+    }
+}
+
+/// Gives backends with the same URL names of their own, for a backend without a name has its URL as its name.
+fn name_twins(backends: &mut [Backend]) {
+    let mut counts: HashMap<String, usize> = HashMap::new();
+    for backend in backends
+        .iter_mut()
+        .filter(|it| !it.keys.contains_key("name"))
+    {
+        let count = counts.entry(backend.url.clone()).or_default();
+        *count += 1;
+        if *count > 1 {
+            let name = quoted(&format!("{}#{count}", backend.url));
+            backend.keys.insert("name".to_owned(), name);
+        }
     }
 }
 

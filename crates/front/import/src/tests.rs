@@ -48,6 +48,11 @@ impl Files for Memory {
         (!names.is_empty()).then_some(names)
     }
 
+    fn fault(&self, text: &str) -> Option<String> {
+        text.contains("locked.key")
+            .then(|| "the key locked.key is encrypted".to_owned())
+    }
+
     fn variable(&self, _: &str) -> Option<String> {
         None
     }

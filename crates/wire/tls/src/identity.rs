@@ -67,7 +67,7 @@ pub(crate) fn read(
     };
     let leaf = parse(&certificates[0], chain, chain_part).map_err(|fault| faults.push(fault));
     let Ok(leaf) = leaf else { return Err(faults) };
-    check_leaf(&leaf, certificates.len(), chain, chain_part, &mut faults);
+    check_leaf(&leaf, chain, chain_part, &mut faults);
     let (Ok(signing), true) = (signing, faults.is_empty()) else {
         return Err(faults);
     };
@@ -83,7 +83,7 @@ pub(crate) fn read(
         warnings,
     );
     let certified = CertifiedKey::new(certificates, signing);
-    check_keys_match(&certified, chain, key, key_part).map_err(|fault| vec![fault])?;
+    check_keys_match(&certified, chain, chain_part, key, key_part).map_err(|fault| vec![fault])?;
     Ok(Identity {
         certified: Arc::new(certified),
         facts,
@@ -93,12 +93,24 @@ pub(crate) fn read(
 fn check_keys_match(
     certified: &CertifiedKey,
     chain: &PemFile,
+    chain_part: Part,
     key: &PemFile,
-    part: Part,
+    key_part: Part,
 ) -> Result<(), Fault> {
-    let Err(Error::InconsistentKeys(InconsistentKeys::KeyMismatch)) = certified.keys_match() else {
+    if !differ(certified) {
         return Ok(());
-    };
+    }
+    let mut others = certified.cert.iter().skip(1);
+    let is_of_another = others.any(|other| {
+        let signing = Arc::clone(&certified.key);
+        !differ(&CertifiedKey::new(vec![other.clone()], signing))
+    });
+    if is_of_another {
+        let path = chain.path.display();
+        let message = format!("the server's own certificate is not the first in {path}");
+        let hint = "order the file: the server's certificate, then who issued it, and so on";
+        return Err(Fault::new(chain_part, message, hint));
+    }
     let message = format!(
         "the key {} does not belong to the certificate {}",
         key.path.display(),
@@ -106,7 +118,16 @@ fn check_keys_match(
     );
     let hint = "compare `openssl x509 -noout -pubkey -in CHAIN` with `openssl pkey -pubout -in \
                 KEY`, and name the file that belongs to the other";
-    Err(Fault::new(part, message, hint))
+    Err(Fault::new(key_part, message, hint))
+}
+
+/// Whether the key is not that of the first certificate.
+fn differ(certified: &CertifiedKey) -> bool {
+    let matched = certified.keys_match();
+    matches!(
+        matched,
+        Err(Error::InconsistentKeys(InconsistentKeys::KeyMismatch))
+    )
 }
 
 /// The certificates in a PEM file; at least one.
@@ -219,22 +240,9 @@ fn parse<'a>(
         })
 }
 
-fn check_leaf(
-    leaf: &X509Certificate<'_>,
-    count: usize,
-    file: &PemFile,
-    part: Part,
-    faults: &mut Vec<Fault>,
-) {
+fn check_leaf(leaf: &X509Certificate<'_>, file: &PemFile, part: Part, faults: &mut Vec<Fault>) {
     let path = file.path.display();
     let mut fault = |message: String, hint: &str| faults.push(Fault::new(part, message, hint));
-    if leaf.is_ca() && count > 1 {
-        fault(
-            format!("the server's own certificate is not the first in {path}"),
-            "order the file: the server's certificate, then who issued it, and so on",
-        );
-        return;
-    }
     if let Ok(PublicKey::RSA(key)) = leaf.public_key().parsed()
         && key.key_size() < RSA_BITS_MIN
     {

@@ -229,21 +229,22 @@ impl Listens<'_> {
             return;
         };
         let proxies = Senders::new(self.inner, self.outer);
-        let from: &[String] = if proxies.header == "proxy_protocol" {
-            &proxies.networks
+        let are_named = proxies.header == "proxy_protocol" && !proxies.networks.is_empty();
+        let from = if are_named {
+            quoted_list(&proxies.networks)
         } else {
-            &[]
+            ledger.risk(
+                directive.id,
+                format!(
+                    "name the proxies in `proxy_protocol_from` in place of {NOBODY}: until then no connection is \
+                     accepted"
+                ),
+            );
+            quoted_list([NOBODY])
         };
         let keys = &mut plan.listeners[index].keys;
         keys.insert("proxy_protocol".to_owned(), "true".to_owned());
-        if from.is_empty() {
-            ledger.risk(
-                directive.id,
-                "name the proxies in `proxy_protocol_from`: until then no connection is accepted",
-            );
-        } else {
-            drop(keys.insert("proxy_protocol_from".to_owned(), quoted_list(from)));
-        }
+        keys.insert("proxy_protocol_from".to_owned(), from);
     }
 
     fn tls(&self, listener: usize, plan: &mut Plan, ledger: &mut Ledger) {
@@ -424,6 +425,9 @@ const HIDDEN: &str = "left out: another server listens on all addresses of this 
 
 const IPV6_ALONE: &str = "`[::]` of the front takes clients of IPv4 as well, whom nginx does not serve here: until you \
     name another address in [[listen]], it listens on loopback";
+
+/// An address for documentation, which no host has (RFC 5737).
+const NOBODY: &str = "192.0.2.1";
 
 #[cfg(test)]
 mod tests {

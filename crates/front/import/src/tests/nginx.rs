@@ -268,6 +268,39 @@ fn fields_of_responses_are_added_to_those_that_are_there() {
 }
 
 #[test]
+fn what_check_would_refuse_is_closed_in_the_file() {
+    let import = converted(
+        &[
+            (
+                "nginx.conf",
+                "http { upstream app { server 127.0.0.1:81; server 127.0.0.1:81 weight=2; server 127.0.0.1:82; }\n\
+                 server { listen 127.0.0.1:443 ssl; ssl_certificate a.pem; ssl_certificate_key locked.key;\n\
+                 location / { proxy_pass http://app; } }\n\
+                 server { listen 127.0.0.1:80 proxy_protocol; location / { return 204; } } }\n",
+            ),
+            ("a.pem", ""),
+            ("locked.key", ""),
+        ],
+        None,
+    );
+    for line in [
+        "name = \"http://127.0.0.1:81#2\"",
+        "# the key locked.key is encrypted: until then it is kept from the network",
+        "proxy_protocol_from = \"192.0.2.1\"",
+    ] {
+        assert!(import.text.contains(line), "{line}\n{}", import.text);
+    }
+    assert!(!import.text.contains("tls ="), "{}", import.text);
+    let risks = said(&import, Weight::Risk);
+    assert!(
+        risks
+            .iter()
+            .any(|it| it.contains("cannot serve TLS on 127.0.0.1:443: the key locked.key")),
+        "{risks:?}"
+    );
+}
+
+#[test]
 fn listeners_take_the_clients_of_the_source() {
     let pass = "location / { return 204; }";
     for (listens, expected) in [
