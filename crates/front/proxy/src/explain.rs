@@ -157,7 +157,7 @@ impl Draft {
         };
         match answer.content {
             OwnContent::Page(status)
-            | OwnContent::Text(status, _)
+            | OwnContent::Text(status, ..)
             | OwnContent::FileMethods(status) => {
                 self.answer(status.as_u16(), token, why);
                 if answer.guard.is_some() || !answer.reason.is_client() {

@@ -34,7 +34,7 @@ fn a_text_of_a_route_is_sent_as_it_is_written() {
         "[error_pages]\n404 = \"{directory}/none.html\"\n\
          [[route]]\npath = \"/health\"\nstatus = 200\ntext = '{\"status\": \"up\"}'\n\
          text_type = \"application/json\"\n\
-         [[route]]\npath = \"/gone\"\nstatus = 404\ntext = \"gone {host}\\n\"\n\
+         [[route]]\npath = \"/gone\"\nstatus = 404\ntext = \"gone {host} {hots} {path_query}\\n\"\n\
          [route.response_headers]\nset = { X-Frame-Options = \"DENY\" }\n\
          [[route]]\npath = \"/empty\"\nstatus = 200\ntext = \"\"\n",
     )
@@ -42,7 +42,12 @@ fn a_text_of_a_route_is_sent_as_it_is_written() {
     let mut client = front.connect().unwrap();
     for (target, status, media_type, text) in [
         ("/health", 200, "application/json", "{\"status\": \"up\"}"),
-        ("/gone", 404, "text/plain; charset=utf-8", "gone {host}\n"),
+        (
+            "/gone",
+            404,
+            "text/plain; charset=utf-8",
+            "gone 127.0.0.1 {hots} /gone\n",
+        ),
         ("/empty", 200, "text/plain; charset=utf-8", ""),
     ] {
         for method in ["GET", "POST", "HEAD"] {

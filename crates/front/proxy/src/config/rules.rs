@@ -4,7 +4,6 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use catamaran_files::FilesConfig;
 use catamaran_message::FieldName;
 use catamaran_upstream::config::Activation;
@@ -67,8 +66,8 @@ pub struct RouteRules {
 /// The content of an answer with a status: the keys `text` and `text_type`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RouteText {
-    /// The bytes that are sent.
-    pub content: Bytes,
+    /// The text that is sent.
+    pub content: Template,
     /// The value of `Content-Type`.
     pub media_type: HeaderValue,
 }

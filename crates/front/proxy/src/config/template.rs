@@ -76,6 +76,23 @@ impl Placeholder {
         Self::RestQuery,
     ];
 
+    /// The placeholders that are filled in within the text of an answer.
+    pub const OF_TEXTS: &[Self] = &[
+        Self::Host,
+        Self::Authority,
+        Self::ClientIp,
+        Self::RequestId,
+        Self::Scheme,
+        Self::Path,
+        Self::Query,
+        Self::PathQuery,
+    ];
+
+    /// Whether the value is chosen by the client.
+    fn is_of_client(self) -> bool {
+        !matches!(self, Self::ClientIp | Self::RequestId | Self::Scheme)
+    }
+
     fn name(self) -> &'static str {
         match self {
             Self::Host => "host",
@@ -125,17 +142,51 @@ impl Template {
                 name: name.to_owned(),
                 known: list(known),
             })?;
-            if !plain.is_empty() {
-                parts.push(Part::Text(std::mem::take(&mut plain).into_bytes().into()));
-            }
+            push_text(&mut parts, &mut plain);
             parts.push(Part::Placeholder(placeholder));
             rest = after;
         }
         plain.push_str(rest);
-        if !plain.is_empty() {
-            parts.push(Part::Text(plain.into_bytes().into()));
-        }
+        push_text(&mut parts, &mut plain);
         Ok(Self(parts.into()))
+    }
+
+    /// Parses a text in which the placeholders `known` are filled in, and all other braces stand for themselves.
+    #[must_use]
+    pub fn parse_text(text: &str, known: &[Placeholder]) -> Self {
+        let mut parts = Vec::new();
+        let mut plain = String::new();
+        let mut rest = text;
+        while let Some(at) = rest.find('{') {
+            let (before, from) = rest.split_at(at);
+            plain.push_str(before);
+            let named = |it: &Placeholder| {
+                let after = from[1..].strip_prefix(it.name())?.strip_prefix('}')?;
+                Some((*it, after))
+            };
+            match known.iter().find_map(named) {
+                Some((placeholder, after)) => {
+                    push_text(&mut parts, &mut plain);
+                    parts.push(Part::Placeholder(placeholder));
+                    rest = after;
+                }
+                None => {
+                    plain.push('{');
+                    rest = &from[1..];
+                }
+            }
+        }
+        plain.push_str(rest);
+        push_text(&mut parts, &mut plain);
+        Self(parts.into())
+    }
+
+    /// Whether the template has a placeholder whose value the client chooses.
+    #[must_use]
+    pub fn shows_client(&self) -> bool {
+        self.0
+            .iter()
+            .any(|part| matches!(part, Part::Placeholder(it) if it.is_of_client()))
     }
 
     /// Fills in the template: `write` appends the value of each placeholder.
@@ -167,6 +218,13 @@ impl Template {
     }
 }
 
+/// Appends the text that precedes a placeholder or the end, and empties it.
+fn push_text(parts: &mut Vec<Part>, text: &mut String) {
+    if !text.is_empty() {
+        parts.push(Part::Text(std::mem::take(text).into_bytes().into()));
+    }
+}
+
 fn list(known: &[Placeholder]) -> String {
     let names: Vec<String> = known
         .iter()
@@ -185,6 +243,27 @@ mod tests {
             out.extend_from_slice(format!("<{}>", it.name()).as_bytes());
         };
         Ok(String::from_utf8(template.fill(name)).unwrap())
+    }
+
+    #[test]
+    fn braces_of_a_text_stand_for_themselves() {
+        for (text, expected) in [
+            ("", ""),
+            (
+                "{\"a\":{\"b\":\"{client_ip}\"}}",
+                "{\"a\":{\"b\":\"<client_ip>\"}}",
+            ),
+            ("{{host}} {hots} {host", "{<host>} {hots} {host"),
+            ("{rest}", "{rest}"),
+        ] {
+            let template = Template::parse_text(text, Placeholder::OF_TEXTS);
+            let name = |it: Placeholder, out: &mut Vec<u8>| {
+                out.extend_from_slice(format!("<{}>", it.name()).as_bytes());
+            };
+            assert_eq!(template.fill(name), expected.as_bytes(), "{text}");
+        }
+        let shows = |text| Template::parse_text(text, Placeholder::OF_TEXTS).shows_client();
+        assert!(shows("{path}") && !shows("{request_id} {client_ip} {scheme} {none}"));
     }
 
     #[test]

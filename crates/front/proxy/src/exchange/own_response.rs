@@ -56,8 +56,8 @@ pub(crate) async fn answer(
     let mut reason = own.reason;
     let answer = match own.content {
         OwnContent::Page(status) => page(exchange, status),
-        OwnContent::Text(status, text) => {
-            Answer::text(status, text.media_type.as_bytes(), text.content.clone())
+        OwnContent::Text(status, media_type, text) => {
+            Answer::text(status, media_type.as_bytes(), text)
         }
         OwnContent::FileMethods(status) => page(exchange, status).with(respond::file_methods()),
         OwnContent::Redirect(status, location) => Answer::redirect(status, location, exchange.id),

@@ -16,7 +16,7 @@ use catamaran_files::{Directory, FileName, FileQuery, NameFault};
 use catamaran_message::name::{ACCEPT, ACCEPT_ENCODING};
 use catamaran_message::{BodyLength, RequestHead, Scheme};
 use catamaran_upstream::Culprit;
-use http::{Method, StatusCode};
+use http::{HeaderValue, Method, StatusCode};
 
 use crate::config::{Redirect, RouteConfig, RouteTarget, RouteText};
 use crate::counters::Reason;
@@ -182,8 +182,8 @@ pub(crate) struct OwnAnswer {
 pub(crate) enum OwnContent {
     /// The page for this status.
     Page(StatusCode),
-    /// The text of a route, with this status.
-    Text(StatusCode, Arc<RouteText>),
+    /// The text of a route, with this status and media type.
+    Text(StatusCode, HeaderValue, Bytes),
     /// The page for this status, with the methods that files support in `Allow`.
     FileMethods(StatusCode),
     /// A redirect of this status to this location.
@@ -203,15 +203,6 @@ impl OwnAnswer {
 
     fn page(status: StatusCode, token: &'static str) -> Self {
         Self::new(OwnContent::Page(status), token)
-    }
-
-    /// The answer of a route with this status.
-    fn of_route(status: StatusCode, rules: Option<&Rules>) -> Self {
-        let content = match rules.and_then(Rules::text) {
-            Some(text) => OwnContent::Text(status, Arc::clone(text)),
-            None => OwnContent::Page(status),
-        };
-        Self::new(content, "route-status")
     }
 
     pub(crate) fn redirect(status: StatusCode, location: Vec<u8>, token: &'static str) -> Self {
@@ -403,7 +394,10 @@ impl<'s> Case<'_, 's> {
                 let files = files.filter(|_| may_be_file(rules, head));
                 Target::Upstream(&site.upstreams[index], files)
             }
-            (Action::Status(status), _) => Target::Own(OwnAnswer::of_route(status, rules)),
+            (Action::Status(status), _) => Target::Own(match rules.and_then(Rules::text) {
+                Some(text) => self.text(status, text, path, head),
+                None => OwnAnswer::page(status, "route-status"),
+            }),
             (Action::Redirect, RouteTarget::Redirect(to)) => {
                 Target::Own(self.redirect(to, &route.config, path, head))
             }
@@ -537,6 +531,29 @@ impl<'s> Case<'_, 's> {
         let config = rules.compress()?;
         let memory_max = self.grounds.site.server.compress_memory;
         Some(CompressionOffer::new(config, memory_max, head))
+    }
+
+    /// Answers with the text of the route.
+    fn text(
+        &self,
+        status: StatusCode,
+        text: &RouteText,
+        path: &NormalPath,
+        head: &RequestHead,
+    ) -> OwnAnswer {
+        let content = match text.content.plain() {
+            Some(plain) => Bytes::copy_from_slice(plain),
+            None => {
+                let url = RequestedUrl::new(self.sender, self.grounds.peer.local, head);
+                let values = Values {
+                    path: &path.forward,
+                    ..url.values(self.grounds.id, head)
+                };
+                values.fill(&text.content).into()
+            }
+        };
+        let content = OwnContent::Text(status, text.media_type.clone(), content);
+        OwnAnswer::new(content, "route-status")
     }
 
     /// Redirects the client as its route says, unless it asked for that very URL already (a loop: 500).

@@ -95,8 +95,8 @@ impl Rules {
     }
 
     /// The content of the answer with the route's status; `None`: the page for the status.
-    pub(crate) fn text(&self) -> Option<&Arc<RouteText>> {
-        self.config.text.as_ref()
+    pub(crate) fn text(&self) -> Option<&RouteText> {
+        self.config.text.as_deref()
     }
 
     /// The directory whose files are served; `None`: the route serves no files.

@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
-use catamaran_proxy::config::RouteText;
+use catamaran_proxy::config::{Placeholder, RouteText, Template};
 use http::{HeaderValue, StatusCode};
 
 use super::files::parse_media_type;
@@ -46,12 +45,32 @@ pub(super) fn read(table: &mut Table<'_>, status: Option<StatusCode>) -> Option<
         let hint = "remove `text`, or answer with another `status`";
         table.push(Finding::fault(message, table.place_of("text")).hint(hint));
     }
-    Some(Arc::new(RouteText {
-        content: Bytes::from(written.text?),
+    let text = RouteText {
+        content: Template::parse_text(&written.text?, Placeholder::OF_TEXTS),
         media_type: written
             .text_type
             .unwrap_or(HeaderValue::from_static(TYPE_DEFAULT)),
-    }))
+    };
+    if text.content.shows_client() && !is_inert(&text.media_type) {
+        let message = "`text` shows what the client sent, and browsers would run scripts in it";
+        let hint = "answer with the `text_type` text/plain or application/json, or name only {client_ip}, {request_id} \
+                    and {scheme}";
+        table.push(Finding::fault(message, table.place_of("text")).hint(hint));
+    }
+    Some(Arc::new(text))
+}
+
+/// Whether browsers never run scripts in content of this type.
+fn is_inert(media_type: &HeaderValue) -> bool {
+    let text = String::from_utf8_lossy(media_type.as_bytes()).to_ascii_lowercase();
+    let name = text.split(';').next().unwrap_or_default().trim();
+    [
+        "text/plain",
+        "application/json",
+        "application/octet-stream",
+        "text/csv",
+    ]
+    .contains(&name)
 }
 
 fn parse_text(text: &str) -> Result<String, TextError> {
@@ -77,9 +96,11 @@ pub(super) static KEYS: &[Key<RawText>] = &[
         ),
         preset: Preset::Unset("the page for the status is sent"),
         sample: "'{\"status\": \"up\"}'",
-        effect: "The content of the answer with `status`, in place of the page for it. At most 64 KiB; it is sent as it is \
-                 written, and braces mean nothing.",
-        extremes: "204 and 205 have no content.",
+        effect: "The content of the answer with `status`, in place of the page for it, of at most 64 KiB. `{host}`, \
+                 `{authority}`, `{scheme}`, `{client_ip}`, `{request_id}`, `{path}`, `{query}` and `{path_query}` are filled \
+                 in; all other braces stand for themselves, as those of JSON.",
+        extremes: "204 and 205 have no content. What the client sent is not shown in `text/html`, in which browsers would run \
+                   it.",
         elsewhere: "nginx `return 200 \"text\"`; HAProxy `http-request return`; Caddy `respond`",
     },
     Key {
