@@ -20,9 +20,65 @@ pub(crate) fn answers(name: &str) -> Vec<String> {
     }
 }
 
+/// What a directive of another server is to the place of its configuration that it decides about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Nature {
+    /// It says which clients may do what.
+    Access,
+    /// It says what is answered: types, fields, filters, handlers, bodies.
+    Content {
+        /// Whether it only says how files are sent.
+        of_files: bool,
+    },
+    /// It says what the application believes of its clients.
+    Identity,
+    /// It says by which addresses, and with which verification, connections are made.
+    Transport,
+    /// Without it no request is answered that would not be, and none is answered otherwise in a way that
+    /// matters.
+    Harmless,
+}
+
+impl Nature {
+    /// The nature of this name in a heading of the table.
+    fn named(name: &str) -> Option<Self> {
+        Some(match name {
+            "access" => Self::Access,
+            "content" => Self::Content { of_files: false },
+            "content of files" => Self::Content { of_files: true },
+            "identity" => Self::Identity,
+            "transport" => Self::Transport,
+            "harmless" => Self::Harmless,
+            _ => return None,
+        })
+    }
+}
+
+/// A directive of another server, by the name that the server has for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ForeignDirective {
+    /// The name; with `*` at its end it stands for all that begin so.
+    pub name: &'static str,
+    /// What the directive is to its place.
+    pub nature: Nature,
+}
+
+/// All directives of `server` (`mod_jk`, `httpd` or `nginx`) that have a nature, in the table's order.
+pub fn foreign_directives(server: &str) -> impl Iterator<Item = ForeignDirective> {
+    let rows = INDEX.rows.iter().filter(move |row| row.server == server);
+    rows.flat_map(|row| {
+        let names = row.nature.map(|nature| (row.names.iter(), nature));
+        names
+            .into_iter()
+            .flat_map(|(names, nature)| names.map(move |name| ForeignDirective { name, nature }))
+    })
+}
+
 /// What this file has for a directive of another server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ForeignAnswer {
+    /// What the directive is to its place; `None`: it is a parameter of directives.
+    pub nature: Option<Nature>,
     /// Whether the directive can be dropped, because nothing is needed in its place.
     pub is_needless: bool,
     /// What to write in its place, or why there is nothing.
@@ -33,13 +89,24 @@ pub struct ForeignAnswer {
 /// directive is not known.
 #[must_use]
 pub fn foreign_answer(server: &str, name: &str) -> Option<ForeignAnswer> {
-    let known = INDEX.spelled.get(&spelling(name))?;
-    let rows = known.iter().map(|(row, _)| &INDEX.rows[*row]);
-    let row = rows.into_iter().find(|row| row.server == server)?;
+    let form = spelling(name);
+    let exact = INDEX.spelled.get(&form).into_iter().flatten();
+    let numbers = exact.chain(beginnings(&form)).map(|it| it.0);
+    let row = numbers
+        .map(|number| &INDEX.rows[number])
+        .find(|row| row.server == server)?;
     Some(ForeignAnswer {
+        nature: row.nature,
         is_needless: row.kind == DirectiveKind::NotNeeded,
         text: row.text,
     })
+}
+
+/// The numbers of the rows that have a name with `*` for a name of this spelling, each with that name; the longest
+/// beginning comes first.
+fn beginnings(form: &str) -> impl Iterator<Item = &'static (usize, &'static str)> {
+    let starts = (1..=form.len()).rev().filter_map(|end| form.get(..end));
+    starts.flat_map(|start| INDEX.starts.get(start).into_iter().flatten())
 }
 
 /// Whether `name` is exactly a directive of another server for which this file has something else than
@@ -67,30 +134,40 @@ struct Index {
     rows: Vec<Row>,
     spelled: RowsByName,
     loose: RowsByName,
+    /// By the spelling of what stands before the `*` of a name. A key of a file is not compared with these: too many
+    /// words begin so.
+    starts: RowsByName,
 }
 
 static INDEX: LazyLock<Index> = LazyLock::new(|| {
     let rows: Vec<Row> = rows().collect();
-    let by = |form: fn(&str) -> String| {
+    let by = |form: fn(&str) -> String, begins: bool| {
         let mut known = RowsByName::new();
         for (number, row) in rows.iter().enumerate() {
             for name in &row.names {
-                known.entry(form(name)).or_default().push((number, *name));
+                let start = name.strip_suffix('*');
+                if start.is_some() == begins {
+                    let form = form(start.unwrap_or(name));
+                    known.entry(form).or_default().push((number, *name));
+                }
             }
         }
         known
     };
-    let (spelled, loose) = (by(spelling), by(letters));
+    let (spelled, loose) = (by(spelling, false), by(letters, false));
+    let starts = by(spelling, true);
     Index {
         rows,
         spelled,
         loose,
+        starts,
     }
 });
 
 /// One row of the table: the directives of a server that have one answer.
 struct Row {
     server: &'static str,
+    nature: Option<Nature>,
     names: Vec<&'static str>,
     kind: DirectiveKind,
     text: &'static str,
@@ -116,9 +193,13 @@ impl Row {
 
 fn rows() -> impl Iterator<Item = Row> {
     let mut server = "";
+    let mut nature = None;
     TABLE.lines().filter_map(move |line| {
-        if let Some(name) = line.strip_prefix('[') {
-            server = name.trim_end_matches(']');
+        if let Some(heading) = line.strip_prefix('[') {
+            let heading = heading.trim_end_matches(']');
+            let (name, what) = heading.split_once(", ").unwrap_or((heading, ""));
+            server = name;
+            nature = Nature::named(what);
             return None;
         }
         let kinds = [
@@ -133,6 +214,7 @@ fn rows() -> impl Iterator<Item = Row> {
         let (names, kind, text) = parts.min_by_key(|(names, ..)| names.len())?;
         (!line.starts_with('#')).then(|| Row {
             server,
+            nature,
             names: names.split(' ').collect(),
             kind,
             text,

@@ -43,7 +43,7 @@ mod value {
 use catamaran_toml_file::{fill, key, report, suggest, syntax, table};
 pub use check::{exposed_admin, same_address, unprotected};
 pub use file::route::is_ruled_field;
-pub use foreign::{ForeignAnswer, foreign_answer};
+pub use foreign::{ForeignAnswer, ForeignDirective, Nature, foreign_answer, foreign_directives};
 pub use load::{LoadError, LoadedFile, backend, load, load_text, parse, read_secret};
 pub use reference::reference;
 pub use report::{Finding, Position, Report, Severity};

@@ -113,7 +113,7 @@ fn adds_up(import: Import) -> Import {
 
 /// The routes of a converted file, each on one line, without their headers and empty lines.
 fn routes(import: &Import) -> Vec<String> {
-    let blocks = import.text.split("[[route]]").skip(1);
+    let blocks = import.text.split("\n[[route]]").skip(1);
     let line = |block: &str| {
         let lines = block.lines().skip(1).filter(|it| !it.is_empty());
         lines.collect::<Vec<_>>().join("; ")

@@ -82,6 +82,58 @@ fn names_are_compared_loosely() {
     assert_eq!(answers("no such directive"), Vec::<String>::new());
 }
 
+#[test]
+fn every_directive_of_the_servers_has_a_nature() {
+    let mut server = "";
+    let mut missing = Vec::new();
+    let mut count = 0;
+    for line in PEERS.lines().filter(|it| !it.starts_with('#')) {
+        if let Some(heading) = line.strip_prefix('[') {
+            server = heading.trim_end_matches(']');
+            continue;
+        }
+        for name in line.split_whitespace() {
+            count += 1;
+            if foreign_answer(server, name)
+                .and_then(|it| it.nature)
+                .is_none()
+            {
+                missing.push((server, name));
+            }
+        }
+    }
+    assert!(missing.is_empty(), "{missing:?}");
+    assert_eq!(count, PEERS_COUNT);
+}
+
+#[test]
+fn a_longer_name_counts_before_a_beginning() {
+    let nature = |name: &str| foreign_answer("httpd", name).and_then(|it| it.nature);
+    assert_eq!(nature("MDRequireHttps"), Some(Nature::Transport));
+    assert_eq!(nature("MDStoreDir"), Some(Nature::Harmless));
+    assert_eq!(nature("ShibRequestSetting"), Some(Nature::Access));
+    assert_eq!(nature("Shi"), None);
+    assert!(
+        answers("MDStoreDir").is_empty(),
+        "a key is not compared with beginnings"
+    );
+}
+
+#[test]
+fn every_heading_with_a_nature_has_a_known_one() {
+    let headings = TABLE.lines().filter_map(|line| line.strip_prefix('['));
+    for heading in headings {
+        let nature = heading
+            .trim_end_matches(']')
+            .split_once(", ")
+            .map(|it| it.1);
+        assert!(
+            nature.is_none_or(|it| Nature::named(it).is_some()),
+            "{heading}"
+        );
+    }
+}
+
 /// The directives of mod_jk, of httpd's mod_proxy, mod_proxy_balancer and mod_proxy_hcheck, of nginx's
 /// upstreams, of nginx_ajp_module and of lighttpd's mod_ajp13, taken from their sources.
 const DIRECTIVES: &str = "
@@ -128,3 +180,7 @@ const DIRECTIVES: &str = "
     backup down drain resolve service sticky learn least_conn least_time hash ip_hash random zone
     ajp13.server ajp13.balance ajp13.map-extensions ajp13.debug AJP13_SECRET
 ";
+
+const PEERS: &str = include_str!("peers.txt");
+
+const PEERS_COUNT: usize = 1_284;
