@@ -66,6 +66,5 @@ pub(crate) fn drop_all<'d>(
     }
 }
 
-/// The name of the stand-in for a file that does not exist. No real directive has it, for
-/// includes are resolved first.
-pub(crate) const MISSING: &str = "include";
+/// The name of the stand-in for a file that does not exist. No directive has it, so it closes its place.
+pub(crate) const MISSING: &str = "missing include";

@@ -126,6 +126,8 @@ pub(crate) struct Ledger {
     pub(crate) claims: Vec<Id>,
     /// Whether an old server takes what cannot be converted (`--keep`).
     pub(crate) keeps: bool,
+    /// The directives that readers decided about: for the server that is being read, then for each place in it.
+    handled: Vec<HashSet<Id>>,
 }
 
 /// Guards by client address, and which of them the written file contains.
@@ -199,6 +201,35 @@ impl Ledger {
         Id(self.entries.len() - 1)
     }
 
+    /// Begins a server, or a place in it: what readers convert from now on counts for it, until [`Self::end`].
+    pub(crate) fn begin(&mut self) {
+        self.handled.push(HashSet::new());
+    }
+
+    /// Ends what began last.
+    pub(crate) fn end(&mut self) {
+        self.handled.pop();
+    }
+
+    /// Whether a reader decided about a directive for the place that is being read, or for the whole server. A risk
+    /// is no decision.
+    pub(crate) fn is_handled(&self, id: Id) -> bool {
+        let known = [self.handled.first(), self.handled.last()];
+        known.iter().flatten().any(|it| it.contains(&id))
+    }
+
+    /// Notes that a reader decided about a directive, for the place that is being read.
+    pub(crate) fn handle(&mut self, id: Id) {
+        if let Some(handled) = self.handled.last_mut() {
+            handled.insert(id);
+        }
+    }
+
+    /// The server that has the directive.
+    pub(crate) fn server(&self, id: Id) -> &'static str {
+        self.entries[id.0].server
+    }
+
     /// The directive's name, as it was written.
     pub(crate) fn name(&self, id: Id) -> &str {
         &self.entries[id.0].name
@@ -209,11 +240,25 @@ impl Ledger {
     }
 
     pub(crate) fn mapped(&mut self, id: Id) {
+        self.handle(id);
         self.give(id, Fate::Mapped, "");
     }
 
     pub(crate) fn dropped(&mut self, id: Id, reason: &str) {
+        self.handle(id);
         self.give(id, Fate::Dropped, reason);
+    }
+
+    /// Drops the directive as needless, but leaves it to the judge whether its place can do without it.
+    pub(crate) fn needless(&mut self, id: Id, reason: &str) {
+        self.give(id, Fate::Dropped, reason);
+    }
+
+    /// Reports a risk that opens nothing: what the directive says is lost, and no client and no application is
+    /// deceived by that.
+    pub(crate) fn lost(&mut self, id: Id, text: impl Into<String>) {
+        self.handle(id);
+        self.risk(id, text);
     }
 
     /// Reports a risk: the directive needs a decision.
@@ -227,6 +272,7 @@ impl Ledger {
     /// Reports a directive that cannot be mapped: the requests that it is about go to the old server, or
     /// are answered 403.
     pub(crate) fn unmapped(&mut self, id: Id, text: &str) {
+        self.handle(id);
         if !self.keeps {
             return self.risk(id, format!("{text}; its requests are answered 403"));
         }
@@ -239,6 +285,7 @@ impl Ledger {
     /// Notes that the old server goes on doing what the directive says; without an old server, reports a
     /// risk.
     pub(crate) fn kept_or_risk(&mut self, id: Id, text: &str) {
+        self.handle(id);
         if self.keeps {
             self.give(id, Fate::Kept, text);
         } else {

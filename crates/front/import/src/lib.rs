@@ -20,6 +20,7 @@ mod hosts;
 mod httpd;
 mod index;
 mod index_files;
+mod judge;
 mod kept;
 mod ledger;
 mod matcher;
@@ -33,7 +34,6 @@ mod regex;
 mod report;
 mod routes;
 mod sources;
-mod stock;
 mod target;
 mod tomcat;
 mod toml_text;
@@ -115,6 +115,7 @@ pub fn import(files: &dyn Files, options: &Options) -> Result<Import, ImportErro
             &mut plan,
         )?;
     }
+    plan.close_unjudged();
     plan.close_unsayable(&mut ledger);
     hosts::resolve(&mut plan, &mut ledger);
     routes::close_crossing(&mut plan, &mut ledger);

@@ -11,6 +11,7 @@ use std::rc::Rc;
 
 use crate::condition::{Scheme, When};
 use crate::index::FirstMatch;
+use crate::judge::{Admission, JudgedPlace, PlaceUse};
 use crate::ledger::{Id, Ledger, Place};
 use crate::matcher::{Common, Matcher};
 use crate::toml_text::quoted;
@@ -106,6 +107,8 @@ pub(crate) struct Rule {
     pub(crate) when: Option<Box<When>>,
     pub(crate) action: Action,
     pub(crate) settings: SharedSettings,
+    /// Without it the rule is closed before it is written, if it leads to a backend or to files.
+    pub(crate) admission: Admission,
 }
 
 /// What is done with a request.
@@ -143,6 +146,15 @@ pub(crate) struct Serve {
 }
 
 impl Action {
+    /// What the action asks of the directives of its place.
+    pub(crate) fn place_use(&self) -> PlaceUse {
+        PlaceUse {
+            forwards: self.upstream().is_some(),
+            serves: matches!(self, Self::Serve(_)),
+            leaves: *self == Self::Files,
+        }
+    }
+
     /// The index of the upstream that may get a request.
     pub(crate) fn upstream(&self) -> Option<usize> {
         match self {
@@ -395,6 +407,15 @@ impl Rule {
             when: None,
             action,
             settings: SharedSettings::default(),
+            admission: Admission::default(),
+        }
+    }
+
+    /// Admits the rule to what its action leads to, or closes it, as the place demands to which it belongs.
+    pub(crate) fn admit(&mut self, judged: JudgedPlace) {
+        self.admission = judged.admission();
+        if judged.closes() {
+            self.settings.access = Access::Unsaid;
         }
     }
 
@@ -506,6 +527,19 @@ impl Plan {
         for rule in rules {
             if matches!(rule.settings.access, Access::Networks { .. }) {
                 rule.settings.access = Access::Unsaid;
+            }
+        }
+    }
+
+    /// Closes all rules that lead to a backend or to files though nobody judged their place.
+    pub(crate) fn close_unjudged(&mut self) {
+        let rules = self.hosts.iter_mut().flat_map(|it| &mut it.rules);
+        for rule in rules {
+            let PlaceUse {
+                forwards, serves, ..
+            } = rule.action.place_use();
+            if (forwards || serves) && !rule.admission.is_given() {
+                rule.action = Action::Closed;
             }
         }
     }

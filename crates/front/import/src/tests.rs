@@ -12,6 +12,7 @@ mod httpd;
 mod index_files;
 mod kept;
 mod nginx;
+mod planted;
 mod tomcat;
 
 /// Files that exist only in memory.

@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 
 use crate::directive::Directive;
+use crate::judge::JudgedPlace;
 use crate::ledger::{Id, Ledger};
 use crate::plan::Access;
 
@@ -39,6 +40,11 @@ impl Guards {
             is_strange: true,
             ..Self::default()
         }
+    }
+
+    /// Closes the section if its place is judged so.
+    pub(crate) fn add(&mut self, judged: JudgedPlace) {
+        self.is_strange |= judged.closes();
     }
 
     /// Adds the guards of a section that comes later in the file, or lies deeper.
@@ -150,12 +156,7 @@ pub(crate) fn addresses(directives: &[Directive]) -> Vec<Id> {
 
 /// Whether a directive belongs to an authentication module.
 pub(crate) fn is_sign_on(name: &str) -> bool {
-    SIGN_ON.iter().any(|it| name.starts_with(it))
-}
-
-/// Whether a directive is one that the access rules cover: of an authentication module, or in [`READ`].
-pub(crate) fn is_read(name: &str) -> bool {
-    is_sign_on(name) || READ.contains(&name)
+    SIGN_ON.iter().any(|it| name.starts_with(it)) && !name.starts_with("casefilter")
 }
 
 fn required(directives: &[Directive], ledger: &mut Ledger) -> Option<Access> {
@@ -399,23 +400,6 @@ const SIGN_ON: &[&str] = &[
     "anonymous",
     "otp",
     "kerb",
-];
-
-/// Directives that this module reads, or that are read together with a section's access.
-const READ: &[&str] = &[
-    "require",
-    "requireany",
-    "requireall",
-    "requirenone",
-    "limit",
-    "limitexcept",
-    "if",
-    "order",
-    "allow",
-    "deny",
-    "satisfy",
-    "sslrequiressl",
-    "sslverifyclient",
 ];
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use catamaran_config::is_ruled_field;
 
 use crate::directive::Directive;
 use crate::emit::flags;
+use crate::judge::lose_field;
 use crate::ledger::Ledger;
 use crate::mod_jk::workers::number;
 use crate::plan::{Fields, Settings};
@@ -78,7 +79,7 @@ fn sent_host(directive: &Directive, ledger: &mut Ledger) -> String {
         }
         _ => {
             let text = "each backend gets its own name as `Host`; set `host` of the upstream for another one";
-            ledger.risk(directive.id, text);
+            ledger.lost(directive.id, text);
             OWN_HOST.to_owned()
         }
     }
@@ -93,7 +94,7 @@ fn is_usual(directive: &Directive, has_tls: bool, ledger: &mut Ledger) -> bool {
     }
     let constant = name == "x-forwarded-proto" && directive.word(2) == "https" && !has_tls;
     if constant {
-        ledger.risk(directive.id, "the front sets this field from the client's own connection; name the proxy before it in `trusted_proxies`");
+        ledger.lost(directive.id, "the front sets this field from the client's own connection; name the proxy before it in `trusted_proxies`");
     } else {
         ledger.dropped(directive.id, "the front writes this field itself");
     }
@@ -187,7 +188,11 @@ fn field(
         fields.take(&name);
     }
     let text = format!("`{operation}` of `{name}` was not converted");
-    ledger.risk(directive.id, text);
+    if of_request {
+        ledger.lost(directive.id, text);
+    } else {
+        lose_field(&name, directive.id, text, ledger);
+    }
 }
 
 fn is_name_byte(byte: u8) -> bool {

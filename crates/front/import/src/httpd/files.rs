@@ -12,7 +12,8 @@ use crate::files::Files;
 use crate::httpd::access::{self, Guards};
 use crate::httpd::fields;
 use crate::httpd::processing::{self, FileTreatment, paths_of_names, placed};
-use crate::httpd::section::is_stranger;
+use crate::httpd::section::skip_template;
+use crate::judge::PlaceUse;
 use crate::ledger::{Id, Ledger};
 use crate::matcher::{Common, Matcher};
 use crate::plan::{Access, Action, Keys, Rule, Serve, SharedSettings, split};
@@ -57,6 +58,8 @@ impl<'a> Site<'a> {
 
     /// The directory of `DocumentRoot`; `None` if the front does not serve it.
     pub(crate) fn root(&self, ledger: &mut Ledger) -> Option<ServedDirectory> {
+        let all = self.all().filter(|it| it.name == "documentroot");
+        all.for_each(|it| ledger.handle(it.id));
         let directive = self.find("documentroot")?;
         if let Some(other) = self.main.iter().find(|it| it.name == "documentroot") {
             ledger.dropped_if_open(other.id, "each virtual host has its own");
@@ -172,7 +175,14 @@ impl<'a> Site<'a> {
                 .filter(|it| it.name == "directory")
                 .flat_map(Directive::inside)
         };
+        // One of each holds for all directories of a server.
         let find = |name: &str| in_sections().chain(self.all()).find(|it| it.name == name);
+        let is_of_all = |it: &&Directive| {
+            let name = it.name.as_str();
+            name == "directoryindex" || name == "fallbackresource"
+        };
+        let all = in_sections().chain(self.all()).filter(is_of_all);
+        all.for_each(|it| ledger.handle(it.id));
         if let Some(index) = find("directoryindex") {
             let names: Vec<&String> = index.words.iter().filter(|it| !it.contains('/')).collect();
             if !names.is_empty() {
@@ -190,7 +200,7 @@ impl<'a> Site<'a> {
                     keys.insert("fallback".to_owned(), quoted(page));
                     ledger.mapped(fallback.id);
                 }
-                None => ledger.risk(fallback.id, "this page was not converted"),
+                None => ledger.lost(fallback.id, "this page was not converted"),
             }
         }
         keys
@@ -234,50 +244,11 @@ impl<'a> Site<'a> {
         let mut scopes = vec![FileScope::default()];
         scopes[0].processing.add(self.all(), ledger);
         for section in sections {
-            let literal = plain(section.word(0)).filter(|_| section.words.len() == 1);
-            let is_plain = literal.is_some();
-            let of = literal.as_deref().unwrap_or_default();
-            let converted = section_guards(section, &mut names, ledger);
-            let is_deeper = is_plain && path != of && is_above(path, of);
-            let is_apart = is_plain && !is_deeper && !is_above(of, path);
-            let said = match converted {
-                _ if is_apart => continue,
-                Some(converted) => converted,
-                None if is_deeper => {
-                    ledger.unmapped(section.id, UNSAID);
-                    Guards::strange()
-                }
-                None => return None,
-            };
-            if !is_plain {
-                // Of which directories it is cannot be said.
-                if said.closes() || section.inside().iter().any(is_of_responses) {
-                    return None;
-                }
-                continue;
-            }
-            let below = if is_deeper { &of[path.len()..] } else { "" };
-            let outer = scopes.iter().rev().find(|it| is_above(&it.below, below));
-            let mut scope = outer.cloned().unwrap_or_default();
-            scope.add(section, said, ledger);
-            if is_deeper {
-                scopes.push(FileScope {
-                    below: below.to_owned(),
-                    ..scope
-                });
-            } else {
-                scopes[0] = scope;
-            }
+            directory_section(section, path, &mut scopes, &mut names, ledger)?;
         }
         for section in self.all() {
             match section.name.as_str() {
-                "directorymatch" => {
-                    let said = section_guards(section, &mut names, ledger)?;
-                    let is_open = !said.closes() && !section.inside().iter().any(is_of_responses);
-                    if !is_open && !is_of_dots(section) {
-                        return None;
-                    }
-                }
+                "directorymatch" => match_section(section, &mut names, ledger)?,
                 "files" | "filesmatch" => files_section(section, &mut names, ledger)?,
                 _ => {}
             }
@@ -305,9 +276,8 @@ struct NameSections {
 }
 
 impl FileScope {
-    /// Adds the guards and settings of a `<Directory>` section.
-    fn add(&mut self, section: &Directive, said: Guards, ledger: &mut Ledger) {
-        self.guards.merge(said);
+    /// Adds the settings of a `<Directory>` section.
+    fn add(&mut self, section: &Directive, ledger: &mut Ledger) {
         let inner = section.inside();
         self.processing.add(inner, ledger);
         let mut settings = fields::settings(inner, None, ledger);
@@ -423,6 +393,86 @@ fn is_above(above: &str, below: &str) -> bool {
         .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
+/// Adds what a `<Directory>` section says of the directory `path`, or of one below it, to `scopes`; `None` if the
+/// importer cannot express it.
+fn directory_section(
+    section: &Directive,
+    path: &str,
+    scopes: &mut Vec<FileScope>,
+    names: &mut NameSections,
+    ledger: &mut Ledger,
+) -> Option<()> {
+    let literal = plain(section.word(0)).filter(|_| section.words.len() == 1);
+    let is_plain = literal.is_some();
+    let of = literal.as_deref().unwrap_or_default();
+    let is_deeper = is_plain && path != of && is_above(path, of);
+    let below = if is_deeper { &of[path.len()..] } else { "" };
+    let outer = scopes.iter().rev().find(|it| is_above(&it.below, below));
+    let mut scope = outer.cloned().unwrap_or_default();
+    ledger.begin();
+    let converted = section_guards(section, names, ledger);
+    let is_apart = if is_plain {
+        !is_deeper && !is_above(of, path)
+    } else {
+        is_elsewhere(section, path)
+    };
+    if is_apart {
+        ledger.end();
+        drop_rest(section, ledger);
+        return Some(());
+    }
+    scope.add(section, ledger);
+    let judged = SERVES.judge(section.inside(), ledger);
+    ledger.end();
+    let said = match converted {
+        Some(converted) if is_deeper || !judged.closes() => converted,
+        None if is_deeper => {
+            ledger.unmapped(section.id, UNSAID);
+            Guards::strange()
+        }
+        _ => return None,
+    };
+    drop_rest(section, ledger);
+    if !is_plain {
+        // Of which directories it is cannot be said.
+        let is_open = !said.closes() && !section.inside().iter().any(is_of_responses);
+        return is_open.then_some(());
+    }
+    scope.guards.merge(said);
+    scope.guards.add(judged);
+    if is_deeper {
+        scopes.push(FileScope {
+            below: below.to_owned(),
+            ..scope
+        });
+    } else {
+        scopes[0] = scope;
+    }
+    Some(())
+}
+
+/// Whether a `<Directory>` with wildcards is about other directories than `path` and those below it, by what stands
+/// before the first wildcard.
+fn is_elsewhere(section: &Directive, path: &str) -> bool {
+    let text = section.word(0);
+    let start = text.split(['*', '?', '[']).next().unwrap_or_default();
+    let is_sure = section.words.len() == 1 && start.starts_with('/') && !start.contains("/.");
+    let own = format!("{path}/");
+    is_sure && !start.contains("//") && !own.starts_with(start) && !start.starts_with(&own)
+}
+
+/// Reads a `<DirectoryMatch>`; `None` if the importer cannot express what it does.
+fn match_section(section: &Directive, names: &mut NameSections, ledger: &mut Ledger) -> Option<()> {
+    ledger.begin();
+    let said = section_guards(section, names, ledger);
+    let judged = SERVES.judge(section.inside(), ledger);
+    ledger.end();
+    drop_rest(section, ledger);
+    let is_changed = section.inside().iter().any(is_of_responses);
+    let is_open = !said?.closes() && !judged.closes() && !is_changed;
+    (is_open || is_of_dots(section)).then_some(())
+}
+
 /// The access rules of a section; `None` if it does more than the importer can express.
 fn section_guards(
     section: &Directive,
@@ -432,16 +482,26 @@ fn section_guards(
     let mut is_strange = false;
     for directive in section.inside() {
         match directive.name.as_str() {
-            "files" | "filesmatch" => files_section(directive, names, ledger)?,
+            "files" | "filesmatch" => {
+                files_section(directive, names, ledger)?;
+                ledger.handle(directive.id);
+            }
             name if name.starts_with("rewrite")
                 || name.starts_with("redirect")
                 || name == "sslverifyclient" =>
             {
                 is_strange = true;
             }
+            "header" if is_of_freshness(directive) => ledger.handle(directive.id),
+            "allowoverride" | "allowoverridelist" => {
+                ledger.dropped(
+                    directive.id,
+                    "a directory with a `.htaccess` is not served then",
+                );
+            }
             name => {
-                let is_section = directive.inner.is_some() && !name.starts_with("require");
-                is_strange |= is_section || is_stranger(directive, ledger);
+                skip_template(directive, ledger);
+                is_strange |= directive.inner.is_some() && !name.starts_with("require");
             }
         }
     }
@@ -450,11 +510,15 @@ fn section_guards(
         return None;
     }
     ledger.mapped(section.id);
+    Some(guards)
+}
+
+/// Drops what is left of a section, after it was judged.
+fn drop_rest(section: &Directive, ledger: &mut Ledger) {
     for directive in section.inside().iter().filter(|it| !is_of_responses(it)) {
         let text = "it is about files that the front serves without it";
         ledger.dropped_if_open(directive.id, text);
     }
-    Some(guards)
 }
 
 /// Whether a directive changes the content of a file's response or its header fields, apart from caching.
@@ -484,16 +548,25 @@ fn files_section(section: &Directive, names: &mut NameSections, ledger: &mut Led
         ledger.mapped(section.id);
         return Some(());
     }
-    let guards = section_guards(section, &mut none, ledger)?;
+    ledger.begin();
+    let guards = section_guards(section, &mut none, ledger);
+    let changes = section.inside().iter().any(is_of_responses);
+    if changes {
+        // The files are closed, whatever it changes.
+        let all = section.inside().iter().filter(|it| is_of_responses(it));
+        all.for_each(|it| ledger.unmapped(it.id, UNSAID));
+    }
+    let judged = SERVES.judge(section.inside(), ledger);
+    ledger.end();
+    let guards = guards?;
+    drop_rest(section, ledger);
     let name = section.word(0);
     let is_plain = section.name == "files"
         && section.words.len() == 1
         && !name.is_empty()
         && !name.contains(['/', '[', '\\']);
     match guards.joined() {
-        Access::Open if section.inside().iter().any(is_of_responses) => {
-            let all = section.inside().iter().filter(|it| is_of_responses(it));
-            all.for_each(|it| ledger.unmapped(it.id, UNSAID));
+        Access::Open if changes || judged.closes() => {
             names.closed.extend(paths_of_names(section)?);
             Some(())
         }
@@ -528,6 +601,13 @@ fn has_alternatives(expression: &str) -> bool {
     let is_odd = ["\\(", "\\)", "["].iter().any(|it| expression.contains(it));
     is_odd && expression.contains('|') || expression.chars().any(is_outside)
 }
+
+/// What a section of files asks of its directives.
+const SERVES: PlaceUse = PlaceUse {
+    forwards: false,
+    serves: true,
+    leaves: false,
+};
 
 const UNSAID: &str = "the importer cannot express what it does with these files";
 

@@ -7,6 +7,8 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::LazyLock;
 
+use catamaran_config::{Nature, foreign_answer};
+
 use crate::compress;
 use crate::condition::Port;
 use crate::directive::{Directive, drop_all};
@@ -15,9 +17,10 @@ use crate::httpd::files::{ServedDirectory, Site};
 use crate::httpd::names::names;
 use crate::httpd::proxy::{self, Balancers};
 use crate::httpd::redirect::{Clients, Rewrite};
-use crate::httpd::section::{call_by_host, is_stranger, overlay, proxies, settle};
+use crate::httpd::section::{call_by_host, overlay, proxies, settle, skip_template};
 use crate::httpd::tree::Expansion;
 use crate::httpd::{access, fields, pages, redirect, senders};
+use crate::judge::PlaceUse;
 use crate::ledger::{Ledger, Weight};
 use crate::matcher::{Common, Matcher};
 use crate::mod_jk::mounts::{self, Mount, Source, join_prefixes};
@@ -281,6 +284,7 @@ impl Reader<'_, '_> {
         inherited: &[Mount],
         wanted: &[String],
     ) -> Result<(), ImportError> {
+        self.files.ledger.begin();
         let names = names(inner, self.files.ledger);
         let mut result = VirtualHost {
             place: host.map(|it| self.files.ledger.place(it.id).clone()),
@@ -295,6 +299,7 @@ impl Reader<'_, '_> {
                 "`--vhost` leaves its virtual host out",
                 self.files.ledger,
             );
+            self.files.ledger.end();
             return Ok(());
         }
         result.listeners = match host {
@@ -330,6 +335,7 @@ impl Reader<'_, '_> {
         }
         self.unsaid.push(names.others);
         self.plan.hosts.push(result);
+        self.files.ledger.end();
         Ok(())
     }
 
@@ -432,29 +438,43 @@ impl Reader<'_, '_> {
         }
         call_by_host(rules, self.plan);
         settle(rules, self.files.ledger);
-        self.strangers(site.main, site.inner, rules);
+        self.admit(site, rules);
     }
 
-    /// Closes all rules if a directive outside sections may restrict access in a way that the importer does not know.
-    fn strangers(&mut self, main: &[Directive], inner: &[Directive], rules: &mut [Rule]) {
-        let mut closed = false;
-        for directive in main.iter().chain(inner) {
-            if directive.inner.is_some() {
-                continue;
-            }
-            let name = directive.name.as_str();
-            if access::is_sign_on(name) {
-                let text = "clients sign on by this module, and the front has no sign-on";
-                self.files.ledger.kept_or_risk(directive.id, text);
-                continue;
-            }
-            closed |= is_stranger(directive, self.files.ledger);
+    /// Judges the server by its directives outside sections, and admits its rules or closes them.
+    fn admit(&mut self, site: Site<'_>, rules: &mut [Rule]) {
+        let plain = || site.all().filter(|it| it.inner.is_none());
+        let has_tls = site
+            .find("sslengine")
+            .is_some_and(|it| it.word(0).eq_ignore_ascii_case("on"));
+        for directive in plain() {
+            self.handle_whole(directive, has_tls);
         }
-        if closed {
+        let uses = rules.iter().map(|it| it.action.place_use());
+        let place_use = uses.fold(PlaceUse::default(), PlaceUse::or);
+        let judged = place_use.judge(plain(), self.files.ledger);
+        if judged.closes() {
             self.files.ledger.address_guards.void_all();
-            rules
-                .iter_mut()
-                .for_each(|it| it.settings.access = Access::Unsaid);
+        }
+        rules.iter_mut().for_each(|it| it.admit(judged));
+    }
+
+    /// Notes what was decided about for the whole server: sign-on, which only guards what a section says; addresses and
+    /// their TLS, where the front is stricter than what it does not convert; without TLS, all that is about TLS; and who
+    /// clients behind proxies are, which [`senders::read`] decides for all servers.
+    fn handle_whole(&mut self, directive: &Directive, has_tls: bool) {
+        let name = directive.name.as_str();
+        let ledger = &mut *self.files.ledger;
+        skip_template(directive, ledger);
+        let nature = foreign_answer("httpd", name).and_then(|it| it.nature);
+        let is_own = nature == Some(Nature::Transport) && !name.starts_with("sslproxy");
+        let is_idle = !has_tls && name.starts_with("ssl") && !name.starts_with("sslproxy");
+        if is_own || is_idle || senders::is_one(name) {
+            ledger.handle(directive.id);
+        }
+        if access::is_sign_on(name) {
+            let text = "clients sign on by this module, and the front has no sign-on";
+            ledger.kept_or_risk(directive.id, text);
         }
     }
 
@@ -598,7 +618,12 @@ fn rewrites(site: Site<'_>, clients: Clients<'_>, ledger: &mut Ledger) -> Vec<Re
     // The last word counts, wherever the rules stand.
     let switch = site.find("rewriteengine");
     let is_on = switch.is_some_and(|it| it.word(0).eq_ignore_ascii_case("on"));
-    let (first, second) = match rewrites_inherited(inner, main, ledger) {
+    let inherited = rewrites_inherited(inner, main, ledger);
+    if inherited.is_none() {
+        let theirs = main.iter().filter(|it| it.name.starts_with("rewrite"));
+        theirs.for_each(|it| ledger.handle(it.id));
+    }
+    let (first, second) = match inherited {
         Some(true) => (main, inner),
         Some(false) => (inner, main),
         None => (inner, &[][..]),
@@ -710,7 +735,7 @@ fn apply_to_all(
             apply_timeout(directive, rules);
             files.ledger.mapped(directive.id);
         } else if let Some(reason) = NEEDLESS.get(name) {
-            files.ledger.dropped(directive.id, reason);
+            files.ledger.needless(directive.id, reason);
         }
     }
 }

@@ -3,9 +3,8 @@
 use std::collections::HashSet;
 
 use crate::directive::{Directive, MISSING};
-use crate::httpd::access;
+use crate::judge::may_close;
 use crate::ledger::Ledger;
-use crate::stock;
 
 /// The modules loaded so far.
 #[derive(Debug, Default)]
@@ -44,7 +43,8 @@ impl Modules {
 pub(crate) fn guards_of(directives: Vec<Directive>, ledger: &mut Ledger) -> Vec<Directive> {
     let mut found = Vec::new();
     for mut it in directives {
-        if access::is_read(&it.name) || stock::may_guard("httpd", &it.name) {
+        let is_place = PLACES.contains(&it.name.as_str());
+        if !is_place && may_close("httpd", &it.name) {
             ledger.unmapped(it.id, "it is unknown whether its module is loaded");
             it.name = MISSING.to_owned();
             it.inner = None;
@@ -68,6 +68,18 @@ fn stem(name: &str) -> &str {
     let name = bare.strip_prefix("mod_").unwrap_or(bare);
     name.strip_prefix("mpm_").unwrap_or(name)
 }
+
+/// Sections whose directives are looked at one by one.
+const PLACES: [&str; 8] = [
+    "location",
+    "locationmatch",
+    "directory",
+    "directorymatch",
+    "files",
+    "filesmatch",
+    "virtualhost",
+    "proxy",
+];
 
 /// The module of `Require`. A list of modules that lacks it is not the list of all.
 const REQUIRE: &str = "authz_core";

@@ -44,7 +44,8 @@ impl FileTreatment {
             match it.name.as_str() {
                 "addhandler" => self.run(it, ledger),
                 "addoutputfilter" if !compresses(value) => self.run(it, ledger),
-                "addtype" if is_run(value) => self.run(it, ledger),
+                // httpd asks for a handler by a type that is none.
+                "addtype" if is_run(value) || !is_media_type(value) => self.run(it, ledger),
                 "addtype" => self.add_type(it, ledger),
                 "forcetype" if value.eq_ignore_ascii_case("none") => {
                     self.unforced = self.forced.take().or_else(|| self.unforced.take());
@@ -54,11 +55,17 @@ impl FileTreatment {
                     self.forced = Some(value.to_owned());
                     ledger.mapped(it.id);
                 }
-                "sethandler" if matches!(value, "None" | "none" | "default-handler") => {}
-                "setoutputfilter" | "addoutputfilterbytype" if compresses(value) => {}
-                "xbithack" if value.eq_ignore_ascii_case("off") => {}
+                "sethandler" if matches!(value, "None" | "none" | "default-handler") => {
+                    ledger.handle(it.id);
+                }
+                "addoutputfilter" | "setoutputfilter" | "addoutputfilterbytype"
+                    if compresses(value) =>
+                {
+                    ledger.handle(it.id);
+                }
+                "xbithack" if value.eq_ignore_ascii_case("off") => ledger.handle(it.id),
                 // Of a handler's name `AddHandler` tells the files.
-                "action" if !value.contains('/') => {}
+                "action" if !value.contains('/') => ledger.handle(it.id),
                 "forcetype"
                 | "sethandler"
                 | "setoutputfilter"
@@ -103,9 +110,6 @@ impl FileTreatment {
     }
 
     fn add_type(&mut self, directive: &Directive, ledger: &mut Ledger) {
-        if !is_media_type(directive.word(0)) {
-            return ledger.risk(directive.id, "it is no media type, and was left out");
-        }
         for extension in directive.words.iter().skip(1) {
             let extension = extension.trim_start_matches('.').to_ascii_lowercase();
             self.types.insert(extension, directive.word(0).to_owned());

@@ -139,7 +139,7 @@ pub(crate) fn verification(site: Site<'_>, ledger: &mut Ledger) -> Option<Keys> 
     let verify = all().find(verifies).or_else(|| all().next())?;
     for section in for_some() {
         if verifies(&verify) {
-            ledger.risk(
+            ledger.lost(
                 section.id,
                 "backends have different settings; the strictest applies to all",
             );
@@ -153,12 +153,12 @@ pub(crate) fn verification(site: Site<'_>, ledger: &mut Ledger) -> Option<Keys> 
             return None;
         }
         "require" => ledger.mapped(verify.id),
-        _ => ledger.risk(verify.id, "the front always verifies the certificate"),
+        _ => ledger.lost(verify.id, "the front always verifies the certificate"),
     }
     let mut keys = Keys::new();
     if let Some(path) = site.find("sslproxycacertificatepath") {
         let text = "name one file in `ca_file`: until then backends are verified by the system's authorities";
-        ledger.risk(path.id, text);
+        ledger.lost(path.id, text);
     }
     if let Some(authority) = site.find("sslproxycacertificatefile") {
         let path = Path::new(authority.word(0));
@@ -167,7 +167,7 @@ pub(crate) fn verification(site: Site<'_>, ledger: &mut Ledger) -> Option<Keys> 
                 ledger.mapped(authority.id);
                 keys.insert("ca_file".to_owned(), quoted(&site.files.located(path)));
             }
-            Err(error) => ledger.risk(authority.id, format!("it cannot be read: {error}")),
+            Err(error) => ledger.lost(authority.id, format!("it cannot be read: {error}")),
         }
     }
     Some(keys)

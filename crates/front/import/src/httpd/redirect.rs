@@ -298,7 +298,7 @@ impl TunnelRule {
             if opened && !left {
                 ledger.mapped(id);
             } else {
-                ledger.risk(
+                ledger.lost(
                     id,
                     "WebSocket is passed on only where all else goes to the same backend",
                 );
@@ -607,13 +607,13 @@ fn pass(
     let has = |flag: &str| flags.split(',').any(|it| it.trim() == flag);
     let ends = has("L") || has("END");
     if flags.contains("E=") {
-        ledger.risk(directive.id, "variables of requests are not converted");
+        ledger.lost(directive.id, "variables of requests are not converted");
     }
     let asks_later_rules_too = ends && !(said && set.is_exact);
     for it in all() {
         if asks_later_rules_too {
             let what = "the rule ends the list for some requests, which was not converted";
-            ledger.risk(it.id, what);
+            ledger.lost(it.id, what);
         } else {
             ledger.mapped(it.id);
         }

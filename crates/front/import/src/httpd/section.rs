@@ -1,15 +1,16 @@
 //! Applies sections such as `<Location>` to the rules of a host.
 
+use crate::compress;
 use crate::condition::Scheme;
-use crate::directive::{Directive, MISSING, drop_all, keep_all};
+use crate::directive::{Directive, drop_all, keep_all};
 use crate::httpd::access::{self, Guards};
 use crate::httpd::{fields, processing, proxy, redirect};
+use crate::judge::{self, PlaceUse};
 use crate::ledger::{Ledger, Place};
 use crate::matcher::{Common, Matcher};
 use crate::plan::{Access, Action, Plan, Rule, Settings, SharedSettings};
 use crate::regex::path_set;
 use crate::toml_text::quoted;
-use crate::{compress, stock};
 
 /// Applies a section to the rules for its paths.
 pub(crate) fn overlay(
@@ -28,11 +29,20 @@ pub(crate) fn overlay(
         _ => return overlay_other(section, rules, ledger),
     };
     let inner = section.inside();
+    ledger.begin();
     let mut laid = SectionLayer {
         change: of_section(inner, ledger),
         guards: guards(inner, ledger),
         answer: answer(inner, plan, ledger),
     };
+    let place_use = if judge::depends(inner, ledger) {
+        use_by(rules, &matchers)
+    } else {
+        PlaceUse::default()
+    };
+    let judged = place_use.judge(inner, ledger);
+    ledger.end();
+    laid.guards.add(judged);
     if !is_exact {
         laid.blur();
     }
@@ -57,6 +67,19 @@ pub(crate) fn overlay(
     if is_left {
         ledger.address_guards.void(access::addresses(inner));
     }
+}
+
+/// What the rules for some paths ask of the directives of a section about them.
+fn use_by(rules: &[Rule], matchers: &[Matcher]) -> PlaceUse {
+    let mut place_use = PlaceUse::default();
+    for rule in rules {
+        let own = rule.action.place_use();
+        let is_new = place_use.or(own) != place_use;
+        if is_new && matchers.iter().any(|it| it.overlaps(&rule.matcher)) {
+            place_use = place_use.or(own);
+        }
+    }
+    place_use
 }
 
 /// The settings of a section for header fields, bodies and compression.
@@ -216,9 +239,8 @@ fn guards(inner: &[Directive], ledger: &mut Ledger) -> Guards {
                 ledger,
             );
         }
-        if is_section || name.starts_with("rewrite") || is_stranger(directive, ledger) {
-            guards.is_strange = true;
-        }
+        guards.is_strange |= is_section;
+        skip_template(directive, ledger);
         if processing::runs(directive) {
             ledger.unmapped(
                 directive.id,
@@ -247,29 +269,12 @@ fn sets(directive: &Directive, variable: &str) -> bool {
     is_setter && directive.words.iter().any(|it| it.starts_with(variable))
 }
 
-/// Whether a directive may restrict access in a way that the importer does not know; then the ledger reports it.
-pub(crate) fn is_stranger(directive: &Directive, ledger: &mut Ledger) -> bool {
-    let name = directive.name.as_str();
-    let is_read = access::is_read(name) || name.starts_with("rewrite") || name.starts_with("rpaf");
-    if is_read || !stock::may_guard("httpd", name) {
-        return false;
+/// Leaves out a condition of a template: what is in it is read in any case.
+pub(crate) fn skip_template(directive: &Directive, ledger: &mut Ledger) {
+    if directive.name.starts_with("{%") {
+        let text = "a condition of a template was left out: render the template first";
+        ledger.lost(directive.id, text);
     }
-    // A condition of a template: what is in it is read in any case.
-    if name.starts_with("{%") {
-        ledger.risk(
-            directive.id,
-            "a condition of a template was left out: render the template first",
-        );
-        return false;
-    }
-    if name != MISSING {
-        let text = format!(
-            "the importer does not know `{}`, which may restrict access",
-            ledger.name(directive.id)
-        );
-        ledger.unmapped(directive.id, &text);
-    }
-    true
 }
 
 /// What a section itself answers: with a handler, or with a redirect.
@@ -300,7 +305,14 @@ pub(crate) fn proxies<'d>(
     for section in sections.into_iter().filter(is_proxy) {
         ledger.mapped(section.id);
         let inner = section.inside();
-        let (guards, settings) = (guards(inner, ledger), of_section(inner, ledger));
+        ledger.begin();
+        let (mut guards, settings) = (guards(inner, ledger), of_section(inner, ledger));
+        let place_use = PlaceUse {
+            forwards: true,
+            ..PlaceUse::default()
+        };
+        guards.add(place_use.judge(inner, ledger));
+        ledger.end();
         if matches!(section.words.last().map(String::as_str), Some("*" | ".*")) {
             said.merge(guards);
             change.merge(&settings);

@@ -53,6 +53,11 @@ pub(crate) fn read(main: &[Directive], hosts: &[&Directive], plan: &mut Plan, le
     plan.hide_networks();
 }
 
+/// Whether a directive says who clients behind proxies are.
+pub(crate) fn is_one(name: &str) -> bool {
+    name.starts_with("remoteip") || name.starts_with("rpaf")
+}
+
 /// The trusted proxies of one server or virtual host.
 #[derive(Debug, Default)]
 struct SenderScope {

@@ -3,6 +3,7 @@
 use catamaran_config::is_ruled_field;
 
 use crate::directive::Directive;
+use crate::judge::lose_field;
 use crate::ledger::Ledger;
 use crate::nginx::location::Scope;
 use crate::nginx::variables::expand;
@@ -23,10 +24,10 @@ pub(crate) fn response_fields(
             Some(value) if add_field(&mut settings.response_fields, directive.word(0), &value) => {
                 ledger.mapped(directive.id);
             }
-            _ => ledger.risk(
-                directive.id,
-                format!("the field `{}` was not converted", directive.word(0)),
-            ),
+            _ => {
+                let text = format!("the field `{}` was not converted", directive.word(0));
+                lose_field(directive.word(0), directive.id, text, ledger);
+            }
         }
     }
     for directive in scope.level(|it| it.name == "proxy_hide_header") {
@@ -34,8 +35,8 @@ pub(crate) fn response_fields(
         if is_field(name) && !is_ruled_field(name, false) {
             settings.response_fields.remove(name);
             ledger.mapped(directive.id);
-        } else {
-            ledger.risk(directive.id, format!("the field `{name}` is not hidden"));
+        } else if is_field(name) {
+            ledger.lost(directive.id, format!("the field `{name}` is not hidden"));
         }
     }
 }
@@ -87,7 +88,7 @@ pub(crate) fn request_fields(
                 ledger.mapped(directive.id);
             }
             "x-forwarded-proto" if matches!(directive.word(1), "https" | "http") => {
-                ledger.risk(directive.id, "the front sets this field from the client's own connection; name the proxy before it in `trusted_proxies`");
+                ledger.lost(directive.id, "the front sets this field from the client's own connection; name the proxy before it in `trusted_proxies`");
             }
             _ if is_ruled_field(name, true) && directive.word(1).starts_with("$http_") => {
                 ledger.mapped(directive.id);
@@ -118,10 +119,12 @@ fn request_field(directive: &Directive, port: u16, fields: &mut Fields, ledger: 
         // The application may trust what the source writes, so no client may write it.
         fields.take(name);
     }
-    ledger.risk(
-        directive.id,
-        format!("the field `{name}` was not converted"),
-    );
+    let text = format!("the field `{name}` was not converted");
+    if is_field(name) {
+        ledger.lost(directive.id, text);
+    } else {
+        ledger.risk(directive.id, text);
+    }
 }
 
 /// Converts `proxy_cookie_flags`, and `proxy_cookie_path / "/; Secure"`, which adds flags as well.
@@ -145,7 +148,7 @@ pub(crate) fn cookie_flags(scope: Scope<'_>, settings: &mut Settings, ledger: &m
             settings.keys.insert("cookie_flags".to_owned(), flags);
             ledger.mapped(directive.id);
         }
-        None => ledger.risk(directive.id, "these flags of cookies were not converted"),
+        None => ledger.lost(directive.id, "these flags of cookies were not converted"),
     }
 }
 

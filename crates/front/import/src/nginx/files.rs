@@ -63,6 +63,9 @@ pub(crate) fn serve(
     };
     let directory = root.word(0).trim_end_matches('/');
     let is_alias = alias.is_some();
+    if let Some(other) = scope.find("root").filter(|_| is_alias) {
+        ledger.handle(other.id);
+    }
     let is_whole = matches!(matcher, Matcher::Exact(_)) && !is_alias;
     let has_text = matches!(matcher, Matcher::Prefix(_) | Matcher::Pattern(_)) || is_whole;
     let Some(path) = path.filter(|_| has_text) else {
@@ -143,7 +146,7 @@ fn keys(scope: Scope<'_>, path: &str, forwards: bool, ledger: &mut Ledger) -> Ke
                 ledger.note(tries.id, "the front sends this page for missing paths, but not for names that contain a dot");
             }
             Some(MissingRule::Page(_)) => {
-                ledger.risk(tries.id, "the page for missing files was not converted");
+                ledger.lost(tries.id, "the page for missing files was not converted");
             }
             _ => ledger.mapped(tries.id),
         }
@@ -167,6 +170,12 @@ fn tried_index(tries: Option<&Directive>) -> Option<&'static str> {
 /// Gives served files the media types of `types`. Without an included `mime.types` the source knows no others: then
 /// all files have one type, or they are not served.
 pub(crate) fn give_types(rule: &mut Rule, scope: Scope<'_>, ledger: &mut Ledger) {
+    let all = scope.level(|it| matches!(it.name.as_str(), "types" | MIME_TYPES));
+    let default = scope.find("default_type");
+    if let Some(default) = default.filter(|it| !all.is_empty() || it.word(0) == UNTYPED) {
+        let text = "files of unknown kinds are `application/octet-stream`";
+        ledger.dropped(default.id, text);
+    }
     if let (Action::Files, Some(own)) = (&rule.action, scope.own("types")) {
         // Another rule may serve them, as the index of a directory.
         ledger.unmapped(own.id, TYPES_OF_THEIR_OWN);
@@ -175,7 +184,6 @@ pub(crate) fn give_types(rule: &mut Rule, scope: Scope<'_>, ledger: &mut Ledger)
     let Action::Serve(serve) = &mut rule.action else {
         return;
     };
-    let all = scope.level(|it| matches!(it.name.as_str(), "types" | MIME_TYPES));
     let own: Vec<&Directive> = all
         .iter()
         .copied()
@@ -189,9 +197,7 @@ pub(crate) fn give_types(rule: &mut Rule, scope: Scope<'_>, ledger: &mut Ledger)
         .flat_map(|it| &it.words)
         .map(|it| typed(it))
         .collect();
-    let default = scope
-        .find("default_type")
-        .map_or("text/plain", |it| it.word(0));
+    let default = default.map_or("text/plain", |it| it.word(0));
     match pairs {
         Some(pairs) if own.len() < all.len() => {
             if !pairs.is_empty() {
@@ -250,6 +256,9 @@ fn lifetime(text: &str) -> Option<String> {
     };
     Some(format!("max-age={seconds}"))
 }
+
+/// The type that the front gives files of unknown kinds.
+const UNTYPED: &str = "application/octet-stream";
 
 const TYPES_OF_THEIR_OWN: &str = "its files have types of their own, which were not converted";
 

@@ -4,6 +4,8 @@ use std::collections::HashSet;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
 
+use catamaran_config::{Nature, foreign_answer};
+
 use crate::directive::Directive;
 use crate::files::Files;
 use crate::ledger::{Id, Ledger};
@@ -158,7 +160,24 @@ impl Listens<'_> {
                 ledger.risk(directive.id, HIDDEN);
             }
         }
+        let listeners = host.listeners.iter().map(|&it| &plan.listeners[it]);
+        self.claim(listeners.clone().any(|it| it.tls.is_some()), ledger);
         is_closed
+    }
+
+    /// Claims what was decided about for the whole server: its addresses and their TLS, where the front is stricter
+    /// than what it does not convert; without TLS, all that is about TLS; and who clients behind proxies are, which
+    /// [`senders`] decides for all servers.
+    fn claim(&self, has_tls: bool, ledger: &mut Ledger) {
+        for directive in self.inner.iter().chain(self.outer) {
+            let name = directive.name.as_str();
+            let nature = foreign_answer("nginx", name).and_then(|it| it.nature);
+            let is_own = nature == Some(Nature::Transport) && !name.starts_with("proxy_ssl");
+            let is_idle = !has_tls && name.starts_with("ssl_");
+            if is_own || is_idle || SENDERS.contains(&name) {
+                ledger.handle(directive.id);
+            }
+        }
     }
 
     fn convert(
@@ -381,12 +400,7 @@ pub(crate) fn senders<'d>(
     plan: &mut Plan,
     ledger: &mut Ledger,
 ) {
-    let is = |it: &&Directive| {
-        matches!(
-            it.name.as_str(),
-            "set_real_ip_from" | "real_ip_header" | "real_ip_recursive"
-        )
-    };
+    let is = |it: &&Directive| SENDERS.contains(&it.name.as_str());
     let mut ids: Vec<Id> = outer.iter().filter(is).map(|it| it.id).collect();
     let mut all: Vec<Senders> = Vec::new();
     let mut in_locations = false;
@@ -419,6 +433,9 @@ pub(crate) fn senders<'d>(
     ledger.address_guards.void_all();
     plan.hide_networks();
 }
+
+/// Directives about clients' addresses behind a proxy.
+const SENDERS: [&str; 3] = ["set_real_ip_from", "real_ip_header", "real_ip_recursive"];
 
 const HIDDEN: &str = "left out: another server listens on all addresses of this port, and the front does not tell \
     this one from them. If clients need this server there, give it a port of its own in [[listen]]";

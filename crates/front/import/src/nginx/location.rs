@@ -5,20 +5,21 @@ use std::net::IpAddr;
 use std::path::Path;
 use std::sync::LazyLock;
 
+use crate::compress;
 use crate::condition::CAPTURED;
-use crate::directive::{Directive, MISSING};
+use crate::directive::Directive;
 use crate::files::Files;
+use crate::judge::{JudgedPlace, PlaceUse};
 use crate::ledger::{Id, Ledger, Place};
 use crate::matcher::Matcher;
 use crate::mod_jk::workers::{duration, hoist, number};
 use crate::nginx::fields::{cookie_flags, request_fields, response_fields};
-use crate::nginx::files::{MIME_TYPES, serve};
+use crate::nginx::files::serve;
 use crate::nginx::upstream::{Upstreams, target, unreachable, with_scheme};
 use crate::nginx::variables::expand;
 use crate::plan::{Access, Action, Backend, Plan, Settings, Upstream, redirect_status};
 use crate::regex::rest_of;
 use crate::toml_text::quoted;
-use crate::{compress, stock};
 
 /// The blocks whose directives apply, innermost first, and the upstreams. Inner directives override outer ones.
 #[derive(Clone, Copy)]
@@ -37,6 +38,20 @@ impl<'a> Scope<'a> {
     /// The directive of this name in the innermost block that has one.
     pub(crate) fn find(&self, name: &str) -> Option<&'a Directive> {
         self.level(|it| it.name == name).into_iter().next()
+    }
+
+    /// The directives in force: those whose name no inner block has, without those that no location inherits.
+    fn in_force(&self) -> Vec<&'a Directive> {
+        let mut known: HashSet<&str> = HashSet::new();
+        let mut found = Vec::new();
+        for (depth, block) in self.blocks.iter().enumerate() {
+            let is = |it: &&Directive| {
+                !known.contains(it.name.as_str()) && (depth == 0 || it.name != "try_files")
+            };
+            found.extend(block.iter().filter(is));
+            known.extend(block.iter().map(|it| it.name.as_str()));
+        }
+        found
     }
 
     /// The matching directives of the innermost block that has any: they replace those of outer blocks.
@@ -348,13 +363,16 @@ fn of_backends(scope: Scope<'_>, upstream: &mut Upstream, ledger: &mut Ledger) {
 
 /// Sets whether backends' certificates are verified, and by which authority.
 fn verify(scope: Scope<'_>, upstream: &mut Upstream, files: &dyn Files, ledger: &mut Ledger) {
-    let Some(directive) = scope.find("proxy_ssl_verify") else {
+    let verifies = |it: &&Directive| it.word(0) == "on";
+    let Some(directive) = scope.find("proxy_ssl_verify").filter(verifies) else {
+        let idle = ["proxy_ssl_verify", "proxy_ssl_trusted_certificate"];
+        let found = idle.into_iter().filter_map(|it| scope.find(it));
+        found.for_each(|it| {
+            ledger.dropped(it.id, "certificates of these backends are not verified");
+        });
         return;
     };
     ledger.mapped(directive.id);
-    if directive.word(0) != "on" {
-        return;
-    }
     let authority = scope.find("proxy_ssl_trusted_certificate");
     if let Some(authority) = authority {
         ledger.mapped(authority.id);
@@ -403,7 +421,7 @@ fn host(scope: Scope<'_>, authority: &str, upstream: &mut Upstream, ledger: &mut
                     "the value `{value}` of `Host` was not converted: the backend is called by its own \
                                     host. Name the right one in `host` of its upstream"
                 );
-                ledger.risk(field.id, text);
+                ledger.lost(field.id, text);
             }
             own()
         }
@@ -419,13 +437,14 @@ fn is_name(text: &str) -> bool {
 
 /// Who is let in; `None` if nothing is said.
 pub(crate) fn access(scope: Scope<'_>, ledger: &mut Ledger) -> Access {
-    let has_others = is_strange(scope, ledger)
-        | is_limited(scope, ledger)
-        | is_changed(scope, ledger)
-        | signs_on(scope, ledger)
-        | satisfies_any(scope, ledger);
+    claim_idle(scope, ledger);
+    let has_others =
+        is_limited(scope, ledger) | signs_on(scope, ledger) | satisfies_any(scope, ledger);
     let rules = scope.level(|it| matches!(it.name.as_str(), "allow" | "deny"));
     rules.iter().for_each(|it| ledger.mapped(it.id));
+    // Either takes back what outer blocks say by the other.
+    let others = ["allow", "deny"].map(|name| scope.level(|it| it.name == name));
+    others.iter().flatten().for_each(|it| ledger.handle(it.id));
     let asked = rules.iter().map(|it| it.id);
     match networks(&rules).filter(|_| !has_others) {
         Some(access) => {
@@ -484,6 +503,11 @@ fn signs_on(scope: Scope<'_>, ledger: &mut Ledger) -> bool {
             found = true;
         }
     }
+    // They guard nothing by themselves.
+    for name in ["auth_basic_user_file", "auth_request_set", "auth_delay"] {
+        let all = scope.level(|it| it.name == name);
+        all.iter().for_each(|it| ledger.handle(it.id));
+    }
     found
 }
 
@@ -525,39 +549,18 @@ pub(crate) fn addresses<'d>(directives: impl IntoIterator<Item = &'d Directive>)
     found
 }
 
-/// Whether a block, or one it inherits from, has an unknown directive that may restrict access.
-fn is_strange(scope: Scope<'_>, ledger: &mut Ledger) -> bool {
-    let mut found = false;
-    for directive in scope.blocks.iter().flat_map(|it| it.iter()) {
-        let name = directive.name.as_str();
-        let is_read = READ.contains(&name) || CHANGES.iter().any(|it| it.0 == name);
-        if is_read || !stock::may_guard("nginx", name) {
-            continue;
-        }
-        if name != MISSING {
-            let text = format!("`{name}` is not known here and may be a guard");
-            ledger.unmapped(directive.id, &text);
-        }
-        found = true;
-    }
-    found
+/// Judges the place of a block by all directives in force there.
+pub(crate) fn judge(scope: Scope<'_>, place_use: PlaceUse, ledger: &mut Ledger) -> JudgedPlace {
+    place_use.judge(scope.in_force(), ledger)
 }
 
-/// Whether a directive changes requests or responses in a way that the front cannot, so that they would show
-/// more.
-fn is_changed(scope: Scope<'_>, ledger: &mut Ledger) -> bool {
-    let mut found = false;
-    for (name, harmless) in CHANGES {
-        let is_asked = !name.starts_with("proxy_") || scope.own("proxy_pass").is_some();
-        let directive = scope.find(name).filter(|_| is_asked);
-        if let Some(directive) = directive.filter(|it| it.word(0) != *harmless) {
-            let text =
-                format!("the front has nothing like `{name}`, and would open what nginx does not");
-            ledger.unmapped(directive.id, &text);
-            found = true;
+/// Claims directives that change nothing by their value.
+fn claim_idle(scope: Scope<'_>, ledger: &mut Ledger) {
+    for (name, harmless) in IDLE {
+        if let Some(directive) = scope.find(name).filter(|it| it.word(0) == *harmless) {
+            ledger.mapped(directive.id);
         }
     }
-    found
 }
 
 /// Whether the old server must go on limiting requests (`limit_req`, `limit_conn`). Without an old server that
@@ -565,7 +568,7 @@ fn is_changed(scope: Scope<'_>, ledger: &mut Ledger) -> bool {
 fn is_limited(scope: Scope<'_>, ledger: &mut Ledger) -> bool {
     let mut found = false;
     for name in ["limit_req", "limit_conn"] {
-        if let Some(directive) = scope.find(name) {
+        for directive in scope.level(|it| it.name == name) {
             let text = "the front limits no requests: `connections_per_address` comes near";
             ledger.kept_or_risk(directive.id, text);
             found |= ledger.keeps;
@@ -644,9 +647,9 @@ pub(crate) fn drop_needless(directives: &[Directive], ledger: &mut Ledger) {
         if is_of_cache(name) {
             drop_cache(directive, ledger);
         } else if is_needless(name) {
-            ledger.dropped(directive.id, "the front needs no such setting");
+            ledger.needless(directive.id, "the front needs no such setting");
         } else if COMPRESSION.split_whitespace().any(|it| it == name) {
-            ledger.dropped(directive.id, "the front compresses by settings of its own");
+            ledger.needless(directive.id, "the front compresses by settings of its own");
         }
     }
 }
@@ -677,37 +680,8 @@ const PATH_QUERY: &str = "{path_query}";
 /// Placeholder for what the host expression of an `if` captured, inside that `if`.
 pub(crate) const HOST_CAPTURE: &str = "$\u{1}";
 
-/// Directives that other parts of the importer read, so that they are no unknown guards.
-const READ: &[&str] = &[
-    MIME_TYPES,
-    "allow",
-    "deny",
-    "satisfy",
-    "auth_basic",
-    "auth_basic_user_file",
-    "auth_request",
-    "auth_request_set",
-    "auth_jwt",
-    "auth_delay",
-    "limit_except",
-    "limit_req",
-    "limit_conn",
-    "if",
-    "internal",
-    "ssl_verify_client",
-    "ssl_crl",
-    "real_ip_header",
-    "real_ip_recursive",
-    "set_real_ip_from",
-    "valid_referers",
-    "secure_link",
-    "secure_link_md5",
-    "secure_link_secret",
-    "ssl_reject_handshake",
-];
-
-/// Directives that change requests or responses, each with the value that changes nothing.
-const CHANGES: &[(&str, &str)] = &[
+/// Directives with the value that changes nothing.
+const IDLE: &[(&str, &str)] = &[
     ("proxy_pass_request_headers", "on"),
     ("proxy_pass_request_body", "on"),
     ("proxy_set_body", ""),
@@ -715,6 +689,13 @@ const CHANGES: &[(&str, &str)] = &[
     ("proxy_ssl_crl", ""),
     ("ssi", "off"),
     ("disable_symlinks", "off"),
+    ("ssl_reject_handshake", "off"),
+    ("ssl_verify_client", "off"),
+    ("ssl_ocsp", "off"),
+    ("image_filter", "off"),
+    ("random_index", "off"),
+    ("proxy_cookie_flags", "off"),
+    ("merge_slashes", "on"),
 ];
 
 /// Directives that pass requests on by protocols other than HTTP.
@@ -730,7 +711,7 @@ const FOREIGN_PASSES: [&str; 6] = [
 static NEEDLESS: LazyLock<HashSet<&str>> = LazyLock::new(|| DROPPED.split_whitespace().collect());
 
 const DROPPED: &str = "access_log error_log log_format log_not_found server_tokens sendfile tcp_nopush \
-    tcp_nodelay types_hash_max_size default_type charset worker_processes worker_connections events user pid \
+    tcp_nodelay types_hash_max_size charset worker_processes worker_connections events user pid \
     keepalive_timeout keepalive_requests proxy_http_version proxy_redirect proxy_buffering proxy_buffers \
     proxy_buffer_size proxy_busy_buffers_size proxy_request_buffering proxy_max_temp_file_size \
     proxy_temp_file_write_size proxy_headers_hash_max_size proxy_headers_hash_bucket_size proxy_send_timeout \
@@ -738,7 +719,7 @@ const DROPPED: &str = "access_log error_log log_format log_not_found server_toke
     large_client_header_buffers server_names_hash_bucket_size server_names_hash_max_size variables_hash_max_size \
     multi_accept master_process daemon worker_rlimit_nofile use resolver resolver_timeout proxy_ssl_server_name proxy_ssl_session_reuse \
     ssl_session_cache ssl_session_timeout ssl_session_tickets ssl_ciphers ssl_prefer_server_ciphers ssl_dhparam \
-    ssl_ecdh_curve ssl_stapling ssl_stapling_verify ssl ssl_buffer_size reset_timedout_connection \
+    ssl_ecdh_curve ssl_stapling ssl_stapling_verify ssl_buffer_size reset_timedout_connection \
     fastcgi_param fastcgi_index fastcgi_split_path_info uwsgi_param port_in_redirect server_name_in_redirect \
     absolute_redirect chunked_transfer_encoding load_module ignore_invalid_headers http2";
 

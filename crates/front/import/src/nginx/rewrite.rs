@@ -73,8 +73,8 @@ fn condition(directive: &Directive, ports: &[Port], ledger: &mut Ledger) -> Vec<
     // A variable decides nothing by itself; where it stands, it is judged.
     if !inner.is_empty() && inner.iter().all(|it| it.name == "set") {
         let text = "variables of requests are not converted";
-        ledger.risk(directive.id, text);
-        inner.iter().for_each(|it| ledger.risk(it.id, text));
+        ledger.lost(directive.id, text);
+        inner.iter().for_each(|it| ledger.lost(it.id, text));
         return Vec::new();
     }
     let (condition, capture) = test(directive, ports);

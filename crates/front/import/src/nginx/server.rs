@@ -9,6 +9,7 @@ use catamaran_config::is_route_host;
 
 use crate::condition::Port;
 use crate::directive::{Directive, drop_all, keep_all};
+use crate::judge::PlaceUse;
 use crate::ledger::{Id, Ledger, Weight};
 use crate::matcher::{Common, Matcher};
 use crate::mod_jk::mounts::join_prefixes;
@@ -22,7 +23,7 @@ use crate::nginx::rewrite;
 use crate::nginx::tree::Expansion;
 use crate::nginx::upstream::{self, Upstreams};
 use crate::nginx::variables::fill;
-use crate::plan::{Access, Action, Keys, Plan, Rule, SharedSettings, VirtualHost};
+use crate::plan::{Access, Action, Keys, Plan, Rule, Settings, SharedSettings, VirtualHost};
 use crate::regex::path_set;
 
 /// Converts the directives of nginx into the plan.
@@ -177,6 +178,7 @@ impl ServerReader<'_, '_> {
             self.expansion.ledger.dropped(server.id, reason);
             return drop_all(inner, reason, self.expansion.ledger);
         }
+        self.expansion.ledger.begin();
         self.expansion.ledger.mapped(server.id);
         drop_needless(inner, self.expansion.ledger);
         let mut host = VirtualHost {
@@ -209,6 +211,7 @@ impl ServerReader<'_, '_> {
             rules.for_each(|it| it.settings.access = Access::Unsaid);
         }
         self.plan.hosts.push(host);
+        self.expansion.ledger.end();
     }
 
     /// The names of a server that routes can have, and the directives with names that they cannot.
@@ -318,6 +321,7 @@ impl ServerReader<'_, '_> {
             upstreams: self.upstreams,
         };
         let place = self.expansion.ledger.place(location.id).clone();
+        self.expansion.ledger.begin();
         let mut settled = settings(scope, server.port(), self.expansion.ledger);
         settled.access = access(scope, self.expansion.ledger);
         settled.pages = self.pages(scope, server);
@@ -325,10 +329,8 @@ impl ServerReader<'_, '_> {
         if self.is_strange(inner, path, server.ports, &mut conditions) {
             settled.access = Access::Unsaid;
         }
-        let named = self.named(scope.own("try_files"), server, &mut settled.access);
-        if settled.access == Access::Unsaid {
-            location::leave_guards(scope, self.expansion.ledger);
-        }
+        let named = self.named(scope.own("try_files"), server, &mut settled);
+        let is_left = settled.access == Access::Unsaid;
         let settled = SharedSettings::like(settled, &mut self.last_settings);
         let mut rules: Vec<Rule> = Vec::new();
         for matcher in matchers {
@@ -349,7 +351,24 @@ impl ServerReader<'_, '_> {
             give_types(&mut rule, scope, self.expansion.ledger);
             rules.push(rule);
         }
+        self.admit(&mut rules, scope, is_left);
         rules
+    }
+
+    /// Judges the place that was read, and admits its rules or closes them. `is_left` says that its guards were found
+    /// to be the old server's.
+    fn admit(&mut self, rules: &mut [Rule], scope: Scope<'_>, is_left: bool) {
+        let ledger = &mut *self.expansion.ledger;
+        let uses = rules.iter().map(|it| it.action.place_use());
+        let mut place_use = uses.fold(PlaceUse::default(), PlaceUse::or);
+        // Where another location passes requests on, it was judged for that.
+        place_use.forwards &= scope.own("proxy_pass").is_some();
+        let judged = location::judge(scope, place_use, ledger);
+        rules.iter_mut().for_each(|it| it.admit(judged));
+        if is_left || judged.closes() {
+            location::leave_guards(scope, ledger);
+        }
+        ledger.end();
     }
 
     /// The keys for a block's error pages.
@@ -401,12 +420,12 @@ impl ServerReader<'_, '_> {
     }
 
     /// The upstream of the named location that `try_files` names; `None` if there is none. Joins that location's
-    /// access rules to `outer`.
+    /// settings to those of the place that names it.
     fn named(
         &mut self,
         tries: Option<&Directive>,
         server: Server<'_>,
-        outer: &mut Access,
+        settled: &mut Settings,
     ) -> Option<usize> {
         let tries = tries?;
         let Some(MissingRule::Named(name)) = missing(Some(tries)) else {
@@ -416,7 +435,7 @@ impl ServerReader<'_, '_> {
         let location = locations.find(|it| it.word(0) == name);
         let tries_again = |it: &&Directive| it.inside().iter().any(|it| it.name == "try_files");
         let Some(location) = location.filter(|it| !tries_again(it)) else {
-            *outer = Access::Unsaid;
+            settled.access = Access::Unsaid;
             let text = "its named location does not exist, or tries files itself";
             self.expansion.ledger.unmapped(tries.id, text);
             return None;
@@ -425,14 +444,21 @@ impl ServerReader<'_, '_> {
         let mut found = self.location(location, &everything, None, server);
         let rule = found.pop()?;
         // Two guards of one request: what one of them says suffices only if the other says nothing.
-        let (mine, theirs) = (std::mem::take(outer), rule.settings.access.clone());
-        *outer = match (mine, theirs) {
+        let mine = std::mem::take(&mut settled.access);
+        settled.merge(&Settings {
+            access: Access::Open,
+            ..(*rule.settings).clone()
+        });
+        // What it does not pass on to backends itself says nothing of their requests.
+        settled.request_fields = rule.settings.request_fields.clone();
+        let theirs = rule.settings.access.clone();
+        settled.access = match (mine, theirs) {
             (Access::Open, other) | (other, Access::Open) => other,
             (one, two) if one == two => one,
             _ => Access::Unsaid,
         };
         if !found.is_empty() {
-            *outer = Access::Unsaid;
+            settled.access = Access::Unsaid;
         }
         match rule.action {
             Action::Forward {
@@ -440,7 +466,7 @@ impl ServerReader<'_, '_> {
                 rewrite: None,
             } => Some(upstream),
             _ => {
-                *outer = Access::Unsaid;
+                settled.access = Access::Unsaid;
                 let text = "its named location does not pass requests on as they are";
                 self.expansion.ledger.unmapped(tries.id, text);
                 None
@@ -526,6 +552,7 @@ impl ServerReader<'_, '_> {
             blocks: &blocks,
             upstreams: self.upstreams,
         };
+        self.expansion.ledger.begin();
         let mut settled = settings(scope, server.port(), self.expansion.ledger);
         settled.access = access(scope, self.expansion.ledger);
         settled.pages = self.pages(scope, server);
@@ -535,10 +562,8 @@ impl ServerReader<'_, '_> {
             self.expansion.ledger.unmapped(tries.id, text);
             settled.access = Access::Unsaid;
         }
-        let named = self.named(tries, server, &mut settled.access);
-        if settled.access == Access::Unsaid {
-            location::leave_guards(scope, self.expansion.ledger);
-        }
+        let named = self.named(tries, server, &mut settled);
+        let is_left = settled.access == Access::Unsaid;
         let matcher = Matcher::everything();
         let action = super::files::serve(
             scope,
@@ -558,7 +583,9 @@ impl ServerReader<'_, '_> {
         let mut rule = Rule::new(None, matcher, action);
         rule.settings = settled.into();
         give_types(&mut rule, scope, self.expansion.ledger);
-        vec![rule]
+        let mut rules = vec![rule];
+        self.admit(&mut rules, scope, is_left);
+        rules
     }
 }
 

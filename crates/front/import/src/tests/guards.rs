@@ -53,7 +53,7 @@ fn what_nobody_knows_closes_where_it_stands() {
     for (directives, expected) in [
         ("auth_ldap x;", "path = \"/\"; status = 403"),
         ("include guards.conf;", "path = \"/\"; status = 403"),
-        ("more_set_headers x;", "path = \"/\"; upstream = \"t\""),
+        ("more_set_headers x;", "path = \"/\"; status = 403"),
         (
             "more_clear_input_headers X-User;",
             "path = \"/\"; status = 403",

@@ -1,0 +1,187 @@
+//! Judges places of the source: asks what each directive that is in force there is to it, unless a reader converted it.
+//!
+//! A rule leads to a backend or to files only with the [`Admission`] of a [`JudgedPlace`], which only [`PlaceUse::judge`]
+//! makes. So a directive that no reader thought of closes its place, and so does one that no table knows.
+
+use catamaran_config::{Nature, foreign_answer};
+
+use crate::directive::{Directive, MISSING};
+use crate::ledger::{Id, Ledger};
+
+/// What a place does with requests, which decides which directives matter there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct PlaceUse {
+    /// Whether requests are passed on to backends.
+    pub(crate) forwards: bool,
+    /// Whether files are sent.
+    pub(crate) serves: bool,
+    /// Whether requests are left to files that the front does not send.
+    pub(crate) leaves: bool,
+}
+
+/// A place of which every directive was judged.
+#[derive(Clone, Copy, Debug)]
+#[must_use]
+pub(crate) struct JudgedPlace {
+    closes: bool,
+}
+
+/// Whether a rule may lead to a backend or to files. By default it may not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Admission(bool);
+
+impl PlaceUse {
+    /// What any of two actions of a place asks.
+    pub(crate) fn or(self, other: Self) -> Self {
+        Self {
+            forwards: self.forwards || other.forwards,
+            serves: self.serves || other.serves,
+            leaves: self.leaves || other.leaves,
+        }
+    }
+
+    /// Judges a place by the directives in force there, its own and inherited ones. What they demand is given to the
+    /// ledger, which knows what readers have converted since the place began.
+    pub(crate) fn judge<'d>(
+        self,
+        directives: impl IntoIterator<Item = &'d Directive>,
+        ledger: &mut Ledger,
+    ) -> JudgedPlace {
+        let mut closes = false;
+        for directive in directives {
+            if ledger.is_handled(directive.id) {
+                continue;
+            }
+            let server = ledger.server(directive.id);
+            let Some(text) = self.closing(server, &directive.name) else {
+                continue;
+            };
+            closes = true;
+            // It was reported when its file was not found.
+            if directive.name != MISSING {
+                let shown = [
+                    ledger.name(directive.id),
+                    directive.word(0),
+                    directive.word(1),
+                ];
+                let text = format!("`{}` {text}", shown.join(" ").trim_end());
+                ledger.unmapped(directive.id, &text);
+            }
+        }
+        JudgedPlace { closes }
+    }
+
+    /// Why an unconverted directive of this name closes the place; `None` if the place stays open without it.
+    fn closing(self, server: &str, name: &str) -> Option<String> {
+        let Some(answer) = foreign_answer(server, name) else {
+            return Some("is not known here and may be a guard".to_owned());
+        };
+        let Some(nature) = answer.nature else {
+            return Some("is no directive".to_owned());
+        };
+        let (matters, what) = match nature {
+            Nature::Access => (true, "says who may do what"),
+            Nature::Content { of_files: true } => (self.serves, "changes how files are sent"),
+            Nature::Content { of_files: false } => {
+                let answers = self.serves || self.forwards || self.leaves;
+                (answers, "changes what is answered")
+            }
+            Nature::Identity => (self.forwards, "says what the application believes"),
+            Nature::Transport => (
+                self.forwards && !answer.is_needless,
+                "says how backends are reached and verified",
+            ),
+            Nature::Harmless => (false, ""),
+        };
+        matters.then(|| format!("{what}, and was not converted; here: {}", answer.text))
+    }
+}
+
+/// Whether what any of these directives is to its place depends on what the place does.
+pub(crate) fn depends(directives: &[Directive], ledger: &Ledger) -> bool {
+    directives.iter().any(|it| {
+        let answer = foreign_answer(ledger.server(it.id), &it.name);
+        let nature = answer.and_then(|it| it.nature);
+        let is_fixed = matches!(nature, None | Some(Nature::Access | Nature::Harmless));
+        !is_fixed && !ledger.is_handled(it.id)
+    })
+}
+
+/// Whether a directive that may not be in force closes what it may be about: it may be a guard, or say what the
+/// application believes.
+pub(crate) fn may_close(server: &str, name: &str) -> bool {
+    match foreign_answer(server, name).and_then(|it| it.nature) {
+        None | Some(Nature::Access | Nature::Identity) => true,
+        Some(Nature::Content { .. } | Nature::Transport | Nature::Harmless) => false,
+    }
+}
+
+/// Notes that a field of responses was not converted, if clients may do no more without it. Others are left to the judge.
+pub(crate) fn lose_field(name: &str, id: Id, text: String, ledger: &mut Ledger) {
+    let lower = name.to_ascii_lowercase();
+    let is_own = lower.starts_with("x-") && !GUARDING.contains(&lower.as_str());
+    let allows = ALLOWING.iter().any(|it| lower.starts_with(it));
+    if is_own || allows || HELPFUL.contains(&lower.as_str()) {
+        ledger.lost(id, text);
+    }
+}
+
+impl JudgedPlace {
+    /// Whether the place is closed.
+    pub(crate) fn closes(self) -> bool {
+        self.closes
+    }
+
+    /// The admission for the rules of the place, which must be closed if the place is.
+    pub(crate) fn admission(self) -> Admission {
+        Admission(true)
+    }
+}
+
+impl Admission {
+    /// Whether a place was judged for the rule.
+    pub(crate) fn is_given(self) -> bool {
+        self.0
+    }
+}
+
+/// Fields without which a response is kept for a shorter time, or tells less.
+const HELPFUL: &[&str] = &[
+    "accept-ranges",
+    "age",
+    "allow",
+    "alt-svc",
+    "cache-control",
+    "content-language",
+    "date",
+    "etag",
+    "expires",
+    "last-modified",
+    "link",
+    "location",
+    "p3p",
+    "pragma",
+    "server",
+    "server-timing",
+    "sourcemap",
+    "tk",
+    "vary",
+    "via",
+    "warning",
+];
+
+/// Beginnings of names of fields that allow clients more.
+const ALLOWING: &[&str] = &["access-control-", "timing-allow-"];
+
+/// Fields that begin with `X-` and forbid clients something, or that servers act on; all others are the source's own.
+const GUARDING: &[&str] = &[
+    "x-accel-redirect",
+    "x-content-security-policy",
+    "x-content-type-options",
+    "x-download-options",
+    "x-frame-options",
+    "x-permitted-cross-domain-policies",
+    "x-sendfile",
+    "x-webkit-csp",
+    "x-xss-protection",
+];
