@@ -118,12 +118,17 @@ pub(crate) fn may_close(server: &str, name: &str) -> bool {
 
 /// Notes that a field of responses was not converted, if clients may do no more without it. Others are left to the judge.
 pub(crate) fn lose_field(name: &str, id: Id, text: String, ledger: &mut Ledger) {
+    if can_be_lost(name) {
+        ledger.lost(id, text);
+    }
+}
+
+/// Whether clients may do no more without this field of responses.
+pub(crate) fn can_be_lost(name: &str) -> bool {
     let lower = name.to_ascii_lowercase();
     let is_own = lower.starts_with("x-") && !GUARDING.contains(&lower.as_str());
     let allows = ALLOWING.iter().any(|it| lower.starts_with(it));
-    if is_own || allows || HELPFUL.contains(&lower.as_str()) {
-        ledger.lost(id, text);
-    }
+    is_own || allows || HELPFUL.contains(&lower.as_str())
 }
 
 impl JudgedPlace {

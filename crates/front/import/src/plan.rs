@@ -308,12 +308,13 @@ impl Fields {
     /// How many times the changes name a field.
     pub(crate) fn mentions(&self, name: &str) -> usize {
         let is_it = |it: &&String| it.eq_ignore_ascii_case(name);
-        let all = self
-            .remove
-            .iter()
-            .chain(self.set.keys())
-            .chain(self.add.keys());
-        all.filter(is_it).count()
+        self.names().filter(is_it).count()
+    }
+
+    /// The names that the changes mention.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &String> {
+        let removed = self.remove.iter();
+        removed.chain(self.set.keys()).chain(self.add.keys())
     }
 
     /// Drops all values that are set or added for a field.
@@ -337,8 +338,7 @@ impl Fields {
 
     /// Removes every field that `named` mentions, for its value is not known.
     pub(crate) fn take_all(&mut self, named: &Self) {
-        let names = named.remove.iter().chain(named.set.keys());
-        names.chain(named.add.keys()).for_each(|it| self.take(it));
+        named.names().for_each(|it| self.take(it));
     }
 
     /// Adds the changes of another section, which override earlier ones.

@@ -103,6 +103,13 @@ fn vague(settings: &SharedSettings) -> SharedSettings {
     left.into()
 }
 
+/// Whether settings keep clients from something, so that their loss closes the paths that they may be about: they ask
+/// for certificates, or change fields of responses that forbid something.
+fn has_guard(settings: &Settings) -> bool {
+    let mut fields = settings.response_fields.names();
+    settings.keys.contains_key("client_certificate") || fields.any(|it| !judge::can_be_lost(it))
+}
+
 /// Makes rules use upstreams that send the `Host` of the sections, unless the upstream has one already.
 pub(crate) fn call_by_host(rules: &mut [Rule], plan: &mut Plan) {
     for rule in rules {
@@ -144,12 +151,12 @@ impl SectionLayer {
     /// Weakens the changes for paths of which only some belong to the section: its guards become unknown, request
     /// fields that it names are removed, and nothing else is changed.
     fn blur(&mut self) {
-        let certificate = self.change.keys.contains_key("client_certificate");
+        let is_guard = has_guard(&self.change);
         let answers = self.answer.take().is_some();
         self.change = vague(&self.change);
         let authz = self.guards.authz.take().filter(|it| *it != Access::Open);
         self.guards = Guards {
-            is_strange: self.guards.closes() || answers || certificate,
+            is_strange: self.guards.closes() || answers || is_guard,
             authz: authz.map(|_| Access::Unsaid),
             ..Guards::default()
         };
@@ -214,7 +221,7 @@ impl SectionLayer {
     /// The rule that decides about all the section's paths where they cannot be separated from others: it answers as
     /// the section does, or closes them. `None` if the section neither answers nor closes.
     fn instead(&self, matcher: &Matcher, place: &Place) -> Option<Rule> {
-        let closes = self.guards.closes() || self.change.keys.contains_key("client_certificate");
+        let closes = self.guards.closes() || has_guard(&self.change);
         let action = match (&self.answer, self.guards.joined()) {
             (Some(answer), Access::Open) => answer.clone(),
             (None, _) if !closes => return None,
@@ -325,7 +332,7 @@ pub(crate) fn proxies<'d>(
             ledger.risk(section.id, text);
             change.merge(&vague(&settings));
         }
-        if guards.closes() {
+        if guards.closes() || has_guard(&settings) {
             let text = "the importer cannot tell which backends it concerns";
             ledger.unmapped(section.id, text);
             ledger.address_guards.void_all();

@@ -46,6 +46,23 @@ fn what_nobody_knows_closes_where_it_stands() {
             "<Location /x>\nRedirect 403\n</Location>",
             "path = \"/x\"; status = 403",
         ),
+        (
+            "<LocationMatch \"^/x(?!y)\">\nHeader set X-Frame-Options DENY\n</LocationMatch>",
+            "pattern = \"/x*\"; status = 403",
+        ),
+        (
+            "<LocationMatch \"^/x(?!y)\">\nHeader set Cache-Control no-store\n</LocationMatch>",
+            "path = \"/\"; upstream = \"t\"",
+        ),
+        ("CaseFilter On", "path = \"/\"; status = 403"),
+        (
+            "Header edit X-Frame-Options a b",
+            "path = \"/\"; status = 403",
+        ),
+        (
+            "Header set X-Node \"%{NODE}e\"",
+            "path = \"/\"; upstream = \"t\"",
+        ),
     ] {
         let (routes, _) = of_httpd(directives);
         assert_eq!(routes[0], expected, "{directives}");
@@ -56,6 +73,20 @@ fn what_nobody_knows_closes_where_it_stands() {
         ("more_set_headers x;", "path = \"/\"; status = 403"),
         (
             "more_clear_input_headers X-User;",
+            "path = \"/\"; status = 403",
+        ),
+        ("sub_filter a b;", "path = \"/\"; status = 403"),
+        (
+            "add_header X-Frame-Options $x;",
+            "path = \"/\"; status = 403",
+        ),
+        (
+            "add_header X-Node $hostname;",
+            "path = \"/\"; upstream = \"t\"",
+        ),
+        ("ssl_reject_handshake on;", "path = \"/\"; upstream = \"t\""),
+        (
+            "proxy_pass_request_headers off;",
             "path = \"/\"; status = 403",
         ),
         ("ssi on;", "path = \"/\"; status = 403"),
