@@ -311,10 +311,23 @@ impl Writer<'_> {
             self.fields("route.request_headers", request_fields);
         }
         let fields = self.shared.fields_left(&rule.settings.response_fields);
-        if !fields.is_empty() {
-            self.fields("route.response_headers", &fields);
-        }
+        self.response_fields(&fields, &rule.settings.success_fields);
         self.pages(route);
+    }
+
+    /// Writes the changes to the fields of all responses, and those to responses with some statuses.
+    fn response_fields(&mut self, of_all: &Fields, of_success: &Fields) {
+        if of_success.is_empty() {
+            if !of_all.is_empty() {
+                self.fields("route.response_headers", of_all);
+            }
+            return;
+        }
+        if !of_all.is_empty() {
+            self.fields("[route.response_headers]", of_all);
+        }
+        self.fields("[route.response_headers]", of_success);
+        self.line("statuses", &quoted_list(SUCCESSES));
     }
 
     /// The beginning of a route: which requests it takes.
@@ -384,6 +397,11 @@ impl Writer<'_> {
             return self.line("status", &status.to_string());
         }
         match action {
+            Action::Text(answer) => {
+                self.line("status", &answer.status.to_string());
+                self.line("text", &quoted(&answer.text));
+                return self.line("text_type", &quoted(&answer.media_type));
+            }
             Action::Redirect { to, status } => {
                 self.line("redirect", &quoted(to));
                 self.line("status", &status.to_string());
@@ -465,6 +483,9 @@ impl Writer<'_> {
         }
     }
 }
+
+/// The statuses of the responses to which `add_header` of nginx adds fields without `always`.
+const SUCCESSES: [&str; 7] = ["200", "201", "204", "206", "301-304", "307", "308"];
 
 /// The name of a listener: its port, and a number as well if another listener has the
 /// same port.

@@ -121,6 +121,8 @@ pub(crate) enum Action {
     },
     /// Answers with this status.
     Answer(u16),
+    /// Answers with this text.
+    Text(Box<AnswerText>),
     /// Redirects the client to a URL with this status.
     Redirect { to: String, status: u16 },
     /// Leaves the request to the old server's files; without an old server it is answered 404.
@@ -129,6 +131,15 @@ pub(crate) enum Action {
     Serve(Box<Serve>),
     /// Cannot be converted: the request goes to the old server, or is answered 403.
     Closed,
+}
+
+/// The text of an answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct AnswerText {
+    pub(crate) status: u16,
+    /// The text, with placeholders of the front.
+    pub(crate) text: String,
+    pub(crate) media_type: String,
 }
 
 /// A directory from which the front serves files.
@@ -267,6 +278,8 @@ pub(crate) struct Settings {
     /// Changes to the header fields of requests, and of responses.
     pub(crate) request_fields: Fields,
     pub(crate) response_fields: Fields,
+    /// Changes to the fields of responses with the statuses of `add_header` without `always`.
+    pub(crate) success_fields: Fields,
 }
 
 /// The clients that are let in.
@@ -368,6 +381,7 @@ impl Settings {
         self.pages.extend(later.pages.clone());
         self.request_fields.merge(&later.request_fields);
         self.response_fields.merge(&later.response_fields);
+        self.success_fields.merge(&later.success_fields);
     }
 }
 
@@ -734,6 +748,7 @@ static NO_SETTINGS: Settings = Settings {
     pages: Keys::new(),
     request_fields: Fields::NONE,
     response_fields: Fields::NONE,
+    success_fields: Fields::NONE,
 };
 
 #[cfg(test)]

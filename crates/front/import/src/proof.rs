@@ -112,6 +112,7 @@ fn expected(plan: &Plan, decision: Decision<'_>) -> String {
             format!("upstream {}", plan.upstreams[*upstream].name)
         }
         (_, Action::Answer(status)) => format!("status {status}"),
+        (_, Action::Text(text)) => format!("status {} with a text", text.status),
         (_, Action::Redirect { to, .. }) => format!("redirect to {to}"),
         (_, Action::Files | Action::Serve(_)) => "files".to_owned(),
         (_, Action::Closed) => "it is not converted".to_owned(),

@@ -19,6 +19,7 @@ pub(crate) use fields::{
 use http::StatusCode;
 use listeners::ListenerRefs;
 use rules::ServedBy;
+pub use text::{TEXT_MAX, is_inert_type};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 

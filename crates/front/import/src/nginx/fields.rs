@@ -18,12 +18,16 @@ pub(crate) fn response_fields(
     ledger: &mut Ledger,
 ) {
     for directive in scope.level(|it| it.name == "add_header") {
-        match value(directive.word(1), port).filter(|_| is_field(directive.word(0))) {
+        let name = directive.word(0);
+        let fields = if describes_life(name) && directive.word(2) != "always" {
+            &mut settings.success_fields
+        } else {
+            &mut settings.response_fields
+        };
+        match value(directive.word(1), port).filter(|_| is_field(name)) {
             // nginx leaves it out.
             Some(value) if value.is_empty() => ledger.mapped(directive.id),
-            Some(value) if add_field(&mut settings.response_fields, directive.word(0), &value) => {
-                ledger.mapped(directive.id);
-            }
+            Some(value) if add_field(fields, name, &value) => ledger.mapped(directive.id),
             _ => {
                 let text = format!("the field `{}` was not converted", directive.word(0));
                 lose_field(directive.word(0), directive.id, text, ledger);
@@ -39,6 +43,12 @@ pub(crate) fn response_fields(
             ledger.lost(directive.id, format!("the field `{name}` is not hidden"));
         }
     }
+}
+
+/// Whether a field says how long a response is fresh, or begins a session: on errors it would do harm. Of other
+/// fields, errors may have more than in nginx.
+fn describes_life(name: &str) -> bool {
+    LIFE.iter().any(|it| it.eq_ignore_ascii_case(name))
 }
 
 /// Adds a field as `add_header` does: `ETag` and `Last-Modified` are replaced, others added. Returns `false` if
@@ -174,3 +184,14 @@ fn value(text: &str, port: u16) -> Option<String> {
     };
     expand(text, known).filter(|it| !it.chars().any(char::is_control))
 }
+
+const LIFE: [&str; 8] = [
+    "Cache-Control",
+    "CDN-Cache-Control",
+    "Surrogate-Control",
+    "Expires",
+    "Pragma",
+    "ETag",
+    "Last-Modified",
+    "Set-Cookie",
+];

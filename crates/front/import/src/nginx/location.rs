@@ -6,6 +6,9 @@ use std::path::Path;
 use std::sync::LazyLock;
 
 use crate::compress;
+use catamaran_config::{TEXT_MAX, is_inert_type};
+use catamaran_proxy::config::{Placeholder, Template};
+
 use crate::condition::CAPTURED;
 use crate::directive::Directive;
 use crate::files::Files;
@@ -16,8 +19,8 @@ use crate::mod_jk::workers::{duration, hoist, number};
 use crate::nginx::fields::{cookie_flags, request_fields, response_fields};
 use crate::nginx::files::serve;
 use crate::nginx::upstream::{Upstreams, target, unreachable, with_scheme};
-use crate::nginx::variables::expand;
-use crate::plan::{Access, Action, Backend, Plan, Settings, Upstream, redirect_status};
+use crate::nginx::variables::{expand, expand_text};
+use crate::plan::{Access, Action, AnswerText, Backend, Plan, Settings, Upstream, redirect_status};
 use crate::regex::rest_of;
 use crate::toml_text::quoted;
 
@@ -87,7 +90,7 @@ pub(crate) fn action(
         return Action::Answer(404);
     }
     if let Some(directive) = scope.own("return") {
-        return answer(directive, ledger);
+        return answer(directive, TextType::of(scope), ledger);
     }
     for name in FOREIGN_PASSES {
         if let Some(directive) = scope.own(name) {
@@ -118,8 +121,35 @@ pub(crate) fn action(
     }
 }
 
+/// The media type of the texts that a `return` sends.
+#[derive(Clone, Copy)]
+pub(crate) enum TextType<'d> {
+    /// That of this `default_type`; text/plain without one.
+    Default(Option<&'d Directive>),
+    /// It is not known.
+    Unknown,
+}
+
+impl<'d> TextType<'d> {
+    /// The type in this scope.
+    pub(crate) fn of(scope: Scope<'d>) -> Self {
+        Self::Default(scope.find("default_type"))
+    }
+
+    fn name(self) -> Option<&'d str> {
+        match self {
+            Self::Default(directive) => Some(directive.map_or("text/plain", |it| it.word(0))),
+            Self::Unknown => None,
+        }
+    }
+}
+
 /// Converts a `return`.
-pub(crate) fn answer(directive: &Directive, ledger: &mut Ledger) -> Action {
+pub(crate) fn answer(
+    directive: &Directive,
+    text_type: TextType<'_>,
+    ledger: &mut Ledger,
+) -> Action {
     let (first, text) = (directive.word(0), directive.word(1));
     let (status, text) = match first.parse::<u16>() {
         Ok(status) => (status, text),
@@ -130,13 +160,19 @@ pub(crate) fn answer(directive: &Directive, ledger: &mut Ledger) -> Action {
         301 | 302 | 303 | 307 | 308 => template(text)
             .zip(redirect_status(status))
             .map(|(to, status)| Action::Redirect { to, status }),
-        400..=599 if text.is_empty() => Some(Action::Answer(status)),
-        200..=299 if text.is_empty() => Some(Action::Answer(status)),
+        200..=299 | 400..=599 if text.is_empty() => Some(Action::Answer(status)),
+        200..=299 | 400..=599 if !matches!(status, 204 | 205) => text_type
+            .name()
+            .and_then(|media_type| text_answer(status, text, media_type))
+            .map(|answer| Action::Text(Box::new(answer))),
         _ => None,
     };
     match action {
         Some(action) => {
             ledger.mapped(directive.id);
+            if let (Action::Text(_), TextType::Default(Some(default))) = (&action, text_type) {
+                ledger.mapped(default.id);
+            }
             action
         }
         None => {
@@ -147,6 +183,32 @@ pub(crate) fn answer(directive: &Directive, ledger: &mut Ledger) -> Action {
             Action::Closed
         }
     }
+}
+
+/// The answer with a text; `None` if the front cannot fill it in, or will not show what clients sent in this type.
+fn text_answer(status: u16, text: &str, media_type: &str) -> Option<AnswerText> {
+    let known = |name: &str| {
+        Some(match name {
+            "host" => "{host}".to_owned(),
+            "http_host" => "{authority}".to_owned(),
+            "scheme" => "{scheme}".to_owned(),
+            "remote_addr" => "{client_ip}".to_owned(),
+            "request_id" => "{request_id}".to_owned(),
+            "uri" | "document_uri" => "{path}".to_owned(),
+            "request_uri" => PATH_QUERY.to_owned(),
+            "args" | "query_string" => "{query}".to_owned(),
+            _ => return None,
+        })
+    };
+    let filled = expand_text(text, known)?;
+    let template = Template::parse_text(&filled, Placeholder::OF_TEXTS);
+    let is_type = matches!(media_type.split_once('/'), Some((_, subtype)) if !subtype.is_empty());
+    let may_show = !template.shows_client() || is_inert_type(media_type);
+    (is_type && may_show && filled.len() <= TEXT_MAX).then(|| AnswerText {
+        status,
+        text: filled,
+        media_type: media_type.to_owned(),
+    })
 }
 
 /// The target of a redirect, with placeholders of the front; `None` if it has other variables.

@@ -6,20 +6,21 @@ use crate::condition::{
 use crate::directive::{Directive, drop_all, keep_all};
 use crate::ledger::{Id, Ledger};
 use crate::matcher::Matcher;
-use crate::nginx::location::{HOST_CAPTURE, answer, template};
+use crate::nginx::location::{HOST_CAPTURE, TextType, answer, template};
 use crate::plan::{Action, Rule};
 use crate::regex::{HostTest, path_set, rest_of};
 
-/// The rules of a server that precede its locations, in its order.
+/// The rules of a server that precede its locations, in its order. Texts have the type `text_type`.
 pub(super) fn of_server(
     directives: &[Directive],
+    text_type: TextType<'_>,
     ports: &[Port],
     ledger: &mut Ledger,
 ) -> Vec<Rule> {
     let mut rules = Vec::new();
     for directive in directives {
         match directive.name.as_str() {
-            "return" | "rewrite" => rules.extend(one(directive, ledger)),
+            "return" | "rewrite" => rules.extend(one(directive, text_type, ledger)),
             "if" => rules.extend(condition(directive, ports, ledger)),
             _ => {}
         }
@@ -57,12 +58,12 @@ pub(super) fn claims<'d>(directives: impl IntoIterator<Item = &'d Directive>) ->
 }
 
 /// The rules of one `return` or `rewrite`.
-fn one(directive: &Directive, ledger: &mut Ledger) -> Vec<Rule> {
+fn one(directive: &Directive, text_type: TextType<'_>, ledger: &mut Ledger) -> Vec<Rule> {
     if directive.name == "rewrite" {
         return rewrite(directive, ledger);
     }
     let place = ledger.place(directive.id).clone();
-    let action = answer(directive, ledger);
+    let action = answer(directive, text_type, ledger);
     vec![Rule::new(Some(&place), Matcher::everything(), action)]
 }
 
@@ -94,7 +95,12 @@ fn condition(directive: &Directive, ports: &[Port], ledger: &mut Ledger) -> Vec<
     let mut rules = match only {
         Some(only) => {
             ledger.mapped(directive.id);
-            one(&with_capture(only, capture.is_some()), ledger)
+            // What a condition took may be part of the text.
+            one(
+                &with_capture(only, capture.is_some()),
+                TextType::Unknown,
+                ledger,
+            )
         }
         None => {
             ledger.unmapped(directive.id, "a condition of this kind was not converted");

@@ -16,7 +16,8 @@ use crate::mod_jk::mounts::join_prefixes;
 use crate::nginx::files::{MissingRule, give_types, missing};
 use crate::nginx::listen::{Addresses, Listens, senders};
 use crate::nginx::location::{
-    self, LocationTargets, Scope, access, action, drop_needless, inner_rewrite, modifier, settings,
+    self, LocationTargets, Scope, TextType, access, action, drop_needless, inner_rewrite, modifier,
+    settings,
 };
 use crate::nginx::pages::{PageServer, Pages};
 use crate::nginx::rewrite;
@@ -248,7 +249,13 @@ impl ServerReader<'_, '_> {
 
     /// The rules of a server, in the order in which nginx decides.
     fn rules(&mut self, server: Server<'_>) -> Vec<Rule> {
-        let mut rules = rewrite::of_server(server.inner, server.ports, self.expansion.ledger);
+        let scope = Scope {
+            blocks: &[server.plain, self.outer],
+            upstreams: self.upstreams,
+        };
+        let text_type = TextType::of(scope);
+        let ledger = &mut *self.expansion.ledger;
+        let mut rules = rewrite::of_server(server.inner, text_type, server.ports, ledger);
         let mut prefixes: Vec<(String, bool, Vec<Rule>)> = Vec::new();
         let (mut exact, mut expressions) = (Vec::new(), Vec::new());
         for location in server.inner.iter().filter(|it| it.name == "location") {
@@ -525,7 +532,10 @@ impl ServerReader<'_, '_> {
         }
         let closing = rules.iter().any(|it| {
             it.settings.access != Access::Open
-                || matches!(it.action, Action::Closed | Action::Answer(_))
+                || matches!(
+                    it.action,
+                    Action::Closed | Action::Answer(_) | Action::Text(_)
+                )
         });
         let ledger = &mut *self.expansion.ledger;
         if set.is_exact && !closing {

@@ -1,17 +1,36 @@
 //! Replaces variables of nginx in texts, by placeholders of the front or by values.
 
+use catamaran_proxy::config::{Placeholder, Template};
+
 /// Replaces each variable of a text, and doubles the text's own braces; `None` if `known` does not know one
 /// of the variables. A name ends where nginx ends it: `$host_x` is not `$host`.
 pub(crate) fn expand(text: &str, known: impl Fn(&str) -> Option<String>) -> Option<String> {
+    expand_between(text, known, |own| Some(doubled(own)))
+}
+
+/// Replaces each variable of a text for an answer, in which braces of no placeholder stand for themselves; `None` if
+/// `known` does not know one of the variables, or if the text itself has what the front would fill in.
+pub(crate) fn expand_text(text: &str, known: impl Fn(&str) -> Option<String>) -> Option<String> {
+    expand_between(text, known, |own| {
+        let template = Template::parse_text(own, Placeholder::OF_TEXTS);
+        (template.beginning() == own.as_bytes()).then(|| own.to_owned())
+    })
+}
+
+fn expand_between(
+    text: &str,
+    known: impl Fn(&str) -> Option<String>,
+    between: impl Fn(&str) -> Option<String>,
+) -> Option<String> {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find('$') {
-        out.push_str(&doubled(&rest[..at]));
+        out.push_str(&between(&rest[..at])?);
         let (name, behind) = name(&rest[at + 1..])?;
         out.push_str(&known(name)?);
         rest = behind;
     }
-    out.push_str(&doubled(rest));
+    out.push_str(&between(rest)?);
     Some(out)
 }
 

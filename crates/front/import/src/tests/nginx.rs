@@ -255,7 +255,9 @@ fn fields_of_responses_are_added_to_those_that_are_there() {
     );
     for line in [
         "set = { ETag = \"x\" }",
-        "add = { Set-Cookie = \"a=1\", Vary = \"X-Theme\", set-cookie = \"b=2\" }",
+        "add = { Vary = \"X-Theme\" }",
+        "add = { Set-Cookie = \"a=1\", set-cookie = \"b=2\" }",
+        "statuses = [\"200\", \"201\", \"204\", \"206\", \"301-304\", \"307\", \"308\"]",
     ] {
         assert!(import.text.contains(line), "{}", import.text);
     }
@@ -265,6 +267,48 @@ fn fields_of_responses_are_added_to_those_that_are_there() {
         "{}",
         import.text
     );
+}
+
+#[test]
+fn texts_of_return_are_sent_unless_a_browser_would_run_what_clients_sent() {
+    for (text, expected) in [
+        (
+            "return 200 ok;",
+            "status = 200; text = \"ok\"; text_type = \"text/plain\"",
+        ),
+        (
+            "default_type application/json; return 200 '{\"ip\":\"$remote_addr\"}';",
+            "status = 200; text = \"{\\\"ip\\\":\\\"{client_ip}\\\"}\"; text_type = \"application/json\"",
+        ),
+        (
+            "return 404 \"no $uri here\";",
+            "status = 404; text = \"no {path} here\"; text_type = \"text/plain\"",
+        ),
+        (
+            "default_type text/html; return 200 <p>$scheme;",
+            "status = 200; text = \"<p>{scheme}\"; text_type = \"text/html\"",
+        ),
+        (
+            "default_type text/html; return 200 <p>$uri;",
+            "status = 403",
+        ),
+        ("return 200 $unknown;", "status = 403"),
+        ("return 200 '{host}';", "status = 403"),
+        ("return 204 text;", "status = 403"),
+    ] {
+        let (routes, import) = of_server(
+            &format!("location = /x {{ {text} }}\nlocation / {{ proxy_pass http://t:80; }}"),
+            &[],
+        );
+        let route = format!("path = \"/x\"; exact = true; {expected}");
+        assert!(routes.contains(&route), "{text}: {routes:?}");
+        assert_eq!(
+            import.risks() > 0,
+            expected == "status = 403",
+            "{text}: {:?}",
+            import.remarks
+        );
+    }
 }
 
 #[test]

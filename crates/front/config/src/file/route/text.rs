@@ -51,7 +51,8 @@ pub(super) fn read(table: &mut Table<'_>, status: Option<StatusCode>) -> Option<
             .text_type
             .unwrap_or(HeaderValue::from_static(TYPE_DEFAULT)),
     };
-    if text.content.shows_client() && !is_inert(&text.media_type) {
+    let media_type = String::from_utf8_lossy(text.media_type.as_bytes());
+    if text.content.shows_client() && !is_inert_type(&media_type) {
         let message = "`text` shows what the client sent, and browsers would run scripts in it";
         let hint = "answer with the `text_type` text/plain or application/json, or name only {client_ip}, {request_id} \
                     and {scheme}";
@@ -60,17 +61,11 @@ pub(super) fn read(table: &mut Table<'_>, status: Option<StatusCode>) -> Option<
     Some(Arc::new(text))
 }
 
-/// Whether browsers never run scripts in content of this type.
-fn is_inert(media_type: &HeaderValue) -> bool {
-    let text = String::from_utf8_lossy(media_type.as_bytes()).to_ascii_lowercase();
-    let name = text.split(';').next().unwrap_or_default().trim();
-    [
-        "text/plain",
-        "application/json",
-        "application/octet-stream",
-        "text/csv",
-    ]
-    .contains(&name)
+/// Whether browsers never run scripts in content of this type, so that a text of a route may show what clients sent.
+#[must_use]
+pub fn is_inert_type(media_type: &str) -> bool {
+    let name = media_type.split(';').next().unwrap_or_default().trim();
+    INERT_TYPES.iter().any(|it| it.eq_ignore_ascii_case(name))
 }
 
 fn parse_text(text: &str) -> Result<String, TextError> {
@@ -78,8 +73,15 @@ fn parse_text(text: &str) -> Result<String, TextError> {
     fits.then(|| text.to_owned()).ok_or(TextError::Answer)
 }
 
-/// The most bytes of a text.
-pub(crate) const TEXT_MAX: usize = 64 * 1024;
+/// The most bytes of a text of a route.
+pub const TEXT_MAX: usize = 64 * 1024;
+
+const INERT_TYPES: [&str; 4] = [
+    "text/plain",
+    "text/csv",
+    "application/json",
+    "application/octet-stream",
+];
 
 const TYPE_DEFAULT: &str = "text/plain; charset=utf-8";
 
