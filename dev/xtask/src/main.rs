@@ -1,5 +1,6 @@
 //! The project's own commands: `cargo xtask ci | needs | test | tidy | names | lines | deny | advisories | figures |
-//! fuzz | package | installed | libraries | payara | wildfly-members | bad-day | instructions`.
+//! fuzz | package | installed | libraries | payara | wildfly-members | bad-day | nginx-tests |
+//! instructions`.
 //!
 //! CI runs `cargo xtask ci` and nothing else, so what passes by hand passes there. Each step is a
 //! module: [`needs`] installs what the tests run against, [`mod@test`] runs them, [`tidy`] checks what
@@ -19,6 +20,7 @@ mod instructions;
 mod libraries;
 mod lines;
 mod needs;
+mod nginx_tests;
 mod package;
 mod payara;
 mod published;
@@ -70,6 +72,9 @@ fn main() -> ExitCode {
         }
         ["libraries"] => run(libraries::run),
         ["payara"] => run(payara::run),
+        ["nginx-tests", suite] => {
+            run(|steps, root| nginx_tests::run(steps, root, Path::new(suite)))
+        }
         ["bad-day"] => run(bad_day::run),
         ["wildfly-members"] => run(wildfly::run),
         ["instructions", options @ ..] => match Options::parse(options) {
@@ -180,6 +185,8 @@ const USAGE: &str = "usage: cargo xtask COMMAND
                   return, and check that no session and no request is lost; fetches WildFly
   bad-day         an operator's bad day before real Tomcats, beside nginx and HAProxy: the name server dies, a
                   Tomcat hangs, dies, changes its secret, the disk is full; what failed, and what status said
+  nginx-tests DIR run nginx's own tests, of which DIR is a clone, with nginx and with the front and nginx's file
+                  imported; what the front fails, and whether dev/xtask/src/nginx_tests/reasons.txt says why
   instructions [--against COMMIT] [--profile release|dist] [--only TEXT]
                   count the instructions of a request of the front under callgrind, by protocol, number of header
                   fields and what is configured; with --against beside those of that commit, and fail if one is

@@ -54,6 +54,17 @@ pub(crate) fn keep_all<'d>(
     }
 }
 
+/// Marks directives, and all inside them, as those of a closed place.
+pub(crate) fn close_all<'d>(
+    directives: impl IntoIterator<Item = &'d Directive>,
+    ledger: &mut Ledger,
+) {
+    for directive in directives {
+        ledger.closed(directive.id);
+        close_all(directive.inside(), ledger);
+    }
+}
+
 /// Marks directives, and all inside them, as not needed, for this reason.
 pub(crate) fn drop_all<'d>(
     directives: impl IntoIterator<Item = &'d Directive>,

@@ -3,7 +3,7 @@
 //! In the end each directive has one fate. A directive that no reader handled is looked up among those
 //! that `catamaran check` knows; unless they call it needless, it is a risk. So nothing is lost silently.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
 
@@ -293,6 +293,18 @@ impl Ledger {
         }
     }
 
+    /// Notes that the place of a directive is closed, so that the written file does not do what was converted for it.
+    pub(crate) fn closed(&mut self, id: Id) {
+        let fate = if self.keeps {
+            Fate::Kept
+        } else {
+            Fate::Decided
+        };
+        if self.entries[id.0].fate == Some(Fate::Mapped) {
+            self.give(id, fate, "its place is closed");
+        }
+    }
+
     /// Whether the directive has no fate yet.
     pub(crate) fn is_open(&self, id: Id) -> bool {
         self.entries[id.0].fate.is_none()
@@ -343,6 +355,7 @@ impl Ledger {
                 self.decide_unclaimed(Id(index));
             }
         }
+        self.decide_risks();
         let directive = |it: Entry| Directive {
             name: it.name,
             place: it.place,
@@ -353,6 +366,27 @@ impl Ledger {
             self.entries.into_iter().map(directive).collect(),
             self.remarks,
         )
+    }
+
+    /// Gives the first converted directive of each line that a risk is about the fate of a decision, if none has it.
+    fn decide_risks(&mut self) {
+        let risks = self.remarks.iter().filter(|it| it.weight == Weight::Risk);
+        let mut risky: HashMap<Place, String> = HashMap::new();
+        for remark in risks {
+            if let Some(place) = &remark.place {
+                risky.insert(place.clone(), remark.text.clone());
+            }
+        }
+        for entry in &self.entries {
+            if entry.fate == Some(Fate::Decided) {
+                risky.remove(&entry.place);
+            }
+        }
+        for index in 0..self.entries.len() {
+            if let Some(text) = risky.remove(&self.entries[index].place) {
+                self.give(Id(index), Fate::Decided, &text);
+            }
+        }
     }
 
     fn decide_unclaimed(&mut self, id: Id) {

@@ -438,6 +438,11 @@ impl Rule {
         self.scheme.is_none() && self.when.is_none()
     }
 
+    /// Whether no request is answered by the rule as the source would.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.action == Action::Closed || self.settings.access == Access::Unsaid
+    }
+
     /// The same rule for fewer paths. A rewrite or redirect then includes the part of the path that the narrower
     /// prefix adds.
     pub(crate) fn narrowed(&self, to: Matcher) -> Self {

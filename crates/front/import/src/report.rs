@@ -72,6 +72,11 @@ impl Import {
             sums.decided,
             sums.kept
         );
+        let is_whole = |it: &&Remark| it.weight == Weight::Risk && it.place.is_none();
+        let whole = self.remarks.iter().filter(is_whole).count();
+        if whole > 0 {
+            let _ = writeln!(out, "{whole} to decide about the whole configuration");
+        }
         let (routes, kept) = self.routes;
         let _ = writeln!(out, "{routes} routes, {kept} of them to the old server");
         out

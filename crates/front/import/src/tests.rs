@@ -242,7 +242,7 @@ fn what_is_guarded_by_a_sign_on_is_closed_or_kept() {
             "path = \"/\"; upstream = \"t\""
         ]
     );
-    assert_eq!((kept.risks(), kept.sums.kept), (0, 4));
+    assert_eq!((kept.risks(), kept.sums.kept), (0, 5));
     assert_eq!(kept.routes, (2, 1));
 }
 

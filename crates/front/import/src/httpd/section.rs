@@ -2,7 +2,7 @@
 
 use crate::compress;
 use crate::condition::Scheme;
-use crate::directive::{Directive, drop_all, keep_all};
+use crate::directive::{Directive, close_all, drop_all, keep_all};
 use crate::httpd::access::{self, Guards};
 use crate::httpd::{fields, processing, proxy, redirect};
 use crate::judge::{self, PlaceUse};
@@ -55,6 +55,9 @@ pub(crate) fn overlay(
             section.id,
             "routes cannot express its regular expression, and its settings were left out",
         ),
+    }
+    if laid.guards.joined() == Access::Unsaid {
+        close_all([section], ledger);
     }
     if laid.is_nothing() {
         return;

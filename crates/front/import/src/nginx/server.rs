@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use catamaran_config::is_route_host;
 
 use crate::condition::Port;
-use crate::directive::{Directive, drop_all, keep_all};
+use crate::directive::{Directive, close_all, drop_all, keep_all};
 use crate::judge::PlaceUse;
 use crate::ledger::{Id, Ledger, Weight};
 use crate::matcher::{Common, Matcher};
@@ -359,6 +359,9 @@ impl ServerReader<'_, '_> {
             rules.push(rule);
         }
         self.admit(&mut rules, scope, is_left);
+        if rules.iter().all(Rule::is_closed) {
+            close_all([location], self.expansion.ledger);
+        }
         rules
     }
 

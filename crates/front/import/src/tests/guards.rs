@@ -67,6 +67,10 @@ fn what_nobody_knows_closes_where_it_stands() {
         let (routes, _) = of_httpd(directives);
         assert_eq!(routes[0], expected, "{directives}");
     }
+}
+
+#[test]
+fn what_changes_requests_of_nginx_or_responses_closes_where_it_stands() {
     for (directives, expected) in [
         ("auth_ldap x;", "path = \"/\"; status = 403"),
         ("include guards.conf;", "path = \"/\"; status = 403"),
