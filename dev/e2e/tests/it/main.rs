@@ -51,6 +51,7 @@ mod import;
 mod import_beside;
 mod import_field;
 mod import_nginx;
+mod import_peers;
 mod import_vhost;
 mod interop;
 mod lab;
