@@ -5,7 +5,7 @@ use std::path::Path;
 use crate::directive::Directive;
 use crate::directory::contents;
 use crate::files::Files;
-use crate::ledger::Ledger;
+use crate::ledger::{Ledger, Weight};
 use crate::matcher::Matcher;
 use crate::mod_jk::workers::number;
 use crate::nginx::location::Scope;
@@ -189,6 +189,9 @@ pub(crate) fn give_types(rule: &mut Rule, scope: Scope<'_>, ledger: &mut Ledger)
         .copied()
         .filter(|it| it.name == "types")
         .collect();
+    if all.is_empty() {
+        return give_few_types(rule, default, ledger);
+    }
     if own.is_empty() {
         return;
     }
@@ -219,6 +222,30 @@ pub(crate) fn give_types(rule: &mut Rule, scope: Scope<'_>, ledger: &mut Ledger)
         }
     }
     own.iter().for_each(|it| ledger.mapped(it.id));
+}
+
+/// Gives served files the media types of a source that has no table of them: it knows pages and two kinds of images, and
+/// all other files have the default type. So no other file may become one that browsers run.
+fn give_few_types(rule: &mut Rule, default: Option<&Directive>, ledger: &mut Ledger) {
+    let kind = default.map_or("text/plain", |it| it.word(0));
+    let Action::Serve(serve) = &mut rule.action else {
+        return;
+    };
+    if !is_type(kind) {
+        return;
+    }
+    let entry = |it: &&str| format!("{} = {}", quoted(it), quoted(kind));
+    let entries: Vec<String> = RUN_BY_BROWSERS.iter().map(entry).collect();
+    let table = format!("{{ {} }}", entries.join(", "));
+    serve.keys.insert("types".to_owned(), table);
+    let text = format!(
+        "no `types` and no `mime.types` are in force here, so all files but pages are `{kind}`: `types` says so of what \
+         browsers would run"
+    );
+    ledger.say(Weight::Note, rule.place.clone(), text);
+    if let Some(default) = default {
+        ledger.mapped(default.id);
+    }
 }
 
 /// The entry of a `types` table for `EXTENSION=TYPE`; `None` if either is not valid.
@@ -256,6 +283,12 @@ fn lifetime(text: &str) -> Option<String> {
     };
     Some(format!("max-age={seconds}"))
 }
+
+/// Extensions of files, other than pages, that the front gives a type by which browsers run what is in them.
+const RUN_BY_BROWSERS: &[&str] = &[
+    "htc", "js", "mht", "mhtml", "mjs", "mml", "rdf", "rss", "atom", "shtml", "svg", "svgz", "swf",
+    "wasm", "xht", "xhtml", "xml", "xsl", "xslt",
+];
 
 /// The type that the front gives files of unknown kinds.
 const UNTYPED: &str = "application/octet-stream";

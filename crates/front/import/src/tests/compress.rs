@@ -4,7 +4,7 @@ use super::*;
 
 #[test]
 fn gzip_of_nginx_is_that_of_its_routes() {
-    let conf = "http {\n  gzip on;\n  gzip_types text/css application/json;\n  gzip_min_length 2048;\n  \
+    let conf = "http { include mime.types;\n  gzip on;\n  gzip_types text/css application/json;\n  gzip_min_length 2048;\n  \
                 gzip_vary on;\n  gzip_comp_level 5;\n  gzip_proxied any;\n  server {\n  listen 80;\n  \
                 proxy_set_header Host $host;\n  \
                 location = /a { proxy_pass http://a:80; proxy_cache c; proxy_cache_valid 200 1m; }\n  \

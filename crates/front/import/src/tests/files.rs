@@ -100,7 +100,7 @@ fn what_the_front_would_show_too_much_of_is_not_served() {
 
 #[test]
 fn files_of_nginx_go_before_an_application_or_have_a_page() {
-    let conf = "server {\nlisten 80;\nroot /srv;\nproxy_set_header Host $host;\n\
+    let conf = "include mime.types; server {\nlisten 80;\nroot /srv;\nproxy_set_header Host $host;\n\
                 location / { try_files $uri $uri/ /index.html; }\n\
                 location /app/ { try_files $uri @tomcat; }\n\
                 location /pics/ { alias /var/pics/; expires 30d; }\n\

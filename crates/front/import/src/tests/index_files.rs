@@ -4,7 +4,7 @@ use super::*;
 
 /// Converts a server of nginx with these directives, and returns its routes.
 fn of_server(directives: &str, files: &[&str]) -> (Vec<String>, Import) {
-    let conf = format!("server {{\nlisten 80;\n{directives}\n}}\n");
+    let conf = format!("include mime.types; server {{\nlisten 80;\n{directives}\n}}\n");
     let mut texts = vec![("/nginx.conf", conf.as_str())];
     texts.extend(files.iter().map(|it| (*it, "")));
     let import = with_directories(&texts, None);

@@ -4,7 +4,7 @@ use super::*;
 
 /// Converts a configuration of nginx with these servers; `files` exist as well.
 fn of_servers(servers: &str, files: &[&str]) -> Import {
-    let conf = format!("events {{\n}}\n{servers}");
+    let conf = format!("events {{\n}} include mime.types;\n{servers}");
     let mut texts = vec![("/nginx.conf", conf.as_str())];
     texts.extend(files.iter().map(|it| (*it, "")));
     with_directories(&texts, None)
