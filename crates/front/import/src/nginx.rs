@@ -1,9 +1,11 @@
 //! nginx: its servers, upstreams and locations.
 
+mod answer;
 mod fields;
 mod files;
 mod listen;
 pub(crate) mod location;
+mod nested;
 mod pages;
 mod rewrite;
 mod server;

@@ -6,7 +6,7 @@ use crate::condition::{
 use crate::directive::{Directive, drop_all, keep_all};
 use crate::ledger::{Id, Ledger};
 use crate::matcher::Matcher;
-use crate::nginx::location::{HOST_CAPTURE, TextType, answer, template};
+use crate::nginx::answer::{HOST_CAPTURE, TextType, answer, template};
 use crate::plan::{Action, Rule};
 use crate::regex::{HostTest, path_set, rest_of};
 

@@ -13,12 +13,13 @@ use crate::judge::PlaceUse;
 use crate::ledger::{Id, Ledger, Weight};
 use crate::matcher::{Common, Matcher};
 use crate::mod_jk::mounts::join_prefixes;
+use crate::nginx::answer::TextType;
 use crate::nginx::files::{MissingRule, give_types, missing};
 use crate::nginx::listen::{Addresses, Listens, senders};
 use crate::nginx::location::{
-    self, LocationTargets, Scope, TextType, access, action, drop_needless, inner_rewrite, modifier,
-    settings,
+    self, LocationTargets, Scope, access, action, drop_needless, inner_rewrite, modifier, settings,
 };
+use crate::nginx::nested;
 use crate::nginx::pages::{PageServer, Pages};
 use crate::nginx::rewrite;
 use crate::nginx::tree::Expansion;
@@ -173,6 +174,8 @@ impl ServerReader<'_, '_> {
         } else {
             &filled[..]
         };
+        let unnested = nested::unnested(inner);
+        let inner = unnested.as_deref().unwrap_or(inner);
         let (names, unsayable) = self.names(inner);
         if !vhosts.is_empty() && !names.iter().any(|it| vhosts.contains(it)) {
             let reason = "`--vhost` leaves its server out";

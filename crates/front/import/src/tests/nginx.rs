@@ -312,6 +312,69 @@ fn texts_of_return_are_sent_unless_a_browser_would_run_what_clients_sent() {
 }
 
 #[test]
+fn locations_inside_prefixes_stand_beside_them_with_what_they_inherit() {
+    let (routes, import) = of_server(
+        "location /a/ { allow 10.0.0.0/8; deny all; proxy_set_header X-A 1; proxy_set_header Host $host; \
+         proxy_pass http://t:80;\n\
+         location /a/open/ { allow all; proxy_pass http://t:80; location = /a/open/x { deny all; proxy_pass http://t:80; } }\n\
+         location /a/none/ { return 404; } location /a/bare/ { } }\n\
+         location / { return 404; }",
+        &[],
+    );
+    // Without the slash it is another path, for which the outer location is.
+    let find = |path: &str| {
+        let is_exact = path.ends_with('x');
+        let line = format!("path = \"{path}\"");
+        let mut found = routes
+            .iter()
+            .filter(|it| it.starts_with(&line) && it.contains("exact = true") == is_exact);
+        found.next().cloned().unwrap_or_default()
+    };
+    for (path, has, has_not) in [
+        ("/a", "allow = \"10.0.0.0/8\"", "status = 403"),
+        ("/a/open", "X-A = \"1\"", "allow = "),
+        ("/a/open/x", "status = 403", "upstream = "),
+        ("/a/none", "status = 404", "upstream = "),
+        ("/a/bare", "status = 404", "upstream = "),
+    ] {
+        let found = find(path);
+        assert!(
+            found.contains(has),
+            "{path} has no {has}: {found}\n{}",
+            import.text
+        );
+        assert!(
+            !found.contains(has_not),
+            "{path} has {has_not}: {found}\n{}",
+            import.text
+        );
+    }
+}
+
+#[test]
+fn locations_inside_others_that_have_no_place_beside_them_close() {
+    for inner in [
+        "location ~ \\.php$ { deny all; } proxy_pass http://t:80;",
+        "alias /srv/a/; location /a/b/ { deny all; }",
+        "internal; location /a/b/ { proxy_pass http://t:80; }",
+        "limit_except GET { deny all; } location /a/b/ { proxy_pass http://t:80; }",
+        "location /other/ { deny all; } proxy_pass http://t:80;",
+    ] {
+        let (routes, import) = of_server(
+            &format!("location /a/ {{ {inner} }}\nlocation / {{ proxy_pass http://t:80; }}"),
+            &[],
+        );
+        let closed = "path = \"/a\"; status = 40";
+        assert!(
+            routes.iter().any(|it| it.starts_with(closed)),
+            "{inner}\n{}",
+            import.text
+        );
+        assert!(!import.text.contains("/a/b"), "{inner}\n{}", import.text);
+    }
+}
+
+#[test]
 fn what_check_would_refuse_is_closed_in_the_file() {
     let import = converted(
         &[
