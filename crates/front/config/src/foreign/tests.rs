@@ -109,7 +109,7 @@ fn every_directive_of_the_servers_has_a_nature() {
 #[test]
 fn a_longer_name_counts_before_a_beginning() {
     let nature = |name: &str| foreign_answer("httpd", name).and_then(|it| it.nature);
-    assert_eq!(nature("MDRequireHttps"), Some(Nature::Transport));
+    assert_eq!(nature("MDRequireHttps"), Some(Nature::Access));
     assert_eq!(nature("MDStoreDir"), Some(Nature::Harmless));
     assert_eq!(nature("ShibRequestSetting"), Some(Nature::Access));
     assert_eq!(nature("Shi"), None);

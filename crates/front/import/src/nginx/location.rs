@@ -2,7 +2,6 @@
 
 use std::collections::HashSet;
 use std::net::IpAddr;
-use std::path::Path;
 use std::sync::LazyLock;
 
 use crate::compress;
@@ -11,8 +10,8 @@ use crate::files::Files;
 use crate::judge::{JudgedPlace, PlaceUse};
 use crate::ledger::{Id, Ledger, Place};
 use crate::matcher::Matcher;
-use crate::mod_jk::workers::{duration, hoist, number};
-use crate::nginx::answer::{TextType, answer};
+use crate::mod_jk::workers::{hoist, number};
+use crate::nginx::backends;
 use crate::nginx::fields::{cookie_flags, request_fields, response_fields};
 use crate::nginx::files::serve;
 use crate::nginx::upstream::{Upstreams, target, unreachable, with_scheme};
@@ -148,9 +147,7 @@ fn pass(
         return Action::Closed;
     };
     ledger.mapped(id);
-    of_backends(scope, &mut upstream, ledger);
-    verify(scope, &mut upstream, targets.files, ledger);
-    host(scope, &url.authority, &mut upstream, ledger);
+    backends::call(scope, &url.authority, &mut upstream, targets.files, ledger);
     if upstream.keys.contains_key("host")
         && rewrite.is_none()
         && let Matcher::Prefix(path) = matcher
@@ -258,111 +255,6 @@ fn rewrite(path: Option<&str>, uri: &str, matcher: &Matcher) -> Option<Option<St
             plain.to_owned()
         })
     })
-}
-
-/// Converts timeouts into keys of the upstream.
-fn of_backends(scope: Scope<'_>, upstream: &mut Upstream, ledger: &mut Ledger) {
-    for (name, key) in [
-        ("proxy_connect_timeout", "connect_timeout"),
-        ("proxy_read_timeout", "first_byte_timeout"),
-        ("proxy_read_timeout", "idle_body_timeout"),
-    ] {
-        if let Some(directive) = scope.find(name) {
-            let unit = match directive
-                .word(0)
-                .trim_start_matches(|it: char| it.is_ascii_digit())
-            {
-                "ms" => 1,
-                "m" => 60_000,
-                "h" => 3_600_000,
-                "d" => 86_400_000,
-                _ => 1000,
-            };
-            let digits: String = directive
-                .word(0)
-                .chars()
-                .take_while(char::is_ascii_digit)
-                .collect();
-            if let Some(time) = number(&digits).and_then(|it| duration(it, unit)) {
-                upstream.keys.insert(key.to_owned(), time);
-            }
-            ledger.mapped(directive.id);
-        }
-    }
-}
-
-/// Sets whether backends' certificates are verified, and by which authority.
-fn verify(scope: Scope<'_>, upstream: &mut Upstream, files: &dyn Files, ledger: &mut Ledger) {
-    let verifies = |it: &&Directive| it.word(0) == "on";
-    let Some(directive) = scope.find("proxy_ssl_verify").filter(verifies) else {
-        let idle = ["proxy_ssl_verify", "proxy_ssl_trusted_certificate"];
-        let found = idle.into_iter().filter_map(|it| scope.find(it));
-        found.for_each(|it| {
-            ledger.dropped(it.id, "certificates of these backends are not verified");
-        });
-        return;
-    };
-    ledger.mapped(directive.id);
-    let authority = scope.find("proxy_ssl_trusted_certificate");
-    if let Some(authority) = authority {
-        ledger.mapped(authority.id);
-    }
-    for backend in &mut upstream.backends {
-        if backend.keys.remove("verify").is_some()
-            && let Some(authority) = authority
-        {
-            let place = quoted(&files.located(Path::new(authority.word(0))));
-            backend.keys.insert("ca_file".to_owned(), place);
-        }
-    }
-}
-
-/// Sets the host name that backends get as `Host`.
-fn host(scope: Scope<'_>, authority: &str, upstream: &mut Upstream, ledger: &mut Ledger) {
-    let fields = scope.level(|it| it.name == "proxy_set_header");
-    let field = fields
-        .into_iter()
-        .find(|it| it.word(0).eq_ignore_ascii_case("host"));
-    let value = match field {
-        Some(field) => {
-            ledger.mapped(field.id);
-            field.word(1)
-        }
-        None => "$proxy_host",
-    };
-    let server_name = scope.find("server_name").map_or("", |it| it.word(0));
-    let own = || {
-        if upstream.backends.iter().any(|it| it.url.contains("unix:")) {
-            "localhost"
-        } else {
-            "backend"
-        }
-    };
-    let named = match value.replace(['{', '}'], "").as_str() {
-        "$host" | "$http_host" | "$host:$server_port" => return,
-        "$server_name" if is_name(server_name) => server_name,
-        "$proxy_host" if scope.upstreams.contains_key(authority) && is_name(authority) => authority,
-        "$proxy_host" => own(),
-        name if is_name(name) => value,
-        // A client that could choose it would choose which site of the application answers.
-        _ => {
-            if let Some(field) = field {
-                let text = format!(
-                    "the value `{value}` of `Host` was not converted: the backend is called by its own \
-                                    host. Name the right one in `host` of its upstream"
-                );
-                ledger.lost(field.id, text);
-            }
-            own()
-        }
-    };
-    upstream.keys.insert("host".to_owned(), quoted(named));
-}
-
-fn is_name(text: &str) -> bool {
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
-    text.split('.')
-        .all(|label| !label.is_empty() && label.bytes().all(is_plain))
 }
 
 /// Who is let in; `None` if nothing is said.

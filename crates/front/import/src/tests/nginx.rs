@@ -619,3 +619,27 @@ fn what_a_proxy_before_it_says_of_the_scheme_is_a_condition_of_routes() {
         assert_eq!(asks, risks, "{:?}", import.remarks);
     }
 }
+
+#[test]
+fn backends_are_asked_for_by_the_name_that_the_source_says() {
+    for (directives, expected) in [
+        ("proxy_ssl_name a.org;", "server_name = \"a.org\""),
+        (
+            "proxy_ssl_certificate /c; proxy_ssl_certificate_key /k;",
+            "client_certificate = \"/c\"",
+        ),
+        ("proxy_ssl_name $host;", "status = 403"),
+        (
+            "proxy_ssl_certificate /c; proxy_ssl_certificate_key /none;",
+            "status = 403",
+        ),
+    ] {
+        let location = format!("location / {{ proxy_pass https://t:443; {directives} }}");
+        let (_, import) = of_server(&location, &["/c", "/k"]);
+        assert!(
+            import.text.contains(expected),
+            "{directives}\n{}",
+            import.text
+        );
+    }
+}

@@ -81,8 +81,8 @@ fn what_is_planted_into_httpd_closes_its_place_or_is_converted() {
 /// The places of nginx into which a directive is planted: what stands around it.
 const NGINX: &[(&str, &str)] = &[
     (
-        "server { listen 80; proxy_set_header Host $host; location /in { proxy_pass http://t:80;\n",
-        "\n} location /out { proxy_pass http://t:80; } }",
+        "server { listen 80; proxy_set_header Host $host; location /in { proxy_pass https://t:443;\n",
+        "\n} location /out { proxy_pass https://t:443; } }",
     ),
     (
         "include mime.types;\nserver { listen 80; location /in { root /srv;\n",
@@ -90,7 +90,7 @@ const NGINX: &[(&str, &str)] = &[
     ),
     (
         "server { listen 80; proxy_set_header Host $host;\n",
-        "\nlocation /in { proxy_pass http://t:80; } }",
+        "\nlocation /in { proxy_pass https://t:443; } }",
     ),
     (
         "include mime.types;\nserver { listen 80; root /srv;\n",
@@ -98,7 +98,7 @@ const NGINX: &[(&str, &str)] = &[
     ),
     (
         "http {\n",
-        "\nserver { listen 80; proxy_set_header Host $host; location /in { proxy_pass http://t:80; } } }",
+        "\nserver { listen 80; proxy_set_header Host $host; location /in { proxy_pass https://t:443; } } }",
     ),
 ];
 
