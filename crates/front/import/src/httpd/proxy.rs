@@ -132,6 +132,11 @@ impl Balancers {
 pub(crate) fn verification(site: Site<'_>, ledger: &mut Ledger) -> Option<Keys> {
     let is_proxy = |it: &&Directive| it.name.starts_with("proxy");
     let in_sections = || site.all().filter(is_proxy).flat_map(Directive::inside);
+    let engines = site
+        .all()
+        .chain(in_sections())
+        .filter(|it| it.name == "sslproxyengine");
+    engines.for_each(|it| ledger.dropped(it.id, "the scheme of a backend's `url` says it"));
     // One for some backends is for all here: the strictest.
     let for_some = || in_sections().filter(|it| it.name == "sslproxyverify");
     let all = || for_some().chain(site.find("sslproxyverify"));
