@@ -1,5 +1,6 @@
 //! nginx: its servers, upstreams and locations.
 
+mod answer;
 mod backends;
 mod fields;
 mod files;

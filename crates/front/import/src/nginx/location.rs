@@ -11,6 +11,7 @@ use crate::judge::{JudgedPlace, PlaceUse};
 use crate::ledger::{Id, Ledger, Place};
 use crate::matcher::Matcher;
 use crate::mod_jk::workers::{hoist, number};
+use crate::nginx::answer::{TextType, answer};
 use crate::nginx::backends;
 use crate::nginx::fields::{cookie_flags, request_fields, response_fields};
 use crate::nginx::files::serve;
