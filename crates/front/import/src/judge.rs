@@ -101,18 +101,21 @@ impl PlaceUse {
 pub(crate) fn depends(directives: &[Directive], ledger: &Ledger) -> bool {
     directives.iter().any(|it| {
         let answer = foreign_answer(ledger.server(it.id), &it.name);
-        let nature = answer.and_then(|it| it.nature);
-        let is_fixed = matches!(nature, None | Some(Nature::Access | Nature::Harmless));
-        !is_fixed && !ledger.is_handled(it.id)
+        let depends = match answer.and_then(|it| it.nature) {
+            None | Some(Nature::Access | Nature::Harmless) => false,
+            Some(Nature::Content { .. } | Nature::Identity | Nature::Transport) => true,
+        };
+        depends && !ledger.is_handled(it.id)
     })
 }
 
-/// Whether a directive that may not be in force closes what it may be about: it may be a guard, or say what the
-/// application believes.
+/// Whether a directive that may not be in force closes what it may be about: it may be a guard, change what is answered,
+/// or say what the application believes. What only leads to a backend is left out.
 pub(crate) fn may_close(server: &str, name: &str) -> bool {
     match foreign_answer(server, name).and_then(|it| it.nature) {
         None | Some(Nature::Access | Nature::Identity) => true,
-        Some(Nature::Content { .. } | Nature::Transport | Nature::Harmless) => false,
+        Some(Nature::Content { .. }) => !name.starts_with("proxypass"),
+        Some(Nature::Transport | Nature::Harmless) => false,
     }
 }
 

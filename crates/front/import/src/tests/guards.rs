@@ -54,6 +54,14 @@ fn what_nobody_knows_closes_where_it_stands() {
             "<LocationMatch \"^/x(?!y)\">\nHeader set Cache-Control no-store\n</LocationMatch>",
             "path = \"/\"; upstream = \"t\"",
         ),
+        (
+            "<IfModule !mod_x.c>\nHeader set X-Frame-Options DENY\n</IfModule>",
+            "path = \"/\"; status = 403",
+        ),
+        (
+            "<IfModule !mod_x.c>\nProxyPass /x ajp://t:8009/x\nKeepAlive On\n</IfModule>",
+            "path = \"/\"; upstream = \"t\"",
+        ),
         ("CaseFilter On", "path = \"/\"; status = 403"),
         (
             "Header edit X-Frame-Options a b",
