@@ -197,9 +197,18 @@ fn route(it: &RouteStatus) -> String {
         None => String::new(),
     };
     text += &words(&it.hosts).join(",");
-    text += &word(it.pattern.as_ref().unwrap_or(&it.path));
+    text += &match (&it.regex, &it.pattern) {
+        (Some(regex), _) => format!("regex {}", word(regex)),
+        (None, pattern) => word(pattern.as_ref().unwrap_or(&it.path)),
+    };
     if it.exact {
         text += " (exact)";
+    }
+    if it.before_regex {
+        text += " (before_regex)";
+    }
+    if !it.methods.is_empty() {
+        text += &format!(" methods {}", words(&it.methods).join(","));
     }
     if !it.listen.is_empty() {
         text += &format!(" listen {}", words(&it.listen).join(","));

@@ -108,6 +108,12 @@ objects! {
         pub suffix: Option<String>,
         /// What stands in the place of path, exactness and suffix.
         pub pattern: Option<String>,
+        /// The expression that stands in the place of all these.
+        pub regex: Option<String>,
+        /// Whether expressions are not asked where this path would win without them.
+        pub before_regex: bool,
+        /// The methods that it is for; empty for all.
+        pub methods: Vec<String>,
         /// The listeners that it is for, by name or else by address; empty for all.
         pub listen: Vec<String>,
         /// `http` or `https`, if it is for one of them only.

@@ -5,6 +5,7 @@
 pub(crate) mod attributes;
 pub(crate) mod cache;
 pub(crate) mod compress;
+pub(crate) mod expression;
 pub(crate) mod members;
 pub(crate) mod pages;
 pub(crate) mod retry_sent;
@@ -38,7 +39,8 @@ pub use catamaran_upstream::config::{
     TrustFault, TrustSettings,
 };
 pub use compress::{CompressConfig, MediaPattern};
-use http::{HeaderValue, StatusCode};
+pub use expression::{ExpressionError, PathExpression};
+use http::{HeaderValue, Method, StatusCode};
 use ipnet::IpNet;
 pub use members::{MemberTemplate, MemberTrust, MembersConfig};
 pub use pages::{ErrorPages, Page};
@@ -635,6 +637,12 @@ pub struct RouteConfig {
     pub suffix: Option<String>,
     /// The pattern that the path must match, instead of `path`, `exact` and `suffix`; `None`: those hold.
     pub pattern: Option<String>,
+    /// The expression that the path must match, instead of `path`, `exact`, `suffix` and `pattern`; `None`: those hold.
+    pub regex: Option<PathExpression>,
+    /// Whether expressions are not asked if this route would win without them. For a prefix only.
+    pub before_regex: bool,
+    /// The methods of requests that match; `HEAD` is among them if `GET` is. Empty: all.
+    pub methods: Vec<Method>,
     /// Requests that this route leaves to others although they match.
     pub exclude: Vec<Exclusion>,
     /// The listeners that must have accepted the request, by index in [`Config::listeners`]. Empty: any.
@@ -685,6 +693,9 @@ impl RouteConfig {
             exact: false,
             suffix: None,
             pattern: None,
+            regex: None,
+            before_regex: false,
+            methods: Vec::new(),
             exclude: Vec::new(),
             listen: Vec::new(),
             scheme: None,
@@ -705,6 +716,13 @@ impl RouteConfig {
             Some(prefix) if !self.exact => form.slice_ref(prefix),
             _ => form,
         }
+    }
+
+    /// Whether the route matches a path and all below it, whatever they end in.
+    #[must_use]
+    pub fn is_prefix(&self) -> bool {
+        let is_bare = self.suffix.is_none() && self.pattern.is_none() && self.regex.is_none();
+        is_bare && !self.exact
     }
 
     /// The suffix in the form that requests are compared with.

@@ -12,7 +12,10 @@
 //! escaped slash, backslash, percent sign or semicolon is an ordinary character. Some containers take an escaped
 //! slash or backslash for a separator, so a path with one has further [readings](NormalPath::readings).
 
+pub(crate) mod captured;
+
 use bytes::Bytes;
+use captured::Captured;
 use thiserror::Error;
 
 /// A normalised path, in the form to forward and in the form to compare with routes.
@@ -22,6 +25,8 @@ pub(crate) struct NormalPath {
     pub(crate) forward: Bytes,
     /// The [`compared`] form of the client's path, with which routes are compared; `None` if it equals `forward`.
     route: Option<Bytes>,
+    /// What the expression of the path's route captured of the compared form.
+    captured: Captured,
 }
 
 impl NormalPath {
@@ -34,6 +39,16 @@ impl NormalPath {
     pub(crate) fn forward_as(&mut self, path: Bytes) {
         let sent = std::mem::replace(&mut self.forward, path);
         self.route.get_or_insert(sent);
+    }
+
+    /// The texts that the expression of the path's route captured; none before [`Self::capture`].
+    pub(crate) fn captured(&self) -> &Captured {
+        &self.captured
+    }
+
+    /// Keeps the texts that `captured` finds in the [`compared`] form.
+    pub(crate) fn capture(&mut self, captured: impl FnOnce(&Bytes) -> Captured) {
+        self.captured = captured(self.route.as_ref().unwrap_or(&self.forward));
     }
 
     /// Further forms of the path, for containers that take escaped slashes, escaped backslashes or both for
@@ -83,12 +98,17 @@ pub(crate) fn normalise(path: &Bytes) -> Result<NormalPath, PathFault> {
         return Ok(NormalPath {
             forward: path.clone(),
             route: None,
+            captured: Captured::default(),
         });
     }
     let decoded = decode_unreserved(path)?;
     let forward: Bytes = resolve(&decoded)?.into();
     let route = Some(compared(&forward)).filter(|route| *route != forward);
-    Ok(NormalPath { forward, route })
+    Ok(NormalPath {
+        forward,
+        route,
+        captured: Captured::default(),
+    })
 }
 
 /// Whether the path is already normal, which is the common case and needs no copy.
@@ -247,6 +267,12 @@ fn escaped(text: &[u8]) -> Option<(u8, &[u8])> {
         return None;
     };
     Some((hex(*high)? << 4 | hex(*low)?, rest))
+}
+
+/// The escape of a byte.
+fn escape(byte: u8) -> [u8; 3] {
+    let digit = |half: u8| b"0123456789ABCDEF"[usize::from(half)];
+    [b'%', digit(byte >> 4), digit(byte & 15)]
 }
 
 fn is_unreserved(byte: u8) -> bool {

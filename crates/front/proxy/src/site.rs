@@ -590,13 +590,11 @@ impl Upstream {
 }
 
 /// Adds the routes that discovered members bring. A route is left out if the file has one for any host and the same
-/// path, unless that one is exact or has a suffix or a pattern.
+/// path, unless that one is exact or has a suffix, a pattern, an expression or methods.
 pub(crate) fn add_routes(routes: &mut Vec<RouteConfig>, found: Vec<RouteConfig>) {
     let taken: HashSet<_> = routes
         .iter()
-        .filter(|it| {
-            it.hosts.is_empty() && !it.exact && it.suffix.is_none() && it.pattern.is_none()
-        })
+        .filter(|it| it.hosts.is_empty() && it.is_prefix() && it.methods.is_empty())
         .map(RouteConfig::compared_path)
         .collect();
     routes.extend(

@@ -2,6 +2,8 @@
 
 use thiserror::Error;
 
+use super::expression::PathExpression;
+
 /// A text such as `https://{host}{path_query}`, parsed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Template(Box<[Part]>);
@@ -9,7 +11,15 @@ pub struct Template(Box<[Part]>);
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Part {
     Text(Box<[u8]>),
+    Blank(Blank),
+}
+
+/// A place of a [`Template`] that is filled in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Blank {
     Placeholder(Placeholder),
+    /// The text of the group with this number in the route's expression.
+    Capture(usize),
 }
 
 /// A part of a request that a [`Template`] names.
@@ -76,21 +86,10 @@ impl Placeholder {
         Self::RestQuery,
     ];
 
-    /// The placeholders that are filled in within the text of an answer.
-    pub const OF_TEXTS: &[Self] = &[
-        Self::Host,
-        Self::Authority,
-        Self::ClientIp,
-        Self::RequestId,
-        Self::Scheme,
-        Self::Path,
-        Self::Query,
-        Self::PathQuery,
-    ];
-
-    /// Whether the value is chosen by the client.
-    fn is_of_client(self) -> bool {
-        !matches!(self, Self::ClientIp | Self::RequestId | Self::Scheme)
+    /// Whether some placeholder has this name.
+    pub(crate) fn is_name(name: &str) -> bool {
+        let all = Self::OF_FIELDS.iter().chain(Self::OF_REDIRECTS);
+        all.into_iter().any(|it| it.name() == name)
     }
 
     fn name(self) -> &'static str {
@@ -124,6 +123,18 @@ impl Template {
     /// # Errors
     /// A brace has no partner, or a placeholder is not in `known`.
     pub fn parse(text: &str, known: &[Placeholder]) -> Result<Self, TemplateError> {
+        Self::parse_with(text, known, None)
+    }
+
+    /// Parses a text that may also have the groups of an expression, such as `{1}` or `{id}`.
+    ///
+    /// # Errors
+    /// As for [`Self::parse`]; a group that the expression does not have.
+    pub fn parse_with(
+        text: &str,
+        known: &[Placeholder],
+        expression: Option<&PathExpression>,
+    ) -> Result<Self, TemplateError> {
         let mut parts = Vec::new();
         let mut plain = String::new();
         let mut rest = text;
@@ -138,12 +149,17 @@ impl Template {
             let inner = from.strip_prefix('{').ok_or(TemplateError::Brace)?;
             let (name, after) = inner.split_once('}').ok_or(TemplateError::Brace)?;
             let same_name = known.iter().find(|it| it.name() == name);
-            let placeholder = *same_name.ok_or_else(|| TemplateError::Unknown {
+            let placeholder = same_name.map(|it| Blank::Placeholder(*it));
+            let group = || Some(Blank::Capture(expression?.group(name)?));
+            let blank = placeholder.or_else(group);
+            let blank = blank.ok_or_else(|| TemplateError::Unknown {
                 name: name.to_owned(),
-                known: list(known),
+                known: list(known, expression),
             })?;
-            push_text(&mut parts, &mut plain);
-            parts.push(Part::Placeholder(placeholder));
+            if !plain.is_empty() {
+                parts.push(Part::Text(std::mem::take(&mut plain).into_bytes().into()));
+            }
+            parts.push(Part::Blank(blank));
             rest = after;
         }
         plain.push_str(rest);
@@ -151,51 +167,13 @@ impl Template {
         Ok(Self(parts.into()))
     }
 
-    /// Parses a text in which the placeholders `known` are filled in, and all other braces stand for themselves.
-    #[must_use]
-    pub fn parse_text(text: &str, known: &[Placeholder]) -> Self {
-        let mut parts = Vec::new();
-        let mut plain = String::new();
-        let mut rest = text;
-        while let Some(at) = rest.find('{') {
-            let (before, from) = rest.split_at(at);
-            plain.push_str(before);
-            let named = |it: &Placeholder| {
-                let after = from[1..].strip_prefix(it.name())?.strip_prefix('}')?;
-                Some((*it, after))
-            };
-            match known.iter().find_map(named) {
-                Some((placeholder, after)) => {
-                    push_text(&mut parts, &mut plain);
-                    parts.push(Part::Placeholder(placeholder));
-                    rest = after;
-                }
-                None => {
-                    plain.push('{');
-                    rest = &from[1..];
-                }
-            }
-        }
-        plain.push_str(rest);
-        push_text(&mut parts, &mut plain);
-        Self(parts.into())
-    }
-
-    /// Whether the template has a placeholder whose value the client chooses.
-    #[must_use]
-    pub fn shows_client(&self) -> bool {
-        self.0
-            .iter()
-            .any(|part| matches!(part, Part::Placeholder(it) if it.is_of_client()))
-    }
-
-    /// Fills in the template: `write` appends the value of each placeholder.
-    pub(crate) fn fill(&self, mut write: impl FnMut(Placeholder, &mut Vec<u8>)) -> Vec<u8> {
+    /// Fills in the template: `write` appends the value of each place.
+    pub(crate) fn fill(&self, mut write: impl FnMut(Blank, &mut Vec<u8>)) -> Vec<u8> {
         let mut text = Vec::new();
         for part in &self.0 {
             match part {
                 Part::Text(plain) => text.extend_from_slice(plain),
-                Part::Placeholder(placeholder) => write(*placeholder, &mut text),
+                Part::Blank(blank) => write(*blank, &mut text),
             }
         }
         text
@@ -204,8 +182,37 @@ impl Template {
     /// Whether the template has `{rest}` or `{rest_query}`.
     #[must_use]
     pub fn names_rest(&self) -> bool {
-        let rest = [Placeholder::Rest, Placeholder::RestQuery].map(Part::Placeholder);
+        let rest = [Placeholder::Rest, Placeholder::RestQuery];
+        let rest = rest.map(|it| Part::Blank(Blank::Placeholder(it)));
         self.0.iter().any(|part| rest.contains(part))
+    }
+
+    /// Whether the template has a group of an expression.
+    pub(crate) fn names_captures(&self) -> bool {
+        let is_capture = |part: &Part| matches!(part, Part::Blank(Blank::Capture(_)));
+        self.0.iter().any(is_capture)
+    }
+
+    /// Whether the text begins with a group of an expression.
+    #[must_use]
+    pub fn begins_with_capture(&self) -> bool {
+        matches!(self.0.first(), Some(Part::Blank(Blank::Capture(_))))
+    }
+
+    /// Whether a group of an expression stands directly behind a `://`, where a host begins.
+    #[must_use]
+    pub fn has_captured_host(&self) -> bool {
+        self.0.windows(2).any(|pair| match pair {
+            [Part::Text(text), Part::Blank(Blank::Capture(_))] => text.ends_with(b"://"),
+            _ => false,
+        })
+    }
+
+    /// The text with `x` in each place that is filled in.
+    #[must_use]
+    pub fn sample(&self) -> String {
+        let text = self.fill(|_, text| text.push(b'x'));
+        String::from_utf8_lossy(&text).into_owned()
     }
 
     /// The text before the first placeholder.
@@ -218,19 +225,11 @@ impl Template {
     }
 }
 
-/// Appends the text that precedes a placeholder or the end, and empties it.
-fn push_text(parts: &mut Vec<Part>, text: &mut String) {
-    if !text.is_empty() {
-        parts.push(Part::Text(std::mem::take(text).into_bytes().into()));
-    }
-}
-
-fn list(known: &[Placeholder]) -> String {
-    let names: Vec<String> = known
-        .iter()
-        .map(|it| format!("{{{}}}", it.name()))
-        .collect();
-    names.join(", ")
+fn list(known: &[Placeholder], expression: Option<&PathExpression>) -> String {
+    let fixed = known.iter().map(|it| it.name().to_owned());
+    let groups = expression.into_iter().flat_map(PathExpression::groups);
+    let names = fixed.chain(groups).map(|it| format!("{{{it}}}"));
+    names.collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]
@@ -239,7 +238,8 @@ mod tests {
 
     fn filled(text: &str) -> Result<String, TemplateError> {
         let template = Template::parse(text, Placeholder::OF_REDIRECTS)?;
-        let name = |it: Placeholder, out: &mut Vec<u8>| {
+        let name = |it: Blank, out: &mut Vec<u8>| {
+            let Blank::Placeholder(it) = it else { return };
             out.extend_from_slice(format!("<{}>", it.name()).as_bytes());
         };
         Ok(String::from_utf8(template.fill(name)).unwrap())

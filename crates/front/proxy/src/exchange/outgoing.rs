@@ -179,6 +179,7 @@ impl<'s> Outgoing<'s> {
             path: &self.path.forward,
             rest: b"",
             query: self.head.target.query.as_deref(),
+            captured: self.path.captured(),
         };
         passage::edit_request(rules, values, &mut self.head.headers);
         Box::new(Passage::new(rules, values, self.host.clone()))
@@ -198,6 +199,7 @@ impl<'s> Outgoing<'s> {
             path: &self.path.forward,
             rest: b"",
             query: self.head.target.query.as_deref(),
+            captured: self.path.captured(),
         }
     }
 

@@ -7,7 +7,7 @@ use catamaran_message::Fields;
 use catamaran_message::name::{
     ALLOW, CACHE_CONTROL, CONTENT_TYPE, DATE, RETRY_AFTER, X_REQUEST_ID,
 };
-use http::StatusCode;
+use http::{Method, StatusCode};
 
 use crate::date;
 use crate::request_id::RequestId;
@@ -33,9 +33,10 @@ pub(crate) fn fields(status: StatusCode, id: RequestId) -> Fields {
     fields
 }
 
-/// The `Allow` field with the methods that files support.
-pub(crate) fn file_methods() -> Fields {
-    Fields::from_iter([(ALLOW, "GET, HEAD, OPTIONS")])
+/// The `Allow` field with these methods.
+pub(crate) fn allow(methods: &[Method]) -> Fields {
+    let names: Vec<&str> = methods.iter().map(Method::as_str).collect();
+    Fields::from_iter([(ALLOW, names.join(", "))])
 }
 
 /// The front's page for `status`, as HTML with the request's id.

@@ -30,6 +30,7 @@ use crate::exchange::grounds::Grounds;
 use crate::exchange::guards::Guard;
 use crate::exchange::outgoing::{Outgoing, Wishes};
 use crate::exchange::secured;
+use crate::path::captured::Captured;
 use crate::path::{self, NormalPath, PathFault};
 use crate::peer::PeerFacts;
 use crate::site::Upstream;
@@ -182,10 +183,8 @@ pub(crate) struct OwnAnswer {
 pub(crate) enum OwnContent {
     /// The page for this status.
     Page(StatusCode),
-    /// The text of a route, with this status and media type.
-    Text(StatusCode, HeaderValue, Bytes),
-    /// The page for this status, with the methods that files support in `Allow`.
-    FileMethods(StatusCode),
+    /// The page for this status, with these methods in `Allow`.
+    Allow(StatusCode, Vec<Method>),
     /// A redirect of this status to this location.
     Redirect(StatusCode, Vec<u8>),
     /// The content of this file, which answers an ACME challenge; 404 if there is no such file.
@@ -221,6 +220,14 @@ enum Target<'s> {
     Own(OwnAnswer),
 }
 
+/// The two paths of a request.
+struct Paths {
+    /// The normalised path that the client sent.
+    sent: Bytes,
+    /// The path to forward, which a route may have rewritten, with the one that routes are compared with.
+    path: NormalPath,
+}
+
 /// Decides who answers a request. The verdict is complete: the exchange only has to obey it.
 ///
 /// Checks that must ask others before a request is served (limits of rates, a sign-on) should become a part of the
@@ -235,7 +242,7 @@ pub(crate) fn decide<'s>(grounds: Grounds<'s>, mut head: Box<RequestHead>) -> Ve
     };
     match case.before_routes(&mut head) {
         Ok(None) => case.by_route(head),
-        Ok(Some(answer)) => case.answer(None, answer, &head),
+        Ok(Some(answer)) => case.answer(None, answer, None, &head),
         Err(failure) => case.refuse(None, failure),
     }
 }
@@ -251,6 +258,11 @@ pub(crate) fn wanted<'h>(
         host: head.authority.as_ref().map(|authority| &authority.host[..]),
         listener: None,
         secure: sender.identity.secure,
+        method: if tunnel_request::is_extended_connect(head) {
+            &Method::GET
+        } else {
+            &head.method
+        },
     };
     if site.parts_listeners {
         // Of one that a reload removed nothing says which routes are its own.
@@ -340,7 +352,7 @@ impl<'s> Case<'_, 's> {
     /// Makes the verdict by the request's route.
     fn by_route(&self, head: Box<RequestHead>) -> Verdict<'s> {
         let refused = |fault: PathFault| Failure::client(StatusCode::BAD_REQUEST, fault.token());
-        let path = match path::normalise(&head.target.path) {
+        let mut path = match path::normalise(&head.target.path) {
             Ok(path) => path,
             Err(fault) => return self.refuse(None, refused(fault)),
         };
@@ -351,12 +363,27 @@ impl<'s> Case<'_, 's> {
             Ok(index) => index.map(|index| &routes.routes()[index]),
             Err(failure) => return self.refuse(None, failure),
         };
-        match self.target(route, &path, &head) {
+        if let Some(route) = route.filter(|route| route.captures)
+            && let Some(expression) = &route.config.regex
+        {
+            path.capture(|path| expression.captured(path));
+        }
+        let target = self.target(route, &path, &head);
+        let sent = path.forward.clone();
+        let is_forwarded = matches!(target, Ok(Target::Upstream(..) | Target::Files(_)));
+        if is_forwarded
+            && let Some(rules) = rules_of(route)
+            && let Err(fault) = rules.rewrite(&mut path)
+        {
+            return self.refuse(route, refused(fault));
+        }
+        let paths = Paths { sent, path };
+        match target {
             Ok(Target::Upstream(upstream, files)) => {
-                self.forward(route, upstream, files, path, head)
+                self.forward(route, upstream, files, paths, head)
             }
-            Ok(Target::Files(directory)) => self.serve_files(route, directory, path, head),
-            Ok(Target::Own(answer)) => self.answer(route, answer, &head),
+            Ok(Target::Files(directory)) => self.serve_files(route, directory, paths, head),
+            Ok(Target::Own(answer)) => self.answer(route, answer, Some(&paths.path), &head),
             Err(failure) => self.refuse(route, failure),
         }
     }
@@ -386,7 +413,15 @@ impl<'s> Case<'_, 's> {
         check_tunnel(route, head)?;
         let no_route = || OwnAnswer::page(StatusCode::NOT_FOUND, "no-route");
         let Some(route) = route else {
-            return Ok(Target::Own(no_route()));
+            let methods = site
+                .routes
+                .methods(wanted(self.grounds, self.sender, head)?, path);
+            return Ok(Target::Own(if methods.is_empty() {
+                no_route()
+            } else {
+                let content = OwnContent::Allow(StatusCode::METHOD_NOT_ALLOWED, methods);
+                OwnAnswer::new(content, "route-method")
+            }));
         };
         Ok(match (route.action, &route.config.target) {
             (Action::Upstream(index), _) => {
@@ -409,21 +444,19 @@ impl<'s> Case<'_, 's> {
         })
     }
 
-    /// Makes the request for a backend, or first for a file. `path` is the path that the client sent.
+    /// Makes the request for a backend, or first for a file.
     fn forward(
         &self,
         route: Option<&'s Route>,
         upstream: &'s Upstream,
         files: Option<&'s Arc<Directory>>,
-        mut path: NormalPath,
+        paths: Paths,
         mut head: Box<RequestHead>,
     ) -> Verdict<'s> {
+        let Paths { sent, path } = paths;
         let rules = rules_of(route);
         let cache = rules.and_then(Rules::cache);
-        let is_changed = rules.is_some_and(|rules| rules.rewrite.is_some());
-        let is_asked = cache.is_some() && is_changed || files.is_some();
-        let sent = is_asked.then(|| path.forward.clone());
-        rewrite(&mut path, rules);
+        let is_changed = rules.is_some_and(Rules::changes_path);
         let tunnel = rules.and_then(|rules| rules.tunnel(&head)).map(Box::new);
         let compression = rules.and_then(|rules| self.compression(rules, &head));
         if compression.is_some() {
@@ -448,9 +481,7 @@ impl<'s> Case<'_, 's> {
             let grounds = KeyGrounds {
                 upstream,
                 digest: rules.digest(),
-                sent: sent
-                    .as_deref()
-                    .filter(|sent| is_changed && sent != forwarded),
+                sent: Some(&sent[..]).filter(|sent| is_changed && sent != forwarded),
             };
             Some(Box::new(CacheRequest::new(cache, grounds, &outgoing)))
         });
@@ -460,13 +491,13 @@ impl<'s> Case<'_, 's> {
             outgoing,
             tunnel,
         };
-        let decision = match files.zip(sent) {
+        let decision = match files {
             None => {
                 let mut forward = forward;
                 forward.share();
                 Decision::Forward(forward)
             }
-            Some((directory, sent)) => {
+            Some(directory) => {
                 let path = forward.outgoing.facts(None).path.forward.clone();
                 let without_file = WithoutFile::Forward(forward);
                 let mut request = FilesRequest::new(directory, sent, path, without_file);
@@ -479,17 +510,16 @@ impl<'s> Case<'_, 's> {
         self.verdict(route, passage, decision)
     }
 
-    /// Makes the request for a file on a route without an upstream. `path` is the path that the client sent.
+    /// Makes the request for a file on a route without an upstream.
     fn serve_files(
         &self,
         route: Option<&'s Route>,
         directory: &'s Arc<Directory>,
-        mut path: NormalPath,
+        paths: Paths,
         head: Box<RequestHead>,
     ) -> Verdict<'s> {
-        let sent = path.forward.clone();
-        rewrite(&mut path, rules_of(route));
-        let passage = self.own_passage(route, &head);
+        let Paths { sent, path } = paths;
+        let passage = self.own_passage(route, Some(&path), &head);
         let passage = passage.zip(rules_of(route)).map(|(passage, rules)| {
             let compression = self.compression(rules, &head);
             passage.with_compression(compression)
@@ -513,15 +543,20 @@ impl<'s> Case<'_, 's> {
         }
     }
 
-    /// The changes that the route makes to an answer of the front's own; `None`: it has no rules.
+    /// The changes that the route makes to an answer of the front's own; `None`: it has no rules. `path` is `None` if no
+    /// route was looked for.
     fn own_passage(
         &self,
         route: Option<&'s Route>,
+        path: Option<&NormalPath>,
         head: &RequestHead,
     ) -> Option<Box<Passage<'s>>> {
         let rules = rules_of(route)?;
         let url = RequestedUrl::new(self.sender, self.grounds.peer.local, head);
-        let values = url.values(self.grounds.id, head);
+        let values = Values {
+            captured: path.map_or(Captured::NONE, NormalPath::captured),
+            ..url.values(self.grounds.id, head)
+        };
         Some(Box::new(Passage::new(rules, values, url.host())))
     }
 
@@ -573,6 +608,7 @@ impl<'s> Case<'_, 's> {
         let values = Values {
             path: &path.forward,
             rest,
+            captured: path.captured(),
             ..url.values(self.grounds.id, head)
         };
         match values.redirect(&to.to) {
@@ -589,9 +625,10 @@ impl<'s> Case<'_, 's> {
         &self,
         route: Option<&'s Route>,
         answer: OwnAnswer,
+        path: Option<&NormalPath>,
         head: &RequestHead,
     ) -> Verdict<'s> {
-        let passage = self.own_passage(route, head);
+        let passage = self.own_passage(route, path, head);
         self.verdict(route, passage, Decision::Answer(Box::new(answer)))
     }
 }
@@ -609,7 +646,8 @@ fn files_alone<'s>(directory: &'s Arc<Directory>, head: &RequestHead) -> Target<
         Method::OPTIONS => (StatusCode::NO_CONTENT, "file-options"),
         _ => (StatusCode::METHOD_NOT_ALLOWED, "file-method"),
     };
-    Target::Own(OwnAnswer::new(OwnContent::FileMethods(status), token))
+    let methods = vec![Method::GET, Method::HEAD, Method::OPTIONS];
+    Target::Own(OwnAnswer::new(OwnContent::Allow(status, methods), token))
 }
 
 /// Whether a browser asks for a page, rather than for an image, script or style of one.
@@ -665,11 +703,5 @@ fn check_length(body: BodyLength, max: Option<u64>) -> Result<(), Failure> {
             "body-too-large",
         )),
         _ => Ok(()),
-    }
-}
-
-fn rewrite(path: &mut NormalPath, rules: Option<&Rules>) {
-    if let Some(rewrite) = rules.and_then(|rules| rules.rewrite.as_ref()) {
-        rewrite.forward(path);
     }
 }

@@ -1,6 +1,7 @@
 //! Finds the routes of many requests in one configuration.
 
 use bytes::Bytes;
+use http::Method;
 
 use crate::config::Config;
 use crate::path;
@@ -12,7 +13,7 @@ pub struct RouteFinder {
     routes: RouteTable,
 }
 
-/// The facts of a request by which its route is found.
+/// The facts of a request by which its route is found; its method is GET.
 #[derive(Clone, Copy, Debug)]
 pub struct RouteRequest<'a> {
     /// The host in lower case, without port; `None`: the request names none.
@@ -58,6 +59,7 @@ impl RouteFinder {
             host: request.host.map(str::as_bytes),
             listener: Some(request.listener),
             secure: request.secure,
+            method: &Method::GET,
         };
         match self.routes.decide(wanted, &path) {
             Ok(Some(index)) => FoundRoute::Route(index),

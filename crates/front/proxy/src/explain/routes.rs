@@ -25,6 +25,9 @@ pub(crate) fn status(config: &RouteConfig, listeners: &[ListenerConfig]) -> Rout
         exact: config.exact,
         suffix: config.suffix.clone(),
         pattern: config.pattern.clone(),
+        regex: config.regex.as_ref().map(|it| it.as_str().to_owned()),
+        before_regex: config.before_regex,
+        methods: config.methods.iter().map(ToString::to_string).collect(),
         scheme: scheme.map(str::to_owned),
         target: match &config.target {
             RouteTarget::Upstream(name) => format!("upstream {name}"),
@@ -60,6 +63,7 @@ pub(super) fn runners(
 pub(super) fn why_answered(token: &str) -> &'static str {
     match token {
         "no-route" => "no route matches",
+        "route-method" => "no route of this path has this method",
         "route-status" => "the route says so",
         "method-trace" => "TRACE is refused",
         "max-forwards" => "its Max-Forwards is 0",

@@ -1,4 +1,4 @@
-//! Rewrites paths: replaces a route's prefix by another, and reverses that in responses.
+//! Rewrites paths: replaces a route's prefix by another, and reverses that in responses; or replaces a whole path.
 //!
 //! Prefixes are compared by whole segments, decoded and without parameters, as routes are. The rest of the path stays
 //! unchanged. It has no dot segments, however a container reads it, so a rewritten path never leaves the new prefix. A
@@ -6,8 +6,9 @@
 
 use bytes::Bytes;
 
-use crate::config::Rewrite;
-use crate::path::{self, NormalPath};
+use crate::config::template::Blank;
+use crate::config::{Rewrite, Template};
+use crate::path::{self, NormalPath, PathFault};
 
 /// A route's prefix, and the prefix that replaces it.
 #[derive(Clone, Debug)]
@@ -90,6 +91,30 @@ impl Prefix {
     }
 }
 
+/// Replaces the whole path to forward by `to`, filled in with what the route's expression captured. Parameters of the
+/// last segment stay at the end, as a session id there is of the whole path.
+///
+/// # Errors
+/// The captured texts make a dot segment together with what stands around them.
+pub(crate) fn replace_whole(path: &mut NormalPath, to: &Template) -> Result<(), PathFault> {
+    let mut text = to.fill(|blank, text| match blank {
+        Blank::Capture(group) => path.captured().write_in_path(group, text),
+        // The file's reader permits none.
+        Blank::Placeholder(_) => {}
+    });
+    let last = path.forward.rsplit(|&byte| byte == b'/').next();
+    let last = last.unwrap_or_default();
+    let parameters = last.iter().position(|&byte| byte == b';');
+    text.extend_from_slice(&last[parameters.unwrap_or(last.len())..]);
+    let mut segments = text.split(|&byte| byte == b'/');
+    if segments.any(|it| matches!(it, b"." | b"..")) {
+        return Err(PathFault::HiddenDots);
+    }
+    let normal = path::normalise(&text.into())?;
+    path.forward_as(normal.forward);
+    Ok(())
+}
+
 /// Whether browsers change this byte in a path: they read a backslash as a slash, and drop tabs and line ends (WHATWG
 /// URL, section 4.4). With its prefix replaced by `/`, `/app/\evil.test` would lead to another host.
 fn is_reread(byte: u8) -> bool {
@@ -144,6 +169,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::config::PathExpression;
 
     fn rewrite(from: &str, to: &str) -> PathRewrite {
         let config = Rewrite {
@@ -213,6 +239,64 @@ mod tests {
         }
     }
 
+    fn whole(expression: &str, to: &str, path: &str) -> Result<String, PathFault> {
+        let expression = PathExpression::parse(expression).unwrap();
+        let to = Template::parse_with(to, &[], Some(&expression)).unwrap();
+        let mut path = path::normalise(&Bytes::copy_from_slice(path.as_bytes())).unwrap();
+        path.capture(|path| expression.captured(path));
+        replace_whole(&mut path, &to)?;
+        Ok(String::from_utf8(path.forward.to_vec()).unwrap())
+    }
+
+    #[test]
+    fn a_whole_path_has_what_was_captured_encoded_again() {
+        for (expression, to, path, expected) in [
+            (
+                "^/shop/(?<id>[0-9]+)$",
+                "/items/{id}",
+                "/shop/12",
+                "/items/12",
+            ),
+            ("^/(.*)$", "/new/{1}", "/a/b", "/new/a/b"),
+            ("^(.*)$", "/new{1}", "/a%20b%3Fc%23d", "/new/a%20b%3Fc%23d"),
+            ("^(.*)$", "/new{1}", "/a%3B%25%5C%2F", "/new/a%3B%25%5C%2F"),
+            (
+                "^(.*)$",
+                "/new{1}",
+                "/a,b@c:d=%C3%A4",
+                "/new/a,b@c:d=%C3%A4",
+            ),
+            ("^(.*)$", "/new/{1}", "/x", "/new/x"),
+            ("^/a(b)?$", "/n{1}/", "/a", "/n/"),
+            ("^/a(b)?$", "/n/{1}/x", "/a", "/n/x"),
+            (
+                "^/(a)",
+                "/n/{1}",
+                "/a/b;jsessionid=1.x",
+                "/n/a;jsessionid=1.x",
+            ),
+            ("^/(a)", "/n/{1}", "/a;v=1/b", "/n/a"),
+        ] {
+            let found = whole(expression, to, path);
+            assert_eq!(found.as_deref(), Ok(expected), "{expression} {to} {path}");
+        }
+        for (expression, to, path) in [
+            ("^/a(.)b(.*)$", "/n/{1}{2}", "/a.b./etc"),
+            ("^/a(.*)b$", "/n/{1}/x", "/a..b"),
+            ("^/a(.*)b$", "/n/.{1}", "/a.b"),
+            ("^/a(.*)b$", "/n/.{1}", "/ab"),
+            ("^/a(.*)$", "/n/.{1}", "/a.;x"),
+            ("^/a(.*)$", "/n/{1}", "/a..%2Fx"),
+        ] {
+            let found = whole(expression, to, path);
+            assert_eq!(
+                found,
+                Err(PathFault::HiddenDots),
+                "{expression} {to} {path}"
+            );
+        }
+    }
+
     #[test]
     fn routes_still_see_what_the_client_sent() {
         let mut path = path::normalise(&Bytes::from_static(b"/shop/x")).unwrap();
@@ -274,6 +358,25 @@ mod tests {
 
     fn prefix() -> impl Strategy<Value = String> {
         "(/(a|b|a%40|app)){1,3}|/".prop_map(|it| it)
+    }
+
+    proptest! {
+        /// Whatever is captured, the new path is normal, below what stands before the first group, and has no query.
+        #[test]
+        fn a_whole_path_is_a_normal_path_below_its_beginning(
+            path in "(/|[a.]|%2[eEfF53]|%3[bBfF]|%5[cC]|%C3|;|,|@){0,12}",
+            expression in prop::sample::select(vec!["(.*)/(.*)", "^/?(.)(.*)$", "([^/]*)$()", "()(.+)"]),
+            to in prop::sample::select(vec!["/n/{1}{2}", "/n/{2}/{1}", "/n/.{1}.{2}", "/n/{1}/{2}/x"]),
+        ) {
+            let path = format!("/{path}");
+            let is_normal = path::normalise(&Bytes::copy_from_slice(path.as_bytes())).is_ok();
+            if is_normal && let Ok(new) = whole(expression, to, &path) {
+                let again = path::normalise(&Bytes::copy_from_slice(new.as_bytes()));
+                prop_assert_eq!(&again.expect("a normal path").forward, new.as_bytes());
+                prop_assert!(new.starts_with("/n/"), "{}", new);
+                prop_assert!(new.bytes().all(|it| it.is_ascii_graphic() && !b"?#\\".contains(&it)), "{}", new);
+            }
+        }
     }
 
     proptest! {

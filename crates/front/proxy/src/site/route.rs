@@ -8,19 +8,21 @@
 //! For a request that a route of the file matches, they only restrict which members may get it, and only if both routes
 //! lead to the same upstream.
 
+mod expressions;
 pub(crate) mod pattern;
 pub(crate) mod runners;
 mod tree;
 
-use std::collections::HashMap;
+use std::cell::RefCell;
+use std::collections::{BTreeSet, HashMap};
 use std::net::Ipv6Addr;
 use std::sync::Arc;
 
-use http::StatusCode;
+use http::{Method, StatusCode};
 use pattern::{ExcludedPaths, Rank};
 use tree::{RouteLookup, Tree};
 
-use crate::config::{RouteConfig, RouteTarget};
+use crate::config::{FieldRule, RouteConfig, RouteTarget, Template};
 use crate::path::{NormalPath, PathFault};
 use crate::site::rules::Rules;
 
@@ -46,6 +48,8 @@ pub(crate) struct RouteTable {
     has_listeners: bool,
     /// Whether some route allows tunnels.
     has_tunnels: bool,
+    /// Whether some route is limited to certain methods.
+    has_methods: bool,
     /// Whether some routes were brought by discovered members.
     has_found: bool,
 }
@@ -57,6 +61,8 @@ pub(crate) struct Route {
     pub(crate) action: Action,
     /// The rules of the route; `None` if it has none.
     pub(crate) rules: Option<Box<Rules>>,
+    /// Whether what its expression captures is used.
+    pub(crate) captures: bool,
     rank: Rank,
     exclude: Box<[ExcludedPaths]>,
 }
@@ -84,6 +90,8 @@ pub(crate) struct Wanted<'a> {
     pub(crate) listener: Option<usize>,
     /// Whether the client uses TLS, to the front or to a trusted proxy.
     pub(crate) secure: bool,
+    /// The method; `GET` for a tunnel over HTTP/2, which HTTP/1.1 asks for with GET.
+    pub(crate) method: &'a Method,
 }
 
 impl RouteTable {
@@ -106,6 +114,7 @@ impl RouteTable {
             Ok::<_, String>(Route {
                 action,
                 rules: Rules::new(config).map(Box::new),
+                captures: config.regex.is_some() && uses_captures(config),
                 rank: Rank::of_route(config),
                 exclude: config.exclude.iter().map(ExcludedPaths::new).collect(),
                 config: config.clone(),
@@ -120,6 +129,10 @@ impl RouteTable {
                 table.of_host(host).insert(config, index);
             }
         }
+        let trees = table.names.values_mut().chain(table.domains.values_mut());
+        let trees = trees.chain(table.addresses.values_mut());
+        trees.for_each(Tree::finish);
+        table.any.finish();
         let labels = |domain: &[u8]| domain.iter().filter(|&&byte| byte == b'.').count();
         table.domain_labels = table.domains.keys().map(|it| labels(it)).collect();
         table.domain_labels.sort_unstable_by(|a, b| b.cmp(a));
@@ -128,6 +141,7 @@ impl RouteTable {
         let rules = configs.iter().filter_map(|config| config.rules.as_ref());
         table.has_tunnels = rules.into_iter().any(|rules| !rules.upgrade.is_empty());
         table.has_listeners = configs.iter().any(|config| !config.listen.is_empty());
+        table.has_methods = configs.iter().any(|config| !config.methods.is_empty());
         table.has_found = configs.iter().any(|config| config.found);
         table.given = configs.len();
         table.join();
@@ -184,6 +198,7 @@ impl RouteTable {
             host: None,
             listener: None,
             secure: false,
+            method: &Method::GET,
         };
         let brought = self.given().iter().filter(|it| it.config.found);
         brought.filter_map(move |brought| {
@@ -236,6 +251,25 @@ impl RouteTable {
         }
     }
 
+    /// The methods of the routes that would match the request but for its own method, sorted; empty: there is no such
+    /// route.
+    pub(crate) fn methods(&self, wanted: Wanted<'_>, path: &NormalPath) -> Vec<Method> {
+        if !self.has_methods {
+            return Vec::new();
+        }
+        let methods = RefCell::new(BTreeSet::new());
+        // No route is taken, so all that match are asked.
+        let asks_all = |index: usize| {
+            let of_route = self.routes[index].config.methods.iter();
+            methods.borrow_mut().extend(of_route.map(Method::as_str));
+            false
+        };
+        let none = self.find_taken(wanted, path.route(), asks_all);
+        debug_assert_eq!(none, None);
+        let names = methods.into_inner().into_iter();
+        names.filter_map(|it| it.parse().ok()).collect()
+    }
+
     /// Whether two routes treat requests alike: they are the same route, or both have no rules and the same action,
     /// which is not a redirect.
     fn same(&self, one: Option<usize>, other: Option<usize>) -> bool {
@@ -276,16 +310,32 @@ impl RouteTable {
         path: &[u8],
         without: impl Fn(usize) -> bool,
     ) -> Option<usize> {
-        let excludes = |index: usize| {
-            without(index) || self.routes[index].exclude.iter().any(|it| it.has(path))
+        let takes = |index: usize| {
+            let methods = &self.routes[index].config.methods;
+            let takes_method = methods.is_empty() || methods.contains(wanted.method);
+            takes_method && !without(index)
         };
+        self.find_taken(wanted, path, takes)
+    }
+
+    /// The most specific route that does not exclude the path and for which `takes` is true.
+    fn find_taken(
+        &self,
+        wanted: Wanted<'_>,
+        path: &[u8],
+        takes: impl Fn(usize) -> bool,
+    ) -> Option<usize> {
+        let excludes = |index: usize| self.routes[index].exclude.iter().any(|it| it.has(path));
         let asked = RouteLookup {
             path,
             listener: wanted.listener,
             secure: wanted.secure,
-            takes: |index: usize| !excludes(index),
+            takes: |index: usize| !excludes(index) && takes(index),
         };
-        let find = |tree: &Tree| tree.find(&asked, |index| self.routes[index].rank);
+        let find = |tree: &Tree| {
+            let before_regex = |index: usize| self.routes[index].config.before_regex;
+            tree.find(&asked, |index| self.routes[index].rank, before_regex)
+        };
         let of_host = match wanted.host.map(Host::new) {
             Some(Host::Name(name)) => self.find_by_name(name, find),
             Some(Host::Ipv6(address)) => self.addresses.get(&address).and_then(find),
@@ -319,12 +369,27 @@ impl Route {
     }
 }
 
+/// Whether the rules or the target of a route name what its expression captures.
+fn uses_captures(route: &RouteConfig) -> bool {
+    let by_target = match &route.target {
+        RouteTarget::Redirect(redirect) => redirect.to.names_captures(),
+        RouteTarget::Upstream(_) | RouteTarget::Status(_) | RouteTarget::Files => false,
+    };
+    by_target
+        || route.rules.as_ref().is_some_and(|rules| {
+            let fields = rules.request_headers.iter().chain(&rules.response_headers);
+            let templates = fields
+                .filter_map(FieldRule::template)
+                .chain(&rules.new_path);
+            templates.into_iter().any(Template::names_captures)
+        })
+}
+
 /// Whether a route matches every request.
 fn takes_every_request(route: &RouteConfig) -> bool {
-    let is_root = !route.exact && route.path == "/";
-    let is_bare = route.suffix.is_none() && route.pattern.is_none();
+    let is_root = route.is_prefix() && route.path == "/";
     let any_client = route.hosts.is_empty() && route.listen.is_empty() && route.scheme.is_none();
-    is_root && is_bare && any_client && route.exclude.is_empty()
+    is_root && any_client && route.methods.is_empty() && route.exclude.is_empty()
 }
 
 /// The last `labels` labels of a name, with the dot before them; `None` if the name does not have more labels.

@@ -13,9 +13,10 @@ use sha2::{Digest, Sha256};
 
 use crate::config::{
     Activation, CompressConfig, CookieFlags, ErrorPages, FieldRule, FilesConfig, ListenerConfig,
-    ResponseFieldRule, RouteConfig, RouteRules, RouteText,
+    PathExpression, RouteConfig, RouteRules,
 };
-use crate::site::rewrite::PathRewrite;
+use crate::path::{NormalPath, PathFault};
+use crate::site::rewrite::{self, PathRewrite};
 use crate::trust::is_trusted;
 use crate::tunnel_request::{self, TunnelRequest};
 
@@ -50,7 +51,7 @@ impl Rules {
                 .as_ref()
                 .map(|files| Arc::new(Directory::new(FilesConfig::clone(files)))),
             cache: None,
-            digest: digest(config),
+            digest: digest(route, config),
             stopped: Box::default(),
             drained: Box::default(),
             config: Arc::clone(config),
@@ -94,9 +95,23 @@ impl Rules {
         &self.digest
     }
 
-    /// The content of the answer with the route's status; `None`: the page for the status.
-    pub(crate) fn text(&self) -> Option<&RouteText> {
-        self.config.text.as_deref()
+    /// Whether the route forwards other paths than it gets.
+    pub(crate) fn changes_path(&self) -> bool {
+        self.rewrite.is_some() || self.config.new_path.is_some()
+    }
+
+    /// Rewrites the path to forward, if the route says so.
+    ///
+    /// # Errors
+    /// The new path would have a dot segment.
+    pub(crate) fn rewrite(&self, path: &mut NormalPath) -> Result<(), PathFault> {
+        if let Some(to) = &self.config.new_path {
+            return rewrite::replace_whole(path, to);
+        }
+        if let Some(rewrite) = &self.rewrite {
+            rewrite.forward(path);
+        }
+        Ok(())
     }
 
     /// The directory whose files are served; `None`: the route serves no files.
@@ -168,9 +183,17 @@ impl Rules {
     }
 }
 
-/// A digest of the rules that change requests: the rewrite and the rules for request fields.
-fn digest(config: &RouteRules) -> Digits {
-    let text = format!("{:?} {:?}", config.rewrite, config.request_headers);
+/// A digest of the rules that change requests: the rewrite and the rules for request fields, with the expression whose
+/// groups they may name.
+fn digest(route: &RouteConfig, config: &RouteRules) -> Digits {
+    let RouteRules {
+        rewrite,
+        new_path,
+        request_headers,
+        ..
+    } = config;
+    let expression = route.regex.as_ref().map(PathExpression::as_str);
+    let text = format!("{rewrite:?} {new_path:?} {request_headers:?} {expression:?}");
     let digest = Sha256::digest(text.as_bytes());
     std::array::from_fn(|at| {
         let byte = digest[at / 2];

@@ -12,12 +12,14 @@ use catamaran_message::{Authority, FieldName, Fields, RequestHead};
 use catamaran_upstream::IpText;
 use http::StatusCode;
 
+use crate::config::template::Blank;
 use crate::config::{BackendConfig, CookieFlags, FieldRule, Placeholder, Template};
 use crate::exchange::compression::CompressionOffer;
 use crate::exchange::fields::body::FieldScope;
 use crate::exchange::fields::cookie_flags;
 use crate::exchange::fields::forwarded::{self, Identity, Sender};
 use crate::exchange::fields::reverse::{self, Site};
+use crate::path::captured::Captured;
 use crate::request_id::RequestId;
 use crate::site::rules::Rules;
 
@@ -47,6 +49,8 @@ pub(crate) struct Values<'r> {
     /// The part of the path after the route's path; empty unless a redirect uses it.
     pub(crate) rest: &'r [u8],
     pub(crate) query: Option<&'r [u8]>,
+    /// What the route's expression captured of the path.
+    pub(crate) captured: &'r Captured,
 }
 
 impl<'s> Passage<'s> {
@@ -145,6 +149,7 @@ impl RequestedUrl {
             path: &head.target.path,
             rest: b"",
             query: head.target.query.as_deref(),
+            captured: Captured::NONE,
         }
     }
 }
@@ -152,7 +157,15 @@ impl RequestedUrl {
 impl Values<'_> {
     /// The location of a redirect. `None` if it is the URL that the client asked for: the redirect would be a loop.
     pub(crate) fn redirect(&self, to: &Template) -> Option<Vec<u8>> {
-        let location = self.fill(to);
+        let mut location = to.fill(|blank, text| match blank {
+            Blank::Placeholder(placeholder) => self.write(placeholder, text),
+            Blank::Capture(group) => self.captured.write_in_url(group, text),
+        });
+        if to.names_captures() {
+            // What begins with two slashes names a host (RFC 3986, section 4.2).
+            let slashes = location.iter().take_while(|&&byte| byte == b'/').count();
+            location.drain(1..slashes.max(1));
+        }
         let own = [scheme(self.secure), b"://", self.authority].concat();
         let target = location.strip_prefix(&own[..]).unwrap_or(&location);
         let mut asked = Vec::new();
@@ -163,7 +176,10 @@ impl Values<'_> {
 
     /// Fills in a template with these values.
     pub(crate) fn fill(&self, template: &Template) -> Vec<u8> {
-        template.fill(|placeholder, text| self.write(placeholder, text))
+        template.fill(|blank, text| match blank {
+            Blank::Placeholder(placeholder) => self.write(placeholder, text),
+            Blank::Capture(group) => self.captured.write(group, text),
+        })
     }
 
     fn write(&self, placeholder: Placeholder, text: &mut Vec<u8>) {
@@ -244,6 +260,7 @@ mod tests {
     use catamaran_message::Traits;
 
     use super::*;
+    use crate::config::PathExpression;
     use crate::request_id::RequestIds;
 
     #[test]
@@ -257,6 +274,7 @@ mod tests {
             path: b"/a%20b",
             rest: b"/b",
             query: Some(b""),
+            captured: Captured::NONE,
         };
         for (text, expected) in [
             ("https://{host}{path_query}", "https://[::1]/a%20b?"),
@@ -269,6 +287,63 @@ mod tests {
         }
         let template = Template::parse("{client_ip} {request_id}", Placeholder::OF_FIELDS).unwrap();
         assert_eq!(values.fill(&template), format!("192.0.2.1 {id}").as_bytes());
+    }
+
+    /// What a client sent never becomes the host of a redirect, nor a second parameter, nor a second line.
+    #[test]
+    fn captured_texts_stay_in_their_place() {
+        let expression = PathExpression::parse("^/a(.*)b(.*)$").unwrap();
+        let captured = |path: &str| {
+            let normal = crate::path::normalise(&Bytes::copy_from_slice(path.as_bytes()));
+            let mut normal = normal.unwrap();
+            normal.capture(|path| expression.captured(path));
+            normal
+        };
+        for (text, path, expected) in [
+            ("/n/{1}?q={2}", "/a1b2", "/n/1?q=2"),
+            ("/{1}/{2}", "/ab/evil.test", "/evil.test"),
+            ("/{1}", "/a/evil.testb", "/evil.test"),
+            ("/{1}", "/a%5Cevil.testb", "/%5Cevil.test"),
+            (
+                "https://h.test{1}",
+                "/a.evil.testb",
+                "https://h.test/.evil.test",
+            ),
+            (
+                "https://h.test{1}",
+                "/a@evil.testb",
+                "https://h.test/@evil.test",
+            ),
+            ("https://h.test{1}", "/a/xb", "https://h.test/x"),
+            ("https://{host}{1}x", "/a:80b", "https://h/:80x"),
+            ("https://h.test{1}", "/ab", "https://h.test/"),
+            ("/n?q={1}", "/a%26x=1%23b", "/n?q=%26x%3D1%23"),
+            ("/n{1}", "/a%3Fx%23yb", "/n%3Fx%23y"),
+            ("/n/{1}", "/a%C3%A4%20b", "/n/%C3%A4%20"),
+        ] {
+            let path = captured(path);
+            let values = Values {
+                authority: b"h",
+                client: [192, 0, 2, 1].into(),
+                id: RequestIds::new().next(),
+                secure: true,
+                path: &path.forward,
+                rest: b"",
+                query: None,
+                captured: path.captured(),
+            };
+            let known = Placeholder::OF_REDIRECTS;
+            let template = Template::parse_with(text, known, Some(&expression)).unwrap();
+            let location = values.redirect(&template).expect("no loop");
+            assert_eq!(String::from_utf8_lossy(&location), expected, "{text}");
+        }
+        let path = captured("/a%3B%2C%C3%A4b/x%20y");
+        let template = Template::parse_with("<{1}{2}>", &[], Some(&expression)).unwrap();
+        let filled = template.fill(|blank, text| match blank {
+            Blank::Capture(group) => path.captured().write(group, text),
+            Blank::Placeholder(_) => {}
+        });
+        assert_eq!(String::from_utf8_lossy(&filled), "<%3B%2C%C3%A4/x%20y>");
     }
 
     #[test]

@@ -13,12 +13,19 @@ use crate::path;
 pub(crate) struct Glob(Bytes);
 
 /// How specific a route is within its host, by mod_jk's rules: more slashes win, then the greater
-/// length. An exact path wins against all others.
+/// length. An exact path wins against all others, then an expression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Rank {
-    exact: bool,
+    kind: RankKind,
     slashes: usize,
     length: usize,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum RankKind {
+    Path,
+    Expression,
+    Exact,
 }
 
 /// Paths that a route excludes: those below a prefix, or those that match a pattern, in the form of
@@ -35,7 +42,7 @@ impl Glob {
     }
 
     pub(crate) fn rank(&self) -> Rank {
-        Rank::of(&self.0, false)
+        Rank::of(&self.0, RankKind::Path)
     }
 
     /// Whether the pattern matches the whole path. The time is at most the product of both lengths.
@@ -73,20 +80,29 @@ impl Rank {
     /// The rank of a route. A prefix ranks like mod_jk's pattern `/app/*`, followed by the route's
     /// suffix.
     pub(crate) fn of_route(route: &RouteConfig) -> Self {
+        if route.regex.is_some() {
+            // All are equal: their order in the file decides.
+            return Self::of(b"", RankKind::Expression);
+        }
         if let Some(pattern) = &route.pattern {
             return Glob::new(pattern).rank();
         }
         let path = route.compared_path();
         if route.exact {
-            return Self::of(&path, true);
+            return Self::of(&path, RankKind::Exact);
         }
         let suffix = route.compared_suffix().unwrap_or_default();
-        Self::of(&[&path, &b"/*"[..], &suffix].concat(), false)
+        Self::of(&[&path, &b"/*"[..], &suffix].concat(), RankKind::Path)
     }
 
-    fn of(text: &[u8], exact: bool) -> Self {
+    /// Whether it is the rank of an exact path.
+    pub(super) fn is_exact(self) -> bool {
+        self.kind == RankKind::Exact
+    }
+
+    fn of(text: &[u8], kind: RankKind) -> Self {
         Self {
-            exact,
+            kind,
             slashes: text.iter().filter(|&&byte| byte == b'/').count(),
             length: text.len(),
         }

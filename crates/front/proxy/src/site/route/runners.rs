@@ -6,6 +6,8 @@
 
 use std::cmp::Reverse;
 
+use http::Method;
+
 use super::{Host, Route, RouteTable, Wanted};
 use crate::config::{RouteConfig, RouteScheme, RouteTarget};
 
@@ -112,6 +114,12 @@ fn behind(better: &Route, route: &Route, wanted: Wanted<'_>) -> &'static str {
         "its host is less specific"
     } else if better.config.exact && !route.config.exact {
         "its path is not exact"
+    } else if better.config.regex.is_some() && route.config.regex.is_none() {
+        "an expression matches"
+    } else if better.config.before_regex && route.config.regex.is_some() {
+        "`before_regex` of the other says so"
+    } else if better.config.regex.is_some() {
+        "its expression comes later in the file"
     } else if suffix(better) > suffix(route) {
         "its suffix is less specific"
     } else if better.rank > route.rank {
@@ -120,6 +128,8 @@ fn behind(better: &Route, route: &Route, wanted: Wanted<'_>) -> &'static str {
         "it is for all listeners"
     } else if better.config.scheme.is_some() && route.config.scheme.is_none() {
         "it is for both schemes"
+    } else if !better.config.methods.is_empty() && route.config.methods.is_empty() {
+        "it is for all methods"
     } else {
         "it comes later in the file"
     }
@@ -193,14 +203,19 @@ fn obstacle_in_path(config: &RouteConfig, matches: impl Fn(&RouteConfig) -> bool
         (_, Some(suffix)) if relaxed(&|it| it.suffix = None) => {
             format!("the path does not end in {suffix}")
         }
+        _ if relaxed(&|it| it.methods.clear()) => {
+            let methods: Vec<&str> = config.methods.iter().map(Method::as_str).collect();
+            format!("it is for {} only", methods.join(", "))
+        }
         _ if relaxed(&|it| it.exclude.clear()) => {
             "its `exclude` leaves the path to others".to_owned()
         }
         _ if relaxed(&|it| it.exact = false) => "its path is exact, and another".to_owned(),
-        _ => match &config.pattern {
-            Some(pattern) => format!("the path does not fit {pattern}"),
-            None if config.exact => format!("the path is not {}", config.path),
-            None => format!("the path is not {} or below it", config.path),
+        _ => match (&config.pattern, &config.regex) {
+            (Some(pattern), _) => format!("the path does not fit {pattern}"),
+            (None, Some(regex)) => format!("the path does not match {}", regex.as_str()),
+            (None, None) if config.exact => format!("the path is not {}", config.path),
+            (None, None) => format!("the path is not {} or below it", config.path),
         },
     }
 }

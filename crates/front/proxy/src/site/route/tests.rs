@@ -1,5 +1,6 @@
 //! Tests that the most specific route wins, and that nothing else is guessed.
 
+mod expressions;
 mod linear;
 
 use std::sync::Arc;
@@ -8,7 +9,9 @@ use bytes::Bytes;
 use proptest::prelude::*;
 
 use super::*;
-use crate::config::{Activation, Exclusion, Redirect, RouteRules, RouteScheme, Template};
+use crate::config::{
+    Activation, Exclusion, PathExpression, Redirect, RouteRules, RouteScheme, Template,
+};
 use crate::path;
 
 fn route(hosts: &[&str], path: &str, name: &str) -> RouteConfig {
@@ -33,6 +36,7 @@ fn wanted(host: &str, secure: bool) -> Wanted<'_> {
         host: Some(host.as_bytes()),
         listener: Some(0),
         secure,
+        method: &Method::GET,
     }
 }
 
@@ -236,7 +240,8 @@ fn hosts_come_before_paths() {
             Wanted {
                 host: None,
                 listener: None,
-                secure: false
+                secure: false,
+                method: &Method::GET,
             },
             b"/"
         ),
@@ -544,10 +549,19 @@ fn routes() -> impl Strategy<Value = Vec<RouteConfig>> {
     let exclude = prop::collection::vec(exclusion(), 0..2);
     let scheme = prop::option::weighted(0.3, scheme());
     let listen = prop::sample::subsequence(vec![0, 1, 2], 0..3);
-    let matched = (hosts, path, any::<bool>(), suffix, pattern);
-    let route = (matched, exclude, (listen, scheme), 0usize..9);
-    let route = route.prop_map(|(matched, exclude, (listen, scheme), upstream)| {
-        let (hosts, path, exact, suffix, pattern) = matched;
+    let expressions = vec!["^/a", "b$", "^/(a|b)/[^/]*$", "@", "x", "."];
+    let regex = prop::option::weighted(0.2, prop::sample::select(expressions));
+    let methods = prop::sample::subsequence(vec![Method::GET, Method::POST], 0..2);
+    let matched = (hosts, path, any::<bool>(), suffix, pattern, regex);
+    let conditions = (listen, scheme, methods, any::<bool>());
+    let route = (matched, exclude, conditions, 0usize..9);
+    let route = route.prop_map(|(matched, exclude, conditions, upstream)| {
+        let (hosts, path, exact, suffix, pattern, regex) = matched;
+        let (listen, scheme, methods, first) = conditions;
+        let pattern = pattern.filter(|_| regex.is_none());
+        let is_whole = pattern.is_some() || regex.is_some();
+        let suffix = suffix.filter(|_| !is_whole);
+        let exact = exact && !is_whole;
         RouteConfig {
             hosts: hosts.into_iter().map(str::to_owned).collect(),
             path: if path.is_empty() {
@@ -555,10 +569,13 @@ fn routes() -> impl Strategy<Value = Vec<RouteConfig>> {
             } else {
                 path
             },
-            // A pattern stands in their place.
-            exact: exact && pattern.is_none(),
-            suffix: suffix.filter(|_| pattern.is_none()),
+            // A pattern or an expression stands in the place of these.
+            before_regex: first && !exact && !is_whole && suffix.is_none(),
+            exact,
+            suffix,
             pattern,
+            regex: regex.map(|it| PathExpression::parse(it).unwrap()),
+            methods,
             exclude,
             listen,
             scheme,
@@ -588,12 +605,14 @@ proptest! {
         path in "((/(a|b|a@|a%40|%2F|b%25|a\\.x|b;x|c)){0,4}/?|\\*)",
         listener in 0usize..3,
         secure: bool,
+        method in prop::sample::select(vec![Method::GET, Method::POST, Method::PUT]),
     ) {
         let table = table(&routes);
         let path = if path.is_empty() { "/".to_owned() } else { path };
         let path = path::normalise(&Bytes::from(path)).unwrap();
         let wanted = Wanted {
             listener: Some(listener),
+            method: &method,
             ..wanted(&host, secure)
         };
         for path in std::iter::once(path.route().to_vec()).chain(path.readings()) {

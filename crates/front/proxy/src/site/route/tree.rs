@@ -1,4 +1,4 @@
-//! The routes of one host: a tree of path segments, and patterns.
+//! The routes of one host: a tree of path segments, patterns, and expressions.
 //!
 //! A lookup follows the segments of the request's path, with one hash lookup each, and ends where no
 //! route continues. Its cost depends on the path and not on the number of routes. The deepest match is
@@ -7,6 +7,7 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
+use super::expressions::Expressions;
 use super::pattern::{Glob, Rank};
 use crate::config::{RouteConfig, RouteScheme};
 
@@ -17,6 +18,7 @@ pub(super) struct Tree {
     nodes: Vec<Node>,
     /// The patterns, the most specific first; of equals, the first that was added.
     patterns: Vec<Pattern>,
+    expressions: Expressions,
 }
 
 /// A node of the tree: the routes for the path that ends with its segment.
@@ -49,15 +51,15 @@ struct Suffixes {
 #[derive(Debug)]
 struct Pattern {
     rank: Rank,
-    /// Whether the route is limited to some listeners, and whether to one scheme.
-    conditions: (bool, bool),
+    /// Whether the route is limited to some listeners, whether to one scheme, and whether to some methods.
+    conditions: (bool, bool, bool),
     glob: Glob,
     slot: TreeSlot,
 }
 
 /// The routes with one path and suffix: those for all listeners, and those for some.
 #[derive(Debug, Default)]
-struct TreeSlot {
+pub(super) struct TreeSlot {
     all: SchemeSlot,
     /// Routes for some listeners; boxed, since few have any.
     of_listeners: Option<Box<ListenerSlots>>,
@@ -67,14 +69,20 @@ struct TreeSlot {
 #[derive(Debug, Default)]
 struct ListenerSlots(HashMap<usize, SchemeSlot>);
 
-/// At most one route for each scheme, and one for both schemes.
-#[derive(Clone, Copy, Debug, Default)]
+/// At most one route for each scheme, one for both schemes, and those for some methods.
+#[derive(Debug, Default)]
 struct SchemeSlot {
     /// Each of the three fields is a route's index plus one; 0: no route.
     any: u32,
     http: u32,
     https: u32,
+    /// Routes for some methods; boxed, since few have any.
+    of_methods: Option<Box<MethodRoutes>>,
 }
+
+/// The routes for some methods, in the file's order. Whether one takes a method is asked of the route.
+#[derive(Debug, Default)]
+struct MethodRoutes(Vec<(Option<RouteScheme>, usize)>);
 
 /// The facts about a request by which its route is looked up.
 pub(super) struct RouteLookup<'a, F> {
@@ -89,6 +97,9 @@ pub(super) struct RouteLookup<'a, F> {
 impl Tree {
     /// Adds the route with this index. Of two that match the same requests, the one added first stays.
     pub(super) fn insert(&mut self, route: &RouteConfig, index: usize) {
+        if let Some(expression) = &route.regex {
+            return self.expressions.insert(expression, route, index);
+        }
         if let Some(pattern) = &route.pattern {
             return self.insert_pattern(pattern, route, index);
         }
@@ -119,7 +130,11 @@ impl Tree {
     fn insert_pattern(&mut self, text: &str, route: &RouteConfig, index: usize) {
         let glob = Glob::new(text);
         let rank = glob.rank();
-        let conditions = (!route.listen.is_empty(), route.scheme.is_some());
+        let conditions = (
+            !route.listen.is_empty(),
+            route.scheme.is_some(),
+            !route.methods.is_empty(),
+        );
         let mut slot = TreeSlot::default();
         slot.insert(route, index);
         let pattern = Pattern {
@@ -145,8 +160,28 @@ impl Tree {
         }
     }
 
-    /// Finds the most specific route for a path. `rank` returns how specific a route is.
+    /// Prepares lookups, once all routes were inserted.
+    pub(super) fn finish(&mut self) {
+        self.expressions.finish();
+    }
+
+    /// Finds the most specific route for a path. `rank` returns how specific a route is, and `before_regex` whether
+    /// expressions are not asked if it would win without them.
     pub(super) fn find(
+        &self,
+        asked: &RouteLookup<'_, impl Fn(usize) -> bool>,
+        rank: impl Fn(usize) -> Rank,
+        before_regex: impl Fn(usize) -> bool,
+    ) -> Option<usize> {
+        let found = self.find_without_expressions(asked, &rank);
+        let is_final = |index: usize| rank(index).is_exact() || before_regex(index);
+        if self.expressions.is_empty() || found.is_some_and(is_final) {
+            return found;
+        }
+        self.expressions.find(asked).or(found)
+    }
+
+    fn find_without_expressions(
         &self,
         asked: &RouteLookup<'_, impl Fn(usize) -> bool>,
         rank: impl Fn(usize) -> Rank,
@@ -193,6 +228,7 @@ impl Default for Tree {
         Self {
             nodes: vec![Node::default()],
             patterns: Vec::new(),
+            expressions: Expressions::default(),
         }
     }
 }
@@ -231,18 +267,18 @@ impl Suffixes {
 }
 
 impl TreeSlot {
-    fn insert(&mut self, route: &RouteConfig, index: usize) {
+    pub(super) fn insert(&mut self, route: &RouteConfig, index: usize) {
         if route.listen.is_empty() {
-            return self.all.insert(route.scheme, index);
+            return self.all.insert(route, index);
         }
         let of_listeners = self.of_listeners.get_or_insert_default();
         for &listener in &route.listen {
             let slot = of_listeners.0.entry(listener).or_default();
-            slot.insert(route.scheme, index);
+            slot.insert(route, index);
         }
     }
 
-    fn find(&self, asked: &RouteLookup<'_, impl Fn(usize) -> bool>) -> Option<usize> {
+    pub(super) fn find(&self, asked: &RouteLookup<'_, impl Fn(usize) -> bool>) -> Option<usize> {
         let of_listener = || {
             let slots = self.of_listeners.as_ref()?;
             slots.0.get(&asked.listener?)?.find(asked)
@@ -252,8 +288,12 @@ impl TreeSlot {
 }
 
 impl SchemeSlot {
-    fn insert(&mut self, scheme: Option<RouteScheme>, index: usize) {
-        let place = match scheme {
+    fn insert(&mut self, route: &RouteConfig, index: usize) {
+        if !route.methods.is_empty() {
+            let of_methods = self.of_methods.get_or_insert_default();
+            return of_methods.0.push((route.scheme, index));
+        }
+        let place = match route.scheme {
             None => &mut self.any,
             Some(RouteScheme::Http) => &mut self.http,
             Some(RouteScheme::Https) => &mut self.https,
@@ -265,10 +305,19 @@ impl SchemeSlot {
     }
 
     fn find(&self, asked: &RouteLookup<'_, impl Fn(usize) -> bool>) -> Option<usize> {
-        let of_scheme = if asked.secure { self.https } else { self.http };
-        [of_scheme, self.any]
+        let own = if asked.secure {
+            (Some(RouteScheme::Https), self.https)
+        } else {
+            (Some(RouteScheme::Http), self.http)
+        };
+        [own, (None, self.any)]
             .into_iter()
-            .filter_map(|it| Some(it.checked_sub(1)? as usize))
-            .find(|&index| (asked.takes)(index))
+            .find_map(|(scheme, plain)| {
+                let of_methods = self.of_methods.iter().flat_map(|it| &it.0);
+                let of_methods = of_methods.filter(|(it, _)| *it == scheme);
+                let plain = plain.checked_sub(1).map(|it| it as usize);
+                let mut routes = of_methods.map(|(_, index)| *index).chain(plain);
+                routes.find(|&index| (asked.takes)(index))
+            })
     }
 }

@@ -27,16 +27,33 @@ pub(super) fn find(routes: &[RouteConfig], wanted: &Wanted<'_>, path: &[u8]) -> 
             let mut listen = route.listen.iter();
             route.listen.is_empty() || listen.any(|&index| Some(index) == wanted.listener)
         })
-        .filter(|route| route.scheme.is_none_or(|wanted| wanted == scheme));
+        .filter(|route| route.scheme.is_none_or(|wanted| wanted == scheme))
+        .filter(|route| route.methods.is_empty() || route.methods.contains(wanted.method));
     let mut ranked: Vec<(Rank, &RouteConfig)> = matching
-        .flat_map(|route| ranks(route, host).map(move |rank| (rank, route)))
+        .flat_map(|route| {
+            ranks(route, host)
+                .into_iter()
+                .map(move |rank| (rank, route))
+        })
         .collect();
-    // Of equals, the first, even if it excludes the path. Patterns may rank alike and differ.
-    ranked.sort_by_key(|(rank, route)| (Reverse(*rank), route.pattern.clone()));
-    ranked.dedup_by_key(|(rank, route)| (*rank, route.pattern.clone()));
+    // Of equals, the first, even if it excludes the path. Patterns and expressions may rank alike and differ, and one
+    // for some methods leaves others to the next.
     let place = |route: &RouteConfig| routes.iter().position(|it| std::ptr::eq(it, route));
+    let own = |route: &RouteConfig| {
+        let differs = route.regex.is_some() || !route.methods.is_empty();
+        (route.pattern.clone(), place(route).filter(|_| differs))
+    };
+    ranked.sort_by_key(|(rank, route)| (Reverse(*rank), own(route)));
+    ranked.dedup_by_key(|(rank, route)| (*rank, own(route)));
     ranked.sort_by_key(|(rank, route)| (Reverse(*rank), place(route)));
-    let (_, best) = ranked.into_iter().find(|(_, route)| !excludes(route))?;
+    let is_expression = |route: &RouteConfig| route.regex.is_some();
+    let taking = || ranked.iter().filter(|(_, route)| !excludes(route));
+    // The best without expressions may forbid those of its host.
+    let mut others = taking().filter(|(_, route)| !is_expression(route));
+    let forbids = others.next().filter(|(_, route)| route.before_regex);
+    let forbidden =
+        |of_expression: &Rank| forbids.is_some_and(|(rank, _)| rank.0 == of_expression.0);
+    let (_, best) = taking().find(|(rank, route)| !is_expression(route) || !forbidden(rank))?;
     Some(match &best.target {
         RouteTarget::Status(status) => Action::Status(*status),
         RouteTarget::Redirect(_) => Action::Redirect,
@@ -47,16 +64,16 @@ pub(super) fn find(routes: &[RouteConfig], wanted: &Wanted<'_>, path: &[u8]) -> 
 
 type Rank = (
     usize,
-    bool,
+    (bool, bool),
     (usize, usize),
     usize,
     Option<usize>,
-    (bool, bool),
+    (bool, bool, bool),
 );
 
 /// How specific a route is for a host, once for each of its hosts that matches: by host, exactness,
-/// slashes and length, path (patterns have none), suffix, listener and scheme.
-fn ranks(route: &RouteConfig, host: &[u8]) -> impl Iterator<Item = Rank> {
+/// or an expression, slashes and length, path (patterns have none), suffix, listener, scheme and methods.
+fn ranks(route: &RouteConfig, host: &[u8]) -> Vec<Rank> {
     let of_hosts: Vec<usize> = match &route.hosts[..] {
         [] => vec![0],
         hosts => hosts.iter().filter_map(|it| host_rank(it, host)).collect(),
@@ -73,11 +90,22 @@ fn ranks(route: &RouteConfig, host: &[u8]) -> impl Iterator<Item = Rank> {
         Some(_) => 0,
         None => path.len() + 1,
     };
-    let (exact, suffix) = (route.exact, suffix.map(|it| it.len()));
+    if route.regex.is_some() {
+        let own = ((false, true), (0, 0), 0, None, (false, false, false));
+        let of_expression = |host| (host, own.0, own.1, own.2, own.3, own.4);
+        return of_hosts.into_iter().map(of_expression).collect::<Vec<_>>();
+    }
+    let (exact, suffix) = ((route.exact, false), suffix.map(|it| it.len()));
     let length = whole.len();
-    let conditions = (!route.listen.is_empty(), route.scheme.is_some());
+    let conditions = (
+        !route.listen.is_empty(),
+        route.scheme.is_some(),
+        !route.methods.is_empty(),
+    );
     let of_hosts = of_hosts.into_iter();
-    of_hosts.map(move |host| (host, exact, (slashes, length), own_path, suffix, conditions))
+    of_hosts
+        .map(|host| (host, exact, (slashes, length), own_path, suffix, conditions))
+        .collect()
 }
 
 /// How specific a host pattern is for a host: an exact host ranks before every wildcard, a long
@@ -93,6 +121,9 @@ fn host_rank(pattern: &str, host: &[u8]) -> Option<usize> {
 }
 
 fn path_matches(route: &RouteConfig, path: &[u8]) -> bool {
+    if let Some(regex) = &route.regex {
+        return path.starts_with(b"/") && regex.matches(path);
+    }
     if let Some(pattern) = &route.pattern {
         return Glob::new(pattern).matches(path);
     }

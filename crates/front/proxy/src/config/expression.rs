@@ -1,0 +1,137 @@
+//! Regular expressions of paths.
+//!
+//! They are those of the `regex` crate, which takes time linear in the path whatever the expression is: there is no
+//! look-around and no back-reference. They match bytes, as PCRE does without its UTF mode: `\w` and `(?i)` know ASCII
+//! alone, and the crate's tables of Unicode are not built in.
+
+use bytes::Bytes;
+use regex::bytes::{Regex, RegexBuilder, RegexSet, RegexSetBuilder};
+use thiserror::Error;
+
+use super::template::Placeholder;
+use crate::path::captured::Captured;
+
+/// An expression that must match somewhere in a path, in the form in which routes are compared: decoded, without
+/// parameters and query.
+#[derive(Clone, Debug)]
+pub struct PathExpression(Regex);
+
+/// The reason why a text is not an expression of paths.
+#[derive(Debug, PartialEq, Eq, Error)]
+pub enum ExpressionError {
+    /// The text is not in the syntax of the crate `regex`.
+    #[error("is no expression: {0}")]
+    Syntax(String),
+    /// The text is too long, or what is made of it is too large.
+    #[error(
+        "is too large; it may have {TEXT_MAX} characters, and lists and counted repetitions such as `{{1000}}` count as \
+         often as they repeat"
+    )]
+    Large,
+    /// A group has the name of a placeholder.
+    #[error("captures `{0}`, which is the name of a placeholder; give the group another name")]
+    Reserved(String),
+}
+
+impl PathExpression {
+    /// Parses an expression.
+    ///
+    /// # Errors
+    /// The text is not an expression, it is too large, or a group has the name of a placeholder.
+    pub fn parse(text: &str) -> Result<Self, ExpressionError> {
+        if text.len() > TEXT_MAX {
+            return Err(ExpressionError::Large);
+        }
+        let built = RegexBuilder::new(text)
+            .unicode(false)
+            .size_limit(SIZE_MAX)
+            .build();
+        let regex = built.map_err(|error| match error {
+            regex::Error::Syntax(text) => ExpressionError::Syntax(reason(&text)),
+            _ => ExpressionError::Large,
+        })?;
+        let mut names = regex.capture_names().flatten();
+        match names.find(|name| Placeholder::is_name(name)) {
+            Some(name) => Err(ExpressionError::Reserved(name.to_owned())),
+            None => Ok(Self(regex)),
+        }
+    }
+
+    /// The expression as it was written.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        self.0.as_str()
+    }
+
+    /// The number of the group with this name, or with this number as its name; `None`: there is none.
+    pub(crate) fn group(&self, name: &str) -> Option<usize> {
+        let named = self.0.capture_names().position(|it| it == Some(name));
+        let is_number = !name.starts_with(['0', '+']);
+        let numbered = || name.parse().ok().filter(|_| is_number);
+        named
+            .or_else(numbered)
+            .filter(|it| *it < self.0.captures_len())
+    }
+
+    /// The names that groups have: their numbers, and those that were given.
+    pub(crate) fn groups(&self) -> impl Iterator<Item = String> {
+        let given = self.0.capture_names().flatten().map(str::to_owned);
+        (1..self.0.captures_len())
+            .map(|it| it.to_string())
+            .chain(given)
+    }
+
+    pub(crate) fn matches(&self, path: &[u8]) -> bool {
+        self.0.is_match(path)
+    }
+
+    /// The texts of the groups in a path.
+    pub(crate) fn captured(&self, path: &Bytes) -> Captured {
+        let Some(found) = self.0.captures(path) else {
+            return Captured::default();
+        };
+        let text = |it: regex::bytes::Match<'_>| path.slice(it.range());
+        let groups = found.iter().skip(1);
+        Captured::new(groups.map(|it| it.map_or_else(Bytes::new, text)))
+    }
+
+    /// The expressions as one, which looks at a path once for all of them; `None`: they cannot be combined.
+    pub(crate) fn set<'e>(all: impl Iterator<Item = &'e Self>) -> Option<RegexSet> {
+        RegexSetBuilder::new(all.map(Self::as_str))
+            .unicode(false)
+            .size_limit(SIZE_MAX.saturating_mul(PATHS_MAX))
+            .build()
+            .ok()
+    }
+
+    /// The most expressions of a file. Each may cost some 20 KiB, and the worst path is compared with all of its host.
+    pub const COUNT_MAX: usize = PATHS_MAX;
+}
+
+/// Two expressions are equal if their texts are.
+impl PartialEq for PathExpression {
+    fn eq(&self, other: &Self) -> bool {
+        self.as_str() == other.as_str()
+    }
+}
+
+impl Eq for PathExpression {}
+
+/// The reason at the end of the crate's message of several lines.
+fn reason(text: &str) -> String {
+    let last = text.lines().last().unwrap_or_default();
+    let last = last.strip_prefix("error: ").unwrap_or(last);
+    last.trim().to_owned()
+}
+
+/// The most bytes of an expression.
+const TEXT_MAX: usize = 4096;
+
+/// The most bytes that the program of an expression may take. 64 KiB are some two thousand steps.
+const SIZE_MAX: usize = 64 << 10;
+
+/// The most expressions of a file.
+const PATHS_MAX: usize = 2000;
+
+#[cfg(test)]
+mod tests;

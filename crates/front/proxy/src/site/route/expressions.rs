@@ -1,0 +1,54 @@
+//! The routes of one host that match by regular expressions.
+//!
+//! They are asked in the file's order. Several are compiled into one set, which looks at a path once for all of them.
+
+use regex::bytes::RegexSet;
+
+use super::tree::{RouteLookup, TreeSlot};
+use crate::config::{PathExpression, RouteConfig};
+
+/// The expressions with their routes, in the file's order.
+#[derive(Debug, Default)]
+pub(super) struct Expressions {
+    routes: Vec<(PathExpression, TreeSlot)>,
+    /// All expressions as one; `None`: there is only one, or they cannot be combined, and each is asked by itself.
+    set: Option<RegexSet>,
+}
+
+impl Expressions {
+    pub(super) fn is_empty(&self) -> bool {
+        self.routes.is_empty()
+    }
+
+    pub(super) fn insert(
+        &mut self,
+        expression: &PathExpression,
+        route: &RouteConfig,
+        index: usize,
+    ) {
+        let mut slot = TreeSlot::default();
+        slot.insert(route, index);
+        self.routes.push((expression.clone(), slot));
+    }
+
+    /// Combines the expressions, once all were inserted.
+    pub(super) fn finish(&mut self) {
+        if self.routes.len() > 1 {
+            self.set = PathExpression::set(self.routes.iter().map(|(it, _)| it));
+        }
+    }
+
+    /// The first route whose expression matches and that takes the request. `*` is no path, so none matches it.
+    pub(super) fn find(&self, asked: &RouteLookup<'_, impl Fn(usize) -> bool>) -> Option<usize> {
+        if !asked.path.starts_with(b"/") {
+            return None;
+        }
+        let Some(set) = &self.set else {
+            let mut matching = self.routes.iter().filter(|(it, _)| it.matches(asked.path));
+            return matching.find_map(|(_, slot)| slot.find(asked));
+        };
+        let matching = set.matches(asked.path);
+        let mut routes = matching.iter().map(|index| &self.routes[index]);
+        routes.find_map(|(_, slot)| slot.find(asked))
+    }
+}
