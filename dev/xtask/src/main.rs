@@ -15,6 +15,7 @@ mod deny;
 mod figures;
 mod fuzz;
 mod graph;
+mod import_duel;
 mod installed;
 mod instructions;
 mod libraries;
@@ -76,6 +77,7 @@ fn main() -> ExitCode {
             run(|steps, root| nginx_tests::run(steps, root, Path::new(suite)))
         }
         ["bad-day"] => run(bad_day::run),
+        ["import-duel", options @ ..] => run(|steps, root| import_duel::run(steps, root, options)),
         ["wildfly-members"] => run(wildfly::run),
         ["instructions", options @ ..] => match Options::parse(options) {
             Some(options) => run(|steps, root| instructions::run(steps, root, &options)),
@@ -185,8 +187,9 @@ const USAGE: &str = "usage: cargo xtask COMMAND
                   return, and check that no session and no request is lost; fetches WildFly
   bad-day         an operator's bad day before real Tomcats, beside nginx and HAProxy: the name server dies, a
                   Tomcat hangs, dies, changes its secret, the disk is full; what failed, and what status said
-  nginx-tests DIR run nginx's own tests, of which DIR is a clone, with nginx and with the front and nginx's file
-                  imported; what the front fails, and whether dev/xtask/src/nginx_tests/reasons.txt says why
+  import-duel [--files N] [--seed S] [--server httpd|nginx] [--out DIR] [--jobs N] [--shrink N]
+                  serve N random configurations a server, from seed S on, by their own server and, imported, by the
+                  front; what the source refuses must not be served. Doors are shrunk and written into DIR
   instructions [--against COMMIT] [--profile release|dist] [--only TEXT]
                   count the instructions of a request of the front under callgrind, by protocol, number of header
                   fields and what is configured; with --against beside those of that commit, and fail if one is

@@ -1,0 +1,51 @@
+//! The applications behind both servers: each answers with its name and the head of the request as it came.
+
+use std::io::{self, Read as _, Write as _};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::thread;
+use std::time::Duration;
+
+use catamaran_testkit::address;
+
+/// Starts a backend that runs until the program ends.
+pub(crate) fn start(name: &'static str) -> anyhow::Result<SocketAddr> {
+    let address = address::unused()?;
+    let listener = TcpListener::bind(address)?;
+    thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            thread::spawn(move || {
+                // A client that leaves is no matter of the backend.
+                let _ = serve(name, stream);
+            });
+        }
+    });
+    Ok(address)
+}
+
+/// Answers one request, and closes.
+fn serve(name: &str, mut stream: TcpStream) -> io::Result<()> {
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    let mut head = Vec::new();
+    let mut buffer = [0; 16 * 1024];
+    let end = loop {
+        if let Some(end) = head.windows(4).position(|it| it == b"\r\n\r\n") {
+            break end;
+        }
+        match stream.read(&mut buffer)? {
+            0 => return Ok(()),
+            count => head.extend_from_slice(&buffer[..count]),
+        }
+    };
+    let echo = String::from_utf8_lossy(&head[..end]).replace("\r\n", "\n");
+    let body = format!("BACKEND {name}\n{echo}");
+    let is_head = head.starts_with(b"HEAD ");
+    let answer = format!(
+        "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{}",
+        body.len(),
+        if is_head { "" } else { &body }
+    );
+    stream.write_all(answer.as_bytes())
+}
+
+const PATIENCE: Duration = Duration::from_secs(20);

@@ -1,0 +1,258 @@
+//! One configuration on both servers: what is asked, what is found, and the smallest configuration that shows it.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use fastrand::Rng;
+
+use crate::ask::{Answer, Ask};
+use crate::judge::{Door, Verdict, is_same_content, judge, others};
+use crate::stage::{self, Addresses, Imported, Kind};
+use crate::tree::{self, Conf, Cut, Node};
+use crate::{grammar, requests};
+
+/// A door, with what shows it.
+#[derive(Clone, Debug)]
+pub(crate) struct Finding {
+    pub(crate) door: Door,
+    pub(crate) conf: Conf,
+    /// None if no request is needed to see it.
+    pub(crate) ask: Option<Ask>,
+    pub(crate) theirs: String,
+    pub(crate) ours: String,
+}
+
+/// What became of configurations and requests.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Tally {
+    pub(crate) files: usize,
+    /// Configurations that the source itself refuses.
+    pub(crate) refused: usize,
+    pub(crate) requests: usize,
+    pub(crate) served: usize,
+    pub(crate) closed: usize,
+    pub(crate) other: usize,
+    pub(crate) doors: BTreeMap<Door, usize>,
+}
+
+impl Tally {
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.files += other.files;
+        self.refused += other.refused;
+        self.requests += other.requests;
+        self.served += other.served;
+        self.closed += other.closed;
+        self.other += other.other;
+        for (door, count) in &other.doors {
+            *self.doors.entry(*door).or_default() += count;
+        }
+    }
+}
+
+/// Both servers of one configuration.
+pub(crate) struct Duel<'a> {
+    pub(crate) kind: Kind,
+    pub(crate) addresses: &'a Addresses,
+}
+
+impl Duel<'_> {
+    /// Runs the configuration of a seed; the tree is for shrinking.
+    pub(crate) fn of_seed(
+        &self,
+        seed: u64,
+        tally: &mut Tally,
+    ) -> anyhow::Result<(Vec<Node>, Vec<Finding>)> {
+        let mut random = Rng::with_seed(seed);
+        let tree = grammar::tree(self.kind, &mut random);
+        let conf = Conf::of(&tree);
+        let asks = requests::of(&conf, REQUESTS, &mut random);
+        let findings = self.compare(&conf, &conf, &asks, tally)?;
+        Ok((tree, findings))
+    }
+
+    /// Asks both for all of `asks`, where `imported` is the configuration that is imported: `conf` itself unless a
+    /// door is planted. At most one finding of each kind.
+    pub(crate) fn compare(
+        &self,
+        conf: &Conf,
+        imported: &Conf,
+        asks: &[Ask],
+        tally: &mut Tally,
+    ) -> anyhow::Result<Vec<Finding>> {
+        tally.files += 1;
+        let Some(source) = stage::source(self.kind, conf, self.addresses)? else {
+            tally.refused += 1;
+            return Ok(Vec::new());
+        };
+        let mut findings = Vec::new();
+        let finding = |door, ask: Option<&Ask>, theirs: String, ours: String| Finding {
+            door,
+            conf: conf.clone(),
+            ask: ask.cloned(),
+            theirs,
+            ours,
+        };
+        let import = stage::import(self.kind, imported, self.addresses, &source)?;
+        let (said, wider) = match &import {
+            Imported::Fails(why) => {
+                *tally.doors.entry(Door::Fails).or_default() += 1;
+                return Ok(vec![finding(Door::Fails, None, String::new(), why.clone())]);
+            }
+            Imported::Serves { said, wider, .. } => (said, wider),
+        };
+        if !wider.is_empty() {
+            *tally.doors.entry(Door::Wider).or_default() += 1;
+            findings.push(finding(Door::Wider, None, String::new(), wider.join(", ")));
+        }
+        for ask in asks {
+            let Some(Compared {
+                verdict,
+                theirs,
+                ours,
+            }) = self.asked(ask, said, tally)?
+            else {
+                continue;
+            };
+            let Verdict::Door(door) = verdict else {
+                continue;
+            };
+            if findings.iter().all(|it| it.door != door) {
+                *tally.doors.entry(door).or_default() += 1;
+                findings.push(finding(
+                    door,
+                    Some(ask),
+                    shown(&theirs, door),
+                    shown(&ours, door),
+                ));
+            }
+        }
+        Ok(findings)
+    }
+
+    /// Asks both; none if the configuration does not listen there.
+    fn asked(&self, ask: &Ask, said: &str, tally: &mut Tally) -> anyhow::Result<Option<Compared>> {
+        let Some(theirs) = ask.send(self.addresses.source[ask.listener])? else {
+            return Ok(None);
+        };
+        // An address that the front does not have is closed.
+        let ours = ask.send(self.addresses.front[ask.listener])?;
+        let ours = ours.unwrap_or_default();
+        let mut verdict = judge(&theirs, &ours, said);
+        let is_open_already = match verdict {
+            Verdict::Door(door @ (Door::Refused | Door::Absent)) => {
+                self.is_served(ask, &ours, door)?
+            }
+            _ => false,
+        };
+        if is_open_already {
+            verdict = Verdict::Other;
+        }
+        tally.requests += 1;
+        tally.served += usize::from(theirs.origin.is_some());
+        tally.closed += usize::from(verdict == Verdict::Closed);
+        tally.other += usize::from(verdict == Verdict::Other);
+        Ok(Some(Compared {
+            verdict,
+            theirs,
+            ours,
+        }))
+    }
+
+    /// Whether the source serves this client the same content by a plainer target. What it refuses must come from
+    /// the very same request; of what it does not have, a last slash and parameters of the path are no matter.
+    fn is_served(&self, ask: &Ask, ours: &Answer, door: Door) -> anyhow::Result<bool> {
+        let Some(here) = &ours.origin else {
+            return Ok(false);
+        };
+        let is_refused = door == Door::Refused;
+        for other in others(ask, !is_refused) {
+            let theirs = other.send(self.addresses.source[ask.listener])?;
+            let is_content = |there| is_same_content(&there, here);
+            if theirs.and_then(|it| it.origin).is_some_and(is_content) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// The smallest tree by cuts of single nodes that shows the same door.
+    pub(crate) fn shrunk(&self, tree: Vec<Node>, found: &Finding) -> anyhow::Result<Finding> {
+        let asks: Vec<Ask> = found.ask.iter().cloned().collect();
+        let mut smallest = (tree, found.clone());
+        let mut tries = 0;
+        let mut index = 0;
+        while index < tree::count(&smallest.0) && tries < TRIES_MAX {
+            let mut has_shrunk = false;
+            for how in [Cut::Remove, Cut::Unwrap] {
+                let Some(smaller) = tree::cut(&smallest.0, index, how) else {
+                    continue;
+                };
+                tries += 1;
+                let conf = Conf::of(&smaller);
+                let findings = self.compare(&conf, &conf, &asks, &mut Tally::default());
+                // A smaller tree on which the stage itself fails shows nothing.
+                let findings = findings.unwrap_or_default();
+                if let Some(same) = findings.into_iter().find(|it| it.door == found.door) {
+                    smallest = (smaller, same);
+                    has_shrunk = true;
+                    break;
+                }
+            }
+            if !has_shrunk {
+                index += 1;
+            }
+        }
+        Ok(self.with_fewer_fields(smallest.1))
+    }
+
+    /// The finding with as few fields of its request as show it.
+    fn with_fewer_fields(&self, found: Finding) -> Finding {
+        let mut smallest = found;
+        let mut index = 0;
+        while let Some(ask) = smallest.ask.clone().filter(|it| index < it.fields.len()) {
+            let mut fewer = ask;
+            let (name, _) = fewer.fields.remove(index);
+            index += 1;
+            if name == "Host" {
+                continue;
+            }
+            let conf = smallest.conf.clone();
+            let findings = self.compare(&conf, &conf, &[fewer], &mut Tally::default());
+            let same = findings
+                .unwrap_or_default()
+                .into_iter()
+                .find(|it| it.door == smallest.door);
+            if let Some(same) = same {
+                smallest = same;
+                index -= 1;
+            }
+        }
+        smallest
+    }
+}
+
+struct Compared {
+    verdict: Verdict,
+    theirs: Answer,
+    ours: Answer,
+}
+
+/// An answer with what a door of this kind is about.
+fn shown(answer: &Answer, door: Door) -> String {
+    let mut text = answer.line();
+    let fields = match (&answer.origin, door) {
+        (Some(crate::ask::Origin::Backend { fields, .. }), Door::Forged | Door::Field) => fields,
+        (_, Door::Loosened) => &answer.fields,
+        _ => return text,
+    };
+    for (name, value) in fields {
+        let _ = write!(text, " [{name}: {value}]");
+    }
+    text
+}
+
+/// Requests for each configuration.
+const REQUESTS: usize = 60;
+
+/// Configurations that are tried to make one smaller.
+const TRIES_MAX: usize = 200;

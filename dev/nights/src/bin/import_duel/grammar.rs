@@ -1,0 +1,195 @@
+//! Random configurations: a small vocabulary, so that what is written and what is asked for meet often.
+
+mod httpd;
+mod nginx;
+
+use fastrand::Rng;
+
+use crate::stage::Kind;
+use crate::tree::Node;
+
+/// The configuration of a seed.
+pub(crate) fn tree(kind: Kind, random: &mut Rng) -> Vec<Node> {
+    let mut nodes = match kind {
+        Kind::Httpd => httpd::tree(random),
+        Kind::Nginx => nginx::tree(random),
+    };
+    nodes.extend(program(random));
+    nodes
+}
+
+fn one<'t>(random: &mut Rng, of: &[&'t str]) -> &'t str {
+    of[random.usize(..of.len())]
+}
+
+/// A file of the document root that is a program to many servers; none most of the time.
+fn program(random: &mut Rng) -> Option<Node> {
+    let name = one(random, &["site/x.php", "site/up/x.php", "site/admin/x.cgi"]);
+    (random.usize(..10) == 0).then(|| Node::File {
+        name: name.to_owned(),
+        included_by: String::new(),
+        inner: vec![Node::Line(format!("FILE {name}"))],
+    })
+}
+
+/// How large a configuration is, from 0 to 3; most are small.
+fn one_of_sizes(random: &mut Rng) -> usize {
+    random
+        .usize(..3)
+        .min(random.usize(..5))
+        .max(random.usize(..8) / 7 * 3)
+}
+
+/// A template of the grammar with its names filled in: `<path>`, `<regex>` and so on.
+fn filled(random: &mut Rng, template: &str) -> String {
+    let mut text = template.to_owned();
+    for (name, words) in WORDS {
+        while let Some(at) = text.find(name) {
+            text.replace_range(at..at + name.len(), one(random, words));
+        }
+    }
+    text
+}
+
+/// One or several lines of a template, which separates them by a bar with blanks.
+fn lines(random: &mut Rng, of: &[&str]) -> Vec<Node> {
+    let template = one(random, of);
+    let text = filled(random, template);
+    text.split(" | ")
+        .map(|it| Node::Line(it.to_owned()))
+        .collect()
+}
+
+fn section(open: String, inner: Vec<Node>, close: &'static str) -> Node {
+    Node::Section(open, inner, close)
+}
+
+/// Paths of files, of folders and of nothing.
+pub(crate) const PATHS: &[&str] = &[
+    "/",
+    "/a",
+    "/a.html",
+    "/admin",
+    "/admin/",
+    "/admin/secret.txt",
+    "/app",
+    "/app/",
+    "/app/admin",
+    "/app/admin/x.txt",
+    "/index.html",
+    "/other/",
+    "/other/secret.txt",
+    "/shop",
+    "/shop/",
+    "/shop/1",
+    "/up/",
+    "/up/x.html",
+    "/x.php",
+    "/.hidden",
+];
+
+/// Names of hosts that requests have.
+pub(crate) const HOSTS: &[&str] = &["a.org", "www.a.org", "b.org", "x.c.org"];
+
+const REGEXES: &[&str] = &[
+    "^/admin",
+    "^/admin/",
+    "^/admin$",
+    "^/admin(/|$)",
+    "^/admin/?$",
+    "^/(admin|up)/",
+    "^/(?!admin)",
+    "^/ADMIN",
+    "(?i)^/ADMIN",
+    "/admin",
+    "admin",
+    "secret",
+    "\\.php$",
+    "\\.(txt|html)$",
+    "\\.(txt|php)(/|$)",
+    "\\.txt",
+    "/\\.",
+    "^/\\.",
+    "^/shop/[0-9]+$",
+    "^/shop/(?<id>[^/]+)$",
+    "^/shop/\\d$",
+    "^/app/(.*)$",
+    "^/app/.*\\.txt$",
+    "^/[a-z]+/$",
+    "^/[^/]+$",
+    "^/$",
+    "^/a",
+    ".",
+    "/up/.*\\.html$",
+    "\\x2ehtml$",
+    "^/app/[[:alpha:]]+/",
+    "x(?=\\.)",
+    "^/((?!app).)*$",
+];
+
+/// The names of templates.
+const WORDS: &[(&str, &[&str])] = &[
+    ("<path>", PATHS),
+    ("<regex>", REGEXES),
+    ("<host>", HOSTS),
+    (
+        "<hosts>",
+        &[
+            "a.org www.a.org",
+            "b.org",
+            "*.c.org",
+            "www.a.org",
+            "a.org",
+            "x.c.org b.org",
+        ],
+    ),
+    ("<backend>", &["{one}", "{two}"]),
+    (
+        "<client>",
+        &[
+            "127.0.0.1",
+            "127.0.0.2",
+            "127.0.0.0/30",
+            "127.0.0.2/31",
+            "192.0.2.66",
+            "192.0.2.0/24",
+            "127.0.0.0/8",
+        ],
+    ),
+    ("<method>", &["GET", "POST", "PUT", "DELETE", "HEAD"]),
+    (
+        "<file>",
+        &[
+            "*.txt",
+            "secret*",
+            "*.php",
+            ".*",
+            "x.html",
+            "index.html",
+            "*.??m*",
+        ],
+    ),
+    (
+        "<folder>",
+        &[
+            "{place}/site",
+            "{place}/site/",
+            "{place}/other",
+            "{place}/other/",
+        ],
+    ),
+    (
+        "<below>",
+        &[
+            "",
+            "/",
+            "/admin",
+            "/admin/",
+            "/app",
+            "/up",
+            "/shop",
+            "/app/admin",
+            "/*",
+        ],
+    ),
+];

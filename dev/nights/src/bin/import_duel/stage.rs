@@ -1,0 +1,344 @@
+//! A configuration on its own server and its import on the front, beside each other.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+use std::{fs, io};
+
+use anyhow::Context as _;
+use catamaran_e2e::{Front, binary};
+use catamaran_testkit::{Address, Deadline, Process, address};
+use tempfile::TempDir;
+
+use crate::tree::{Conf, MAIN};
+
+/// Whose configuration it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Httpd,
+    Nginx,
+}
+
+/// The backends and addresses that all configurations of a thread use.
+#[derive(Clone, Debug)]
+pub(crate) struct Addresses {
+    /// Where the source listens: `{a}` and `{b}`.
+    pub(crate) source: [SocketAddr; 2],
+    /// Where the front listens in their places.
+    pub(crate) front: [SocketAddr; 2],
+    /// `{one}` and `{two}`.
+    pub(crate) backends: [SocketAddr; 2],
+}
+
+/// The source's server.
+pub(crate) struct Source {
+    _process: Process,
+    directory: TempDir,
+}
+
+/// What became of an import.
+pub(crate) enum Imported {
+    /// The front runs.
+    Serves {
+        _front: Front,
+        /// What the command said.
+        said: String,
+        /// Addresses of the written file that the source has not.
+        wider: Vec<String>,
+    },
+    /// The command failed, or the front refuses what it wrote.
+    Fails(String),
+}
+
+impl Kind {
+    pub(crate) const ALL: [Self; 2] = [Self::Httpd, Self::Nginx];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Httpd => "httpd",
+            Self::Nginx => "nginx",
+        }
+    }
+
+    pub(crate) fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|it| it.name() == name)
+    }
+
+    /// The configuration with what each needs to start at all.
+    fn text(self, body: &str) -> String {
+        match self {
+            Self::Nginx => NGINX.replace("{body}", body),
+            Self::Httpd => {
+                let load = |it: &&str| {
+                    format!("LoadModule {it}_module /usr/lib/apache2/modules/mod_{it}.so\n")
+                };
+                let modules: String = MODULES.iter().map(load).collect();
+                HTTPD.replace("{modules}", &modules).replace("{body}", body)
+            }
+        }
+    }
+
+    fn command(self, file: &Path) -> Command {
+        let mut command = match self {
+            Self::Nginx => Command::new("/usr/sbin/nginx"),
+            Self::Httpd => Command::new("/usr/sbin/apache2"),
+        };
+        match self {
+            Self::Nginx => command.args(["-e", "stderr", "-c"]).arg(file),
+            Self::Httpd => command.args(["-X", "-DONE", "-f"]).arg(file),
+        };
+        command
+    }
+}
+
+impl Addresses {
+    pub(crate) fn new(backends: [SocketAddr; 2]) -> io::Result<Self> {
+        Ok(Self {
+            source: [address::unused()?, address::unused()?],
+            front: [address::unused()?, address::unused()?],
+            backends,
+        })
+    }
+
+    fn fill(&self, text: &str, place: &Path) -> String {
+        let names = ["{a}", "{b}", "{one}", "{two}"];
+        let addresses = self.source.iter().chain(&self.backends);
+        let mut text = text.replace("{place}", &place.display().to_string());
+        for (name, address) in names.iter().zip(addresses) {
+            text = text.replace(name, &address.to_string());
+        }
+        for (name, address) in ["{port_a}", "{port_b}"].iter().zip(self.source) {
+            text = text.replace(name, &address.port().to_string());
+        }
+        text
+    }
+
+    /// Puts the front's addresses in the place of the source's, and finds those that the source has not.
+    fn moved(&self, written: &str, source: &str) -> io::Result<(String, Vec<String>)> {
+        let mut text = written.to_owned();
+        let mut wider = Vec::new();
+        for (from, to) in self.source.iter().zip(self.front) {
+            let written = format!("\"{from}\"");
+            if text.contains(&written) && !source.contains(&from.to_string()) {
+                wider.push(from.to_string());
+            }
+            text = text.replace(&written, &format!("\"{to}\""));
+        }
+        let all: Vec<String> = text
+            .lines()
+            .filter_map(|line| line.strip_prefix("address = \"")?.strip_suffix('"'))
+            .map(str::to_owned)
+            .collect();
+        for address in all {
+            let Some((host, port)) = address.rsplit_once(':') else {
+                continue;
+            };
+            if self.front.iter().any(|it| it.to_string() == address) {
+                continue;
+            }
+            let is_wide = matches!(host, "[::]" | "0.0.0.0");
+            let position = self
+                .source
+                .iter()
+                .position(|it| it.port().to_string() == port);
+            let has_wide = [
+                format!("*:{port}"),
+                format!("listen {port}"),
+                format!("Listen {port}"),
+            ];
+            if is_wide && !has_wide.iter().any(|it| source.contains(it)) {
+                wider.push(address.clone());
+            }
+            let to = match position {
+                Some(position) => self.front[position],
+                None => address::unused()?,
+            };
+            text = text.replace(&format!("\"{address}\""), &format!("\"{to}\""));
+        }
+        Ok((text, wider))
+    }
+}
+
+/// Starts the source's server; none if it refuses the configuration.
+pub(crate) fn source(
+    kind: Kind,
+    conf: &Conf,
+    addresses: &Addresses,
+) -> anyhow::Result<Option<Source>> {
+    let directory = placed(kind, conf, addresses)?;
+    let mut process = Process::spawn(&mut kind.command(&directory.path().join(MAIN)))?;
+    let deadline = Deadline::after(PATIENCE);
+    let is_up = deadline.poll("the source's server", || {
+        let has_ended = !matches!(process.try_wait(), Ok(None));
+        let listens = || {
+            let mut all = addresses.source.iter();
+            all.any(|it| Address::from(*it).connect(PATIENCE).is_ok())
+        };
+        (has_ended || listens()).then_some(!has_ended)
+    });
+    if !is_up? {
+        return Ok(None);
+    }
+    Ok(Some(Source {
+        _process: process,
+        directory,
+    }))
+}
+
+/// Imports a configuration and serves what was written.
+pub(crate) fn import(
+    kind: Kind,
+    conf: &Conf,
+    addresses: &Addresses,
+    beside: &Source,
+) -> anyhow::Result<Imported> {
+    // Beside the source's file, which its server may still read.
+    let place = beside.directory.path();
+    let main = &conf.0.first().context("a configuration has a file")?.1;
+    let filled = addresses.fill(&kind.text(main), place);
+    fs::write(place.join(IMPORTED), &filled)?;
+    let mut command = Command::new(binary()?);
+    command
+        .args([
+            "import", "--define", "ONE", "--force", "--out", OUT, IMPORTED,
+        ])
+        .current_dir(place);
+    let mut process = Process::spawn(&mut command)?;
+    let status = process.wait(Deadline::after(PATIENCE))?;
+    let said = process.stderr();
+    if !matches!(status.code(), Some(0 | 1)) {
+        return Ok(Imported::Fails(format!("import: {status}: {said}")));
+    }
+    let out = place.join(OUT);
+    let written = fs::read_to_string(&out).context("the written file")?;
+    let all: String = conf.0.iter().map(|(_, text)| text.as_str()).collect();
+    let (moved, wider) = addresses.moved(&written, &addresses.fill(&all, place))?;
+    if !moved.contains("[[listen]]") {
+        return Ok(Imported::Fails(format!("no listener was written: {said}")));
+    }
+    fs::write(&out, &moved)?;
+    match Front::with_file(&out, &[]) {
+        Ok(front) => Ok(Imported::Serves {
+            _front: front,
+            said,
+
+            wider,
+        }),
+        Err(error) => Ok(Imported::Fails(
+            format!("serve: {error:#}").replace('\n', " "),
+        )),
+    }
+}
+
+/// A directory with the configuration, and the files that are served.
+fn placed(kind: Kind, conf: &Conf, addresses: &Addresses) -> anyhow::Result<TempDir> {
+    let directory = tempfile::tempdir()?;
+    let place = directory.path();
+    for (folder, files) in FOLDERS {
+        for name in *files {
+            let file = place.join(folder).join(name);
+            fs::create_dir_all(file.parent().context("a file has a folder")?)?;
+            fs::write(file, format!("FILE {folder}/{name}\n"))?;
+        }
+    }
+    // The password of `user` is `password`.
+    fs::write(
+        place.join("htpasswd"),
+        "user:{SHA}W6ph5Mm5Pz8GgiULbPgzG37mj9g=\n",
+    )?;
+    for (name, text) in &conf.0 {
+        let whole = if name == MAIN {
+            kind.text(text)
+        } else {
+            text.clone()
+        };
+        let file = place.join(name);
+        fs::create_dir_all(file.parent().context("a file has a folder")?)?;
+        fs::write(file, addresses.fill(&whole, place))?;
+    }
+    Ok(directory)
+}
+
+/// The folders of files: the document root, and what lies beside it.
+pub(crate) const FOLDERS: &[(&str, &[&str])] = &[
+    (
+        "site",
+        &[
+            "index.html",
+            "a.html",
+            "err.html",
+            ".hidden",
+            ".git/config",
+            "admin/index.html",
+            "admin/secret.txt",
+            "shop/index.html",
+            "shop/1",
+            "app/index.html",
+            "app/admin/x.txt",
+            "up/x.html",
+            "up/y.txt",
+        ],
+    ),
+    ("other", &["index.html", "secret.txt", "admin/index.html"]),
+];
+
+const IMPORTED: &str = "imported.conf";
+
+const OUT: &str = "out.toml";
+
+/// Far more than anything of it takes.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+const NGINX: &str = "daemon off;
+master_process off;
+pid {place}/nginx.pid;
+events { }
+http {
+access_log off;
+include /etc/nginx/mime.types;
+client_body_temp_path {place}/1;
+proxy_temp_path {place}/2;
+fastcgi_temp_path {place}/3;
+uwsgi_temp_path {place}/4;
+scgi_temp_path {place}/5;
+{body}}
+";
+
+const HTTPD: &str = "ServerRoot {place}
+ServerName localhost
+PidFile httpd.pid
+ErrorLog /dev/stderr
+Mutex file:{place}
+DefaultRuntimeDir {place}
+ThreadsPerChild 5
+StartServers 1
+MaxRequestWorkers 5
+ServerLimit 1
+{modules}TypesConfig /etc/mime.types
+{body}";
+
+const MODULES: &[&str] = &[
+    "mpm_event",
+    "authn_core",
+    "authn_file",
+    "authz_core",
+    "authz_host",
+    "authz_user",
+    "auth_basic",
+    "access_compat",
+    "allowmethods",
+    "alias",
+    "dir",
+    "env",
+    "headers",
+    "mime",
+    "negotiation",
+    "autoindex",
+    "remoteip",
+    "rewrite",
+    "setenvif",
+    "actions",
+    "proxy",
+    "proxy_http",
+];

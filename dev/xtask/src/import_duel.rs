@@ -1,0 +1,30 @@
+//! The machine that looks for doors which `catamaran import` opens: what it needs, the binary, the run.
+
+use std::path::Path;
+
+use crate::needs;
+use crate::step::{Steps, cargo};
+use crate::test::{self, BINARY};
+
+/// Installs the servers, builds the binary unless [`BINARY`] names one, and runs with these options.
+pub(crate) fn run(steps: &mut Steps, root: &Path, options: &[&str]) -> anyhow::Result<()> {
+    steps.run("install what the run needs", || {
+        needs::install(&needs::of_tests())
+    })?;
+    let binary = test::binary(steps, root)?;
+    let duel = [
+        "run",
+        "--quiet",
+        "--package",
+        "catamaran-nights",
+        "--bin",
+        "import_duel",
+        "--",
+    ];
+    steps.run("import duel", || {
+        cargo(root, &duel)
+            .args(options)
+            .env(BINARY, &binary)
+            .finish()
+    })
+}
