@@ -25,8 +25,8 @@ impl Modules {
         self.has_unread = true;
     }
 
-    /// Whether a module is loaded; `None` if that is not known. It never is for third-party modules that were not
-    /// seen: the source name that `<IfModule>` may ask for is not always that of `LoadModule`.
+    /// Whether a module is loaded; `None` if that is not known. Where third-party modules are loaded, that is never
+    /// known of others: the source name that `<IfModule>` may ask for is not always that of `LoadModule`.
     pub(crate) fn has(&self, name: &str) -> Option<bool> {
         let stem = stem(name);
         if ALWAYS.contains(&stem) || self.loaded.contains(stem) {
@@ -34,7 +34,12 @@ impl Modules {
         }
         // A file that loads a module of its own says nothing of the others.
         let is_known = self.loaded.contains(REQUIRE) && !self.has_unread;
-        (is_known && OWN.split(' ').any(|it| it == stem)).then_some(false)
+        let is_own = |name: &str| OWN.split(' ').any(|it| it == name);
+        let has_others = self
+            .loaded
+            .iter()
+            .any(|it| !is_own(it) && !ALWAYS.contains(&it.as_str()));
+        (is_known && (is_own(stem) || !has_others)).then_some(false)
     }
 }
 

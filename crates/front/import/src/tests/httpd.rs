@@ -373,6 +373,9 @@ fn modules_that_are_not_loaded_are_not_there() {
             "mod_ssl.c",
             closed,
         ),
+        // Where nothing but httpd's own is loaded, nothing else is there.
+        (rewrite, "mod_php.c", open),
+        (rewrite, "!mod_php.c", closed),
         // A name that a loaded module may have.
         (EVASIVE, "mod_evasive.c", closed),
         (EVASIVE, "!mod_evasive.c", closed),
