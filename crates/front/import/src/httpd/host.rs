@@ -54,6 +54,7 @@ pub(crate) fn convert(
         plan,
         workers,
         main: &main,
+        hosts: &hosts,
         sources,
         single_names: false,
         named: HashMap::new(),
@@ -62,7 +63,7 @@ pub(crate) fn convert(
     for directive in main.iter().filter(|it| it.name == "listen") {
         reader.listen(directive);
     }
-    reader.split_addresses(&hosts);
+    reader.split_addresses();
     let mut is_copied = copies_all && !hosts.is_empty();
     for &host in &hosts {
         let inner = host.inside();
@@ -266,6 +267,8 @@ pub(super) struct Reader<'a, 'e> {
     pub(super) plan: &'a mut Plan,
     pub(super) workers: Workers,
     pub(super) main: &'a [Directive],
+    /// All virtual hosts, in the file's order.
+    pub(super) hosts: &'a [&'a Directive],
     pub(super) sources: &'a Sources,
     /// Whether all virtual hosts have the same host name as their address; then they all listen on every address.
     pub(super) single_names: bool,
@@ -304,8 +307,14 @@ impl Reader<'_, '_> {
         }
         result.listeners = match host {
             Some(host) => {
+                let reached = self.listeners_of(host);
+                if reached.is_empty() {
+                    let text = "other virtual hosts name its addresses themselves, and no request reaches it";
+                    drop_all(std::iter::once(host), text, self.files.ledger);
+                    return Ok(());
+                }
                 self.files.ledger.mapped(host.id);
-                self.listeners(&host.words)
+                reached
             }
             None => self.free_listeners((0..self.plan.listeners.len()).collect()),
         };

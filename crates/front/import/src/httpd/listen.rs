@@ -25,7 +25,26 @@ impl Reader<'_, '_> {
         }
     }
 
-    pub(super) fn listeners(&mut self, words: &[String]) -> Vec<usize> {
+    /// The listeners on which a virtual host is asked: a wildcard stands behind each host that names the address.
+    pub(super) fn listeners_of(&mut self, host: &Directive) -> Vec<usize> {
+        let mut found = self.listeners(&host.words);
+        let is_wild = |word: &String| {
+            let (addresses, _) = addresses_of(word);
+            addresses.iter().any(|it| it.ip().is_unspecified())
+        };
+        if !host.words.iter().all(is_wild) {
+            return found;
+        }
+        let hosts = self.hosts;
+        found.retain(|&at| {
+            let listener = &self.plan.listeners[at];
+            let mut words = hosts.iter().flat_map(|it| &it.words);
+            !words.any(|it| names_address(it, listener))
+        });
+        found
+    }
+
+    fn listeners(&mut self, words: &[String]) -> Vec<usize> {
         let mut found = Vec::new();
         for word in words {
             let (addresses, port) = addresses_of(word);
@@ -189,7 +208,8 @@ impl Reader<'_, '_> {
 
     /// Replaces a listener on all addresses by one for each address, where all virtual hosts of its port name single
     /// addresses.
-    pub(super) fn split_addresses(&mut self, hosts: &[&Directive]) {
+    pub(super) fn split_addresses(&mut self) {
+        let hosts = self.hosts;
         let words = || hosts.iter().flat_map(|it| &it.words);
         let mut names: Vec<&str> = words().map(|it| host_of(it)).collect();
         names.sort_unstable();
@@ -244,6 +264,17 @@ impl Reader<'_, '_> {
         };
         !self.single_names && host.words.iter().any(own)
     }
+}
+
+/// Whether a word of `<VirtualHost>` has the very address of a listener.
+fn names_address(word: &str, listener: &Listener) -> bool {
+    let Ok(own) = listener.address.parse::<SocketAddr>() else {
+        return false;
+    };
+    let (addresses, port) = addresses_of(word);
+    let has_port = word.ends_with(&format!(":{port}"));
+    let is_own = |it: &SocketAddr| !it.ip().is_unspecified() && it.ip() == own.ip();
+    (!has_port || port == own.port()) && addresses.iter().any(is_own)
 }
 
 /// Whether `SSLProtocol` admits TLS 1.3 only.

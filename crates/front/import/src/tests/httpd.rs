@@ -648,6 +648,38 @@ fn rules_of_mod_rewrite_are_in_force_by_the_last_word_of_their_server() {
 }
 
 #[test]
+fn a_virtual_host_of_the_very_address_is_before_all_with_a_wildcard() {
+    let own = "<VirtualHost 10.0.0.1:80>\nServerName a.org\nProxyPass /a ajp://t:8009/a\n</VirtualHost>\n";
+    for address in ["*:80", "_default_:80", "*"] {
+        let wild = format!(
+            "<VirtualHost {address}>\nServerName b.org\nProxyPass /b ajp://t:8009/b\n</VirtualHost>\n"
+        );
+        for hosts in [format!("{own}{wild}"), format!("{wild}{own}")] {
+            let routes = routes(&of(&format!("Listen 10.0.0.1:80\n{hosts}"), &[]));
+            assert_eq!(
+                routes,
+                [
+                    "path = \"/a\"; upstream = \"t\"",
+                    "path = \"/\"; status = 404"
+                ],
+                "{hosts}"
+            );
+        }
+    }
+    // Another address of the port has the wildcard's.
+    let conf = format!(
+        "Listen 10.0.0.1:80\nListen 10.0.0.2:80\n{own}<VirtualHost *:80>\nProxyPass /b ajp://t:8009/b\n</VirtualHost>"
+    );
+    let routes = routes(&of(&conf, &[]));
+    for expected in [
+        "listen = \"port-80-1\"; path = \"/a\"; upstream = \"t\"",
+        "listen = \"port-80-2\"; path = \"/b\"; upstream = \"t\"",
+    ] {
+        assert!(routes.iter().any(|it| it == expected), "{routes:?}");
+    }
+}
+
+#[test]
 fn a_virtual_host_of_a_name_beside_a_wildcard_is_closed() {
     let host = |address: &str, path: &str| {
         format!(
