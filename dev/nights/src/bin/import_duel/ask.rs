@@ -163,7 +163,11 @@ impl Answer {
 
 impl Origin {
     fn of(body: &str) -> Self {
-        if let Some(path) = body.strip_prefix("FILE ") {
+        // In small letters as well: filters of the source replace that word.
+        let file = ["FILE ", "file "]
+            .iter()
+            .find_map(|it| body.strip_prefix(it));
+        if let Some(path) = file {
             return Self::File(path.trim().to_owned());
         }
         let Some(echo) = body.strip_prefix("BACKEND ") else {
