@@ -35,6 +35,8 @@ pub mod blocks;
 pub mod buckets;
 mod censored;
 mod change;
+#[cfg(test)]
+mod duels;
 pub mod estimate;
 mod histogram;
 mod little;

@@ -33,6 +33,15 @@ pub fn centre(pairs: &[f64], level: f64) -> Option<Centre> {
     })
 }
 
+/// The centre of `pairs` alone, of however few; `None` without any. It is what a start gives of its pairs of blocks, which
+/// are no sample: what the start has brought is in all of them.
+#[must_use]
+pub fn estimate(pairs: &[f64]) -> Option<f64> {
+    let mut means = means(pairs);
+    means.sort_by(f64::total_cmp);
+    (!means.is_empty()).then(|| median_of_sorted(&means))
+}
+
 /// The two-sided p value: how probable pairs are that lie on one side of 0 as clearly as these, or more so, if they are as
 /// likely to lie on the other. A mean of two pairs that is exactly 0 counts for neither side, which leaves the larger p.
 #[must_use]
