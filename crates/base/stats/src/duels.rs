@@ -21,7 +21,7 @@ struct DuelNoise {
 
 /// What became of simulated duels.
 #[derive(Clone, Copy, Debug, Default)]
-struct Found {
+struct DuelRates {
     /// The share that found a difference with starts as the sample.
     by_starts: f64,
     /// The same with pairs of blocks as the sample.
@@ -54,23 +54,19 @@ fn pairs(random: &mut fastrand::Rng, shift: f64, noise: DuelNoise) -> Vec<f64> {
 }
 
 /// [`TIMES`] simulated duels of up to [`PLANNED`] starts.
-fn found(shift: f64, noise: DuelNoise) -> Found {
+fn found(shift: f64, noise: DuelNoise) -> DuelRates {
     let planned = looks(PLANNED);
-    let levels = planned
-        .iter()
-        .map(|look| SpentLevel::at(*look, PLANNED).level(0.05));
-    let levels: Vec<f64> = levels.collect();
-    let mut found = Found::default();
+    let level = |look: &usize| SpentLevel::at(*look, PLANNED).level(0.05);
+    let levels: Vec<f64> = planned.iter().map(level).collect();
+    let mut found = DuelRates::default();
     let part = 1.0 / TIMES as f64;
     for seed in 0..TIMES {
         let mut random = fastrand::Rng::with_seed(seed);
         let starts: Vec<Vec<f64>> = (0..PLANNED)
             .map(|_| pairs(&mut random, shift, noise))
             .collect();
-        let sample = starts
-            .iter()
-            .filter_map(|pairs| signed_rank::estimate(pairs));
-        let sample: Vec<f64> = sample.collect();
+        let ratio = |pairs: &Vec<f64>| signed_rank::estimate(pairs);
+        let sample: Vec<f64> = starts.iter().filter_map(ratio).collect();
         let is_shown =
             |(look, level): (&usize, &f64)| signed_rank::p_value(&sample[..*look]) <= *level;
         let first = planned.iter().zip(&levels).position(is_shown);

@@ -23,6 +23,7 @@ mod words;
 use std::collections::BTreeMap;
 
 use catamaran_stats::looks::SpentLevel;
+use catamaran_stats::signed_rank;
 use serde::{Deserialize, Serialize};
 
 pub use self::control::ControlRatio;
@@ -434,9 +435,10 @@ impl<'a> Passes<'a> {
     }
 }
 
-/// The ratio of a round: the geometric mean over the contrasts. `None` if a run is missing.
+/// The ratio of a round: the geometric mean over the contrasts. `None` if a run is missing. Of a duel it is that of the pairs
+/// of blocks.
 fn ratio(contrasts: &[Contrast], measure: &Measure, round: usize, runs: &Runs<'_>) -> Option<f64> {
-    of_sides(contrasts, round, runs, |run| {
+    let whole = of_sides(contrasts, round, runs, |run| {
         if takes_away(run, measure).is_some() {
             return None;
         }
@@ -446,7 +448,25 @@ fn ratio(contrasts: &[Contrast], measure: &Measure, round: usize, runs: &Runs<'_
             return Some(value.ln_1p());
         }
         (value > 0.0).then(|| value.ln())
-    })
+    })?;
+    Some(of_blocks(contrasts, measure, round, runs).unwrap_or(whole))
+}
+
+/// The ratio of a round by its pairs of blocks; `None` if it was not measured in blocks.
+fn of_blocks(
+    contrasts: &[Contrast],
+    measure: &Measure,
+    round: usize,
+    runs: &Runs<'_>,
+) -> Option<f64> {
+    let of_turn = |turn: usize| {
+        of_sides(contrasts, round, runs, |run| {
+            Some(run.blocks.get(measure.name())?.get(turn)?.ln())
+        })
+    };
+    let turns = (0..).map_while(of_turn);
+    let logs: Vec<f64> = turns.map(f64::ln).collect();
+    signed_rank::estimate(&logs).map(f64::exp)
 }
 
 /// The ratio of the two sides in a round, from the logarithms that `of_run` takes of runs.

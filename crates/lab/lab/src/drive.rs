@@ -10,6 +10,7 @@ mod by_strace;
 mod child;
 mod counters;
 mod crowd;
+mod duel;
 mod evidence;
 mod live;
 mod record;
@@ -380,6 +381,7 @@ impl Scene<'_> {
             calls: counters::each(spans.calls()),
             facts,
             thirds,
+            blocks: BTreeMap::new(),
             gates,
             seconds: bench::seconds(document),
             starts: stage.starts(),

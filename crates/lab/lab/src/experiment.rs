@@ -11,6 +11,7 @@ mod check;
 mod choice;
 mod claims;
 mod core_share;
+mod duel;
 mod file;
 mod lines;
 mod link;
@@ -31,6 +32,7 @@ pub use choice::ChoiceFault;
 pub use claims::{Case, Claim, Contrast, PublishedRatio};
 pub(crate) use core_share::left;
 pub use core_share::{CoreShare, Holder};
+pub(crate) use duel::{BLOCK, COUNTED};
 pub use file::{Expectation, Selection};
 pub use load::{Act, Crowd, CrowdKind, HttpVersion, Load};
 pub(crate) use restart::OWN;
@@ -70,6 +72,8 @@ pub struct Form {
     pub is_quick: bool,
     /// Whether it is the published form of one of our experiments, which is a file of its own.
     pub is_published: bool,
+    /// Whether all cells are up at once, and measured in blocks in turn, also if the file does not say so.
+    pub is_duel: bool,
     /// Modules of servers that are at hand: levels that need others are left out.
     pub modules: Vec<String>,
 }
@@ -145,6 +149,8 @@ pub struct Experiment {
     pub is_quick: bool,
     /// Whether it has the cells and claims of the source alone.
     pub is_published: bool,
+    /// Whether all cells are up at once, and measured in blocks in turn.
+    pub is_duel: bool,
     /// Modules of servers that it has levels for.
     pub modules: Vec<String>,
     /// All modules that the file has levels for.
@@ -293,14 +299,14 @@ impl Experiment {
     }
 
     /// Whether system calls and bytes are counted in a span of their own, since counting takes CPU time. A short form
-    /// has no time for that, and without BPF nothing would be counted in it.
+    /// has no time for that, without BPF nothing would be counted in it, and a duel always has a span for it.
     #[must_use]
     pub fn counts_apart(&self) -> bool {
         let CountPlan {
             syscalls, bytes, ..
         } = &self.measure;
         let is_any = !syscalls.is_empty() || !bytes.is_empty();
-        is_any && !self.is_quick && !self.is_without_bpf
+        is_any && !self.is_quick && !self.is_without_bpf && !self.is_duel
     }
 
     /// Whether any server is never started anew, so that what its start brought stays in all rounds.

@@ -1,5 +1,7 @@
 //! The facts of one run that gates check, whether the run was measured here or printed by another tool.
 
+mod joined;
+
 use std::collections::BTreeMap;
 
 use catamaran_load::report::Report;

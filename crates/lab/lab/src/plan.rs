@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::experiment::{Addresses, Experiment, Level, check_server};
+use crate::experiment::{Addresses, COUNTED, Experiment, Level, check_server};
 use crate::screen;
 
 /// The number of runs and the time of an experiment, if no run is void and intervals are soon narrow enough.
@@ -84,6 +84,11 @@ impl Span {
         }
         let load = experiment.load(levels, &addresses).ok()?;
         let spans = 1 + u32::from(experiment.counts_apart());
+        let counting = if experiment.is_duel {
+            COUNTED
+        } else {
+            Duration::ZERO
+        };
         let runs: Vec<u64> = experiment
             .every_round(levels)
             .map(|run| run.requests)
@@ -91,7 +96,7 @@ impl Span {
         // The last run is made again when the servers are warm.
         let again = runs.iter().chain(runs.last()).copied();
         Some(Self {
-            main: load.time * spans + again.map(of_requests).sum::<Duration>(),
+            main: load.time * spans + counting + again.map(of_requests).sum::<Duration>(),
             time: load.time,
             warm: load.warm,
             crowd: load.crowd.map_or(Duration::ZERO, |_| load.warm.0),

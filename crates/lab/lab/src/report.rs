@@ -27,6 +27,11 @@ fn setting(result: &ResultDocument) -> String {
         (false, true) => "The published form, with the source's own cells",
         (false, false) => "The whole form",
     };
+    let duel = if result.is_duel {
+        format!(", as a duel with the seed {}", result.seed)
+    } else {
+        String::new()
+    };
     let end = if result.is_complete {
         ""
     } else {
@@ -36,7 +41,7 @@ fn setting(result: &ResultDocument) -> String {
     let build = build.map_or_else(String::new, |said| format!(" {said}"));
     let void: usize = result.cells.iter().map(|cell| cell.void).sum();
     format!(
-        "{form}: {} rounds of {} cells, {} void{end}. {}{}, {} cores of {}, {} MiB, Linux {}.{build}{}",
+        "{form}{duel}: {} rounds of {} cells, {} void{end}. {}{}, {} cores of {}, {} MiB, Linux {}.{build}{}",
         result.rounds,
         result.cells.len(),
         runs(void),

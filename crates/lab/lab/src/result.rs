@@ -49,6 +49,9 @@ pub struct ResultDocument {
     /// Whether the published form ran, which has only the cells and claims of the source.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_published: bool,
+    /// Whether all cells were up at once, and measured in blocks in turn.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_duel: bool,
     /// Whether all rounds were made.
     pub is_complete: bool,
     /// The number of rounds that have begun.
@@ -249,6 +252,7 @@ impl ResultDocument {
             answer: answer(&claims, subject),
             is_quick: experiment.is_quick,
             is_published: experiment.is_published,
+            is_duel: experiment.is_duel,
             is_complete,
             rounds,
             starts: of_rounds(experiment, rounds, runs),

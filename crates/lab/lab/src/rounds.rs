@@ -30,6 +30,13 @@ pub enum Event<'a> {
         /// The number of the cell, counted from 0.
         cell: usize,
     },
+    /// A start of a duel begins, with all cells.
+    Duels {
+        /// The start, counted from 1.
+        round: usize,
+        /// The number of starts at most.
+        rounds: usize,
+    },
     /// The screen has ended: these cells take part in the further rounds.
     Screened(&'a [usize]),
     /// A published run begins, in its original form.
@@ -285,6 +292,13 @@ impl RoundMaker<'_> {
 
     /// Makes one round, with the cells in `order`; `false`: a signal has asked for the end.
     fn round(&mut self, round: usize, rounds: usize, order: &[usize]) -> Result<bool, RoundsFault> {
+        if self.experiment.is_duel {
+            (self.tell)(Event::Duels {
+                round: round + 1,
+                rounds,
+            });
+            return self.duel(round, order);
+        }
         for (place, &cell) in order.iter().enumerate() {
             (self.tell)(Event::Begins {
                 round: round + 1,
@@ -296,6 +310,45 @@ impl RoundMaker<'_> {
             if !self.cell(RunKey { cell, round }, place)? {
                 return Ok(false);
             }
+        }
+        Ok(true)
+    }
+
+    /// Makes one start of a duel, with the cells in `order`; `false`: a signal has asked for the end. It is not repeated if a
+    /// run is void: the next start does as well.
+    fn duel(&mut self, round: usize, order: &[usize]) -> Result<bool, RoundsFault> {
+        let request = |(place, cell): (usize, &usize)| RunRequest {
+            at: RunKey { cell: *cell, round },
+            place,
+            attempt: 0,
+            capacity: &self.capacity,
+            stop: self.stop,
+        };
+        let requests: Vec<RunRequest<'_>> = order.iter().enumerate().map(request).collect();
+        let made = self
+            .driver
+            .duel(self.experiment, &mut self.stages, &requests);
+        let runs = match made {
+            Ok(made) => {
+                self.unserved = None;
+                made
+            }
+            Err(DriveFault::Interrupted) => return Ok(false),
+            Err(fault) => {
+                self.stages.clear();
+                let cell = "a start of all cells".to_owned();
+                let fired = void(&mut self.unserved, cell, fault)?;
+                let unmeasured = |request| {
+                    let run = unmeasured_run(self.experiment, request, fired.clone());
+                    (run, RunFiles::default())
+                };
+                requests.iter().map(unmeasured).collect()
+            }
+        };
+        for (run, left) in runs {
+            self.keep(&run, &left)?;
+            (self.tell)(Event::Ended(&run));
+            self.made.push(run);
         }
         Ok(true)
     }
@@ -379,24 +432,28 @@ impl RoundMaker<'_> {
             }
             Err(DriveFault::Interrupted) => Ok(None),
             Err(fault) => {
-                let unserved = self.unserved.as_mut();
-                let is_hopeless = unserved.is_some_and(|count| {
-                    *count += 1;
-                    *count >= UNSERVED_MAX
-                });
-                match fault.of_run().filter(|_| !is_hopeless) {
-                    Some(fired) => {
-                        let run = unmeasured_run(self.experiment, &request, fired);
-                        Ok(Some((run, RunFiles::default())))
-                    }
-                    None => {
-                        let cell = self.experiment.label(at.cell);
-                        Err(RoundsFault::Drive { cell, fault })
-                    }
-                }
+                let cell = self.experiment.label(at.cell);
+                let fired = void(&mut self.unserved, cell, fault)?;
+                let run = unmeasured_run(self.experiment, &request, fired);
+                Ok(Some((run, RunFiles::default())))
             }
         }
     }
+}
+
+/// The gate that makes a run void for this fault. An error if it is no fault of a server, or if no server has served in
+/// [`UNSERVED_MAX`] runs, which `unserved` counts.
+fn void(
+    unserved: &mut Option<usize>,
+    cell: String,
+    fault: DriveFault,
+) -> Result<GateFinding, RoundsFault> {
+    let is_hopeless = unserved.as_mut().is_some_and(|count| {
+        *count += 1;
+        *count >= UNSERVED_MAX
+    });
+    let fired = fault.of_run().filter(|_| !is_hopeless);
+    fired.ok_or(RoundsFault::Drive { cell, fault })
 }
 
 /// A run that failed before it had measures: all that is known is why it is void. It starts at the time of the failure.

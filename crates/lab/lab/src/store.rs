@@ -83,14 +83,17 @@ impl Store {
         Ok(store)
     }
 
-    /// Writes what the experiment's file does not have: short form, planned rounds, ways to count, and modules, by the
-    /// command line; and the rounds after which all claims were decided.
+    /// Writes what the experiment's file does not have: short form, duel with its seed, planned rounds, ways to count, and
+    /// modules, by the command line; and the rounds after which all claims were decided.
     ///
     /// # Errors
     /// It cannot be written.
     pub fn keep_form(&self, experiment: &Experiment) -> Result<(), StoreFault> {
         let form = if experiment.is_quick { QUICK } else { "whole" };
         let mut words = vec![form.to_owned(), format!("{ROUNDS}{}", experiment.rounds)];
+        if experiment.is_duel {
+            words.extend([DUEL.to_owned(), format!("{SEED}{}", experiment.seed)]);
+        }
         let decided = experiment.decided_after.iter();
         words.extend(decided.map(|rounds| format!("{DECIDED}{rounds}")));
         words.extend(experiment.is_against.then(|| AGAINST.to_owned()));
@@ -243,6 +246,7 @@ impl Store {
             &text(EXPERIMENT)?,
             Form {
                 is_quick: has(QUICK),
+                is_duel: has(DUEL),
                 modules: rest(MODULE).map(str::to_owned).collect(),
                 ..Form::default()
             },
@@ -258,6 +262,9 @@ impl Store {
         // In older results the number is that of the experiment's file.
         if let Some(rounds) = rest(ROUNDS).next().and_then(|number| number.parse().ok()) {
             experiment.rounds = rounds;
+        }
+        if let Some(seed) = rest(SEED).next().and_then(|number| number.parse().ok()) {
+            experiment.seed = seed;
         }
         let decided = rest(DECIDED).next();
         experiment.decided_after = decided.and_then(|number| number.parse().ok());
@@ -328,6 +335,7 @@ fn experiment_of(directory: &Path, result: &ResultDocument) -> Result<Experiment
     let read = |modules: Vec<String>| {
         let form = Form {
             is_quick: result.is_quick,
+            is_duel: result.is_duel,
             // A file of the result's own tells its form itself.
             is_published: result.is_published && !own.exists(),
             modules,
@@ -401,11 +409,14 @@ const PUBLISHED: &str = "as_published.json";
 const RESULT: &str = "result.json";
 const NOTE: &str = "note.md";
 const QUICK: &str = "quick";
+const DUEL: &str = "duel";
 const AGAINST: &str = "against";
 const STRACE: &str = "strace";
 const NO_BPF: &str = "no-bpf";
 /// The prefix of the option with the number of rounds.
 const ROUNDS: &str = "rounds=";
+/// Before the seed of a duel's orders.
+const SEED: &str = "seed=";
 const DECIDED: &str = "decided=";
 /// Before the name of a module.
 const MODULE: &str = "module=";
@@ -494,6 +505,24 @@ mod tests {
         // As an older version wrote it.
         store.write(FORM, b"quick").unwrap();
         assert_eq!(rounds(), of_file);
+    }
+
+    #[test]
+    fn a_duel_keeps_its_seed() {
+        let directory = tempfile::tempdir().unwrap();
+        let form = Form {
+            is_duel: true,
+            ..Form::default()
+        };
+        let text = include_str!("../../../../docs/lab/planted.toml");
+        let mut duel = Experiment::read("planted.toml", text, form).unwrap();
+        duel.seed = 1_795_918_324_454_636_950;
+        Store::create(directory.path(), &duel, &Host::default()).unwrap();
+        let (_, stored) = Store::open(directory.path()).unwrap();
+        assert!(stored.experiment.is_duel);
+        assert_eq!(stored.experiment.seed, duel.seed);
+        let result = ResultDocument::of(&stored, false);
+        assert_eq!((result.is_duel, result.seed), (true, duel.seed));
     }
 
     #[test]

@@ -37,13 +37,17 @@ pub(super) struct LabRunArgs {
     #[arg(long, conflicts_with = "quick")]
     published: bool,
 
+    /// All cells up at once, measured in blocks of 300 ms in turn: finds a small difference soonest
+    #[arg(long, conflicts_with = "published")]
+    duel: bool,
+
     /// Rounds at most, from 6 to 60; the lab looks after 8, 12, 16, … and ends once each claim is decided [default: the
     /// file's; with --resume those asked for before]
     #[arg(long, value_name = "N", value_parser = rounds_of)]
     rounds: Option<usize>,
 
     /// Go on with the rounds of a result that was interrupted, up to as many as were asked for
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["experiment", "quick", "published", "out"])]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["experiment", "quick", "published", "duel", "out"])]
     resume: Option<PathBuf>,
 
     /// Run also if too few starts of servers are planned to show any claim
@@ -142,12 +146,17 @@ fn begin(args: &LabRunArgs) -> Result<(Store, Experiment, ResumedResult), Failur
     let form = Form {
         is_quick: args.quick,
         is_published: args.published,
+        is_duel: args.duel,
         modules: args.module.iter().map(|(name, _)| name.clone()).collect(),
     };
     let mut experiment =
         builtin::experiment(name, form).map_err(|report| Failure::of_report(&report))?;
     if args.against.is_some() {
         experiment = experiment.against();
+    }
+    if experiment.is_duel {
+        experiment.seed = new_seed();
+        writeln!(io::stderr(), "a duel, with the seed {}", experiment.seed)?;
     }
     experiment.is_traced = args.strace;
     experiment.is_without_bpf = args.no_bpf;
@@ -167,10 +176,10 @@ fn begin(args: &LabRunArgs) -> Result<(Store, Experiment, ResumedResult), Failur
         .unwrap_or_default()
         .as_secs();
     let directory = args.out.clone();
-    let kind = if experiment.is_published {
-        "-published"
-    } else {
-        ""
+    let kind = match (experiment.is_published, experiment.is_duel) {
+        (true, _) => "-published",
+        (false, true) => "-duel",
+        (false, false) => "",
     };
     let directory =
         directory.unwrap_or_else(|| format!("lab-{}{kind}-{now}", experiment.name).into());
@@ -276,6 +285,7 @@ fn tell(experiment: &Experiment, event: Event<'_>) {
             "round {round}/{rounds}, {place}/{cells}: {} ",
             experiment.label(cell)
         ),
+        Event::Duels { round, rounds } => writeln!(stderr, "start {round}/{rounds}"),
         Event::Screened(cells) => writeln!(stderr, "screened: {} cells go on", cells.len()),
         Event::Publishes(run) => writeln!(stderr, "as published: {}", run.name),
         Event::Calibrates { cell, cells } => write!(
@@ -291,7 +301,13 @@ fn tell(experiment: &Experiment, event: Event<'_>) {
                 .iter()
                 .map(|fired| format!("; void: {}", fired.words))
                 .collect();
-            writeln!(stderr, "{rate:.0}/s{}", void.concat())
+            // Those of a duel end together.
+            let label = if experiment.is_duel {
+                format!("    {}: ", experiment.label(run.cell))
+            } else {
+                String::new()
+            };
+            writeln!(stderr, "{label}{rate:.0}/s{}", void.concat())
         }
         Event::Decided(rounds) => {
             writeln!(
@@ -300,6 +316,12 @@ fn tell(experiment: &Experiment, event: Event<'_>) {
             )
         }
     };
+}
+
+/// A seed that no other run has: the time in nanoseconds since 1970.
+fn new_seed() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    now.unwrap_or_default().as_nanos() as u64
 }
 
 fn fault(fault: catamaran_lab::store::StoreFault) -> Failure {

@@ -59,6 +59,39 @@ pub(super) fn outcome<'a>(outcomes: &'a [Outcome], says: &str) -> &'a Outcome {
         .unwrap()
 }
 
+/// Blocks next to each other share what the machine does, so their pairs tell what the runs' medians do not.
+#[test]
+fn a_duel_is_decided_by_pairs_of_blocks() {
+    let experiment = experiment();
+    let mut runs = runs(&experiment, 12, |_| 0.8);
+    let machine = [1.0, 3.0, 2.0, 9.0];
+    for run in &mut runs {
+        let is_kept = run.levels["keep"].to_string() == "on";
+        let blocks = machine.map(|machine| machine * if is_kept { 0.5 } else { 1.0 });
+        run.blocks.insert("cpu".to_owned(), blocks.to_vec());
+    }
+    // One block that other work has hit alone.
+    runs[0].blocks.get_mut("cpu").unwrap()[1] *= 1.5;
+    let outcomes = evaluate(&experiment, &runs);
+    let cpu = outcome(&outcomes, "Keep-alive saves CPU");
+    let is_near = |outcome: &Outcome, ratio: f64| (outcome.ratio.unwrap() - ratio).abs() < 1e-9;
+    assert!(is_near(cpu, 0.5), "{cpu:?}");
+    let throughput = outcome(&outcomes, "Keep-alive raises throughput");
+    assert_eq!(
+        throughput.ratio,
+        Some(1.25),
+        "of the runs: it has no blocks"
+    );
+    // A gate takes the whole start away.
+    let of_kept = |run: &&mut Run| run.round == 2 && run.levels["keep"].to_string() == "on";
+    let late = GateFinding::new("late", Effect::Void, "late".to_owned());
+    for run in runs.iter_mut().filter(of_kept) {
+        run.gates.push(late.clone());
+    }
+    let outcomes = evaluate(&experiment, &runs);
+    assert_eq!(outcome(&outcomes, "Keep-alive saves CPU").sample(), 11);
+}
+
 #[test]
 fn a_difference_that_holds_beside_all_other_claims() {
     let experiment = experiment();

@@ -2,7 +2,7 @@
 //!
 //! Without `nest` and `restart` each run has servers of its own. With `nest`, cells of a round that
 //! have the same levels of those factors use the same servers, where their settings are equal; the
-//! other servers are started anew at their old addresses.
+//! other servers are started anew at their old addresses. In a duel the servers of all cells are up at once.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -86,7 +86,10 @@ impl Stages {
         let group = group(experiment, levels);
         let lasts = experiment.outlives_rounds();
         self.alive.retain(|stage| {
-            lasts || (experiment.is_nested() && stage.group == group && stage.round == at.round)
+            let is_of_duel = experiment.is_duel && stage.round == at.round;
+            lasts
+                || is_of_duel
+                || (experiment.is_nested() && stage.group == group && stage.round == at.round)
         });
         let known = self.alive.iter().position(|stage| stage.group == group);
         let place = match known {
@@ -112,6 +115,16 @@ impl Stages {
             .alive
             .last_mut()
             .unwrap_or_else(|| unreachable!("it was pushed")))
+    }
+
+    /// The stage of a cell of a duel, which was prepared.
+    ///
+    /// # Panics
+    /// It was not prepared.
+    pub(super) fn standing(&mut self, levels: &Levels) -> &mut Stage {
+        let of_cell = |stage: &&mut Stage| stage.group == *levels;
+        let mut alive = self.alive.iter_mut();
+        alive.find(of_cell).expect("a duel prepares all its stages")
     }
 
     /// Stops all servers, and removes their spaces.

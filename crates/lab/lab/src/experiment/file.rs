@@ -60,6 +60,8 @@ pub(super) struct ExperimentFile {
     #[serde(default)]
     pub(super) quick: Option<Spanned<QuickKeys>>,
     #[serde(default)]
+    pub(super) duel: Option<Spanned<QuickKeys>>,
+    #[serde(default)]
     pub(super) claim: Vec<Spanned<ClaimKeys>>,
     #[serde(default)]
     pub(super) published: Vec<Spanned<PublishedKeys>>,
@@ -77,6 +79,8 @@ pub(super) enum FileForm {
     Whole,
     /// The cells and claims of the source alone.
     Published,
+    /// All that is looked at, in blocks in turn.
+    Duel,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -351,7 +355,7 @@ pub(super) struct ThenKeys {
     pub(super) run: QuickRunKeys,
 }
 
-/// The values of keys under `--quick`.
+/// The values of keys under `--quick`, or in a duel.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct QuickKeys {

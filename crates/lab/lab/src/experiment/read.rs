@@ -52,20 +52,19 @@ fn rounds_of_screen(file: &ExperimentFile) -> Option<usize> {
 impl FileReader<'_> {
     fn experiment(&mut self, mut file: ExperimentFile, form: Form) -> Experiment {
         let (is_quick, modules) = (form.is_quick, form.modules);
+        if form.is_duel {
+            file.form = FileForm::Duel;
+        }
         let all = factors(&file.factor);
         self.check_levels(&file, &all);
-        if is_quick {
-            self.quicken(&mut file);
-        } else if let Some(rounds) = rounds_of_screen(&file) {
-            file.run.get_mut().rounds = rounds;
-        }
-        let is_whole = self.leave_out(&mut file, &modules) && !is_quick;
+        let is_reduced = self.reduce(&mut file, is_quick);
+        let is_whole = self.leave_out(&mut file, &modules) && !is_reduced;
         let factors = factors(&file.factor);
         let exceptions = file.except.iter().flat_map(|it| it.get_ref().all());
         let cells = cells::combine(&factors, &exceptions.collect::<Vec<_>>());
         let (cells, screen) = self.screen(&file, cells, is_quick);
         let control = cells.iter().position(|cell| cell == file.control.get_ref());
-        if control.is_none() && !is_quick {
+        if control.is_none() && !is_reduced {
             let what = "`control` is no cell: it names a level of each factor, and no exception";
             self.fault(&file.control, what.to_owned());
         }
@@ -105,6 +104,7 @@ impl FileReader<'_> {
             as_published,
             is_quick,
             is_published: file.form == FileForm::Published,
+            is_duel: file.form == FileForm::Duel,
             modules,
             known_modules: file.module.into_keys().collect(),
             is_against: false,
@@ -115,10 +115,25 @@ impl FileReader<'_> {
         };
         let made = self.check_templates(&experiment, &file.server, &file.load);
         self.check_as_published(&experiment, &file.as_published);
+        self.check_duel(&file.load, &experiment);
         for (number, what) in lines::check(&experiment, &made) {
             self.fault(&file.server[number], format!("gate lines: {what}"));
         }
         experiment
+    }
+
+    /// Puts the values of the file's form in the place of its others. Returns whether it has fewer levels then.
+    fn reduce(&mut self, file: &mut ExperimentFile, is_quick: bool) -> bool {
+        let is_duel = file.form == FileForm::Duel;
+        if is_duel {
+            self.match_up(file);
+        }
+        if is_quick {
+            self.quicken(file);
+        } else if let Some(rounds) = rounds_of_screen(file) {
+            file.run.get_mut().rounds = rounds;
+        }
+        is_quick || (is_duel && file.duel.is_some())
     }
 
     /// Puts what `[quick]` has in the place of other keys.
@@ -128,12 +143,17 @@ impl FileReader<'_> {
             self.report.push(Finding::absence(what));
             return;
         };
+        self.replace(file, "quick", quick);
+    }
+
+    /// Puts the values of `table` in the place of those of other keys.
+    pub(super) fn replace(&mut self, file: &mut ExperimentFile, table: &str, keys: QuickKeys) {
         let QuickKeys {
             factor,
             run,
             load,
             server,
-        } = quick;
+        } = keys;
         for (name, levels) in factor {
             if let Some(known) = file.factor.get_mut(&name) {
                 *known.get_mut() = levels;
@@ -148,7 +168,7 @@ impl FileReader<'_> {
                     known.set.extend(keys.set);
                 }
                 None => {
-                    let what = format!("[quick] has a server `{name}`, which is not in the file");
+                    let what = format!("[{table}] has a server `{name}`, which is not in the file");
                     self.report.push(Finding::absence(what));
                 }
             }
@@ -225,7 +245,7 @@ impl FileReader<'_> {
             self.check_named(run, factors, &[&run.get_ref().cell]);
         }
         self.check_screen(file, factors);
-        if let Some(quick) = &file.quick {
+        for quick in file.quick.iter().chain(&file.duel) {
             for (name, levels) in &quick.get_ref().factor {
                 for level in levels {
                     let one = Levels::from([(name.clone(), level.clone())]);

@@ -1,0 +1,319 @@
+//! Makes a start of a duel: the servers of all cells are up at once, and are measured in short blocks in turn.
+//!
+//! Every turn has a block of each cell, in random order, and the next turn has the reverse order, as the rounds of other
+//! experiments (and the blocks of `bench --versus`) have. So what the machine does in a second hits all cells alike.
+//! Calls, bytes and requests between servers are counted in one span after the blocks.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use catamaran_stats::blocks::mirrored;
+use catamaran_stats::{Spread, log};
+
+use super::evidence::{Spans, Surroundings};
+use super::span::MeasuredSpan;
+use super::stage::Stage;
+use super::thirds::ThirdValues;
+use super::{
+    DriveFault, Driver, RunFiles, RunRequest, Scene, Stages, by_strace, counters, judged, sample,
+    warm,
+};
+use crate::experiment::{BLOCK, COUNTED, Experiment, Load};
+use crate::facts::Facts;
+use crate::gate::check_run;
+use crate::measure::{LONGEST_SILENCE, Measure};
+use crate::run::{MemoryCount, Run};
+use crate::strace::Traces;
+
+impl Driver {
+    /// Makes one start of a duel: a run of each cell in `requests`, in their order.
+    ///
+    /// # Errors
+    /// One of the runs could not be made, so that there is none; [`DriveFault`] says why.
+    pub fn duel(
+        &self,
+        experiment: &Experiment,
+        stages: &mut Stages,
+        requests: &[RunRequest<'_>],
+    ) -> Result<Vec<(Run, RunFiles)>, DriveFault> {
+        for request in requests {
+            stages.prepare(self, experiment, request.at)?;
+        }
+        let mut tiers = Vec::new();
+        for request in requests {
+            let scene = Scene {
+                driver: self,
+                experiment,
+                levels: &experiment.cells[request.at.cell],
+                stop: request.stop,
+            };
+            let tier = on_stage(stages, scene, |stage| Tier::warmed(scene, *request, stage))?;
+            tiers.push(tier);
+        }
+        let round = requests
+            .first()
+            .map_or(0, |request| request.at.round as u64);
+        let seed = experiment.seed.wrapping_add(round);
+        for cell in mirrored(tiers.len(), experiment.turns(), seed).concat() {
+            let tier = &mut tiers[cell];
+            on_stage(stages, tier.scene, |stage| tier.block(stage))?;
+        }
+        let ended = tiers
+            .into_iter()
+            .map(|tier| on_stage(stages, tier.scene, |stage| tier.end(stage)));
+        ended.collect()
+    }
+}
+
+/// Does something with the servers of a cell; a fault of the load is theirs if one of them has ended.
+fn on_stage<T>(
+    stages: &mut Stages,
+    scene: Scene<'_>,
+    act: impl FnOnce(&mut Stage) -> Result<T, DriveFault>,
+) -> Result<T, DriveFault> {
+    let stage = stages.standing(scene.levels);
+    act(stage).map_err(|fault| fault.beside(&stage.servers))
+}
+
+/// A cell in a start: its servers are warm, and some of its blocks are made.
+struct Tier<'a> {
+    scene: Scene<'a>,
+    request: RunRequest<'a>,
+    load: Load,
+    around: Surroundings,
+    blocks: Vec<MeasuredSpan>,
+}
+
+impl<'a> Tier<'a> {
+    fn warmed(
+        scene: Scene<'a>,
+        request: RunRequest<'a>,
+        stage: &Stage,
+    ) -> Result<Self, DriveFault> {
+        let load = scene.experiment.load(scene.levels, &stage.addresses)?;
+        let around = Surroundings {
+            warm_up: warm::warm(scene.driver, stage, &load, scene.stop)?,
+            is_published: scene.experiment.is_published,
+            ..Surroundings::default()
+        };
+        Ok(Self {
+            scene,
+            request,
+            load,
+            around,
+            blocks: Vec::new(),
+        })
+    }
+
+    fn block(&mut self, stage: &Stage) -> Result<(), DriveFault> {
+        let block = self.span(stage, BLOCK, false)?;
+        self.blocks.push(block);
+        Ok(())
+    }
+
+    fn span(
+        &self,
+        stage: &Stage,
+        time: Duration,
+        is_counting: bool,
+    ) -> Result<MeasuredSpan, DriveFault> {
+        let load = Load {
+            time,
+            ..self.load.clone()
+        };
+        self.scene.measure(stage, &load, is_counting)
+    }
+
+    /// Counts, and makes one run of all blocks.
+    fn end(mut self, stage: &mut Stage) -> Result<(Run, RunFiles), DriveFault> {
+        let scene = self.scene;
+        let counting = self.span(stage, COUNTED, true)?;
+        let strace = counting
+            .spent
+            .lacks_calls()
+            .then(|| by_strace::count(scene, stage, &self.load))
+            .transpose()?;
+        self.around.memory = counters::memory(scene.experiment, &stage.servers);
+        let mut found = BlockFigures::default();
+        let mut calls = BTreeMap::new();
+        for (place, block) in self.blocks.iter().enumerate() {
+            // What was counted after the blocks is of the last one.
+            let is_last = place + 1 == self.blocks.len();
+            let spans = Spans {
+                load: &self.load,
+                timed: block,
+                counting: if is_last { &counting } else { block },
+                strace: strace.as_ref().filter(|_| is_last),
+            };
+            if is_last {
+                calls = counters::each(spans.calls());
+            }
+            let facts = scene.facts(stage, spans, &self.around)?;
+            found.take(facts, &scene.measures(stage, spans, &self.around)?);
+        }
+        let traces = strace
+            .as_ref()
+            .map_or(counting.traces, by_strace::StraceCount::traces);
+        let files = files(&self.blocks, &traces, stage);
+        let facts = found.facts.take().unwrap_or_default();
+        let begun = self.blocks.first().map(|it| it.report.document.started_at);
+        let run = Run {
+            cell: self.request.at.cell,
+            levels: scene.levels.clone(),
+            round: self.request.at.round,
+            place: self.request.place,
+            attempt: self.request.attempt,
+            started_at_s: begun.unwrap_or_default().as_secs_f64(),
+            gates: judged(check_run(&facts), scene.experiment),
+            facts,
+            measures: found.measures(),
+            blocks: paired(&found.values, self.blocks.len()),
+            thirds: thirds(&found.values, self.blocks.len()),
+            calls,
+            seconds: Vec::new(),
+            starts: stage.starts(),
+            memory: MemoryCount::Allocated,
+        };
+        Ok((run, files))
+    }
+}
+
+/// What the blocks of a run have shown.
+#[derive(Debug, Default)]
+struct BlockFigures {
+    facts: Option<Facts>,
+    /// The values of each measure in the blocks that have it.
+    values: BTreeMap<String, Vec<f64>>,
+}
+
+impl BlockFigures {
+    /// Takes a block. A block is too short for Little's law: requests at its ends are a part of it.
+    fn take(&mut self, mut facts: Facts, measures: &BTreeMap<String, f64>) {
+        facts.warnings.remove("littles-law");
+        self.facts = Some(match self.facts.take() {
+            Some(before) => before.and(facts),
+            None => facts,
+        });
+        for (name, value) in measures {
+            self.values.entry(name.clone()).or_default().push(*value);
+        }
+    }
+
+    /// The measures of the run.
+    fn measures(&self) -> BTreeMap<String, f64> {
+        let value =
+            |(name, values): (&String, &Vec<f64>)| Some((name.clone(), whole(name, values)?));
+        self.values.iter().filter_map(value).collect()
+    }
+}
+
+/// The value of a run from those of its blocks: the median; the sum of what is mostly zero, and the longest silence of all.
+fn whole(name: &str, values: &[f64]) -> Option<f64> {
+    let spread = Spread::of(values)?;
+    Some(if is_mostly_zero(name) {
+        values.iter().sum()
+    } else if name == LONGEST_SILENCE {
+        spread.max
+    } else {
+        spread.median
+    })
+}
+
+/// The measures that all `count` blocks have, so that those of cells make pairs.
+fn paired(measures: &BTreeMap<String, Vec<f64>>, count: usize) -> BTreeMap<String, Vec<f64>> {
+    let is_paired = |(name, values): &(&String, &Vec<f64>)| {
+        let is_whole = values.len() == count && values.iter().all(|value| *value > 0.0);
+        is_whole && !is_mostly_zero(name) && *name != LONGEST_SILENCE
+    };
+    let paired = measures.iter().filter(is_paired);
+    paired
+        .map(|(name, values)| (name.clone(), values.clone()))
+        .collect()
+}
+
+/// The means of the first, the middle and the last third of the blocks.
+fn thirds(measures: &BTreeMap<String, Vec<f64>>, count: usize) -> ThirdValues {
+    let ends = [0, count / 3, count - count / 3, count];
+    let third = |values: &[f64], which: usize| {
+        let part = &values[ends[which]..ends[which + 1]];
+        part.iter().sum::<f64>() / part.len() as f64
+    };
+    let measures = paired(measures, count).into_iter();
+    measures
+        .filter(|_| count >= 3)
+        .map(|(name, values)| (name, [0, 1, 2].map(|which| third(&values, which))))
+        .collect()
+}
+
+fn is_mostly_zero(name: &str) -> bool {
+    Measure::parse(name).is_ok_and(|measure| measure.record().is_mostly_zero)
+}
+
+/// The files of a run: the reports of its blocks as a list, and their latencies in one log.
+fn files(blocks: &[MeasuredSpan], traces: &Traces, stage: &Stage) -> RunFiles {
+    let reports = || blocks.iter().map(|block| &block.report);
+    let texts: Vec<&str> = reports().map(|report| report.text.trim_end()).collect();
+    let logs = reports().filter_map(|report| log::Log::read(report.latency.as_bytes()).ok());
+    let mut latency = Vec::new();
+    // Writing to memory does not fail.
+    let _ = log::Log::merge(logs).write(&mut latency);
+    let samples = blocks.iter().map(|block| sample::lines(&block.samples));
+    RunFiles {
+        bench: format!("[{}]\n", texts.join(",\n")),
+        latency: String::from_utf8(latency).unwrap_or_default(),
+        samples: samples.collect(),
+        traces: serde_json::to_string(traces).unwrap_or_default(),
+        servers: stage.servers.iter().map(|it| it.record.clone()).collect(),
+        printed: Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_is_made_of_its_blocks() {
+        let mut found = BlockFigures::default();
+        for (number, cpu) in [10.0, 30.0, 20.0, 10.0, 20.0, 60.0].into_iter().enumerate() {
+            let mut facts = Facts {
+                completed: 100,
+                ..Facts::default()
+            };
+            for token in ["littles-law", "unsent"] {
+                facts.warnings.insert(token.to_owned(), token.to_owned());
+            }
+            let mut measures = BTreeMap::from([("cpu".to_owned(), cpu)]);
+            measures.insert("failed".to_owned(), 1.0);
+            measures.insert(LONGEST_SILENCE.to_owned(), cpu);
+            if number != 3 {
+                measures.insert("p99".to_owned(), 2.0);
+            }
+            found.take(facts, &measures);
+        }
+        let facts = found.facts.clone().unwrap();
+        assert_eq!(facts.completed, 600);
+        assert_eq!(facts.warnings.keys().collect::<Vec<_>>(), ["unsent"]);
+        let run = found.measures();
+        let expected = [
+            ("cpu", 20.0),
+            ("failed", 6.0),
+            (LONGEST_SILENCE, 60.0),
+            ("p99", 2.0),
+        ];
+        assert_eq!(
+            run,
+            expected
+                .map(|(name, value)| (name.to_owned(), value))
+                .into()
+        );
+        let pairs = paired(&found.values, 6);
+        assert_eq!(
+            pairs.keys().collect::<Vec<_>>(),
+            ["cpu"],
+            "one block has no p99"
+        );
+        let of_thirds = thirds(&found.values, 6);
+        assert_eq!(of_thirds["cpu"], [20.0, 15.0, 40.0]);
+    }
+}

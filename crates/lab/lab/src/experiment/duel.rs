@@ -1,0 +1,132 @@
+//! Which experiments can be a duel, what their file says of one, and how long its blocks are.
+
+use std::time::Duration;
+
+use toml::Spanned;
+
+use super::check::check_server;
+use super::file::{ExperimentFile, LoadKeys};
+use super::read::FileReader;
+use super::template::Addresses;
+use super::{Experiment, Levels};
+
+impl Experiment {
+    /// The number of blocks that each cell has in a start of a duel: as many as fill the measured span. It is even,
+    /// since every second turn of all cells has the reverse order of the one before.
+    pub(crate) fn turns(&self) -> usize {
+        let pairs = self.time().as_millis() / (2 * BLOCK.as_millis());
+        2 * usize::try_from(pairs)
+            .unwrap_or(TURNS_MIN)
+            .max(TURNS_MIN / 2)
+    }
+
+    /// Whether clients beside the load are connected to a cell's servers.
+    fn has_crowd(&self, levels: &Levels) -> bool {
+        let mut addresses = Addresses::new();
+        let mut servers = 0..self.servers();
+        let are_made =
+            servers.all(|number| check_server(self, levels, number, &mut addresses).is_ok());
+        let load = are_made.then(|| self.load(levels, &addresses).ok());
+        load.flatten().is_some_and(|load| load.crowd.is_some())
+    }
+}
+
+impl FileReader<'_> {
+    /// Puts what `[duel]` has in the place of other keys. No cells share servers, since all are up at once, and none is
+    /// screened out.
+    pub(super) fn match_up(&mut self, file: &mut ExperimentFile) {
+        file.nest.clear();
+        file.screen = None;
+        if let Some(keys) = file.duel.as_ref().map(|it| it.get_ref().clone()) {
+            self.replace(file, "duel", keys);
+        }
+    }
+
+    /// Checks that all cells of a duel can be up at once, and that nothing goes on at one while another one is measured.
+    pub(super) fn check_duel(&mut self, at: &Spanned<LoadKeys>, experiment: &Experiment) {
+        if !experiment.is_duel {
+            return;
+        }
+        let mut published = experiment.as_published.iter();
+        let going_on = [
+            (
+                "`crowd`",
+                experiment.cells.iter().any(|it| experiment.has_crowd(it)),
+            ),
+            ("`shares`", !experiment.shares().is_empty()),
+            ("[[beside]]", !experiment.beside.is_empty()),
+            ("[[action]]", !experiment.action.is_empty()),
+            ("`every_round`", published.any(|run| run.is_every_round)),
+        ];
+        for (what, _) in going_on.into_iter().filter(|(_, is_there)| *is_there) {
+            let what = format!(
+                "{what} does not go with a duel, whose tiers are measured in short blocks in turn"
+            );
+            self.fault(at, what);
+        }
+        let cells = experiment.cells.len();
+        if !(2..=CELLS_MAX).contains(&cells) {
+            let what = format!(
+                "a duel has from 2 to {CELLS_MAX} cells, since all are up at once, and there are {cells}: [duel] names \
+                 levels of factors, as [quick] does"
+            );
+            self.fault(at, what);
+        }
+    }
+}
+
+/// The length of a block: short enough that other work hits neighbouring blocks alike, and long beside what it takes to
+/// connect.
+pub(crate) const BLOCK: Duration = Duration::from_millis(300);
+
+/// The length of the span after the blocks of a start, in which calls, bytes and requests between servers are counted.
+pub(crate) const COUNTED: Duration = Duration::from_secs(1);
+
+/// Blocks of each cell in a start, at least.
+const TURNS_MIN: usize = 4;
+
+/// Cells whose servers are up at once.
+const CELLS_MAX: usize = 8;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::Form;
+
+    fn read(text: &str) -> Result<Experiment, String> {
+        let form = Form {
+            is_duel: true,
+            ..Form::default()
+        };
+        Experiment::read("k.toml", text, form).map_err(|faults| faults.to_string())
+    }
+
+    #[test]
+    fn a_duel_is_of_few_cells_without_anything_beside() {
+        let fault = read(KEEPALIVE).unwrap_err();
+        assert!(fault.contains("a duel has from 2 to 8 cells"), "{fault}");
+        assert!(fault.contains("`crowd` does not go with a duel"), "{fault}");
+        let small = "[duel]\nfactor.idle = [0]\nfactor.mpm = [\"event\"]\nload.time = \"3s\"\n";
+        let duel = read(&format!("{KEEPALIVE}\n{small}")).unwrap();
+        assert!(duel.is_duel && !duel.is_quick && !duel.counts_apart());
+        assert_eq!((duel.cells.len(), duel.turns()), (3, 10));
+        // Without the form nothing is replaced.
+        let text = format!("{KEEPALIVE}\n{small}");
+        let whole = Experiment::read("k.toml", &text, false).unwrap();
+        assert_eq!((whole.cells.len(), whole.is_duel), (15, false));
+        let misspelt = small.replace("event", "evnt");
+        let fault = read(&format!("{KEEPALIVE}\n{misspelt}")).unwrap_err();
+        assert!(fault.contains("mpm has no level evnt"), "{fault}");
+    }
+
+    #[test]
+    fn a_file_can_be_a_duel_by_itself() {
+        let text = include_str!("../../../../../docs/lab/planted.toml");
+        let form = "form = \"duel\"\ncontrol";
+        let duel = Experiment::read("p.toml", &text.replacen("control", form, 1), false).unwrap();
+        let rounds = Experiment::read("p.toml", text, false).unwrap();
+        assert_eq!((duel.is_duel, rounds.is_duel), (true, false));
+    }
+
+    const KEEPALIVE: &str = include_str!("../../fixtures/keepalive.toml");
+}
