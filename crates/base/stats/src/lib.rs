@@ -10,7 +10,7 @@
 //! - [`warm_up()`]: whether a series is steady enough to begin measuring; [`change()`]: where its
 //!   level changes;
 //! - [`signed_rank`]: whether pairs differ, and by how much; [`looks`]: how strict each of several looks at them is;
-//!   [`order`]: several claims together, and medians with signs; [`rank`]: samples that are no pairs;
+//!   [`order`]: several claims together; [`rank`]: samples that are no pairs;
 //! - [`blocks`]: in which order to measure; [`fisher`]: whether two shares differ;
 //! - [`repetition`]: whether a published figure is borne out by ours;
 //! - [`estimate`]: intervals of what a run estimates; [`Slice`]: the values of a short time;

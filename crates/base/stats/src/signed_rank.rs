@@ -128,7 +128,6 @@ const COUNT_MAX: usize = 64;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::order;
     use crate::simulation::normal;
 
     /// Checked against Wilcoxon's tables: the largest rank sums at 5 %, two-sided.
@@ -200,15 +199,38 @@ mod tests {
         far * normal(random)
     }
 
+    /// The exact sign test: how probable it is that so many pairs, or more, lie on one side of 0.
+    fn sign_test(pairs: &[f64]) -> f64 {
+        let above = pairs.iter().filter(|&&pair| pair > 0.0).count();
+        let fewer = above.min(pairs.len() - above);
+        let mut ways = 1.0;
+        let mut sum = 0.0;
+        for heads in 0..=fewer {
+            sum += ways;
+            ways *= (pairs.len() - heads) as f64 / (heads + 1) as f64;
+        }
+        (2.0 * sum / 2.0_f64.powi(pairs.len() as i32)).min(1.0)
+    }
+
+    #[test]
+    fn signs_are_counted_exactly() {
+        for (above, below, expected) in [(6, 0, 0.031_25), (10, 2, 0.038_574), (3, 3, 1.0)] {
+            let pairs = [vec![0.1; above], vec![-0.1; below]].concat();
+            assert!(
+                (sign_test(&pairs) - expected).abs() < 1e-6,
+                "{above} {below}"
+            );
+        }
+    }
+
     fn power(count: usize, shift: f64, level: f64, noise: PairNoise) -> Power {
         let mut power = Power::default();
         let part = 1.0 / f64::from(TIMES);
         for seed in 0..TIMES {
             let mut random = fastrand::Rng::with_seed(u64::from(seed));
             let pairs: Vec<f64> = (0..count).map(|_| shift + noise(&mut random)).collect();
-            let ratios: Vec<f64> = pairs.iter().map(|pair| pair.exp()).collect();
             let is_by = |p: f64| if p <= 1.0 - level { part } else { 0.0 };
-            power.signs += is_by(order::sign_test(&ratios));
+            power.signs += is_by(sign_test(&pairs));
             power.ranks += is_by(p_value(&pairs));
             let centre = centre(&pairs, 0.95).unwrap();
             power.coverage += if centre.excludes(shift) { 0.0 } else { part };

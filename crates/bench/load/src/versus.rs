@@ -2,8 +2,8 @@
 //!
 //! Two runs one after the other differ because the machine also does other work. So both targets
 //! are measured in turn in short blocks: a pair of blocks has both, in random order, and the next
-//! pair has the reverse order. The ratios within pairs are compared; their median has an interval
-//! by order statistics. A difference between two single runs proves nothing.
+//! pair has the reverse order. The ratios within pairs are compared by Wilcoxon's signed ranks, as
+//! starts are in the lab. A difference between two single runs proves nothing.
 
 mod limit;
 mod measures;

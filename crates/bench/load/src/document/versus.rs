@@ -68,15 +68,15 @@ pub struct Measure {
     pub b: Option<f64>,
     /// The number of pairs that have a ratio.
     pub pairs: usize,
-    /// The median of the pairs' ratios, `a` divided by `b`; `None`: there are too few pairs, or it is infinite.
+    /// The estimate of Hodges and Lehmann of the pairs' ratios, `a` divided by `b`; `None`: there are too few pairs, or it is infinite.
     pub ratio: Option<f64>,
     /// The lower end of the ratio's interval; `None`: there are too few pairs, or it is infinite.
     pub low: Option<f64>,
     /// The upper end of the interval; `None`: it is infinite, or there are too few pairs.
     pub high: Option<f64>,
-    /// The exact confidence level of the interval, from 0 to 1; `None`: there is no interval.
+    /// The confidence level of the interval, from 0 to 1, or a little less than it has; `None`: there is no interval.
     pub level: Option<f64>,
-    /// The probability of such ratios if there were no difference (two-sided sign test).
+    /// The probability of such ratios if there were no difference (two-sided signed rank test).
     pub p: f64,
     /// The verdict: `differs`, `suggests` (a difference that does not hold with several measures
     /// compared), `none-shown` or `too-few`.

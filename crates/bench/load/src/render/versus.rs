@@ -16,8 +16,8 @@ pub fn text(versus: &Versus) -> String {
         page.line(format_args!("{name}: {url}{bodies}"));
     }
     page.line(format_args!(
-        "{} pairs of blocks of {:.0} ms, in mirrored order; medians of blocks, and of the ratios \
-         within pairs",
+        "{} pairs of blocks of {:.0} ms, in mirrored order; medians of blocks, and ratios \
+         within pairs by signed ranks",
         versus.pairs,
         versus.block_s * 1000.0
     ));

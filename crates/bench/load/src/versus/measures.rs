@@ -1,5 +1,6 @@
 //! The measures of a comparison: their values in a block, and the verdict on the ratios of all pairs.
 
+use catamaran_stats::signed_rank::{self, Centre};
 use catamaran_stats::{MOVEMENT_MAX, is_quotable, order, rank};
 
 use super::{BLOCK_MIN, DIFFERS, LEVEL, MOVED, NONE_SHOWN, SUGGESTS, TOO_FEW};
@@ -56,26 +57,28 @@ fn measure(record: &MeasureRecord, blocks: &[Block]) -> Measure {
         .filter(|_| is_carried)
         .filter_map(|pair| ratio(pair, value))
         .collect();
-    let interval = order::median_interval(&ratios, LEVEL);
+    let logs = logarithms(&ratios);
+    let interval = signed_rank::centre(&logs, LEVEL);
     let pairs = blocks.len() / 2;
     let (verdict, reason) = match interval {
         Some(_) if let Some(words) = moved(&ratios) => (MOVED, Some(words)),
         None => (TOO_FEW, Some(too_few(name, pairs, ratios.len()))),
-        Some(interval) if interval.excludes(1.0) => (DIFFERS, None),
+        Some(interval) if interval.excludes(0.0) => (DIFFERS, None),
         Some(_) => (NONE_SHOWN, None),
     };
     let finite = |value: f64| value.is_finite().then_some(value);
+    let ratio = |of: fn(Centre) -> f64| interval.and_then(|centre| finite(of(centre).exp()));
     Measure {
         measure: name.to_owned(),
         unit: unit.to_owned(),
         a: of("a").and_then(finite),
         b: of("b").and_then(finite),
         pairs: ratios.len(),
-        ratio: interval.and_then(|it| finite(it.median)),
-        low: interval.and_then(|it| finite(it.low)),
-        high: interval.and_then(|it| finite(it.high)),
-        level: interval.map(|it| it.level),
-        p: order::sign_test(&ratios),
+        ratio: ratio(|it| it.estimate),
+        low: ratio(|it| it.low),
+        high: ratio(|it| it.high),
+        level: interval.map(|_| LEVEL),
+        p: signed_rank::p_value(&logs),
         verdict: verdict.to_owned(),
         reason,
     }
@@ -108,6 +111,13 @@ fn ratio(pair: &[Block], value: Value) -> Option<f64> {
     Some(if a == b { 1.0 } else { a / b })
 }
 
+/// The logarithms of ratios. Those of 0 and of ∞ are so far off that a mean with any other ratio is 0 or ∞, too, and a mean of
+/// both is 1.
+fn logarithms(ratios: &[f64]) -> Vec<f64> {
+    let logarithm = |ratio: &f64| ratio.ln().clamp(-FAR, FAR);
+    ratios.iter().map(logarithm).collect()
+}
+
 /// How the ratios moved from the first half of the pairs to the second, if they did: then one target was not warm, or did
 /// not stay what it was, and no ratio is that of the two. What the machine does to both cancels out.
 fn moved(ratios: &[f64]) -> Option<String> {
@@ -115,8 +125,8 @@ fn moved(ratios: &[f64]) -> Option<String> {
     if !ratios.iter().all(is_plain) {
         return None;
     }
-    let logarithms: Vec<f64> = ratios.iter().map(|ratio| ratio.ln()).collect();
-    let (before, after) = logarithms.split_at(logarithms.len() / 2);
+    let logs = logarithms(ratios);
+    let (before, after) = logs.split_at(logs.len() / 2);
     let change = rank::shift(before, after, MOVED_LEVEL)?;
     let is_real = change.low > 0.0 || change.high < 0.0;
     let median = |half: &[f64]| catamaran_stats::Spread::of(half).map(|spread| spread.median.exp());
@@ -130,7 +140,7 @@ fn moved(ratios: &[f64]) -> Option<String> {
 }
 
 fn too_few(name: &str, pairs: usize, found: usize) -> String {
-    let wanted = order::count_min(LEVEL);
+    let wanted = signed_rank::count_min(LEVEL);
     if pairs < wanted {
         return format!(
             "{pairs} pairs of blocks say nothing, {wanted} are needed: --duration {:.1}s or more",
@@ -144,6 +154,9 @@ fn too_few(name: &str, pairs: usize, found: usize) -> String {
     }
     format!("{found} of {pairs} pairs have requests in both blocks; {wanted} are needed")
 }
+
+/// Half of it is more than the logarithm of any number that there is.
+const FAR: f64 = 10_000.0;
 
 /// The level at which ratios are said to have moved: there are several measures, and each run is looked at.
 const MOVED_LEVEL: f64 = 0.99;

@@ -57,7 +57,7 @@ fn a_difference_in_all_pairs_is_shown() {
     assert!((rate.ratio.unwrap() - 1.1).abs() < 1e-9, "{rate:?}");
     let found = sentence(&measures, 8);
     assert!(
-        found.starts_with("A has 1.100 times the rate of B [1.080 .. 1.120]; 0.909 times the p50"),
+        found.starts_with("A has 1.100 times the rate of B [1.090 .. 1.110]; 0.909 times the p50"),
         "{found}"
     );
 }
@@ -68,7 +68,7 @@ fn a_difference_in_some_is_not() {
     assert_eq!(verdicts(&measures), [NONE_SHOWN; 4]);
     assert_eq!(
         sentence(&measures, 8),
-        "No difference shown in 8 pairs of blocks: up to ×1.20 in rate, ×1.20 in p50 may be hidden."
+        "No difference shown in 8 pairs of blocks: up to ×1.15 in rate, ×1.15 in p50 may be hidden."
     );
 }
 
@@ -291,7 +291,7 @@ fn what_may_be_hidden_is_said() {
     let found = versus(blocks);
     assert_eq!(
         found.sentence,
-        "No difference shown in 8 pairs of blocks: up to ×1.02 in rate, ×1.02 in p50, ×17 in p99 may be hidden."
+        "No difference shown in 8 pairs of blocks: up to ×1.01 in rate, ×1.01 in p50, ×17 in p99 may be hidden."
     );
     let text = crate::render::versus::text(&found);
     assert!(
@@ -350,7 +350,7 @@ fn what_is_no_limit_of_a_ratio_is_told() {
 }
 
 /// A target against itself on a machine that drifts by 10 % from pair to pair and by a trend within
-/// them, with bad blocks: in 2,000 runs of 12 pairs a difference is called in 38, and that a ratio moved in 35.
+/// them, with bad blocks: in 2,000 runs of 12 pairs a difference is called in 63, and that a ratio moved in 35.
 #[test]
 fn a_target_does_not_differ_from_itself() {
     let mut random = fastrand::Rng::with_seed(7);
@@ -389,6 +389,7 @@ fn a_target_does_not_differ_from_itself() {
         called += is_any(DIFFERS);
         moved += is_any(MOVED);
     }
+    println!("called {called}, moved {moved} of 2000");
     assert!((20..=160).contains(&called), "{called}");
     // At 1 % for each of three measures.
     assert!((5..=100).contains(&moved), "{moved}");

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use catamaran_stats::order::median_interval;
+use catamaran_stats::{Spread, signed_rank};
 
 use crate::row::Row;
 use crate::stand::FRONTS;
@@ -51,18 +51,16 @@ impl Table {
     /// The median of a front's figures.
     fn median(&self, front: usize) -> f64 {
         let of_front: Vec<f64> = self.rounds.iter().map(|round| round[front]).collect();
-        median_interval(&of_front, LEVEL).map_or(f64::NAN, |it| it.median)
+        Spread::of(&of_front).map_or(f64::NAN, |it| it.median)
     }
 
     /// Ours to that front's, within rounds.
     fn ratio(&self, front: usize) -> String {
-        let ratios: Vec<f64> = self
-            .rounds
-            .iter()
-            .map(|round| round[0] / round[front])
-            .collect();
-        median_interval(&ratios, LEVEL).map_or_else(String::new, |it| {
-            format!("{:.2} [{:.2}..{:.2}]", it.median, it.low, it.high)
+        let log = |round: &[f64; FRONTS.len()]| (round[0] / round[front]).ln();
+        let logs: Vec<f64> = self.rounds.iter().map(log).collect();
+        signed_rank::centre(&logs, LEVEL).map_or_else(String::new, |it| {
+            let [low, ratio, high] = [it.low, it.estimate, it.high].map(f64::exp);
+            format!("{ratio:.2} [{low:.2}..{high:.2}]")
         })
     }
 }
