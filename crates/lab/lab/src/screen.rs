@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use catamaran_stats::Spread;
 
-use crate::experiment::{Experiment, Keep, Level, Levels, Screen};
+use crate::experiment::{Experiment, Keep, Level, Levels, ROUNDS_MIN, Screen};
 use crate::measure::Better;
 use crate::run::{Run, RunKey};
 
@@ -45,6 +45,14 @@ pub fn whole_rounds(experiment: &Experiment, runs: &[Run]) -> usize {
             })
     };
     (0..).take_while(is_whole).count()
+}
+
+/// Whether so few rounds are made that nobody has seen an interval, so that their number may still be planned anew. Whoever
+/// has, and goes on until a difference is there, finds one that is not.
+#[must_use]
+pub fn is_unseen(experiment: &Experiment, runs: &[Run]) -> bool {
+    let made = whole_rounds(experiment, runs).saturating_sub(experiment.screened());
+    made < ROUNDS_MIN
 }
 
 /// Whether all planned rounds are made.
@@ -226,6 +234,20 @@ mod tests {
         }
         let then = cells(&by_rate, 6, &runs);
         assert!(mpms(&by_rate, &then).contains("event"), "more is better");
+    }
+
+    #[test]
+    fn rounds_are_planned_anew_until_an_interval_is_seen() {
+        let experiment = Experiment::read("k.toml", FILE, false).unwrap();
+        let cells = 0..experiment.cells.len();
+        let round = |round| cells.clone().map(move |cell| run(cell, round, 5.0));
+        let mut runs: Vec<Run> = (0..5).flat_map(round).collect();
+        assert!(is_unseen(&experiment, &runs));
+        // One that was interrupted has no interval either.
+        runs.push(run(0, 5, 5.0));
+        assert!(is_unseen(&experiment, &runs));
+        runs.extend(round(5).skip(1));
+        assert!(!is_unseen(&experiment, &runs));
     }
 
     #[test]

@@ -16,7 +16,7 @@ use catamaran_lab::plan::plan;
 use catamaran_lab::rounds::{self, Event, Rounds, RoundsFault, RoundsRequest};
 use catamaran_lab::run::{Run, ServerRecord};
 use catamaran_lab::store::Store;
-use catamaran_lab::{builtin, report};
+use catamaran_lab::{builtin, report, screen};
 
 use super::prepare;
 use crate::failure::Failure;
@@ -220,10 +220,17 @@ fn resume(
             "{directory} has servers with the module {name}: name its file again with --module {name}=FILE"
         )));
     }
-    if let Some(rounds) = args.rounds {
+    let planned = args.rounds.filter(|rounds| *rounds != experiment.rounds);
+    if let Some(rounds) = planned {
+        if !screen::is_unseen(&experiment, &stored.runs) {
+            return Err(Failure::Usage(format!(
+                "{} has six rounds or more of the {} that were planned: looks at them rest on that number. Go on without \
+                 --rounds, or begin anew with --out",
+                directory.display(),
+                experiment.rounds
+            )));
+        }
         experiment.rounds = rounds;
-        // Whoever asks for more wants them made.
-        experiment.decided_after = None;
         store.keep_form(&experiment).map_err(fault)?;
     }
     prepare::check(&experiment, &args.module, args.install)?;
