@@ -5,6 +5,10 @@
 /// The position of the first control character other than a tab.
 #[inline(always)]
 pub(crate) fn first_control(bytes: &[u8]) -> Option<usize> {
+    // As at the end of a head.
+    if bytes.first() == Some(&b'\r') {
+        return Some(0);
+    }
     let mut from = 0;
     loop {
         from += plain_blocks(&bytes[from..]);
@@ -40,19 +44,22 @@ pub(crate) fn first_byte(bytes: &[u8], sought: u8) -> Option<usize> {
 #[inline(always)]
 fn first(bytes: &[u8], mark: impl Fn(u64) -> u64) -> Option<usize> {
     let at = |marks: u64| marks.trailing_zeros() as usize / 8;
-    let (words, rest) = bytes.as_chunks();
+    let (words, _) = bytes.as_chunks();
     for (index, word) in words.iter().enumerate() {
         let marks = mark(u64::from_le_bytes(*word));
         if marks != 0 {
             return Some(index * 8 + at(marks));
         }
     }
+    // Its first bytes may have been in the word before too.
+    if let Some(last) = bytes.last_chunk() {
+        let marks = mark(u64::from_le_bytes(*last));
+        return (marks != 0).then(|| bytes.len() - 8 + at(marks));
+    }
     let mut last = [0; 8];
-    last[..rest.len()].copy_from_slice(rest);
-    let marks = mark(u64::from_le_bytes(last));
-    Some(at(marks))
-        .filter(|at| marks != 0 && *at < rest.len())
-        .map(|at| words.len() * 8 + at)
+    last[..bytes.len()].copy_from_slice(bytes);
+    // Without a mark it is 8.
+    Some(at(mark(u64::from_le_bytes(last)))).filter(|at| *at < bytes.len())
 }
 
 /// Sets the highest bit of bytes below a space, and of DEL.
