@@ -9,14 +9,19 @@ pub const fn is_value(byte: u8) -> bool {
 /// Whether `text` may be a field value or a reason phrase: one line without control characters
 /// other than the tab.
 pub fn is_value_text(text: &[u8]) -> bool {
-    // Eight bytes at a time, without a branch, which compilers turn into vector instructions.
-    let is_block = |block: &[u8; 8]| block.iter().fold(true, |is, &byte| is & is_value(byte));
+    // Bytes may be in two blocks.
+    if let Some(last) = text.last_chunk::<16>() {
+        return text.as_chunks().0.iter().all(is_block::<16>) && is_block(last);
+    }
     match (text.first_chunk(), text.last_chunk()) {
-        // Bytes may be in two blocks. Most values have no more than two.
-        (Some(first), Some(last)) if text.len() <= 16 => is_block(first) & is_block(last),
-        (_, Some(last)) => text.as_chunks().0.iter().all(is_block) && is_block(last),
+        (Some(first), Some(last)) => is_block::<8>(first) & is_block::<8>(last),
         _ => text.iter().all(|&byte| is_value(byte)),
     }
+}
+
+/// Whether all bytes may be in a value. There is no branch for each byte, so compilers make vector instructions of it.
+fn is_block<const N: usize>(block: &[u8; N]) -> bool {
+    block.iter().fold(true, |is, &byte| is & is_value(byte))
 }
 
 /// Whether a byte may be in a token: a method, field name, coding or chunk extension.
