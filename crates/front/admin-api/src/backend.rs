@@ -5,79 +5,81 @@ use std::collections::BTreeMap;
 objects! {
     /// A backend of an upstream.
     pub struct BackendMember {
-        /// How it fares and what it did.
+        /// The backend's health and counters.
         #[flat(flatten)]
         pub backend: Backend,
-        /// The route that its session ids end with.
+        /// The route that ends the backend's session ids.
         pub jvm_route: String,
-        /// Its domain: who has copies of its sessions.
+        /// The backend's domain: the group of backends that have copies of its sessions.
         pub domain: Option<String>,
-        /// The backend that has copies of its sessions.
+        /// The name of the backend that has copies of this backend's sessions.
         pub fallback: Option<String>,
-        /// The version of what was said of it, for `If-Match`.
+        /// The version of the backend's run-time settings, for `If-Match`.
         pub version: String,
-        /// What is in force.
+        /// The settings in force.
         pub settings: BackendControls,
-        /// What the file says.
+        /// The settings that the configuration file gives.
         pub file: BackendControls,
-        /// Where it was found; `null` if the file names it.
+        /// The source that found the backend; `null` if the configuration file names it.
         pub found: Option<MemberOrigin>,
-        /// What was changed at run time; `null` if nothing is.
+        /// The settings changed at run time; `null` if none is.
         #[serde(rename = "override")]
         pub changed: Option<Override>,
-        /// How far its drain is; `null` without one.
+        /// The progress of the drain; `null` if the backend does not drain.
         pub drain: Option<DrainProgress>,
-        /// Sessions seen within `session_timeout`; `null` if they are not counted.
+        /// Sessions seen within `session_timeout`; `null` if sessions are not counted.
         pub sessions: Option<u64>,
-        /// Requests of its sessions whose id it is not known to have given out; `null` if sessions are not counted.
+        /// Requests for this backend whose session id the front has not seen a backend give out; `null` if
+        /// sessions are not counted.
         pub unknown_ids: Option<u64>,
     }
 
-    /// How a backend fares and what it did.
+    /// The health and the counters of a backend.
     pub struct Backend {
-        /// Its name.
+        /// The backend's name.
         pub name: String,
-        /// Its upstream.
+        /// The upstream's name.
         pub upstream: String,
         /// `ajp`, `http` or `https`.
         pub protocol: String,
-        /// Where it is.
+        /// The backend's address, as the configuration or a source writes it.
         pub address: String,
-        /// Where its name leads; `null` if its address has none.
+        /// The addresses of the backend's name; `null` if its address contains no name.
         pub resolution: Option<NameResolution>,
-        /// How it fares, in words.
+        /// The backend's health, in words.
         pub state: String,
-        /// The same in one word: `up`, `ramping`, `verifying`, `suspect` or `out`.
+        /// The backend's health in one word: `up`, `ramping`, `verifying`, `suspect` or `out`.
         pub condition: String,
-        /// Why it is out, in words; `null` if it is not.
+        /// Why the backend is out, in words; `null` if it is not out.
         pub cause: Option<String>,
-        /// What is amiss with it although it may serve, in words.
+        /// Problems of the backend that do not put it out, in words.
         pub remarks: Vec<String>,
-        /// How much of its weight it has now, in percent.
+        /// The percentage of its weight that the backend counts with now.
         pub share: u8,
-        /// Requests that wait for its response.
+        /// Requests that wait for the backend's response.
         pub in_flight: usize,
         /// Requests whose client has left, and whose response is still awaited.
         pub abandoned: usize,
         /// Requests that wait for a connection.
         pub waiting: usize,
-        /// At most so many wait.
+        /// The largest number of requests that may wait for a connection.
         pub queue_max: usize,
-        /// Its connections.
+        /// The backend's connections.
         pub connections: BackendConnections,
-        /// Attempts since the start: requests, and their retries.
+        /// Attempts since the start: requests and their retries.
         pub requests: u64,
-        /// Bytes since the start.
+        /// Bytes sent and received since the start.
         pub bytes: BackendBytes,
         /// How much happens in a second, over the last 5 seconds; `null` before there are some.
         pub rates: Option<BackendRates>,
-        /// Times of the last minute; `null` without responses.
+        /// Latencies of the last minute; `null` without responses.
         pub latency: Option<BackendLatency>,
-        /// Attempts that failed, by the reason in the log. What clients cause (`client:...`) is not among them.
+        /// Attempts that failed, by the reason in the log. Failures that clients cause (`client:...`) are not
+        /// counted.
         pub errors: BTreeMap<String, FailureCounts>,
-        /// Responses 5xx.
+        /// Responses with a status 5xx.
         pub server_errors: ServerErrors,
-        /// Requests by what became of their session.
+        /// Requests by what became of their session, with the words of `sticky=` in the log.
         pub sticky: BTreeMap<String, u64>,
         /// The last failure that was not the client's doing; `null` if there was none.
         pub last_failure: Option<BackendFailure>,
@@ -85,192 +87,192 @@ objects! {
         pub probes: ProbeCounts,
         /// The last probe that ended; `null` if there was none.
         pub last_probe: Option<BackendProbe>,
-        /// How often it was out since the start.
+        /// How often the backend was put out since the start.
         pub ejections: u64,
-        /// How often it was suspect since the start.
+        /// How often the backend became suspect since the start.
         pub suspicions: u64,
-        /// How long it was out in all, in seconds.
+        /// How long the backend was out in all, in seconds.
         pub down_s: u64,
     }
 
-    /// Where the name of a backend leads.
+    /// The addresses to which the name of a backend resolves.
     pub struct NameResolution {
-        /// The name.
+        /// The name that is resolved.
         pub host: String,
-        /// The addresses in use. They stay while resolving fails.
+        /// The addresses in use. They stay in use while resolving fails.
         pub addresses: Vec<String>,
-        /// How long ago they came, in seconds; `null` if the name has never been resolved.
+        /// How long ago the name was resolved, in seconds; `null` if it never was.
         pub age_s: Option<u64>,
-        /// Why resolving fails; `null` if it does not.
+        /// Why resolving fails; `null` if it does not fail.
         pub failed: Option<String>,
     }
 
     /// Connections to a backend.
     pub struct BackendConnections {
-        /// Open now.
+        /// Connections that are open now.
         pub open: usize,
-        /// Of these: without a request.
+        /// Open connections that carry no request.
         pub idle: usize,
-        /// At most so many are open.
+        /// The largest number of open connections.
         pub max: usize,
-        /// Opened since the start.
+        /// Connections opened since the start.
         pub dialled: u64,
-        /// Attempts to open one that failed.
+        /// Failed attempts to open a connection.
         pub failed: u64,
-        /// Requests that found one that was open.
+        /// Requests that were sent on a connection that was open already.
         pub reused: u64,
-        /// Found closed when a request came.
+        /// Connections that the backend had closed, which was found when a request was to use them.
         pub stale: u64,
     }
 
-    /// Bytes on connections to a backend.
+    /// Bytes sent and received on connections to a backend.
     pub struct BackendBytes {
-        /// To it.
+        /// Bytes sent to the backend.
         pub sent: u64,
-        /// From it.
+        /// Bytes received from the backend.
         pub received: u64,
     }
 
-    /// How much happens in a second.
+    /// The rates of a backend.
     pub struct BackendRates {
-        /// Attempts.
+        /// Attempts per second.
         pub requests_s: f64,
-        /// Bytes to it.
+        /// Bytes sent to the backend, per second.
         pub sent_s: f64,
-        /// Bytes from it.
+        /// Bytes received from the backend, per second.
         pub received_s: f64,
     }
 
-    /// From the beginning of an attempt to the head of its response, a wait for a connection included; right to
-    /// 3 %.
+    /// The time from the beginning of an attempt to the head of its response, including the wait for a
+    /// connection. Values are right to 3 %.
     pub struct BackendLatency {
-        /// Responses.
+        /// The number of responses.
         pub count: u64,
-        /// What half of them did not exceed.
+        /// The median: half of the times are not longer.
         pub p50_ms: f64,
-        /// What 99 of 100 did not exceed.
+        /// The time that 99 of 100 responses did not exceed.
         pub p99_ms: f64,
     }
 
-    /// Attempts that failed for one reason.
+    /// The number of attempts that failed for one reason.
     pub struct FailureCounts {
-        /// Since the start.
+        /// Attempts since the start.
         pub total: u64,
-        /// Within the last minute.
+        /// Attempts within the last minute.
         pub minute: u64,
     }
 
-    /// Responses 5xx.
+    /// The number of responses with a status 5xx.
     pub struct ServerErrors {
-        /// Since the start.
+        /// Responses 5xx since the start.
         pub total: u64,
-        /// Within the last minute.
+        /// Responses 5xx within the last minute.
         pub minute: u64,
-        /// All responses of that minute.
+        /// Responses with any status within the last minute.
         pub responses_minute: u64,
         /// Whether ten or more, and at least half of all, were 5xx.
         pub mostly: bool,
     }
 
-    /// A failure.
+    /// A failed attempt.
     pub struct BackendFailure {
-        /// Whose doing it was.
+        /// Who caused the failure.
         pub culprit: String,
-        /// The reason in the log.
+        /// The reason, as the token in the log.
         pub token: String,
         /// How far the attempt came: `not-sent`, `undelivered`, `sent`, `declined` or `answered`.
         pub stage: String,
-        /// When.
+        /// The moment of the failure.
         pub at: String,
         /// The request's id, as in the log.
         pub request: String,
-        /// What happened, as the system or the protocol says it.
+        /// What happened, in the words of the operating system or the protocol.
         pub detail: String,
     }
 
-    /// Probes.
+    /// The number of probes by their result.
     pub struct ProbeCounts {
-        /// Those that were answered as they should be.
+        /// Probes that got the right answer.
         pub answered: u64,
-        /// The others.
+        /// Probes that did not get the right answer.
         pub failed: u64,
     }
 
     /// A probe that has ended.
     pub struct BackendProbe {
-        /// Its number, in the order in which they began; the first one has 1.
+        /// The probe's number. A backend's probes are numbered from 1, in the order in which they begin.
         pub number: u64,
-        /// When it ended.
+        /// The moment at which the probe ended.
         pub at: String,
-        /// How long it took.
+        /// How long the probe took.
         pub took_ms: f64,
-        /// What was asked: `request`, `cping` or `connect`.
+        /// What the probe does: `request`, `cping` or `connect`.
         pub kind: String,
-        /// The method of a `request`.
+        /// The method of a probe of the kind `request`.
         pub method: Option<String>,
-        /// The path of a `request`.
+        /// The path of a probe of the kind `request`.
         pub path: Option<String>,
-        /// Whether it was answered as it should be.
+        /// Whether the backend gave the right answer.
         pub answered: bool,
-        /// What it found, in words.
+        /// What the probe found, in words.
         pub found: String,
-        /// What an answer does not prove, in words; `null` if it proves all.
+        /// What the backend's answer leaves unproved, in words; `null` if it proves that requests are served.
         pub unproved: Option<String>,
     }
 
-    /// What an operator may change.
+    /// The settings of a backend that an operator may change.
     pub struct BackendControls {
-        /// `active`, `drain` or `stopped`.
+        /// The activation: `active`, `drain` or `stopped`.
         pub activation: String,
-        /// Its weight, as in the file.
+        /// The backend's weight, as in the configuration file.
         pub weight: u32,
-        /// Its distance, as in the file.
+        /// The backend's distance, as in the configuration file.
         pub distance: u32,
     }
 
-    /// Where a member was found.
+    /// The source that found a member.
     pub struct MemberOrigin {
-        /// The kind of source.
+        /// The kind of the source.
         pub from: String,
-        /// What the source says of it.
+        /// The backend's state according to the source.
         pub state: String,
-        /// In how many seconds it is gone; `null` if it stays.
+        /// In how many seconds the backend is removed; `null` if it stays.
         pub gone_in_s: Option<u64>,
     }
 
-    /// What was changed at run time.
+    /// The settings of a backend that were changed at run time.
     pub struct Override {
-        /// Its activation; `null` if that is the file's.
+        /// The changed activation; `null` if the configuration file's is in force.
         pub activation: Option<String>,
-        /// Its weight; `null` if that is the file's.
+        /// The changed weight; `null` if the configuration file's is in force.
         pub weight: Option<u32>,
-        /// Its distance; `null` if that is the file's.
+        /// The changed distance; `null` if the configuration file's is in force.
         pub distance: Option<u32>,
-        /// When all of it is taken back; `null`: never.
+        /// The moment at which all changes are taken back; `null` if they stay.
         pub until: Option<String>,
-        /// Why, in the operator's words.
+        /// Why the settings were changed, in the operator's words.
         pub reason: Option<String>,
-        /// Who changed it: a user of the machine, or an address.
+        /// Who made the change: a user of the machine, or an address.
         pub by: String,
-        /// When.
+        /// The moment of the change.
         pub at: String,
     }
 
-    /// How far a drain is.
+    /// The progress of a drain.
     pub struct DrainProgress {
-        /// What it becomes when nothing is left to wait for: `stopped` or `active`.
+        /// The activation of the backend when the drain ends: `stopped` or `active`.
         pub then: String,
-        /// When it began.
+        /// The moment at which the drain began.
         pub began: String,
-        /// When it ends in any case.
+        /// The moment at which the drain ends at the latest.
         pub deadline: String,
-        /// Sessions that were seen when it began.
+        /// Sessions that the backend had when the drain began.
         pub sessions_at_start: u64,
-        /// Sessions that are left; `null` if they are not counted.
+        /// Sessions that the backend has now; `null` if sessions are not counted.
         pub sessions_now: Option<u64>,
         /// When the last session is over if nobody comes again; `null` if sessions are not counted.
         pub earliest: Option<String>,
-        /// Requests that wait for its response.
+        /// Requests that wait for the backend's response.
         pub in_flight: usize,
     }
 }

@@ -5,19 +5,19 @@ use std::collections::BTreeMap;
 objects! {
     /// Every cache of the configuration in force.
     pub struct CacheList {
-        /// In the order of the file.
+        /// The caches, in the order of the configuration file.
         pub caches: Vec<CacheStatus>,
     }
 
     /// A cache.
     pub struct CacheStatus {
-        /// Its name.
+        /// The cache's name.
         pub name: String,
-        /// Bytes of memory that it may use.
+        /// The memory that the cache may use, in bytes.
         pub memory: u64,
-        /// Bytes of memory that it uses.
+        /// The memory that the cache uses, in bytes.
         pub bytes: u64,
-        /// Keys that it has responses of.
+        /// Keys for which the cache has responses.
         pub objects: usize,
         /// Keys that were dropped to make room, since the start.
         pub evictions: u64,
@@ -29,7 +29,7 @@ objects! {
         pub reasons: Vec<CacheReason>,
         /// Fetches under way.
         pub fills_open: usize,
-        /// Of these how many are so old: `under-10s`, `under-1m`, `under-10m`, `older`.
+        /// Fills under way by their age: `under-10s`, `under-1m`, `under-10m`, `older`.
         pub fills_by_age: BTreeMap<String, usize>,
         /// Bytes that fetches under way hold.
         pub fill_bytes: u64,
@@ -39,37 +39,37 @@ objects! {
         pub purges: u64,
     }
 
-    /// Requests of one result for one reason.
+    /// The number of requests that had one result for one reason.
     pub struct CacheReason {
-        /// The result.
+        /// The result of the requests.
         pub result: String,
-        /// The reason, in one word.
+        /// The reason as a token.
         pub reason: String,
-        /// How many.
+        /// The number of requests.
         pub count: u64,
     }
 
     /// The keys of a cache that were answered from memory most often.
     pub struct CacheKeyList {
-        /// At most 20, the most frequent first.
+        /// At most 20 keys, the most frequent first.
         pub keys: Vec<CacheKey>,
     }
 
-    /// A key.
+    /// A key of a cache.
     pub struct CacheKey {
-        /// Its parts, with spaces between them; the first one is the URL.
+        /// The parts of the key, separated by spaces; the first part is the URL.
         pub key: String,
-        /// How often it was answered from memory; above 64 an estimate.
+        /// How often this key was answered from memory; an estimate above 64.
         pub hits: u64,
-        /// Bytes of memory that its responses take.
+        /// The memory that the key's responses take, in bytes.
         pub bytes: u64,
-        /// How many responses it has.
+        /// How many responses are stored for this key.
         pub responses: usize,
     }
 
     /// The result of a purge.
     pub struct PurgeResult {
-        /// Purges since the start, this one included.
+        /// Purges of this cache since the start, including this one.
         pub purges: u64,
     }
 }

@@ -3,13 +3,13 @@
 /// A request of the API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Endpoint {
-    /// Its method.
+    /// The method of the request.
     pub method: &'static str,
-    /// Its path below `/api/v1`; what is in capitals is a name of the front's.
+    /// The path below `/api/v1`; a word in capitals stands for a name, such as an upstream's.
     pub path: &'static str,
-    /// The object that answers it.
+    /// The name of the object that the response contains.
     pub answer: &'static str,
-    /// What it does.
+    /// What the request does.
     pub meaning: &'static str,
 }
 

@@ -1,124 +1,119 @@
 //! What would become of a request, and why. Texts in it may be a client's or the file's.
 
 objects! {
-    /// What would become of a request.
+    /// The decision about a request.
     pub struct Explanation {
-        /// Of the configuration that was asked.
+        /// The number of the configuration that decides.
         pub generation: u64,
-        /// All of it in one line.
+        /// The decision in one line.
         pub summary: String,
-        /// The request as it was understood; `null` if it is none.
+        /// The request as the front understood it; `null` if it is not valid.
         pub request: Option<ExplainedRequest>,
-        /// Its path.
+        /// The forms of the request's path.
         pub path: Option<PathForms>,
         /// `forward` to a backend, `answer` by the front, or `refused`.
         pub outcome: String,
-        /// What the front answers, if it does.
+        /// The response that the front makes itself, if it does.
         pub answer: Option<FrontAnswer>,
         /// The route that was chosen.
         pub route: Option<RouteStatus>,
         /// The routes that come next, the best first; at most three.
         pub others: Vec<OtherRoute>,
-        /// What the path becomes, if the route rewrites it.
+        /// The path after the route's rewriting, if the route rewrites it.
         pub rewrite: Option<String>,
-        /// What the cache of the route would do, if there is one.
+        /// What the route's cache would do, if the route has one.
         pub cache: Option<CacheOutlook>,
-        /// Where the route leads.
+        /// The upstream that the route leads to.
         pub upstream: Option<UpstreamOutlook>,
-        /// What its session says, if sessions are kept.
+        /// The backend that the session leads to, if the upstream keeps sessions.
         pub affinity: Option<SessionAffinity>,
-        /// The backend that gets it, if there is but one.
+        /// The backend that gets the request, if only one can get it.
         pub backend: Option<String>,
-        /// What led there: `session`, `own-cookie`, `fallback`, `domain`, `hash`, `only`, `policy`, or `nobody`;
-        /// `null` if it is not forwarded.
+        /// How `backend` was chosen: `session`, `own-cookie`, `fallback`, `domain`, `hash`, `only`, `policy`,
+        /// or `nobody`; `null` if the request is not forwarded.
         pub by: Option<String>,
-        /// Every backend of the upstream.
+        /// All backends of the upstream, with their chance to get the request.
         pub members: Vec<MemberShare>,
-        /// What is sent to `backend`, or to the first that may get it and can be sent it.
+        /// The request that the front sends to `backend`, or else to the first backend that may get the
+        /// request.
         pub sent: Option<BackendRequest>,
         /// What follows the decision and has effects, a rule each: what is counted, picked, made or read.
         pub then: Vec<String>,
     }
 
-    /// A request as it was understood.
+    /// A request as the front understood it.
     pub struct ExplainedRequest {
-        /// Its method.
+        /// The method.
         pub method: String,
-        /// `http` or `https`: how the client came, here or to a trusted proxy.
+        /// `http` or `https`: the scheme of the client's connection, to the front or to a trusted proxy.
         pub scheme: String,
-        /// The host it asks for, without port.
+        /// The host that the request names, without port.
         pub host: Option<String>,
-        /// The port beside the host, if one is given.
+        /// The port that the request names beside the host, if any.
         pub port: Option<u16>,
         /// The path as received.
         pub path: String,
         /// The query without its question mark.
         pub query: Option<String>,
-        /// The listener that it is supposed to come by: its name, or else its address.
+        /// The listener by which the request is assumed to come: its name, or its address if it has none.
         pub listener: String,
-        /// The address of the connection's other end.
+        /// The address of the peer that is assumed to connect.
         pub from: String,
-        /// The client's address, trusted proxies looked through.
+        /// The address of the client, as trusted proxies tell it.
         pub client: String,
-        /// Whether the client came over TLS, here or to a trusted proxy.
+        /// Whether the client's connection, to the front or to a trusted proxy, uses TLS.
         pub secure: bool,
     }
 
-    /// A path on its way.
+    /// The forms that a path takes on its way through the front.
     pub struct PathForms {
-        /// As received.
+        /// The path as received.
         pub received: String,
-        /// Normalised.
+        /// The path after it was normalised.
         pub normal: String,
-        /// In the form that routes are compared with.
+        /// The path in the form that routes are compared with.
         pub compared: String,
-        /// As it is sent to a backend.
+        /// The path as the front sends it to a backend.
         pub forwarded: String,
     }
 
-    /// A response of the front's own.
+    /// A response that the front makes itself.
     pub struct FrontAnswer {
-        /// Its status.
+        /// The status code.
         pub status: u16,
-        /// The reason in the log.
+        /// The reason, as the token in the log.
         pub reason: String,
-        /// Why, in words.
+        /// The reason, in words.
         pub text: String,
-        /// Where a redirect leads.
+        /// The address that a redirect leads to.
         pub location: Option<String>,
     }
 
-    /// Every route.
+    /// The routes of a configuration.
     pub struct RouteList {
-        /// In the order of the file.
+        /// The routes, in the order of the configuration file.
         pub routes: Vec<RouteStatus>,
     }
 
-    /// A route, in the words of the file.
+    /// A route, in the words of the configuration file.
     pub struct RouteStatus {
-        /// Its file and line.
+        /// The file and line of the route.
         pub place: Option<String>,
-        /// Its hosts; empty for any.
+        /// The hosts that the route is for; empty for any.
         pub hosts: Vec<String>,
-        /// Its path.
+        /// The path that the route is for.
         pub path: String,
-        /// Whether the path must be equal.
+        /// Whether the whole path must be equal, not only its beginning.
         pub exact: bool,
         /// What the path must end in.
         pub suffix: Option<String>,
         /// What stands in the place of path, exactness and suffix.
         pub pattern: Option<String>,
-        /// The expression that stands in the place of all these.
-        pub regex: Option<String>,
-        /// Whether expressions are not asked where this path would win without them.
-        pub before_regex: bool,
-        /// The methods that it is for; empty for all.
-        pub methods: Vec<String>,
-        /// The listeners that it is for, by name or else by address; empty for all.
+        /// The listeners that the route is for, by name, or by address if they have none; empty for all.
         pub listen: Vec<String>,
-        /// `http` or `https`, if it is for one of them only.
+        /// `http` or `https`, if the route is for only one of them.
         pub scheme: Option<String>,
-        /// Where it leads: `upstream NAME`, `files`, `status CODE`, or `redirect CODE`.
+        /// The route's target: `upstream NAME`, `files`, `status CODE`, or `redirect CODE`.
         pub target: String,
     }
 
@@ -127,91 +122,93 @@ objects! {
         /// The route.
         #[flat(flatten)]
         pub route: RouteStatus,
-        /// Whether it would serve the request if those before it were not there.
+        /// Whether the route would serve the request if the routes before it did not exist.
         pub matches: bool,
-        /// Why it was not chosen.
+        /// Why the route was not chosen.
         pub why_not: String,
     }
 
-    /// The cache of a route, as it stands to a request.
+    /// What a route's cache would do with the request.
     pub struct CacheOutlook {
-        /// Its name.
+        /// The cache's name.
         pub name: String,
-        /// The key, its parts separated by spaces. What is not text in it is replaced.
+        /// The key of the request, with its parts separated by spaces. Bytes that are not text are replaced.
         pub key: String,
-        /// Why the cache has no part in the request, in one word.
+        /// Why the cache is not used for the request, as a token.
         pub bypass: Option<String>,
-        /// What is stored is to it: `fresh`, `stale`, `foreign` (it is for other clients), or `nothing`.
+        /// What the cache has stored for the request: `fresh`, `stale`, `foreign` (a response for other
+        /// clients), or `nothing`.
         pub stored: String,
-        /// The age of what is stored, in seconds.
+        /// The age of the stored response, in seconds.
         pub age: Option<u32>,
-        /// For how many seconds it stays fresh; less than 0 if it is stale.
+        /// For how many seconds the stored response stays fresh; negative if it is stale.
         pub ttl: Option<i64>,
     }
 
     /// The upstream that a route leads to.
     pub struct UpstreamOutlook {
-        /// Its name.
+        /// The upstream's name.
         pub name: String,
-        /// How a backend is picked.
+        /// The policy by which a backend is picked.
         pub policy: String,
-        /// Whether sessions are kept.
+        /// Whether the upstream keeps sessions.
         pub sticky: bool,
-        /// Whether more of its weight is unwell than may be out.
+        /// Whether so much of the upstream's weight is unwell that backends which fail their probes serve.
         pub panic: bool,
     }
 
-    /// What the session of a request says.
+    /// The decision about the session of a request.
     pub struct SessionAffinity {
-        /// As `sticky=` in the log; `held` if its backend is out and nobody else may have it.
+        /// The word that `sticky=` in the log would have; `held` if the session's backend is out and no other
+        /// backend may have the session.
         pub outcome: String,
-        /// What was made of each session id, in the order in which they are read.
+        /// The decision for each session id, in the order in which the front reads them.
         pub steps: Vec<AffinityStep>,
     }
 
-    /// What was made of one session id.
+    /// The decision for one session id.
     pub struct AffinityStep {
-        /// Where it was found: `cookie JSESSIONID`, `path parameter jsessionid`.
+        /// Where the session id was found, such as `cookie JSESSIONID` or `path parameter jsessionid`.
         pub source: String,
-        /// As received; `null` for the front's own cookie.
+        /// The session id as received; `null` for the front's own cookie.
         pub value: Option<String>,
-        /// The backend that it led to.
+        /// The backend that the session id names.
         pub backend: Option<String>,
-        /// What was made of it.
+        /// The decision, in words.
         pub text: String,
     }
 
     /// A backend of the upstream.
     pub struct MemberShare {
-        /// Its name.
+        /// The backend's name.
         pub backend: String,
-        /// Of how many such requests in a hundred it would get this one.
+        /// The percentage of such requests that the backend would get.
         pub share: f64,
-        /// Why it does not get it.
+        /// Why the backend cannot get the request.
         pub why_not: Option<String>,
     }
 
-    /// A request to a backend, and how long it may take.
+    /// A request that the front sends to a backend, and the time that it may take.
     pub struct BackendRequest {
         /// The backend's name.
         pub backend: String,
         /// `ajp`, `http` or `https`.
         pub protocol: String,
-        /// Where the backend is; for a tunnel beside AJP that of its `upgrade_url`.
+        /// The backend's address; for a tunnel that does not go over AJP, the address of its `upgrade_url`.
         pub address: String,
-        /// The protocol of the tunnel that the backend is asked for, if it is asked for one.
+        /// The protocol of the tunnel that the front asks the backend for, if any.
         pub tunnel: Option<String>,
-        /// Method, path and query.
+        /// The method, the path and the query.
         pub request: String,
-        /// Header fields.
+        /// The header fields, with names and values.
         pub fields: Vec<(String, String)>,
         /// What AJP13 says besides. The secret is not shown; TLS is that of a client that was supposed.
         pub attributes: Vec<(String, String)>,
         /// The cookie of the front's own that the response would get.
         pub set_cookie: Option<String>,
-        /// Keys of the file with their values.
+        /// The timeouts of the exchange: keys of the configuration file, with their values.
         pub timeouts: Vec<(String, String)>,
-        /// Further attempts after a first failed one.
+        /// How many attempts may follow a failed one.
         pub retries: u32,
     }
 }

@@ -1,26 +1,26 @@
 //! How an object is declared: a struct, and the texts of its members for the reference.
 
-/// An object, as the reference shows it.
+/// The documentation of an object.
 #[derive(Clone, Copy, Debug)]
 pub struct ObjectDoc {
-    /// Its name, which is that of its type.
+    /// The object's name, which is that of its type.
     pub name: &'static str,
-    /// What it is.
+    /// The lines that say what the object is.
     pub meaning: &'static [&'static str],
-    /// Its members, in the order in which they are declared.
+    /// The object's members, in the order of their declaration.
     pub members: &'static [MemberDoc],
 }
 
 /// A member of an object.
 #[derive(Clone, Copy, Debug)]
 pub struct MemberDoc {
-    /// Its name in JSON; of an object whose members belong to this one, too, the name of the field.
+    /// The member's name in JSON; for a flattened object, the name of the field.
     pub name: &'static str,
-    /// Its type as it is declared.
+    /// The member's type, as declared.
     pub declared: &'static str,
-    /// What it says.
+    /// The lines that say what the member means.
     pub meaning: &'static [&'static str],
-    /// Whether the members of its object are those of this object.
+    /// Whether the member is an object whose members appear in this object instead.
     pub is_flat: bool,
 }
 
@@ -69,7 +69,7 @@ macro_rules! objects {
     };
 }
 
-/// The name in JSON: another one, if there is one.
+/// The name in JSON: `other` if there is one, else the member's own.
 pub(crate) const fn name(member: &'static str, other: &[&'static str]) -> &'static str {
     match other {
         [] => member,

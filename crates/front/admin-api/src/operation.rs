@@ -5,39 +5,40 @@ use crate::BackendProbe;
 objects! {
     /// The result of a reload, or of opening the log again.
     pub struct OperationReport {
-        /// In words.
+        /// What was done, in words.
         pub report: String,
     }
 
     /// An upgrade that was begun.
     pub struct UpgradeStart {
-        /// The process that serves now.
+        /// The number of the process that serves now.
         pub process: u32,
-        /// Its number: that of `upgrade` of the status, once it is over.
+        /// The number of this upgrade. `upgrade` of the status has the same number when the upgrade is over.
         pub number: u64,
     }
 
     /// A probe that was begun.
     pub struct ProbeResult {
-        /// Whether it is under way: it is over when `last_probe` of the backend has this number, or a higher one.
+        /// Whether the probe is under way. It is over when `last_probe` of the backend has this number, or a
+        /// higher one.
         pub probing: bool,
-        /// Its number.
+        /// The probe's number.
         pub number: u64,
-        /// Its result, if it ended within 5 seconds. Absent while it is under way.
+        /// The probe's result, if it ended within 5 seconds. Absent while the probe is under way.
         #[serde(skip_serializing_if = "Option::is_none")]
         pub probe: Option<BackendProbe>,
     }
 
     /// Why a request was refused, in the form of RFC 9457.
     pub struct Problem {
-        /// Always `about:blank`: `token` says which problem it is.
+        /// Always `about:blank`; `token` says which problem it is.
         #[serde(rename = "type")]
         pub kind: String,
-        /// The status in words.
+        /// The status code in words.
         pub title: String,
-        /// The status.
+        /// The status code.
         pub status: u16,
-        /// Which problem it is, for programs.
+        /// The problem, as a token for programs.
         pub token: String,
         /// What is wrong, for people.
         pub detail: String,

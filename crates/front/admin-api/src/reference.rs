@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use crate::{ENDPOINTS, MemberDoc, ObjectDoc, objects};
 
-/// The page.
+/// The reference of the admin API, as Markdown.
 #[must_use]
 pub fn reference() -> String {
     let mut page = INTRO.to_owned();

@@ -1,27 +1,27 @@
 //! What the configuration in force makes the front accept.
 
 objects! {
-    /// Every listener.
+    /// The listeners of a configuration.
     pub struct ListenerList {
-        /// In the order of the file.
+        /// The listeners, in the order of the configuration file.
         pub listeners: Vec<ListenerStatus>,
     }
 
     /// A listener.
     pub struct ListenerStatus {
-        /// Its name, if the file gives one.
+        /// The listener's name, if the configuration file gives one.
         pub name: Option<String>,
-        /// Where it listens.
+        /// The address on which the listener listens.
         pub address: String,
         /// Whether that is a socket of the file system.
         pub unix: bool,
-        /// What it speaks: `http/1.1`, `h2`.
+        /// The protocols that the listener accepts: `http/1.1`, `h2`.
         pub protocols: Vec<String>,
-        /// The TLS profile; `null` if it speaks without TLS.
+        /// The name of the TLS profile; `null` for a listener without TLS.
         pub tls: Option<String>,
-        /// Whether a proxy tells the client's address.
+        /// Whether a proxy before the listener tells the client's address by the PROXY protocol.
         pub proxy_protocol: bool,
-        /// The port of https to which it redirects everything; `null` if it does not.
+        /// The port for `https` to which the listener redirects every request; `null` if it does not redirect.
         pub redirect_https: Option<u16>,
     }
 }

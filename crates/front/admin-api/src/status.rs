@@ -5,33 +5,33 @@ use std::collections::BTreeMap;
 use crate::{Backend, BackendMember};
 
 objects! {
-    /// The front, of one configuration.
+    /// The state of the front. All of it belongs to one configuration.
     pub struct FrontStatus {
-        /// Version of the program.
+        /// The program's version.
         pub version: String,
-        /// Number of the process.
+        /// The process id.
         pub process: u32,
         /// The last upgrade that was begun.
         pub upgrade: UpgradeStatus,
-        /// Number of the configuration in force: the first one has 1.
+        /// The number of the configuration in force; the first one has 1.
         pub generation: u64,
         /// The moment of the answer.
         pub now: String,
         /// Seconds since the process serves.
         pub uptime_s: u64,
-        /// Threads that serve clients.
+        /// The number of threads that serve clients.
         pub workers: usize,
-        /// Whether `/readyz` says that it takes new clients.
+        /// Whether `/readyz` answers that the front takes new clients.
         pub ready: bool,
-        /// Whether it accepts no more, and ends.
+        /// Whether the front drains: it accepts no more connections, and ends.
         pub draining: bool,
-        /// Whether it is about to drain: from the beginning of `drain_delay`.
+        /// Whether the front waits for `drain_delay` before it drains.
         pub leaving: bool,
-        /// Whether nobody may change anything.
+        /// Whether the admin listener refuses all changes.
         pub read_only: bool,
         /// Whether changes are not kept over a restart because `state_file` cannot be written.
         pub state_file_fails: bool,
-        /// Connections of clients.
+        /// The connections of clients.
         pub connections: ClientConnections,
         /// Limits of the front at which clients are turned away, or were within the last minute.
         pub limits: Vec<ReachedLimit>,
@@ -40,17 +40,17 @@ objects! {
         pub troubles: Vec<String>,
         /// Requests since the start.
         pub requests: u64,
-        /// Responses since the start, by the first digit of their status.
+        /// Responses since the start, by the first digit of the status code.
         pub responses: ResponseCounts,
-        /// Attempts after a failed one, since the start.
+        /// Attempts that followed a failed one, since the start.
         pub retries: u64,
-        /// Reloads since the start.
+        /// The reloads since the start.
         pub reloads: ReloadCounts,
         /// Requests that were refused or failed, by the reason in the log.
         pub reasons: BTreeMap<String, u64>,
         /// The upstreams, in the order of the file.
         pub upstreams: Vec<UpstreamStatus>,
-        /// Backends that a reload removed, until their last request ends.
+        /// Backends that a reload removed and that still have requests.
         pub retired: Vec<Backend>,
         /// The requests that wait for their response.
         pub in_flight: InFlight,
@@ -58,19 +58,19 @@ objects! {
 
     /// The result of the last upgrade.
     pub struct UpgradeStatus {
-        /// How many were begun.
+        /// The number of upgrades that were begun.
         pub number: u64,
-        /// Why the last one failed; `null` if it has not.
+        /// Why the last upgrade failed; `null` if it has not.
         pub failed: Option<String>,
     }
 
     /// Connections of clients.
     pub struct ClientConnections {
-        /// Open now.
+        /// Connections that are open now.
         pub open: usize,
-        /// As many may be open.
+        /// The largest number of open connections.
         pub max: usize,
-        /// Accepted since the start.
+        /// Connections accepted since the start.
         pub accepted: u64,
     }
 
@@ -78,75 +78,75 @@ objects! {
     pub struct ReachedLimit {
         /// The reason, as in the log and in `reasons`.
         pub reason: String,
-        /// Who is turned away: `clients` whoever they are, those of one `address`, or `administrators`.
+        /// The clients that are turned away: `clients` for any, those of one `address`, or `administrators`.
         pub whom: String,
-        /// Clients that were turned away.
+        /// The number of clients that were turned away.
         pub clients: u64,
-        /// Seconds since the first of them.
+        /// Seconds since the first client was turned away.
         pub since_s: u64,
-        /// Seconds since the last of them.
+        /// Seconds since the last client was turned away.
         pub last_s: u64,
-        /// What was reached, and what to do.
+        /// Which limit was reached, and what to do.
         pub text: String,
     }
 
-    /// Responses by the first digit of their status.
+    /// Responses by the first digit of their status code.
     pub struct ResponseCounts {
-        /// Interim responses.
+        /// Interim responses (1xx).
         #[serde(rename = "1xx")]
         pub informational: u64,
-        /// Successes.
+        /// Successes (2xx).
         #[serde(rename = "2xx")]
         pub success: u64,
-        /// Redirects, and answers to conditional requests.
+        /// Redirects, and answers to conditional requests (3xx).
         #[serde(rename = "3xx")]
         pub redirection: u64,
-        /// Faults of clients.
+        /// Errors of clients (4xx).
         #[serde(rename = "4xx")]
         pub client_error: u64,
-        /// Failures of applications and of the front.
+        /// Failures of applications and of the front (5xx).
         #[serde(rename = "5xx")]
         pub server_error: u64,
         /// Requests that ended without a response.
         pub none: u64,
     }
 
-    /// Reloads.
+    /// The number of reloads by their result.
     pub struct ReloadCounts {
-        /// Those that took effect.
+        /// Reloads that took effect.
         pub applied: u64,
-        /// Those that were refused because of faults.
+        /// Reloads that were refused because the configuration had faults.
         pub refused: u64,
     }
 
     /// An upstream.
     pub struct UpstreamStatus {
-        /// Its name.
+        /// The upstream's name.
         pub name: String,
         /// How a backend is picked, as `policy` of the file.
         pub policy: String,
-        /// Whether sessions are kept.
+        /// Whether the upstream keeps sessions.
         pub sticky: bool,
-        /// Requests by what became of their session; `null` if no sessions are kept.
+        /// Requests by what became of their session; `null` if the upstream keeps no sessions.
         pub sticky_outcomes: Option<BTreeMap<String, u64>>,
-        /// Whether it takes clients that have no session yet.
+        /// Whether the upstream accepts clients that have no session yet.
         pub ready: bool,
-        /// Where it finds members; `null` if the file names them all.
+        /// The source of the upstream's members; `null` if the configuration file names all of them.
         pub members: Option<FoundMembers>,
-        /// Whether more of its weight is out than `unwell_max` allows, so that backends which fail their probes
-        /// serve.
+        /// Whether more of the upstream's weight is out than `unwell_max` allows. Then backends that fail their
+        /// probes serve.
         pub panic: bool,
-        /// Further attempts after a failed one.
+        /// How many attempts may follow a failed one.
         pub retries: u32,
-        /// What limits the retries of all requests together.
+        /// The budget that limits the retries of all requests together.
         pub retry_budget: RetryBudgetStatus,
-        /// Its backends, in the order of the file.
+        /// The upstream's backends, in the order of the configuration file.
         pub backends: Vec<BackendMember>,
     }
 
-    /// The retries that are left: each request earns a part of one, and each retry spends one.
+    /// The retry budget: each request adds a part of a retry, and each retry takes one.
     pub struct RetryBudgetStatus {
-        /// So many may be made now.
+        /// The number of retries that the budget allows now.
         pub left: u64,
         /// The most retries that the budget can save up.
         pub max: u64,
@@ -154,7 +154,7 @@ objects! {
 
     /// Where an upstream finds members, and how well that goes.
     pub struct FoundMembers {
-        /// The kind of source.
+        /// The kind of the source.
         pub from: String,
         /// Members that serve.
         pub active: usize,
@@ -168,73 +168,73 @@ objects! {
         pub failed: Option<String>,
         /// Answers of the source since the start.
         pub answers: MemberAnswers,
-        /// Members that were not taken.
+        /// Members that the front refused.
         pub refused: Vec<RefusedMember>,
     }
 
-    /// Answers of a source of members.
+    /// The number of answers of a source of members, by their result.
     pub struct MemberAnswers {
-        /// Those that were taken.
+        /// Answers of the source that were applied.
         pub good: u64,
-        /// Those that kept the last list.
+        /// Answers of the source that failed, so that the last list stayed in force.
         pub failed: u64,
     }
 
-    /// A member that was not taken.
+    /// A member that the front refused.
     pub struct RefusedMember {
-        /// Its name, as the source has it.
+        /// The member's name, as the source gives it.
         pub name: String,
-        /// Why, in one word.
+        /// The reason as a token.
         pub reason: String,
     }
 
     /// The requests that wait for their response.
     pub struct InFlight {
-        /// How many there are.
+        /// The number of requests.
         pub count: usize,
         /// Requests that were not counted because too many were in flight.
         pub unseen: u64,
-        /// The ten slowest.
+        /// The ten requests that wait for the longest time.
         pub slowest: Vec<RequestInFlight>,
     }
 
     /// A request that waits for its response.
     pub struct RequestInFlight {
-        /// Its id, as in the log.
+        /// The request's id, as in the log.
         pub id: String,
-        /// Its method.
+        /// The method.
         pub method: String,
-        /// Its path without query and path parameters, up to 96 bytes.
+        /// The path without query and path parameters, up to 96 bytes.
         pub path: String,
-        /// Whether the path is longer.
+        /// Whether `path` is cut at 96 bytes.
         pub path_cut: bool,
-        /// The upstream; `null` if its backend is gone.
+        /// The upstream's name; `null` if the backend was removed.
         pub upstream: Option<String>,
-        /// The backend; `null` if it is gone.
+        /// The backend's name; `null` if the backend was removed.
         pub backend: Option<String>,
-        /// How far it is: `connecting`, `sending`, `waiting` or `responding`.
+        /// The phase of the exchange: `connecting`, `sending`, `waiting` or `responding`.
         pub phase: String,
-        /// How long it is under way, in milliseconds.
+        /// The time since the request began, in milliseconds.
         pub age_ms: u64,
     }
 
     /// The last events, of which a thousand are kept.
     pub struct EventList {
-        /// Those after the number that was asked for, in their order.
+        /// The events after the number that was asked for, in order.
         pub events: Vec<Event>,
     }
 
-    /// Something that happened.
+    /// An event: something that happened in the front.
     pub struct Event {
-        /// Its number; the first one has 1.
+        /// The event's number; the first event has 1.
         pub number: u64,
-        /// When.
+        /// The moment of the event.
         pub at: String,
         /// `change`, `health` (a backend is out, is back, answers mostly 5xx; clients are turned away) or `failure`.
         pub kind: String,
-        /// The upstream.
+        /// The upstream's name; empty if the event concerns none.
         pub upstream: String,
-        /// The backend.
+        /// The backend's name; empty if the event concerns none.
         pub backend: String,
         /// What happened.
         pub text: String,

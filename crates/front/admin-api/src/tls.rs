@@ -1,43 +1,43 @@
 //! What is served over TLS.
 
 objects! {
-    /// Every TLS profile.
+    /// The TLS profiles of a configuration.
     pub struct ProfileList {
-        /// By name.
+        /// The profiles, in the order of their names.
         pub profiles: Vec<ProfileStatus>,
     }
 
     /// A TLS profile.
     pub struct ProfileStatus {
-        /// Its name.
+        /// The name of the TLS profile.
         pub name: String,
         /// Whether clients are asked for a certificate: `off`, `optional` or `required`.
         pub client_certificate: String,
-        /// When its files were read.
+        /// The moment at which the profile's files were read.
         pub read: String,
-        /// The same, in seconds.
+        /// The time since then, in seconds.
         pub age_s: u64,
-        /// Why its changed files cannot be used; `null` if nothing is wrong.
+        /// Why the changed files of the profile cannot be used; `null` if they can.
         pub refused: Option<String>,
-        /// Its certificates, in the order of the file.
+        /// The profile's certificates, in the order of the configuration file.
         pub certificates: Vec<CertificateStatus>,
     }
 
     /// A certificate.
     pub struct CertificateStatus {
-        /// DNS names in lower case, and addresses.
+        /// The names of the certificate: DNS names in lower case, and addresses.
         pub names: Vec<String>,
-        /// Who issued it.
+        /// The issuer of the certificate.
         pub issuer: String,
-        /// The last moment at which it is valid.
+        /// The last moment at which the certificate is valid.
         pub not_after: String,
-        /// The SHA-256 of its DER, in lower-case hexadecimal.
+        /// The SHA-256 digest of the certificate's DER, in lower-case hexadecimal.
         pub sha256: String,
-        /// `RSA`, `ECDSA` or `Ed25519`.
+        /// The type of the key: `RSA`, `ECDSA` or `Ed25519`.
         pub key_type: String,
-        /// Its file.
+        /// The file of the certificate.
         pub file: String,
-        /// The file of its key.
+        /// The file of the certificate's private key.
         pub key_file: String,
     }
 }
