@@ -24,10 +24,10 @@ pub enum Address {
 }
 
 impl Address {
-    /// Connects, with `timeout` for TCP; a Unix socket connects at once or not at all.
+    /// Connects. `timeout` is for TCP; a Unix socket connects at once or not at all.
     ///
     /// # Errors
-    /// Those of the system: nobody listens, or nobody answered in time.
+    /// Nothing listens at the address, or nothing answered in time.
     pub fn connect(&self, timeout: Duration) -> io::Result<Socket> {
         match self {
             Self::Tcp(address) => {
@@ -72,11 +72,10 @@ impl fmt::Display for Address {
     }
 }
 
-/// An address for a program that must be told one: free now, and only this process takes from
-/// its loopback address.
+/// A free address, for a program that must be told one. Only this process takes ports of its loopback address.
 ///
 /// # Errors
-/// Those of binding a socket on loopback.
+/// No socket can be bound on loopback.
 pub fn unused() -> io::Result<SocketAddr> {
     static GIVEN: Mutex<BTreeSet<u16>> = Mutex::new(BTreeSet::new());
     let address = own_loopback();
@@ -90,7 +89,7 @@ pub fn unused() -> io::Result<SocketAddr> {
     }
 }
 
-/// An address on which nothing listens and nothing will, so connecting is refused at once.
+/// An address on which nothing listens, so that connecting is refused at once.
 ///
 /// # Errors
 /// As [`unused`].
@@ -98,7 +97,7 @@ pub fn refusing() -> io::Result<SocketAddr> {
     unused()
 }
 
-/// 127.64.0.0/10 with the 22 bits of the process id.
+/// The loopback address of this process: 127.64.0.0/10 with the 22 bits of the process id.
 fn own_loopback() -> IpAddr {
     let [_, high, middle, low] = process::id().to_be_bytes();
     Ipv4Addr::new(127, 64 | (high & 0x3f), middle, low).into()

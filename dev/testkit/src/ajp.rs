@@ -8,19 +8,19 @@ mod server_rows;
 
 pub use self::server_rows::{App, Expect, Row, server_rows};
 
-/// A packet from the web server.
+/// A packet from the web server to the container.
 #[must_use]
 pub fn to_container(payload: &[u8]) -> Vec<u8> {
     packet(*b"\x12\x34", payload)
 }
 
-/// A packet from the container.
+/// A packet from the container to the web server.
 #[must_use]
 pub fn to_web_server(payload: &[u8]) -> Vec<u8> {
     packet(*b"AB", payload)
 }
 
-/// A packet whose length field is honest.
+/// A packet with the right length before `payload`.
 #[must_use]
 pub fn packet(magic: [u8; 2], payload: &[u8]) -> Vec<u8> {
     let len = u16::try_from(payload.len()).expect("a test sends no more than a packet holds");
@@ -33,14 +33,14 @@ pub fn data(bytes: &[u8]) -> Vec<u8> {
     data_of(bytes.len(), bytes)
 }
 
-/// A DATA packet that claims to have `len` bytes.
+/// A DATA packet that contains `bytes` but announces `len` bytes.
 #[must_use]
 pub fn data_of(len: usize, bytes: &[u8]) -> Vec<u8> {
     let len = u16::try_from(len).expect("a test sends no more than a packet holds");
     to_container(&[&len.to_be_bytes(), bytes].concat())
 }
 
-/// A string.
+/// An AJP13 string: its length, its bytes and a zero.
 #[must_use]
 pub fn text(bytes: impl AsRef<[u8]>) -> Vec<u8> {
     let bytes = bytes.as_ref();
@@ -48,40 +48,40 @@ pub fn text(bytes: impl AsRef<[u8]>) -> Vec<u8> {
     [&len.to_be_bytes()[..], bytes, b"\0"].concat()
 }
 
-/// The null string.
+/// AJP13's null string.
 #[must_use]
 pub fn null() -> Vec<u8> {
     vec![0xFF, 0xFF]
 }
 
-/// A field whose name is spelt out.
+/// A field whose name is written as a string.
 #[must_use]
 pub fn field(name: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Vec<u8> {
     [text(name), text(value)].concat()
 }
 
-/// A field whose name is a code.
+/// A field whose name is written as a code.
 #[must_use]
 pub fn coded(code: u8, value: impl AsRef<[u8]>) -> Vec<u8> {
     [vec![0xA0, code], text(value)].concat()
 }
 
-/// A coded attribute with a string.
+/// An attribute whose name is a code and whose value is a string.
 #[must_use]
 pub fn attribute(code: u8, value: impl AsRef<[u8]>) -> Vec<u8> {
     [vec![code], text(value)].concat()
 }
 
-/// A named attribute.
+/// An attribute whose name is written as a string.
 #[must_use]
 pub fn named(name: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Vec<u8> {
     [vec![0x0A], text(name), text(value)].concat()
 }
 
-/// Request field code of Content-Length.
+/// The code of the request field Content-Length.
 pub const LENGTH: u8 = 0x08;
 
-/// A FORWARD_REQUEST in parts, each of which a test may spoil.
+/// The parts of a FORWARD_REQUEST. A test may make any of them wrong.
 #[derive(Clone, Debug)]
 pub struct Forward {
     /// The method's code.
@@ -94,23 +94,23 @@ pub struct Forward {
     pub remote_addr: Vec<u8>,
     /// The client's name, a [`text`] or [`null`].
     pub remote_host: Vec<u8>,
-    /// The host asked for, a [`text`].
+    /// The host that the client asked for, a [`text`].
     pub server_name: Vec<u8>,
-    /// The port asked for.
+    /// The port that the client asked for.
     pub server_port: u16,
     /// Whether the client's connection is encrypted.
     pub is_ssl: u8,
-    /// How many fields are announced; `None` for as many as there are.
+    /// The number of fields that the message announces; `None` for the real number.
     pub count: Option<u16>,
     /// The fields, each a [`field`] or [`coded`].
     pub fields: Vec<Vec<u8>>,
     /// The attributes, each an [`attribute`] or [`named`].
     pub attributes: Vec<u8>,
-    /// What ends the attributes.
+    /// The bytes that end the attributes.
     pub end: Vec<u8>,
 }
 
-/// `GET /` with a Host field.
+/// A request `GET /` with a Host field.
 #[must_use]
 pub fn get() -> Forward {
     Forward {
@@ -129,42 +129,42 @@ pub fn get() -> Forward {
     }
 }
 
-/// `POST /` of `length` bytes.
+/// A request `POST /` that announces a body of `length` bytes.
 #[must_use]
 pub fn post(length: impl ToString) -> Forward {
     get().method(4).field(coded(LENGTH, length.to_string()))
 }
 
 impl Forward {
-    /// With this method code.
+    /// Replaces the code of the method.
     #[must_use]
     pub fn method(mut self, code: u8) -> Self {
         self.method = code;
         self
     }
 
-    /// With this path, a [`text`].
+    /// Replaces the path by `uri`, a [`text`].
     #[must_use]
     pub fn uri(mut self, uri: Vec<u8>) -> Self {
         self.uri = uri;
         self
     }
 
-    /// With one more field.
+    /// Adds a field after the others.
     #[must_use]
     pub fn field(mut self, field: Vec<u8>) -> Self {
         self.fields.push(field);
         self
     }
 
-    /// With one more attribute.
+    /// Adds an attribute after the others.
     #[must_use]
     pub fn attribute(mut self, attribute: Vec<u8>) -> Self {
         self.attributes.extend(attribute);
         self
     }
 
-    /// The message without its packet header.
+    /// The bytes of the message without the packet's header.
     #[must_use]
     pub fn payload(&self) -> Vec<u8> {
         let count =
@@ -186,21 +186,21 @@ impl Forward {
         .concat()
     }
 
-    /// The whole packet.
+    /// The bytes of the whole packet.
     #[must_use]
     pub fn packet(&self) -> Vec<u8> {
         to_container(&self.payload())
     }
 }
 
-/// A SEND_HEADERS with an honest count.
+/// A SEND_HEADERS that announces the real number of fields.
 #[must_use]
 pub fn send_headers(status: u16, fields: &[Vec<u8>]) -> Vec<u8> {
     let count = u16::try_from(fields.len()).expect("a test sends no more than a packet holds");
     send_headers_of(status, &text("OK"), count, &fields.concat())
 }
 
-/// A SEND_HEADERS in parts.
+/// A SEND_HEADERS whose parts are all given, also wrong ones.
 #[must_use]
 pub fn send_headers_of(status: u16, reason: &[u8], count: u16, fields: &[u8]) -> Vec<u8> {
     to_web_server(

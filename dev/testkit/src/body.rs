@@ -18,10 +18,10 @@ pub struct Pattern {
 }
 
 impl Pattern {
-    /// After how many bytes the pattern repeats.
+    /// The length in bytes after which the pattern repeats.
     pub const PERIOD: u64 = 65_521;
 
-    /// A reader of `length` bytes.
+    /// A reader of the pattern's first `length` bytes.
     #[must_use]
     pub fn new(length: u64) -> Self {
         let block = (0..Self::PERIOD).map(Self::byte).collect();
@@ -32,10 +32,10 @@ impl Pattern {
         }
     }
 
-    /// All `length` bytes at once.
+    /// The pattern's first `length` bytes, in memory.
     ///
     /// # Panics
-    /// When memory does not suffice.
+    /// There is not enough memory.
     #[must_use]
     pub fn bytes(length: u64) -> Vec<u8> {
         let mut bytes = Vec::new();
@@ -45,7 +45,7 @@ impl Pattern {
         bytes
     }
 
-    /// The digest of the first `length` bytes, in hexadecimal.
+    /// The SHA-256 digest of the pattern's first `length` bytes, in hexadecimal.
     ///
     /// # Panics
     /// Never: reading the pattern and hashing cannot fail.
@@ -84,7 +84,7 @@ pub struct Sha256 {
 }
 
 impl Sha256 {
-    /// Bytes written so far.
+    /// The number of bytes written so far.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.count

@@ -16,20 +16,20 @@ use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
-/// One case.
+/// A case of a file: its name, its text and the expected result.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Case {
-    /// Its name; those that play a file have the file's.
+    /// The case's name, which is unique in the file.
     pub name: String,
-    /// Its text, with all escapes undone.
+    /// The case's text, with all escapes undone.
     pub text: String,
-    /// What is to be said of it, as written.
+    /// The expected result, as written in the file.
     pub said: String,
-    /// Its text, as written.
+    /// The case's text, as written in the file.
     written: String,
 }
 
-/// The cases of one file, in its order.
+/// The cases of one file, in the order of the file.
 #[derive(Clone, Debug)]
 pub struct Cases {
     path: PathBuf,
@@ -42,7 +42,8 @@ impl Cases {
     /// Reads a file of cases.
     ///
     /// # Panics
-    /// It cannot be read, an escape is none, or two cases have the same name, or the same text that is not empty.
+    /// The file cannot be read, an escape is invalid, or two cases have the same name or the same text that is
+    /// not empty.
     pub fn read(path: impl AsRef<Path>) -> Self {
         let path = path.as_ref().to_owned();
         let all = fs::read_to_string(&path).expect("a readable file of cases");
@@ -60,20 +61,20 @@ impl Cases {
         }
     }
 
-    /// The case of that name.
+    /// The case named `name`.
     ///
     /// # Panics
-    /// There is none.
+    /// No case has this name.
     pub fn case(&self, name: &str) -> &Case {
         let found = self.iter().find(|it| it.name == name);
         found.unwrap_or_else(|| panic!("{} has no case {name}", self.path.display()))
     }
 
-    /// Compares what `say` says of each case with what is to be said, or writes it into the file if the environment
-    /// has `GOLDEN=write`.
+    /// Compares the result of `say` for each case with the expected one. If the environment has `GOLDEN=write`,
+    /// writes the results into the file instead.
     ///
     /// # Panics
-    /// Something else is said of a case. All of these are shown.
+    /// Results differ from the expected ones; the message shows all of these.
     pub fn check(mut self, mut say: impl FnMut(&Case) -> String) {
         let mut different = String::new();
         for case in &mut self.cases {
@@ -91,7 +92,7 @@ impl Cases {
         }
     }
 
-    /// The whole file.
+    /// The text of the whole file.
     fn written(&self) -> String {
         let mut all = self.preface.clone();
         for case in &self.cases {

@@ -8,10 +8,10 @@ use std::path::Path;
 
 use anyhow::Context as _;
 
-/// The inputs of a file of them, each with its name.
+/// Reads a file of inputs; each comes with its name.
 ///
 /// # Errors
-/// It cannot be read, or a line is no input.
+/// The file cannot be read, or a line is not an input.
 pub fn read_corpus(path: &Path) -> anyhow::Result<Vec<(String, Vec<u8>)>> {
     let text = fs::read_to_string(path).with_context(|| path.display().to_string())?;
     let input = |line: &str| {
@@ -24,7 +24,7 @@ pub fn read_corpus(path: &Path) -> anyhow::Result<Vec<(String, Vec<u8>)>> {
     inputs.collect()
 }
 
-/// The bytes that [`slice::escape_ascii`] wrote so.
+/// Undoes [`slice::escape_ascii`]; `None` if the text is invalid.
 fn unescape(escaped: &str) -> Option<Vec<u8>> {
     let mut bytes = Vec::with_capacity(escaped.len());
     let mut rest = escaped.bytes();
@@ -46,7 +46,7 @@ fn unescape(escaped: &str) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// Feeds every input of a target's corpus to `body`, the code that the fuzzer runs.
+/// Calls `body`, the code that the fuzzer runs, with every input of a target's corpus.
 ///
 /// # Panics
 /// The corpus is missing or empty, or `body` panics.

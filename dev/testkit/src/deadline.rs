@@ -12,14 +12,14 @@ use std::{fmt, thread};
 #[derive(Clone, Copy, Debug)]
 pub struct Deadline(Instant);
 
-/// A deadline passed before the awaited event came; carries what was awaited.
+/// The deadline passed before the awaited event, which the text names.
 #[derive(Debug, thiserror::Error)]
 #[error("gave up waiting for {0}")]
 pub struct Expired(pub String);
 
 impl Deadline {
-    /// Two minutes: far more than anything in these tests takes. A Tomcat takes 35 s to start where thirty
-    /// programs wait for two cores.
+    /// The deadline of tests, two minutes: far longer than anything in them takes. A Tomcat takes 35 s to start
+    /// while thirty programs wait for two cores.
     pub const DEFAULT: Duration = Duration::from_secs(120);
 
     /// The deadline `duration` from now.
@@ -28,8 +28,8 @@ impl Deadline {
         Self(now() + duration)
     }
 
-    /// What is left, or `None` when it has passed. Never `Some(0)`, which sockets take for "wait
-    /// for ever".
+    /// The time that is left, or `None` when the deadline has passed. Never `Some(0)`, which sockets take for
+    /// "wait for ever".
     #[must_use]
     pub fn remaining(self) -> Option<Duration> {
         self.0
@@ -37,11 +37,10 @@ impl Deadline {
             .filter(|left| !left.is_zero())
     }
 
-    /// Asks `ready` again and again until it says `Some`.
+    /// Calls `ready` again and again until it returns `Some`.
     ///
     /// # Errors
-    /// [`Expired`] with `what` when the deadline passes first; `ready` has been asked at least
-    /// once by then.
+    /// [`Expired`] with `what` if the deadline passes first; `ready` has been called at least once by then.
     pub fn poll<T>(
         self,
         what: impl fmt::Display,

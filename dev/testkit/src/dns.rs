@@ -7,34 +7,34 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
-/// A server that plays its table.
+/// A DNS server on UDP and TCP that answers from a table.
 #[derive(Debug)]
 pub struct DnsServer {
     address: SocketAddr,
     state: Arc<State>,
 }
 
-/// What the server says of a name and a type.
+/// The server's answer to a question.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DnsAnswer {
-    /// These records, which live so many seconds.
+    /// These records, with a time to live in seconds.
     Records(u32, Vec<DnsRecord>),
-    /// There is no such name.
+    /// The name does not exist.
     NxDomain,
-    /// The server failed.
+    /// The server reports that it failed.
     Failure,
-    /// Nothing is said at all.
+    /// The server does not answer.
     Silence,
 }
 
-/// One record.
+/// A DNS record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DnsRecord {
-    /// An address of IPv4.
+    /// An IPv4 address.
     A(Ipv4Addr),
-    /// An address of IPv6.
+    /// An IPv6 address.
     Aaaa(Ipv6Addr),
-    /// Priority, weight, port and target of a service.
+    /// The priority, weight, port and target of a service.
     Srv(u16, u16, u16, String),
 }
 
@@ -42,25 +42,25 @@ pub enum DnsRecord {
 struct State {
     table: Mutex<HashMap<(String, u16), DnsAnswer>>,
     asked: Mutex<Vec<(String, u16, bool)>>,
-    /// Answers over UDP are cut short.
+    /// Whether answers over UDP are truncated.
     truncates: AtomicBool,
     ended: AtomicBool,
 }
 
 impl DnsServer {
-    /// Starts without any name.
+    /// Starts a server whose table is empty.
     ///
     /// # Panics
-    /// There is no port.
+    /// No port is free.
     #[must_use]
     pub fn start() -> Self {
         Self::on(both())
     }
 
-    /// As [`DnsServer::start`], at this address.
+    /// Like [`DnsServer::start`], but at this address.
     ///
     /// # Errors
-    /// Somebody else is there.
+    /// The address is in use.
     pub fn start_at(address: SocketAddr) -> std::io::Result<Self> {
         Ok(Self::on((
             UdpSocket::bind(address)?,
@@ -86,13 +86,14 @@ impl DnsServer {
         Self { address, state }
     }
 
-    /// Where it is.
+    /// The server's address.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Says this of a name from now on; the type is that of the records, and of other answers every type.
+    /// Sets the answer to questions about `name` of the type `kind`. Questions of other types about `name` get an answer
+    /// without records. A name for which nothing was set does not exist.
     pub fn set(&self, name: &str, kind: u16, answer: DnsAnswer) {
         let mut table = self
             .state
@@ -102,12 +103,12 @@ impl DnsServer {
         table.insert((name.to_ascii_lowercase(), kind), answer);
     }
 
-    /// Cuts answers over UDP short from now on, as if they did not fit.
+    /// Truncates all further answers over UDP, as if they were too long.
     pub fn truncate(&self, truncates: bool) {
         self.state.truncates.store(truncates, Ordering::SeqCst);
     }
 
-    /// What was asked so far: the name, the type, and whether that was over TCP.
+    /// The questions so far: name, type, and whether each came over TCP.
     #[must_use]
     pub fn asked(&self) -> Vec<(String, u16, bool)> {
         let asked = self
@@ -130,7 +131,7 @@ impl Drop for DnsServer {
     }
 }
 
-/// Two sockets at one port.
+/// Binds a UDP and a TCP socket to one port.
 fn both() -> (UdpSocket, TcpListener) {
     for _ in 0..100 {
         let tcp = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
@@ -169,7 +170,7 @@ impl State {
         }
     }
 
-    /// The answer to a question, if there is one.
+    /// The answer to a question; `None` to send none.
     fn answer(&self, message: &[u8], over_tcp: bool) -> Option<Vec<u8>> {
         let (name, end) = read_name(message, 12)?;
         let kind = u16::from_be_bytes([*message.get(end)?, *message.get(end + 1)?]);
@@ -208,7 +209,7 @@ impl State {
     }
 }
 
-/// A name at an offset, in lower case, and where it ends.
+/// Reads the name at an offset; returns it in lower case, and the offset of its end.
 fn read_name(message: &[u8], mut at: usize) -> Option<(String, usize)> {
     let mut labels = Vec::new();
     loop {
@@ -249,9 +250,9 @@ fn write_record(reply: &mut Vec<u8>, record: &DnsRecord, ttl: u32) {
     reply.extend(data);
 }
 
-/// The type of addresses of IPv4.
+/// The type of records with an IPv4 address.
 pub const A: u16 = 1;
-/// The type of addresses of IPv6.
+/// The type of records with an IPv6 address.
 pub const AAAA: u16 = 28;
-/// The type of services.
+/// The type of records with a service.
 pub const SRV: u16 = 33;

@@ -13,7 +13,7 @@ use tempfile::TempDir;
 
 use crate::http::Response;
 
-/// A directory that is served, and one beside it that is not.
+/// A directory to serve, and beside it a directory that must not be served.
 #[derive(Debug)]
 pub struct FileTree {
     top: TempDir,
@@ -26,10 +26,10 @@ impl Default for FileTree {
 }
 
 impl FileTree {
-    /// The files of [`FileCase::ALL`]: links, names of all kinds, a FIFO.
+    /// Makes the files of [`FileCase::ALL`]: links, names of all kinds, a FIFO.
     ///
     /// # Panics
-    /// They cannot be written.
+    /// A file cannot be written.
     #[must_use]
     pub fn new() -> Self {
         let tree = Self {
@@ -69,7 +69,7 @@ impl FileTree {
         Ok(())
     }
 
-    /// The directory that is served.
+    /// The directory to serve.
     #[must_use]
     pub fn root(&self) -> PathBuf {
         self.top.path().join("www")
@@ -81,54 +81,54 @@ fn set_time(path: &Path) -> io::Result<()> {
     fs::File::options().write(true).open(path)?.set_modified(at)
 }
 
-/// The bytes of every file, from its beginning on.
+/// The first `bytes` bytes that every file contains.
 #[must_use]
 pub fn pattern(bytes: usize) -> Vec<u8> {
     (0..bytes).map(|at| b'a' + (at % 23) as u8).collect()
 }
 
-/// A request for a file, and what it is to be answered.
+/// A request for a file, and the expected response.
 #[derive(Debug)]
 pub struct FileCase {
-    /// What it is called in comparisons: its first letters say what it is about (`inm`, `ims`, `r`, `c`, `p`,
-    /// `t`).
+    /// The case's name in comparisons. Its first letters tell the subject (`inm`, `ims`, `r`, `c`, `p`, `t`).
     pub name: &'static str,
-    /// Its method.
+    /// The method of the request.
     pub method: &'static str,
-    /// Its path, as it is sent.
+    /// The path of the request, as it is sent.
     pub path: &'static str,
-    /// Its fields. `{etag}`, `{gz}` (the tag of the gzip coding) and `{date}` stand for the validators of the
-    /// file.
+    /// The header fields of the request. `{etag}`, `{gz}` (the tag of the gzip coding) and `{date}` stand for
+    /// validators of the file.
     fields: &'static [(&'static str, &'static str)],
     status: u16,
-    /// The value that a field begins with; an empty one is of a field that is not there.
+    /// Header fields of the response with the beginning of their value; an empty value means that the field is
+    /// absent.
     headers: &'static [(&'static str, &'static str)],
     body: FileBody,
 }
 
-/// The body that is expected.
+/// The expected body.
 #[derive(Clone, Copy, Debug)]
 enum FileBody {
-    /// Of a page of the server's own.
+    /// A page that the server makes itself.
     Page,
     Nothing,
-    /// Bytes of the file, from the first to before the second.
+    /// The bytes of the file from the first number to before the second.
     Bytes(usize, usize),
-    /// Several of these.
+    /// Several ranges of the file as one multipart body.
     Parts(&'static [(usize, usize)], usize),
 }
 
 impl FileCase {
-    /// All of them.
+    /// All cases.
     pub const ALL: &'static [Self] = cases::CASES;
 
-    /// Its fields as they are written down, with the names of validators.
+    /// The header fields of the request, with the placeholders of validators.
     #[must_use]
     pub fn asked(&self) -> &'static [(&'static str, &'static str)] {
         self.fields
     }
 
-    /// A HEAD of the same path.
+    /// A case for a HEAD request of the same path.
     #[must_use]
     pub fn head(&self) -> Self {
         Self {
@@ -139,7 +139,8 @@ impl FileCase {
         }
     }
 
-    /// Its fields. `head` has the response to a HEAD with these fields, for the validators of the file.
+    /// The header fields of the request. `head` makes a HEAD request with the given fields; the
+    /// response has the validators.
     pub fn fields(
         &self,
         mut head: impl FnMut(&[(&'static str, String)]) -> Response,
@@ -164,10 +165,10 @@ impl FileCase {
         fields
     }
 
-    /// Whether that is what it is to be answered.
+    /// Checks that a response is the expected one.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The difference, in words.
     pub fn judge(&self, answer: &Response) -> Result<(), String> {
         if answer.status != self.status {
             return Err(format!("{} instead of {}", answer.status, self.status));
@@ -225,13 +226,13 @@ fn multipart(answer: &Response, parts: &[(usize, usize)], size: usize) -> Vec<u8
     body
 }
 
-/// What is in the file beside the directory, which nobody is to see.
+/// The content of the file outside of the served directory. No response may contain it.
 pub const OUTSIDE: &str = "OUTSIDE";
 
-/// When every file was changed.
+/// The time at which every file was last changed, in seconds since 1970.
 const MODIFIED: u64 = 1_700_000_000;
 
-/// Names of files with their lengths.
+/// The names of files, with their lengths.
 const FILES: &[(&str, usize)] = &[
     ("page.html", 1456),
     ("big.bin", 100_000),

@@ -12,11 +12,11 @@ use socket2::{Domain, Socket, Type};
 
 use crate::{Address, Deadline};
 
-/// One connection to a server.
+/// A connection to an HTTP/1.1 server.
 #[derive(Debug)]
 pub struct HttpClient {
     socket: Socket,
-    /// Received and not yet consumed.
+    /// Bytes that were received and not consumed yet.
     input: Vec<u8>,
     deadline: Deadline,
 }
@@ -38,7 +38,7 @@ pub struct Response {
     pub interim: Vec<u16>,
 }
 
-/// Why there is no complete response.
+/// The reason why a response is missing or not complete.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
     /// The server closed before the first byte of a response.
@@ -47,7 +47,7 @@ pub enum Failure {
     /// The server reset the connection, at whatever point.
     #[error("the server reset the connection after {received:?}")]
     Reset {
-        /// What had arrived of this response.
+        /// The part of the response that had arrived.
         received: String,
     },
     /// The server closed in the middle of a response. `status` is there once its head was read.
@@ -55,16 +55,16 @@ pub enum Failure {
     Truncated {
         /// The status, if the head was complete.
         status: Option<u16>,
-        /// Body bytes that did arrive.
+        /// The number of body bytes that had arrived.
         body: u64,
     },
     /// The bytes are not an HTTP/1.1 response.
     #[error("not a response: {0}")]
     Malformed(String),
-    /// Nothing came before the deadline.
+    /// No bytes came before the deadline.
     #[error("gave up waiting for a response after {received:?}")]
     TimedOut {
-        /// What had arrived of this response.
+        /// The part of the response that had arrived.
         received: String,
     },
     /// Any other error of the socket or the writer.
@@ -81,11 +81,11 @@ impl HttpClient {
         address.into().connect(Deadline::DEFAULT).map(Self::on)
     }
 
-    /// As [`HttpClient::connect`], over TCP from the address `source`: any of 127.0.0.0/8 will do
-    /// to be another client than 127.0.0.1.
+    /// Like [`HttpClient::connect`], but over TCP from the address `source`. Any address of 127.0.0.0/8 other
+    /// than 127.0.0.1 makes another client.
     ///
     /// # Errors
-    /// Nobody accepts connections at `address`, or `source` is not an address of this machine.
+    /// Nothing accepts connections at `address`, or `source` is not an address of this machine.
     pub fn connect_from(source: IpAddr, address: SocketAddr) -> io::Result<Self> {
         let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
         socket.bind(&SocketAddr::new(source, 0).into())?;
@@ -114,7 +114,7 @@ impl HttpClient {
         }
     }
 
-    /// Replaces the deadline for everything that follows.
+    /// Replaces the deadline of all further operations.
     pub fn set_deadline(&mut self, deadline: Deadline) {
         self.deadline = deadline;
     }
@@ -143,7 +143,7 @@ impl HttpClient {
         self.receive()
     }
 
-    /// Sends all that `body` gives, as it is.
+    /// Sends all bytes that `body` yields, without framing.
     ///
     /// # Errors
     /// As [`HttpClient::send`].
@@ -171,10 +171,10 @@ impl HttpClient {
         }
     }
 
-    /// Says that nothing more will be sent, and keeps receiving.
+    /// Closes the sending side of the connection; receiving goes on.
     ///
     /// # Errors
-    /// The connection is already gone.
+    /// The connection is closed already.
     pub fn finish_sending(&self) -> io::Result<()> {
         self.socket.shutdown(Shutdown::Write)
     }
@@ -335,7 +335,7 @@ impl HttpClient {
         Ok(received)
     }
 
-    /// The lines up to and without the empty one.
+    /// Takes the lines before the next empty line, which is consumed too.
     fn take_block(&mut self) -> Result<Vec<String>, Failure> {
         let mut lines = Vec::new();
         loop {
@@ -353,7 +353,7 @@ impl HttpClient {
         }
     }
 
-    /// One line without its CRLF; `None` if the server closed before its end.
+    /// Takes one line without its CRLF; `None` if the server closed before the line's end.
     fn take_line(&mut self) -> Result<Option<String>, Failure> {
         loop {
             if let Some(end) = self.input.iter().position(|byte| *byte == b'\n') {
@@ -424,7 +424,7 @@ fn field(line: &str) -> Result<(String, String), Failure> {
     Ok((name.to_owned(), value.trim().to_owned()))
 }
 
-/// `io::copy` through a buffer that suits bodies of gigabytes.
+/// Like `io::copy`, but with a larger buffer, for bodies of gigabytes.
 fn copy(from: &mut impl Read, to: &mut impl Write) -> io::Result<u64> {
     let mut buffer = vec![0; 64 * 1024];
     let mut total = 0;

@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use crate::Deadline;
 
-/// What every client begins with (RFC 9113, section 3.4).
+/// The bytes with which every client begins (RFC 9113, section 3.4).
 pub const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-/// Kinds of frames.
+/// The types of frames.
 pub mod kind {
     #![expect(missing_docs, reason = "the names of RFC 9113, section 6")]
     pub const DATA: u8 = 0;
@@ -78,24 +78,24 @@ fn integer(number: usize, out: &mut Vec<u8>) {
     out.push(u8::try_from(rest).unwrap_or(0));
 }
 
-/// What the peer said.
+/// An event that the peer caused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Said {
-    /// The head of a response; 0 if its status cannot be read.
+    /// The stream and the status of a response's head; 0 if the status cannot be read.
     Status(u32, u16),
-    /// A stream ended in order.
+    /// This stream ended in order.
     End(u32),
-    /// A stream was reset, with this code.
+    /// This stream was reset, with this error code.
     Reset(u32, u32),
-    /// The connection ends, with this code.
+    /// GOAWAY arrived, with this error code.
     GoAway(u32),
-    /// A PING was answered.
+    /// The acknowledgement of a PING arrived.
     Pong,
     /// The connection was closed or reset.
     Closed,
 }
 
-/// One connection.
+/// A client's connection over HTTP/2.
 #[derive(Debug)]
 pub struct Http2Client {
     socket: TcpStream,
@@ -108,10 +108,10 @@ pub struct Http2Client {
 }
 
 impl Http2Client {
-    /// A new connection, on which nothing was sent.
+    /// Connects, and sends nothing.
     ///
     /// # Errors
-    /// Nobody accepts connections there.
+    /// Nothing accepts connections at the address.
     pub fn connect(address: SocketAddr) -> io::Result<Self> {
         let socket = TcpStream::connect(address)?;
         socket.set_nodelay(true)?;
@@ -126,26 +126,26 @@ impl Http2Client {
         })
     }
 
-    /// Sends bytes in pieces of `cut`, as far as the peer takes them.
+    /// Sends bytes in pieces of `cut` bytes. Stops silently if the peer takes no more.
     pub fn send(&mut self, bytes: &[u8], cut: usize) {
         for piece in bytes.chunks(cut.max(1)) {
-            // Whoever is refused may be closed while it sends.
+            // A peer that refuses the connection may close it meanwhile.
             if self.socket.write_all(piece).is_err() {
                 return;
             }
         }
     }
 
-    /// Bytes of bodies received so far.
+    /// The number of body bytes received so far, of all streams.
     #[must_use]
     pub fn body(&self) -> usize {
         self.body
     }
 
-    /// The next bytes of bodies, as many as asked for, whichever stream they are of.
+    /// The next `bytes` body bytes, of whichever streams.
     ///
     /// # Errors
-    /// They did not come before the deadline, or the peer closed before.
+    /// The bytes did not come before the deadline, or the peer closed first.
     pub fn read_body(&mut self, bytes: usize) -> io::Result<Vec<u8>> {
         while self.unread.len() < bytes {
             if !self.take_frame() && !self.read()? {
@@ -155,16 +155,16 @@ impl Http2Client {
         Ok(self.unread.drain(..bytes).collect())
     }
 
-    /// What the peer has set so far: identifiers and values (RFC 9113, section 6.5.2).
+    /// The peer's settings so far: identifiers and values (RFC 9113, section 6.5.2).
     #[must_use]
     pub fn settings(&self) -> &[(u16, u32)] {
         &self.settings
     }
 
-    /// What the peer said next.
+    /// The next event.
     ///
     /// # Errors
-    /// It said nothing before the deadline.
+    /// There was none before the deadline.
     pub fn next_said(&mut self) -> io::Result<Said> {
         loop {
             if let Some(said) = self.said.pop_front() {
@@ -176,7 +176,7 @@ impl Http2Client {
         }
     }
 
-    /// The first thing the peer says that is `wanted`; `None` if it closes before.
+    /// The first event that is `wanted`; `None` if the peer closes first.
     ///
     /// # Errors
     /// As [`Self::next_said`].
@@ -190,7 +190,7 @@ impl Http2Client {
         }
     }
 
-    /// All that the peer says in what one read yields.
+    /// All events from one read.
     ///
     /// # Errors
     /// As [`Self::next_said`].
@@ -201,7 +201,7 @@ impl Http2Client {
         Ok(self.said.drain(..).chain(closed).collect())
     }
 
-    /// Reads once; `false` at the end.
+    /// Reads once; `false` at the end of the stream.
     fn read(&mut self) -> io::Result<bool> {
         let left = self.deadline.remaining().unwrap_or(Duration::from_nanos(1));
         self.socket.set_read_timeout(Some(left))?;
@@ -253,7 +253,7 @@ impl Http2Client {
     }
 }
 
-/// The settings of a frame.
+/// The settings in a SETTINGS frame: identifiers and values.
 fn settings(payload: &[u8]) -> impl Iterator<Item = (u16, u32)> {
     payload.chunks_exact(6).filter_map(|setting| {
         let (id, value) = setting.split_first_chunk()?;
@@ -262,8 +262,8 @@ fn settings(payload: &[u8]) -> impl Iterator<Item = (u16, u32)> {
     })
 }
 
-/// The status at the beginning of a head's block (RFC 7541, section 6), of a peer that was told to use no
-/// table.
+/// The status at the beginning of a header block (RFC 7541, section 6). The peer must have been told to use no
+/// dynamic table.
 #[must_use]
 pub fn status(mut block: &[u8]) -> Option<u16> {
     // The table's size comes first.
@@ -288,7 +288,8 @@ pub fn status(mut block: &[u8]) -> Option<u16> {
     }
 }
 
-/// Three digits (RFC 7541, appendix B): those below 3 have five bits, the others six.
+/// Decodes three digits in Huffman code (RFC 7541, appendix B). The digits 0 to 2 have five bits, the others
+/// six.
 fn huffman_digits(code: &[u8]) -> Option<u16> {
     let mut bits = code
         .iter()

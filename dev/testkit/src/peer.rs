@@ -36,7 +36,7 @@ pub enum Outcome {
     ClosedEarly,
     /// The other side reset the connection, or stopped reading.
     Failed(io::ErrorKind),
-    /// The expected bytes did not come in thirty seconds.
+    /// The expected bytes did not come within thirty seconds.
     TimedOut,
 }
 
@@ -70,21 +70,21 @@ impl Peer {
         Self::start_with(move |_| script.clone())
     }
 
-    /// As [`Peer::start`], with the script chosen by the number of the connection, from 0.
+    /// Like [`Peer::start`], but `script` chooses the script by the number of the connection, from 0.
     ///
     /// # Panics
-    /// When no socket can be bound.
+    /// No socket can be bound.
     #[must_use]
     pub fn start_with(script: impl Fn(usize) -> Script + Send + 'static) -> Self {
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         Self::bind(&address.into(), script).expect("a port of 127.0.0.1 can be bound")
     }
 
-    /// As [`Peer::start`], on an address of which the test knows that nobody takes it once the peer
-    /// is gone, as of [`unused`](crate::address::unused).
+    /// Like [`Peer::start`], but at `address`. Nothing else may take the address when the peer is gone; those
+    /// of [`unused`](crate::address::unused) are safe.
     ///
     /// # Panics
-    /// When it cannot be bound.
+    /// The address cannot be bound.
     #[must_use]
     pub fn start_at(address: SocketAddr, script: Script) -> Self {
         Self::bind(&address.into(), move |_| script.clone()).expect("the address can be bound")
@@ -99,7 +99,7 @@ impl Peer {
         Self::bind(&Address::Unix(path.to_owned()), script).expect("the path can be bound")
     }
 
-    /// Where the peer listens.
+    /// The address at which the peer listens.
     #[must_use]
     pub fn address(&self) -> &Address {
         &self.address
@@ -117,13 +117,13 @@ impl Peer {
         }
     }
 
-    /// How many connections have been accepted so far.
+    /// The number of connections accepted so far.
     #[must_use]
     pub fn connections(&self) -> usize {
         self.shared.lock().connections.len()
     }
 
-    /// Everything received so far on connection number `index`, from 0; empty if there is none.
+    /// All bytes received so far on connection number `index`, from 0; empty if there is no such connection.
     #[must_use]
     pub fn received(&self, index: usize) -> Vec<u8> {
         let state = self.shared.lock();
@@ -285,7 +285,7 @@ fn accept(listener: &Socket, shared: &Arc<Shared>, script: impl Fn(usize) -> Scr
 struct Player {
     socket: Socket,
     index: usize,
-    /// How much of what was received earlier steps have taken.
+    /// The number of received bytes that earlier steps have taken.
     consumed: usize,
     shared: Arc<Shared>,
 }
@@ -359,7 +359,7 @@ impl Player {
         }
     }
 
-    /// Receives until `deadline`.
+    /// Receives and records bytes until `deadline`.
     fn pause(&mut self, deadline: Deadline) -> Result<(), Outcome> {
         loop {
             match self.receive(Some(deadline)) {
@@ -371,7 +371,7 @@ impl Player {
         }
     }
 
-    /// Receives until `complete` tells how many of the bytes not yet taken the step takes.
+    /// Receives until `complete` returns how many of the bytes not yet taken this step takes.
     fn expect(&mut self, complete: impl Fn(&[u8]) -> Option<usize>) -> Result<(), Outcome> {
         let deadline = Deadline::default();
         loop {
@@ -387,7 +387,7 @@ impl Player {
         }
     }
 
-    /// Receives and records once.
+    /// Reads once, and records what was received.
     fn receive(&mut self, deadline: Option<Deadline>) -> Result<(), Outcome> {
         let timeout = match deadline {
             Some(deadline) => Some(deadline.remaining().ok_or(Outcome::TimedOut)?),
@@ -414,7 +414,7 @@ impl Player {
     }
 }
 
-/// Most bytes recorded for one connection; a script that needs more fails.
+/// The most bytes recorded for one connection. A script that needs more fails.
 const RECORDED_BYTES_MAX: usize = 64 << 20;
 
 #[cfg(test)]

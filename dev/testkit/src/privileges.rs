@@ -5,11 +5,11 @@ use std::thread;
 
 use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
 
-/// What `work` gives on a thread to which the rights of files apply: root otherwise opens everything. Threads
-/// that `work` starts are like it; those of the caller keep their rights.
+/// Calls `work` on a thread to which the permissions of files apply, which root otherwise ignores. Threads that
+/// `work` starts are like it; the caller's threads keep their rights.
 ///
 /// # Panics
-/// The kernel does not give the rights up, or `work` panics.
+/// The kernel does not take the capabilities away, or `work` panics.
 pub fn without_override<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     thread::scope(|scope| {
         let thread = scope.spawn(|| {

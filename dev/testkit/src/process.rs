@@ -62,7 +62,7 @@ struct Captured {
 struct Lines {
     stdout: Vec<String>,
     stderr: Vec<String>,
-    /// Pipes that still have a reader.
+    /// The number of output pipes that are still being read.
     open: usize,
 }
 
@@ -81,7 +81,7 @@ impl Process {
         Self::start(command, None)
     }
 
-    /// As [`Process::spawn`]; the child owns `directory`, which goes when it ends for good.
+    /// Like [`Process::spawn`]; the child owns `directory`, which is removed when the child has ended for good.
     ///
     /// # Errors
     /// The program cannot be started; the message has its name.
@@ -134,13 +134,13 @@ impl Process {
         }
     }
 
-    /// Everything written to stdout so far.
+    /// All text written to stdout so far.
     #[must_use]
     pub fn stdout(&self) -> String {
         joined(&self.captured.lock().stdout)
     }
 
-    /// Everything written to stderr so far.
+    /// All text written to stderr so far.
     #[must_use]
     pub fn stderr(&self) -> String {
         joined(&self.captured.lock().stderr)
@@ -160,7 +160,7 @@ impl Process {
     /// The exit status if the process has ended.
     ///
     /// # Errors
-    /// Those of the system.
+    /// The system cannot tell.
     pub fn try_wait(&mut self) -> anyhow::Result<Option<ExitStatus>> {
         Ok(self.child.try_wait()?)
     }
@@ -307,7 +307,7 @@ pub fn signal_process(id: u32, signal: Signal) -> anyhow::Result<()> {
     send(signal, &id.to_string())
 }
 
-/// The shell's own `kill`, because the standard library can only send SIGKILL.
+/// Sends a signal by the shell's own `kill`, because the standard library can only send SIGKILL.
 fn send(signal: Signal, target: &str) -> anyhow::Result<()> {
     let output = Command::new("sh")
         .args([
@@ -325,7 +325,7 @@ fn send(signal: Signal, target: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Ends the group of `id` and removes `directory` once this process is gone.
+/// Starts a shell that ends the process group `id` and removes `directory` when this process is gone.
 fn guard(id: u32, directory: Option<&Path>) -> anyhow::Result<Child> {
     let mut command = Command::new("sh");
     command

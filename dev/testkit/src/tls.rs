@@ -15,29 +15,29 @@ use catamaran_tls::{
 pub use end::End;
 use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyPair};
 
-/// A certificate's chain and key as PEM.
+/// A certificate with its chain and key, as PEM.
 #[derive(Clone, Debug)]
 pub struct Pair {
-    /// The certificate first, then who issued it.
+    /// The certificate, then the certificates of its issuers.
     pub chain: String,
     /// The private key.
     pub key: String,
 }
 
 impl Pair {
-    /// A certificate for these names and addresses that nobody else issued.
+    /// A certificate for these names and addresses that is its own issuer.
     ///
     /// # Panics
-    /// A name is none.
+    /// A name is invalid.
     #[must_use]
     pub fn self_signed(names: &[&str]) -> Self {
         Self::self_signed_with(names, |_| {})
     }
 
-    /// As [`Pair::self_signed`], of an authority, as `openssl req -x509` makes it.
+    /// Like [`Pair::self_signed`], but as an authority, as `openssl req -x509` makes it.
     ///
     /// # Panics
-    /// A name is none.
+    /// A name is invalid.
     #[must_use]
     pub fn of_own_authority(names: &[&str]) -> Self {
         Self::self_signed_with(names, |params| {
@@ -45,10 +45,10 @@ impl Pair {
         })
     }
 
-    /// As [`Pair::self_signed`], with something changed.
+    /// Like [`Pair::self_signed`], but `change` changes the parameters of the certificate first.
     ///
     /// # Panics
-    /// A name is none.
+    /// A name is invalid.
     #[must_use]
     pub fn self_signed_with(names: &[&str], change: impl FnOnce(&mut CertificateParams)) -> Self {
         let names: Vec<String> = names.iter().map(ToString::to_string).collect();
@@ -88,7 +88,7 @@ pub fn files(pairs: &[Pair]) -> ProfileFiles {
     }
 }
 
-/// TLS 1.2 and 1.3 with tickets, any name, without certificates of clients.
+/// Settings for TLS 1.2 and 1.3 with tickets, for any name, without client certificates.
 #[must_use]
 pub fn settings() -> ProfileSettings {
     ProfileSettings {
@@ -101,10 +101,10 @@ pub fn settings() -> ProfileSettings {
     }
 }
 
-/// Builds a profile as of now, with ticket keys of its own.
+/// Builds a profile at the present time, with ticket keys of its own.
 ///
 /// # Errors
-/// All that is wrong with the files.
+/// All faults of the files.
 ///
 /// # Panics
 /// The system has no random bytes.
@@ -113,19 +113,19 @@ pub fn build(settings: &ProfileSettings, files: &ProfileFiles) -> Result<BuiltPr
     Profile::build(settings, files, &keys, None, SystemTime::now())
 }
 
-/// The profile that [`build`] gives.
+/// Like [`build`], but returns the profile alone.
 ///
 /// # Panics
-/// Something is wrong with the files.
+/// The files have a fault.
 #[must_use]
 pub fn profile(settings: &ProfileSettings, files: &ProfileFiles) -> Profile {
     build(settings, files).expect("good files").profile
 }
 
-/// What a client needs that asks for `name`, trusts these issuers and has this certificate.
+/// The settings of a client that asks for `name`, trusts `issuers` and presents `identity`.
 ///
 /// # Panics
-/// There is no issuer in the PEM, or the certificate is none.
+/// The PEM contains no issuer, or the certificate is invalid.
 #[must_use]
 pub fn trust(issuers: &str, name: &str, identity: Option<&Pair>) -> Trust {
     let identity = identity.map(|pair| ClientIdentity {

@@ -31,7 +31,7 @@ pub(crate) fn are_held(root: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Replaces what is held by what `checkout` has, a clone of RustSec's database.
+/// Replaces the advisories of this repository by those of `checkout`, a clone of RustSec's database.
 pub(crate) fn update(root: &Path, checkout: &Path) -> anyhow::Result<()> {
     let crates = checkout.join("crates");
     ensure!(
@@ -74,7 +74,7 @@ pub(crate) fn update(root: &Path, checkout: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What the database has, and when.
+/// A description of the advisories: where they are from, and of which day.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Index {
@@ -102,11 +102,11 @@ struct Lock {
 #[derive(Deserialize)]
 struct LockedPackage {
     name: String,
-    /// Absent for crates of the workspace.
+    /// The registry of the crate. Crates of the workspace have none.
     source: Option<String>,
 }
 
-/// cargo-deny names the folder of a database for its address.
+/// The folder of the advisories. Its name is the one that cargo-deny derives from the database's address.
 const FOLDER: &str = "security/advisories/advisory-db-3157b0e258782691/crates";
 const INDEX: &str = "security/advisories/index.toml";
 

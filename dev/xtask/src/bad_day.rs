@@ -8,7 +8,7 @@ use crate::needs;
 use crate::step::{Steps, cargo};
 use crate::test::{self, BINARY};
 
-/// Installs the servers, builds the binary unless [`BINARY`] names one, and runs.
+/// Installs the servers, builds the binary unless [`BINARY`] names one, and runs the program of the bad day.
 pub(crate) fn run(steps: &mut Steps, root: &Path) -> anyhow::Result<()> {
     steps.run("install what the run needs", || {
         needs::install(&needs::of_tests())

@@ -14,7 +14,7 @@ use anyhow::{Context, bail};
 use crate::advisories;
 use crate::step::{program, say};
 
-/// Checks, having fetched cargo-deny where it is missing or of another version.
+/// Runs cargo-deny, after fetching it if it is missing or has another version.
 pub(crate) fn run(root: &Path) -> anyhow::Result<()> {
     let tools = root
         .join("target/tools")

@@ -14,7 +14,7 @@ use serde::Deserialize;
 
 use crate::published;
 
-/// A `result.json` of the lab, as far as pages show it.
+/// The members of a lab's `result.json` that pages show.
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct LabResult {
     pub(crate) name: String,
@@ -34,11 +34,11 @@ pub(crate) struct LabResult {
     pub(crate) as_published: Vec<LabPrinted>,
 }
 
-/// A claim with what came of it.
+/// A claim of a result, with the verdict on it.
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct LabClaim {
     pub(crate) says: String,
-    /// What is compared, such as `syscalls`.
+    /// The measure that the claim compares, such as `syscalls`.
     #[serde(default)]
     pub(crate) measure: String,
     /// The levels of the claim's case.
@@ -50,23 +50,23 @@ pub(crate) struct LabClaim {
     /// The ratio of each start of servers.
     #[serde(default)]
     pub(crate) starts: Vec<f64>,
-    /// By how much the interval is wider for what the two sides lost, as a logarithm.
+    /// How much wider the interval is because of requests that the two sides lost, as a logarithm.
     #[serde(default)]
     pub(crate) bias: f64,
     pub(crate) verdict: String,
-    /// Whether it came as it says, if it is decided.
+    /// Whether the claim's verdict is the one that its experiment expects; `None` if nothing is decided.
     #[serde(default)]
     pub(crate) as_expected: Option<bool>,
     pub(crate) sentence: String,
 }
 
-/// A cell with what was measured of it.
+/// A cell of a result, with its measurements.
 #[derive(Debug, Deserialize)]
 pub(crate) struct LabCell {
     pub(crate) levels: BTreeMap<String, serde_json::Value>,
     #[serde(default)]
     pub(crate) measures: BTreeMap<String, LabMeasure>,
-    /// System calls of each server for a request, by name.
+    /// System calls for each request, by server and by name.
     #[serde(default)]
     pub(crate) calls: BTreeMap<String, BTreeMap<String, f64>>,
 }
@@ -86,15 +86,16 @@ pub(crate) struct LabMeasure {
 #[derive(Debug, Deserialize)]
 pub(crate) struct LabPrinted {
     pub(crate) name: String,
-    /// What ab printed here.
+    /// The text that ab printed in our repetition.
     pub(crate) ours: String,
 }
 
 /// A line of the README's table.
 struct ReadmeFigure {
-    /// What is compared, in words for a newcomer.
+    /// The comparison, in words for a newcomer.
     text: &'static str,
-    /// The folder below `docs/lab`, and there the claim and its case, `factor=level` by spaces.
+    /// The folder below `docs/lab`, the claim of its result, and the claim's case as `factor=level` with spaces
+    /// between.
     result: &'static str,
     claim: &'static str,
     case: &'static str,
@@ -126,7 +127,7 @@ pub(crate) fn stale(root: &Path) -> anyhow::Result<Vec<&'static str>> {
     Ok(pages.filter(differs).map(|(name, _)| name).collect())
 }
 
-/// Lines of the README outside its table that have a ratio or an interval.
+/// The lines of the README that contain a ratio or an interval outside the table.
 ///
 /// # Errors
 ///
@@ -167,7 +168,7 @@ fn pages(root: &Path) -> anyhow::Result<[(&'static str, String); 3]> {
     ])
 }
 
-/// All results by the names of their folders, with those names.
+/// Loads all results; each comes with the name of its folder.
 pub(crate) fn load(folder: &Path) -> anyhow::Result<Vec<(String, LabResult)>> {
     let mut results = Vec::new();
     for entry in
@@ -193,7 +194,7 @@ pub(crate) fn load(folder: &Path) -> anyhow::Result<Vec<(String, LabResult)>> {
     Ok(results)
 }
 
-/// The README's table: of its list what is shown.
+/// Makes the table of the README from those of [`FIGURES`] whose claim is decided.
 fn table(results: &[(String, LabResult)]) -> anyhow::Result<String> {
     let mut table = String::from("| | ratio | report |\n|---|---|---|\n");
     for figure in FIGURES {
@@ -218,7 +219,7 @@ fn table(results: &[(String, LabResult)]) -> anyhow::Result<String> {
     Ok(table)
 }
 
-/// The README with this table between its marks.
+/// Returns the README with `table` between its marks.
 fn with_table(readme: &str, table: &str) -> anyhow::Result<String> {
     let (before, rest) = readme
         .split_once(BEGIN)
@@ -264,7 +265,7 @@ fn measured(results: &[(String, LabResult)]) -> String {
 }
 
 impl LabClaim {
-    /// The levels of its case as a list of figures names them.
+    /// The levels of the claim's case, written as in [`FIGURES`].
     pub(crate) fn case(&self) -> String {
         let level = |(factor, level): (&String, &serde_json::Value)| {
             format!(
@@ -281,7 +282,7 @@ impl LabClaim {
         WORDS.iter().any(|(verdict, _)| *verdict == self.verdict)
     }
 
-    /// The ratio with its interval.
+    /// The claim's ratio with its interval, as text.
     fn ratio(&self) -> String {
         match (self.ratio, self.low, self.high) {
             (Some(ratio), Some(low), Some(high)) => {
@@ -311,7 +312,7 @@ impl LabClaim {
     }
 }
 
-/// As many digits as tell a ratio near 1 from 1, as the lab's reports do.
+/// Writes a ratio with enough digits to tell it from 1, as the lab's reports do.
 pub(crate) fn rounded(ratio: f64) -> String {
     if (ratio - 1.0).abs() < 0.02 {
         format!("{ratio:.3}")
@@ -327,22 +328,23 @@ const PUBLISHED: &str = "docs/published.md";
 const BEGIN: &str = "<!-- figures: `cargo xtask figures` writes them -->";
 const END: &str = "<!-- end of figures -->";
 
-/// What makes a number of the README a figure that has to be measured. An interval's certainty is none.
+/// The units that make a number of the README a measured figure. The certainty of an interval (95 %) is none.
 const UNITS: [&str; 9] = [
     "µs", "ms", "s", "B", "KiB", "MiB", "req/s", "times", "requests",
 ];
 
-/// The verdict of a claim that its interval and its experiment's other claims allow.
+/// The verdict of a claim that is shown: its interval excludes 1, also considering the experiment's other
+/// claims.
 const SHOWN: &str = "differs";
 
-/// Verdicts that decide a claim, as the lab's reports call them.
+/// The verdicts that decide a claim, each with the word of the lab's reports.
 const WORDS: [(&str, &str); 3] = [
     (SHOWN, "shown"),
     ("differs-little", "shown, less than the margin"),
     ("same", "the same within the margin"),
 ];
 
-/// What the README compares, in its order: what is in our favour and what is not.
+/// The comparisons of the README in order, whether they are in our favour or not.
 const FIGURES: &[ReadmeFigure] = &[
     ReadmeFigure {
         text: "CPU time of a request, our front over AJP13 / httpd with mod_jk",

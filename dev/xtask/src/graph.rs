@@ -9,21 +9,21 @@ use std::path::Path;
 use anyhow::Context;
 use cargo_metadata::{DependencyKind, MetadataCommand};
 
-/// All packages by id.
+/// All packages, by their ids.
 #[derive(Debug, Default)]
 pub(crate) struct Graph {
     pub(crate) packages: BTreeMap<String, Package>,
 }
 
-/// One package and its direct dependencies, by id.
+/// A package with its direct dependencies, given by their ids.
 #[derive(Debug, Default)]
 pub(crate) struct Package {
     pub(crate) name: String,
-    /// The name of its folder, for a member of the workspace.
+    /// The name of the package's folder, if it is a member of the workspace.
     pub(crate) folder: Option<String>,
-    /// Dependencies of the built crate, and of its build script.
+    /// Dependencies of the crate and of its build script.
     pub(crate) normal: BTreeSet<String>,
-    /// Dependencies of its tests only.
+    /// Dependencies of the crate's tests only.
     pub(crate) dev: BTreeSet<String>,
 }
 
@@ -87,7 +87,7 @@ impl Graph {
             .filter_map(|(id, package)| Some((package.folder.as_deref()?, id.as_str(), package)))
     }
 
-    /// Everything that `id` is built with, directly or not, without itself.
+    /// The packages that `id` depends on directly or indirectly, without `id`.
     pub(crate) fn closure(&self, id: &str) -> BTreeSet<&str> {
         let mut seen = BTreeSet::new();
         let mut open = vec![id];

@@ -19,7 +19,7 @@ use crate::package;
 use crate::step::{Steps, say};
 use crate::test::target_directory;
 
-/// Packs `binary` twice, as this version and as the next one, and tries both in a clean root; then the image of
+/// Packs `binary` as this version and as the next one, and tries both in a clean root. Then tries the image in
 /// `target/package`, if there is one.
 pub(crate) fn run(steps: &mut Steps, checkout: &Path, binary: &Path) -> anyhow::Result<()> {
     let target = target_directory(checkout)?;
@@ -48,7 +48,7 @@ pub(crate) fn run(steps: &mut Steps, checkout: &Path, binary: &Path) -> anyhow::
     }
 }
 
-/// From the package to https before a Tomcat, by the page's commands alone.
+/// Types the commands of the page, from the installation of the package to https before a Tomcat.
 fn type_page(checkout: &Path, clean: &CleanRoot) -> anyhow::Result<()> {
     let text = fs::read_to_string(checkout.join(page::PAGE))?;
     let commands = page::commands(&text);
@@ -98,7 +98,7 @@ fn three_lines(clean: &CleanRoot, package: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Installs the next version while clients ask for pages.
+/// Installs the next version while clients send requests.
 fn upgrade(clean: &CleanRoot, next: &Path) -> anyhow::Result<()> {
     let main = "systemctl show -P MainPID catamaran";
     let old = clean.run(main)?.trim().to_owned();
@@ -140,22 +140,22 @@ fn purge(clean: &CleanRoot, before: &[String]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Requests that were made and that failed, of a report of bench.
+/// Reads from a report of `bench` how many requests were made, and how many failed.
 fn counts(document: &Value) -> Option<[u64; 2]> {
     let of = |name: &str| document.pointer(name).and_then(Value::as_u64);
     Some([of("/requests/completed")?, of("/requests/failed")?])
 }
 
-/// Where Debian's packages lie that were made for this version.
+/// The path of the release binary, which is tried if no other is named.
 pub(crate) fn default_binary(checkout: &Path) -> anyhow::Result<PathBuf> {
     Ok(target_directory(checkout)?.join("release/catamaran"))
 }
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
-/// Of the page that Debian's Tomcat serves at `/`.
+/// A line of the page that Debian's Tomcat serves at `/`.
 const TOMCAT: &str = "<h1>It works !</h1>";
-/// Lines of the journal by a process, whose number follows.
+/// A command that prints the journal of one process; the process id follows.
 const LOGGED: &str = "journalctl --quiet --output=cat --unit=catamaran _PID=";
 const REQUESTS: u64 = 10_000;
-/// Requests a second, so that the load lasts longer than the installation.
+/// Requests per second. At this rate the load lasts longer than the installation.
 const RATE: u64 = 250;

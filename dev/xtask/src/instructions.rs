@@ -26,13 +26,13 @@ use self::table::Row;
 use crate::needs;
 use crate::step::{Steps, say};
 
-/// What is asked for.
+/// The options of `cargo xtask instructions`.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Options {
-    /// A commit to compare with, as git names it.
+    /// The commit to compare with, as git names it.
     against: Option<String>,
     profile: Profile,
-    /// Part of the names of the rows that are counted; empty: all, and the bytes.
+    /// A part of the names of the rows to count. If it is empty, all rows and all bytes are counted.
     only: String,
 }
 
@@ -45,7 +45,7 @@ enum Profile {
 }
 
 impl Options {
-    /// From the words behind the command; `None` if they make no sense.
+    /// Parses the words after the command; `None` if they are not valid.
     pub(crate) fn parse(words: &[&str]) -> Option<Self> {
         let mut options = Self::default();
         for pair in words.chunks(2) {
@@ -70,8 +70,8 @@ impl Profile {
     }
 }
 
-/// Builds, counts, and prints a row for each case; an error if a row of the working tree is beyond its
-/// limit over that of the commit.
+/// Builds the binaries, counts, and prints a row for each case. Fails if a row of the working tree exceeds its
+/// limit in proportion to the commit's row.
 pub(crate) fn run(steps: &mut Steps, root: &Path, options: &Options) -> anyhow::Result<()> {
     steps.run("install valgrind", || needs::install(&[needs::valgrind()]))?;
     let new = steps.run("build the working tree", || {

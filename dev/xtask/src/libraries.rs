@@ -11,7 +11,7 @@ use anyhow::{Context, ensure};
 use crate::step::{Steps, cargo, program, say};
 use crate::test::target_directory;
 
-/// Packs, publishes dry, and builds the application.
+/// Packs the crates, publishes them as a dry run, and builds the application.
 pub(crate) fn run(steps: &mut Steps, root: &Path) -> anyhow::Result<()> {
     let folder = target_directory(root)?.join("libraries");
     let target = folder.to_str().context("target is not UTF-8")?;
@@ -103,7 +103,7 @@ fn blocks(page: &str) -> Option<[String; 2]> {
     Some([block("toml")?, block("rust")?])
 }
 
-/// In the order in which they need each other; the connector is last.
+/// The crates in the order in which they depend on each other; the connector is last.
 const NAMES: [&str; 6] = [
     "catamaran-message",
     "catamaran-ajp",

@@ -49,15 +49,16 @@ struct Table {
 /// The sizes of a commit or of the working tree.
 #[derive(Debug, Default)]
 struct Sizes {
-    /// By the folder of the crate.
+    /// Lines by the folder of the crate.
     crates: BTreeMap<String, Lines>,
-    /// Of pages that people write: neither the configuration's reference nor what lies beside results of the lab.
+    /// Words of pages that people write, without the generated reference and without pages beside results of
+    /// the lab.
     words: usize,
-    /// That git knows.
+    /// Files under git's control.
     files: usize,
 }
 
-/// Lines that are neither blank nor a comment.
+/// Counts of lines that are neither blank nor a comment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Lines {
     source: usize,
@@ -119,7 +120,7 @@ impl Lines {
     }
 }
 
-/// Rust files and documents with their paths.
+/// The texts of Rust files and documents, with their paths.
 fn texts(root: &Path, commit: Option<&str>) -> anyhow::Result<BTreeMap<String, String>> {
     // Gives each line behind the commit, if there is one, and the path.
     let mut words = vec!["grep", "--text", "--full-name", "--null", "-e", ""];
@@ -152,9 +153,9 @@ fn row(name: &str, source: &str, tests: &str) -> String {
         .to_owned()
 }
 
-/// Written by the configuration's records.
+/// The page that is generated from the configuration's records.
 const REFERENCE: &str = "docs/reference.md";
-/// Crates that no user's binary contains.
+/// Folders of crates that no user's binary contains.
 const FOR_TESTS: [&str; 4] = ["dev/e2e/", "dev/fuzz/", "dev/nights/", "dev/testkit/"];
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use catamaran_tier::{Need, java};
 
 use crate::step::say;
 
-/// For the tests.
+/// The programs that tests need.
 pub(crate) fn of_tests() -> Vec<Need> {
     let tools = [
         // The launchers of embedded containers are compiled when they are started.
@@ -66,27 +66,27 @@ pub(crate) fn of_tests() -> Vec<Need> {
     all
 }
 
-/// Finds faults of Debian packages.
+/// lintian, which finds faults of Debian packages.
 pub(crate) fn lintian() -> Need {
     package("lintian", "/usr/bin/lintian")
 }
 
-/// Finds the libraries that a binary needs.
+/// The program that lists the shared libraries of a binary.
 pub(crate) fn shared_libraries() -> Need {
     package("dpkg-dev", "/usr/bin/dpkg-shlibdeps")
 }
 
-/// Makes images for containers and unpacks them.
+/// umoci, which makes and unpacks container images.
 pub(crate) fn umoci() -> Need {
     package("umoci", "/usr/bin/umoci")
 }
 
-/// Counts instructions.
+/// valgrind, which counts instructions.
 pub(crate) fn valgrind() -> Need {
     package("valgrind", "/usr/bin/valgrind")
 }
 
-/// Installs what is missing and says so; quick when nothing is.
+/// Installs those of `wanted` that are missing, and says so. Takes no time if none is missing.
 pub(crate) fn install(wanted: &[Need]) -> anyhow::Result<()> {
     let missing = needs::missing(wanted);
     let packages: Vec<String> = missing
@@ -101,17 +101,17 @@ pub(crate) fn install(wanted: &[Need]) -> anyhow::Result<()> {
     Ok(needs::install(&packages)?)
 }
 
-/// Fetches the jars that tests and experiments use, unless they are there.
+/// Fetches the jars of the containers that tests and experiments use, unless they were fetched before.
 pub(crate) fn fetch_containers() -> anyhow::Result<()> {
     fetch(&java::ALL)
 }
 
-/// Fetches Payara, unless it is there.
+/// Fetches Payara, unless it was fetched before.
 pub(crate) fn fetch_payara() -> anyhow::Result<()> {
     fetch(&[java::PAYARA])
 }
 
-/// Fetches WildFly, unless it is there.
+/// Fetches WildFly, unless it was fetched before.
 pub(crate) fn fetch_wildfly() -> anyhow::Result<()> {
     fetch(&[java::WILDFLY])
 }
@@ -128,8 +128,8 @@ fn fetch(lists: &[Jars]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Fetches the Python packages that tests use, unless they are there: where jars are, so that all checkouts
-/// share them.
+/// Fetches the Python packages that tests use, unless they were fetched before. All checkouts share them, as
+/// they share the jars.
 pub(crate) fn fetch_parsers() -> anyhow::Result<()> {
     let home = env::var_os("HOME").context("HOME is not set")?;
     let folder = Path::new(&home).join(".cache/catamaran/python");
@@ -168,8 +168,8 @@ pub(crate) fn fetch_parsers() -> anyhow::Result<()> {
     Ok(fs::rename(list, stamp)?)
 }
 
-/// Packages of Python's index by version and sum, as pip reads them. GPL-3.0: a program that tests run,
-/// no part of ours.
+/// Python packages by version and checksum, in pip's format. Their licence is GPL-3.0: tests run them, no
+/// binary contains them.
 const PARSERS: &str = "\
 pynmonanalyzer==1.0.9 --hash=sha256:bd418a25d82be04c676701573b1aebbbbed969d90e8cc8fcf063e1ff6e4eeda8
 ";

@@ -22,20 +22,20 @@ use crate::needs;
 use crate::step::{Steps, program, say};
 use crate::test::target_directory;
 
-/// What is asked for.
+/// The options of `cargo xtask package`.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Options {
-    /// A binary that is there, for the Debian package alone.
+    /// A built binary to pack as a Debian package. Nothing else is made then.
     binary: Option<PathBuf>,
-    /// A version for the Debian package other than the binary's.
+    /// The version of the Debian package, if it is not the binary's.
     version: Option<String>,
-    /// Cargo's profile of the builds.
+    /// The Cargo profile of the builds.
     profile: String,
     only: Option<Kind>,
     twice: bool,
 }
 
-/// A binary and what is made of it.
+/// The kinds of packages, by the binary that they contain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     /// The Debian package.
@@ -45,7 +45,7 @@ enum Kind {
 }
 
 impl Options {
-    /// Words of the command line; `None` if they are not understood.
+    /// Parses the words of the command line; `None` if they are not valid.
     pub(crate) fn parse(words: &[&str]) -> Option<Self> {
         let mut options = Self {
             binary: None,
@@ -81,7 +81,7 @@ impl Options {
     }
 }
 
-/// Makes what is asked for in `target/package`, with SHA256SUMS beside it.
+/// Makes the packages that `options` select, in `target/package`, and SHA256SUMS beside them.
 pub(crate) fn run(steps: &mut Steps, root: &Path, options: &Options) -> anyhow::Result<()> {
     let target = target_directory(root)?;
     let out = target.join("package");
@@ -104,8 +104,8 @@ pub(crate) fn run(steps: &mut Steps, root: &Path, options: &Options) -> anyhow::
     Ok(())
 }
 
-/// Packs a binary that is there as a Debian package; gives the package. lintian reads it, unless it is that of another
-/// version, which is made for a trial.
+/// Packs a built binary as a Debian package and returns the package's path. lintian checks it, unless `version`
+/// differs from the binary's, which only trials do.
 pub(crate) fn of_binary(
     steps: &mut Steps,
     root: &Path,
@@ -128,7 +128,7 @@ pub(crate) fn of_binary(
     })
 }
 
-/// One making of packages.
+/// The inputs and the destination of one build of packages.
 #[derive(Clone, Copy, Debug)]
 struct Order<'a> {
     /// The checkout that the command runs in.
@@ -140,7 +140,7 @@ struct Order<'a> {
     options: &'a Options,
 }
 
-/// What all packages of a making have in common.
+/// Facts that all packages of one build share.
 #[derive(Debug)]
 struct Release<'a> {
     /// The checkout that tools belong to.
@@ -148,9 +148,9 @@ struct Release<'a> {
     /// The checkout that was built.
     source: &'a Path,
     version: &'a str,
-    /// Seconds since 1970 that no time in a package is later than.
+    /// The latest time of files in packages, in seconds since 1970.
     epoch: &'a str,
-    /// The same as RFC 3339 writes it.
+    /// The latest time of files in packages, in the format of RFC 3339.
     time: String,
 }
 
@@ -227,7 +227,8 @@ fn pack(
     sums(out)
 }
 
-/// `binary` without symbols in an empty stage of its own, and these in `out`, named for the library of the system that it uses.
+/// Copies `binary` without symbols into an empty directory for packing, and the symbols into `out`; `library`
+/// is in their name.
 fn strip(binary: &Path, out: &Path, library: &str) -> anyhow::Result<Stripped> {
     let stage = out.join("tree").join(library);
     let folder = stage.join("release");
@@ -241,7 +242,7 @@ fn strip(binary: &Path, out: &Path, library: &str) -> anyhow::Result<Stripped> {
     Ok(Stripped { stage, symbols })
 }
 
-/// Fails on errors; warnings and hints are printed.
+/// Checks a package by lintian. Errors fail; warnings and hints are printed.
 fn lint(package: &Path) -> anyhow::Result<()> {
     needs::install(&[needs::lintian()])?;
     let words = ["--allow-root", "--no-cfg", "--fail-on", "error"];
@@ -255,14 +256,14 @@ fn lint(package: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Sums of everything that is not a directory.
+/// Writes SHA256SUMS with the checksums of all files in `out`.
 fn sums(out: &Path) -> anyhow::Result<()> {
     let script = "cd \"$1\" && rm -f SHA256SUMS && find . -maxdepth 1 -type f -printf '%P\\n' \
                   | LC_ALL=C sort | xargs -d '\\n' sha256sum -- > tree/sums && mv tree/sums SHA256SUMS";
     program("sh", &["-c", script, "sh", text(out)?]).finish()
 }
 
-/// Seconds since 1970 that no time in a package is later than.
+/// The latest time of files in packages, in seconds since 1970.
 fn source_date(source: &Path) -> anyhow::Result<String> {
     if let Some(epoch) = env::var_os("SOURCE_DATE_EPOCH") {
         let epoch = epoch.into_string().ok();
@@ -289,14 +290,14 @@ fn version_of(binary: &Path) -> anyhow::Result<String> {
         .to_owned())
 }
 
-/// `0.1.0` of `catamaran 0.1.0 (dev build)`.
+/// Takes the version out of what the binary says, such as `0.1.0` of `catamaran 0.1.0 (dev build)`.
 fn version_in(said: &str) -> Option<&str> {
     said.split_whitespace().nth(1)
 }
 
-/// The first is what packages contain; the others are for trials.
+/// Cargo profiles. The first is that of published packages; the others are for trials.
 const PROFILES: [&str; 3] = ["dist", "release", "dev"];
-/// What lintian says of an address that reaches nobody.
+/// lintian's tags for a maintainer's address at which nobody can be reached.
 const NO_MAINTAINER: &str = "bogus-mail-host,bogus-mail-host-in-debian-changelog";
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ use self::evidence::{Answer, answer};
 use self::source::Claim;
 use crate::figures::LabResult;
 
-/// A claim with what our results say of it.
+/// A published claim with the answer of our results.
 struct Judged<'a> {
     claim: &'a Claim,
     answer: Answer,

@@ -20,7 +20,7 @@ pub(crate) struct Steps {
 pub(crate) struct Invocation(Command);
 
 impl Steps {
-    /// Runs one step and prints what it took.
+    /// Runs one step and prints how long it took.
     pub(crate) fn run<T>(
         &mut self,
         name: &str,
@@ -39,7 +39,7 @@ impl Steps {
         result.with_context(|| format!("step {name}"))
     }
 
-    /// Prints one line for every step.
+    /// Prints one line for each step with its duration.
     pub(crate) fn summarise(&self) {
         say("");
         for (name, took, passed) in &self.done {
@@ -52,7 +52,7 @@ impl Steps {
     }
 }
 
-/// `cargo` in `directory`, the one that runs this program.
+/// An invocation of `cargo` in `directory`; it is the cargo that runs this program.
 pub(crate) fn cargo(directory: &Path, arguments: &[&str]) -> Invocation {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
@@ -60,7 +60,7 @@ pub(crate) fn cargo(directory: &Path, arguments: &[&str]) -> Invocation {
     Invocation(command)
 }
 
-/// Any other program.
+/// An invocation of a program other than cargo.
 pub(crate) fn program(name: &str, arguments: &[&str]) -> Invocation {
     let mut command = Command::new(name);
     command.args(arguments);
@@ -83,7 +83,10 @@ impl Invocation {
         self
     }
 
-    /// Runs it; a status other than 0 is an error.
+    /// Runs the program.
+    ///
+    /// # Errors
+    /// The program ends with another status than 0.
     pub(crate) fn finish(mut self) -> anyhow::Result<()> {
         let status = self.0.status().with_context(|| self.describe())?;
         if !status.success() {
@@ -92,7 +95,7 @@ impl Invocation {
         Ok(())
     }
 
-    /// Runs it silently and tells whether it can be run and succeeded.
+    /// Runs the program without showing its output. Returns whether it could be run and succeeded.
     pub(crate) fn succeeds(mut self) -> bool {
         let quiet = self
             .0
@@ -102,7 +105,10 @@ impl Invocation {
         quiet.status().is_ok_and(|status| status.success())
     }
 
-    /// Runs it and returns its stdout; a status other than 0 is an error.
+    /// Runs the program and returns its stdout.
+    ///
+    /// # Errors
+    /// The program ends with another status than 0.
     pub(crate) fn output(mut self) -> anyhow::Result<String> {
         let output = self.0.stderr(Stdio::null()).output();
         self.stdout_of(output)
@@ -129,7 +135,7 @@ impl Invocation {
     }
 }
 
-/// One line for whoever runs the command.
+/// Prints one line to stdout.
 #[expect(clippy::print_stdout, reason = "a command-line tool reports on stdout")]
 pub(crate) fn say(line: &str) {
     println!("{line}");

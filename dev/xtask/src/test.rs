@@ -21,18 +21,18 @@ use self::times::Times;
 use crate::needs;
 use crate::step::{Steps, cargo, say};
 
-/// Which tests are to be run.
+/// A selection of tests.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Selection<'s> {
-    /// All that need neither servers nor root.
+    /// The tests that need neither servers nor root.
     Fast,
-    /// Those whose name contains one of these.
+    /// The tests whose name contains one of these texts.
     Named(&'s [&'s str]),
-    /// All, with those of the documentation.
+    /// All tests, with the examples in the documentation.
     All,
 }
 
-/// Installs the servers that tests run against.
+/// Installs the servers that tests need.
 pub(crate) fn install(steps: &mut Steps) -> anyhow::Result<()> {
     steps.run("install what the tests need", || {
         needs::install(&needs::of_tests())?;
@@ -41,7 +41,7 @@ pub(crate) fn install(steps: &mut Steps) -> anyhow::Result<()> {
     })
 }
 
-/// What `cargo xtask test` does with these words after it.
+/// Runs `cargo xtask test` with these words after the command.
 pub(crate) fn command(words: &[&str]) -> anyhow::Result<()> {
     let selection = match words {
         ["--help"] => {
@@ -99,7 +99,7 @@ pub(crate) fn binary(steps: &mut Steps, root: &Path) -> anyhow::Result<OsString>
     })
 }
 
-/// Where cargo builds.
+/// Cargo's target directory.
 pub(crate) fn target_directory(root: &Path) -> anyhow::Result<PathBuf> {
     let metadata = MetadataCommand::new().current_dir(root).no_deps().exec();
     Ok(metadata.context("cargo metadata")?.target_directory.into())

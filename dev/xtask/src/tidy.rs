@@ -26,10 +26,10 @@ use crate::graph::Graph;
 use crate::step::say;
 use crate::{figures, fuzz};
 
-/// One violated rule at one place.
+/// A rule that is violated at one place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Problem {
-    /// A path, with a line where there is one, or a crate.
+    /// The place: a path with a line if possible, or a crate.
     place: String,
     what: String,
 }
@@ -49,7 +49,10 @@ impl fmt::Display for Problem {
     }
 }
 
-/// Checks everything; prints every problem before it fails.
+/// Checks all rules, and prints every problem.
+///
+/// # Errors
+/// There is a problem.
 pub(crate) fn run(root: &Path) -> anyhow::Result<()> {
     let sources = source::load(root)?;
     let graph = Graph::load(root)?;

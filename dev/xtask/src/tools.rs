@@ -16,7 +16,7 @@ pub(crate) struct Tool {
 }
 
 impl Tool {
-    /// The program, built unless it is there.
+    /// Returns the path of the program, after building it if it is missing.
     pub(crate) fn program(self, root: &Path) -> anyhow::Result<PathBuf> {
         let Self { name, version } = self;
         let folder = target_directory(root)?.join(format!("tools/{name}-{version}"));
@@ -36,13 +36,13 @@ impl Tool {
     }
 }
 
-/// Writes into a binary which crates are in it (the section `.dep-v0`).
+/// cargo-auditable, which writes the list of a binary's crates into its section `.dep-v0`.
 pub(crate) const AUDITABLE: Tool = Tool {
     name: "cargo-auditable",
     version: "0.7.7",
 };
 
-/// Writes a list of crates with their licences as CycloneDX.
+/// cargo-cyclonedx, which writes a list of crates with their licences as CycloneDX.
 pub(crate) const CYCLONEDX: Tool = Tool {
     name: "cargo-cyclonedx",
     version: "0.5.9",

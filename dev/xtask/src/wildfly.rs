@@ -9,7 +9,7 @@ use crate::needs;
 use crate::step::{Steps, cargo};
 use crate::test::{self, BINARY};
 
-/// Installs Java, fetches WildFly, builds the binary unless [`BINARY`] names one, and runs.
+/// Installs Java, fetches WildFly, builds the binary unless [`BINARY`] names one, and runs the test.
 pub(crate) fn run(steps: &mut Steps, root: &Path) -> anyhow::Result<()> {
     steps.run("install what the run needs", || {
         needs::install(&needs::of_tests())?;

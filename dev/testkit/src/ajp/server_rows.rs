@@ -12,47 +12,47 @@ use super::{
     to_container, to_web_server,
 };
 
-/// What the application does with a request.
+/// The application's way to treat a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum App {
-    /// Reads the body to its end, then answers.
+    /// The application reads the body to its end, then answers.
     Reads,
-    /// Answers at once and reads nothing.
+    /// The application answers at once and reads nothing.
     Early,
-    /// Reads nothing and answers when all bytes have arrived.
+    /// The application reads nothing, and answers when all bytes have arrived.
     Late,
 }
 
-/// What the container does.
+/// The reaction that is expected from the container.
 #[derive(Clone, Copy, Debug)]
 pub enum Expect {
-    /// SEND_HEADERS with this status and END_RESPONSE(0), because of this fault.
+    /// The container answers by SEND_HEADERS with this status and by END_RESPONSE(0), because of this fault.
     Refuse(u16, &'static str),
-    /// The connection is closed without a byte, because of this fault.
+    /// The container closes the connection without sending a byte, because of this fault.
     Drop(&'static str),
-    /// The fault strikes when the response has begun: it stays without its end.
+    /// The container finds this fault after the response has begun, and leaves the response without its end.
     Abort(&'static str),
-    /// These events (`*` for one of any kind; else how each begins: a method and path, `body` and
-    /// a number of bytes, `end`), and this many CPONGs.
+    /// The container reports these events and sends this many CPONGs. `*` stands for any event; other texts are
+    /// how the event begins: a method and path, `body` and a number of bytes, or `end`.
     Serve(&'static [&'static str], usize),
 }
 
-/// Some bytes of a web server, and what must come of them.
+/// A row of the catalogue: bytes that a web server sends, and the expected reaction.
 #[derive(Debug)]
 pub struct Row {
-    /// Its number in the catalogue.
+    /// The row's number in the catalogue.
     pub number: &'static str,
-    /// What is special about it.
+    /// A description of the input's peculiarity.
     pub what: &'static str,
-    /// How the application treats the request, if it gets one.
+    /// The application's way to treat the request, if it gets one.
     pub app: App,
-    /// The bytes.
+    /// The bytes that the web server sends.
     pub input: Vec<u8>,
-    /// What must come of them.
+    /// The expected reaction of the container.
     pub expect: Expect,
 }
 
-/// Every row, in the catalogue's order.
+/// All rows, in the order of the catalogue.
 #[must_use]
 pub fn server_rows() -> Vec<Row> {
     [
@@ -88,7 +88,7 @@ fn row_with(
     }
 }
 
-/// A row whose request is served at once.
+/// A row whose request is answered at once.
 fn served(number: &'static str, what: &'static str, input: Vec<u8>) -> Row {
     row_with(App::Early, number, what, input, Serve(&["*"], 0))
 }
@@ -305,7 +305,7 @@ fn attributes() -> Vec<Row> {
     rows
 }
 
-/// A DATA packet of which the first bytes look like a request: inner length 0x0202.
+/// A DATA packet whose first bytes look like a request, because its inner length is 0x0202.
 fn disguised() -> Vec<u8> {
     let mut inside = get().payload()[2..].to_vec();
     inside.resize(0x0202, 0);

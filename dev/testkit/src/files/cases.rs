@@ -114,7 +114,7 @@ const LATER: &str = "Thu, 01 Jan 2026 00:00:00 GMT";
 
 const EARLIER: &str = "Thu, 01 Jan 2004 00:00:00 GMT";
 
-/// All of them.
+/// All cases.
 pub(super) const CASES: &[Case] = &[
     case(
         "get",
@@ -686,7 +686,7 @@ pub(super) const CASES: &[Case] = &[
     ),
 ];
 
-/// More ranges than are sent.
+/// A request for more ranges than are sent.
 const THOUSAND: &str = "bytes=0-0,5-5,10-10,15-15,20-20,25-25,30-30,35-35,40-40,45-45,50-50,55-55,60-60,65-65,70-70,75-75,80-80";
 
 const LONG: &str = "/aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";

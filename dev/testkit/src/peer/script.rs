@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-/// The steps for one connection, in order. Built by chaining.
+/// The steps for one connection, in order. Its methods add steps.
 #[derive(Clone, Debug, Default)]
 pub struct Script {
     steps: Vec<Step>,
@@ -18,7 +18,7 @@ pub(super) enum Step {
     ExpectUntil(Vec<u8>),
     ExpectPacket,
     ExpectEnd,
-    /// Each piece is one write.
+    /// Sends these pieces, each by one write.
     Send(Vec<Vec<u8>>),
     FinishSending,
     Pause(Duration),
@@ -26,7 +26,7 @@ pub(super) enum Step {
 }
 
 impl Script {
-    /// A script without steps: closes each connection at once.
+    /// A script without steps, which closes each connection at once.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -84,14 +84,13 @@ impl Script {
         self.step(Step::FinishSending)
     }
 
-    /// Sends nothing for so long, and goes on; what arrives meanwhile is received. The script ends
-    /// when the other side closes.
+    /// Sends nothing for `duration` but records what arrives. The script ends if the other side closes.
     #[must_use]
     pub fn pause(self, duration: Duration) -> Self {
         self.step(Step::Pause(duration))
     }
 
-    /// Plays this script so many times in a row on the connection.
+    /// Plays this script `times` times in a row on the connection.
     #[must_use]
     pub fn repeat(mut self, times: usize) -> Self {
         let turns = std::iter::repeat_n(&self.steps, times);

@@ -11,11 +11,11 @@ use rcgen::{
 
 use super::Pair;
 
-/// Who issues certificates.
+/// An authority that issues certificates.
 pub struct Authority(CertifiedIssuer<'static, KeyPair>);
 
 impl Authority {
-    /// An authority of that name.
+    /// Makes an authority called `name`.
     ///
     /// # Errors
     /// No key can be made.
@@ -30,22 +30,22 @@ impl Authority {
         )?))
     }
 
-    /// Its certificate.
+    /// The authority's certificate as PEM.
     #[must_use]
     pub fn pem(&self) -> String {
         self.0.pem()
     }
 
-    /// The same as DER.
+    /// The authority's certificate as DER.
     #[must_use]
     pub fn der(&self) -> &[u8] {
         self.0.der()
     }
 
-    /// A certificate for these names and addresses, with something changed.
+    /// A certificate for these names and addresses; `change` changes its parameters first.
     ///
     /// # Errors
-    /// A name is none.
+    /// A name is invalid.
     pub fn sign(
         &self,
         names: &[&str],
@@ -62,18 +62,18 @@ impl Authority {
         })
     }
 
-    /// Writes `NAME.pem` and `NAME.key` for these names and addresses. The serial number is the first
-    /// one's text.
+    /// Writes a certificate for these names and addresses as `NAME.pem` and `NAME.key`, where NAME is `file`.
+    /// The serial number is the text of the first name.
     ///
     /// # Errors
-    /// A name is none, or the files cannot be written.
+    /// A name is invalid, or the files cannot be written.
     pub fn issue(&self, directory: &Path, file: &str, names: &[&str]) -> anyhow::Result<()> {
         self.issue_with(directory, file, names, |params| {
             params.serial_number = names.first().map(serial);
         })
     }
 
-    /// As [`Authority::issue`], but the certificate expired years ago.
+    /// Like [`Authority::issue`], but the certificate expired years ago.
     ///
     /// # Errors
     /// As [`Authority::issue`].
@@ -88,7 +88,7 @@ impl Authority {
         })
     }
 
-    /// As [`Authority::issue`], with something changed.
+    /// Like [`Authority::issue`], but `change` changes the parameters of the certificate first.
     ///
     /// # Errors
     /// As [`Authority::issue`].
@@ -105,18 +105,18 @@ impl Authority {
         Ok(())
     }
 
-    /// A list, as PEM, that says that the certificates of these first names are revoked.
+    /// A revocation list, as PEM, of the certificates whose first names these are.
     ///
     /// # Errors
-    /// It cannot be signed.
+    /// The list cannot be signed.
     pub fn revocations(&self, names: &[&str]) -> anyhow::Result<String> {
         self.revocations_until(names, 2120)
     }
 
-    /// The same, to be replaced at the beginning of that year.
+    /// Like [`Authority::revocations`]; the list is valid until the beginning of `year`.
     ///
     /// # Errors
-    /// It cannot be signed.
+    /// The list cannot be signed.
     pub fn revocations_until(&self, names: &[&str], year: i32) -> anyhow::Result<String> {
         let (begin, end) = (date_time_ymd(2020, 1, 1), date_time_ymd(year, 1, 1));
         let revoked = |name: &&str| RevokedCertParams {

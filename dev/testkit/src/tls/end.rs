@@ -3,16 +3,16 @@
 use bytes::BytesMut;
 use catamaran_tls::{Connection, TlsError};
 
-/// One end: its connection, what it received and did not use up, and what it has to send.
+/// One end of a TLS connection without a socket: the connection, its input that is not used up, and its output.
 ///
-/// Whatever it is given, it checks what holds of every connection.
+/// Each of its methods checks what must hold of every connection.
 #[derive(Debug)]
 pub struct End {
-    /// What the end is made of.
+    /// The connection under test.
     pub connection: Connection,
-    /// Received bytes of a record that is not complete.
+    /// Received bytes of an incomplete record.
     pub rest: Vec<u8>,
-    /// Received plaintext.
+    /// The plaintext received so far.
     pub plain: BytesMut,
     /// Bytes for the other end.
     pub out: Vec<u8>,
@@ -23,7 +23,7 @@ pub struct End {
 }
 
 impl End {
-    /// The end of this connection, before its first byte.
+    /// An end of `connection`, before the first byte.
     #[must_use]
     pub fn new(connection: Connection) -> Self {
         Self {
@@ -36,14 +36,14 @@ impl End {
         }
     }
 
-    /// Receives bytes of the other end. Without any, a client begins its handshake.
+    /// Receives bytes of the other end. With no bytes, a client begins its handshake.
     ///
     /// # Errors
     /// The connection failed, now or before.
     ///
     /// # Panics
-    /// It uses up more than it received, receives after a failure, falls back into the handshake, or
-    /// its error has no token of TLS.
+    /// The connection uses up more than it received, receives after a failure, falls back into the handshake,
+    /// or its error has no token of TLS.
     pub fn receive(&mut self, bytes: &[u8]) -> Result<(), TlsError> {
         self.rest.extend_from_slice(bytes);
         let before = self.rest.len();

@@ -7,14 +7,14 @@ use anyhow::ensure;
 
 use crate::step::{program, say};
 
-/// The image of `package`, if one was made.
+/// Finds the image in the folder `package`; `None` if none was made.
 pub(super) fn find(package: &Path) -> anyhow::Result<Option<PathBuf>> {
     let version = env!("CARGO_PKG_VERSION");
     let archive = package.join(format!("catamaran-{version}-oci.tar"));
     Ok(archive.exists().then_some(archive))
 }
 
-/// Serves an application by a front, both from the image.
+/// Runs an application and a front before it, both from the image.
 pub(super) fn serve(archive: &Path, folder: &Path) -> anyhow::Result<()> {
     let place = folder.join("image");
     if place.exists() {
@@ -42,7 +42,7 @@ pub(super) fn serve(archive: &Path, folder: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The image's own command first; then an application and a front before it.
+/// A script that first runs the image's default command, then an application and a front before it.
 const SERVE: &str = "set -e
 ip link set lo up
 image() { chroot --userspec=65532:65532 \"$root\" /usr/bin/catamaran \"$@\" > /dev/null 2>&1 & }

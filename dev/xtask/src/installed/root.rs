@@ -37,11 +37,11 @@ pub(super) fn make(folder: &Path) -> anyhow::Result<PathBuf> {
     Ok(tar)
 }
 
-/// A root that has booted. It ends when it is dropped.
+/// A booted root file system. Dropping it ends its processes.
 pub(super) struct CleanRoot {
     folder: PathBuf,
     nspawn: Child,
-    /// The process that is the first one inside.
+    /// The first process inside the root.
     leader: u32,
 }
 
@@ -86,7 +86,7 @@ impl CleanRoot {
         Ok(leader.parse()?)
     }
 
-    /// Copies a file into the root user's home.
+    /// Copies a file into the home directory of the root user.
     pub(super) fn lend(&self, file: &Path) -> anyhow::Result<()> {
         fs::copy(file, self.folder.join("root").join(name(file)?))?;
         Ok(())
@@ -128,7 +128,8 @@ impl CleanRoot {
         command
     }
 
-    /// All files, but for those that logs, package managers, systemd and other servers write while they run.
+    /// Lists all files, except those that logs, package managers, systemd and other servers write while they
+    /// run.
     pub(super) fn files(&self) -> anyhow::Result<Vec<String>> {
         let listed = self.run("find / -xdev | LC_ALL=C sort")?;
         let is_other =
@@ -201,5 +202,6 @@ const OTHERS: [&str; 16] = [
     "/var/lib/systemd/",
     "/var/lib/tomcat10/",
 ];
-/// Directories of all units with a user that is not there otherwise. What is in them counts.
+/// Directories that systemd makes for units with `DynamicUser`. The directories themselves are not compared,
+/// their contents are.
 const OF_SYSTEMD: [&str; 2] = ["/var/lib/private", "/var/log/private"];

@@ -11,7 +11,7 @@ use catamaran_testkit::ajp;
 
 use super::heads::ResponseHead;
 
-/// What a backend speaks.
+/// The protocol of a backend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum BackendProtocol {
     Ajp,
@@ -67,13 +67,13 @@ impl FixedBackend {
         format!("{scheme}://{}", self.address)
     }
 
-    /// Requests that it has answered.
+    /// The number of requests that the backend has answered.
     pub(super) fn answered(&self) -> u64 {
         self.answered.load(Ordering::Relaxed)
     }
 }
 
-/// Until the front closes the connection.
+/// Answers HTTP requests of one connection until the front closes the connection.
 fn serve_http(mut stream: TcpStream, response: &[u8], answered: &AtomicU64) -> io::Result<()> {
     let mut reader = BufReader::new(stream.try_clone()?);
     let mut line = Vec::new();
@@ -90,7 +90,7 @@ fn serve_http(mut stream: TcpStream, response: &[u8], answered: &AtomicU64) -> i
     }
 }
 
-/// Until the front closes the connection.
+/// Answers AJP13 requests of one connection until the front closes the connection.
 fn serve_ajp(mut stream: TcpStream, response: &[u8], answered: &AtomicU64) -> io::Result<()> {
     let mut reader = BufReader::new(stream.try_clone()?);
     loop {
@@ -125,7 +125,7 @@ fn ajp_response(head: ResponseHead) -> Vec<u8> {
     .concat()
 }
 
-/// With the code of its name, as Tomcat writes it.
+/// Encodes a response field for AJP13, with the code of its name if there is one, as Tomcat does.
 fn ajp_field(field: &str) -> Vec<u8> {
     let (name, value) = field.split_once(": ").unwrap_or((field, ""));
     let codes = AJP_NAMES.iter().zip(1..);
@@ -139,7 +139,7 @@ const BODY: &[u8] = &[b'x'; 347];
 const FORWARD_REQUEST: u8 = 2;
 const CPING: u8 = 10;
 const CPONG: u8 = 9;
-/// Names of response fields with the codes 1 and so on.
+/// The names of response fields that have a code in AJP13, in the order of the codes, which begin at 1.
 const AJP_NAMES: [&str; 7] = [
     "Content-Type",
     "Content-Language",

@@ -12,7 +12,7 @@ use super::Profile;
 use crate::step::{cargo, program, say};
 use crate::test::target_directory;
 
-/// A binary with the name of what it was built from.
+/// A built binary, and the name of the source that it was built from.
 #[derive(Debug)]
 pub(super) struct Build {
     name: String,
@@ -28,7 +28,7 @@ impl Build {
         &self.binary
     }
 
-    /// What the working tree has, committed or not.
+    /// Builds the working tree with its uncommitted changes.
     pub(super) fn of_working_tree(root: &Path, profile: Profile) -> anyhow::Result<Self> {
         let target = target_directory(root)?;
         let binary = folder(&target)?.join(format!("here-{}", profile.name()));
@@ -37,7 +37,7 @@ impl Build {
         Ok(Self { name, binary })
     }
 
-    /// `commit`, unless its binary is there already.
+    /// Builds `commit`, unless the binary for it exists already.
     pub(super) fn of_commit(root: &Path, commit: &str, profile: Profile) -> anyhow::Result<Self> {
         let target = target_directory(root)?;
         let folder = folder(&target)?;
@@ -91,7 +91,7 @@ fn folder(target: &Path) -> anyhow::Result<PathBuf> {
     Ok(folder)
 }
 
-/// Also what an interrupted run left.
+/// Removes the worktree, also one that an interrupted run has left.
 fn remove_worktree(root: &Path, worktree: &Path) -> anyhow::Result<()> {
     if worktree.exists() {
         fs::remove_dir_all(worktree).with_context(|| worktree.display().to_string())?;
@@ -105,5 +105,5 @@ fn git(root: &Path, arguments: &[&str]) -> anyhow::Result<String> {
     program("git", &["-C", &root]).args(arguments).output()
 }
 
-/// Digits of a commit in a heading.
+/// The number of digits of a commit in a heading.
 const SHORT: usize = 10;

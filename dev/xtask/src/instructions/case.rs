@@ -5,7 +5,7 @@ use std::fmt;
 use super::backend::BackendProtocol;
 use super::heads::{RequestHead, ResponseHead};
 
-/// What the client, the configuration and the backend are.
+/// A case to count: client, configuration and backend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Case {
     pub(super) client: ClientProtocol,
@@ -15,15 +15,15 @@ pub(super) struct Case {
     pub(super) extras: Extras,
 }
 
-/// What the client speaks.
+/// The protocol of the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ClientProtocol {
     Http1,
-    /// In clear, so that no cipher is counted.
+    /// HTTP/2 without TLS, so that no cipher is counted.
     Http2,
 }
 
-/// Where the response comes from.
+/// The source of the response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ResponseSource {
     Backend(BackendProtocol),
@@ -31,13 +31,14 @@ pub(super) enum ResponseSource {
     Cache,
 }
 
-/// What is configured beside a route to one backend.
+/// The settings of the front besides a route to one backend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Extras {
     Nothing,
     CombinedLog,
     JsonLog,
-    /// Two backends with sessions, two fields in each response, compression, `allow` and a combined log.
+    /// A configuration as it is in use: two backends with sessions, two fields set in each response,
+    /// compression, `allow` and a combined log.
     InUse,
 }
 
@@ -50,7 +51,8 @@ impl Case {
             .collect()
     }
 
-    /// How many requests the two runs have. The first ones fill pools and buffers.
+    /// The numbers of requests of the two runs. The difference counts; the first requests fill pools and
+    /// buffers.
     pub(super) fn requests(self) -> (u64, u64) {
         match self.request {
             RequestHead::Long { .. } => (300, 1_500),

@@ -6,18 +6,18 @@ use catamaran_tier::BROWSER_FIELDS;
 /// The fields of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RequestHead {
-    /// What a load generator sends.
+    /// The fields that a load generator sends.
     Bare,
-    /// Firefox, with a session of the first backend.
+    /// The fields that Firefox sends, with a session of the first backend.
     Browser,
-    /// So many fields of 600 bytes, to see whether costs grow in proportion.
+    /// This many fields of 600 bytes each, which shows whether costs grow in proportion.
     Long { fields: usize },
 }
 
 /// The fields of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ResponseHead {
-    /// What no response lacks.
+    /// The fields that every response has.
     Bare,
     /// An application's page with a session.
     Application,
@@ -77,8 +77,8 @@ const APPLICATION: &[&str] = &[
     "Referrer-Policy: strict-origin-when-cross-origin",
 ];
 
-/// Public, so that a request with a session's cookie gets it from the cache as well; fresh for a year, because the
-/// bare response's `Date` is fixed.
+/// Response fields that allow storing: `public`, so that a request with a session's cookie also gets the
+/// response from the cache; fresh for a year, because the bare response's `Date` is fixed.
 const STORED: &[&str] = &[
     "Cache-Control: public, max-age=31536000",
     "ETag: \"0123456789abcdef\"",

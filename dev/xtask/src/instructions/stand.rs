@@ -23,11 +23,11 @@ use super::heads::ResponseHead;
 #[derive(Debug)]
 pub(super) struct Stand {
     backends: Vec<FixedBackend>,
-    /// Before the space, whose end takes the directory along.
+    /// The application. It is declared before the space, because dropping the space removes the directory.
     app: Process,
     space: Space,
     program: String,
-    /// Fronts started so far: each has a directory of its own.
+    /// The number of fronts started so far. Each front has a directory of its own.
     started: Cell<u32>,
 }
 
@@ -59,7 +59,7 @@ impl Stand {
         })
     }
 
-    /// Instructions of one request, of all threads of the front together.
+    /// The instructions that all threads of the front together execute for one request.
     pub(super) fn instructions(&self, build: &Build, case: Case) -> anyhow::Result<f64> {
         let (few, many) = case.requests();
         let (first, second) = (
@@ -71,7 +71,7 @@ impl Stand {
         Ok(more as f64 / (many - few) as f64)
     }
 
-    /// Instructions from the front's start to its end.
+    /// The instructions that the front executes from its start to its end.
     fn count(&self, build: &Build, case: Case, requests: u64) -> anyhow::Result<u64> {
         let protocol = match case.source {
             ResponseSource::Backend(protocol) => protocol,
@@ -148,7 +148,7 @@ impl Stand {
         })?)
     }
 
-    /// Sends `requests` with the fields of the case and no others.
+    /// Sends `requests` requests with exactly the fields of the case.
     fn load(&self, front: &Process, case: Case, requests: u64) -> anyhow::Result<()> {
         let mut words = format!("bench -q --json -W 1 -c {CLIENTS} -n {requests} ");
         words.push_str(match case.client {
@@ -175,7 +175,7 @@ impl Stand {
         check_load(&said, requests).with_context(|| format!("bench said {said}"))
     }
 
-    /// Bytes that an HTTP/1.1 connection takes of the front after one request.
+    /// The bytes of memory that an idle HTTP/1.1 connection takes in the front after one request.
     pub(super) fn idle_bytes(&self, build: &Build) -> anyhow::Result<f64> {
         let target = builtin("front").context("a target of ours")?;
         let backend = self.app.url("ajp");
@@ -194,8 +194,8 @@ impl Stand {
         Ok(after.saturating_sub(before) as f64 / OTHERS as f64)
     }
 
-    /// Bytes that a page takes of a front that keeps it in memory: all that the front has more of, whether the cache
-    /// counts it or not. Each page is asked for twice, so that what its use takes is there as well.
+    /// The bytes of memory that the front takes for a page in its cache, whether the cache counts them or not.
+    /// Each page is requested twice, so that memory for its use is included.
     pub(super) fn cached_bytes(&self, build: &Build) -> anyhow::Result<f64> {
         let target = builtin("front").context("a target of ours")?;
         let backend = self.app.url("http");
@@ -233,14 +233,14 @@ fn programs(build: &Build) -> Programs {
     Programs::from([("catamaran".to_owned(), build.binary().to_owned())])
 }
 
-/// A connection that has made one request.
+/// Opens a connection and makes one request on it.
 fn connection(address: SocketAddr) -> anyhow::Result<BlockingClient> {
     let mut client = BlockingClient::connect(&ServerAddress::Tcp(address), PATIENCE)?;
     get(&mut client, address, "/")?;
     Ok(client)
 }
 
-/// Asks for the application's page.
+/// Requests the application's page.
 fn get(client: &mut BlockingClient, address: SocketAddr, target: &str) -> anyhow::Result<()> {
     let host = address.to_string();
     let answer = client.ask(&ClientRequest::get(target, &host), PAGE_MAX, |_| ())?;
@@ -292,7 +292,7 @@ fn check_log(path: &Path, requests: u64) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What callgrind counted: the sum at the end of its file.
+/// The total that callgrind counted, which is at the end of its file.
 fn total(text: &str) -> Option<u64> {
     let mut sums = text
         .lines()
@@ -300,18 +300,18 @@ fn total(text: &str) -> Option<u64> {
     sums.next_back()?.trim().parse().ok()
 }
 
-/// Connections of the load, each with one request at a time over HTTP/1.1, and ten over HTTP/2. Under callgrind the
-/// front is so slow that all wait for it: what it does in a turn of its loop is the same each time.
+/// Connections of the load, each with one request at a time over HTTP/1.1, and ten over HTTP/2. The front is so
+/// slow under callgrind that all clients wait for it, so each turn of its event loop does the same work.
 const CLIENTS: u64 = 10;
 const SAID_MAX: u64 = 1 << 20;
-/// More than the application's page.
+/// A limit that is larger than the application's page.
 const PAGE_MAX: u64 = 1 << 20;
 /// How long the front may be silent.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Connections before memory is looked at, which bring what a front needs once.
+/// Connections opened before memory is first read. They bring in what a front allocates only once.
 const FIRST: usize = 50;
 const OTHERS: usize = 2_000;
-/// Pages before memory is looked at, and then.
+/// The numbers of pages requested before memory is first read, and after that.
 const PAGES_FIRST: usize = 2_000;
 const PAGES: usize = 50_000;
 

@@ -25,7 +25,7 @@ impl Row {
         }
     }
 
-    /// Memory of something that there may be many of.
+    /// A row with the memory of one connection or page; the name is `of`.
     pub(super) fn bytes(of: &str, new: f64, old: Option<f64>) -> Self {
         Self {
             what: format!("bytes of {of}"),
@@ -82,7 +82,7 @@ fn whole(number: f64) -> String {
 
 /// A change may cost so much.
 const INSTRUCTIONS_LIMIT: f64 = 1.01;
-/// Memory is counted in pages, and where the allocator's pages end differs from run to run.
+/// The largest accepted ratio of memory. Memory is counted in whole pages, so it varies a little between runs.
 const BYTES_LIMIT: f64 = 1.05;
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::{Release, content, text};
 use crate::step::program;
 
-/// Packs what is in `stage` into `out`; gives the archive.
+/// Packs the directory `stage` into `out`, and returns the path of the archive.
 pub(super) fn pack(release: &Release<'_>, stage: &Path, out: &Path) -> anyhow::Result<PathBuf> {
     let name = format!("catamaran-{}-x86_64-linux-musl", release.version);
     let built = stage.join("release");
@@ -20,7 +20,8 @@ pub(super) fn pack(release: &Release<'_>, stage: &Path, out: &Path) -> anyhow::R
     gzip(&archive)
 }
 
-/// What `words` name in `folder` as a tar at `archive`, not compressed: sorted names, owner root, one time.
+/// Packs the entries `words` of `folder` as an uncompressed tar: names sorted, owned by root, all with one
+/// time.
 pub(super) fn tar(
     folder: &Path,
     words: &[&str],
@@ -45,7 +46,7 @@ pub(super) fn tar(
     .finish()
 }
 
-/// Compresses `archive`; gives the path of what it has become.
+/// Compresses `archive`, and returns the path of the compressed file.
 pub(super) fn gzip(archive: &Path) -> anyhow::Result<PathBuf> {
     program("gzip", &["--force", "--best", "--no-name", text(archive)?]).finish()?;
     let mut path = archive.as_os_str().to_owned();
@@ -53,7 +54,7 @@ pub(super) fn gzip(archive: &Path) -> anyhow::Result<PathBuf> {
     Ok(path.into())
 }
 
-/// Fills the directory $4 in $3 with the checkout's files, from $1, and those of the binary, from $2.
+/// A script that fills the directory $4 in $3 with files of the checkout $1 and with the binary $2.
 const FILL: &str =
     "set -e; cd \"$1\"; rm -rf \"$3\"; top=$3/$4; mkdir -p \"$top/bin\" \"$top/man\" \"$top/doc\"
 cp README.md LICENSE-APACHE LICENSE-MIT SECURITY.md docs/examples/catamaran.service \"$top\"

@@ -11,25 +11,25 @@ use super::text;
 use crate::step::{Invocation, program, say};
 use crate::tools;
 
-/// What binaries are built from and with.
+/// The sources, the tools and the settings from which binaries are built.
 #[derive(Debug)]
 pub(super) struct Build<'a> {
     /// The directory of the sources.
     pub(super) source: &'a Path,
-    /// Where Cargo builds them.
+    /// Cargo's target directory.
     pub(super) target: &'a Path,
-    /// Where tools lie: the checkout's own directory, also if the sources are a copy of it.
+    /// The directory of the checkout, which has the tools also when `source` is a copy.
     pub(super) root: &'a Path,
-    /// Cargo's profile.
+    /// The Cargo profile.
     pub(super) profile: &'a str,
-    /// Seconds since 1970 that no time in what is built is later than.
+    /// The latest time of files in the result, in seconds since 1970.
     pub(super) epoch: &'a str,
 }
 
-/// A binary without symbols, and its symbols.
+/// A binary without symbols, and the path of its symbols.
 #[derive(Debug)]
 pub(super) struct Stripped {
-    /// The directory from which it is packed: `release/catamaran` there is the binary.
+    /// The directory to pack; the binary is `release/catamaran` in it.
     pub(super) stage: PathBuf,
     pub(super) symbols: PathBuf,
 }
@@ -64,7 +64,8 @@ impl Build<'_> {
         Ok(self.target.join(triple).join(folder).join("catamaran"))
     }
 
-    /// What keeps names of directories out of the binary. Where two of them fit, the later one counts.
+    /// Compiler flags that keep names of directories out of the binary. If two of them match a path, the later
+    /// one applies.
     fn flags(&self) -> anyhow::Result<Flags> {
         let sysroot = program("rustc", &["--print", "sysroot"])
             .directory(self.source)
@@ -93,7 +94,8 @@ struct Flags {
     c: Vec<String>,
 }
 
-/// Copies `binary` to `to` without symbols, and these to `symbols`, which debuggers find by name and checksum.
+/// Copies `binary` to `to` without symbols, and its symbols to `symbols`. Debuggers find them by name and
+/// checksum.
 pub(super) fn symbols_apart(binary: &Path, to: &Path, symbols: &Path) -> anyhow::Result<()> {
     let (from, stripped, apart) = (text(binary)?, text(to)?, text(symbols)?);
     for path in [to, symbols] {

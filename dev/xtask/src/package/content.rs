@@ -24,7 +24,8 @@ pub(super) fn unit(source: &Path) -> anyhow::Result<String> {
     unit_of_package(&unit).with_context(|| format!("{UNIT} has no [Unit]"))
 }
 
-/// The unit of docs/examples without its head, which installs by hand.
+/// Makes the package's systemd unit from the one of docs/examples: without its head, which says how to install
+/// by hand.
 fn unit_of_package(example: &str) -> Option<String> {
     let start = example.find("[Unit]")?;
     Some(example[start..].replace("/usr/local/bin/", "/usr/bin/"))

@@ -7,7 +7,7 @@ use super::{Release, content, text};
 use crate::step::{program, say};
 use crate::{needs, tools};
 
-/// Packs what is in `stage` into `out`; gives the package.
+/// Packs the directory `stage` into `out`, and returns the path of the package.
 pub(super) fn pack(release: &Release<'_>, stage: &Path, out: &Path) -> anyhow::Result<PathBuf> {
     let Release {
         root,
@@ -57,7 +57,7 @@ pub(super) fn has_maintainer() -> bool {
     env::var_os("DEBEMAIL").is_some()
 }
 
-/// Who answers for the package, from the variables that Debian's own tools read.
+/// The maintainer of the package, from the variables that Debian's tools read.
 fn maintainer() -> String {
     let variable = |name, otherwise: &str| {
         let value = env::var_os(name).and_then(|value| value.into_string().ok());
@@ -70,7 +70,7 @@ fn maintainer() -> String {
     format!("{name} <{}>", variable("DEBEMAIL", "catamaran@localhost"))
 }
 
-/// In Debian's form, at `epoch`.
+/// Writes the changelog of the package in Debian's format, with the time `epoch`.
 fn changelog(version: &str, maintainer: &str, epoch: &str) -> anyhow::Result<String> {
     let at = format!("@{epoch}");
     let date = program("date", &["-u", "-R", "-d", &at]).output()?;
@@ -81,7 +81,7 @@ fn changelog(version: &str, maintainer: &str, epoch: &str) -> anyhow::Result<Str
     ))
 }
 
-/// Debian's file: the text of MIT, and where Debian keeps that of Apache-2.0.
+/// Writes the file `copyright` of the package: the text of MIT, and the place of Apache-2.0 on a Debian.
 fn copyright(mit: &str) -> String {
     format!(
         "Catamaran may be used under the MIT License or the Apache License 2.0, as you like.\n\n{mit}\n\

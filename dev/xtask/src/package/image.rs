@@ -11,7 +11,8 @@ use super::{Release, text};
 use crate::needs;
 use crate::step::program;
 
-/// Packs the static binary in `stage` into `out`; gives the archive, the layer and the Containerfile.
+/// Packs the static binary in `stage` into `out`; returns the paths of the archive, the layer and the
+/// Containerfile.
 pub(super) fn pack(
     release: &Release<'_>,
     stage: &Path,

@@ -48,7 +48,7 @@ pub(super) fn compare(steps: &mut Steps, first: &Order<'_>) -> anyhow::Result<()
     Ok(())
 }
 
-/// SHA256SUMS of a directory by file.
+/// Reads the checksums in the SHA256SUMS of a directory, by file.
 fn sums(out: &Path) -> anyhow::Result<BTreeMap<String, String>> {
     let text = fs::read_to_string(out.join("SHA256SUMS"))?;
     let lines = text.lines().filter_map(|line| line.split_once("  "));
@@ -57,7 +57,8 @@ fn sums(out: &Path) -> anyhow::Result<BTreeMap<String, String>> {
         .collect())
 }
 
-/// What `other` has and `one` has not, or not so. `one` may have more, of earlier commands.
+/// The files of `other` that are missing in `one` or have another checksum there. `one` may have more files, of
+/// earlier commands.
 fn differences(one: &BTreeMap<String, String>, other: &BTreeMap<String, String>) -> Vec<String> {
     let different = other
         .iter()

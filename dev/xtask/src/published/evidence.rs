@@ -18,13 +18,13 @@ use super::text::figures;
 use super::{expression, source};
 use crate::figures::{LabCell, LabClaim, LabResult, rounded};
 
-/// What our results say of a claim.
+/// The answer of our results to a published claim.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Answer {
     pub(super) verdict: PageVerdict,
-    /// Our figure, or why there is none.
+    /// Our figure, or the reason why there is none.
     pub(super) here: String,
-    /// The result that it is from.
+    /// The folder of the result that the figure is from.
     pub(super) result: Option<String>,
 }
 
@@ -35,21 +35,21 @@ pub(super) enum PageVerdict {
     NotComparable(Reason),
 }
 
-/// What a result has of a claim.
+/// The evidence that a result has about a claim.
 enum Evidence {
     /// An interval of 95 %; `lab`: what the lab has concluded of a difference from 1.
     Interval {
         ends: [f64; 2],
-        /// What one more start would have.
+        /// The interval in which the figure of one more start would lie.
         next: Option<[f64; 2]>,
         words: String,
         lab: Option<String>,
-        /// Whether it is of a count, or of a ratio of two counts.
+        /// Whether the interval is of a count, or of a ratio of two counts.
         is_count: bool,
     },
-    /// Counts of single runs.
+    /// The counts of runs that were made once.
     Counts(Vec<f64>),
-    /// Nothing that decides, and why.
+    /// The result does not decide the claim, for this reason.
     Undecided(String),
 }
 
@@ -145,7 +145,7 @@ fn conclude(published: &Published, evidence: Evidence) -> (Finding, String) {
     }
 }
 
-/// The verdict of counts of single runs: all of them must bear it out.
+/// The verdict by counts of runs that were made once. Each of them must support the claim.
 fn of_counts(published: &Published, counts: &[f64]) -> Finding {
     let one = |count: &f64| {
         let ends = [*count, *count];
@@ -187,7 +187,7 @@ fn in_words(published: &Published, counts: &[f64]) -> String {
     format!("{}, {runs}", words.join(", "))
 }
 
-/// What a result has, with the case that it is of; several only of a claim.
+/// The evidence of a result, for each of the claim's cases.
 fn evidence(
     claim: &Claim,
     here: &Here,
@@ -210,7 +210,7 @@ fn evidence(
     }
 }
 
-/// The cases of our claim that have the levels of `here`.
+/// The cases of our claim that have all levels of `here`.
 pub(super) fn cases<'a>(
     here: &'a Here,
     says: &'a str,
@@ -299,7 +299,8 @@ fn of_measure(here: &Here, measure: &str, result: &LabResult) -> anyhow::Result<
     })
 }
 
-/// What is looked at, by round: a measure of a cell, or its ratio to another one or to that of another cell.
+/// The values to compare, by round: a measure of a cell, or its ratio to another measure or to the measure of
+/// another cell.
 fn values(here: &Here, measure: &str, result: &LabResult) -> anyhow::Result<BTreeMap<usize, f64>> {
     if let Some(divisor) = &here.divisor {
         let of_cell = |measure: &str| by_round(result, &here.cell, measure);
@@ -316,7 +317,7 @@ fn values(here: &Here, measure: &str, result: &LabResult) -> anyhow::Result<BTre
     Ok(quotients(side(&here.level)?, &side(&here.over)?))
 }
 
-/// Those of the rounds that have both.
+/// The quotients of two measures, for the rounds that have both.
 fn quotients(above: BTreeMap<usize, f64>, below: &BTreeMap<usize, f64>) -> BTreeMap<usize, f64> {
     let ratio = |(round, value): (usize, f64)| Some((round, value / below.get(&round)?));
     above.into_iter().filter_map(ratio).collect()
@@ -327,7 +328,7 @@ fn is_count(measure: &str) -> bool {
     is_in(&COUNTS, measure)
 }
 
-/// Whether a measure is one of these, of whatever server.
+/// Whether `measure` is one of `bases`, for any server.
 fn is_in(bases: &[&str], measure: &str) -> bool {
     bases.contains(&measure.split('.').next().unwrap_or_default())
 }
@@ -349,7 +350,11 @@ fn by_round(
         .collect())
 }
 
-/// The only cell that has these levels.
+/// Finds the cell with these levels.
+///
+/// # Errors
+///
+/// No cell, or more than one, has them.
 pub(super) fn cell<'a>(result: &'a LabResult, levels: &Levels) -> anyhow::Result<&'a LabCell> {
     let has = |cell: &&LabCell| {
         let mut wanted = levels.iter();
@@ -384,7 +389,7 @@ fn of_starts(result: &LabResult, by_round: &BTreeMap<usize, f64>) -> Vec<f64> {
     medians.map(|spread| spread.median).collect()
 }
 
-/// A ratio with the digits that tell it from others.
+/// Writes a ratio with enough digits to distinguish it.
 pub(super) fn ratio_in_words(ratio: f64) -> String {
     match ratio {
         ..0.1 => format!("×{ratio:.4}"),
@@ -403,16 +408,16 @@ pub(super) fn count_in_words(count: f64) -> String {
     }
 }
 
-/// Measures that have no noise of a clock.
+/// Measures that do not depend on a clock, so that they have no noise.
 const COUNTS: [&str; 3] = ["bytes", "sockets", "syscalls"];
 
 /// A measure that is the largest value of a run: what was published is of one run, and the next one has another.
 const MAXIMUM: &str = ".longest";
 
-/// Verdicts of the lab on claims that it does not decide.
+/// Verdicts of the lab that leave a claim undecided.
 const OPEN: [&str; 2] = ["suggests", "not-shown"];
 
-/// What ab prints of a published run in each round: of the first, of the second, and of one on warm servers.
+/// The outputs of ab in each round: of the first run, of the second, and of one on warm servers.
 const RUNS_OF_AB: [&str; 3] = ["ab1", "ab2", "ab"];
 
 /// How surely an interval holds the centre.

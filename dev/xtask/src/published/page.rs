@@ -76,7 +76,7 @@ fn counts(judged: &[(&Source, Vec<Judged<'_>>)]) -> anyhow::Result<String> {
     Ok(text)
 }
 
-/// Verdicts by their kinds.
+/// The numbers of verdicts, by kind.
 #[derive(Default)]
 struct Tally {
     reproduced: usize,
@@ -96,7 +96,7 @@ impl Tally {
         *count += 1;
     }
 
-    /// Claims that could be decided.
+    /// The number of claims that could be decided.
     fn claims(&self) -> usize {
         self.decided() + self.open
     }
@@ -221,7 +221,7 @@ fn compared(source: &Source, results: &[(String, LabResult)]) -> anyhow::Result<
     Ok(text)
 }
 
-/// The interval of a claim, else its lowest and highest start.
+/// The interval of a claim; without one, the lowest and the highest value of its starts.
 fn of_starts(claim: &LabClaim) -> String {
     if let (Some(ratio), Some(low), Some(high)) = (claim.ratio, claim.low, claim.high) {
         return format!("×{} [{}..{}]", rounded(ratio), rounded(low), rounded(high));
@@ -238,7 +238,7 @@ fn of_starts(claim: &LabClaim) -> String {
     }
 }
 
-/// All numbers of a source beside ours, folded away.
+/// All numbers of a source beside ours, in a part of the page that is folded.
 fn numbers(source: &Source, results: &[(String, LabResult)]) -> anyhow::Result<String> {
     let mut text =
         "\n<details><summary>Every number of the source, and ours beside it</summary>\n".to_owned();
@@ -272,7 +272,7 @@ fn numbers(source: &Source, results: &[(String, LabResult)]) -> anyhow::Result<S
     Ok(text)
 }
 
-/// ab's blocks, a column for each and one for ours.
+/// A table of ab's printed fields: a column for each published text, and one for ours.
 fn of_blocks(blocks: &[&PrintedText], results: &[(String, LabResult)]) -> String {
     let Some(first) = blocks.first() else {
         return String::new();
@@ -365,7 +365,7 @@ fn of_calls(table: &PrintedText, results: &[(String, LabResult)]) -> anyhow::Res
     Ok(text)
 }
 
-/// Our cell: of the first of these places whose result is committed.
+/// Our cell at the first of `places` whose result is committed.
 fn first_cell<'a>(
     places: &[CellPlace],
     results: &'a [(String, LabResult)],
@@ -377,7 +377,7 @@ fn first_cell<'a>(
     committed.transpose()
 }
 
-/// Our throughput of a cell: the median, from the lowest to the highest run.
+/// Our throughput in a cell: the median, then the lowest and the highest run.
 fn throughput(places: &[CellPlace], results: &[(String, LabResult)]) -> anyhow::Result<String> {
     let ours = first_cell(places, results)?;
     let rate = ours.and_then(|cell| cell.measures.get("throughput"));
@@ -397,7 +397,7 @@ fn anchor(source: &Source) -> String {
 /// How the names of results of published forms end.
 const REPETITION: &str = "-repetition";
 
-/// Calls that are rarer than this for each request are left out.
+/// Calls that are rarer than this, per request, are left out.
 const CALLS_MIN: f64 = 0.005;
 
 const HEADS: &str = "\

@@ -14,55 +14,55 @@ use super::text::{Figure, figures};
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Source {
-    /// Its number, such as `004`.
+    /// The number of the test, such as `004`.
     pub(super) test: String,
     pub(super) title: String,
-    /// What ran there.
+    /// The software that was tested.
     pub(super) ran: String,
-    /// The experiment that repeats it.
+    /// The name of the experiment that repeats the test.
     pub(super) experiment: String,
     /// The command that closes open claims.
     pub(super) repeat: String,
-    /// What its figures do not support, and what is to be known of them.
+    /// Remarks for the reader, such as which conclusions the figures do not support.
     pub(super) remarks: Vec<String>,
-    /// What was configured: what, value, place.
+    /// The configuration: for each setting its name, its value, and its place in the source.
     pub(super) settings: Vec<[String; 3]>,
-    /// What programs printed.
+    /// The texts that programs printed.
     #[serde(default, rename = "text")]
     pub(super) texts: Vec<PrintedText>,
-    /// Numbers that stand in no such text.
+    /// Numbers that the source gives outside of printed texts.
     #[serde(default, rename = "number")]
     pub(super) numbers: Vec<Number>,
     #[serde(rename = "claim")]
     pub(super) claims: Vec<Claim>,
-    /// Claims of several results side by side.
+    /// A comparison of the claims of several results.
     pub(super) compare: Option<Comparison>,
 }
 
-/// Claims that several results have.
+/// Claims that are compared across several results.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Comparison {
-    /// What is to be known of them together.
+    /// The conclusion from the compared claims together.
     pub(super) says: String,
     pub(super) claims: Vec<String>,
     pub(super) results: Vec<String>,
 }
 
-/// What ab or strace printed.
+/// A text that ab or strace printed.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct PrintedText {
-    /// Of the file with it.
+    /// The name of the file with the text.
     pub(super) name: String,
-    /// Where it stands in the source.
+    /// The place of the text in the source.
     pub(super) at: String,
-    /// Results that have the same run made again; the first of them is shown.
+    /// The results that repeat the run. The first committed one is shown.
     #[serde(default)]
     pub(super) here: Vec<String>,
-    /// Of strace: the call that there is one of for each request.
+    /// For strace: the name of the call that happens once for each request.
     pub(super) requests: Option<String>,
-    /// Of strace: our cell, the first of these whose result is committed.
+    /// For strace: the places of our cell. The first one whose result is committed is shown.
     #[serde(default)]
     pub(super) calls: Vec<CellPlace>,
     #[serde(skip)]
@@ -77,12 +77,13 @@ pub(super) struct Number {
     pub(super) id: String,
     pub(super) what: String,
     pub(super) value: f64,
-    /// Of a rate: the source's interval.
+    /// For a rate: the interval that the source gives.
     pub(super) from: Option<f64>,
     pub(super) to: Option<f64>,
-    /// Where it stands in the source.
+    /// The place of the number in the source.
     pub(super) at: String,
-    /// Our cell, whose throughput stands beside it: the first of these whose result is committed.
+    /// The places of our cell, whose throughput is shown beside the number. The first one whose result is
+    /// committed is shown.
     #[serde(default)]
     pub(super) here: Vec<CellPlace>,
 }
@@ -95,32 +96,32 @@ pub(super) struct CellPlace {
     pub(super) cell: Levels,
 }
 
-/// Levels by factor.
+/// The levels of a cell, by factor.
 pub(super) type Levels = BTreeMap<String, toml::Value>;
 
-/// What the source says and a repetition may decide.
+/// A statement of the source that a repetition may decide.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Claim {
     pub(super) id: String,
     pub(super) says: String,
-    /// Where it stands in the source.
+    /// The place of the statement in the source.
     pub(super) at: String,
     #[serde(default)]
     pub(super) published: PublishedKeys,
-    /// Expressions that have the same value as a published count.
+    /// Expressions whose value must equal the published count.
     #[serde(default)]
     pub(super) same: Vec<String>,
-    /// What answers: the first of these whose result is committed.
+    /// The places of our evidence. The first one whose result is committed answers.
     #[serde(default)]
     pub(super) here: Vec<Here>,
-    /// Why no repetition here could decide it.
+    /// Why no repetition on our machines can decide the claim.
     pub(super) not_comparable: Option<Reason>,
-    /// What is to be known of the answer.
+    /// A note on the answer.
     pub(super) note: Option<String>,
 }
 
-/// What was published: one of these.
+/// The published statement as written in the file: exactly one of `ratio`, `range`, `count` and `direction`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct PublishedKeys {
@@ -128,11 +129,11 @@ pub(super) struct PublishedKeys {
     range: Option<[String; 2]>,
     count: Option<String>,
     direction: Option<Direction>,
-    /// Of a direction: the numbers that show it.
+    /// For `direction`: the numbers that show it.
     of: Option<String>,
 }
 
-/// What was published.
+/// The published statement with its value.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Published {
     /// A ratio of two numbers.
@@ -141,11 +142,11 @@ pub(super) enum Published {
     Range([f64; 2]),
     /// A number for each request or answer.
     Count(f64),
-    /// That something is more, or less.
+    /// A statement that one side is more, or less, than the other.
     Direction(Direction),
 }
 
-/// Which side of 1 a ratio is said to be on.
+/// The side of 1 on which a ratio lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Direction {
@@ -153,13 +154,13 @@ pub(super) enum Direction {
     Less,
 }
 
-/// Why a claim cannot be decided on any machine of ours.
+/// The reason why a claim cannot be decided on our machines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Reason {
-    /// Other hardware decides it.
+    /// The answer depends on other hardware.
     Hardware,
-    /// It was in a picture or a table that is lost.
+    /// The figures were in a picture or a table that is lost.
     Picture,
     /// The product is not to be had.
     Product,
@@ -185,7 +186,7 @@ impl Reason {
     }
 }
 
-/// Where a result answers.
+/// A place of our evidence: a claim or a cell of a committed result.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Here {
@@ -201,7 +202,8 @@ pub(super) struct Here {
     pub(super) measure: Option<String>,
     #[serde(default)]
     pub(super) cell: Levels,
-    /// Another measure of the same cell that divides `measure`: of one of ab's runs, that of another one.
+    /// A measure of the same cell by which `measure` is divided. If `measure` is of one of ab's runs, this is
+    /// of another one.
     pub(super) divisor: Option<String>,
     #[serde(default, rename = "where")]
     pub(super) cells: Levels,
@@ -209,16 +211,16 @@ pub(super) struct Here {
     pub(super) level: Levels,
     #[serde(default)]
     pub(super) over: Levels,
-    /// The same expression over what ab printed here.
+    /// Whether the published expression is computed again, from ab's texts of our repetition.
     #[serde(default)]
     pub(super) again: bool,
 }
 
-/// All sources, in the order of their numbers.
+/// Loads all sources, in the order of their numbers.
 ///
 /// # Errors
 ///
-/// A file that cannot be read, and whatever [`Source::check`] finds.
+/// A file cannot be read, or [`Source::check`] finds a fault.
 pub(super) fn load(folder: &Path) -> anyhow::Result<Vec<Source>> {
     let mut sources = Vec::new();
     let entries =
@@ -265,7 +267,7 @@ impl Source {
         })
     }
 
-    /// That each claim says one thing, of numbers that are there, and in its own figures.
+    /// Checks that each claim makes one statement, from numbers that exist, under an id of its own.
     fn check(&self) -> anyhow::Result<()> {
         for claim in &self.claims {
             let id = &claim.id;
@@ -302,11 +304,11 @@ pub(super) fn number(figures: &[Figure], name: &str) -> Option<f64> {
 }
 
 impl Claim {
-    /// What was published; `None` of what cannot be compared.
+    /// The published statement; `None` for a claim that cannot be compared.
     ///
     /// # Errors
     ///
-    /// It is not one thing, or of numbers that are not there.
+    /// The claim makes more than one statement, or names a number that does not exist.
     pub(super) fn published(&self, source: &Source) -> anyhow::Result<Option<Published>> {
         let keys = &self.published;
         let value = |expression: &String| source.value(expression);

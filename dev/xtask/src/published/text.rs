@@ -3,14 +3,15 @@
 /// A number of a text.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Figure {
-    /// Such as `Requests per second`, `Total, max`, `50 %`; of strace `read`, `read, errors`, `total`.
+    /// The name of the figure, such as `Requests per second`, `Total, max` or `50 %`; for strace `read`, `read,
+    /// errors` or `total`.
     pub(super) name: String,
-    /// As it was printed.
+    /// The figure as it was printed.
     pub(super) printed: String,
     pub(super) value: f64,
 }
 
-/// All numbers of a text, in its order.
+/// All figures of a text, in order.
 pub(super) fn figures(text: &str) -> Vec<Figure> {
     let is_table = text.contains("% time");
     let mut all: Vec<Figure> = Vec::new();
@@ -26,7 +27,7 @@ pub(super) fn figures(text: &str) -> Vec<Figure> {
     all
 }
 
-/// Those of a line of ab.
+/// The figures in a line of ab's output.
 fn of_ab(line: &str) -> Vec<Figure> {
     if let Some((name, rest)) = line.split_once(':') {
         let words: Vec<&str> = rest.split_whitespace().collect();
@@ -54,7 +55,8 @@ fn of_ab(line: &str) -> Vec<Figure> {
     figure.into_iter().collect()
 }
 
-/// Those of a row of strace: percent, seconds, µs a call (but of the total), calls, errors where there were any, name.
+/// The figures in a row of strace's table: percent, seconds, µs per call (not in the row of the total), calls,
+/// errors if any, name.
 fn of_call(line: &str) -> Vec<Figure> {
     let words: Vec<&str> = line.split_whitespace().collect();
     let Some((name, numbers)) = words.split_last() else {

@@ -8,13 +8,13 @@ use std::{env, fs};
 use crate::needs;
 use crate::step::program;
 
-/// What hides the servers. Who is not root, and may not hide them, runs such tests as they are.
+/// The environment in which servers are hidden. Only root can hide them; for other users, tests run without it.
 #[derive(Debug)]
 pub(super) struct Bare {
     hidden: Option<Hidden>,
 }
 
-/// The program that is in the place of each server, and what it hides.
+/// The servers that are hidden, and the program that stands in for each of them.
 #[derive(Debug)]
 struct Hidden {
     stand_in: PathBuf,
@@ -42,7 +42,7 @@ impl Bare {
         })
     }
 
-    /// `words`, a command, in that environment.
+    /// Wraps the command `words` so that it runs in this environment.
     pub(super) fn wrap(&self, words: Vec<OsString>) -> Vec<OsString> {
         let Some(hidden) = &self.hidden else {
             return words;

@@ -13,20 +13,20 @@ use super::run::Job;
 use super::{BINARY, Selection};
 use crate::step::cargo;
 
-/// One built program of tests, or those of its tests that need servers or root, or those that do not.
+/// A built program of tests, or a part of one: its tests that need servers or root, or its other tests.
 #[derive(Debug)]
 pub(super) struct Program {
-    /// Its crate and target: `front it`.
+    /// The crate and the target of the program, such as `front it`.
     name: String,
-    /// The folder of its crate.
+    /// The folder of the program's crate.
     folder: PathBuf,
     executable: PathBuf,
     /// The names of its tests that are to be run; none if it is a benchmark, which is only run once.
     tests: Vec<String>,
-    /// Whether it has other tests, too.
+    /// Whether the program also has tests that do not belong to this part.
     is_part: bool,
     is_benchmark: bool,
-    /// Whether its tests need servers or root.
+    /// Whether the tests of this part need servers or root.
     pub(super) needs_servers: bool,
 }
 
@@ -74,7 +74,7 @@ pub(super) fn build(root: &Path) -> anyhow::Result<Vec<Program>> {
 }
 
 impl Program {
-    /// Apart: the tests that need servers or root, and the others.
+    /// Splits the program into its tests that need servers or root, and the others.
     fn split(mut self) -> impl Iterator<Item = Self> {
         let row = NEEDY.iter().find(|(program, _)| *program == self.name);
         let parts = row.map_or(&[][..], |(_, parts)| *parts);
@@ -99,7 +99,7 @@ impl Program {
         all.filter(|program| program.is_benchmark || !program.tests.is_empty())
     }
 
-    /// Keeps the tests of `selection`; `false` if there are none.
+    /// Keeps the tests of `selection`; returns `false` if there are none.
     pub(super) fn select(&mut self, selection: Selection<'_>) -> bool {
         match selection {
             Selection::All => true,
@@ -113,7 +113,7 @@ impl Program {
         }
     }
 
-    /// How it is run. What does not need servers or root has neither.
+    /// The job that runs these tests. Tests that need no servers and no root run where both are absent.
     pub(super) fn job(&self, bare: &Bare, binary: Option<&Path>) -> Job {
         let mut words: Vec<OsString> = vec![self.executable.clone().into()];
         if !self.is_benchmark {

@@ -14,7 +14,7 @@ use anyhow::{Context as _, ensure};
 use super::times::{ProgramTimes, Times};
 use crate::step::{now, say};
 
-/// One program to run.
+/// A test program to run.
 #[derive(Debug)]
 pub(super) struct Job {
     name: String,
@@ -29,7 +29,7 @@ impl Job {
         }
     }
 
-    /// The examples of the documentation, which cargo compiles when it runs them.
+    /// The job for the examples in the documentation. Cargo compiles them when it runs them.
     pub(super) fn of_documentation(root: &Path) -> Self {
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         let mut command = Command::new(cargo);
@@ -39,7 +39,7 @@ impl Job {
         Self::new("documentation", command)
     }
 
-    /// Runs it; its times, and whether it passed.
+    /// Runs the job; returns its times, and whether it passed.
     fn run(mut self) -> anyhow::Result<(ProgramTimes, bool)> {
         let start = now();
         let (reader, writer) = std::io::pipe()?;
@@ -117,6 +117,6 @@ pub(super) fn all(jobs: Vec<Job>, times: &mut Times) -> anyhow::Result<()> {
 /// cores busy.
 const LANES: usize = 3;
 
-/// What measures servers, and finds fault with a machine that does something else; and the end-to-end tests, whose servers
-/// and browsers have deadlines.
+/// Programs that run without others beside them: the lab's tests, which measure, and the end-to-end tests,
+/// whose servers and browsers have deadlines.
 const ALONE: [&str; 2] = ["lab it", "e2e it"];

@@ -4,13 +4,13 @@ use anyhow::{bail, ensure};
 
 use crate::step::say;
 
-/// Those of a run.
+/// The times of a run of tests.
 #[derive(Debug, Default)]
 pub(super) struct Times {
     pub(super) programs: Vec<ProgramTimes>,
 }
 
-/// Those of a program.
+/// The counts and times of one test program.
 #[derive(Debug, Default)]
 pub(super) struct ProgramTimes {
     pub(super) name: String,
@@ -18,7 +18,7 @@ pub(super) struct ProgramTimes {
     passed: u64,
     failed: u64,
     ignored: u64,
-    /// Names and seconds of its tests.
+    /// The tests by name, with their seconds.
     tests: Vec<(String, f64)>,
 }
 
@@ -87,7 +87,7 @@ impl Times {
         say(&format!("\n{}", self.total()));
     }
 
-    /// Fails unless there were tests, and none was ignored.
+    /// Checks that at least one test ran, and that none was ignored.
     pub(super) fn verdict(&self) -> anyhow::Result<()> {
         ensure!(self.sum(|program| program.passed) > 0, "no test ran");
         if self.sum(|program| program.ignored) > 0 {

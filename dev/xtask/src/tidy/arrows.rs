@@ -7,7 +7,7 @@
 use super::Problem;
 use crate::graph::{Graph, Package};
 
-/// A crate and the crates of this repository it may be built with.
+/// A crate, and the crates of this repository that it may depend on.
 struct Row {
     folder: &'static str,
     may_use: &'static [&'static str],
@@ -62,7 +62,7 @@ fn check_leaf(graph: &Graph, folder: &str, id: &str) -> Vec<Problem> {
         .collect()
 }
 
-/// Crates that decide without seeing the world.
+/// The crates without I/O and clock, by folder.
 pub(super) const LEAVES: [&str; 13] = [
     "message",
     "ajp",
@@ -79,12 +79,12 @@ pub(super) const LEAVES: [&str; 13] = [
     "units",
 ];
 
-/// Packages that bring sockets, timers or threads.
+/// Packages with sockets, timers or threads, on which leaves must not depend.
 const WORLD: [&str; 8] = [
     "tokio", "mio", "socket2", "polling", "rustix", "nix", "libc", "h2",
 ];
 
-/// Crates that only tests may be built with.
+/// Crates on which only tests may depend.
 const TESTS_ONLY: [&str; 1] = ["testkit"];
 
 #[rustfmt::skip]

@@ -26,7 +26,7 @@ pub(super) fn check(source: &Source) -> Vec<Problem> {
         .collect()
 }
 
-/// Lines of patterns that name a variant.
+/// The lines in which a pattern names a variant.
 fn patterns(tokens: &[Token]) -> impl Iterator<Item = usize> {
     let named = (0..tokens.len()).filter(|at| is_named(tokens, *at));
     named
@@ -57,7 +57,7 @@ fn is_pattern(tokens: &[Token], at: usize) -> bool {
     }
 }
 
-/// The index of the bracket that closes the one at `open`.
+/// The index of the bracket that closes the bracket at `open`.
 fn closing(tokens: &[Token], open: usize) -> usize {
     let mut depth = 0_usize;
     for (at, token) in tokens.iter().enumerate().skip(open) {
@@ -98,7 +98,7 @@ fn text(tokens: &[Token], at: usize) -> &str {
 
 const CRATE: &str = "crates/front/proxy/src/";
 const FILE: &str = "crates/front/proxy/src/exchange/source.rs";
-/// What belongs to the file.
+/// The folder of the modules that may match on the variants, besides the file itself.
 const BESIDE: &str = "crates/front/proxy/src/exchange/source/";
 
 #[cfg(test)]

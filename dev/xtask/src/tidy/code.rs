@@ -56,7 +56,8 @@ fn unsafe_lines(source: &Source) -> Vec<usize> {
     source.find(&["unsafe"]).collect()
 }
 
-/// Everything in `testkit` and `e2e` is test code. The programs of `nights` may keep a pace.
+/// The lines that call a function to sleep. In `testkit` and `e2e` all code counts as test code; in other
+/// crates only the lines of tests do, so that the programs of `nights` may keep a pace.
 fn sleep_lines(source: &Source) -> Vec<usize> {
     let all = ["testkit", "e2e"].contains(&source.folder());
     let sleeps = ["sleep", "sleep_until", "sleep_ms"];
@@ -94,24 +95,22 @@ fn world_lines(source: &Source) -> Vec<usize> {
     found.filter(|line| !source.is_test_line(*line)).collect()
 }
 
-/// Files that may contain `unsafe`, or folders ending in `/`. Each is named in ARCHITECTURE.md
-/// with the measurement that justifies it.
+/// Files, or folders ending in `/`, that may contain `unsafe`. ARCHITECTURE.md names each with the reason.
 const MAY_BE_UNSAFE: &[&str] = &[
     "crates/connector/src/io/uring.rs",
     "crates/connector/src/io/uring/",
     "crates/base/gauge/src/bpf.rs",
 ];
 
-/// Crates that may look at the environment, the command line and files: of configuration, of the
-/// kernel about processes, of directories that are served, of members, in `bench` of requests and logs, or, in `tier`, of
-/// targets and of the servers that it runs.
+/// Crates that may read the environment, the command line and files, as ARCHITECTURE.md lists them with what
+/// they read.
 const READS_THE_WORLD: &[&str] = &[
     "config", "cli", "bench", "discover", "xtask", "testkit", "e2e", "nights", "files", "gauge",
     "tier", "lab", "fuzz",
 ];
 
-/// Files of other crates that read what the program itself wrote, or certificates, which are renewed
-/// while the front serves.
+/// Files of other crates that may read files: those that the program itself wrote, and certificates, which are
+/// renewed while the front serves.
 const READS_ITS_OWN: &[&str] = &[
     "crates/front/proxy/src/control/state_file.rs",
     "crates/front/proxy/src/tls.rs",

@@ -26,7 +26,7 @@ pub(super) fn check(source: &Source) -> Vec<Problem> {
     problems
 }
 
-/// Where an import stands in a file.
+/// The position of an import in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Group {
     Std,
@@ -37,11 +37,11 @@ enum Group {
 #[derive(Clone, Copy, Debug)]
 struct Import {
     line: usize,
-    /// Tokens it takes, its visibility included.
+    /// The tokens of the import, including its visibility.
     start: usize,
     end: usize,
     group: Group,
-    /// Whether braces of it contain a path of more than one segment.
+    /// Whether braces in the import contain a path of more than one segment.
     nested: bool,
 }
 
@@ -75,7 +75,7 @@ fn text(tokens: &[Token], at: usize) -> &str {
     tokens.get(at).map_or("", |token| &token.text)
 }
 
-/// The first token of the item: `pub` or `pub(…)` before `use` belongs to it.
+/// The index of the first token of the item: a `pub` or `pub(…)` before `use` is part of the item.
 fn start(tokens: &[Token], at: usize) -> usize {
     if at >= 1 && text(tokens, at - 1) == "pub" {
         return at - 1;

@@ -30,13 +30,13 @@ pub(super) fn check(root: &Path, sources: &[Source]) -> anyhow::Result<Vec<Probl
 
 /// A root whose modules are in layers.
 struct Drawing {
-    /// As ARCHITECTURE.md names it.
+    /// The name of the drawing in ARCHITECTURE.md.
     name: &'static str,
-    /// The folder of its modules.
+    /// The folder of the drawn modules.
     folder: &'static str,
 }
 
-/// The layer of each module, the first one having the leftmost.
+/// The layer of each module, counted from the left, which is 0.
 type Layers<'a> = BTreeMap<&'a str, usize>;
 
 /// The layers of the code block below the sentence that begins with the drawing's name; none if there is no
@@ -112,7 +112,7 @@ impl Drawing {
     }
 }
 
-/// A path in code, from the root of its crate.
+/// A path in the code, resolved from the root of its crate.
 struct UsedPath<'a> {
     segments: Vec<&'a str>,
     line: usize,
@@ -155,7 +155,7 @@ fn file_segments(path: &str) -> Vec<&str> {
 /// The modules inside a file that are open.
 #[derive(Debug, Default)]
 struct Inner<'a> {
-    /// For each open brace, the module that begins with it.
+    /// For each open brace, the module that it opens, if any.
     braces: Vec<Option<&'a str>>,
     modules: Vec<&'a str>,
 }
@@ -174,7 +174,7 @@ impl<'a> Inner<'a> {
     }
 }
 
-/// Whether a path goes on here, which began before.
+/// Whether the token continues a path that began before.
 fn is_path(tokens: &[Token], at: usize) -> bool {
     at >= 2 && text(tokens, at - 1) == ":" && text(tokens, at - 2) == ":"
 }
@@ -237,7 +237,7 @@ fn follow_name<'a>(
     end
 }
 
-/// Files of modules that are declared under `#[cfg(test)]`, without `.rs`.
+/// The files of modules that are declared under `#[cfg(test)]`, without `.rs`.
 fn test_modules(sources: &[Source]) -> Vec<String> {
     let declared = sources.iter().flat_map(|source| {
         let folder = source.path.strip_suffix(".rs").unwrap_or_default();
@@ -254,7 +254,7 @@ fn test_modules(sources: &[Source]) -> Vec<String> {
     declared.collect()
 }
 
-/// Whether a file is that of a module, or below it.
+/// Whether a file belongs to a module or to one below it.
 fn is_within(path: &str, module: &str) -> bool {
     path.strip_prefix(module)
         .is_some_and(|rest| rest == ".rs" || rest.starts_with('/'))

@@ -56,7 +56,7 @@ pub(crate) fn run(root: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// One more than there may be, and limits that are higher than they need be.
+/// Finds counts that exceed their limits, and limits that are higher than their counts.
 pub(super) fn check(sources: &[Source]) -> Vec<Problem> {
     let names = Names::of(sources);
     let tuples: Vec<_> = names.tuple_parameters.iter().collect();
@@ -71,7 +71,7 @@ pub(super) fn check(sources: &[Source]) -> Vec<Problem> {
 struct Ratchet {
     /// The constant that has the count.
     limit: &'static str,
-    /// What is counted, as a verb after a number.
+    /// The property that is counted, as a verb that follows a number.
     what: &'static str,
     advice: &'static str,
 }
@@ -104,7 +104,7 @@ impl Ratchet {
     }
 }
 
-/// A type, a function or a variable, and where it is declared.
+/// A type, a function or a variable, with the place of its declaration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Declaration {
     name: String,
@@ -116,9 +116,10 @@ struct Declaration {
 struct Names {
     types: Vec<Declaration>,
     functions: usize,
-    /// Functions with a parameter whose pattern is a tuple.
+    /// The functions that have a tuple pattern as a parameter.
     tuple_parameters: Vec<Declaration>,
-    /// Variables whose name was bound by another `let` of the same block within [`REBOUND_LINES`], but for idioms.
+    /// The variables whose name another `let` of the same block bound within [`REBOUND_LINES`], except for
+    /// idioms.
     rebound: Vec<Declaration>,
 }
 
@@ -188,7 +189,7 @@ impl Names {
         types.filter(|it| is_participle(&it.name)).collect()
     }
 
-    /// Names of more than one type, with how many there are; the most frequent first.
+    /// Names that several types share, with the number of these types; the most frequent first.
     fn shared(&self) -> Vec<(&str, usize)> {
         let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
         for it in &self.types {
@@ -200,7 +201,7 @@ impl Names {
     }
 }
 
-/// Whether it is code of the product.
+/// Whether a file is code of the product, whose names are counted.
 fn is_counted(source: &Source) -> bool {
     let is_beside = ["/benches/", "/examples/"]
         .iter()
@@ -287,7 +288,7 @@ fn is_same_value(value: &[Token], name: &str) -> bool {
     }
 }
 
-/// Whether every bracket that is closed was opened among them.
+/// Whether every closing bracket in `texts` has its opening bracket there.
 fn is_balanced(texts: &[&str]) -> bool {
     let mut depth = 0_i32;
     texts.iter().all(|text| {
@@ -315,13 +316,13 @@ fn percent(part: usize, whole: usize) -> f64 {
     part as f64 * 100.0 / whole.max(1) as f64
 }
 
-/// So many types are participles. The number may only fall, as the next ones.
+/// The number of types that are participles. It may only fall, as may the next two.
 const PARTICIPLES_MAX: usize = 43;
 
-/// So many functions take a tuple.
+/// The number of functions that take a tuple.
 const TUPLE_PARAMETERS_MAX: usize = 5;
 
-/// So many names are bound twice.
+/// The number of names that are bound twice.
 const REBOUND_MAX: usize = 163;
 
 const PARTICIPLES: Ratchet = Ratchet {
@@ -342,10 +343,10 @@ const REBOUND: Ratchet = Ratchet {
     advice: "two values have two names",
 };
 
-/// Lines between two `let` of one name that are too few.
+/// Two `let` of one name that are at most this many lines apart are counted.
 const REBOUND_LINES: usize = 5;
 
-/// Methods after which a value keeps its name.
+/// Methods whose result may keep the name of the value.
 const UNWRAPPING: [&str; 8] = [
     "clone",
     "map_err",
@@ -361,7 +362,7 @@ const FILE: &str = "dev/xtask/src/tidy/names.rs";
 
 const SHARED_SHOWN: usize = 40;
 
-/// Participles without the usual ends.
+/// Irregular participles.
 const IRREGULAR: [&str; 40] = [
     "Begun",
     "Bound",
@@ -405,7 +406,7 @@ const IRREGULAR: [&str; 40] = [
     "Written",
 ];
 
-/// Nouns with the ends of participles.
+/// Nouns that end like participles.
 const NOUNS: [&str; 27] = [
     "Coding",
     "Cping",

@@ -60,7 +60,8 @@ fn items(tokens: &[Token]) -> Vec<Item> {
     found
 }
 
-/// Not `const fn`, not `pub const`; nor `const _`, which asserts something of what stands above.
+/// Whether a private constant begins here. `const fn` is none, nor is `const _`, which asserts something about
+/// the code above.
 fn is_private_constant(tokens: &[Token], at: usize) -> bool {
     let next = tokens.get(at + 1).map(|token| token.text.as_str());
     let before = at.checked_sub(1).map(|before| tokens[before].text.as_str());

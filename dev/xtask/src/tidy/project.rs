@@ -30,7 +30,7 @@ fn check_changelog(text: &str) -> Option<Problem> {
     (!found).then(|| Problem::new("CHANGELOG.md", what))
 }
 
-/// A page that can be read in one sitting, beside its drawings.
+/// Checks that the page is short enough for one sitting. Drawings are not counted.
 fn check_architecture(text: &str) -> Option<Problem> {
     let blocks = text.split("```").step_by(2);
     let what = match blocks.map(|block| block.lines().count()).sum() {

@@ -10,7 +10,7 @@ pub(super) fn check(source: &Source) -> Vec<Problem> {
     problems
 }
 
-/// Listed files that are gone.
+/// Finds allowances for files that do not exist any more.
 pub(super) fn check_allowances(sources: &[Source]) -> Vec<Problem> {
     let gone = LONGER.iter().filter(|(path, _)| {
         let mut sources = sources.iter();
@@ -44,7 +44,8 @@ fn check_length(source: &Source, longer: &[(&str, usize)]) -> Vec<Problem> {
     vec![Problem::new(&source.path, what)]
 }
 
-/// Test modules beside their subject need no header of their own.
+/// Checks that a file begins with a `//!` header. Test modules need none, because their subject is the file
+/// beside them.
 fn check_header(source: &Source) -> Option<Problem> {
     let exempt = source.path.ends_with("/tests.rs");
     let first = source
@@ -66,14 +67,14 @@ fn check_name(source: &Source) -> Option<Problem> {
     Some(Problem::new(&source.path, what))
 }
 
-/// Most lines of a file without its tests.
+/// The most lines of a file, not counting its tests.
 const LINES_MAX: usize = 800;
 
-/// Files that may be longer, with the length they had when listed. The list may only shrink: a
-/// file that got shorter must be listed with its new length, or not at all.
+/// Files that may be longer, with their length when they were listed. The list may only shrink: a file that got
+/// shorter is listed with its new length, or no more.
 const LONGER: &[(&str, usize)] = &[];
 
-/// Names under which nobody finds anything, because anything fits.
+/// Names of files that say nothing, because anything fits them.
 const NOBODYS_NAMES: [&str; 12] = [
     "util",
     "utils",

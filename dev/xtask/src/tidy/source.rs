@@ -9,14 +9,14 @@ use std::path::Path;
 use anyhow::Context;
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
-/// One source file.
+/// A source file, with its tokens.
 #[derive(Debug)]
 pub(crate) struct Source {
-    /// Relative to the root, with `/`.
+    /// The path from the root, with `/`.
     pub(crate) path: String,
     pub(crate) text: String,
     pub(super) tokens: Vec<Token>,
-    /// Lines of items under `#[cfg(test)]`.
+    /// The lines of items under `#[cfg(test)]`.
     test_lines: Vec<RangeInclusive<usize>>,
 }
 
@@ -69,7 +69,7 @@ impl Source {
         self.is_test() || self.test_lines.iter().any(|lines| lines.contains(&line))
     }
 
-    /// Lines of the tokens where the texts of `pattern` follow each other.
+    /// The lines with a sequence of tokens whose texts are `pattern`.
     pub(super) fn find<'a>(&'a self, pattern: &'a [&'a str]) -> impl Iterator<Item = usize> + 'a {
         self.tokens
             .windows(pattern.len())
@@ -83,7 +83,7 @@ impl Source {
     }
 }
 
-/// All `.rs` files below `crates/` and `dev/`, in order.
+/// Loads all `.rs` files below `crates/` and `dev/`, in the order of their paths.
 pub(super) fn load(root: &Path) -> anyhow::Result<Vec<Source>> {
     let mut paths = Vec::new();
     for folder in ["crates", "dev"] {
