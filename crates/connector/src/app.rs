@@ -181,7 +181,7 @@ fn pattern_byte(position: u64) -> u8 {
     low ^ high
 }
 
-/// Parses a decimal number of digits only; unlike `parse`, it refuses a sign.
+/// Parses a decimal number that consists of digits. A sign is refused, unlike by `parse`.
 fn number(text: &[u8]) -> Option<u64> {
     if !text.iter().all(u8::is_ascii_digit) {
         return None;

@@ -159,7 +159,7 @@ impl Runner {
         }
     }
 
-    /// Whether the application is a service, whose answers come from tasks of its own runtime.
+    /// Whether the application is a service. Its answers come from tasks of a tokio runtime, at any time.
     pub(crate) fn answers_later(&self) -> bool {
         matches!(self, Self::Service(_))
     }

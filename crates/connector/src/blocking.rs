@@ -79,9 +79,9 @@ pub struct ResponseWriter<'a> {
     wait: &'a dyn Wait,
 }
 
-/// How a thread waits for a change of its pipe.
+/// A way in which a thread waits for a change of its pipe.
 pub(crate) trait Wait {
-    /// The waker that the pipe has to wake when it changes.
+    /// The waker that the pipe wakes at a change.
     fn waker(&self) -> &Waker;
 
     /// Waits until the pipe may have changed: until the waker was woken after the last return, or

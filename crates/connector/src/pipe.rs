@@ -119,8 +119,9 @@ struct PipeState {
     body: ByteQueue,
     head: Option<Head>,
     parts: ByteQueue,
-    /// Whether the connection may take what there is of the response. Until then it is kept
-    /// together, so that a small one leaves in one write, whatever else wakes the connection.
+    /// Whether the connection may take the bytes of the response that the application has written so far. They
+    /// are kept back until then, so that a small response leaves in one write even if something else wakes the
+    /// connection.
     due: bool,
     flush: bool,
     outcome: Option<Outcome>,
@@ -222,7 +223,7 @@ impl ConnEnd {
         self.end_inflow(Inflow::Failed(BodyError { reason }));
     }
 
-    /// Takes the response's head; `None` unless it is there and may be sent.
+    /// Takes the response's head; `None` if it is not written yet or must not be sent yet.
     pub(crate) fn take_head(&self) -> Option<Head> {
         let mut state = self.0.lock();
         if state.due { state.head.take() } else { None }
@@ -391,7 +392,7 @@ impl ResponseEnd {
         Ok(())
     }
 
-    /// Completes the response. If none of it has been sent, its length is announced.
+    /// Completes the response. If no byte of it has been sent, its length is announced.
     pub(crate) fn end(self) {
         let mut state = self.0.lock();
         let unsent = (!state.due).then_some(state.parts.len() as u64);
@@ -446,7 +447,7 @@ impl Pipe {
         }
     }
 
-    /// Lets the connection take what there is of the response, and wakes its driver.
+    /// Lets the connection take the bytes of the response that are written so far, and wakes its driver.
     fn release(&self, mut state: MutexGuard<'_, PipeState>) {
         state.due = true;
         self.ring(state);

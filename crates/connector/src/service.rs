@@ -43,7 +43,7 @@ pub(crate) struct Tasks {
     runtime: Handle,
 }
 
-/// A service of any type, behind one interface.
+/// The interface of a service, whatever its type.
 pub(crate) trait Spawn: Send + Sync {
     /// Spawns a task on `runtime` that answers the request.
     fn spawn(&self, request: http::Request<RequestBody>, response: ResponseEnd, runtime: &Handle);

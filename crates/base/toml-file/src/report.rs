@@ -28,7 +28,7 @@ pub struct Finding {
     pub severity: Severity,
     /// What is wrong.
     pub message: String,
-    /// What to do about it; empty if the message says it all.
+    /// What the reader can do about the finding; empty if the message says enough.
     pub hint: String,
     /// The bytes concerned, as offsets in all texts one after the other; `None` if something is
     /// missing from the file as a whole.
@@ -66,7 +66,7 @@ impl Finding {
         }
     }
 
-    /// Adds what to do about it.
+    /// Adds a hint: what the reader can do about the finding.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = hint.into();
@@ -135,8 +135,8 @@ impl Report {
         self.sources.add(name, text)
     }
 
-    /// The offset of the first byte of the file with this number, in the order of [`Report::add`]; 0
-    /// is the file that was asked for.
+    /// The offset at which a file begins in the text of all files. Files have numbers in the order of
+    /// [`Report::add`]; the main file has 0.
     pub fn start(&self, number: usize) -> usize {
         self.sources.start(number)
     }

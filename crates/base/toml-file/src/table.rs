@@ -21,7 +21,7 @@ pub struct Table<'f> {
     findings: Vec<Finding>,
     /// Names of sub-tables that are read elsewhere.
     tables: &'static [&'static str],
-    /// Whether a key is read elsewhere, for keys that are too many for a list.
+    /// Whether a key is read by other code. For groups of keys that are too many to be listed.
     is_elsewhere: fn(&str) -> bool,
 }
 

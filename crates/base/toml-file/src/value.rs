@@ -16,7 +16,7 @@ use toml::de::DeValue;
 /// What is wrong with a value, and where in the file.
 #[derive(Debug)]
 pub struct Complaint {
-    /// What is wrong, as a predicate such as "has no unit".
+    /// The fault, as a predicate such as "has no unit".
     pub message: String,
     /// The place of what is wrong.
     pub span: Range<usize>,
@@ -71,7 +71,7 @@ impl Values for Durations {
     }
 }
 
-/// A number of bytes, such as `"64KiB"` or `65536`, within this range.
+/// A number of bytes within this range, such as `"64KiB"` or `65536`.
 pub struct Sizes<T>(pub RangeInclusive<T>);
 
 impl<T: Copy + PartialOrd + TryFrom<u64> + TryInto<u64> + Sync> Values for Sizes<T> {
@@ -168,7 +168,7 @@ impl Values for Switch {
     }
 }
 
-/// One of these words, each with the value that it stands for.
+/// One of several words, each of which stands for a value.
 pub struct Choices<T: 'static>(pub &'static [(&'static str, T)]);
 
 impl<T: Clone + Sync> Values for Choices<T> {

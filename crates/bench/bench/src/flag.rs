@@ -36,7 +36,7 @@ pub(crate) struct Flag {
     pub(crate) help: &'static str,
     /// The kinds of runs in which the flag is refused, each with the words for the flag in the refusal.
     pub(crate) conflicts: &'static [(RunKind, &'static str)],
-    /// Long names of flags that set the same thing. For two twins, it suffices that one names the other.
+    /// Long names of flags that have the same meaning. Of two such flags, only one needs to name the other.
     pub(crate) twins: &'static [&'static str],
     /// The long name of the flag that the value means instead, if any: `--requests FILE.jsonl` is `--requests-file`.
     pub(crate) substitute: fn(&FlagUse<'_>) -> Option<&'static str>,
@@ -125,7 +125,7 @@ pub(crate) fn check(flags: &[&'static Flag], kind: RunKind) -> Result<(), Refusa
     }
 }
 
-/// Refuses the line if it has two flags that set the same thing, in any order.
+/// Refuses the command line if it has two flags with the same meaning, in any order.
 pub(crate) fn check_twins(flags: &[&'static Flag], mode: Mode) -> Result<(), Refusal> {
     for flag in flags {
         let mut others = flags.iter();
@@ -200,7 +200,7 @@ impl FlagUse<'_> {
         self.text().to_owned()
     }
 
-    /// The refusal of the value. It contains the value unless that is a secret.
+    /// The refusal of the flag's value. The message contains the value unless the value is a secret.
     fn bad(&self, expected: &'static str) -> Refusal {
         let flag = self.flag.name(self.mode);
         if self.flag.is_secret {

@@ -34,7 +34,7 @@ pub(crate) struct Line<'a> {
     rest: &'a [String],
     /// The letters of a joined word like `-kv` that are still to be read.
     letters: &'a str,
-    /// The flag that was read before `letters`, of the same word.
+    /// The flag before `letters` in the same word.
     joined_to: Option<&'static Flag>,
     /// Whether all further words are operands.
     ended: bool,

@@ -13,7 +13,7 @@ use crate::{BenchFailure, output};
 /// The first word of a command line that asks for a page.
 pub(crate) const WORD: &str = "report";
 
-/// Writes the page; without a name for it, beside the report.
+/// Writes a report as an HTML page. Without a second argument, the page is written beside the report.
 pub(crate) fn run(arguments: &[String]) -> Result<u8, BenchFailure> {
     let (from, to) = match arguments {
         [from] => (

@@ -85,7 +85,7 @@ pub(crate) fn prepare(settings: &Settings) -> Result<Plan, Refusal> {
     })
 }
 
-/// Refuses `--http2` with AJP13 or flags that do not go with it, and `--streams` without it.
+/// Refuses `--http2` with AJP13 or with flags that exclude it, and `--streams` without `--http2`.
 fn check_http2(settings: &Settings, urls: &[Url]) -> Result<(), Refusal> {
     if !settings.request.http2 {
         let streams = settings.connection.streams;

@@ -219,5 +219,5 @@ impl Refusal {
 /// ab's exit code for invalid arguments: the system's EINVAL.
 pub(crate) const AB_INVALID: u8 = 22;
 
-/// The most clients: the limit of Debian's ab; that of upstream's 2.4 is a tenth of it.
+/// The most clients, as in Debian's ab. The limit of httpd's own ab 2.4 is a tenth of it.
 pub(crate) const CONCURRENCY_MAX: u64 = 200_000;

@@ -14,7 +14,7 @@ use jiff::Timestamp;
 /// The requests of an access log, and counts of the lines that are left out.
 #[derive(Debug)]
 pub struct Log {
-    /// The requests in the order of time; those of one second in the order of the file.
+    /// The requests in the order of their times. Requests of the same second are in the order of the file.
     entries: Vec<Entry>,
     /// The number of lines with methods that are not sent.
     other_methods: u64,

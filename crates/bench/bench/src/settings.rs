@@ -39,7 +39,7 @@ pub(crate) struct Settings {
     pub(crate) information: Option<Information>,
 }
 
-/// A text that is printed instead of a run, whatever follows on the command line.
+/// A text that is printed instead of running, whatever the rest of the command line says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Information {
     Help,

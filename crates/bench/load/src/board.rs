@@ -144,7 +144,7 @@ impl Board {
         self.measure_from.load(Relaxed)
     }
 
-    /// Prepares what a thread's first request needs, such as TLS, and waits until all threads have done so.
+    /// Prepares this thread for its first request, for example TLS, and waits until all threads are prepared.
     pub(crate) fn get_ready(&self) {
         for target in self.tls_targets.iter().flatten() {
             target.prime();

@@ -223,7 +223,7 @@ impl Disturbance {
     }
 }
 
-/// The reason for an undecided condition, whose limit is within the interval.
+/// The reason why a condition is undecided: its limit is within the figure's interval.
 fn within(figure: &Figure) -> String {
     match figure.independent {
         Some(parts) if parts < INDEPENDENT_MIN => format!(

@@ -14,7 +14,7 @@ use crate::prepare::PreparedHttp2;
 use crate::report::FailureKind;
 use crate::stream::{self, Stream};
 
-/// A connection. Its streams are told by their numbers.
+/// The client's side of a connection over HTTP/2. Its streams are named by their numbers.
 #[derive(Debug)]
 pub(crate) struct Http2 {
     stream: Stream,
@@ -23,7 +23,7 @@ pub(crate) struct Http2 {
     input: BytesMut,
     /// Bytes that are to be written.
     out: BytesMut,
-    /// The rests of requests' bodies, each with its stream.
+    /// The parts of requests' bodies that are not sent yet, each with the number of its stream.
     bodies: VecDeque<(u32, Bytes)>,
     /// The socket may have bytes. It is registered edge-triggered, and says so only when more come.
     is_readable: bool,
@@ -222,7 +222,7 @@ impl Http2 {
     }
 }
 
-/// A call of the socket; `None`: it is not ready.
+/// Makes a call of the socket again if a signal interrupted it; `None` if the socket is not ready.
 fn retried<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<Option<T>> {
     loop {
         match call() {
@@ -247,9 +247,9 @@ const LIMITS: Limits = Limits {
     ..Limits::response()
 };
 
-/// No more is added to the buffer of what is to be written once it has so many bytes.
+/// The most bytes in the buffer of output. A fuller buffer gets no further request.
 const OUT_MAX: usize = 64 * 1024;
 
-/// With so many bytes more a server is not answered that has not read them: 250,000 answers to PING, or 100 requests of
-/// 40 KiB.
+/// The most bytes of output for a server that does not read: 250,000 answers to PING, or 100 requests of 40 KiB. With
+/// more, the server gets no answers.
 const UNREAD_MAX: usize = 4 << 20;

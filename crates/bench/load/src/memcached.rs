@@ -217,13 +217,14 @@ fn write_key(number: u64, out: &mut Vec<u8>) -> &[u8] {
 /// The prefix of all keys, so that keys of other applications are not touched.
 pub(crate) const KEY_START: &str = "catamaran:";
 
-/// The status given to every answer of memcached, whose protocol has none.
+/// The status of every answer of memcached. Its protocol has no statuses, but records of answers need one.
 const ANSWERED: u16 = 200;
 
 /// The room for the bytes of a set besides its value; no command needs more.
 const COMMAND_BYTES: usize = 64;
 
-/// A constant by which the random numbers of keys differ from those of schedules, placeholders and weights.
+/// A constant that makes the random numbers of keys independent of those of schedules, placeholders and
+/// weights.
 const STREAM: u64 = 0x6B65_7973_0000_0001;
 
 #[cfg(test)]

@@ -36,8 +36,8 @@ pub(crate) struct Feed {
     share: Share,
     /// The time at which measuring begins.
     measure_from: u64,
-    /// The time from which no request begins, except those that became due since the last look:
-    /// they would else be called unsent, though only the generator is late.
+    /// The time from which no request begins. An exception are requests that became due since the last look:
+    /// without it they would count as unsent, although only the generator is late.
     until: u64,
     /// The times of the last look at the schedule and of the one before.
     looked_at: u64,

@@ -37,9 +37,9 @@ pub struct Plan {
     pub targets: Vec<Target>,
     /// The pace of requests: by clients (closed loop) or by a rate (open loop).
     pub pace: Pace,
-    /// Start times from a list, such as a log, instead of drawn from the rate, which then only the
-    /// warm-up has. It goes with one target, and neither stages nor a number of requests; the run
-    /// ends with the last one.
+    /// Start times from a list, such as a log. They replace those drawn from the rate, which only the warm-up
+    /// uses then. A replay has one target, and neither stages nor a number of requests; the run ends with the
+    /// last request.
     pub replay: Option<Replay>,
     /// Stages in which the level of the pace changes; empty: it is constant. Without
     /// [`Stop::duration`] the run ends with its last stage.
@@ -217,8 +217,8 @@ pub enum Resend {
 pub enum ConnectPatience {
     /// Any number of connects may fail: each is a failed request. The default.
     Unlimited,
-    /// The run ends if a connect is refused, or finds no such socket or no route, before any
-    /// connection was made: no server is there. The command line's default for one server.
+    /// The run ends if a connect is refused, or finds no socket or no route, before any connection was made:
+    /// then there is no server. The command line's default for one server.
     UntilConnected,
     /// The rule of ab 2.4. A refused connect counts as a receive error: it ends the run unless
     /// [`Checks::stop_at_receive_error`] is off, and never over TLS. After other errors the request
@@ -258,7 +258,7 @@ pub struct Checks {
     pub stop_without_descriptors: bool,
 }
 
-/// What follows if a body is not as long as the first one.
+/// What is done if a body is not as long as the first one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LengthCheck {
     /// Nothing follows (ab `-l`).

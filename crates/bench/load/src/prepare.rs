@@ -53,8 +53,8 @@ pub(crate) struct Choice {
 pub(crate) struct PreparedRequest {
     /// The request's place among all requests of all targets.
     pub(crate) number: usize,
-    /// The bytes that are written at once: for HTTP all of it, for AJP13 the head and the first
-    /// packet of the body, which the server need not ask for.
+    /// The bytes that are written at once: for HTTP the whole request, for AJP13 the head and the first packet
+    /// of the body, which is sent unasked.
     pub(crate) bytes: Vec<u8>,
     /// The number of `bytes` that belong to the body.
     pub(crate) body_bytes: usize,
@@ -319,7 +319,8 @@ fn ajp(
     })
 }
 
-/// A prepared operation on memcached. Its bytes are those of the first one; they are made anew each time.
+/// A prepared operation on memcached. Its bytes are those of the first sending; later sendings have bytes of
+/// their own.
 fn operation(
     request: &plan::Request,
     asked: &plan::Memcached,
@@ -335,7 +336,8 @@ fn operation(
     })
 }
 
-/// The request's header fields, without those of a connection of HTTP/1.x, which neither AJP13 nor HTTP/2 has.
+/// The request's header fields, without the fields of a connection of HTTP/1.x, which do not exist in AJP13 and
+/// HTTP/2.
 fn fields(request: &plan::Request) -> Result<Fields, String> {
     let mut fields = Fields::new();
     for plan::Header { name, value } in &request.headers {
@@ -353,7 +355,7 @@ fn fields(request: &plan::Request) -> Result<Fields, String> {
     Ok(fields)
 }
 
-/// A constant by which the random numbers of weights differ from those of schedules and placeholders.
+/// A constant that makes the random numbers of weights independent of those of schedules and placeholders.
 const STREAM: u64 = 0x6368_6F69_6365_0001;
 
 #[cfg(test)]

@@ -110,7 +110,7 @@ pub(crate) struct Record {
 pub(crate) struct OpenRecord {
     pub(crate) corrected: CensoredLatencies,
     pub(crate) lateness: Histogram,
-    /// The times that requests waited for a connection, of those that did.
+    /// How long requests waited for a connection, without the requests that did not wait.
     pub(crate) waits: Histogram,
 }
 
@@ -258,7 +258,7 @@ impl Record {
         ab.length += u64::from(length_differs);
     }
 
-    /// Notes that a connect failed whose request is tried again.
+    /// Counts a failed connect whose request is tried again.
     pub(crate) fn fail_connect(&mut self) {
         self.ab.connect += 1;
     }

@@ -44,7 +44,7 @@ pub(crate) enum Place {
 /// The reason why a text cannot be compiled.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub(crate) enum TemplateFault {
-    /// There is no such placeholder.
+    /// The text between braces is not a placeholder.
     #[error(
         "{{{{{0}}}}} is no placeholder: there are {{{{n}}}}, {{{{uuid}}}}, {{{{rand LOW HIGH}}}} \
          and {{{{csv COLUMN}}}}; for braces as they stand write \\{{{{{0}}}}}"

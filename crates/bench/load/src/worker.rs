@@ -36,7 +36,7 @@ use crate::record::{Record, merge_connections};
 use crate::report::{Connections, Ending, Thread, UnfinishedRequests};
 use crate::stop::Share;
 
-/// The part of the run that one worker has.
+/// The part of a run that one worker does.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Part {
     /// The number of the worker's thread.
@@ -151,7 +151,7 @@ pub(crate) struct Worker {
     tick: u64,
     sweep: u64,
     timeout: u64,
-    /// The time at which measuring began here, and the thread's times until then.
+    /// The time at which this thread began to measure, and the CPU times that it had used until then.
     usage_from: (u64, ThreadTimes),
     /// The time that the thread has waited without sleeping since then, in nanoseconds.
     spun: u64,

@@ -143,7 +143,7 @@ pub(super) fn from_http(
     }))
 }
 
-/// The redirect for a plain request whose path is served over TLS only; `None` if none is due.
+/// The redirect to TLS for a plain request whose path is served over TLS only; `None` for other requests.
 pub(super) fn redirect(request: &Request, config: &Config) -> Option<Response> {
     let is_due = !request.origin.secure && config.confidential.contains(&request.path);
     is_due.then(|| confidential::redirect(request, config.redirect_port))
@@ -185,7 +185,7 @@ fn prove(attributes: &ajp::Attributes, config: &Config) -> Result<bool, Refusal>
     }
 }
 
-/// Path and query, checked and escaped as those of an HTTP request line.
+/// Checks and escapes a path and a query, so that they could stand in the request line of HTTP.
 fn target(
     method: &Method,
     path: Bytes,

@@ -31,7 +31,8 @@ pub(super) struct Agent {
     /// Bytes to be sent; without a buffer while idle.
     pub(super) out: Output,
     pub(super) want: Want,
-    /// The read deadline that runs, by its class; the deadline `None` means no limit.
+    /// The read deadline in force, and the kind of wait that it is for. A deadline of `None` means that the
+    /// wait has no limit.
     patience: Option<(WaitClass, Option<Instant>)>,
     /// When to close because the peer takes no bytes; `None` while none wait to be sent.
     stalled: Option<Instant>,
@@ -41,7 +42,7 @@ pub(super) struct Agent {
 /// What a connection waits for.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Want {
-    /// Waits for its turn.
+    /// The connection waits for its turn to be polled.
     Poll,
     /// Waits for bytes from the peer.
     Read,
@@ -55,7 +56,7 @@ pub(super) enum Want {
     /// Sends the remaining bytes, then ends. `linger`: waits for the peer's end of stream first. `orderly`: the
     /// connection does not end because of a fault, which would be counted already.
     Close { linger: bool, orderly: bool },
-    /// Has sent its end of stream, and waits for the peer's.
+    /// The connection has sent its end of stream, and waits for the peer's.
     Linger { deadline: Instant, left: usize },
     /// Waits for nothing, because the connection is over.
     Nothing(Reason),

@@ -16,7 +16,7 @@ use super::tasks::Tasks;
 use super::timers::Timers;
 use super::wakeups::Wakeups;
 
-/// A handle to an event loop that runs on its own thread.
+/// A handle to an event loop that runs on a thread of its own.
 #[derive(Debug)]
 pub(crate) struct LoopHandle {
     pub(super) thread: JoinHandle<()>,

@@ -181,8 +181,8 @@ impl Hub {
         self.cut.load(SeqCst)
     }
 
-    /// Begins the stop, or makes the supervisor read its deadline again.
-    fn begin_or_renew_stop(&self) {
+    /// Wakes the supervisor, which begins the stop or reads its new deadline.
+    fn look_at_the_stop(&self) {
         let roster = self.roster();
         if !self.stopping.swap(true, SeqCst) {
             // Cannot fail: there is a reader, and room for a byte.
@@ -265,7 +265,7 @@ impl Hub {
 }
 
 impl Seat {
-    /// Wakes the connection's thread if it waits for a request.
+    /// Wakes the connection's thread if it waits for a request, so that the connection closes.
     fn hush(&self) {
         if self.idle.load(SeqCst) {
             // Gone already, if that fails.

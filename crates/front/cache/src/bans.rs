@@ -32,7 +32,7 @@ pub enum PurgeEffect {
     Hard,
 }
 
-/// A purge that is remembered, with its number.
+/// A remembered purge, with its number.
 #[derive(Clone, Debug)]
 struct Ban {
     number: u64,

@@ -47,7 +47,7 @@ fn on_another_day(text: &str) -> Option<SystemTime> {
         .find_map(|date| httpdate::parse_http_date(&date).ok())
 }
 
-/// Changes the case to the one that the library accepts: `Sun`, `Nov`, `GMT`.
+/// Changes upper and lower case of a date as the library demands: `Sun`, `Nov`, `GMT`.
 fn fold(text: &[u8]) -> Vec<u8> {
     let mut folded: Vec<u8> = Vec::with_capacity(text.len());
     for byte in text {

@@ -200,7 +200,7 @@ fn seconds_of(number: i64) -> u32 {
     u32::try_from(number.clamp(0, i64::from(SECONDS_MAX))).unwrap_or(0)
 }
 
-/// The number of seconds that stands for every greater one (RFC 9111, section 1.2.2).
+/// The largest number of seconds; greater ones become this one (RFC 9111, section 1.2.2).
 pub const SECONDS_MAX: u32 = 1 << 31;
 
 #[cfg(test)]

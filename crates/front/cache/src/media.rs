@@ -27,7 +27,7 @@ pub fn fits(path: &[u8], content_type: Option<&[u8]>) -> bool {
 
 type Kinds = (&'static [&'static [u8]], &'static [&'static [u8]]);
 
-/// Extensions, and the beginnings of the media types that files with them may have.
+/// Extensions of paths, each with the beginnings of the media types that a response for it may have.
 const EXTENSIONS: &[Kinds] = &[
     (&[b"css"], &[b"text/css"]),
     (

@@ -17,7 +17,7 @@ pub fn update(stored: &mut Fields, update: &Fields) {
     }
 }
 
-/// Whether a 304 may be about a stored response with this `ETag`: its own `ETag` is the same or
+/// Whether a 304 may be about a stored response with this `ETag`: the `ETag` of the 304 must be equal or
 /// missing.
 #[must_use]
 pub fn is_about(update: &Fields, etag: Option<&[u8]>) -> bool {
@@ -28,7 +28,7 @@ pub fn is_about(update: &Fields, etag: Option<&[u8]>) -> bool {
     }
 }
 
-/// An entity tag without its `W/`, which marks a weak one.
+/// An entity tag without the prefix `W/` of weak tags.
 fn opaque(tag: &[u8]) -> &[u8] {
     let tag = tag.trim_ascii();
     tag.strip_prefix(b"W/").unwrap_or(tag)

@@ -37,7 +37,7 @@ pub struct ObjectHead {
 pub struct ObjectDetails {
     /// The reason phrase, if it is not the usual one of the status.
     reason: Option<Bytes>,
-    /// The requests that the response answers; `None`: all with its key.
+    /// The requests that the response answers; `None`: all requests with its key.
     selection: Option<Selection>,
     /// The tags of the response, in the form of [`crate::tags::read`].
     tags: Box<[u8]>,
@@ -85,7 +85,7 @@ impl ObjectHead {
         self.details.as_ref()?.reason.as_ref()
     }
 
-    /// The requests that the response answers; `None`: all with its key.
+    /// The requests that the response answers; `None`: all requests with its key.
     #[must_use]
     pub fn selection(&self) -> Option<&Selection> {
         self.details.as_ref()?.selection.as_ref()
@@ -127,8 +127,8 @@ pub fn clean(headers: &mut Fields, set_cookie: SetCookie, date: Option<&[u8]>) {
     }
 }
 
-/// Fields that are not stored, including those for framing: codecs should leave none, but stored fields are sent
-/// unchanged.
+/// The fields that are not stored. Those for framing are among them: codecs remove them, but stored fields are
+/// sent unchanged, so a field that was missed would do harm.
 const NOT_STORED: Traits = Traits::NOT_STORED
     .with(Traits::HOP_BY_HOP)
     .with(Traits::FRAMING);

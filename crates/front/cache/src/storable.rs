@@ -154,7 +154,7 @@ pub enum Refusal {
     NotUnderstood,
     /// The response's `Vary` names something that cannot be compared.
     Vary,
-    /// The response has more tags than can be kept, so it could not be purged by all of them.
+    /// The response has more tags than are kept, so a purge by one of the others would miss it.
     Tags,
     /// The response sets a cookie.
     SetCookie,

@@ -131,8 +131,9 @@ pub fn values(names: &[FieldName], request: &dyn RequestFields) -> Vec<u8> {
     values
 }
 
-/// Filters the bytes of a vector from an index on: those for which `keeps` is false are removed.
+/// A list whose end can be filtered.
 trait RetainFrom {
+    /// Removes the bytes from the index `from` on for which `keeps` returns false.
     fn retain_from(&mut self, from: usize, keeps: impl Fn(u8) -> bool);
 }
 
@@ -146,8 +147,9 @@ impl RetainFrom for Vec<u8> {
     }
 }
 
-/// The `Accept-Encoding` to send to the backend: those of `offered` that the client accepts, in that order. So all
-/// browsers' spellings become one. `None` if the client accepts none of them.
+/// The `Accept-Encoding` to send to the backend: the codings in `offered` that the client accepts, in the order
+/// of `offered`. The spellings of all browsers become the same, so that they share a stored response. `None` if
+/// the client accepts none of the codings.
 #[must_use]
 pub fn accepted_codings(headers: &Fields, offered: &[String]) -> Option<String> {
     let mut by_name = vec![None; offered.len()];

@@ -41,9 +41,9 @@ pub enum Verdict {
 /// How a stale response may be used without being validated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StaleUse {
-    /// Whether it may be used at once, while a new one is fetched.
+    /// Whether the stale response may be used at once, while a fresh one is fetched.
     pub at_once: bool,
-    /// Whether it may be used if no fresh one can be fetched.
+    /// Whether the stale response may be used if no fresh one can be fetched.
     pub on_error: bool,
     /// The seconds for which its lifetime still lasts; 0 or less if it is over. More than 0 if the client, a
     /// purge or the response's own `no-cache` demands validation earlier.

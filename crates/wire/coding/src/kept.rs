@@ -38,7 +38,7 @@ impl CodedBodies {
         !self.is_under_way.swap(true, Ordering::Relaxed)
     }
 
-    /// Gives up the claim of [`Self::begin`] after a failure, so that others may begin.
+    /// Ends the coding that [`Self::begin`] announced, after a failure, so that another request may begin it.
     pub fn end(&self) {
         self.is_under_way.store(false, Ordering::Relaxed);
     }

@@ -106,7 +106,7 @@ impl Eq for Roots {}
 /// The certificate that the front presents to a backend, with its key.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ClientIdentity {
-    /// The certificate, then those of its issuers, as PEM.
+    /// The certificate and then the certificates of its issuers, as PEM.
     pub chain: Vec<u8>,
     /// The key, as PEM.
     pub key: Vec<u8>,

@@ -30,7 +30,7 @@ pub struct PemFile {
     pub path: PathBuf,
     /// The file's contents.
     pub bytes: Vec<u8>,
-    /// Whether every user of the machine may read it.
+    /// Whether every user of the machine may read the file.
     pub is_public: bool,
 }
 

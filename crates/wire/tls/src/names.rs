@@ -77,10 +77,8 @@ impl Names {
         }
     }
 
-    /// Makes the certificate at this index the default, with those of other key types that share a name with it.
-    fn set_default(&mut self, identities: &[Identity], index: usize) {
-        let first = &identities[index];
-        add(&mut self.default, &first.certified);
+    /// Makes the identities that share a name with `first` the default, one for each key type.
+    fn set_default(&mut self, identities: &[Identity], first: &Identity) {
         let shares_name = |it: &&Identity| {
             let mut names = it.facts.names.iter();
             names.any(|name| first.facts.names.contains(name))
@@ -90,7 +88,7 @@ impl Names {
         }
     }
 
-    /// Whether some certificate is for `host`, or the default serves whatever is asked for.
+    /// Whether a certificate is for `host`, or the default certificate is used for all names.
     pub(crate) fn serves(&self, host: &str) -> bool {
         !self.strict || self.find(host).is_some()
     }

@@ -49,7 +49,8 @@ impl fmt::Debug for Role {
 /// The result of received bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecordInput {
-    /// How many bytes were consumed, from the front. Pass the others again, with more.
+    /// The number of bytes consumed from the beginning of the input. The caller passes the rest again, with
+    /// more bytes behind it.
     pub consumed: usize,
     /// Whether application data may be sent.
     pub is_open: bool,
@@ -200,7 +201,7 @@ impl Connection {
         }
     }
 
-    /// Appends a close_notify to `out`, unless it was done before: nothing more is sent.
+    /// Appends a close_notify to `out`, unless one was sent before. Nothing may be sent after it.
     pub fn close(&mut self, rest: &mut [u8], out: &mut Vec<u8>) {
         if std::mem::replace(&mut self.close_sent, true) || self.failed.is_some() {
             return;
@@ -225,7 +226,7 @@ impl Connection {
         matches!(self.role, Role::Client(_))
     }
 
-    /// The result of the handshake. Call it once, when the handshake is over.
+    /// The facts that the handshake established. To be called once, when the handshake is over.
     #[must_use]
     pub fn facts(&mut self) -> Facts {
         let asked = self.asked.take();

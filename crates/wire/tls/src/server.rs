@@ -46,7 +46,7 @@ pub enum Protocols {
     Http1,
     /// HTTP/2 only.
     Http2,
-    /// Both; HTTP/2 if the client offers it by ALPN.
+    /// HTTP/1.1 and HTTP/2; HTTP/2 is used if the client offers it by ALPN.
     Both,
 }
 
@@ -88,7 +88,7 @@ pub struct ProfileSettings {
 /// A certificate of a profile.
 #[derive(Clone, Debug)]
 pub struct CertificateFiles {
-    /// The certificate, then those of its issuers.
+    /// The certificate, then the certificates of its issuers.
     pub chain: PemFile,
     /// The private key of the certificate.
     pub key: PemFile,
@@ -344,7 +344,7 @@ fn crls(
     Ok(read)
 }
 
-/// Whether any of these certificates is the issuer's.
+/// Whether one of the certificates in `issuers` is of `issuer`.
 fn is_known(issuer: &X509Name<'_>, issuers: &[CertificateDer<'_>]) -> bool {
     issuers.iter().any(|known| {
         X509Certificate::from_der(known).is_ok_and(|(_, known)| known.subject() == issuer)

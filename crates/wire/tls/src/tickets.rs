@@ -78,7 +78,7 @@ impl TicketKeys {
         }))
     }
 
-    /// Replaces the keys by those of `others`, for all that share these.
+    /// Replaces the keys by those of `others`, for all profiles that share this set.
     pub fn replace(&self, others: &Self) {
         let others = others
             .keys

@@ -99,7 +99,8 @@ fn generator() -> Generator {
     }
 }
 
-/// Latencies with connects of 1 ms; the totals are those of the samples. Each value is the upper end of its bucket.
+/// Latencies with connects of 1 ms. The total times are those of the samples. Each value is the upper end of
+/// its bucket.
 fn latency() -> Latencies {
     Latencies {
         connect: times([1000, 1000, 1000]),

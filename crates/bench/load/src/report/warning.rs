@@ -12,14 +12,14 @@ use super::Silence;
 pub enum Warning {
     /// Some responses had a status outside 200 to 299: error pages may be faster than pages.
     NonSuccess {
-        /// The number of such responses.
+        /// The number of responses without a 2xx status.
         count: u64,
         /// The number of complete responses.
         of: u64,
     },
     /// More than a tenth of the gets found no value.
     Misses {
-        /// The number of such gets.
+        /// The number of gets that found no value.
         count: u64,
         /// The number of all gets.
         of: u64,
@@ -33,21 +33,21 @@ pub enum Warning {
     },
     /// Some bodies were not as long as the first one.
     BodyLengthChanged {
-        /// The number of such bodies.
+        /// The number of bodies with another length.
         count: u64,
         /// The number of complete responses.
         of: u64,
     },
     /// Some requests failed, of any kind but [`BodyLength`](super::FailureKind::BodyLength).
     Failed {
-        /// The number of such requests.
+        /// The number of failed requests.
         count: u64,
         /// The number of requests that began.
         of: u64,
     },
     /// Some requests never had a response; a table of latencies without them is too good.
     Hung {
-        /// The number of such requests.
+        /// The number of requests without a response.
         count: u64,
         /// The age of the oldest request without a response.
         oldest: Duration,
@@ -55,12 +55,12 @@ pub enum Warning {
     /// Some requests were sent a second time, because the server had closed their kept connection
     /// before it received them.
     Resent {
-        /// The number of such requests.
+        /// The number of requests that were sent a second time.
         count: u64,
     },
     /// Some requests were due, but never sent: no connection was free until the end of the run's duration.
     Unsent {
-        /// The number of such requests.
+        /// The number of requests that were never sent.
         count: u64,
         /// The number of requests that were due.
         of: u64,
@@ -105,11 +105,11 @@ pub enum Warning {
     GeneratorSaturated {
         /// The threads that were.
         threads: ThreadShare,
-        /// The share of the time that the busiest was on a CPU, 0 to 1.
+        /// The share of the time, 0 to 1, that the busiest thread was on a CPU.
         busy: f64,
     },
-    /// Threads of ours were ready to run for more than 10 % of the time, but had no CPU: whatever
-    /// waited meanwhile is in the latencies.
+    /// Threads of the generator were ready to run for more than 10 % of the time, but had no CPU. The latencies
+    /// include these waits.
     GeneratorStarved {
         /// The threads that were.
         threads: ThreadShare,
@@ -189,27 +189,27 @@ pub enum Warning {
 /// Threads of the generator that have something in common.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ThreadShare {
-    /// The threads that have it.
+    /// The number of threads that the warning is about.
     pub count: usize,
     /// All threads.
     pub of: usize,
 }
 
-/// The weight of a warning: what it leaves of the figures.
+/// How far a warning makes the figures doubtful.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum WarningWeight {
-    /// The figures are what they seem to be.
+    /// The figures can be used as they are.
     Remark,
     /// They are the server's, of too few answers or too short a time to be exact.
     Imprecise,
-    /// They may be something else than they seem to be.
+    /// The figures may mean something else than they seem to.
     Doubt,
-    /// They are not the server's.
+    /// The figures are not the server's.
     Invalid,
 }
 
 impl Warning {
-    /// Its weight.
+    /// How far the warning makes the figures doubtful.
     pub(crate) fn weight(&self) -> WarningWeight {
         match self {
             Self::BodyLengthChanged { .. } | Self::Build(_) => WarningWeight::Remark,

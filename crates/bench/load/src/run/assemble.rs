@@ -199,7 +199,7 @@ struct Silent {
     longest: Option<Silence>,
     /// The share of the threads' time without a response, from 0 to 1.
     share: f64,
-    /// For each thread, the spans in which it stood still itself.
+    /// For each thread, the spans in which the thread itself stood still.
     own: Vec<Vec<Span>>,
 }
 
@@ -263,7 +263,7 @@ impl Outcome {
         }
     }
 
-    /// Counts one failed request in a run whose address could not be resolved: the one that could not be sent.
+    /// Counts one failed request if the run ended because its address could not be resolved.
     fn count_lookup_failure(&mut self, ending: &Ending) {
         if let Ending::Failure(fatal) = ending
             && fatal.kind == FailureKind::Name
@@ -325,7 +325,7 @@ struct Doubts<'a> {
     law: LittlesLaw,
     /// The share of the threads' time without a response, from 0 to 1.
     silent: f64,
-    /// For each thread, the spans in which it stood still itself.
+    /// For each thread, the spans in which the thread itself stood still.
     standstills: &'a [Vec<Span>],
     /// Whether the run was steady after the warm-up; `None`: not examined.
     steady: Option<Steadiness>,
@@ -407,7 +407,8 @@ fn warn_of_answers(report: &Report, plan: &Plan, found: &mut Vec<Warning>) {
     }
 }
 
-/// The threads for which a share of their time is above `most`, and the largest one; `None` if there is no such thread.
+/// The number of threads whose `share` of the time is above `most`, with the largest share; `None` if no
+/// thread's is.
 fn beyond(threads: &[Thread], most: f64, share: fn(&Thread) -> f64) -> Option<(ThreadShare, f64)> {
     let above: Vec<f64> = threads
         .iter()

@@ -34,7 +34,7 @@ pub(super) fn late_median(
 /// The figures of an open loop by which it is known to have too few connections.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ConnectionWaits<'a> {
-    /// The times that requests waited for a connection, of those that waited.
+    /// How long requests waited for a connection, without the requests that did not wait.
     pub(super) waits: &'a Histogram,
     pub(super) corrected: Option<&'a CensoredLatencies>,
     /// The raw latencies of complete responses.

@@ -14,7 +14,7 @@ pub(super) struct ThreadTimes {
 }
 
 impl ThreadTimes {
-    /// The times of the calling thread; `starved` reads the second one.
+    /// The CPU time and the starved time of the calling thread; `starved` reads the latter.
     pub(super) fn now(starved: StarvedTime) -> Self {
         Self {
             cpu: cpu_time(),

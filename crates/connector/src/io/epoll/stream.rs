@@ -60,8 +60,8 @@ impl Acceptor {
         }
     }
 
-    /// Whether another connection waits in the queue. A vain accept costs as much as seven of
-    /// these calls, since the system makes a socket before it looks.
+    /// Whether another connection waits in the listener's queue. An accept without one costs as much as seven
+    /// of these calls, because the system makes a socket before it looks into the queue.
     pub(super) fn has_more(&self) -> bool {
         let socket = match &self.socket {
             ListenSocket::Tcp { socket, .. } => socket.as_fd(),

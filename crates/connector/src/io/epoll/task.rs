@@ -203,7 +203,7 @@ impl Task {
         Ok(true)
     }
 
-    /// Reads what arrived while nothing was asked for, so that the connection knows of it before it
+    /// Reads bytes that arrived although the connection did not ask for any, so that it knows of them before it
     /// writes the end of a response.
     fn receive_ahead(&mut self, lent: &mut Loan) -> Result<(), Reason> {
         match self.read(lent)? {

@@ -36,7 +36,8 @@ pub(super) struct Connection {
     pub(super) now: Instant,
     date: Option<String>,
     date_until: Instant,
-    /// The read deadline that runs, by its class; the deadline `None` means no limit.
+    /// The read deadline in force, and the kind of wait that it is for. A deadline of `None` means that the
+    /// wait has no limit.
     pub(super) patience: Option<(WaitClass, Option<Instant>)>,
     /// When to close because the peer takes no bytes; `None` while bytes can be sent at once.
     pub(super) stalled: Option<Instant>,
@@ -155,8 +156,7 @@ impl Connection {
         event(&mut self.conn, io)
     }
 
-    /// As [`Self::tell`], for an event to which the connection answers with an action; updates the
-    /// gauges by it.
+    /// Like [`Self::tell`], for an event that yields an action. The gauges are updated by the action.
     pub(super) fn tell_and_see(
         &mut self,
         event: impl FnOnce(&mut Conn, &mut Io<'_>) -> Action,

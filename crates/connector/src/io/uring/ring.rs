@@ -106,7 +106,7 @@ pub(super) struct Waker(Arc<OwnedFd>);
 
 #[derive(Debug)]
 struct Operation {
-    /// The task that gets the completion; `None` if it is not wanted any more.
+    /// The task that gets the completion; `None` if no task wants it any more.
     owner: Option<usize>,
     kind: OperationKind,
     /// The socket, kept open so that its number means nothing else meanwhile.
@@ -233,7 +233,7 @@ impl Ring {
         self.submit(entry);
     }
 
-    /// Cancels an operation, of which its owner gets no further completion.
+    /// Cancels an operation. Its owner gets no further completion of it.
     pub(super) fn abandon(&mut self, id: OperationId) {
         if let Some(operation) = self.operations.get_mut(id.0) {
             operation.owner = None;

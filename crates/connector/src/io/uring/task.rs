@@ -219,7 +219,7 @@ impl Task {
         Ok(true)
     }
 
-    /// Starts to receive again, or cancels it, as the inbox has room.
+    /// Starts to receive if the inbox has room, and cancels the receive if it has none.
     fn keep_receiving(&mut self, ring: &mut Ring) {
         if self.ended || self.gone {
             return;
@@ -272,7 +272,7 @@ impl Task {
         true
     }
 
-    /// Tells the agent if the peer has left while nothing is read from it.
+    /// Tells the agent if the peer has left while the connection reads nothing.
     fn notice_hangup(&mut self, lent: &Loan) -> Result<bool, Reason> {
         if self.gone {
             return Err(Some("peer-gone"));

@@ -92,7 +92,7 @@ pub(super) fn code_brotli<T: AsRef<[u8]>>(
 /// Reads pieces one after the other, as one stream.
 struct PieceReader<I: Iterator> {
     pieces: I,
-    /// The piece that is being read, and how many of its bytes have been.
+    /// The piece that is being read, and the number of its bytes that are read already.
     piece: Option<(I::Item, usize)>,
 }
 

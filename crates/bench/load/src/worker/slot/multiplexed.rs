@@ -375,7 +375,7 @@ impl MultiplexedSlot {
         lent.answer(&flight, can_reuse, self.place.target);
     }
 
-    /// A stream has ended before its answer was complete.
+    /// Handles a stream that ended before its answer was complete.
     fn break_off(&mut self, stream: u32, why: &StreamFailure, lent: &mut SlotResources) {
         let Some(flight) = self.finish(stream, lent) else {
             return;

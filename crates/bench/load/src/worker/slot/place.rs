@@ -32,7 +32,7 @@ pub(super) struct Place<C> {
     pub(super) free_at: u64,
     /// The length of the last pause, in nanoseconds.
     pause: u64,
-    /// The client's cookies; `None`: it keeps none.
+    /// The client's cookies; `None` if clients keep no cookies.
     pub(super) jar: Option<Jar>,
     /// Whether the slot is in the worker's queue of free slots.
     is_resting: bool,
@@ -86,7 +86,7 @@ impl<C> Place<C> {
         self.is_resting = false;
     }
 
-    /// Puts the slot into the queue of free slots, unless it is there.
+    /// Puts the slot into the queue of free slots, unless it is in the queue already.
     pub(super) fn rest(&mut self, lent: &mut SlotResources) {
         if !self.is_resting {
             self.is_resting = true;

@@ -419,7 +419,7 @@ impl Sequential {
         }
     }
 
-    /// Gives the connection to those that wait for the peer's close.
+    /// Moves the connection to those that only wait for the peer's close.
     fn linger(&mut self, lent: &mut SlotResources) {
         let token = self.place.token();
         if let State::Open(stream) = mem::replace(&mut self.place.state, State::Closed) {
