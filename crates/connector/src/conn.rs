@@ -125,7 +125,8 @@ pub(crate) enum WaitClass {
     NextRequest,
     /// The rest of a head. The deadline counts from the first byte, so that single bytes do not prolong it.
     Head,
-    /// More of the body that the application reads. The deadline counts from the last byte.
+    /// The connection waits for more of a body that the application reads. The deadline counts from the last
+    /// byte.
     Body,
     /// The rest of the request's body after the response was sent. The deadline counts from the response's end.
     Leftover,

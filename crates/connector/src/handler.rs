@@ -116,8 +116,8 @@ pub struct Identity {
     pub auth_type: Option<Bytes>,
 }
 
-/// The protocol that the client spoke, if the `http` crate has no such version; an extension of a
-/// service's request.
+/// An extension of a service's request: the protocol that the client spoke, if the `http` crate has no such
+/// version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientProtocol(pub Bytes);
 

@@ -87,7 +87,8 @@ pub(crate) struct ClosedPipe;
 /// What the connection has to expect after the response bytes that it took.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Progress {
-    /// More may come; with `flush`, the bytes so far must not be held back on the way.
+    /// The response is not complete. With `flush`, the bytes so far must not be held back on their way to the
+    /// client.
     Open { flush: bool },
     /// The response is complete.
     Complete,

@@ -17,11 +17,11 @@ use crate::value::{Complaint, Values};
 pub struct Key<T: 'static> {
     /// The name of the key in the file.
     pub name: &'static str,
-    /// For which kind of backends, routes or the like the key is.
+    /// The group of the key, such as the kind of backends or routes that it is for.
     pub group: Group,
     /// What the value may be, and which field of `T` it fills.
     pub value: &'static dyn Value<T>,
-    /// What applies if the key is left out.
+    /// The value that applies if the key is left out.
     pub preset: Preset,
     /// An example value other than the preset, as one would write it in the file.
     pub sample: &'static str,
@@ -33,7 +33,7 @@ pub struct Key<T: 'static> {
     pub elsewhere: &'static str,
 }
 
-/// What applies if a key is left out.
+/// The value that applies if a key is left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Preset {
     /// The key must be present: its absence is a fault of the file.

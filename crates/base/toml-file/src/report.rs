@@ -26,7 +26,7 @@ pub enum Severity {
 pub struct Finding {
     /// Whether the file can be used in spite of the finding.
     pub severity: Severity,
-    /// What is wrong.
+    /// The fault, in words.
     pub message: String,
     /// What the reader can do about the finding; empty if the message says enough.
     pub hint: String,

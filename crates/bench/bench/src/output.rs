@@ -129,7 +129,7 @@ pub(crate) fn end(
     Ok(code)
 }
 
-/// With `-v 2` or more, prints the head of the first response.
+/// Prints the head of the first response if the level of `-v` is 2 or more.
 fn trace(output: &OutputSettings, report: &Report) -> io::Result<()> {
     let server = &report.server;
     let Some(status) = server.first_status else {
@@ -239,8 +239,8 @@ fn end_as_ab(
     Ok(u8::from(stopped))
 }
 
-/// Prints ab's line for each connection that TLS ended. ab reads twice from a refused one: see
-/// [`AbCounts`](catamaran_load::report::AbCounts).
+/// Prints ab's line for each connection that TLS ended. For a refused connection there are two lines, because
+/// ab reads twice from it: see [`AbCounts`](catamaran_load::report::AbCounts).
 fn complain_of_tls(plan: &Plan, report: &Report) -> io::Result<()> {
     let mut targets = plan.targets.iter();
     if targets.all(|target| target.endpoint.tls.is_none()) {

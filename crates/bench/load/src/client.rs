@@ -308,7 +308,7 @@ fn server_field(head: &[u8]) -> Option<String> {
 /// The bytes before the data of a SEND_BODY_CHUNK: magic, length of the packet, code, length of the data.
 const CHUNK_BYTES: usize = 7;
 
-/// What a front may refuse is measured here: heads are as large as wrk and h2load take them.
+/// The limits of responses. Heads may be as large as wrk and h2load accept them, larger than a front accepts.
 const LIMITS: http1::Limits = http1::Limits {
     head_bytes: 64 * 1024,
     line_bytes: 64 * 1024,

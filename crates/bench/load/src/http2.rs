@@ -44,7 +44,7 @@ pub(crate) enum StreamFailure {
     Closed,
     /// The server reset the stream.
     Reset,
-    /// What the server sent breaks the protocol: how.
+    /// The server broke the protocol; the error says how.
     Malformed(io::Error),
     /// The socket failed.
     Failed(FailureKind, io::Error),

@@ -273,7 +273,7 @@ pub enum LengthCheck {
 /// Whether the data of each request are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Samples {
-    /// None are kept: memory does not grow with the number of requests.
+    /// No samples are kept, so that memory does not grow with the number of requests.
     None,
     /// The data of the first answered requests of the run are kept, up to this number, at 40 bytes each.
     First(NonZeroUsize),

@@ -350,7 +350,7 @@ pub struct TlsFacts {
     pub key_bits: Option<u32>,
     /// OpenSSL's name of the key exchange group, such as `X25519`; `None` if not known.
     pub temp_key: Option<String>,
-    /// The bits of that group, such as 253 for X25519; `None` if not known.
+    /// The bits of the group for the key exchange, such as 253 for X25519; `None` if not known.
     #[serde(skip)]
     pub temp_key_bits: Option<u32>,
     /// The name sent in SNI; `None`: none was sent.

@@ -31,7 +31,7 @@ pub(super) enum Event {
     BodyEnd,
 }
 
-/// What has to be done after the end of a response.
+/// What becomes of the connection after the end of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Leaves {
     /// The connection is ready for the next request.

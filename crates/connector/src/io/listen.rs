@@ -16,7 +16,7 @@ use crate::config::{Address, Config, Listener, Protocol};
 pub(crate) struct BoundListener {
     /// The listener as configured, but with the port that the system chose.
     pub(crate) listener: Listener,
-    /// One socket for each worker.
+    /// The listening sockets, one for each worker.
     pub(crate) sockets: Vec<Socket>,
     pub(crate) file: Option<SocketFile>,
 }

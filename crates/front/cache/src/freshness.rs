@@ -59,7 +59,7 @@ pub enum LifetimeSource {
     Ttl,
     /// An estimate from the time of the response's last change.
     Heuristic,
-    /// No source, and nothing to estimate from: the response is stale at once.
+    /// The response does not say how long it is fresh, and nothing allows an estimate: it is stale at once.
     Unknown,
 }
 

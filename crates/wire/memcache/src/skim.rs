@@ -47,7 +47,7 @@ enum State {
 pub enum MemcacheSkim {
     /// The first line of a reply; the number of its bytes, including its ending.
     Line(usize),
-    /// This many bytes of the value, which were passed to the caller.
+    /// This many bytes of the value were passed to the caller.
     Data(usize),
     /// The reply is complete; comes once after every line.
     End(Reply),

@@ -37,7 +37,7 @@ pub struct Roots {
 }
 
 impl Roots {
-    /// No authority, so that every certificate is refused.
+    /// Trusts no authority, so that every certificate is refused.
     #[must_use]
     pub fn none() -> Self {
         Self {

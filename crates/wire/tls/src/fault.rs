@@ -58,7 +58,7 @@ pub enum Part {
 pub struct Fault {
     /// The setting that the fault is about.
     pub part: Part,
-    /// What is wrong, in words.
+    /// The fault, in words.
     pub message: String,
     /// What the operator should do.
     pub hint: String,

@@ -82,7 +82,8 @@ pub(super) fn printable(text: &str) -> String {
     text.chars().map(safe).collect()
 }
 
-/// What is printed under a character that has no mark: a tab under a tab, so that the columns stay aligned.
+/// The character to print under one that has no mark: a tab under a tab, else a space, so that the columns stay
+/// aligned.
 fn blank(c: char) -> char {
     if c == '\t' { '\t' } else { ' ' }
 }

@@ -80,7 +80,7 @@ pub enum PlanFault {
     /// memcached needs kept connections, which only a limit of requests may end.
     #[error("memcached needs connections that are kept")]
     MemcachedWithoutKeepAlive,
-    /// memcached's protocols do not run over TLS, but the plan has both.
+    /// The plan has memcached over TLS, which does not exist.
     #[error("memcached is spoken without TLS")]
     TlsUnderMemcached,
     /// Operations on memcached are mixed with other requests, spread over several servers, or taken from a log.

@@ -11,7 +11,7 @@ use http::Method;
 use super::{PreparedRequest, fields, is_idempotent};
 use crate::plan;
 
-/// What HTTP/2 needs.
+/// The parts of a prepared request that only HTTP/2 needs.
 #[derive(Debug)]
 pub(crate) struct PreparedHttp2 {
     method: Method,

@@ -11,7 +11,7 @@ pub fn header() -> String {
     )
 }
 
-/// One step as a row.
+/// Writes one step as a row of the table.
 pub fn step(step: &Step) -> String {
     let mut row = format!(
         "{:>10.1} {:>10.1} {:>10.3} {:>10.3} {:>8}  {}",

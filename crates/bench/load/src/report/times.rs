@@ -250,7 +250,7 @@ impl Curves {
     }
 }
 
-/// One point of a curve; only percentiles with ten values beyond them have one.
+/// One point of a curve. A percentile has a point only if ten values lie beyond it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CurvePoint {
     /// The percentile, from 0 to 100.

@@ -200,7 +200,7 @@ pub struct ThreadShare {
 pub(crate) enum WarningWeight {
     /// The figures can be used as they are.
     Remark,
-    /// They are the server's, of too few answers or too short a time to be exact.
+    /// The figures are the server's, but of too few answers or too short a time to be exact.
     Imprecise,
     /// The figures may mean something else than they seem to.
     Doubt,

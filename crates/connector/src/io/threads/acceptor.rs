@@ -47,7 +47,7 @@ enum Next {
     Now,
     /// When the socket is readable.
     Readable,
-    /// After a pause, for the system refused.
+    /// Accept again after a pause, because the system refused to accept.
     Later,
     Never,
 }
