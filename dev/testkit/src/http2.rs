@@ -3,6 +3,7 @@
 //! Heads are encoded as literals without an index, so that any bytes can be sent. The peer is told to
 //! use no table, so that of its heads the status can be read without one.
 
+use std::fmt;
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
@@ -95,9 +96,16 @@ pub enum Said {
     Closed,
 }
 
-/// A client's connection over HTTP/2.
+/// What carries the bytes of a connection: a socket, or TLS on one.
+pub trait Wire: Read + Write + fmt::Debug {}
+
+impl<T: Read + Write + fmt::Debug> Wire for T {}
+
+/// One connection.
 #[derive(Debug)]
 pub struct Http2Client {
+    wire: Box<dyn Wire>,
+    /// The socket that the wire uses: reads end at the deadline.
     socket: TcpStream,
     received: Vec<u8>,
     body: usize,
@@ -113,9 +121,20 @@ impl Http2Client {
     /// # Errors
     /// Nothing accepts connections at the address.
     pub fn connect(address: SocketAddr) -> io::Result<Self> {
-        let socket = TcpStream::connect(address)?;
+        Self::on(TcpStream::connect(address)?, |socket| Ok(Box::new(socket)))
+    }
+
+    /// A new connection on a connected socket, with what is put on it.
+    ///
+    /// # Errors
+    /// Nothing can be put on it, or the system has no further descriptor.
+    pub fn on(
+        socket: TcpStream,
+        put: impl FnOnce(TcpStream) -> io::Result<Box<dyn Wire>>,
+    ) -> io::Result<Self> {
         socket.set_nodelay(true)?;
         Ok(Self {
+            wire: put(socket.try_clone()?)?,
             socket,
             received: Vec::new(),
             body: 0,
@@ -129,8 +148,8 @@ impl Http2Client {
     /// Sends bytes in pieces of `cut` bytes. Stops silently if the peer takes no more.
     pub fn send(&mut self, bytes: &[u8], cut: usize) {
         for piece in bytes.chunks(cut.max(1)) {
-            // A peer that refuses the connection may close it meanwhile.
-            if self.socket.write_all(piece).is_err() {
+            // Whoever is refused may be closed while it sends.
+            if self.wire.write_all(piece).is_err() {
                 return;
             }
         }
@@ -206,7 +225,7 @@ impl Http2Client {
         let left = self.deadline.remaining().unwrap_or(Duration::from_nanos(1));
         self.socket.set_read_timeout(Some(left))?;
         let mut bytes = [0; 16 * 1024];
-        match self.socket.read(&mut bytes) {
+        match self.wire.read(&mut bytes) {
             Ok(0) => Ok(false),
             Ok(read) => {
                 self.received.extend_from_slice(&bytes[..read]);

@@ -3,6 +3,7 @@
 mod container;
 mod floods;
 mod rows;
+mod slow_reader;
 
 use std::fs;
 use std::path::Path;
