@@ -13,6 +13,7 @@ mod flow;
 mod hostile;
 mod hpack_decoding;
 mod hpack_encoding;
+mod hpack_stories;
 mod huffman;
 mod server;
 mod transcript;
