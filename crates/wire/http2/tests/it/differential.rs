@@ -105,10 +105,10 @@ fn understood_by_h2(bytes: &[u8]) -> (Understood, Vec<u8>) {
     (understood, read)
 }
 
-/// What ours understood, where in the bytes it last found a fault, and which streams it has reset.
+/// What ours understood, where in the bytes it last found a fault, and which streams it has reset or answers with a fault.
 fn understood_by_ours(bytes: &[u8], cut: usize) -> (Understood, usize, Vec<u32>) {
     let mut understood = Understood::new();
-    let (mut at, mut fault_at, mut reset) = (0, 0, Vec::new());
+    let (mut at, mut fault_at, mut refused) = (0, 0, Vec::new());
     let config = Config {
         takes_tunnels: true,
         ..Config::default()
@@ -138,15 +138,17 @@ fn understood_by_ours(bytes: &[u8], cut: usize) -> (Understood, usize, Vec<u32>)
                 }
                 Ok(Some(Event::Failed { stream, .. })) => {
                     understood.remove(&stream);
-                    reset.push(stream);
+                    refused.push(stream);
                     fault_at = at - input.len();
                 }
-                Ok(Some(Event::Refused { .. } | Event::GoAway { .. })) => {
+                Ok(Some(Event::Refused { stream, .. })) => {
+                    refused.push(stream);
                     fault_at = at - input.len();
                 }
+                Ok(Some(Event::GoAway { .. })) => fault_at = at - input.len(),
                 Ok(Some(_)) => {}
                 Ok(None) => break,
-                Err(_) => return (understood, bytes.len(), reset),
+                Err(_) => return (understood, bytes.len(), refused),
             }
         }
     }
@@ -154,7 +156,7 @@ fn understood_by_ours(bytes: &[u8], cut: usize) -> (Understood, usize, Vec<u32>)
     if server.connection.is_amid_head() {
         fault_at = bytes.len();
     }
-    (understood, fault_at, reset)
+    (understood, fault_at, refused)
 }
 
 /// Fields of requests, most of them well-formed.
@@ -248,11 +250,11 @@ proptest! {
     #[test]
     fn what_h2_refuses_is_not_taken(bytes in dialogue(), cut in 1..200_usize) {
         let (theirs, read) = understood_by_h2(&bytes);
-        let (ours, fault_at, reset) = understood_by_ours(&read, usize::MAX);
+        let (ours, fault_at, refused) = understood_by_ours(&read, usize::MAX);
         prop_assert_eq!(&ours, &understood_by_ours(&read, cut).0, "it depends on how bytes were cut");
-        // Where h2 ends the connection, ours may reset the stream alone, and looks at no frame of one that it has reset.
+        // Where h2 ends the connection, ours may refuse the stream alone, and no frame of one that it has refused counts.
         let frames = frames(&read[PREFACE.len()..]);
-        let is_ignored = frames.last().is_some_and(|last| reset.contains(&last.2));
+        let is_ignored = frames.last().is_some_and(|last| refused.contains(&last.2));
         let is_refused = fault_at == read.len() || is_ignored;
         prop_assert!(read.len() == bytes.len() || is_refused, "taken: {:?}", frames);
         for (stream, (target, body, ended)) in &ours {
