@@ -2,6 +2,7 @@
 
 mod container;
 mod floods;
+mod jdk;
 mod rows;
 mod slow_reader;
 
