@@ -97,9 +97,9 @@ pub enum Said {
 }
 
 /// What carries the bytes of a connection: a socket, or TLS on one.
-pub trait Wire: Read + Write + fmt::Debug {}
+pub trait Wire: Read + Write + fmt::Debug + Send {}
 
-impl<T: Read + Write + fmt::Debug> Wire for T {}
+impl<T: Read + Write + fmt::Debug + Send> Wire for T {}
 
 /// One connection.
 #[derive(Debug)]

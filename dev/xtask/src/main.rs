@@ -1,6 +1,6 @@
 //! The project's own commands: `cargo xtask ci | needs | test | tidy | names | lines | deny | advisories | figures |
 //! fuzz | package | installed | libraries | payara | wildfly-members | bad-day | nginx-tests |
-//! instructions`.
+//! import-duel | instructions`.
 //!
 //! CI runs `cargo xtask ci` and nothing else, so what passes by hand passes there. Each step is a
 //! module: [`needs`] installs what the tests run against, [`mod@test`] runs them, [`tidy`] checks what
@@ -187,6 +187,8 @@ const USAGE: &str = "usage: cargo xtask COMMAND
                   return, and check that no session and no request is lost; fetches WildFly
   bad-day         an operator's bad day before real Tomcats, beside nginx and HAProxy: the name server dies, a
                   Tomcat hangs, dies, changes its secret, the disk is full; what failed, and what status said
+  nginx-tests DIR run nginx's own tests, of which DIR is a clone, with nginx and with the front and nginx's file
+                  imported; what the front fails, and whether dev/xtask/src/nginx_tests/reasons.txt says why
   import-duel [--files N] [--seed S] [--server httpd|nginx] [--out DIR] [--jobs N] [--shrink N]
                   serve N random configurations a server, from seed S on, by their own server and, imported, by the
                   front; what the source refuses must not be served. Doors are shrunk and written into DIR

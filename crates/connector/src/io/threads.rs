@@ -181,8 +181,8 @@ impl Hub {
         self.cut.load(SeqCst)
     }
 
-    /// Wakes the supervisor, which begins the stop or reads its new deadline.
-    fn look_at_the_stop(&self) {
+    /// Begins the stop; if it has begun, the supervisor reads its new deadline.
+    fn begin_or_renew_stop(&self) {
         let roster = self.roster();
         if !self.stopping.swap(true, SeqCst) {
             // Cannot fail: there is a reader, and room for a byte.

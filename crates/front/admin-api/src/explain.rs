@@ -107,8 +107,14 @@ objects! {
         pub exact: bool,
         /// What the path must end in.
         pub suffix: Option<String>,
-        /// What stands in the place of path, exactness and suffix.
+        /// The pattern of the path, in the place of path, exactness and suffix.
         pub pattern: Option<String>,
+        /// The regular expression of the path, in the place of path, exactness, suffix and pattern.
+        pub regex: Option<String>,
+        /// Whether expressions are not asked if this path would be chosen without them.
+        pub before_regex: bool,
+        /// The methods that the route is for; empty for all.
+        pub methods: Vec<String>,
         /// The listeners that the route is for, by name, or by address if they have none; empty for all.
         pub listen: Vec<String>,
         /// `http` or `https`, if the route is for only one of them.

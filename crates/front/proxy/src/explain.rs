@@ -156,7 +156,9 @@ impl Draft {
             None => routes::why_answered(token),
         };
         match answer.content {
-            OwnContent::Page(status) | OwnContent::Allow(status, _) => {
+            OwnContent::Page(status)
+            | OwnContent::Text(status, ..)
+            | OwnContent::Allow(status, _) => {
                 self.answer(status.as_u16(), token, why);
                 if answer.guard.is_some() || !answer.reason.is_client() {
                     self.outcome = "refused".to_owned();

@@ -77,8 +77,10 @@ impl Names {
         }
     }
 
-    /// Makes the identities that share a name with `first` the default, one for each key type.
-    fn set_default(&mut self, identities: &[Identity], first: &Identity) {
+    /// Makes the certificate at this index the default, with those of other key types that share a name with it.
+    fn set_default(&mut self, identities: &[Identity], index: usize) {
+        let first = &identities[index];
+        add(&mut self.default, &first.certified);
         let shares_name = |it: &&Identity| {
             let mut names = it.facts.names.iter();
             names.any(|name| first.facts.names.contains(name))

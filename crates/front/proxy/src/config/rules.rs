@@ -25,6 +25,8 @@ pub struct RouteRules {
     pub rewrite: Option<Rewrite>,
     /// The whole path to forward instead, which may have groups of the route's expression: `rewrite` beside `regex`.
     pub new_path: Option<Template>,
+    /// The content of the answer with the route's status; `None`: the page for the status.
+    pub text: Option<Arc<RouteText>>,
     /// The directory whose files are served. With an upstream: the files are looked for first.
     pub files: Option<Arc<FilesConfig>>,
     /// The rules for compressing responses; `None`: none is compressed.

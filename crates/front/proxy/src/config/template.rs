@@ -86,6 +86,23 @@ impl Placeholder {
         Self::RestQuery,
     ];
 
+    /// The placeholders that are filled in within the text of an answer.
+    pub const OF_TEXTS: &[Self] = &[
+        Self::Host,
+        Self::Authority,
+        Self::ClientIp,
+        Self::RequestId,
+        Self::Scheme,
+        Self::Path,
+        Self::Query,
+        Self::PathQuery,
+    ];
+
+    /// Whether the value is chosen by the client.
+    fn is_of_client(self) -> bool {
+        !matches!(self, Self::ClientIp | Self::RequestId | Self::Scheme)
+    }
+
     /// Whether some placeholder has this name.
     pub(crate) fn is_name(name: &str) -> bool {
         let all = Self::OF_FIELDS.iter().chain(Self::OF_REDIRECTS);
@@ -156,15 +173,53 @@ impl Template {
                 name: name.to_owned(),
                 known: list(known, expression),
             })?;
-            if !plain.is_empty() {
-                parts.push(Part::Text(std::mem::take(&mut plain).into_bytes().into()));
-            }
+            push_text(&mut parts, &mut plain);
             parts.push(Part::Blank(blank));
             rest = after;
         }
         plain.push_str(rest);
         push_text(&mut parts, &mut plain);
         Ok(Self(parts.into()))
+    }
+
+    /// Parses a text in which the placeholders `known` are filled in, and all other braces stand for themselves.
+    #[must_use]
+    pub fn parse_text(text: &str, known: &[Placeholder]) -> Self {
+        let mut parts = Vec::new();
+        let mut plain = String::new();
+        let mut rest = text;
+        while let Some(at) = rest.find('{') {
+            let (before, from) = rest.split_at(at);
+            plain.push_str(before);
+            let named = |it: &Placeholder| {
+                let after = from[1..].strip_prefix(it.name())?.strip_prefix('}')?;
+                Some((*it, after))
+            };
+            match known.iter().find_map(named) {
+                Some((placeholder, after)) => {
+                    push_text(&mut parts, &mut plain);
+                    parts.push(Part::Blank(Blank::Placeholder(placeholder)));
+                    rest = after;
+                }
+                None => {
+                    plain.push('{');
+                    rest = &from[1..];
+                }
+            }
+        }
+        plain.push_str(rest);
+        push_text(&mut parts, &mut plain);
+        Self(parts.into())
+    }
+
+    /// Whether the template has a place whose text the client chooses.
+    #[must_use]
+    pub fn shows_client(&self) -> bool {
+        self.0.iter().any(|part| match part {
+            Part::Text(_) => false,
+            Part::Blank(Blank::Placeholder(it)) => it.is_of_client(),
+            Part::Blank(Blank::Capture(_)) => true,
+        })
     }
 
     /// Fills in the template: `write` appends the value of each place.
@@ -225,6 +280,13 @@ impl Template {
     }
 }
 
+/// Appends the text that precedes a place or the end, and empties it.
+fn push_text(parts: &mut Vec<Part>, text: &mut String) {
+    if !text.is_empty() {
+        parts.push(Part::Text(std::mem::take(text).into_bytes().into()));
+    }
+}
+
 fn list(known: &[Placeholder], expression: Option<&PathExpression>) -> String {
     let fixed = known.iter().map(|it| it.name().to_owned());
     let groups = expression.into_iter().flat_map(PathExpression::groups);
@@ -257,7 +319,8 @@ mod tests {
             ("{rest}", "{rest}"),
         ] {
             let template = Template::parse_text(text, Placeholder::OF_TEXTS);
-            let name = |it: Placeholder, out: &mut Vec<u8>| {
+            let name = |it: Blank, out: &mut Vec<u8>| {
+                let Blank::Placeholder(it) = it else { return };
                 out.extend_from_slice(format!("<{}>", it.name()).as_bytes());
             };
             assert_eq!(template.fill(name), expected.as_bytes(), "{text}");

@@ -56,6 +56,9 @@ pub(crate) async fn answer(
     let mut reason = own.reason;
     let answer = match own.content {
         OwnContent::Page(status) => page(exchange, status),
+        OwnContent::Text(status, media_type, text) => {
+            Answer::text(status, media_type.as_bytes(), text)
+        }
         OwnContent::Allow(status, methods) => page(exchange, status).with(respond::allow(&methods)),
         OwnContent::Redirect(status, location) => Answer::redirect(status, location, exchange.id),
         OwnContent::Challenge(file) => match secured::read_challenge(file).await {

@@ -183,6 +183,8 @@ pub(crate) struct OwnAnswer {
 pub(crate) enum OwnContent {
     /// The page for this status.
     Page(StatusCode),
+    /// The text of a route, with this status and media type.
+    Text(StatusCode, HeaderValue, Bytes),
     /// The page for this status, with these methods in `Allow`.
     Allow(StatusCode, Vec<Method>),
     /// A redirect of this status to this location.
@@ -582,6 +584,7 @@ impl<'s> Case<'_, 's> {
                 let url = RequestedUrl::new(self.sender, self.grounds.peer.local, head);
                 let values = Values {
                     path: &path.forward,
+                    captured: path.captured(),
                     ..url.values(self.grounds.id, head)
                 };
                 values.fill(&text.content).into()

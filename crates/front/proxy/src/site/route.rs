@@ -377,7 +377,8 @@ fn uses_captures(route: &RouteConfig) -> bool {
     };
     by_target
         || route.rules.as_ref().is_some_and(|rules| {
-            let fields = rules.request_headers.iter().chain(&rules.response_headers);
+            let of_responses = rules.response_headers.iter().map(|rule| &rule.change);
+            let fields = rules.request_headers.iter().chain(of_responses);
             let templates = fields
                 .filter_map(FieldRule::template)
                 .chain(&rules.new_path);

@@ -13,7 +13,7 @@ use sha2::{Digest, Sha256};
 
 use crate::config::{
     Activation, CompressConfig, CookieFlags, ErrorPages, FieldRule, FilesConfig, ListenerConfig,
-    PathExpression, RouteConfig, RouteRules,
+    PathExpression, ResponseFieldRule, RouteConfig, RouteRules, RouteText,
 };
 use crate::path::{NormalPath, PathFault};
 use crate::site::rewrite::{self, PathRewrite};
@@ -93,6 +93,11 @@ impl Rules {
     /// The digest of the rules that change requests, which is part of cache keys.
     pub(crate) fn digest(&self) -> &[u8] {
         &self.digest
+    }
+
+    /// The content of the answer with the route's status; `None`: the page for the status.
+    pub(crate) fn text(&self) -> Option<&RouteText> {
+        self.config.text.as_deref()
     }
 
     /// Whether the route forwards other paths than it gets.
