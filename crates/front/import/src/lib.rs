@@ -115,7 +115,7 @@ pub fn import(files: &dyn Files, options: &Options) -> Result<Import, ImportErro
             &mut plan,
         )?;
     }
-    plan.close_unjudged();
+    plan.close_unjudged(&mut ledger);
     plan.close_unsayable(&mut ledger);
     hosts::resolve(&mut plan, &mut ledger);
     routes::close_crossing(&mut plan, &mut ledger);

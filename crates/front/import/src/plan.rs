@@ -12,7 +12,7 @@ use std::rc::Rc;
 use crate::condition::{Scheme, When};
 use crate::index::FirstMatch;
 use crate::judge::{Admission, JudgedPlace, PlaceUse};
-use crate::ledger::{Id, Ledger, Place};
+use crate::ledger::{Id, Ledger, Place, Weight};
 use crate::matcher::{Common, Matcher};
 use crate::toml_text::quoted;
 
@@ -551,7 +551,7 @@ impl Plan {
     }
 
     /// Closes all rules that lead to a backend or to files though nobody judged their place.
-    pub(crate) fn close_unjudged(&mut self) {
+    pub(crate) fn close_unjudged(&mut self, ledger: &mut Ledger) {
         let rules = self.hosts.iter_mut().flat_map(|it| &mut it.rules);
         for rule in rules {
             let PlaceUse {
@@ -559,6 +559,8 @@ impl Plan {
             } = rule.action.place_use();
             if (forwards || serves) && !rule.admission.is_given() {
                 rule.action = Action::Closed;
+                let text = "no reader judged what is in force here: it is closed";
+                ledger.say(Weight::Risk, rule.place.clone(), text);
             }
         }
     }

@@ -67,3 +67,18 @@ fn hosts_are_found_by_name_then_wildcard_then_default() {
     }
     assert_eq!(model.host(1, "a.org"), None);
 }
+
+#[test]
+fn a_rule_of_a_place_that_nobody_judged_is_closed() {
+    let mut plan = Plan::default();
+    let rule = |action: Action| Rule::new(None, Matcher::everything(), action);
+    plan.hosts.push(VirtualHost {
+        rules: vec![rule(forward(0, None)), rule(Action::Answer(404))],
+        ..VirtualHost::default()
+    });
+    let mut ledger = Ledger::new(false);
+    plan.close_unjudged(&mut ledger);
+    let actions: Vec<&Action> = plan.hosts[0].rules.iter().map(|it| &it.action).collect();
+    assert_eq!(actions, [&Action::Closed, &Action::Answer(404)]);
+    assert_eq!(ledger.finish().1.len(), 1);
+}
