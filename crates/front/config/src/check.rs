@@ -17,9 +17,10 @@ use bytes::Bytes;
 use catamaran_proxy::config::FieldName;
 use catamaran_proxy::config::{
     Address, BackendConfig, ClientCertificate, DnsKind, ListenAddress, ListenerConfig,
-    MemberSource, Placeholder, ProbeKind, Protocol, RouteConfig, RouteRules, RouteScheme,
-    RouteTarget, ServerConfig, StickyConfig, Template,
+    MemberSource, PathExpression, Placeholder, ProbeKind, Protocol, RouteConfig, RouteRules,
+    RouteScheme, RouteTarget, ServerConfig, StickyConfig, Template,
 };
+use http::Method;
 
 use crate::file::admin::Admin;
 use crate::file::backend::is_url;
@@ -493,6 +494,7 @@ fn routes(file: &File, report: &mut Report) {
             report.push(Finding::fault(message, route.place.clone()).hint(hint));
         }
     }
+    expressions(file, report);
     let values = || file.routes.iter().flat_map(|route| &route.values);
     let patterns = || values().filter(|value| value.pattern.is_some());
     if patterns().count() > PATTERNS_MAX
@@ -518,13 +520,16 @@ struct RouteMatch<'v> {
     /// The index of the listener; `None` if the route is for all listeners.
     listener: Option<usize>,
     scheme: Option<RouteScheme>,
+    /// The method; `None` if the route is for all methods.
+    method: Option<&'v Method>,
     pattern: Option<&'v str>,
+    regex: Option<&'v str>,
     path: Bytes,
     exact: bool,
     suffix: Option<Bytes>,
 }
 
-/// What a route matches: one value for each combination of its hosts and listeners.
+/// What a route matches: one value for each combination of its hosts, listeners and methods.
 fn matched(value: &RouteConfig) -> impl Iterator<Item = RouteMatch<'_>> {
     let named_hosts = value.hosts.iter().map(String::as_str);
     let hosts = named_hosts.chain(value.hosts.is_empty().then_some(""));
@@ -532,7 +537,9 @@ fn matched(value: &RouteConfig) -> impl Iterator<Item = RouteMatch<'_>> {
         host: "",
         listener: None,
         scheme: value.scheme,
+        method: None,
         pattern: value.pattern.as_deref(),
+        regex: value.regex.as_ref().map(PathExpression::as_str),
         // `/adm@in`, `/adm%40in` and `/adm@in/` are one prefix to the front.
         path: value.compared_path(),
         exact: value.exact,
@@ -542,12 +549,34 @@ fn matched(value: &RouteConfig) -> impl Iterator<Item = RouteMatch<'_>> {
         let any = any.clone();
         let named_listeners = value.listen.iter().copied().map(Some);
         let listeners = named_listeners.chain(value.listen.is_empty().then_some(None));
-        listeners.map(move |listener| RouteMatch {
-            host,
-            listener,
-            ..any.clone()
+        listeners.flat_map(move |listener| {
+            let any = any.clone();
+            let named_methods = value.methods.iter().map(Some);
+            let methods = named_methods.chain(value.methods.is_empty().then_some(None));
+            methods.map(move |method| RouteMatch {
+                host,
+                listener,
+                method,
+                ..any.clone()
+            })
         })
     })
+}
+
+/// Faults a file with more expressions than a request should be compared with.
+fn expressions(file: &File, report: &mut Report) {
+    let has = |route: &&Route| route.values.iter().any(|value| value.regex.is_some());
+    let mut beyond = file
+        .routes
+        .iter()
+        .filter(has)
+        .skip(PathExpression::COUNT_MAX);
+    if let Some(route) = beyond.next() {
+        let most = PathExpression::COUNT_MAX;
+        let message = format!("there are more than {most} routes with a `regex`");
+        let hint = "use `path`, `suffix` and `exclude` where they say the same";
+        report.push(Finding::fault(message, route.place.clone()).hint(hint));
+    }
 }
 
 /// Faults names in `activation` of which there is no backend, and a redirect to https that would also send clients of

@@ -177,11 +177,14 @@ fn wider<'f>(
     None
 }
 
-/// Example paths that a route matches: its own path and, if it matches a prefix, one below it.
+/// Example paths that a route matches: its own path and, if it matches a prefix, one below it; none for an expression.
 fn samples(value: &RouteConfig) -> Vec<String> {
-    let own = sample(value);
-    let is_prefix = !value.exact && value.suffix.is_none() && value.pattern.is_none();
-    let below = is_prefix.then(|| format!("{}/x", own.trim_end_matches('/')));
+    let Some(own) = sample(value) else {
+        return Vec::new();
+    };
+    let below = value
+        .is_prefix()
+        .then(|| format!("{}/x", own.trim_end_matches('/')));
     std::iter::once(own).chain(below).collect()
 }
 

@@ -40,12 +40,10 @@ pub(super) fn check(file: &File, report: &mut Report) {
 
 /// The hint what to change so that clients arrive, found by trying the changes.
 fn way_out(file: &File, number: usize, route: &Route) -> &'static str {
-    let is_prefix =
-        |value: &RouteConfig| !value.exact && value.suffix.is_none() && value.pattern.is_none();
     let has_scheme = route.values.iter().any(|value| value.scheme.is_some());
     let exact: fn(&mut RouteConfig) = |value| value.exact = true;
     let in_clear: fn(&mut RouteConfig) = |value| value.scheme = Some(RouteScheme::Http);
-    if route.values.iter().all(is_prefix) && is_way_out(file, number, exact) {
+    if route.values.iter().all(RouteConfig::is_prefix) && is_way_out(file, number, exact) {
         return "add exact = true, or name a target that this route does not match";
     }
     let is_reached = FrontOfRoutes::new(file).is_reached(RouteScheme::Http);
@@ -122,7 +120,7 @@ impl FrontOfRoutes {
         let first = value.listen.first();
         let listen = first.and_then(|index| Some(self.config.listeners.get(*index)?.label()));
         let mut traps = schemes.filter_map(|(_, scheme)| {
-            let url = format!("{scheme}://{host}{}", sample(value));
+            let url = format!("{scheme}://{host}{}", sample(value)?);
             let location = self.follow(number, &url, listen.clone().unwrap_or_default())?;
             Some((url, location))
         });
@@ -204,16 +202,19 @@ pub(super) fn sample_host(value: &RouteConfig) -> String {
     }
 }
 
-/// A path and query that the route matches, unless another route matches it better.
-pub(super) fn sample(value: &RouteConfig) -> String {
-    match (&value.pattern, &value.suffix) {
+/// A path that the route matches, unless another route matches it better; `None` for an expression.
+pub(super) fn sample(value: &RouteConfig) -> Option<String> {
+    if value.regex.is_some() {
+        return None;
+    }
+    Some(match (&value.pattern, &value.suffix) {
         (Some(pattern), _) => format!(
             "/{}",
             pattern.replace(['*', '?'], "x").trim_start_matches('/')
         ),
         (None, Some(suffix)) => format!("{}/x{suffix}", value.path.trim_end_matches('/')),
         (None, None) => value.path.clone(),
-    }
+    })
 }
 
 fn covers(pattern: &str, host: &str) -> bool {

@@ -11,7 +11,7 @@ mod text;
 use std::ops::Range;
 use std::sync::Arc;
 
-use catamaran_proxy::config::{Redirect, ResponseFieldRule, RouteConfig, RouteTarget, Template};
+use catamaran_proxy::config::{FieldRule, PathExpression, Redirect, RouteConfig, RouteTarget};
 pub use fields::is_ruled_field;
 pub(crate) use fields::{
     REQUEST_SECTION, RESPONSE_NAME, RESPONSE_SECTION, SERVER_SECTION, reserved_of_requests,
@@ -29,7 +29,7 @@ use crate::fill;
 use crate::key::{ALL, Key, Part, Preset, Section};
 use crate::report::{Finding, Report};
 use crate::table::{Table, tables};
-use crate::value::route::parse_redirect;
+use crate::value::route::{parse_location, parse_redirect};
 use crate::value::text::parse_name;
 use crate::value::{Counts, Optional, Syntax};
 
@@ -91,13 +91,14 @@ fn one(
     ]);
     let (matched, listen) = matching::read(&mut table, surroundings.base);
     let matching = table.is_good();
-    let target = target(&mut table);
+    let expression = matched.first().and_then(|it| it.regex.as_ref());
+    let target = target(&mut table, expression);
     let forwards = matches!(target, Some((RouteTarget::Upstream(_), _)));
     let serves = ServedBy {
         upstream: target.is_none() || forwards,
         files: table.has("files"),
     };
-    let mut rules = rules::read(&mut table, serves);
+    let mut rules = rules::read(&mut table, serves, expression);
     let own_files = files::read(&mut table, surroundings);
     rules.compress = compress::read(&mut table, serves).map(Arc::new);
     if forwards && own_files.as_ref().is_some_and(|it| it.fallback.is_some()) {
@@ -125,7 +126,7 @@ fn one(
         table.push(Finding::fault(message, place.clone()).hint("remove it"));
     }
     table.finish(report);
-    (rules.request_headers, rules.response_headers) = fields::read(entries, report);
+    (rules.request_headers, rules.response_headers) = fields::read(entries, expression, report);
     // A route's own come last, so that they win.
     let all = for_all.response_headers.iter().cloned();
     rules.response_headers = all.chain(rules.response_headers).collect();
@@ -157,10 +158,14 @@ fn one(
 struct RawRoute {
     upstream: Option<String>,
     status: Option<u16>,
-    redirect: Option<Template>,
+    redirect: Option<String>,
 }
 
-fn target(table: &mut Table<'_>) -> Option<(RouteTarget, Range<usize>)> {
+/// Where the route leads. A redirect may have groups of the route's `expression`.
+fn target(
+    table: &mut Table<'_>,
+    expression: Option<&PathExpression>,
+) -> Option<(RouteTarget, Range<usize>)> {
     let mut written = RawRoute::default();
     table.read(KEYS, &mut written);
     let RawRoute {
@@ -199,8 +204,14 @@ fn target(table: &mut Table<'_>) -> Option<(RouteTarget, Range<usize>)> {
             } else {
                 StatusCode::PERMANENT_REDIRECT
             };
-            let to = redirect?;
-            RouteTarget::Redirect(Redirect { to, status })
+            match parse_location(&redirect?, expression) {
+                Ok(to) => RouteTarget::Redirect(Redirect { to, status }),
+                Err(error) => {
+                    let message = format!("`redirect` {error}");
+                    table.push(Finding::fault(message, table.place_of("redirect")));
+                    return None;
+                }
+            }
         }
         _ => RouteTarget::Status(answer(status?, table)?),
     };
@@ -233,8 +244,9 @@ pub(crate) static SECTION: Section = Section {
     header: "[[route]]",
     intro: "Which request goes where, and what is changed on the way. Among the routes that match, \
             the most specific wins: an exact host before a wildcard before none, then an exact path \
-            before the longest prefix, then a suffix before none, then one with a `listen` before one \
-            without, then one with a `scheme` before one without, then the earlier in the file. A request that matches none is answered 404; \
+            before a `regex` before the longest prefix, then a suffix before none, then one with a `listen` before one \
+            without, then one with a `scheme` before one without, then one with `methods` before one without, then the \
+            earlier in the file; of several `regex` the earlier. A request that matches none is answered 404; \
             there is no default backend. At least one route is needed. \
             [routes.md](routes.md) has examples.",
     keys: &[
@@ -296,7 +308,8 @@ static KEYS: &[Key<RawRoute>] = &[
         effect: "The client is sent there. `{host}` is the host that it asked for, `{authority}` the \
                  host with its port, `{scheme}`, `{path}`, `{query}`, and `{path_query}` the path with \
                  its query; `{rest}` is what is behind `path`, empty or with a slash at its beginning, and \
-                 `{rest_query}` that with the query. `{{` stands for a brace.",
+                 `{rest_query}` that with the query. Beside `regex` `{1}` and `{name}` are what its groups captured, \
+                 percent-encoded again; directly behind the host it begins with a slash. `{{` stands for a brace.",
         extremes: "Behind a trusted proxy they are what the proxy was asked for. A redirect to the \
                    very URL that was asked for is answered 500 (`redirect-loop`): from http to https \
                    it needs `scheme = \"http\"`.",

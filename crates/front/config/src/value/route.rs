@@ -4,7 +4,10 @@
 //! a fault here, because its route would never match.
 
 use catamaran_proxy::config::FieldName;
-use catamaran_proxy::config::{Exclusion, Placeholder, SameSite, Template, TemplateError};
+use catamaran_proxy::config::{
+    Exclusion, PathExpression, Placeholder, SameSite, Template, TemplateError,
+};
+use http::Method;
 
 use super::address::is_label;
 
@@ -105,8 +108,7 @@ pub(crate) enum PathError {
     Relative(String),
     /// The text is a regular expression, as nginx and httpd have it.
     #[error(
-        "is a regular expression, which no key takes; `path` matches everything below it, `suffix` every path that \
-         ends so, and `pattern` has wildcards"
+        "is a regular expression; write it as `regex`, without the `~` of nginx, and `(?i)` before it for `~*`"
     )]
     Regex,
     /// The text has a wildcard.
@@ -147,6 +149,62 @@ pub(crate) fn parse_path(text: &str) -> Result<String, PathError> {
         return Err(PathError::Segment);
     }
     Ok(text.to_owned())
+}
+
+/// Parses what replaces a path: a path, in which a route's expression may be known to have groups such as `{id}`. Those
+/// are read by [`parse_new_path`].
+pub(crate) fn parse_rewrite(text: &str) -> Result<String, PathError> {
+    if text.contains(['{', '}']) {
+        return Ok(text.to_owned());
+    }
+    parse_path(text)
+}
+
+/// Why a text is not a path with groups of an expression.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum NewPathError {
+    /// The text with something in the place of its groups is no path.
+    #[error(transparent)]
+    Path(#[from] PathError),
+    /// The text has a group that the expression does not have.
+    #[error(transparent)]
+    Template(#[from] TemplateError),
+}
+
+/// Parses a whole path such as `/items/{id}`, with groups of the route's expression.
+pub(crate) fn parse_new_path(
+    text: &str,
+    expression: &PathExpression,
+) -> Result<Template, NewPathError> {
+    let template = Template::parse_with(text, &[], Some(expression))?;
+    parse_path(&template.sample())?;
+    Ok(template)
+}
+
+/// Why a text is not a method.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum MethodError {
+    /// The text has a character that no method has.
+    #[error("is no method; write one such as GET or PROPFIND")]
+    Syntax,
+    /// The text has small letters. No registered method has any, and methods are compared letter by letter.
+    #[error("has small letters, and methods are compared letter by letter; write \"{0}\"")]
+    Case(String),
+    /// The front answers the method itself.
+    #[error("is answered by the front itself, without a route; remove it")]
+    Own,
+}
+
+/// Parses a method such as `GET`.
+pub(crate) fn parse_method(text: &str) -> Result<Method, MethodError> {
+    if text.contains(|c: char| c.is_ascii_lowercase()) {
+        return Err(MethodError::Case(text.to_ascii_uppercase()));
+    }
+    match Method::from_bytes(text.as_bytes()) {
+        Ok(Method::TRACE | Method::CONNECT) => Err(MethodError::Own),
+        Ok(method) => Ok(method),
+        Err(_) => Err(MethodError::Syntax),
+    }
 }
 
 /// Why a text is not a suffix that a route can match.
@@ -244,6 +302,9 @@ pub(crate) enum RedirectError {
     /// The text has a character that no URL can contain.
     #[error("has the character {0:?}, which a URL may not contain; percent-encode it")]
     Character(char),
+    /// A group of the route's expression stands for the host.
+    #[error("has what the client sent as its host; write the host, or `{{host}}`")]
+    CapturedHost,
     /// The text has a slash before this placeholder, which begins with one itself.
     #[error("has a slash before `{{{0}}}`, which begins with one itself; remove the slash")]
     Slashes(&'static str),
@@ -252,8 +313,8 @@ pub(crate) enum RedirectError {
     Template(#[from] TemplateError),
 }
 
-/// Parses the target of a redirect.
-pub(crate) fn parse_redirect(text: &str) -> Result<Template, RedirectError> {
+/// Parses the target of a redirect, but for its placeholders.
+pub(crate) fn parse_redirect(text: &str) -> Result<String, RedirectError> {
     let after = ["http://", "https://", "{scheme}://"]
         .iter()
         .find_map(|it| text.strip_prefix(it));
@@ -270,13 +331,30 @@ pub(crate) fn parse_redirect(text: &str) -> Result<Template, RedirectError> {
     if let Some(bad) = text.chars().find(bad) {
         return Err(RedirectError::Character(bad));
     }
-    if text.starts_with("/{path") {
-        return Err(RedirectError::Slashes("path"));
+    for (beginning, name) in [("/{path}", "path"), ("/{path_query}", "path")] {
+        if text.starts_with(beginning) {
+            return Err(RedirectError::Slashes(name));
+        }
     }
-    if text.contains("/{rest") {
+    if text.contains("/{rest}") || text.contains("/{rest_query}") {
         return Err(RedirectError::Slashes("rest"));
     }
-    Ok(Template::parse(text, Placeholder::OF_REDIRECTS)?)
+    Ok(text.to_owned())
+}
+
+/// Parses the placeholders of a redirect, which may be groups of the route's expression.
+pub(crate) fn parse_location(
+    text: &str,
+    expression: Option<&PathExpression>,
+) -> Result<Template, RedirectError> {
+    let template = Template::parse_with(text, Placeholder::OF_REDIRECTS, expression)?;
+    if template.begins_with_capture() {
+        return Err(RedirectError::Start);
+    }
+    if template.has_captured_host() {
+        return Err(RedirectError::CapturedHost);
+    }
+    Ok(template)
 }
 
 /// A flag that the front adds to cookies.
@@ -315,9 +393,6 @@ pub(crate) enum FieldError {
     /// The text is not the value of a field.
     #[error("must be one line of printable characters, at most {FIELD_MAX} bytes")]
     Value,
-    /// The placeholders of the text are not valid.
-    #[error(transparent)]
-    Template(#[from] TemplateError),
 }
 
 /// Parses the name of a field.
@@ -325,13 +400,13 @@ pub(crate) fn parse_field_name(text: &str) -> Result<FieldName, FieldError> {
     FieldName::parse(text.as_bytes()).ok_or(FieldError::Name)
 }
 
-/// Parses the value of a field with placeholders. White space around it is removed (RFC 9110, section 5.5).
-pub(crate) fn parse_field_value(text: &str, known: &[Placeholder]) -> Result<Template, FieldError> {
+/// Parses the value of a field, but for its placeholders. White space around it is removed (RFC 9110, section 5.5).
+pub(crate) fn parse_field_value(text: &str) -> Result<String, FieldError> {
     let text = text.trim_matches([' ', '\t']);
     if text.len() > FIELD_MAX || text.chars().any(|c| c.is_control() && c != '\t') {
         return Err(FieldError::Value);
     }
-    Ok(Template::parse(text, known)?)
+    Ok(text.to_owned())
 }
 
 fn check_characters(text: &str) -> Result<(), PathError> {

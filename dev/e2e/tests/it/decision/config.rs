@@ -330,7 +330,18 @@ impl Configuration {
                 self.key("pattern", format!("\"/p{index}*/x?.do\""));
                 has_prefix = false;
             }
-            _ => self.key("path", format!("\"{path}\"")),
+            3 if path != "/" => {
+                self.key("regex", format!("'^/r{index}/(?<id>[a-z]+)|{path}$'"));
+                has_prefix = false;
+            }
+            _ => {
+                self.key("path", format!("\"{path}\""));
+                self.maybe(rng, "before_regex", &["true"]);
+            }
+        }
+        if path != "/" && rng.u8(..6) == 0 {
+            let methods = [r#""GET""#, r#"["POST", "PUT", "GET"]"#];
+            self.key("methods", rng.choice(methods).expect("one"));
         }
         has_prefix
     }

@@ -3,9 +3,7 @@
 use std::ops::RangeInclusive;
 
 use catamaran_proxy::config::FieldName;
-use catamaran_proxy::config::{
-    FieldRule, NameRef, Placeholder, ResponseFieldRule, Template, Traits,
-};
+use catamaran_proxy::config::{FieldRule, NameRef, PathExpression, Placeholder, Template, Traits};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -20,40 +18,26 @@ use crate::value::{NamedValues, OneOrMore, Syntax};
 pub(super) const REQUEST_NAME: &str = "request_headers";
 pub(crate) const RESPONSE_NAME: &str = "response_headers";
 
+/// A rule, or what is wrong with it.
+type Read = Result<FieldRule, String>;
+
 /// A table as written.
 #[derive(Default)]
 struct RawFields {
     remove: Vec<String>,
-    set: Vec<(String, Template)>,
-    add: Vec<(String, Template)>,
-    statuses: Vec<RangeInclusive<u16>>,
+    set: Vec<(String, String)>,
+    add: Vec<(String, String)>,
 }
 
-/// Reads both tables of a route.
+/// Reads both tables of a route. Values may have groups of the route's `expression`.
 pub(super) fn read(
     route: &DeTable<'_>,
+    expression: Option<&PathExpression>,
     report: &mut Report,
-) -> (Vec<FieldRule>, Vec<ResponseFieldRule>) {
-    let of_requests = route.get(REQUEST_NAME).map_or_else(Vec::new, |value| {
-        let (rules, _) = one(value, &REQUEST_SECTION, report);
-        rules
-    });
-    let tables = route.get(RESPONSE_NAME);
-    let of_responses = tables.map_or_else(Vec::new, |value| {
-        of_responses(value, &RESPONSE_SECTION, report)
-    });
-    (of_requests, of_responses)
-}
-
-/// Reads a table about responses, or a list of such tables.
-fn of_responses(
-    value: &Spanned<DeValue<'_>>,
-    section: &'static Section,
-    report: &mut Report,
-) -> Vec<ResponseFieldRule> {
-    let values = match value.get_ref().as_array() {
-        Some(list) => list.iter().collect(),
-        None => vec![value],
+) -> (Vec<FieldRule>, Vec<FieldRule>) {
+    let mut of = |name, section| {
+        let value = route.get(name);
+        value.map_or_else(Vec::new, |value| one(value, section, expression, report))
     };
     let mut all = Vec::new();
     for value in values {
@@ -70,9 +54,7 @@ fn of_responses(
 pub(super) fn of_all_routes(root: &DeTable<'_>, report: &mut Report) -> Vec<ResponseFieldRule> {
     let server = root.get("server").and_then(|it| it.get_ref().as_table());
     let value = server.and_then(|server| server.get(RESPONSE_NAME));
-    value.map_or_else(Vec::new, |value| {
-        of_responses(value, &SERVER_SECTION, report)
-    })
+    value.map_or_else(Vec::new, |value| one(value, &SERVER_SECTION, None, report))
 }
 
 /// Whether the fields of requests are to be changed.
@@ -87,6 +69,7 @@ pub(super) fn changes_requests(route: &DeTable<'_>) -> bool {
 fn one(
     value: &Spanned<DeValue<'_>>,
     section: &'static Section,
+    expression: Option<&PathExpression>,
     report: &mut Report,
 ) -> (Vec<FieldRule>, Vec<RangeInclusive<u16>>) {
     let Some((place, entries)) = table(section.header, value, report) else {
@@ -101,14 +84,14 @@ fn one(
     let of_request = section.header == REQUEST_SECTION.header;
     let mut rules = Vec::new();
     let mut named =
-        |table: &mut Table<'_>, key: &str, name: &str, rule: &dyn Fn(FieldName) -> FieldRule| {
+        |table: &mut Table<'_>, key: &str, name: &str, rule: &dyn Fn(FieldName) -> Read| {
             let field_name = parse_field_name(name).map_err(|error| format!("{error}"));
             let read = field_name.and_then(|name| match ours(&name, of_request) {
                 Some(why) => Err(format!("names `{name}`, {why}")),
                 None => Ok(name),
             });
-            match read {
-                Ok(name) => rules.push(rule(name)),
+            match read.and_then(rule) {
+                Ok(rule) => rules.push(rule),
                 Err(error) => {
                     let message = format!("`{key}` {error}");
                     table.push(Finding::fault(message, table.place_of(key)).hint("remove it"));
@@ -116,14 +99,20 @@ fn one(
             }
         };
     for name in written.remove {
-        named(&mut table, "remove", &name, &FieldRule::Remove);
+        named(&mut table, "remove", &name, &|name| {
+            Ok(FieldRule::Remove(name))
+        });
     }
+    let template = |text: &str| {
+        Template::parse_with(text, Placeholder::OF_FIELDS, expression)
+            .map_err(|error| error.to_string())
+    };
     for (name, value) in written.set {
-        let rule = |name| FieldRule::Set(name, value.clone());
+        let rule = |name| Ok(FieldRule::Set(name, template(&value)?));
         named(&mut table, "set", &name, &rule);
     }
     for (name, value) in written.add {
-        let rule = |name| FieldRule::Add(name, value.clone());
+        let rule = |name| Ok(FieldRule::Add(name, template(&value)?));
         named(&mut table, "add", &name, &rule);
     }
     table.finish(report);
@@ -189,9 +178,9 @@ pub(crate) static SERVER_SECTION: Section = Section {
     later: &[],
 };
 
-const VALUE: Syntax<Template, FieldError> = Syntax {
+const VALUE: Syntax<String, FieldError> = Syntax {
     what: "a text, with placeholders such as {host}",
-    parse: |text| parse_field_value(text, Placeholder::OF_FIELDS),
+    parse: parse_field_value,
 };
 
 static KEYS: &[Key<RawFields>] = &[
@@ -226,7 +215,8 @@ static KEYS: &[Key<RawFields>] = &[
         sample: "{ Strict-Transport-Security = \"max-age=31536000\" }",
         effect: "Fields that have this value alone, whatever was there. `{host}` is the host that the \
                  client asked for, `{authority}` the host with its port, `{client_ip}` its address, \
-                 `{scheme}` `http` or `https`, `{request_id}` the id in the log; `{{` is a brace.",
+                 `{scheme}` `http` or `https`, `{request_id}` the id in the log; `{{` is a brace. Beside `regex` \
+                 `{1}` and `{name}` are what its groups captured, percent-encoded but for letters, digits, `-._~/`.",
         extremes: "A field that only a trusted front may write is safe with `set`, which replaces what \
                    a client sent, and not with `add`.",
         elsewhere: "httpd `Header set`, `RequestHeader set`; nginx `proxy_set_header`, `add_header … \

@@ -2,15 +2,17 @@
 
 use std::path::Path;
 
-use catamaran_proxy::config::{RouteConfig, RouteScheme, RouteTarget};
-use http::StatusCode;
+use catamaran_proxy::config::{PathExpression, RouteConfig, RouteScheme, RouteTarget};
+use http::{Method, StatusCode};
 
 use super::listeners::{ListenerRef, ListenerRefs, parse_listener};
 use crate::fill;
 use crate::key::{ALL, Key, Preset};
 use crate::report::Finding;
 use crate::table::Table;
-use crate::value::route::{parse_exclusion, parse_host, parse_path, parse_pattern, parse_suffix};
+use crate::value::route::{
+    parse_exclusion, parse_host, parse_method, parse_path, parse_pattern, parse_suffix,
+};
 use crate::value::{Choices, OneOrMore, Optional, Switch, Syntax};
 
 /// The keys as written.
@@ -36,8 +38,14 @@ pub(super) fn read(table: &mut Table<'_>, base: &Path) -> (Vec<RouteConfig>, Opt
         listen,
         paths,
         suffixes,
-        route,
+        mut route,
     } = written;
+    if route.methods.contains(&Method::GET) {
+        route.methods.push(Method::HEAD);
+    }
+    let methods = &mut route.methods;
+    methods.sort_by(|one, other| one.as_str().cmp(other.as_str()));
+    methods.dedup();
     if table.is_empty_list("host") {
         let message = "`host` is an empty list, so that no host would match";
         let hint = "name a host, or leave `host` out to match any";
@@ -71,15 +79,27 @@ fn clashes(table: &mut Table<'_>, exact: bool) {
         let hint = "remove one of them: an exact path has but one end";
         table.push(Finding::fault(message, table.place_of("suffix")).hint(hint));
     }
-    let beside = ["path", "exact", "suffix"];
-    if table.has("pattern")
-        && let Some(name) = beside.into_iter().find(|name| table.has(name))
-    {
-        let message = format!("`pattern` stands in the place of `{name}`");
-        let hint = "write all of the path in one of them";
-        table.push(Finding::fault(message, table.place_of("pattern")).hint(hint));
+    for (whole, others) in [
+        ("pattern", &["path", "exact", "suffix"][..]),
+        ("regex", &["path", "exact", "suffix", "pattern"]),
+    ] {
+        if table.has(whole)
+            && let Some(name) = others.iter().find(|name| table.has(name))
+        {
+            let message = format!("`{whole}` stands in the place of `{name}`");
+            let hint = "write all of the path in one of them";
+            table.push(Finding::fault(message, table.place_of(whole)).hint(hint));
+        }
     }
-    for name in ["path", "suffix"] {
+    let narrower = ["exact", "suffix", "pattern", "regex"];
+    if table.has("before_regex")
+        && let Some(name) = narrower.into_iter().find(|name| table.has(name))
+    {
+        let message = format!("`before_regex` is of a prefix, and with `{name}` there is none");
+        let hint = "remove one of them";
+        table.push(Finding::fault(message, table.place_of("before_regex")).hint(hint));
+    }
+    for name in ["path", "suffix", "methods"] {
         if table.is_empty_list(name) {
             let message = format!("`{name}` is an empty list");
             let finding = Finding::fault(message, table.place_of(name));
@@ -107,7 +127,11 @@ pub(super) fn check_rewrite(table: &mut Table<'_>, exact: bool) {
 
 /// Complains of a redirect to what is behind a `path` that there is not.
 pub(super) fn check_rest(table: &mut Table<'_>, exact: bool) {
-    let others = [("exact", exact), ("pattern", table.has("pattern"))];
+    let others = [
+        ("exact", exact),
+        ("pattern", table.has("pattern")),
+        ("regex", table.has("regex")),
+    ];
     if let Some((name, _)) = others.into_iter().find(|(_, has)| *has) {
         let message = format!("`{{rest}}` is what is behind `path`, and with `{name}` nothing is");
         let hint = format!("remove `{name}`, or write `{{path}}`");
@@ -242,6 +266,58 @@ pub(super) static KEYS: &[Key<RawMatch>] = &[
         extremes: "Each request is compared with the patterns of its host one by one: beyond 1000 \
                    `check` warns.",
         elsewhere: "mod_jk `JkMount /app*/x?.do`; httpd `ProxyPassMatch`",
+    },
+    Key {
+        name: "regex",
+        group: ALL,
+        value: fill!(
+            Optional(Syntax {
+                what: "an expression such as \"^/shop/(?<id>[0-9]+)$\"",
+                parse: PathExpression::parse,
+            }),
+            RawMatch.route.regex
+        ),
+        preset: Preset::Unset("`path`"),
+        sample: "\"^/shop/(?<id>[0-9]+)$\"",
+        effect: "Instead of `path`: a regular expression in the syntax of the Rust crate regex, which must match \
+                 somewhere in the path; `^` and `$` bind it to both ends. The path is as `path` is compared: decoded, with \
+                 merged slashes and without dot segments, `;parameters` and query. Letters count; `(?i)` at the beginning \
+                 ignores the case of ASCII. An expression comes after an exact path and before all others of its host; \
+                 of several the first in the file wins. `rewrite`, `redirect` and fields may name its groups.",
+        extremes: "There are no look-around and no back-references, so that the time is linear in the path. \
+                   An expression has at most 4096 characters, and a file 2000 of them. An escaped slash (`%2F`) is no `/`, \
+                   and as with `path` a request whose route would be another if it were one is answered 400 \
+                   (`path-ambiguous`).",
+        elsewhere: "nginx `location ~`, `location ~*` with `(?i)`; httpd `LocationMatch`, `ProxyPassMatch`",
+    },
+    Key {
+        name: "before_regex",
+        group: ALL,
+        value: fill!(Switch, RawMatch.route.before_regex),
+        preset: Preset::Value("false"),
+        sample: "true",
+        effect: "Beside `path`: if this route would win without expressions, they are not asked.",
+        extremes: "A longer prefix without it leaves its paths to expressions.",
+        elsewhere: "nginx `location ^~`",
+    },
+    Key {
+        name: "methods",
+        group: ALL,
+        value: fill!(
+            OneOrMore(Syntax {
+                what: "a method such as \"GET\"",
+                parse: parse_method,
+            }),
+            RawMatch.route.methods
+        ),
+        preset: Preset::Unset("every method"),
+        sample: "[\"GET\", \"POST\"]",
+        effect: "Only requests with one of these methods; `GET` includes `HEAD`, and a tunnel over HTTP/2 counts as \
+                 the GET that it is over HTTP/1.1. Others get the next route that matches. If none does, the answer \
+                 is 405 (`route-method`) with the methods of all routes of the path in `Allow`.",
+        extremes: "Several routes of one path may have different methods. A wider route takes the other methods, unless \
+                   one with a `status` does.",
+        elsewhere: "nginx `limit_except`; httpd `<Limit>`, `<LimitExcept>`; HAProxy `method`",
     },
     Key {
         name: "exclude",

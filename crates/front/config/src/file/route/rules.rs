@@ -2,14 +2,18 @@
 
 use std::time::Duration;
 
-use catamaran_proxy::config::{Activation, CookieFlags, Rewrite, RouteRules, SameSite};
+use catamaran_proxy::config::{
+    Activation, CookieFlags, PathExpression, Rewrite, RouteRules, SameSite, Template,
+};
 use ipnet::IpNet;
 
 use crate::fill;
 use crate::key::{ALL, Group, Key, Preset};
 use crate::report::Finding;
 use crate::table::Table;
-use crate::value::route::{CookieFlag, parse_cookie_flag, parse_internal_host, parse_path};
+use crate::value::route::{
+    CookieFlag, parse_cookie_flag, parse_internal_host, parse_new_path, parse_path, parse_rewrite,
+};
 use crate::value::text::{parse_name, parse_network, parse_protocol};
 use crate::value::{
     Choices, Counts, Durations, NamedValues, OneOrMore, Optional, OrOff, Sizes, Switch, Syntax,
@@ -35,8 +39,12 @@ pub(super) struct RawRules {
     rules: RouteRules,
 }
 
-/// Reads them. Most of them need an upstream.
-pub(super) fn read(table: &mut Table<'_>, served_by: ServedBy) -> RouteRules {
+/// Reads them. Most of them need an upstream. `expression` is that of the route.
+pub(super) fn read(
+    table: &mut Table<'_>,
+    served_by: ServedBy,
+    expression: Option<&PathExpression>,
+) -> RouteRules {
     let mut written = RawRules {
         reverse: true,
         sticky: true,
@@ -45,12 +53,14 @@ pub(super) fn read(table: &mut Table<'_>, served_by: ServedBy) -> RouteRules {
     table.read(KEYS, &mut written);
     let cookie_flags = cookie_flags(table, &written.cookie_flags);
     check_response_rewrite(table, written.reverse);
+    let (to, new_path) = rewrite(table, written.rewrite, expression);
     let rules = RouteRules {
-        rewrite: written.rewrite.map(|to| Rewrite {
+        rewrite: to.map(|to| Rewrite {
             to,
             reverse: written.reverse,
             internal_hosts: written.internal_hosts,
         }),
+        new_path,
         body_max: written.body_max.map(|limit| limit.unwrap_or(u64::MAX)),
         unsticky: !written.sticky,
         cookie_flags,
@@ -72,6 +82,30 @@ pub(super) fn read(table: &mut Table<'_>, served_by: ServedBy) -> RouteRules {
         table.push(Finding::fault(message, place).hint("remove it"));
     }
     rules
+}
+
+/// What replaces the prefix of a path, or beside an expression the whole path.
+fn rewrite(
+    table: &mut Table<'_>,
+    written: Option<String>,
+    expression: Option<&PathExpression>,
+) -> (Option<String>, Option<Template>) {
+    let Some(text) = written else {
+        return (None, None);
+    };
+    let read = match expression {
+        Some(expression) => parse_new_path(&text, expression)
+            .map(|path| (None, Some(path)))
+            .map_err(|error| error.to_string()),
+        None => parse_path(&text)
+            .map(|path| (Some(path), None))
+            .map_err(|error| error.to_string()),
+    };
+    read.unwrap_or_else(|error| {
+        let message = format!("`rewrite` {error}");
+        table.push(Finding::fault(message, table.place_of("rewrite")));
+        (None, None)
+    })
 }
 
 /// Complains of networks that leave nobody to be served.
@@ -116,7 +150,8 @@ fn cookie_flags(table: &mut Table<'_>, written: &[CookieFlag]) -> CookieFlags {
 
 /// Complains of keys about a rewrite that there is not.
 fn check_response_rewrite(table: &mut Table<'_>, reverse: bool) {
-    let is_rewritten = table.has("rewrite");
+    // What leads back is known of a prefix alone.
+    let is_rewritten = table.has("rewrite") && !table.has("regex");
     let is_reversed = is_rewritten && reverse;
     let missing = if reverse { "rewrite" } else { "reverse" };
     for (name, is_useful, missing) in [
@@ -124,7 +159,13 @@ fn check_response_rewrite(table: &mut Table<'_>, reverse: bool) {
         ("internal_hosts", is_reversed, missing),
     ] {
         if table.has(name) && !is_useful {
-            let message = format!("`{name}` has no use without `{missing}`");
+            let message = if table.has("regex") {
+                format!(
+                    "`{name}` has no use beside `regex`: what leads back is known of a `path` alone"
+                )
+            } else {
+                format!("`{name}` has no use without `{missing}`")
+            };
             table.push(Finding::fault(message, table.place_of(name)).hint("remove it"));
         }
     }
@@ -146,7 +187,7 @@ pub(super) static KEYS: &[Key<RawRules>] = &[
         value: fill!(
             Optional(Syntax {
                 what: "a path such as \"/app\"",
-                parse: parse_path,
+                parse: parse_rewrite,
             }),
             RawRules.rewrite
         ),
@@ -154,11 +195,14 @@ pub(super) static KEYS: &[Key<RawRules>] = &[
         sample: "\"/app\"",
         effect: "What stands in the place of `path` in the request that is forwarded: with `path = \
                  \"/shop\"` and `rewrite = \"/app\"`, `/shop/x` becomes `/app/x`; `\"/\"` removes it. \
-                 What is behind it stays byte for byte. Responses are turned back (`reverse`).",
-        extremes: "Bodies are not looked into: absolute links that an application writes into its \
+                 What is behind it stays byte for byte. Responses are turned back (`reverse`). Beside `regex` it is \
+                 the whole new path, in which `{1}` and `{name}` are what the groups captured, percent-encoded again; \
+                 parameters of the last segment (`;jsessionid=…`) stay at its end, and responses are not turned back.",
+        extremes: "A new path that would have a segment `.` or `..` is answered 400 (`path-hidden-dots`). \
+                   Bodies are not looked into: absolute links that an application writes into its \
                    pages stay as they are. An application deployed under the path that clients see \
                    needs no rewrite.",
-        elsewhere: "httpd `ProxyPass /shop ajp://…/app`; nginx `proxy_pass http://…/app`",
+        elsewhere: "httpd `ProxyPass /shop ajp://…/app`; nginx `proxy_pass http://…/app`, `rewrite … break`",
     },
     Key {
         name: "reverse",
