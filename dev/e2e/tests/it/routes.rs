@@ -4,9 +4,9 @@
 use catamaran_e2e::{Connector, Front, Tomcat};
 use catamaran_testkit::Response;
 
-fn guarded_front(connector: Connector) -> Front {
+fn front(connector: Connector, routes: &str) -> Front {
     let backend = Tomcat::shared().unwrap().backend_table("app", connector);
-    Front::with_tables(&format!("{GUARDS}{backend}")).unwrap()
+    Front::with_tables(&format!("{routes}{backend}")).unwrap()
 }
 
 /// Every sequence of one of each.
@@ -55,11 +55,13 @@ fn is_guarded(response: &Response) -> bool {
 fn no_spelling_reaches_what_a_route_hides() {
     let tomcat = Tomcat::shared().unwrap();
     let fronts = [
-        Connector::Http,
-        Connector::HttpDecoding,
-        Connector::AjpDecoding,
+        (Connector::Http, GUARDS),
+        (Connector::HttpDecoding, GUARDS),
+        (Connector::AjpDecoding, GUARDS),
+        (Connector::HttpDecoding, GUARDS_BY_EXPRESSIONS),
+        (Connector::AjpDecoding, GUARDS_BY_EXPRESSIONS),
     ]
-    .map(guarded_front);
+    .map(|(connector, guards)| front(connector, guards));
     let (mut hidden, mut hidden_by_decoding) = (0, 0);
     for path in paths() {
         let plain = is_guarded(&tomcat.get(&path).unwrap());
@@ -85,7 +87,7 @@ fn no_spelling_reaches_what_a_route_hides() {
 #[test]
 fn escaped_slashes_that_decide_nothing_are_forwarded_as_received() {
     for connector in [Connector::HttpDecoding, Connector::AjpDecoding] {
-        let front = guarded_front(connector);
+        let front = front(connector, GUARDS);
         for (path, info) in [
             ("/open/%2F/queue", "//queue"),
             ("/open/@scope%2fname", "/@scope/name"),
@@ -101,6 +103,62 @@ fn escaped_slashes_that_decide_nothing_are_forwarded_as_received() {
         front.wait_for_log("reason=client:path-ambiguous").unwrap();
     }
 }
+
+#[test]
+fn an_expression_names_the_new_path_and_methods_choose_the_route() {
+    for connector in [Connector::Http, Connector::AjpDecoding] {
+        let front = front(connector, BY_EXPRESSION);
+        for (path, expected) in [
+            ("/look/a/b", "open /a/b of /open/a/b"),
+            ("//look/./%61%20b", "open /a b of /open/a%20b"),
+            ("/look/a;x=1/b@c", "open /a/b@c of /open/a/b@c"),
+        ] {
+            let response = front.get(path).unwrap();
+            assert_eq!(response.text().trim(), expected, "{path}");
+            assert!(response.header("x-what").is_some(), "{path}");
+        }
+        let ask = |method: &str, path: &str| {
+            let request = front.head(method, path, "Content-Length: 0\r\n");
+            front.ask(request).unwrap()
+        };
+        let moved = ask("POST", "/look/a%20b");
+        let location = moved.header("location");
+        assert_eq!((moved.status, location), (307, Some("/new/a%20b")));
+        let refused = ask("PUT", "/look/a");
+        let allowed = refused.header("allow");
+        assert_eq!((refused.status, allowed), (405, Some("GET, HEAD, POST")));
+        front.wait_for_log("reason=client:route-method").unwrap();
+        assert_eq!(ask("PUT", "/other").status, 404);
+    }
+}
+
+/// Routes that only their methods and an expression tell apart.
+const BY_EXPRESSION: &str = r#"
+[[route]]
+regex = "^/look/(?<what>.+)$"
+methods = "GET"
+rewrite = "/open/{what}"
+upstream = "app"
+[route.response_headers]
+set = { X-What = "{1}" }
+[[route]]
+regex = "^/look/(?<what>.+)$"
+methods = "POST"
+redirect = "/new/{what}"
+status = 307
+"#;
+
+/// The same as [`GUARDS`], by expressions.
+const GUARDS_BY_EXPRESSIONS: &str = r#"
+[[route]]
+upstream = "app"
+[[route]]
+regex = "^/adm@in(/|$)"
+status = 403
+[[route]]
+regex = "^/manager(/|$)|[.]d@o$"
+status = 403
+"#;
 
 /// The paths of the webapp that the fronts of these tests hide.
 const GUARDS: &str = r#"
