@@ -120,8 +120,8 @@ impl<'a> Site<'a> {
             } => "it contains programs, and the front would send their source",
             Contents {
                 has_guards: true, ..
-            } if self.overrides() => "it contains a `.htaccess`, which may restrict access",
-            _ if self.overrides() && self.has_htaccess_above(path) => {
+            } if self.overrides(path) => "it contains a `.htaccess`, which may restrict access",
+            _ if self.overrides(path) && self.has_htaccess_above(path) => {
                 "a directory above it contains a `.htaccess`, which may restrict access"
             }
             _ => {
@@ -206,13 +206,20 @@ impl<'a> Site<'a> {
         keys
     }
 
-    /// Whether any directory allows `.htaccess` to change settings.
-    fn overrides(&self) -> bool {
+    /// Whether `.htaccess` in this directory, above or below it may change settings: some section allows it, or none
+    /// forbids it here. Without any `AllowOverride` httpd reads the file, and refuses all that is in its directory.
+    fn overrides(&self, path: &str) -> bool {
         let sections = self.all().filter(|it| it.name.starts_with("directory"));
-        let mut all = sections
-            .flat_map(Directive::inside)
-            .filter(|it| it.name.starts_with("allowoverride"));
-        all.any(|it| !it.word(0).eq_ignore_ascii_case("none"))
+        let said = sections.flat_map(|section| {
+            let inner = section.inside().iter();
+            inner
+                .filter(|it| it.name.starts_with("allowoverride"))
+                .map(move |it| (section.word(0), it.word(0)))
+        });
+        let said: Vec<(&str, &str)> = said.collect();
+        let is_forbidden = |it: &&(&str, &str)| it.1.eq_ignore_ascii_case("none");
+        let covers = |it: &(&str, &str)| Path::new(path).starts_with(it.0);
+        !said.iter().all(|it| is_forbidden(&it)) || !said.iter().any(covers)
     }
 
     /// The names that `.htaccess` has.

@@ -207,6 +207,12 @@ fn files_that_may_guard_a_directory_are_found_by_their_names() {
             "/srv/www/sub/acl.txt",
         ),
         (allowed.to_owned(), "/srv/.htaccess"),
+        // Of which nobody says that it is not read.
+        (String::new(), "/srv/www/sub/.htaccess"),
+        (
+            "<Directory /other>\nAllowOverride None\n</Directory>".to_owned(),
+            "/srv/www/.htaccess",
+        ),
         (
             "<Directory /srv>\nAllowOverrideList Require\n</Directory>".to_owned(),
             "/srv/www/.htaccess",
