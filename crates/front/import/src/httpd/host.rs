@@ -510,14 +510,19 @@ fn proxied(
     plan: &mut Plan,
     ledger: &mut Ledger,
 ) -> Vec<Rule> {
-    // Those of sections go before the others, and of sections the last.
-    let (mut proxied, mut others) = (Vec::new(), Vec::new());
-    for directives in [inner, main] {
-        let (located, plain) = passes(directives, balancers, plan, ledger);
-        proxied.extend(located);
-        others.extend(plain);
+    // Those of sections go before the others, and of sections the last: a virtual host's are behind the server's. Of
+    // the others the server's go first.
+    let (mut proxied, own) = passes(inner, balancers, plan, ledger);
+    let (located, servers) = passes(main, balancers, plan, ledger);
+    proxied.extend(located);
+    let mut said = [inner, main].into_iter().flatten();
+    let inherits = said
+        .find(|it| it.name == "proxypassinherit")
+        .is_none_or(|it| !it.word(0).eq_ignore_ascii_case("off"));
+    if inherits {
+        proxied.extend(servers);
     }
-    proxied.extend(others);
+    proxied.extend(own);
     proxied
 }
 

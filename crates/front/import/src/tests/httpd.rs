@@ -686,6 +686,19 @@ fn a_virtual_host_of_the_very_address_is_before_all_with_a_wildcard() {
 }
 
 #[test]
+fn the_passes_of_a_server_are_before_those_of_its_virtual_hosts() {
+    for (said, upstream) in [("", "t"), ("ProxyPassInherit Off\n", "u")] {
+        let conf = format!(
+            "Listen 80\nProxyPass /a ajp://t:8009/a\n\
+             <VirtualHost *:80>\n{said}ProxyPass /a ajp://u:8009/a\n</VirtualHost>\n"
+        );
+        let routes = routes(&of(&conf, &[]));
+        let expected = format!("path = \"/a\"; upstream = \"{upstream}\"");
+        assert_eq!(routes[0], expected, "{conf}");
+    }
+}
+
+#[test]
 fn a_virtual_host_of_a_name_beside_a_wildcard_is_closed() {
     let host = |address: &str, path: &str| {
         format!(
