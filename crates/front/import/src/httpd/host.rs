@@ -547,11 +547,14 @@ fn passes(
                 for pass in
                     inner.filter(|it| matches!(it.name.as_str(), "proxypass" | "proxypassmatch"))
                 {
-                    let mut pass = pass.clone();
-                    if is_match {
-                        pass.name = "proxypassmatch".to_owned();
+                    let is_plain = path.starts_with('/') && !path.contains(EXPRESSION);
+                    if is_match && pass.name == "proxypass" && !is_plain {
+                        let text = "ProxyPass takes the expression of its section for a path, which no request has: \
+                                    ProxyPassMatch was meant";
+                        ledger.dropped(pass.id, text);
+                        continue;
                     }
-                    located.push(proxy::pass(&pass, Some(path), balancers, plan, ledger));
+                    located.push(proxy::pass(pass, Some(path), balancers, plan, ledger));
                 }
             }
             _ => {}
@@ -794,3 +797,6 @@ const DROPPED: &[(&str, &str)] = &[
         "files of all names have the `charset` of their route; write `types` of the route for names that need another",
     ),
 ];
+
+/// Characters by which an expression is no path.
+const EXPRESSION: [char; 9] = ['^', '$', '*', '?', '(', '[', '{', '|', '\\'];

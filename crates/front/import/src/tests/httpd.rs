@@ -686,6 +686,26 @@ fn a_virtual_host_of_the_very_address_is_before_all_with_a_wildcard() {
 }
 
 #[test]
+fn a_pass_in_a_section_of_an_expression_matches_nothing() {
+    for (open, name, is_passed) in [
+        ("<LocationMatch \"^/a\">", "ProxyPass", false),
+        ("<Location ~ \"^/a\">", "ProxyPass", false),
+        ("<LocationMatch \"/a\">", "ProxyPass", true),
+        ("<LocationMatch \"^/a\">", "ProxyPassMatch", true),
+    ] {
+        let close = if open.contains('~') {
+            "Location"
+        } else {
+            "LocationMatch"
+        };
+        let conf = format!("Listen 80\n{open}\n{name} http://t:80/\n</{close}>\n");
+        let routes = routes(&of(&conf, &[]));
+        let has_upstream = routes.iter().any(|it| it.contains("upstream"));
+        assert_eq!(has_upstream, is_passed, "{conf} {routes:?}");
+    }
+}
+
+#[test]
 fn the_passes_of_a_server_are_before_those_of_its_virtual_hosts() {
     for (said, upstream) in [("", "t"), ("ProxyPassInherit Off\n", "u")] {
         let conf = format!(
