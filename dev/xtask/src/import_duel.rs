@@ -12,6 +12,16 @@ pub(crate) fn run(steps: &mut Steps, root: &Path, options: &[&str]) -> anyhow::R
         needs::install(&needs::of_tests())
     })?;
     let binary = test::binary(steps, root)?;
+    of_binary(steps, root, Path::new(&binary), options)
+}
+
+/// Runs with a binary and servers that are there.
+pub(crate) fn of_binary(
+    steps: &mut Steps,
+    root: &Path,
+    binary: &Path,
+    options: &[&str],
+) -> anyhow::Result<()> {
     let duel = [
         "run",
         "--quiet",
@@ -24,7 +34,7 @@ pub(crate) fn run(steps: &mut Steps, root: &Path, options: &[&str]) -> anyhow::R
     steps.run("import duel", || {
         cargo(root, &duel)
             .args(options)
-            .env(BINARY, &binary)
+            .env(BINARY, binary)
             .finish()
     })
 }

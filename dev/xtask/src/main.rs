@@ -131,7 +131,9 @@ fn ci() -> anyhow::Result<()> {
         fuzz::check(steps, root)?;
         test::run(steps, root, test::Selection::All)?;
         // Of the binary that was tested.
-        package::of_binary(steps, root, &installed::default_binary(root)?, None)?;
+        let binary = installed::default_binary(root)?;
+        import_duel::of_binary(steps, root, &binary, &["--files", "40", "--seed", "158"])?;
+        package::of_binary(steps, root, &binary, None)?;
         Ok(())
     })
 }
