@@ -1,3 +1,5 @@
+mod firing;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::*;
