@@ -19,7 +19,7 @@ pub use self::skim::{AjpSkim, KnownHead, Outline};
 use crate::error::{ResponseFault, Violation};
 use crate::exchange::{Chunk, Exchange};
 use crate::message::{body_chunk, data, end_response, forward_request, get_body_chunk, ping};
-use crate::packet::{self, SERVER_MAGIC};
+use crate::packet::{self, HEADER_BYTES, SERVER_MAGIC};
 use crate::{BodyError, Fault, PacketSize, Request, RequestError, code};
 
 /// Settings of the client role.
@@ -270,14 +270,14 @@ impl Client {
             };
             answer_asks(exchange, out);
             let size = self.config.reply_packet_size;
-            let Some(len) = packet::take_header(input, SERVER_MAGIC, size)? else {
+            let Some(len) = packet::complete(input, SERVER_MAGIC, size)? else {
                 return Ok(None);
             };
-            let payload = &input[..len];
+            let payload = &input[HEADER_BYTES..len];
             let event = match payload.first() {
                 Some(&code::SEND_BODY_CHUNK) => receive_chunk(exchange, len, input)?,
                 Some(&code::SEND_HEADERS) => {
-                    let payload = input.split_to(len).freeze();
+                    let payload = packet::take_payload(input, len);
                     let head = self.spare.take().unwrap_or_default();
                     Some(receive_head(exchange, &payload, &self.config, head)?)
                 }
@@ -333,20 +333,20 @@ fn answer_asks(exchange: &mut Exchange, out: &mut BytesMut) {
     }
 }
 
-/// Takes a chunk whose payload is the first `len` bytes of `input`.
+/// Takes a chunk, which is the first `len` bytes of `input`.
 fn receive_chunk(
     exchange: &mut Exchange,
     len: usize,
     input: &mut BytesMut,
 ) -> Result<Option<ClientEvent>, Fault> {
-    let body = body_chunk::decode(&input[..len]).map_err(ResponseFault::from)?;
+    let body = body_chunk::decode(&input[HEADER_BYTES..len]).map_err(ResponseFault::from)?;
     let body_len = body.len();
-    let mut payload = input.split_to(len);
+    let mut payload = packet::take_payload(input, len);
     Ok(match exchange.response.chunk(body_len)? {
         Chunk::Body => {
             payload.advance(body_chunk::PREFIX_BYTES);
             payload.truncate(body_len);
-            Some(ClientEvent::Body(payload.freeze()))
+            Some(ClientEvent::Body(payload))
         }
         Chunk::Flush => Some(ClientEvent::Flush),
         Chunk::Nothing => None,

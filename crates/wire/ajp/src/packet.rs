@@ -108,13 +108,20 @@ pub fn take(
     magic: [u8; 2],
     size: PacketSize,
 ) -> Result<Option<Bytes>, PacketError> {
-    let payload = take_header(input, magic, size)?;
-    Ok(payload.map(|len| input.split_to(len).freeze()))
+    let packet = complete(input, magic, size)?;
+    Ok(packet.map(|len| take_payload(input, len)))
 }
 
-/// Takes the header of the packet at the front of `input` once the packet is complete, and returns
-/// the length of the payload, which is at the front then. As [`take`] otherwise.
-pub(crate) fn take_header(
+/// Takes a packet of `len` bytes off the front of `input`; returns its payload.
+pub(crate) fn take_payload(input: &mut BytesMut, len: usize) -> Bytes {
+    let mut packet = input.split_to(len).freeze();
+    packet.advance(HEADER_BYTES);
+    packet
+}
+
+/// The length of the packet at the front of `input`, header included, once it is complete. As [`take`]
+/// otherwise.
+pub(crate) fn complete(
     input: &mut BytesMut,
     magic: [u8; 2],
     size: PacketSize,
@@ -127,8 +134,7 @@ pub(crate) fn take_header(
         input.reserve(packet - input.len());
         return Ok(None);
     }
-    input.advance(HEADER_BYTES);
-    Ok(Some(payload))
+    Ok(Some(packet))
 }
 
 /// The payload length that the first four bytes of `input` announce; `None` if there are fewer.
