@@ -360,6 +360,9 @@ impl Fields {
     /// Marks the fields that `Connection` names (RFC 9110, section 7.6.1), except those in `except`, as
     /// [`Traits::NOMINATED`].
     pub fn mark_nominated(&mut self, except: &[Id]) {
+        if !self.contains(name::CONNECTION) {
+            return;
+        }
         let options = self
             .get_all(name::CONNECTION)
             .flat_map(|value| value.split(|byte| *byte == b','))

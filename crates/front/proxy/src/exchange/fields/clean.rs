@@ -4,7 +4,7 @@
 //! cleaning (see [`crate::exchange::fields::own`]), so a client cannot remove them by naming them in
 //! `Connection`.
 
-use catamaran_message::name::{AUTHORIZATION, CONNECTION, COOKIE, HOST, MAX_FORWARDS};
+use catamaran_message::name::{AUTHORIZATION, COOKIE, HOST, MAX_FORWARDS};
 use catamaran_message::{Field, Fields, NameRef, Traits};
 
 use crate::exchange::fields::claims;
@@ -65,10 +65,8 @@ pub(crate) fn clean_request(
     if !headers.may_have(JUDGED) {
         return 0;
     }
-    if headers.contains(CONNECTION) {
-        // Except for those that a client must not be able to hide from the backend.
-        headers.mark_nominated(&[HOST, COOKIE, AUTHORIZATION]);
-    }
+    // Except for those that a client must not be able to hide from the backend.
+    headers.mark_nominated(&[HOST, COOKIE, AUTHORIZATION]);
     let is_claim = if is_trusted {
         claims::is_disguised
     } else {

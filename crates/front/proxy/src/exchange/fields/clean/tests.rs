@@ -1,6 +1,8 @@
 //! Tests which fields stay and which are removed; the numbers are rows of the hostile-request
 //! table.
 
+use catamaran_message::name::CONNECTION;
+
 use super::*;
 
 fn cleaned(fields: &[(&str, &str)]) -> (Vec<(String, String)>, usize) {
