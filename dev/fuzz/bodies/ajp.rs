@@ -8,6 +8,8 @@ mod duel;
 #[path = "ajp/entropy.rs"]
 mod entropy;
 
+use std::net::{IpAddr, Ipv4Addr};
+
 use bytes::{BufMut, Bytes, BytesMut};
 use catamaran_ajp::message::forward_request::ForwardRequest;
 use catamaran_ajp::message::send_headers::SendHeaders;
@@ -17,7 +19,7 @@ use catamaran_ajp::{
     Server, ServerConfig, ServerEvent, packet,
 };
 use catamaran_message::Fields;
-use http::{Method, StatusCode};
+use http::{Method, StatusCode, Version};
 
 use self::entropy::Entropy;
 
@@ -142,23 +144,18 @@ fn assert_harmless(head: &RequestHead) {
 
 /// Sends `head` on, as far as a web server would, and reads it back.
 fn assert_repeatable(head: &RequestHead) {
-    let text = |bytes: &Bytes| std::str::from_utf8(bytes).map(str::to_owned);
-    let (Ok(protocol), Ok(server_name)) = (text(&head.protocol), text(&head.server_name)) else {
-        return;
-    };
     let request = Request {
         method: &head.method,
         path: &head.path,
         query: head.query.as_deref(),
-        host: server_name.as_bytes(),
+        host: &head.server_name,
         headers: &head.headers,
         body: head.body,
     };
     let facts = Facts {
-        protocol: &protocol,
-        remote_addr: b"192.0.2.1",
-        remote_host: None,
-        server_name: server_name.as_bytes(),
+        version: Version::HTTP_11,
+        remote_ip: IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)),
+        server_name: &head.server_name,
         server_port: head.server_port,
         is_ssl: head.is_ssl,
         announce_chunked: false,
@@ -298,9 +295,8 @@ fn send_plain(client: &mut Client, method: &Method, body: BodyLength, out: &mut 
         body,
     };
     let facts = Facts {
-        protocol: "HTTP/1.1",
-        remote_addr: b"192.0.2.1",
-        remote_host: None,
+        version: Version::HTTP_11,
+        remote_ip: IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)),
         server_name: b"example.com",
         server_port: 80,
         is_ssl: false,

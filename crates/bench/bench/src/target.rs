@@ -190,7 +190,6 @@ fn ajp(settings: &Settings, url: &Url) -> Ajp {
             .secret
             .as_ref()
             .map(|text| text.as_bytes().to_vec()),
-        remote_addr: "127.0.0.1".to_owned(),
         server_name,
         server_port,
         is_ssl: false,

@@ -9,6 +9,8 @@
 mod dynamic;
 mod http2;
 
+use std::net::{IpAddr, Ipv4Addr};
+
 use bytes::{Bytes, BytesMut};
 use catamaran_ajp as ajp;
 use catamaran_memcache::Dialect;
@@ -16,11 +18,11 @@ use catamaran_message::field::{is_token_text, is_value_text};
 use catamaran_message::name::{CONNECTION, KEEP_ALIVE, PROXY_CONNECTION};
 use catamaran_message::{BodyLength, Fields};
 pub(crate) use dynamic::Dynamic;
-use http::Method;
+use http::{Method, Version};
 pub(crate) use http2::PreparedHttp2;
 
 use crate::memcached;
-use crate::plan::{self, Endpoint, Operation, Plan, PlanFault, Protocol};
+use crate::plan::{self, Endpoint, HttpVersion, Operation, Plan, PlanFault, Protocol};
 
 /// The prepared requests of one target.
 #[derive(Debug)]
@@ -284,9 +286,11 @@ fn ajp(
         body: BodyLength::Known(request.body.len() as u64),
     };
     let facts = ajp::Facts {
-        protocol: request.version.text(),
-        remote_addr: options.remote_addr.as_bytes(),
-        remote_host: None,
+        version: match request.version {
+            HttpVersion::Http10 => Version::HTTP_10,
+            HttpVersion::Http11 => Version::HTTP_11,
+        },
+        remote_ip: IpAddr::V4(Ipv4Addr::LOCALHOST),
         server_name: options.server_name.as_bytes(),
         server_port: options.server_port,
         is_ssl: options.is_ssl,
@@ -385,7 +389,6 @@ mod tests {
     fn options() -> plan::Ajp {
         plan::Ajp {
             secret: Some(b"s3cret".to_vec()),
-            remote_addr: "127.0.0.1".to_owned(),
             server_name: "localhost".to_owned(),
             server_port: 80,
             is_ssl: false,

@@ -1,13 +1,14 @@
 //! A blocking AJP client: what a web server does, one exchange at a time.
 
 use std::io::{ErrorKind, Read, Write};
+use std::net::{IpAddr, Ipv4Addr};
 
 use bytes::BytesMut;
 use catamaran_ajp::{
     Attribute, BodyLength, Client, ClientConfig, ClientEvent, Facts, Fields, Request,
 };
 use catamaran_testkit::{Address, Deadline};
-use http::Method;
+use http::{Method, Version};
 use socket2::Socket;
 
 /// One connection to a container.
@@ -101,9 +102,8 @@ impl AjpClient {
             body: exchange.length,
         };
         let facts = Facts {
-            protocol: "HTTP/1.1",
-            remote_addr: b"192.0.2.7",
-            remote_host: None,
+            version: Version::HTTP_11,
+            remote_ip: IpAddr::V4(Ipv4Addr::new(192, 0, 2, 7)),
             server_name: b"a.example",
             server_port: 80,
             is_ssl: false,

@@ -5,13 +5,14 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use catamaran_ajp::Attribute;
 use catamaran_balance::Activation;
 use catamaran_tls::Facts;
+use http::Version;
 
 /// The facts about the client's connection that the application may need. AJP13 has fields for all
 /// of them; over HTTP/1.1 they travel in `X-Forwarded-*`, which the front writes into the headers.
 #[derive(Clone, Copy, Debug)]
 pub struct ClientFacts<'a> {
-    /// The HTTP version that the client speaks, such as `HTTP/1.1`.
-    pub protocol: &'a str,
+    /// The version of HTTP that the client speaks.
+    pub version: Version,
     /// The client's address as the application should see it; trusted proxies may have given it.
     pub remote_ip: IpAddr,
     /// The client's port; `None`: it is not known.
@@ -43,7 +44,7 @@ impl ClientFacts<'_> {
     pub fn local() -> Self {
         let local = SocketAddr::from((Ipv4Addr::LOCALHOST, 80));
         Self {
-            protocol: "HTTP/1.1",
+            version: Version::HTTP_11,
             remote_ip: local.ip(),
             remote_port: None,
             local_ip: local.ip(),

@@ -261,7 +261,6 @@ pub(crate) fn send_ajp(
     config: &BackendConfig,
     out: &mut BytesMut,
 ) -> Result<(), ajp::RequestError> {
-    let remote_addr = ajp::IpText::new(facts.remote_ip);
     let mut attributes = ArrayVec::<_, ATTRIBUTES_MAX>::new();
     attributes.push(ajp::Attribute::LocalAddr(facts.local_ip));
     if let Some(port) = facts.remote_port {
@@ -288,9 +287,8 @@ pub(crate) fn send_ajp(
         }
     };
     let facts = ajp::Facts {
-        protocol: facts.protocol,
-        remote_addr: remote_addr.as_bytes(),
-        remote_host: None,
+        version: facts.version,
+        remote_ip: facts.remote_ip,
         server_name: facts.server_name,
         server_port: facts.server_port,
         is_ssl: facts.secure,

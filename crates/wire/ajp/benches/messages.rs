@@ -6,6 +6,7 @@
 //! exchange still is the one that is to be counted.
 
 use std::hint::black_box;
+use std::net::{IpAddr, Ipv4Addr};
 
 use bytes::BytesMut;
 use catamaran_ajp::error::Fault;
@@ -15,7 +16,7 @@ use catamaran_ajp::{
     Response,
 };
 use catamaran_message::Fields;
-use http::{Method, StatusCode};
+use http::{Method, StatusCode, Version};
 
 fn main() {
     let exchanges = std::env::args()
@@ -31,9 +32,8 @@ fn main() {
         body: BodyLength::Known(0),
     };
     let facts = Facts {
-        protocol: "HTTP/1.1",
-        remote_addr: b"127.0.0.1",
-        remote_host: None,
+        version: Version::HTTP_11,
+        remote_ip: IpAddr::V4(Ipv4Addr::LOCALHOST),
         server_name: b"app.example.com",
         server_port: 80,
         is_ssl: false,

@@ -15,12 +15,14 @@
 //! # Example
 //! Both roles, joined by two buffers: a POST is answered with what it sent.
 //! ```
+//! use std::net::IpAddr;
+//!
 //! use bytes::BytesMut;
 //! use catamaran_ajp::{
 //!     BodyLength, Client, ClientConfig, ClientEvent, End, Facts, Fields, Request, Response, Server,
 //!     ServerConfig, ServerEvent,
 //! };
-//! use http::{Method, StatusCode};
+//! use http::{Method, StatusCode, Version};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let mut client = Client::new(ClientConfig::default());
@@ -37,9 +39,8 @@
 //!     body: BodyLength::Known(5),
 //! };
 //! let facts = Facts {
-//!     protocol: "HTTP/1.1",
-//!     remote_addr: b"192.0.2.7",
-//!     remote_host: None,
+//!     version: Version::HTTP_11,
+//!     remote_ip: IpAddr::from([192, 0, 2, 7]),
 //!     server_name: b"example.com",
 //!     server_port: 80,
 //!     is_ssl: false,

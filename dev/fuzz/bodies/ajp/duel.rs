@@ -5,6 +5,8 @@
 //! no step faults, no exchange stalls, a connection is reused only when both ends agree, and DATA
 //! travels unasked exactly when the head said a Content-Length above zero, and once.
 
+use std::net::{IpAddr, Ipv4Addr};
+
 use bytes::BytesMut;
 use catamaran_ajp::code::METHODS;
 use catamaran_ajp::{
@@ -12,7 +14,7 @@ use catamaran_ajp::{
     Server, ServerConfig, ServerEvent,
 };
 use catamaran_message::Fields;
-use http::{Method, StatusCode};
+use http::{Method, StatusCode, Version};
 
 use super::entropy::Entropy;
 
@@ -257,9 +259,8 @@ impl<'a> Play<'a> {
             body,
         };
         let facts = Facts {
-            protocol: "HTTP/1.1",
-            remote_addr: b"192.0.2.1",
-            remote_host: None,
+            version: Version::HTTP_11,
+            remote_ip: IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)),
             server_name: b"example.com",
             server_port: 8443,
             is_ssl: true,

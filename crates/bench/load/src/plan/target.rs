@@ -66,8 +66,6 @@ pub enum Protocol {
 pub struct Ajp {
     /// Tomcat's `secret`; `None`: none is sent.
     pub secret: Option<Vec<u8>>,
-    /// `remote_addr`: the client's address. The command line's default is 127.0.0.1.
-    pub remote_addr: String,
     /// `server_name`: the host, as in the URL.
     pub server_name: String,
     /// `server_port`: the port. The command line's default is 80, unless a Host field has another one.

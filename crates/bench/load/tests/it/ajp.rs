@@ -14,7 +14,6 @@ fn plan_of(peer: &Peer) -> Plan {
     let mut plan = plan(peer.address());
     plan.targets[0].endpoint.protocol = Protocol::Ajp(Ajp {
         secret: Some(b"hush".to_vec()),
-        remote_addr: "127.0.0.1".to_owned(),
         server_name: "localhost".to_owned(),
         server_port: 80,
         is_ssl: false,

@@ -76,7 +76,6 @@ fn ajp_plan(peer: &Peer) -> Plan {
     let mut plan = plan(peer.address());
     plan.targets[0].endpoint.protocol = Protocol::Ajp(Ajp {
         secret: None,
-        remote_addr: "127.0.0.1".to_owned(),
         server_name: "localhost".to_owned(),
         server_port: 80,
         is_ssl: false,

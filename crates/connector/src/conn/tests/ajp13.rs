@@ -1,6 +1,9 @@
 //! Transcripts of AJP13.
 
+use std::net::{IpAddr, Ipv4Addr};
+
 use catamaran_message::name::{HOST, LOCATION};
+use http::Version;
 
 use super::*;
 
@@ -569,9 +572,8 @@ fn an_early_answer_waits_for_all_that_was_asked_ahead() {
 }
 
 const FACTS: ajp::Facts<'_> = ajp::Facts {
-    protocol: "HTTP/1.1",
-    remote_addr: b"192.0.2.7",
-    remote_host: None,
+    version: Version::HTTP_11,
+    remote_ip: IpAddr::V4(Ipv4Addr::new(192, 0, 2, 7)),
     server_name: b"a.example",
     server_port: 443,
     is_ssl: true,

@@ -14,7 +14,7 @@ use catamaran_message::{
 };
 use catamaran_tls::Facts as TlsFacts;
 use catamaran_upstream::{ClientFacts, Lease, Preview, RequestError, preview, preview_upgrade};
-use http::{Method, StatusCode, Version};
+use http::{Method, StatusCode};
 
 use super::failure::Failure;
 use crate::boxed::in_box;
@@ -408,7 +408,7 @@ impl<'s> Outgoing<'s> {
         let asked = self.head.authority.as_ref();
         let authority = called.map_or(asked, |called| Some(&called.authority));
         let client = ClientFacts {
-            protocol: protocol(self.head.version),
+            version: self.head.version,
             remote_ip: self.identity.ip,
             remote_port: self.identity.port,
             local_ip: self.client.local.ip(),
@@ -537,15 +537,6 @@ fn clean(
         withheld.take(&mut head.headers, claims::is_certificate_claim);
     }
     Ok(underscored)
-}
-
-/// The version of HTTP as AJP13 tells it.
-fn protocol(version: Version) -> &'static str {
-    match version {
-        Version::HTTP_10 => "HTTP/1.0",
-        Version::HTTP_2 => "HTTP/2.0",
-        _ => "HTTP/1.1",
-    }
 }
 
 /// Measures the line that several lines of cookies became, as the listener measures each line.

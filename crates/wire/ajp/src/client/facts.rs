@@ -7,7 +7,7 @@
 use std::fmt;
 use std::net::IpAddr;
 
-use http::Method;
+use http::{Method, Version};
 
 use crate::code::AttributeCode;
 use crate::{BodyLength, Request, RequestError, field};
@@ -16,12 +16,10 @@ use crate::{BodyLength, Request, RequestError, field};
 /// container cannot see, and how the body is announced.
 #[derive(Clone, Copy, Debug)]
 pub struct Facts<'a> {
-    /// The client's protocol as text, such as `HTTP/1.1` or `HTTP/2.0`.
-    pub protocol: &'a str,
-    /// The client's IP address as text.
-    pub remote_addr: &'a [u8],
-    /// The client's host name, if it was looked up; usually not.
-    pub remote_host: Option<&'a str>,
+    /// The version of HTTP that the client speaks.
+    pub version: Version,
+    /// The client's IP address.
+    pub remote_ip: IpAddr,
     /// The host that the client asked for. The head should have a Host that agrees.
     pub server_name: &'a [u8],
     /// The port that the client asked for.
@@ -141,15 +139,8 @@ fn check_target(request: &Request<'_>) -> Result<(), RequestError> {
 }
 
 fn check_texts(facts: &Facts<'_>) -> Result<(), RequestError> {
-    for (part, text) in [
-        ("protocol", Some(facts.protocol.as_bytes())),
-        ("remote address", Some(facts.remote_addr)),
-        ("remote host", facts.remote_host.map(str::as_bytes)),
-        ("server name", Some(facts.server_name)),
-    ] {
-        if text.is_some_and(field::has_control) {
-            return Err(RequestError::Control(part));
-        }
+    if field::has_control(facts.server_name) {
+        return Err(RequestError::Control("server name"));
     }
     if !facts.attributes.iter().all(Attribute::is_sendable) {
         return Err(RequestError::Control("attributes"));

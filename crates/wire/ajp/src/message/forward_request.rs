@@ -8,7 +8,7 @@
 use bytes::BytesMut;
 use catamaran_message::name::{self, COOKIE, TRANSFER_ENCODING};
 use catamaran_message::{Field, Id, Traits};
-use http::Method;
+use http::{Method, Version};
 
 use crate::client::{Attribute, ClientConfig, Facts};
 use crate::code::{self, AttributeCode};
@@ -163,11 +163,17 @@ pub(crate) fn encode(
 ) -> Result<(), RequestError> {
     let mut writer = Writer::packet(CLIENT_MAGIC, out);
     let method = code::method_code(request.method);
-    writer.array([code::FORWARD_REQUEST, method]);
-    writer.string(facts.protocol.as_bytes());
-    writer.string(request.path);
-    writer.string(facts.remote_addr);
-    writer.optional(facts.remote_host.map(str::as_bytes));
+    let remote_addr = IpText::new(facts.remote_ip);
+    writer.strings(
+        [code::FORWARD_REQUEST, method],
+        [
+            protocol(facts.version),
+            request.path,
+            remote_addr.as_bytes(),
+        ],
+    );
+    // No name of the client is looked up.
+    writer.optional(None);
     writer.string(facts.server_name);
     let [high, low] = facts.server_port.to_be_bytes();
     writer.array([high, low, u8::from(facts.is_ssl)]);
@@ -178,15 +184,14 @@ pub(crate) fn encode(
         &mut writer,
     )?;
     if let Some(query) = request.query {
-        writer.u8(AttributeCode::QueryString.number());
-        writer.string(query);
+        writer.strings([AttributeCode::QueryString.number()], [query]);
     }
     for attribute in facts.attributes {
         encode_attribute(attribute, &mut writer);
     }
     if method == code::STORED_METHOD {
-        writer.u8(AttributeCode::StoredMethod.number());
-        writer.string(request.method.as_str().as_bytes());
+        let name = request.method.as_str().as_bytes();
+        writer.strings([AttributeCode::StoredMethod.number()], [name]);
     }
     writer.u8(code::ATTRIBUTES_END);
     let finished = writer.finish(config.packet_size.payload_max());
@@ -226,8 +231,9 @@ fn encode_fields(
     }
     match request.body {
         BodyLength::Known(length) => {
-            writer.array(code::CONTENT_LENGTH_OF_REQUEST);
-            writer.decimal(length);
+            let digits = &mut itoa::Buffer::new();
+            let digits = digits.format(length).as_bytes();
+            writer.strings(code::CONTENT_LENGTH_OF_REQUEST, [digits]);
             fields += 1;
         }
         BodyLength::Unknown if announce_chunked => {
@@ -260,28 +266,36 @@ fn check_name(field: Field<'_>) -> Result<(), RequestError> {
 }
 
 fn encode_attribute(attribute: &Attribute<'_>, writer: &mut Writer<'_>) {
-    writer.u8(attribute.code().number());
+    let code = attribute.code().number();
     match *attribute {
-        Attribute::SslKeySize(bits) => writer.u16(bits),
+        Attribute::SslKeySize(bits) => {
+            let [high, low] = bits.to_be_bytes();
+            writer.array([code, high, low]);
+        }
         Attribute::LocalAddr(ip) => {
-            writer.array(*b"\0\x0eAJP_LOCAL_ADDR\0");
-            writer.string(IpText::new(ip).as_bytes());
+            writer.strings([code], [b"AJP_LOCAL_ADDR", IpText::new(ip).as_bytes()]);
         }
         Attribute::RemotePort(port) => {
-            writer.array(*b"\0\x0fAJP_REMOTE_PORT\0");
-            writer.decimal(port.into());
+            let digits = &mut itoa::Buffer::new();
+            writer.strings([code], [b"AJP_REMOTE_PORT", digits.format(port).as_bytes()]);
         }
-        Attribute::Request { name, value } => {
-            writer.string(name);
-            writer.string(value);
-        }
+        Attribute::Request { name, value } => writer.strings([code], [name, value]),
         Attribute::RemoteUser(value)
         | Attribute::AuthType(value)
         | Attribute::JvmRoute(value)
         | Attribute::SslCert(value)
         | Attribute::SslCipher(value)
         | Attribute::SslSession(value)
-        | Attribute::Secret(value) => writer.string(value),
+        | Attribute::Secret(value) => writer.strings([code], [value]),
+    }
+}
+
+/// The version of HTTP in words of AJP13.
+fn protocol(version: Version) -> &'static [u8] {
+    match version {
+        Version::HTTP_10 => b"HTTP/1.0",
+        Version::HTTP_2 => b"HTTP/2.0",
+        _ => b"HTTP/1.1",
     }
 }
 

@@ -12,13 +12,15 @@ mod properties;
 mod server_bad_input;
 mod server_rules;
 
+use std::net::{IpAddr, Ipv4Addr};
+
 use catamaran_testkit::ajp as raw;
+use http::Version;
 
 /// What requests say of the client unless a test says otherwise.
 const FACTS: catamaran_ajp::Facts<'_> = catamaran_ajp::Facts {
-    protocol: "HTTP/1.1",
-    remote_addr: b"127.0.0.1",
-    remote_host: None,
+    version: Version::HTTP_11,
+    remote_ip: IpAddr::V4(Ipv4Addr::new(127, 0, 0, 1)),
     server_name: b"localhost",
     server_port: 80,
     is_ssl: false,

@@ -3,6 +3,8 @@
 //! The bodies of the fuzz targets serve here too: random bytes decide what both roles play against
 //! each other, and how the bytes between them are split.
 
+use std::net::{IpAddr, Ipv4Addr};
+
 use bytes::BytesMut;
 use catamaran_ajp::message::fields::FieldName;
 use catamaran_ajp::message::forward_request::ForwardRequest;
@@ -11,7 +13,7 @@ use catamaran_ajp::{
     ServerConfig, ServerEvent,
 };
 use catamaran_message::Fields;
-use http::{Method, StatusCode};
+use http::{Method, StatusCode, Version};
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
@@ -139,9 +141,8 @@ proptest! {
             body,
         };
         let facts = Facts {
-            protocol: "HTTP/1.1",
-            remote_addr: b"192.0.2.1",
-            remote_host: None,
+            version: Version::HTTP_11,
+            remote_ip: IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)),
             server_name: b"example.com",
             server_port,
             is_ssl,
