@@ -297,7 +297,7 @@ impl ClientConnection {
     /// No buffer is held while there are no bytes. The event loop may announce bytes that are not there (tokio assumes
     /// that an accepted socket has some), so a read that finds nothing gives its buffer back.
     pub(crate) fn poll_first_read(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
-        if !self.half_closed && !self.stream.has_news() {
+        if !self.half_closed {
             ready!(self.stream.poll_readable(cx))?;
         }
         let read = self.poll_read(cx);
