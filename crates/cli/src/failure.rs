@@ -15,9 +15,9 @@ pub(crate) enum Failure {
     /// The arguments cannot be used. It is also used for any fault of a command for which exit
     /// code 1 is a verdict. The exit code is 2.
     Usage(String),
-    /// Something could not be done. The exit code is 1.
+    /// The command could not be carried out. The exit code is 1.
     Fault(String),
-    /// As `Fault`, but these words have already been printed.
+    /// Like `Fault`, but the message has already been printed.
     Said(String),
     /// The reader of our output closed the pipe. This counts as success.
     OutputClosed,

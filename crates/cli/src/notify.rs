@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// The service manager to tell; it may be nobody.
+/// The service manager that started the process, if any. Telling it news does nothing if there is none.
 pub(crate) struct Manager {
     to: Option<(UnixDatagram, SocketAddr)>,
 }

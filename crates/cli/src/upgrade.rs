@@ -23,7 +23,8 @@ use rustix::process::{Pid, Signal, getppid, kill_process_group, setpgid};
 
 use crate::failure::Failure;
 
-/// How an upgrade ended: what was taken over and the id of the process that did, or why nothing was taken over.
+/// The outcome of an upgrade: the listeners that were taken over and the id of the process that has them, or
+/// the reason why it failed.
 pub(crate) type Outcome = Result<(TakenListeners, u32), String>;
 
 /// An upgrade that has begun and not ended.
@@ -85,7 +86,7 @@ fn is_successor() -> bool {
     std::env::var_os(VARIABLE).is_some_and(|value| value == STDIN)
 }
 
-/// What the process before this one hands over; nothing if this one was not started to take over.
+/// The listeners that the previous process hands over; none if this process was not started to take over.
 pub(crate) fn inheritance() -> Result<Inheritance, Failure> {
     if !is_successor() {
         return Ok(Inheritance::default());

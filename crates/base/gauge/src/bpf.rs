@@ -74,7 +74,7 @@ pub(crate) enum Direction {
     Sent,
 }
 
-/// A program that runs on its event. Dropping this detaches it.
+/// A program that is attached to its event. Dropping this value detaches the program.
 #[derive(Debug)]
 pub(crate) struct AttachedProgram(#[expect(dead_code, reason = "closing it detaches")] OwnedFd);
 

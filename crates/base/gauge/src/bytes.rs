@@ -130,7 +130,7 @@ impl Counter {
     }
 }
 
-/// A port in the form in which the maps have it as a key.
+/// A port in the form of a key of the maps.
 pub(crate) fn key(port: u16) -> [u8; 4] {
     u32::from(port).to_ne_bytes()
 }

@@ -67,7 +67,7 @@ pub fn of_threads(id: u32) -> io::Result<Duration> {
     Ok(Duration::from_nanos(threads.filter_map(run_time).sum()))
 }
 
-/// What this process and all its threads have used so far, to the nanosecond.
+/// The CPU time that this process with all its threads has used so far, to the nanosecond.
 #[must_use]
 pub fn of_this_process() -> Duration {
     let used = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);

@@ -46,7 +46,7 @@ impl Verdict {
 /// The result of looking at one limit or setting.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Check {
-    /// What was looked at, under the system's name for it.
+    /// The limit or setting that was checked, by the system's name.
     pub what: String,
     /// The value found.
     pub value: String,
@@ -128,7 +128,7 @@ impl fmt::Display for Check {
     }
 }
 
-/// What a server needs of the machine.
+/// The limits of the machine that a server needs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServerDemand {
     /// The most connections of clients.

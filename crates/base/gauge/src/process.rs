@@ -77,7 +77,7 @@ pub fn disk_bytes(ids: &[u32]) -> u64 {
     each.map(|io| io.read_bytes + io.write_bytes).sum()
 }
 
-/// What a process uses, as exporters of metrics tell it.
+/// The resources that a process uses, as exporters of metrics report them.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Usage {
     /// The CPU time of all its threads since it was started, in ticks of 10 ms.

@@ -115,7 +115,7 @@ fn ended(said: &str) -> io::Error {
     io::Error::other(format!("strace ended: {}", said.trim()))
 }
 
-/// What a line on strace's stderr says of a process.
+/// The meaning of a line on strace's stderr.
 #[derive(Debug, PartialEq, Eq)]
 enum Word {
     /// strace is attached: `Process 42 attached`, or `Process 42 attached with 3 threads`.

@@ -18,13 +18,13 @@ use crate::process::fault;
 /// How a core has spent its time so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Core {
-    /// The time in which it executed code outside the kernel.
+    /// The time in which the core executed code outside the kernel.
     pub user: Duration,
-    /// The time in which it executed kernel code, including interrupts.
+    /// The time in which the core executed code of the kernel, including interrupts.
     pub system: Duration,
-    /// The time in which it was idle while something waited for a disk.
+    /// The time in which the core was idle while a thread waited for a disk.
     pub wait: Duration,
-    /// The time in which the hypervisor ran something else on it.
+    /// The time in which the hypervisor ran something else on the core.
     pub steal: Duration,
     /// All time, idle time included.
     pub total: Duration,

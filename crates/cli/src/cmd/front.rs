@@ -179,7 +179,7 @@ fn table(tls: &ProfileList, now: i64) -> String {
     text
 }
 
-/// For how many more seconds a certificate is valid; `None` if its end cannot be read.
+/// The seconds until a certificate ends; `None` if its end cannot be read.
 fn left(certificate: &CertificateStatus, now: i64) -> Option<i64> {
     let end: Timestamp = certificate.not_after.parse().ok()?;
     Some(end.as_second() - now)

@@ -59,7 +59,7 @@ impl RetryBudget {
     }
 }
 
-/// One retry in the units of [`RetryBudget::kept`].
+/// The value of one retry, in the units of [`RetryBudget::kept`].
 const RETRY: u64 = 1_000_000;
 
 /// What the budget gains by each request, so that retries are at most 20 % of requests.

@@ -98,7 +98,7 @@ impl Maglev {
     }
 }
 
-/// The order in which a member claims slots, and its progress.
+/// The order in which a member takes slots, and how far it is.
 struct Claim {
     next: u64,
     skip: u64,

@@ -50,11 +50,11 @@ pub struct Health {
     scheduled: bool,
     /// Whether the backend has a keeper.
     kept: bool,
-    /// Why the backend is out, while it is.
+    /// Why the backend is out; meaningless while it is not.
     cause: Cause,
-    /// Since when the backend is out, while it is.
+    /// Since when the backend is out; meaningless while it is not.
     out_since: Moment,
-    /// How the backend is probed while it is up; `None`: it is not.
+    /// How the backend is probed while it is up; `None` if it is not probed.
     watch: Option<Watch>,
     /// When the next probe of a backend that is up is due.
     due: Option<Moment>,

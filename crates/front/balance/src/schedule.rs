@@ -115,8 +115,8 @@ impl Schedule {
         self.choose(members, tried)
     }
 
-    /// Picks among the members in `among` only, by looking at each of them: the one whose turn it is, or
-    /// the one with the fewest exchanges in flight. `None` if all of them are out or in `tried`.
+    /// Picks one of the members in `among` by looking at each: the member whose turn it is, or the member with
+    /// the fewest exchanges in flight. `None` if all are out or in `tried`.
     pub fn pick_among(
         &mut self,
         members: &impl Members,
@@ -136,9 +136,9 @@ impl Schedule {
         Some(picked)
     }
 
-    /// Counts a request that a member got without a pick here, such as one of a session, so that the
-    /// others' turns make up for it. Does nothing if the policy levels sessions or bytes, since these
-    /// count the request.
+    /// Counts a request that a member got without being picked, such as a request of a session. The other
+    /// members get their turn earlier for it. Does nothing if the policy levels sessions or bytes, which count
+    /// the request elsewhere.
     pub fn note(&mut self, members: &impl Members, member: usize) {
         match self.policy {
             Policy::RoundRobin | Policy::LeastInFlight | Policy::Hash => {

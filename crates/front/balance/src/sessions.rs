@@ -40,8 +40,7 @@ pub struct Sessions {
 }
 
 impl Sessions {
-    /// Begins to count. A session counts until `timeout` has passed since it was last seen, and up to a
-    /// fifteenth of it longer.
+    /// Begins to count. A session counts until it was not seen for `timeout`, or up to a fifteenth longer.
     #[must_use]
     pub fn new(timeout: Duration, now: Moment) -> Self {
         let sessions = Self {

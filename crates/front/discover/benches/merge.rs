@@ -25,8 +25,8 @@ fn merge_1000(answers: usize) -> (usize, usize) {
     repeat(1000, answers)
 }
 
-/// Merges so many answers, each of which differs from the one before by one member. Gives how many members there are,
-/// and how many answers changed something.
+/// Merges `answers` answers, each of which differs from the one before by one member. Returns the number of
+/// members, and the number of answers that changed something.
 fn repeat(members: usize, answers: usize) -> (usize, usize) {
     let mut found: Vec<FoundMember> = (0..members).map(member).collect();
     let rules = Rules {

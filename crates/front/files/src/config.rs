@@ -60,15 +60,16 @@ pub enum Links {
     Off,
     /// Anywhere inside the directory, by a relative path.
     Inside,
-    /// Inside the directory, and inside these directories.
+    /// Links may lead inside the directory, and inside these directories.
     Also(Vec<PathBuf>),
 }
 
 /// How the `ETag` of a file is made. A file whose time is 1970 always gets one of its content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EtagRule {
-    /// From the time of its last change, and its size.
+    /// The tag is made from the time of the file's last change, and from its size.
     Time,
-    /// From a digest of its bytes: for directories in which all files have the same time, as in container images.
+    /// The tag is made from a digest of the file's bytes. For directories in which all files have the same
+    /// time, as in container images.
     Content,
 }

@@ -256,7 +256,7 @@ impl Search<'_> {
         Ok(Arc::new(file))
     }
 
-    /// Keeps an opened file until the client's codings decide which one is sent.
+    /// Keeps an opened file until the client's codings decide which of the files is sent.
     fn hold(&mut self, opened: OpenedName) {
         let held = (opened.facts, Arc::new(opened.fd));
         self.opened.try_push(held).ok();

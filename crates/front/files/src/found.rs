@@ -256,7 +256,7 @@ impl Version {
     }
 }
 
-/// Facts by which a version of a file is distinguished from others.
+/// The facts that distinguish a version of a file from other versions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct FileFacts {
     device: u64,
@@ -293,7 +293,7 @@ impl FileFacts {
         has_bytes && (now.changed == self.changed || is_renamed)
     }
 
-    /// Whether the open file has exactly these facts.
+    /// Whether the open file `fd` has exactly these facts.
     pub(crate) fn are_of(&self, fd: &OwnedFd) -> bool {
         fstat(fd).is_ok_and(|stat| Self::new(&stat) == *self)
     }
@@ -369,11 +369,11 @@ fn distance(time: (i64, u64), now: SystemTime) -> Option<Duration> {
     })
 }
 
-/// Longer than a tick of the clock by which the kernel stamps files, which is 10 ms at most.
+/// A time that is longer than a tick of the clock by which the kernel stamps files; a tick is 10 ms at most.
 const TICK: Duration = Duration::from_millis(20);
 
-/// Longer than a call that writes a small file may take, and than the resolution of any file system's
-/// times.
+/// A time that is longer than a call that writes a small file takes, and than the resolution of any file
+/// system's times.
 const SETTLED_AFTER: Duration = Duration::from_secs(2);
 
 /// The number of bytes of a digest in an entity tag.

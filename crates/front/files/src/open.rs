@@ -40,7 +40,7 @@ pub enum OpenError {
     /// A symbolic link leads outside the directory.
     #[error("a link leads outside of the directory")]
     Outside,
-    /// The front has no permission to read it.
+    /// The front has no permission to read the file.
     #[error("it may not be read")]
     Denied,
     /// The process, or the machine, has its maximum number of open files.
@@ -79,7 +79,7 @@ pub(crate) struct RootId {
 #[derive(Debug)]
 pub(crate) struct OpenRoot {
     fd: OwnedFd,
-    /// The identity of the directory, by which another one at the same path is noticed.
+    /// The identity of the directory. It shows whether another directory has taken its path.
     pub(crate) id: RootId,
     opened: Instant,
     /// The directories inside which links may lead; `None`: the kernel keeps them inside.

@@ -146,7 +146,8 @@ const TAGS_MAX: usize = 4096;
 /// The number of bytes that are read at a time.
 const PIECE: usize = 64 * 1024;
 
-/// The largest file in bytes that gets such a tag: its first request waits about a second.
+/// The largest file, in bytes, whose tag is made from its content. The first request for a file of this size
+/// waits about a second.
 const TAGGED_MAX: u64 = 256 << 20;
 
 /// The largest file in bytes that is read without the permit for large files.

@@ -11,7 +11,8 @@ use tokio::task::spawn_blocking;
 #[derive(Clone, Debug)]
 pub struct FileThreads {
     permits: Arc<Semaphore>,
-    /// Permits for long tasks, so that they leave threads to the others.
+    /// The permits for long tasks. There are fewer of them than threads, so that short tasks always find a
+    /// thread.
     long: Arc<Semaphore>,
     waiting: Arc<AtomicUsize>,
 }
@@ -25,7 +26,7 @@ impl Waiter {
         Self(Arc::downgrade(waits))
     }
 
-    /// Whether the task has ended, so that nobody needs the result.
+    /// Whether the task that asked has ended, so that the result is not needed.
     #[must_use]
     pub fn has_left(&self) -> bool {
         self.0.strong_count() == 0
@@ -102,7 +103,7 @@ impl Drop for Place<'_> {
 /// The most threads of one worker that wait for disks at a time.
 const THREADS_MAX: usize = 4;
 
-/// The most of these threads that do long tasks.
+/// The most threads of one worker that do long tasks.
 const LONG_MAX: usize = 1;
 
 /// The most requests of one worker that wait for a thread.

@@ -12,7 +12,7 @@ use catamaran_tier::needs::package;
 use crate::needs;
 use crate::step::{program, say};
 
-/// The root as a tar, which is kept.
+/// Makes the root as a tar in `folder`, unless it was made before, and returns its path.
 pub(super) fn make(folder: &Path) -> anyhow::Result<PathBuf> {
     fs::create_dir_all(folder)?;
     needs::install(&[
@@ -77,7 +77,7 @@ impl CleanRoot {
         Ok(booting)
     }
 
-    /// The child of nspawn.
+    /// Finds the process id of nspawn's child, which is the first process inside.
     fn find_leader(&self) -> anyhow::Result<u32> {
         let id = self.nspawn.id();
         let children = fs::read_to_string(format!("/proc/{id}/task/{id}/children"))?;

@@ -4,7 +4,8 @@
 use super::{Check, Machine, Verdict};
 
 impl Machine {
-    /// A check for each such setting that is found, with what it really does.
+    /// A check for each setting, in effect or in the files of sysctl(8), that old pages recommend for fast servers.
+    /// The check says what the setting really does.
     #[must_use]
     pub fn folklore(&self) -> Vec<Check> {
         let written = self.written();
@@ -54,7 +55,7 @@ impl Machine {
 
 type Legend = (&'static str, fn(&str) -> bool, &'static str);
 
-/// A text as a number. A text that is no number counts as 8192, which is not taken for a small
+/// Reads a text as a number. A text that is not a number reads as 8192, so that it is not reported as a small
 /// value.
 fn number(text: &str) -> u64 {
     text.parse().unwrap_or(8192)

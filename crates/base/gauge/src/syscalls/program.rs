@@ -73,7 +73,7 @@ pub(super) struct Maps<'a> {
     pub(super) groups: BorrowedFd<'a>,
     /// Keyed by group, and by the call's number with the process id in the high half.
     pub(super) processes: BorrowedFd<'a>,
-    /// Keyed by thread: when its last call began, and the number of that call.
+    /// For each thread, the time at which its last call began, and the number of that call.
     pub(super) begun: BorrowedFd<'a>,
 }
 
@@ -188,7 +188,7 @@ fn of_process(thread: Register, number: Register) -> [Instruction; 5] {
     ]
 }
 
-/// By how much a counter grows.
+/// The amount by which a counter grows.
 #[derive(Clone, Copy)]
 enum Step {
     One,

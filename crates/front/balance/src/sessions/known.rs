@@ -32,8 +32,8 @@ impl KnownIds {
         }
     }
 
-    /// Puts an id into a free place, or into that of an id not seen for `old` slices; `false` if there is
-    /// no such place.
+    /// Puts an id into a free place, or into the place of an id that was not seen for `old` slices; `false` if
+    /// there is neither.
     fn place(&self, hash: u64, slice: u64, old: u64) -> bool {
         let ours = entry(hash, slice);
         let mut tables = self.tables.iter().enumerate();

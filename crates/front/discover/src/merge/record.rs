@@ -39,8 +39,8 @@ impl Members {
         self.iter().map(record).collect()
     }
 
-    /// Restores the members that the previous process had. Those that leave keep the rest of their time; doubts
-    /// begin their full time again.
+    /// Restores the members of the previous process. Members that leave have the rest of their time; doubted
+    /// members have the full time again.
     #[must_use]
     pub fn from_records(records: Vec<MemberRecord>, now: Duration) -> Self {
         let member = |MemberRecord { found, standing }| {
