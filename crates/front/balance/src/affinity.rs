@@ -236,67 +236,96 @@ impl Affinity {
                 break;
             }
             has_id = true;
-            let Some(route) = self.route_of(id) else {
-                seen.note(Outcome::Ignored, None);
-                trace.step(Step::NoRoute);
-                continue;
-            };
-            if let Some(member) = self.first(route, |member| standing.is_usable(member)) {
-                trace.step(Step::Kept(member));
-                return Ok(Decision {
-                    id: Some(id),
-                    ..self.kept(member, Some(route))
-                });
+            if let Some(decision) = self.decide_by_id(id, &mut seen, standing, trace) {
+                return decision;
             }
-            let named = self.first(route, |_| true);
-            if let Some(member) = named.filter(|_| self.rules.force) {
-                trace.step(Step::Held(member));
-                return Err(BackendOut { route });
-            }
-            let outcome = match named {
-                Some(_) => Outcome::Moved,
-                None => Outcome::Unknown,
-            };
-            if let Some((member, by_domain)) = self.kin(route, named, standing) {
-                trace.step(Step::Moved {
-                    named,
-                    to: member,
-                    by_domain,
-                });
-                return Ok(Decision {
-                    outcome: Outcome::Moved,
-                    member: Some(member),
-                    route: Some(route),
-                    by_domain,
-                    ..seen
-                });
-            }
-            seen.note(outcome, Some(route));
-            trace.step(Step::Lost(named));
         }
-        // A member that drains keeps sessions, and a cookie of ours alone is none: such a client would
-        // come back for ever.
-        let holds = |member| has_id || !standing.is_draining(member);
+        Ok(match own {
+            Some(own) => self.decide_by_own_cookie(own, has_id, seen, standing, trace),
+            None => seen,
+        })
+    }
+
+    /// Decides by one session id. `None`: the id leads to no member; `seen` has the reason.
+    fn decide_by_id<'a>(
+        &self,
+        id: &'a [u8],
+        seen: &mut Decision<'a>,
+        standing: &mut impl MemberStates,
+        trace: &mut impl Trace,
+    ) -> Option<Result<Decision<'a>, BackendOut<'a>>> {
+        let Some(route) = self.route_of(id) else {
+            seen.note(Outcome::Ignored, None);
+            trace.step(Step::NoRoute);
+            return None;
+        };
+        if let Some(member) = self.first(route, |member| standing.is_usable(member)) {
+            trace.step(Step::Kept(member));
+            return Some(Ok(Decision {
+                id: Some(id),
+                ..self.kept(member, Some(route))
+            }));
+        }
+        let named = self.first(route, |_| true);
+        if let Some(member) = named.filter(|_| self.rules.force) {
+            trace.step(Step::Held(member));
+            return Some(Err(BackendOut { route }));
+        }
+        if let Some((member, by_domain)) = self.kin(route, named, standing) {
+            trace.step(Step::Moved {
+                named,
+                to: member,
+                by_domain,
+            });
+            return Some(Ok(Decision {
+                member: Some(member),
+                route: Some(route),
+                by_domain,
+                ..Decision::new(Outcome::Moved)
+            }));
+        }
+        let outcome = match named {
+            Some(_) => Outcome::Moved,
+            None => Outcome::Unknown,
+        };
+        seen.note(outcome, Some(route));
+        trace.step(Step::Lost(named));
+        None
+    }
+
+    /// Decides by the front's own cookie, after no session id led to a member. `own` is the member that the cookie
+    /// names, and `seen` the decision so far.
+    ///
+    /// A member that drains keeps sessions only. Without a session id the cookie is not enough, because such a client
+    /// would come back for ever.
+    fn decide_by_own_cookie<'a>(
+        &self,
+        own: Option<usize>,
+        has_id: bool,
+        mut seen: Decision<'a>,
+        standing: &mut impl MemberStates,
+        trace: &mut impl Trace,
+    ) -> Decision<'a> {
         match own {
-            Some(Some(member)) if standing.is_usable(member) && holds(member) => {
-                let excess = seen.excess;
+            Some(member)
+                if standing.is_usable(member) && (has_id || !standing.is_draining(member)) =>
+            {
                 trace.step(Step::OwnKept(member));
-                return Ok(Decision {
-                    excess,
+                return Decision {
+                    excess: seen.excess,
                     ..self.kept(member, None)
-                });
+                };
             }
-            Some(Some(member)) => {
+            Some(member) => {
                 seen.note(Outcome::Moved, None);
                 trace.step(Step::OwnLost(member));
             }
-            Some(None) => {
+            None => {
                 seen.note(Outcome::Unknown, None);
                 trace.step(Step::OwnUnknown);
             }
-            None => {}
         }
-        Ok(seen)
+        seen
     }
 
     fn kept<'a>(&self, member: usize, route: Option<&'a [u8]>) -> Decision<'a> {
