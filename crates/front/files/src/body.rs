@@ -30,7 +30,7 @@ pub struct FileBody {
     reading: Option<Reading>,
     /// The read into the kernel's memory that a thread is doing, and the number of its bytes; `None`: there is none.
     warming: Option<(Reading, usize)>,
-    /// Bytes given since the event loop last served others.
+    /// The bytes given since the event loop last served other connections.
     given: usize,
     /// Whether this reads the end of each segment instead of giving it as a part. A sender of a single part holds its
     /// last bytes back itself.
@@ -177,7 +177,7 @@ impl FileBody {
                 self.take(read?)?
             }
             None if self.given >= TURN_MAX => {
-                // Others have their turn.
+                // The event loop serves other connections first.
                 self.given = 0;
                 cx.waker().wake_by_ref();
                 return Poll::Pending;
@@ -188,7 +188,7 @@ impl FileBody {
                 Some(Segment::File { len: 0, .. }) => return self.poll_next(cx),
                 Some(Segment::File { from, len }) => {
                     self.segments.push_front(Segment::File { from, len });
-                    match self.read(from, len)? {
+                    match self.read_from_memory(from, len)? {
                         Some(piece) => piece,
                         None => return self.poll_next(cx),
                     }
@@ -213,7 +213,7 @@ impl FileBody {
             let len = *len;
             ready!(warming.as_mut().poll(cx))?;
             self.warming = None;
-            return Poll::Ready(Ok(self.part(len)));
+            return Poll::Ready(Ok(self.take_part(len)));
         }
         if std::mem::take(&mut self.is_unproved) {
             self.prove()?;
@@ -228,7 +228,7 @@ impl FileBody {
             }
         };
         if self.given >= TURN_MAX {
-            // Others have their turn.
+            // The event loop serves other connections first.
             self.given = 0;
             cx.waker().wake_by_ref();
             return Poll::Pending;
@@ -238,8 +238,14 @@ impl FileBody {
         let window = left.min(WINDOW_MAX);
         let last = from + window as u64 - 1;
         if self.is_in_memory(from)? && self.is_in_memory(last)? {
-            return Poll::Ready(Ok(self.part(window)));
+            return Poll::Ready(Ok(self.take_part(window)));
         }
+        self.begin_warming(from, window)?;
+        self.poll_piece(cx)
+    }
+
+    /// Begins to make a thread read a window of the file, so that the kernel has it in memory.
+    fn begin_warming(&mut self, from: u64, window: usize) -> Result<(), FileBodyError> {
         let (fd, threads) = (Arc::clone(self.file()?), self.threads.clone());
         self.thread_reads += 1;
         let warming = Box::pin(async move {
@@ -249,7 +255,7 @@ impl FileBody {
             read.map(|()| Bytes::new())
         });
         self.warming = Some((warming, window));
-        self.poll_piece(cx)
+        Ok(())
     }
 
     /// Whether the kernel has this byte in memory. The pages between the first and the last byte of a window were read
@@ -272,7 +278,7 @@ impl FileBody {
     }
 
     /// Takes the next `window` bytes of the file as a part.
-    fn part(&mut self, window: usize) -> Option<FilePiece> {
+    fn take_part(&mut self, window: usize) -> Option<FilePiece> {
         let fd = Arc::clone(self.fd.as_ref()?);
         let Some(Segment::File { from, .. }) = self.segments.front() else {
             return None;
@@ -289,7 +295,7 @@ impl FileBody {
     }
 
     /// Reads the beginning of a part from the kernel's memory; `None` if a thread must read it.
-    fn read(&mut self, from: u64, len: u64) -> Result<Option<Bytes>, FileBodyError> {
+    fn read_from_memory(&mut self, from: u64, len: u64) -> Result<Option<Bytes>, FileBodyError> {
         let mut piece = vec![0; usize::try_from(len).unwrap_or(PIECE_MAX).min(PIECE_MAX)];
         let mut slices = [IoSliceMut::new(&mut piece)];
         match preadv2(self.file()?, &mut slices, from, ReadWriteFlags::NOWAIT) {
@@ -314,7 +320,8 @@ impl FileBody {
         }
     }
 
-    /// Advances past the bytes that were read. The last piece is given only if the file is still the same version.
+    /// Advances past the bytes of `piece`, which were read. The last piece is returned only if the file is
+    /// still the same version.
     fn take(&mut self, piece: Bytes) -> Result<Bytes, FileBodyError> {
         if piece.is_empty() {
             // It has become shorter.
@@ -347,7 +354,7 @@ impl FileBody {
         lengths.sum()
     }
 
-    /// Fails if the file is no longer the announced version.
+    /// Checks that the file is still the announced version.
     fn prove(&self) -> Result<(), FileBodyError> {
         if !self.facts.hold(self.file()?) {
             return Err(FileBodyError::Changed);
@@ -371,7 +378,7 @@ fn read_blocking(fd: &OwnedFd, from: u64, mut piece: Vec<u8>) -> io::Result<Byte
     Ok(piece.into())
 }
 
-/// Makes the kernel read a window into its memory, and waits for the disk.
+/// Makes the kernel read a window of the file into memory, and blocks until the disk has delivered it.
 fn warm_blocking(fd: &OwnedFd, from: u64, len: usize) -> Result<(), FileBodyError> {
     // The sender would have to wait for what is read ahead beyond the window.
     fadvise(fd, 0, None, Advice::Random).ok();
@@ -407,7 +414,7 @@ const WINDOW_MAX: usize = 256 * 1024;
 /// The largest part that is read instead of sent by the kernel; also the length of the end that is read.
 const COPIED_MAX: u64 = 4 * 1024;
 
-/// The bytes after which the event loop serves others.
+/// The bytes after which the event loop serves other connections.
 const TURN_MAX: usize = 1024 * 1024;
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use catamaran_message::range::{self, ByteRange, RangeSelection};
 use http::{HeaderValue, Method, StatusCode};
 
 use crate::config::FilesConfig;
-use crate::found::FoundFile;
+use crate::found::{FileFacts, FoundFile};
 
 /// The response to a request for a file.
 #[derive(Debug)]
@@ -63,9 +63,7 @@ impl FileResponse {
         let facts = &version.facts;
         let since = SystemTime::now().duration_since(UNIX_EPOCH);
         let now = since.unwrap_or_default().as_secs();
-        let seconds = u64::try_from(facts.modified.0).ok();
-        // A time to come would be one of this response (RFC 9110, section 8.8.2.1).
-        let modified = seconds.filter(|at| !facts.is_timeless() && *at <= now);
+        let modified = modified_until(facts, now);
         let etag = file.entity_tag(config);
         let validators = Validators {
             etag: etag.map(HeaderValue::as_bytes),
@@ -76,19 +74,18 @@ impl FileResponse {
         if let Some(vary) = vary(file) {
             fields.insert(VARY, vary);
         }
-        match condition::evaluate(method, headers, &validators) {
-            ConditionOutcome::Failed => return Self::Failed(fields),
-            outcome => {
-                if let Some(etag) = etag {
-                    fields.insert(ETAG, etag);
-                }
-                if let Some(caching) = &config.cache_control {
-                    fields.insert(CACHE_CONTROL, caching);
-                }
-                if outcome == ConditionOutcome::NotModified {
-                    return Self::NotModified(fields);
-                }
-            }
+        let outcome = condition::evaluate(method, headers, &validators);
+        if outcome == ConditionOutcome::Failed {
+            return Self::Failed(fields);
+        }
+        if let Some(etag) = etag {
+            fields.insert(ETAG, etag);
+        }
+        if let Some(caching) = &config.cache_control {
+            fields.insert(CACHE_CONTROL, caching);
+        }
+        if outcome == ConditionOutcome::NotModified {
+            return Self::NotModified(fields);
         }
         let parts = range::select(method, headers, &validators, facts.size, PARTS_MAX);
         if parts == RangeSelection::Unsatisfiable {
@@ -106,6 +103,13 @@ impl FileResponse {
         }
         Self::Send(sending(fields, file, parts))
     }
+}
+
+/// The time of the file's last change, in seconds since 1970; `None` if it is useless, or later than `now`: a later time
+/// would be one of the response (RFC 9110, section 8.8.2.1).
+fn modified_until(facts: &FileFacts, now: u64) -> Option<u64> {
+    let seconds = u64::try_from(facts.modified.0).ok();
+    seconds.filter(|at| !facts.is_timeless() && *at <= now)
 }
 
 fn sending(mut headers: Fields, file: &FoundFile, parts: RangeSelection) -> FileSending {
