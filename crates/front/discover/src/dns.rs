@@ -109,7 +109,7 @@ impl DnsSource {
                 if addresses.is_empty() {
                     return Err(format!("{} has no addresses", self.name));
                 }
-                let each = addresses.into_iter().map(|ip| self.at(ip, port));
+                let each = addresses.into_iter().map(|ip| self.member_at(ip, port));
                 let found = each.collect();
                 Ok(DnsAnswer { found, lives })
             }
@@ -118,12 +118,12 @@ impl DnsSource {
     }
 
     async fn services(&self, resolver: &TokioResolver) -> Result<DnsAnswer, String> {
-        let answer = ask(resolver, &self.name, RecordType::SRV).await?;
+        let answer = look_up(resolver, &self.name, RecordType::SRV).await?;
         let Some(answer) = answer else {
             return Err(format!("{} has no services", self.name));
         };
         let mut lives = lives(&answer);
-        let beside = beside(&answer);
+        let additional = additional_addresses(&answer);
         let mut services = Vec::new();
         for record in answer.answers() {
             let RData::SRV(srv) = &record.data else {
@@ -134,7 +134,7 @@ impl DnsSource {
             if target.is_empty() || srv.port == 0 {
                 continue;
             }
-            let addresses = match beside.get(&target) {
+            let addresses = match additional.get(&target) {
                 Some(known) => known.clone(),
                 None => {
                     let (own, own_lives) = addresses(resolver, &format!("{target}.")).await?;
@@ -160,7 +160,7 @@ impl DnsSource {
         Ok(DnsAnswer { found, lives })
     }
 
-    fn at(&self, ip: IpAddr, port: u16) -> FoundMember {
+    fn member_at(&self, ip: IpAddr, port: u16) -> FoundMember {
         let address = SocketAddr::new(ip, port);
         FoundMember {
             server_name: Some(trimmed(&self.name)),
@@ -223,8 +223,8 @@ async fn addresses(
     name: &str,
 ) -> Result<(BTreeSet<IpAddr>, Duration), String> {
     let (four, six) = tokio::join!(
-        ask(resolver, name, RecordType::A),
-        ask(resolver, name, RecordType::AAAA),
+        look_up(resolver, name, RecordType::A),
+        look_up(resolver, name, RecordType::AAAA),
     );
     let mut all = BTreeSet::new();
     let mut holds = PAUSE_MAX;
@@ -241,8 +241,8 @@ async fn addresses(
     Ok((all, holds))
 }
 
-/// Looks up records of one kind; `None` if there are none.
-async fn ask(
+/// Looks up records of one type; `None` if there are none.
+async fn look_up(
     resolver: &TokioResolver,
     name: &str,
     kind: RecordType,
@@ -254,8 +254,8 @@ async fn ask(
     }
 }
 
-/// The addresses that an answer additionally contains, by their names.
-fn beside(answer: &Lookup) -> BTreeMap<String, BTreeSet<IpAddr>> {
+/// The addresses in the additional section of an answer, by name.
+fn additional_addresses(answer: &Lookup) -> BTreeMap<String, BTreeSet<IpAddr>> {
     let mut beside: BTreeMap<String, BTreeSet<IpAddr>> = BTreeMap::new();
     for record in answer.additionals() {
         if let Some(ip) = address(&record.data) {

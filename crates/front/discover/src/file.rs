@@ -46,7 +46,7 @@ impl FileSource {
         loop {
             let (source, before) = (self.clone(), known);
             // A file system may be remote: the other sources do not wait for it.
-            let looked = tokio::task::spawn_blocking(move || source.look(before)).await;
+            let looked = tokio::task::spawn_blocking(move || source.read_if_changed(before)).await;
             let Ok((stamp, answer)) = looked else { return };
             known = Some(stamp);
             if let Some(answer) = answer
@@ -63,7 +63,7 @@ impl FileSource {
     }
 
     /// Returns the file's stamp, and an answer if the stamp differs from `before`.
-    fn look(&self, before: Option<Stamp>) -> (Stamp, Option<Answer>) {
+    fn read_if_changed(&self, before: Option<Stamp>) -> (Stamp, Option<Answer>) {
         let stamp = stamp(&self.path);
         if before == Some(stamp) {
             return (stamp, None);
@@ -113,20 +113,24 @@ mod tests {
             path: path.clone(),
             read,
         };
-        let (missing, answer) = source.look(None);
+        let (missing, answer) = source.read_if_changed(None);
         assert!(missing.is_none() && matches!(answer, Some(Answer::Failed(_))));
-        assert_eq!(source.look(Some(missing)).1, None, "it is said once");
+        assert_eq!(
+            source.read_if_changed(Some(missing)).1,
+            None,
+            "it is said once"
+        );
         fs::write(&path, "a\nb\n").unwrap();
-        let (stamp, answer) = source.look(Some(missing));
+        let (stamp, answer) = source.read_if_changed(Some(missing));
         assert_eq!(answer, Some(Answer::members(read(&path).unwrap())));
-        assert_eq!(source.look(Some(stamp)).1, None);
+        assert_eq!(source.read_if_changed(Some(stamp)).1, None);
         // Another file in its place, of the same size.
         fs::write(directory.path().join("next"), "a\nc\n").unwrap();
         fs::rename(directory.path().join("next"), &path).unwrap();
-        let (_, answer) = source.look(Some(stamp));
+        let (_, answer) = source.read_if_changed(Some(stamp));
         assert_eq!(answer, Some(Answer::members(read(&path).unwrap())));
         assert!(
-            source.look(None).1.is_some(),
+            source.read_if_changed(None).1.is_some(),
             "asked again, it is read again"
         );
     }

@@ -125,14 +125,14 @@ impl McmpSource {
         tokio::select! {
             () = listen(&desk, &answers) => {}
             () = advertise(desk.config.advertise.clone(), desk.config.listen) => {}
-            () = tell(&desk, &answers, &again) => {}
+            () = send_lists(&desk, &answers, &again) => {}
             () = answers.closed() => {}
         }
     }
 }
 
 /// Sends the list of nodes: at once if nodes are known, when the list changes, and when nodes were silent for too long.
-async fn tell(desk: &Desk, answers: &mpsc::Sender<Answer>, again: &Notify) {
+async fn send_lists(desk: &Desk, answers: &mpsc::Sender<Answer>, again: &Notify) {
     let mut has_said = false;
     let mut asked = desk.knows_nodes();
     loop {
@@ -226,7 +226,7 @@ async fn attend(desk: Arc<Desk>, mut stream: TcpStream, peer: IpAddr) {
     desk.release(peer);
 }
 
-/// Receives and answers one message after the other.
+/// Receives messages and answers each, until the connection ends.
 async fn converse(desk: &Desk, stream: &mut TcpStream, peer: IpAddr) -> std::io::Result<()> {
     let mut server = Server::new(Limits::request());
     let (mut input, mut output) = (BytesMut::new(), BytesMut::new());
@@ -313,7 +313,7 @@ async fn receive(
     }
 }
 
-/// Reads what comes next; of a message that has begun within its time.
+/// Reads more bytes. If a message has begun, they must come within its time.
 async fn read_more(
     stream: &mut TcpStream,
     input: &mut BytesMut,
@@ -355,7 +355,7 @@ impl Desk {
             }
         };
         (self.hooks.count)(McmpCount::Message(message.command()));
-        match self.obey(&message, peer).await {
+        match self.execute(&message, peer).await {
             Ok(text) => NodeResponse {
                 status: StatusCode::OK,
                 fields: Fields::new(),
@@ -370,7 +370,7 @@ impl Desk {
 
     /// Executes a node's message. A node that stops a context removes it once no request is in flight there, so the
     /// answer, which contains their number, waits until no further request is sent to it, for [`IN_FORCE_MAX`] at most.
-    async fn obey(&self, message: &Message, peer: IpAddr) -> Result<String, McmpRefusal> {
+    async fn execute(&self, message: &Message, peer: IpAddr) -> Result<String, McmpRefusal> {
         let (text, answer) = self.handle(message, peer)?;
         if !message.stops() {
             return Ok(text);
@@ -496,7 +496,7 @@ const IDLE_MAX: Duration = Duration::from_secs(120);
 const MESSAGE_MAX: Duration = Duration::from_secs(10);
 const WRITE_MAX: Duration = Duration::from_secs(10);
 
-/// The most connections at a time: of one address, and of all.
+/// The most connections at a time: from one address, and from all.
 const PEER_MAX: usize = 64;
 const CONNECTIONS_MAX: usize = 2000;
 const BACKLOG: u32 = 1024;

@@ -28,7 +28,7 @@ pub enum Answer {
     Members {
         /// The members, in any order.
         found: Vec<FoundMember>,
-        /// Names of members that themselves said that they leave.
+        /// The names of members that announced that they leave.
         left: Vec<String>,
     },
     /// The source could not answer; the text is the reason.
@@ -36,7 +36,7 @@ pub enum Answer {
 }
 
 impl Answer {
-    /// An answer with all members, none of which said that it leaves.
+    /// An answer with all members, none of which announced that it leaves.
     #[must_use]
     pub fn members(found: Vec<FoundMember>) -> Self {
         let left = Vec::new();
@@ -65,7 +65,8 @@ pub struct Members {
     members: BTreeMap<String, Member>,
     /// When a doubted member last left, or the doubts began; `None`: no member is doubted.
     stepped: Option<Duration>,
-    /// Whether the list is from another source than the next answer, which is then fully believed.
+    /// Whether the list is from another source than the next answer. The first answer of a new source is
+    /// believed even if it lacks many members.
     superseded: bool,
 }
 
@@ -195,38 +196,8 @@ pub fn merge(last: &Members, answer: &Answer, now: Duration, rules: &Rules<'_>) 
         };
         return kept(last, now, reason, refused);
     }
-    let missing = AbsentMembers::new(last, &named, &left, now);
-    let mut next = Members {
-        // Doubts about others are over: those that begin now have their full time.
-        stepped: last.stepped.filter(|_| missing.is_confirmed),
-        ..Members::default()
-    };
-    for (name, member) in &last.members {
-        let standing = match named.get(&name[..]) {
-            Some(_) => continue,
-            None => missing.standing(name, member, now, rules.leave),
-        };
-        let member = Member {
-            found: member.found.clone(),
-            standing,
-        };
-        next.members.insert(name.clone(), member);
-    }
-    if missing.step.is_some() {
-        next.stepped = Some(now);
-    }
-    for (name, found) in named {
-        let member = Member {
-            found: found.clone(),
-            standing: MemberPresence::Present,
-        };
-        next.members.insert(name.to_owned(), member);
-    }
-    if !next.has(MemberPresence::Doubted) {
-        next.stepped = None;
-    } else if next.stepped.is_none() {
-        next.stepped = Some(now);
-    }
+    let absent = AbsentMembers::new(last, &named, &left, now);
+    let mut next = next_members(last, &named, &absent, now, rules.leave);
     next.expire(now);
     MergeResult {
         deadlines: next.deadlines(),
@@ -234,6 +205,46 @@ pub fn merge(last: &Members, answer: &Answer, now: Duration, rules: &Rules<'_>) 
         refused,
         kept: None,
     }
+}
+
+/// The members after an answer: those that the answer names, and those that it lacks but that stay for some
+/// time.
+fn next_members(
+    last: &Members,
+    named: &BTreeMap<&str, &FoundMember>,
+    absent: &AbsentMembers<'_>,
+    now: Duration,
+    leave: Duration,
+) -> Members {
+    let mut next = Members {
+        // Doubts about others are over: those that begin now have their full time.
+        stepped: last.stepped.filter(|_| absent.is_confirmed),
+        ..Members::default()
+    };
+    for (name, member) in &last.members {
+        if named.contains_key(&name[..]) {
+            continue;
+        }
+        let standing = absent.standing(name, member, now, leave);
+        let member = Member {
+            found: member.found.clone(),
+            standing,
+        };
+        next.members.insert(name.clone(), member);
+    }
+    for (name, found) in named {
+        let member = Member {
+            found: (*found).clone(),
+            standing: MemberPresence::Present,
+        };
+        next.members.insert((*name).to_owned(), member);
+    }
+    if !next.has(MemberPresence::Doubted) {
+        next.stepped = None;
+    } else if absent.step.is_some() || next.stepped.is_none() {
+        next.stepped = Some(now);
+    }
+    next
 }
 
 /// The result for an answer that is not used: the last list, without members whose time is over.
@@ -254,7 +265,7 @@ fn kept(
 
 /// The members that an answer lacks, and which of them leave.
 struct AbsentMembers<'m> {
-    /// Absent members that themselves said that they leave.
+    /// The absent members that announced that they leave.
     left: HashSet<&'m str>,
     /// Whether the last list is from another source, so that all absent members leave.
     superseded: bool,
@@ -430,8 +441,8 @@ impl Members {
         self.members.is_empty()
     }
 
-    /// This list for another source, whose first answer is fully believed even if it names none of these
-    /// members.
+    /// This list, to be merged with another source's answers. The first of them is believed even if it names
+    /// none of these members.
     #[must_use]
     pub fn superseded(&self) -> Self {
         Self {

@@ -21,7 +21,7 @@ use crate::merge::Answer;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Nodes {
     nodes: BTreeMap<String, Node>,
-    /// Names of nodes that said, since the last list, that they leave.
+    /// The names of nodes that announced since the last list that they leave.
     left: Vec<String>,
     /// The number of accepted announcements (CONFIG), including those of known nodes. The number at an announcement
     /// becomes the id of the node that made it.
@@ -190,11 +190,12 @@ impl Nodes {
     /// The answer with all nodes as members, and those that left since the last one.
     pub fn answer(&mut self) -> Answer {
         Answer::Members {
-            found: self.nodes.values().map(Node::found).collect(),
+            found: self.nodes.values().map(Node::as_member).collect(),
             left: std::mem::take(&mut self.left),
         }
     }
 
+    /// Handles CONFIG, by which a node announces itself.
     fn config(
         &mut self,
         config: &NodeConfig,
@@ -209,26 +210,13 @@ impl Nodes {
         if known.is_some_and(|node| node.peer != peer) {
             return Err(McmpRefusal::Forged);
         }
-        // One that was restarted under another name has not said that it left.
-        let same_place = |node: &Node| {
-            (&node.config.host, node.config.port) == (&config.host, config.port)
-                && node.config.route != config.route
-        };
-        let before = self.nodes.values().find(|node| same_place(node));
-        if let Some(before) = before {
-            if before.peer != peer {
-                return Err(McmpRefusal::Forged);
-            }
-            let route = before.config.route.clone();
-            self.nodes.remove(&route);
-            self.left.push(route);
-        }
+        self.remove_predecessor(config, peer)?;
         if known_count(&self.nodes, &config.route) >= rules.nodes_max {
             return Err(McmpRefusal::TooMany);
         }
         self.announced += 1;
         let id = self.announced;
-        // What it has is announced anew, too; what it had serves until then.
+        // The node announces its contexts anew, too; those that it had serve until then.
         let kept = self.nodes.remove(&config.route);
         let same = kept.filter(|node| node.config == *config);
         let node = Node {
@@ -248,6 +236,26 @@ impl Nodes {
         })
     }
 
+    /// Removes the node that had the address of `config` under another name: it was restarted, so it could not say that
+    /// it leaves.
+    fn remove_predecessor(&mut self, config: &NodeConfig, peer: IpAddr) -> Result<(), McmpRefusal> {
+        let is_predecessor = |node: &&Node| {
+            (&node.config.host, node.config.port) == (&config.host, config.port)
+                && node.config.route != config.route
+        };
+        let Some(predecessor) = self.nodes.values().find(is_predecessor) else {
+            return Ok(());
+        };
+        if predecessor.peer != peer {
+            return Err(McmpRefusal::Forged);
+        }
+        let route = predecessor.config.route.clone();
+        self.nodes.remove(&route);
+        self.left.push(route);
+        Ok(())
+    }
+
+    /// Handles a message that changes one of a node's contexts, or all.
     fn app(
         &mut self,
         app: &AppMessage,
@@ -270,7 +278,7 @@ impl Nodes {
                 true
             }
             (None, verb) => node.set_all(*verb),
-            (Some(context), verb) => node.set(ContextKey::new(context, alias), *verb)?,
+            (Some(context), verb) => node.set_context(ContextKey::new(context, alias), *verb)?,
         };
         let context = context.as_deref().unwrap_or("/");
         let text = match verb {
@@ -298,48 +306,12 @@ impl Nodes {
     fn info(&self) -> String {
         let mut text = String::new();
         for (number, node) in (1..).zip(self.nodes.values()) {
-            let NodeConfig {
-                route,
-                host,
-                port,
-                speech,
-                domain,
-            } = &node.config;
-            let speech = match speech {
-                crate::Speech::Ajp => "ajp",
-                crate::Speech::Http => "http",
-                crate::Speech::Https => "https",
-            };
-            let group = domain.as_deref().unwrap_or_default();
-            writeln!(
-                text,
-                "Node: [{number}],Name: {route},Balancer: mycluster,LBGroup: {group},Host: {host},Port: {port},\
-                 Type: {speech},Flushpackets: Off,Flushwait: 10,Ping: 10,Smax: 2,Ttl: 60,Elected: 0,Read: 0,\
-                 Transfered: 0,Connected: 0,Load: {}",
-                node.load
-            )
-            .expect("a string takes all");
+            node.write_info(number, &mut text);
         }
         // A node reads of a context only after its host. The front does not look at aliases: all contexts are of one
         // host, which is none of the node's, so a node that asks tells all of its contexts anew.
         for (number, node) in (1..).zip(self.nodes.values()) {
-            if !node.contexts.is_empty() {
-                writeln!(text, "Vhost: [{number}:1:1], Alias: *").expect("a string takes all");
-            }
-            // Nodes split lines at commas.
-            let contexts = node.contexts().into_iter();
-            for FoundContext { path, state } in contexts.filter(|it| !it.path.contains(',')) {
-                let state = match state {
-                    FoundState::Active => "ENABLED",
-                    FoundState::Drain => "DISABLED",
-                    FoundState::Stopped => "STOPPED",
-                };
-                writeln!(
-                    text,
-                    "Context: [{number}:1:1], Context: {path}, Status: {state}"
-                )
-                .expect("a string takes all");
-            }
+            node.write_contexts_info(number, &mut text);
         }
         text
     }
@@ -351,7 +323,54 @@ fn known_count(nodes: &BTreeMap<String, Node>, route: &str) -> usize {
 }
 
 impl Node {
-    fn set(&mut self, context: ContextKey, verb: Verb) -> Result<bool, McmpRefusal> {
+    /// Writes the node's line in the answer to INFO.
+    fn write_info(&self, number: usize, text: &mut String) {
+        let NodeConfig {
+            route,
+            host,
+            port,
+            speech,
+            domain,
+        } = &self.config;
+        let speech = match speech {
+            crate::Speech::Ajp => "ajp",
+            crate::Speech::Http => "http",
+            crate::Speech::Https => "https",
+        };
+        let group = domain.as_deref().unwrap_or_default();
+        writeln!(
+            text,
+            "Node: [{number}],Name: {route},Balancer: mycluster,LBGroup: {group},Host: {host},Port: {port},\
+             Type: {speech},Flushpackets: Off,Flushwait: 10,Ping: 10,Smax: 2,Ttl: 60,Elected: 0,Read: 0,\
+             Transfered: 0,Connected: 0,Load: {}",
+            self.load
+        )
+        .expect("a string takes all");
+    }
+
+    /// Writes the lines of the node's contexts in the answer to INFO.
+    fn write_contexts_info(&self, number: usize, text: &mut String) {
+        if !self.contexts.is_empty() {
+            writeln!(text, "Vhost: [{number}:1:1], Alias: *").expect("a string takes all");
+        }
+        // Nodes split lines at commas.
+        let contexts = self.contexts().into_iter();
+        for FoundContext { path, state } in contexts.filter(|it| !it.path.contains(',')) {
+            let state = match state {
+                FoundState::Active => "ENABLED",
+                FoundState::Drain => "DISABLED",
+                FoundState::Stopped => "STOPPED",
+            };
+            writeln!(
+                text,
+                "Context: [{number}:1:1], Context: {path}, Status: {state}"
+            )
+            .expect("a string takes all");
+        }
+    }
+
+    /// Applies a node's command to one of its contexts; returns whether that changed anything.
+    fn set_context(&mut self, context: ContextKey, verb: Verb) -> Result<bool, McmpRefusal> {
         let Some(state) = state(verb) else {
             return Ok(self.contexts.remove(&context).is_some());
         };
@@ -361,6 +380,7 @@ impl Node {
         Ok(self.contexts.insert(context, state) != Some(state))
     }
 
+    /// Applies a node's command to all of its contexts; returns whether that changed anything.
     fn set_all(&mut self, verb: Verb) -> bool {
         let before = self.contexts.clone();
         if let Some(state) = state(verb) {
@@ -370,10 +390,10 @@ impl Node {
     }
 
     /// The node as a member, in the state of its best context; without any context it is stopped.
-    fn found(&self) -> FoundMember {
+    fn as_member(&self) -> FoundMember {
         let has = |state| self.contexts.values().any(|it| *it == state);
         let state = match (has(FoundState::Active), has(FoundState::Drain)) {
-            // In trouble it keeps the sessions that it has.
+            // A node with a negative load is in trouble, and keeps the sessions that it has.
             (true, _) if self.load < 0 => FoundState::Drain,
             (true, _) => FoundState::Active,
             (false, true) => FoundState::Drain,
