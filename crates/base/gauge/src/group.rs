@@ -64,7 +64,7 @@ impl Group {
     /// # Errors
     /// The cgroup2 file system is not mounted, the permission is lacking, or a group of that name exists.
     pub fn create(name: &str) -> Result<Self, GroupFault> {
-        Self::create_in(&own()?, Path::new(""), name)
+        Self::create_in(&own_cgroup()?, Path::new(""), name)
     }
 
     /// Makes a group called `name` below this one.
@@ -94,7 +94,7 @@ impl Group {
     /// # Errors
     /// The permission is lacking, or no version of cgroups offers it the controller `cpu`.
     pub fn limit(&mut self, limit: CpuLimit) -> Result<(), GroupFault> {
-        let controller = limited::controller(&own()?, &self.name)?;
+        let controller = limited::controller(&own_cgroup()?, &self.name)?;
         controller.set(limit)?;
         self.limited = Some(controller);
         Ok(())
@@ -114,7 +114,7 @@ impl Group {
     /// Whoever removes this group on behalf of this process must remove that one as well. It may not exist.
     #[must_use]
     pub fn twin(&self) -> Option<PathBuf> {
-        let own = own().ok()?;
+        let own = own_cgroup().ok()?;
         let controller = limited::controller(&own, &self.name).ok()?;
         controller.twin().map(Path::to_owned)
     }
@@ -260,7 +260,7 @@ fn groups(path: &Path) -> Result<Vec<PathBuf>, GroupFault> {
 }
 
 /// The path of the cgroup that this process is in.
-fn own() -> Result<PathBuf, GroupFault> {
+fn own_cgroup() -> Result<PathBuf, GroupFault> {
     let of_proc = |error| failed("read", Path::new("/proc/self"), fault(error));
     let process = Process::myself().map_err(of_proc)?;
     let mounts = process.mountinfo().map_err(of_proc)?;

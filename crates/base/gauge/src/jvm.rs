@@ -47,7 +47,7 @@ pub enum JvmFault {
     /// `-XX:-UsePerfData`.
     #[error("no performance data of process {0}: a JVM that runs with -XX:-UsePerfData has none")]
     NoFile(u32),
-    /// The file cannot be read. Only its owner and root may read it.
+    /// The file cannot be read. Only the JVM's user and root may read it.
     #[error("cannot read {}: {source}", path.display())]
     File {
         /// The path of the file.
@@ -70,7 +70,7 @@ pub struct JvmReader {
     known: Mutex<JvmState>,
 }
 
-/// What is remembered of a JVM between two readings.
+/// The state of a JVM at the last reading.
 #[derive(Debug, Default)]
 struct JvmState {
     file: Option<PathBuf>,
@@ -186,7 +186,7 @@ fn find(id: u32) -> Option<PathBuf> {
         .find(|path| path.exists())
 }
 
-/// The value of one entry. Other types of entries are left out.
+/// The value of an entry. Entries of other types are ignored.
 #[derive(Clone, Debug, PartialEq)]
 enum Value {
     Number(u64),
@@ -195,6 +195,7 @@ enum Value {
 
 type Values = BTreeMap<String, Value>;
 
+/// Takes the state of a JVM out of the values of its file.
 fn interpret(values: &Values) -> Result<Jvm, JvmFault> {
     let number = |name: &str| match values.get(name) {
         Some(Value::Number(number)) => Some(*number),
@@ -206,13 +207,10 @@ fn interpret(values: &Values) -> Result<Jvm, JvmFault> {
         let nanos = u128::from(ticks) * 1_000_000_000 / u128::from(frequency);
         Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
     };
-    // Generation 2 of old JVMs is the permanent one, which is no part of the heap.
     let heap = |what: &str| {
-        let spaces = (0..2).flat_map(|generation| (0..3).map(move |space| (generation, space)));
-        let names = spaces.map(|(generation, space)| {
-            format!("sun.gc.generation.{generation}.space.{space}.{what}")
-        });
-        names.filter_map(|name| number(&name)).sum::<u64>()
+        heap_names(what)
+            .filter_map(|name| number(&name))
+            .sum::<u64>()
     };
     let collectors = (0..8).map_while(|place| {
         let of = |what: &str| format!("sun.gc.collector.{place}.{what}");
@@ -234,6 +232,15 @@ fn interpret(values: &Values) -> Result<Jvm, JvmFault> {
         heap_committed,
         collectors: collectors.collect(),
         compiling: number("java.ci.totalTime").map(time),
+    })
+}
+
+/// The names of the values `what`, such as `capacity`, of the heap's spaces. Generation 2 of old JVMs is the permanent
+/// one, which is no part of the heap.
+fn heap_names(what: &str) -> impl Iterator<Item = String> {
+    let spaces = (0..2).flat_map(|generation| (0..3).map(move |space| (generation, space)));
+    spaces.map(move |(generation, space)| {
+        format!("sun.gc.generation.{generation}.space.{space}.{what}")
     })
 }
 

@@ -96,7 +96,7 @@ impl Controller {
                 let in_groups = above.take_while(|it| it.join("cgroup.controllers").exists());
                 let parents: Vec<&Path> = in_groups.collect();
                 for parent in parents.iter().rev() {
-                    give(parent)?;
+                    make_available_below(parent)?;
                 }
             }
             Self::One(path, _) => {
@@ -157,7 +157,7 @@ impl Controller {
 }
 
 /// Makes the controller available to the groups below `parent`.
-fn give(parent: &Path) -> Result<(), GroupFault> {
+fn make_available_below(parent: &Path) -> Result<(), GroupFault> {
     let path = parent.join("cgroup.subtree_control");
     let known = read(&path)?;
     if known.split_whitespace().any(|it| it == CPU) {
