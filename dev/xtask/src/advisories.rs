@@ -13,11 +13,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::step::{program, say};
 
-/// Whether all advisories are held that name a crate of Cargo.lock.
-pub(crate) fn are_held(root: &Path) -> anyhow::Result<()> {
-    let index = root.join(INDEX);
-    let index = fs::read_to_string(&index).with_context(|| index.display().to_string())?;
-    let index: Index = toml::from_str(&index).context(INDEX)?;
+/// Checks that this repository has all advisories that name a crate of Cargo.lock, and prints their day.
+///
+/// # Errors
+/// Advisories are missing; the message says how to take them.
+pub(crate) fn check_complete(root: &Path) -> anyhow::Result<()> {
+    let path = root.join(INDEX);
+    let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
+    let index: Index = toml::from_str(&text).context(INDEX)?;
     let folder = root.join(FOLDER);
     let locked = locked(root)?;
     let new = locked.intersection(&index.crates);
@@ -132,14 +135,14 @@ mod tests {
             fs::write(root.join("Cargo.lock"), packages.concat()).unwrap();
         };
         lock(&["bytes", "other"]);
-        are_held(root).unwrap();
+        check_complete(root).unwrap();
         lock(&["bytes", "new"]);
-        let error = are_held(root).unwrap_err().to_string();
+        let error = check_complete(root).unwrap_err().to_string();
         assert!(
             error.contains("[\"new\"]") && error.contains("--update"),
             "{error}"
         );
         fs::create_dir(folder.join("new")).unwrap();
-        are_held(root).unwrap();
+        check_complete(root).unwrap();
     }
 }

@@ -44,7 +44,7 @@ pub(crate) fn check_lock(root: &Path) -> anyhow::Result<()> {
 }
 
 /// Runs every target for `seconds`.
-pub(crate) fn all(steps: &mut Steps, root: &Path, seconds: u32) -> anyhow::Result<()> {
+pub(crate) fn run_all(steps: &mut Steps, root: &Path, seconds: u32) -> anyhow::Result<()> {
     if !program("cargo", &["+nightly", "fuzz", "--version"]).succeeds() {
         bail!(
             "this needs nightly and cargo-fuzz: rustup toolchain install nightly; cargo install cargo-fuzz"

@@ -53,9 +53,9 @@ fn main() -> ExitCode {
         ["lines", "--against", commit] => run(|_, root| lines::run(root, Some(commit))),
         ["deny"] => run(|steps, root| steps.run("deny", || deny::run(root))),
         ["figures"] => run(|steps, root| steps.run("figures", || figures::write(root))),
-        ["fuzz"] => run(|steps, root| fuzz::all(steps, root, 60)),
+        ["fuzz"] => run(|steps, root| fuzz::run_all(steps, root, 60)),
         ["fuzz", seconds] => match seconds.parse() {
-            Ok(seconds) => run(|steps, root| fuzz::all(steps, root, seconds)),
+            Ok(seconds) => run(|steps, root| fuzz::run_all(steps, root, seconds)),
             Err(_) => usage(),
         },
         ["advisories", "--update", checkout] => {

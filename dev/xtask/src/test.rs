@@ -81,7 +81,7 @@ pub(crate) fn run(steps: &mut Steps, root: &Path, selection: Selection<'_>) -> a
     }
     steps.run("test", || {
         let mut times = Times::default();
-        let passed = run::all(jobs, &mut times);
+        let passed = run::run_all(jobs, &mut times);
         times.print();
         passed?;
         times.verdict()

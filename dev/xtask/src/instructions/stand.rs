@@ -75,35 +75,16 @@ impl Stand {
     fn count(&self, build: &Build, case: Case, requests: u64) -> anyhow::Result<u64> {
         let protocol = match case.source {
             ResponseSource::Backend(protocol) => protocol,
-            // Whoever fills it.
+            // The cache is filled from this backend.
             ResponseSource::Cache => BackendProtocol::Http,
         };
         let backend = self.backend(protocol, case.response)?;
-        // Has none of the sessions.
+        // No session belongs to this backend.
         let other = self.backend(protocol, ResponseHead::Application)?;
-        let set = [
-            ("backend", &*backend.url()),
-            ("other", &*other.url()),
-            (
-                "client",
-                match case.client {
-                    ClientProtocol::Http1 => "http/1.1",
-                    ClientProtocol::Http2 => "h2",
-                },
-            ),
-            (
-                "access_log",
-                match case.extras {
-                    Extras::Nothing => "off",
-                    Extras::CombinedLog | Extras::InUse => "combined",
-                    Extras::JsonLog => "json",
-                },
-            ),
-            ("cache", on(case.source == ResponseSource::Cache)),
-            ("in_use", on(case.extras == Extras::InUse)),
-        ];
+        let (backend_url, other_url) = (backend.url(), other.url());
+        let settings = settings(case, &backend_url, &other_url);
         let target = Target::parse("front.toml", include_str!("front.toml"), &[])?;
-        let mut front = self.front(&target, build, &set)?;
+        let mut front = self.front(&target, build, &settings)?;
         let before = backend.answered();
         self.load(&front, case, requests)?;
         check_backend(case.source, backend.answered() - before, requests)?;
@@ -290,6 +271,27 @@ fn check_log(path: &Path, requests: u64) -> anyhow::Result<()> {
     let lines = text.lines().count() as u64;
     ensure!(lines >= requests, "{lines} lines in the access log");
     Ok(())
+}
+
+/// The settings of the front for a case, given the addresses of both backends.
+fn settings<'a>(case: Case, backend: &'a str, other: &'a str) -> [(&'static str, &'a str); 6] {
+    let client = match case.client {
+        ClientProtocol::Http1 => "http/1.1",
+        ClientProtocol::Http2 => "h2",
+    };
+    let access_log = match case.extras {
+        Extras::Nothing => "off",
+        Extras::CombinedLog | Extras::InUse => "combined",
+        Extras::JsonLog => "json",
+    };
+    [
+        ("backend", backend),
+        ("other", other),
+        ("client", client),
+        ("access_log", access_log),
+        ("cache", on(case.source == ResponseSource::Cache)),
+        ("in_use", on(case.extras == Extras::InUse)),
+    ]
 }
 
 /// The total that callgrind counted, which is at the end of its file.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, ensure};
 
@@ -10,23 +10,12 @@ use super::{Order, make, text};
 use crate::step::{Steps, program, say};
 
 /// Makes the packages again from a clone of the commit in another directory, and compares the sums.
+///
+/// # Errors
+/// The checkout has changes that are not committed, or a file of the second build differs.
 pub(super) fn compare(steps: &mut Steps, first: &Order<'_>) -> anyhow::Result<()> {
-    let root = text(first.root)?;
-    let changes = program("git", &["-C", root, "status", "--porcelain"]).output()?;
-    ensure!(
-        changes.is_empty(),
-        "the second build is of the commit, and the first had changes beside it: commit them\n{changes}"
-    );
     let again = first.target.join("again");
-    if again.exists() {
-        fs::remove_dir_all(&again).with_context(|| again.display().to_string())?;
-    }
-    let source = again.join("elsewhere/catamaran");
-    program(
-        "git",
-        &["clone", "--quiet", "--no-hardlinks", root, text(&source)?],
-    )
-    .finish()?;
+    let source = clone(first.root, &again)?;
     let (target, out) = (again.join("built"), again.join("package"));
     let second = Order {
         source: &source,
@@ -35,8 +24,8 @@ pub(super) fn compare(steps: &mut Steps, first: &Order<'_>) -> anyhow::Result<()
         ..*first
     };
     make(steps, &second)?;
-    let (one, other) = (sums(first.out)?, sums(&out)?);
-    let different = differences(&one, &other);
+    let sums_again = sums(&out)?;
+    let different = differences(&sums(first.out)?, &sums_again);
     ensure!(
         different.is_empty(),
         "two builds differ in {}: compare {} and {}",
@@ -44,8 +33,28 @@ pub(super) fn compare(steps: &mut Steps, first: &Order<'_>) -> anyhow::Result<()
         first.out.display(),
         out.display()
     );
-    say(&format!("two builds are equal: {} files", other.len()));
+    say(&format!("two builds are equal: {} files", sums_again.len()));
     Ok(())
+}
+
+/// Empties the directory `again`, clones the commit of `root` into it, and returns the path of the clone.
+fn clone(root: &Path, again: &Path) -> anyhow::Result<PathBuf> {
+    let origin = text(root)?;
+    let changes = program("git", &["-C", origin, "status", "--porcelain"]).output()?;
+    ensure!(
+        changes.is_empty(),
+        "the second build is of the commit, and the first had changes beside it: commit them\n{changes}"
+    );
+    if again.exists() {
+        fs::remove_dir_all(again).with_context(|| again.display().to_string())?;
+    }
+    let source = again.join("elsewhere/catamaran");
+    program(
+        "git",
+        &["clone", "--quiet", "--no-hardlinks", origin, text(&source)?],
+    )
+    .finish()?;
+    Ok(source)
 }
 
 /// Reads the checksums in the SHA256SUMS of a directory, by file.

@@ -187,7 +187,7 @@ fn row(source: &Source, Judged { claim, answer }: &Judged<'_>) -> anyhow::Result
     ))
 }
 
-/// The same claims in several results, side by side.
+/// The table that shows the same claims of several results side by side.
 fn compared(source: &Source, results: &[(String, LabResult)]) -> anyhow::Result<String> {
     let Some(compare) = &source.compare else {
         return Ok(String::new());
@@ -244,9 +244,9 @@ fn numbers(source: &Source, results: &[(String, LabResult)]) -> anyhow::Result<S
         "\n<details><summary>Every number of the source, and ours beside it</summary>\n".to_owned();
     let (tables, blocks): (Vec<&PrintedText>, Vec<&PrintedText>) =
         source.texts.iter().partition(|it| it.requests.is_some());
-    text += &of_blocks(&blocks, results);
+    text += &table_of_blocks(&blocks, results);
     for table in tables {
-        text += &of_calls(table, results)?;
+        text += &table_of_calls(table, results)?;
     }
     if source.numbers.iter().any(|it| it.from.is_some()) {
         text += "\nBrackets in this table are the source's interval, and the lowest and the highest of our runs.\n";
@@ -272,23 +272,18 @@ fn numbers(source: &Source, results: &[(String, LabResult)]) -> anyhow::Result<S
     Ok(text)
 }
 
-/// A table of ab's printed fields: a column for each published text, and one for ours.
-fn of_blocks(blocks: &[&PrintedText], results: &[(String, LabResult)]) -> String {
+/// A table of ab's printed fields: for each published text a column, and beside it one for ours.
+fn table_of_blocks(blocks: &[&PrintedText], results: &[(String, LabResult)]) -> String {
     let Some(first) = blocks.first() else {
         return String::new();
     };
     let mut text = "\nab's numbers, each of one run; ours with the source's own values, made once.\n\n| number |"
         .to_owned();
-    let mut ours = Vec::new();
+    let ours: Vec<_> = blocks
+        .iter()
+        .map(|block| repeated_figures(block, results))
+        .collect();
     for block in blocks {
-        let printed = block.here.iter().find_map(|name| {
-            let (_, result) = results.iter().find(|(folder, _)| folder == name)?;
-            result
-                .as_published
-                .iter()
-                .find(|run| run.name == block.name)
-        });
-        ours.push(printed.map_or_else(Vec::new, |run| figures(&run.ours)));
         let _ = write!(text, " {}, {} | here |", block.name, block.at);
     }
     text += "\n|---|";
@@ -305,7 +300,7 @@ fn of_blocks(blocks: &[&PrintedText], results: &[(String, LabResult)]) -> String
         }
         text += "\n";
     }
-    // What only later blocks have, such as answers on kept connections.
+    // Fields that only later blocks have, such as answers on kept connections.
     let is_new = |name: &str| number(&first.figures, name).is_none();
     for (place, block) in blocks.iter().enumerate() {
         for figure in block.figures.iter().filter(|it| is_new(&it.name)) {
@@ -319,8 +314,18 @@ fn of_blocks(blocks: &[&PrintedText], results: &[(String, LabResult)]) -> String
     text
 }
 
-/// A table of strace, and our calls for a request.
-fn of_calls(table: &PrintedText, results: &[(String, LabResult)]) -> anyhow::Result<String> {
+/// The figures that ab printed when the run of `block` was repeated; empty if no committed result has it.
+fn repeated_figures(block: &PrintedText, results: &[(String, LabResult)]) -> Vec<Figure> {
+    let repeated = block.here.iter().find_map(|name| {
+        let (_, result) = results.iter().find(|(folder, _)| folder == name)?;
+        let mut runs = result.as_published.iter();
+        runs.find(|run| run.name == block.name)
+    });
+    repeated.map_or_else(Vec::new, |run| figures(&run.ours))
+}
+
+/// A table of the calls that strace counted, with our calls per request beside them.
+fn table_of_calls(table: &PrintedText, results: &[(String, LabResult)]) -> anyhow::Result<String> {
     let per = table.requests.as_deref().unwrap_or_default();
     let requests = number(&table.figures, per);
     let requests = requests.with_context(|| format!("{} has no call {per}", table.name))?;

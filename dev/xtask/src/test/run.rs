@@ -74,7 +74,7 @@ impl Job {
 
 /// Runs all jobs: first those of [`ALONE`], one at a time, then the others in their order, a few at a time. An error names
 /// those that failed.
-pub(super) fn all(jobs: Vec<Job>, times: &mut Times) -> anyhow::Result<()> {
+pub(super) fn run_all(jobs: Vec<Job>, times: &mut Times) -> anyhow::Result<()> {
     let runs_alone = |job: &Job| ALONE.contains(&&*job.name);
     let (alone, others): (Vec<_>, Vec<_>) = jobs.into_iter().partition(runs_alone);
     let alone: Vec<_> = alone
