@@ -80,7 +80,8 @@ impl Signals {
         }
     }
 
-    /// Starts a thread that sends on what the signals ask for. It ends with the process, or when nobody receives.
+    /// Starts a thread that sends the requests of signals to `to`. The thread ends with the process, or when
+    /// the receiver is gone.
     pub(crate) fn forward<E>(mut self, to: SyncSender<E>) -> io::Result<()>
     where
         E: From<SignalRequest> + Send + 'static,

@@ -84,7 +84,7 @@ impl BodyError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ClosedPipe;
 
-/// What the connection has to expect after the response bytes that it took.
+/// Whether more of a response follows the bytes that the connection took.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Progress {
     /// The response is not complete. With `flush`, the bytes so far must not be held back on their way to the

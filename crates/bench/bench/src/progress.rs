@@ -202,7 +202,7 @@ impl Lines {
         self.before = *progress;
     }
 
-    /// The five lines. The rate is that since the last call.
+    /// Makes the five lines of progress. The rate in them covers the time since the last call.
     fn lines(&self, progress: &Progress) -> [String; 5] {
         let elapsed = progress.elapsed.saturating_sub(self.before.elapsed);
         let completed = progress.completed.saturating_sub(self.before.completed);

@@ -42,7 +42,7 @@ pub enum Expect {
 pub struct Row {
     /// The row's number in the catalogue.
     pub number: &'static str,
-    /// A description of the input's peculiarity.
+    /// Words for what is special about the input.
     pub what: &'static str,
     /// The application's way to treat the request, if it gets one.
     pub app: App,

@@ -1,6 +1,6 @@
 //! The numbers of a printed text, each with a name: ab's lines, its table of times, strace's table.
 
-/// A number of a text.
+/// A number in a printed text, with its name.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Figure {
     /// The name of the figure, such as `Requests per second`, `Total, max` or `50 %`; for strace `read`, `read,
