@@ -135,7 +135,12 @@ fn main() -> ExitCode {
             return Failure::Fault(format!("cannot start to write the log: {error}")).exit();
         }
     };
-    let outcome = match cli.command {
+    run(cli.command)
+}
+
+/// Runs a command and returns its exit code, after printing why it failed.
+fn run(command: Command) -> ExitCode {
+    let outcome = match command {
         Command::Serve(args) => cmd::serve::run(args),
         Command::Check(args) => cmd::check::run(args),
         Command::Doctor(args) => cmd::doctor::run(&args),

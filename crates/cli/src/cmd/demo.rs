@@ -12,7 +12,7 @@ use catamaran_config::{parse_listen_address, parse_upstream_url};
 use catamaran_connector::{self as connector, App, Listener, Secret, StatusView};
 use catamaran_lab::{builtin, doctor};
 use catamaran_proxy::BoundAddress;
-use catamaran_proxy::config::{self, AdminConfig, BackendConfig, ListenAddress, Protocols};
+use catamaran_proxy::config::{self, AdminConfig, BackendConfig, Config, ListenAddress, Protocols};
 use certificate::Certificate;
 
 use super::app::DRAIN_TIMEOUT;
@@ -83,22 +83,10 @@ fn run_front(args: DemoArgs) -> Result<(), Failure> {
         .first()
         .expect("it was started on one address")
         .to_string();
-    let url = parse_upstream_url(&at).expect("a listener is shown as a URL");
-    let mut backend = BackendConfig::new(url.protocol, url.address);
-    backend.ajp.secret = Some(config::Secret::new(secret));
     let usual = if args.tls { 8443 } else { 8080 };
     let listen = args.listen.unwrap_or_else(|| usual_or_free(usual));
     let certificate = args.tls.then(|| Certificate::make(&listen)).transpose()?;
-    let mut front = without_file(vec![listen], vec![backend])?;
-    let admin = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-    front.admin = Some(AdminConfig::new(vec![ListenAddress::Tcp(admin)]));
-    if let Some(certificate) = &certificate {
-        front.tls.push(certificate.profile());
-        for listener in &mut front.listeners {
-            listener.tls = Some(certificate::PROFILE.to_owned());
-            listener.protocols = Protocols::Both;
-        }
-    }
+    let front = front_config(listen, &at, secret, certificate.as_ref())?;
     let front = catamaran_proxy::start(front).map_err(|error| Failure::of(&error))?;
     front.count_own_log(own_log::queued());
     let trusted = certificate.as_ref().map(Certificate::chain);
@@ -112,6 +100,30 @@ fn run_front(args: DemoArgs) -> Result<(), Failure> {
     application.shutdown(DRAIN_TIMEOUT);
     application.join();
     Ok(())
+}
+
+/// The configuration of the front: it listens on `listen`, with TLS if there is a certificate, and forwards all requests
+/// to the application at `application`.
+fn front_config(
+    listen: ListenAddress,
+    application: &str,
+    secret: String,
+    certificate: Option<&Certificate>,
+) -> Result<Config, Failure> {
+    let url = parse_upstream_url(application).expect("a listener is shown as a URL");
+    let mut backend = BackendConfig::new(url.protocol, url.address);
+    backend.ajp.secret = Some(config::Secret::new(secret));
+    let mut front = without_file(vec![listen], vec![backend])?;
+    let admin = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    front.admin = Some(AdminConfig::new(vec![ListenAddress::Tcp(admin)]));
+    if let Some(certificate) = certificate {
+        front.tls.push(certificate.profile());
+        for listener in &mut front.listeners {
+            listener.tls = Some(certificate::PROFILE.to_owned());
+            listener.protocols = Protocols::Both;
+        }
+    }
+    Ok(front)
 }
 
 /// Starts an application on a free port. The secret keeps other users of the machine from using it.

@@ -110,11 +110,28 @@ fn convert(args: &ImportArgs) -> Result<ExitCode, Failure> {
         catamaran_config::parse_upstream_url(url)
             .map_err(|error| Failure::Usage(format!("--keep: {error}")))?;
     }
+    let options = options(args);
+    let disk = Disk {
+        root: args.root.clone(),
+        given: [&args.files[..], &args.tomcat].concat(),
+    };
+    let import = catamaran_import::import(&disk, &options)
+        .map_err(|error| Failure::Usage(error.to_string()))?;
+    match &args.out {
+        Some(out) => write_files(&import, out, args.force)?,
+        None => io::stdout().write_all(import.text.as_bytes())?,
+    }
+    print_report(&import, args)?;
+    Ok(ExitCode::from(u8::from(import.risks() > 0)))
+}
+
+/// The options of the import, from the command line.
+fn options(args: &ImportArgs) -> Options {
     let define = |text: &String| match text.split_once('=') {
         Some((name, value)) => (name.to_owned(), value.to_owned()),
         None => (text.clone(), String::new()),
     };
-    let options = Options {
+    Options {
         kind: args.kind.map(|it| match it {
             KindArg::ModJk => Kind::ModJk,
             KindArg::Httpd => Kind::Httpd,
@@ -132,17 +149,12 @@ fn convert(args: &ImportArgs) -> Result<ExitCode, Failure> {
         listens: args.listen.clone(),
         inline_secrets: args.out.is_none(),
         secrets_of: secrets_of(args.out.as_deref()),
-    };
-    let disk = Disk {
-        root: args.root.clone(),
-        given: [&args.files[..], &args.tomcat].concat(),
-    };
-    let import = catamaran_import::import(&disk, &options)
-        .map_err(|error| Failure::Usage(error.to_string()))?;
-    match &args.out {
-        Some(out) => write_files(&import, out, args.force)?,
-        None => io::stdout().write_all(import.text.as_bytes())?,
     }
+}
+
+/// Prints the report: to standard output if it is JSON and the configuration is in a file, else to standard
+/// error.
+fn print_report(import: &Import, args: &ImportArgs) -> Result<(), Failure> {
     let report = match args.report {
         ReportForm::Text => import.report(),
         ReportForm::Json => {
@@ -154,7 +166,7 @@ fn convert(args: &ImportArgs) -> Result<ExitCode, Failure> {
         (Some(_), ReportForm::Json) => io::stdout().write_all(report.as_bytes())?,
         _ => io::stderr().write_all(report.as_bytes())?,
     }
-    Ok(ExitCode::from(u8::from(import.risks() > 0)))
+    Ok(())
 }
 
 /// The beginning of the names of the files with secrets: `shop.` for `shop.toml`; empty if the file goes to
@@ -200,7 +212,7 @@ struct Disk {
 }
 
 impl Disk {
-    fn place(&self, path: &Path) -> PathBuf {
+    fn path_on_disk(&self, path: &Path) -> PathBuf {
         match (&self.root, path.strip_prefix("/")) {
             (Some(root), Ok(rest))
                 if !self.given.iter().any(|it| it == path) && !path.starts_with(root) =>
@@ -214,7 +226,7 @@ impl Disk {
 
 impl Files for Disk {
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
-        let path = self.place(path);
+        let path = self.path_on_disk(path);
         if !fs::metadata(&path)?.is_file() {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidInput,
@@ -231,7 +243,7 @@ impl Files for Disk {
     }
 
     fn matching(&self, pattern: &str) -> Vec<PathBuf> {
-        let pattern = self.place(Path::new(pattern));
+        let pattern = self.path_on_disk(Path::new(pattern));
         let matches = glob::glob(&pattern.to_string_lossy());
         let found = matches.into_iter().flatten().flatten();
         let mut files = Vec::new();
@@ -252,7 +264,7 @@ impl Files for Disk {
     }
 
     fn names(&self, directory: &Path) -> Option<Vec<String>> {
-        let entries = fs::read_dir(self.place(directory)).ok()?;
+        let entries = fs::read_dir(self.path_on_disk(directory)).ok()?;
         let names = entries
             .flatten()
             .map(|it| it.file_name().to_string_lossy().into_owned());
@@ -260,7 +272,7 @@ impl Files for Disk {
     }
 
     fn located(&self, path: &Path) -> String {
-        self.place(path).display().to_string()
+        self.path_on_disk(path).display().to_string()
     }
 
     fn fault(&self, text: &str) -> Option<String> {

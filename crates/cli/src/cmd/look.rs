@@ -12,7 +12,7 @@ use std::time::Duration;
 use catamaran_lab::doctor::Programs;
 use catamaran_lab::drive::{DriveFault, Driver};
 use catamaran_lab::experiment::Experiment;
-use catamaran_lab::up::{self, Over, TierView, UpFault, UpRequest};
+use catamaran_lab::up::{self, Over, ServerView, TierView, UpFault, UpRequest};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
 
@@ -20,7 +20,7 @@ use super::lab::own_path;
 use crate::failure::Failure;
 use crate::profile;
 
-/// What to start, and for how long.
+/// The tier to start, and how long it runs.
 pub(crate) struct LookSubject<'a> {
     /// An experiment with only one cell.
     pub(crate) experiment: &'a Experiment,
@@ -34,12 +34,7 @@ pub(crate) struct LookSubject<'a> {
 
 /// Starts the tier and waits for its end.
 pub(crate) fn show(subject: LookSubject<'_>) -> Result<ExitCode, Failure> {
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM] {
-        // A second one does not wait for servers that are slow to end.
-        flag::register_conditional_shutdown(signal, 130, Arc::clone(&stop))?;
-        flag::register(signal, Arc::clone(&stop))?;
-    }
+    let stop = flag_of_signals()?;
     let LookSubject {
         experiment,
         is_shared,
@@ -66,9 +61,9 @@ pub(crate) fn show(subject: LookSubject<'_>) -> Result<ExitCode, Failure> {
     match up::run(asked, |standing| explain(standing, &own, is_driven)) {
         Ok(over) => {
             if is_driven {
-                tell(&over)?;
+                print_results(&over)?;
             }
-            // Without a time a signal is the way to end it.
+            // Without a time, a signal is the normal end.
             let is_cut = over.is_stopped && time.is_some();
             Ok(if is_cut {
                 ExitCode::from(130)
@@ -81,8 +76,19 @@ pub(crate) fn show(subject: LookSubject<'_>) -> Result<ExitCode, Failure> {
     }
 }
 
+/// A flag that the first SIGINT or SIGTERM sets. A second signal ends the process without waiting for servers that are
+/// slow to end.
+fn flag_of_signals() -> io::Result<Arc<AtomicBool>> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        flag::register_conditional_shutdown(signal, 130, Arc::clone(&stop))?;
+        flag::register(signal, Arc::clone(&stop))?;
+    }
+    Ok(stop)
+}
+
 /// Prints the results of the load.
-fn tell(over: &Over) -> io::Result<()> {
+fn print_results(over: &Over) -> io::Result<()> {
     writeln!(
         io::stdout(),
         "{} answers in {:.1} s, {} failed",
@@ -104,7 +110,19 @@ fn tell(over: &Over) -> io::Result<()> {
 fn explain(standing: &TierView<'_>, own: &str, is_driven: bool) -> io::Result<()> {
     let mut out = io::stdout().lock();
     writeln!(out, "\nServers, from the front to the backmost:")?;
-    for server in &standing.servers {
+    print_servers(&mut out, &standing.servers)?;
+    writeln!(out, "\nLook at it with")?;
+    print_commands(&mut out, standing, own)?;
+    writeln!(out, "\nIts files are in {}", standing.directory.display())?;
+    if !is_driven {
+        writeln!(out, "No load is driven; --load does it.")?;
+    }
+    writeln!(out, "Press ctrl-C to end it.\n")?;
+    out.flush()
+}
+
+fn print_servers(out: &mut impl io::Write, servers: &[ServerView<'_>]) -> io::Result<()> {
+    for server in servers {
         let ports = server.ports.iter();
         let urls: Vec<String> = ports
             .map(|(name, address)| format!("{name}://{address}"))
@@ -120,7 +138,11 @@ fn explain(standing: &TierView<'_>, own: &str, is_driven: bool) -> io::Result<()
             core.unwrap_or_default()
         )?;
     }
-    writeln!(out, "\nLook at it with")?;
+    Ok(())
+}
+
+/// Prints commands that look at the tier: curl, `status`, `bench` and top.
+fn print_commands(out: &mut impl io::Write, standing: &TierView<'_>, own: &str) -> io::Result<()> {
     let inside = standing
         .namespace
         .map(|name| format!("ip netns exec {name} "))
@@ -141,16 +163,6 @@ fn explain(standing: &TierView<'_>, own: &str, is_driven: bool) -> io::Result<()
     if !url.starts_with("echo+") {
         writeln!(out, "    {inside}{own} bench -n 1000 -c 10 '{url}'")?;
     }
-    let pids: Vec<String> = standing
-        .servers
-        .iter()
-        .map(|it| it.pid.to_string())
-        .collect();
-    writeln!(out, "    top -p {}", pids.join(","))?;
-    writeln!(out, "\nIts files are in {}", standing.directory.display())?;
-    if !is_driven {
-        writeln!(out, "No load is driven; --load does it.")?;
-    }
-    writeln!(out, "Press ctrl-C to end it.\n")?;
-    out.flush()
+    let pids = standing.servers.iter().map(|it| it.pid.to_string());
+    writeln!(out, "    top -p {}", pids.collect::<Vec<_>>().join(","))
 }

@@ -13,7 +13,7 @@ use super::probe::{fresh, is_over, now, words};
 use super::status::{is_out, moment};
 use crate::failure::Failure;
 
-/// Names a backend of an upstream.
+/// The name of a backend, with the name of its upstream.
 #[derive(Clone, Debug)]
 pub(crate) struct Target {
     pub(super) upstream: String,
@@ -139,7 +139,7 @@ pub(crate) fn drain(args: &Drain) -> Result<(), Failure> {
         patch.insert("deadline".to_owned(), json!(deadline));
     }
     args.change
-        .make(&args.target, patch, |backend| match activation(backend) {
+        .apply(&args.target, patch, |backend| match activation(backend) {
             "stopped" => State::Done,
             "drain" => State::Waiting {
                 whole: drain_progress(backend),
@@ -158,7 +158,7 @@ pub(crate) fn stop(args: &Stop) -> Result<(), Failure> {
         ));
     };
     let patch = args.change.patch("stopped");
-    args.change.make(target, patch, |backend| {
+    args.change.apply(target, patch, |backend| {
         match (activation(backend), backend.backend.in_flight) {
             ("stopped", 0) => State::Done,
             ("stopped", flying) => State::Waiting {
@@ -176,7 +176,7 @@ pub(crate) fn activate(args: &Activate) -> Result<(), Failure> {
     }
     let patch = args.change.patch("active");
     args.change
-        .make(&args.target, patch, |backend| match activation(backend) {
+        .apply(&args.target, patch, |backend| match activation(backend) {
             // It was waited for before.
             "active" => State::Done,
             other => State::Changed(other.to_owned()),
@@ -231,7 +231,7 @@ enum State {
         whole: String,
         step: String,
     },
-    /// Somebody else has changed the activation meanwhile, to this one.
+    /// Another operator has changed the activation to this one meanwhile.
     Changed(String),
 }
 
@@ -248,14 +248,13 @@ impl Change {
 
     /// Makes the change on all fronts. With `--wait` it returns when the change is complete on each of
     /// them.
-    fn make(
+    fn apply(
         &self,
         target: &Target,
         patch: Map<String, Value>,
         state: impl Fn(&BackendMember) -> State,
     ) -> Result<(), Failure> {
         let fronts = Fronts::of(&self.at)?;
-        let until = self.until();
         let patch = Value::Object(patch);
         let change = |client: &Client| client.object("PATCH", &target.path(), Some(&patch));
         let changed = fronts.change(change)?;
@@ -269,7 +268,7 @@ impl Change {
             }
             return Ok(());
         }
-        let mut waits: Vec<Wait<'_>> = changed
+        let waits = changed
             .into_iter()
             .zip(&fronts.0)
             .map(|((place, backend), client)| Wait {
@@ -279,15 +278,24 @@ impl Change {
                 backend,
             })
             .collect();
-        // It is over when it is over on every front.
+        self.wait_for_all(target, waits, state)
+    }
+
+    /// Waits until the change is complete on every front, and prints the result of each.
+    fn wait_for_all(
+        &self,
+        target: &Target,
+        mut waits: Vec<Wait<'_>>,
+        state: impl Fn(&BackendMember) -> State,
+    ) -> Result<(), Failure> {
+        let until = self.until();
         loop {
-            let mut left = Vec::new();
+            let mut unfinished = Vec::new();
             for mut wait in waits {
                 match state(&wait.backend) {
                     State::Done => {
                         let text = activation(&wait.backend);
                         self.end(&wait.place, target, text, &wait.backend)?;
-                        continue;
                     }
                     State::Changed(other) => {
                         let place = &wait.place;
@@ -297,11 +305,13 @@ impl Change {
                         return Err(Failure::Fault(text));
                     }
                     // The deadline is said once.
-                    State::Waiting { whole, step } => wait.progress.begin_or_say(&whole, step)?,
+                    State::Waiting { whole, step } => {
+                        wait.progress.begin_or_say(&whole, step)?;
+                        unfinished.push(wait);
+                    }
                 }
-                left.push(wait);
             }
-            if left.is_empty() {
+            if unfinished.is_empty() {
                 return Ok(());
             }
             if is_over(until) {
@@ -309,10 +319,10 @@ impl Change {
                 return Err(Failure::Fault(text));
             }
             pause(until);
-            for wait in &mut left {
+            for wait in &mut unfinished {
                 wait.backend = super::status::expect_whole(wait.client, target)?;
             }
-            waits = left;
+            waits = unfinished;
         }
     }
 
@@ -387,8 +397,8 @@ impl Fronts {
         at.clients().map(Self)
     }
 
-    /// What is printed before the backend's name: the front's address if there are several fronts, or else
-    /// nothing.
+    /// The prefix of the backend's name in messages: the front's address if there are several fronts, else
+    /// empty.
     fn place(&self, client: &Client) -> String {
         match &self.0[..] {
             [_] => String::new(),

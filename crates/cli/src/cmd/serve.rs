@@ -20,7 +20,7 @@ use super::{announce, parse_workers};
 use crate::failure::Failure;
 use crate::notify::{Manager, News};
 use crate::own_log::{self, OwnLog};
-use crate::signals::{self, SignalRequest, Signals};
+use crate::signals::{self, Deadly, SignalRequest, Signals};
 use crate::{descriptors, upgrade};
 
 /// Run the front, from a file or from addresses alone
@@ -98,18 +98,29 @@ pub(crate) fn run(args: ServeArgs) -> Result<(), Failure> {
     }
     let manager = Manager::from_environment();
     manager.tell(News::Ready);
-    match obey(&running, &args, signals, &manager, events, arrivals)? {
-        Some((taken, process)) => {
+    let deadly = signals.deadly();
+    signals.forward(events.clone())?;
+    let serving = Serving {
+        running: &running,
+        args: &args,
+        manager: &manager,
+        events,
+        deadly,
+        upgrade: None,
+        is_leaving: false,
+    };
+    match serving.handle_until_drain(arrivals)? {
+        DrainReason::Stop => running.drain(),
+        DrainReason::Upgrade { taken, process } => {
             manager.tell(News::Successor(process));
             running.drain_for_successor(&taken);
         }
-        None => running.drain(),
     }
     running.join();
     Ok(())
 }
 
-/// Something that the main thread reacts to.
+/// An event that the main thread handles.
 enum Event {
     Asked(SignalRequest),
     Upgraded(upgrade::Outcome),
@@ -130,87 +141,135 @@ impl From<upgrade::Outcome> for Event {
     }
 }
 
-/// Handles events until it is time to drain. Returns what another process took over and that process' id, if
-/// an upgrade is the reason.
-fn obey(
-    running: &Running,
-    args: &ServeArgs,
-    signals: Signals,
-    manager: &Manager,
+/// Why the front drains.
+enum DrainReason {
+    /// A signal asked the front to stop.
+    Stop,
+    /// The process with this id has taken over these listeners.
+    Upgrade { taken: TakenListeners, process: u32 },
+}
+
+/// Why requests for a reload or an upgrade are refused.
+struct Refusal {
+    /// The answer to an administrator.
+    reason: &'static str,
+    /// The message in the log if a signal asked.
+    logged: &'static str,
+}
+
+/// A front that serves, and the events that it reacts to.
+struct Serving<'a> {
+    running: &'a Running,
+    args: &'a ServeArgs,
+    manager: &'a Manager,
+    /// The queue of events, for those who cause them.
     events: SyncSender<Event>,
-    arrivals: Receiver<Event>,
-) -> Result<Option<(TakenListeners, u32)>, Failure> {
-    let deadly = signals.deadly();
-    signals.forward(events.clone())?;
-    let mut upgrade: Option<upgrade::PendingUpgrade> = None;
-    let mut leaving = false;
-    for event in arrivals {
-        match event {
-            Event::Asked(SignalRequest::Stop) if !leaving => {
-                manager.tell(News::Stopping);
-                upgrade
-                    .take()
-                    .iter()
-                    .for_each(upgrade::PendingUpgrade::abandon);
-                let delay = running.leave();
-                if delay.is_zero() {
-                    signals::say_draining();
-                    return Ok(None);
-                }
-                deadly.set(false);
-                leaving = true;
-                tracing::info!(
-                    "serving for another {delay:?} (`drain_delay`) while /readyz is 503; a second signal begins the drain at once"
-                );
-                after(delay, events.clone())?;
+    /// Whether the next signal ends the process at once.
+    deadly: Deadly,
+    upgrade: Option<upgrade::PendingUpgrade>,
+    /// Whether the front waits for the end of `drain_delay`.
+    is_leaving: bool,
+}
+
+impl Serving<'_> {
+    /// Handles events until one of them is a reason to drain, and returns that reason.
+    fn handle_until_drain(mut self, arrivals: Receiver<Event>) -> Result<DrainReason, Failure> {
+        for event in arrivals {
+            if let Some(reason) = self.handle(event)? {
+                return Ok(reason);
             }
-            Event::Asked(SignalRequest::Stop) | Event::DelayOver => {
-                deadly.set(true);
+        }
+        // The threads that send events do not end.
+        Ok(DrainReason::Stop)
+    }
+
+    fn handle(&mut self, event: Event) -> Result<Option<DrainReason>, Failure> {
+        match (event, self.refusal()) {
+            (Event::Asked(SignalRequest::Stop), _) if !self.is_leaving => return self.leave(),
+            (Event::Asked(SignalRequest::Stop) | Event::DelayOver, _) => {
+                self.deadly.set(true);
                 signals::say_draining();
-                return Ok(None);
+                return Ok(Some(DrainReason::Stop));
             }
-            Event::Asked(SignalRequest::Reopen) => match running.reopen_logs() {
+            (Event::Upgraded(outcome), _) => return Ok(self.handle_upgraded(outcome)),
+            (Event::Asked(SignalRequest::Reopen), _) => match self.running.reopen_logs() {
                 Ok(()) => tracing::info!("the access log was opened again"),
                 Err(error) => tracing::error!("cannot open the access log: {error}"),
             },
-            Event::Asked(asked) if leaving => {
-                tracing::warn!(?asked, "the front is about to stop; nothing changed");
+            (Event::Asked(asked), Some(refusal)) => tracing::warn!(?asked, "{}", refusal.logged),
+            (Event::Reload(request), Some(refusal)) => {
+                request.answer(Err(refusal.reason.to_owned()));
             }
-            Event::Reload(request) if leaving => {
-                request.answer(Err("the front is about to stop".to_owned()));
-            }
-            // What was begun was abandoned.
-            Event::Upgraded(_) if leaving => {}
-            Event::Asked(asked) if upgrade.is_some() => {
-                tracing::warn!(
-                    ?asked,
-                    "an upgrade is under way; ask again when it has ended"
-                );
-            }
-            Event::Reload(request) if upgrade.is_some() => {
-                request.answer(Err("an upgrade is under way".to_owned()));
-            }
-            Event::Asked(SignalRequest::Reload) => {
+            (Event::Asked(SignalRequest::Reload), None) => {
                 // Its result is in the log.
-                reload(running, args, manager).ok();
+                reload(self.running, self.args, self.manager).ok();
             }
-            Event::Reload(request) => request.answer(reload(running, args, manager)),
-            Event::Asked(SignalRequest::Upgrade) => {
-                upgrade = upgrade::try_begin(running, events.clone());
+            (Event::Reload(request), None) => {
+                request.answer(reload(self.running, self.args, self.manager));
             }
-            Event::Upgraded(Ok((taken, process))) => {
+            (Event::Asked(SignalRequest::Upgrade), None) => {
+                self.upgrade = upgrade::try_begin(self.running, self.events.clone());
+            }
+        }
+        Ok(None)
+    }
+
+    /// Why the front reloads and upgrades nothing now; `None` if it does.
+    fn refusal(&self) -> Option<Refusal> {
+        if self.is_leaving {
+            Some(Refusal {
+                reason: "the front is about to stop",
+                logged: "the front is about to stop; nothing changed",
+            })
+        } else if self.upgrade.is_some() {
+            Some(Refusal {
+                reason: "an upgrade is under way",
+                logged: "an upgrade is under way; ask again when it has ended",
+            })
+        } else {
+            None
+        }
+    }
+
+    /// Begins `drain_delay`, in which the front serves and tells load balancers that it leaves. Without a delay the
+    /// front drains at once.
+    fn leave(&mut self) -> Result<Option<DrainReason>, Failure> {
+        self.manager.tell(News::Stopping);
+        if let Some(upgrade) = self.upgrade.take() {
+            upgrade.abandon();
+        }
+        let delay = self.running.leave();
+        if delay.is_zero() {
+            signals::say_draining();
+            return Ok(Some(DrainReason::Stop));
+        }
+        self.deadly.set(false);
+        self.is_leaving = true;
+        tracing::info!(
+            "serving for another {delay:?} (`drain_delay`) while /readyz is 503; a second signal begins the drain at once"
+        );
+        after(delay, self.events.clone())?;
+        Ok(None)
+    }
+
+    fn handle_upgraded(&mut self, outcome: upgrade::Outcome) -> Option<DrainReason> {
+        if self.is_leaving {
+            // The upgrade was abandoned.
+            return None;
+        }
+        match outcome {
+            Ok((taken, process)) => {
                 tracing::info!(process, "another process has taken over; draining");
-                return Ok(Some((taken, process)));
+                Some(DrainReason::Upgrade { taken, process })
             }
-            Event::Upgraded(Err(reason)) => {
-                upgrade = None;
-                running.note_failed_upgrade(&reason);
+            Err(reason) => {
+                self.upgrade = None;
+                self.running.note_failed_upgrade(&reason);
                 tracing::error!("cannot upgrade: {reason}; this process goes on");
+                None
             }
         }
     }
-    // The threads that send events do not end.
-    Ok(None)
 }
 
 /// The means by which administrators ask for a reload or an upgrade; they are sent to `events`.

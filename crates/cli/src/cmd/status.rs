@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal as _, Write as _};
 use std::time::Duration;
 
 use catamaran_admin_api::{
-    Backend, BackendMember, FoundMembers, FrontStatus, ReachedLimit, UpstreamStatus,
+    Backend, BackendMember, FoundMembers, FrontStatus, Override, ReachedLimit, UpstreamStatus,
 };
 use rustix::termios::tcgetwinsize;
 
@@ -82,7 +82,7 @@ pub(super) fn expect_whole(client: &Client, target: &Target) -> Result<BackendMe
     client.object("GET", &target.path(), None)
 }
 
-/// The upstreams that were asked for, each with the backends that were asked for.
+/// The upstreams that `target` selects, each with the backends that it selects.
 fn selected(status: &FrontStatus, target: Option<&str>) -> Result<Vec<UpstreamStatus>, Failure> {
     let Some(target) = target else {
         return Ok(status.upstreams.clone());
@@ -131,22 +131,8 @@ impl Drawing {
 
 fn table(status: &FrontStatus, upstreams: &[UpstreamStatus], drawing: Drawing) -> String {
     let mut text = String::new();
-    let ready = match [status.draining, status.leaving, status.ready] {
-        [true, ..] => "draining",
-        [_, true, _] => "about to drain",
-        [.., true] => "ready",
-        _ => "not ready",
-    };
-    let turns_away = |whom: &str| status.limits.iter().any(|limit| limit.whom == whom);
-    let (ready, colour) = match ready {
-        "ready" if turns_away("clients") => ("ready, but turns clients away", BAD),
-        "ready" if turns_away("address") => {
-            ("ready, but turns clients of an address away", DOUBTFUL)
-        }
-        "ready" => (ready, GOOD),
-        _ => (ready, BAD),
-    };
-    let ready = painted(ready, colour, drawing);
+    let (readiness, colour) = readiness(status);
+    let ready = painted(readiness, colour, drawing);
     let requests = plural(status.requests, "request");
     let open = plural(status.connections.open as u64, "client");
     writeln!(text, "{ready}; {requests}, {open} connected").expect("a string");
@@ -163,18 +149,35 @@ fn table(status: &FrontStatus, upstreams: &[UpstreamStatus], drawing: Drawing) -
         let is_closed = !takes_new(whole.unwrap_or(upstream));
         text.push_str(&of_upstream(upstream, is_closed, drawing));
     }
-    for (at, backend) in status.retired.iter().enumerate() {
-        let heading = if at == 0 {
-            "\nremoved by a reload, until their last request ends\n"
-        } else {
-            ""
-        };
+    text + &retired_backends(&status.retired)
+}
+
+/// Whether the front accepts clients, in words, and the colour of these words.
+fn readiness(status: &FrontStatus) -> (&'static str, &'static str) {
+    let turns_away = |whom: &str| status.limits.iter().any(|limit| limit.whom == whom);
+    match [status.draining, status.leaving, status.ready] {
+        [true, ..] => ("draining", BAD),
+        [_, true, _] => ("about to drain", BAD),
+        [.., false] => ("not ready", BAD),
+        _ if turns_away("clients") => ("ready, but turns clients away", BAD),
+        _ if turns_away("address") => ("ready, but turns clients of an address away", DOUBTFUL),
+        _ => ("ready", GOOD),
+    }
+}
+
+/// The backends that a reload removed and that still have requests, below a heading; empty without any.
+fn retired_backends(retired: &[Backend]) -> String {
+    let mut text = String::new();
+    if !retired.is_empty() {
+        text.push_str("\nremoved by a reload, until their last request ends\n");
+    }
+    for backend in retired {
         let [upstream, name, address] =
             [&backend.upstream, &backend.name, &backend.address].map(|text| word(text));
         let in_flight = backend.in_flight;
         writeln!(
             text,
-            "{heading}  {upstream}/{name} at {address}: {in_flight} in flight"
+            "  {upstream}/{name} at {address}: {in_flight} in flight"
         )
         .expect("a string takes all");
     }
@@ -201,7 +204,7 @@ fn of_upstream(upstream: &UpstreamStatus, is_closed: bool, drawing: Drawing) -> 
     let (name, policy) = (word(&upstream.name), word(&upstream.policy));
     writeln!(text, "\nupstream {name} ({policy}{sticky})").expect("a string");
     if let Some(members) = &upstream.members {
-        writeln!(text, "  {}", found(members)).expect("a string");
+        writeln!(text, "  {}", member_source(members)).expect("a string");
     }
     let warnings = [
         (is_closed, "it accepts no new clients"),
@@ -225,8 +228,8 @@ fn of_upstream(upstream: &UpstreamStatus, is_closed: bool, drawing: Drawing) -> 
     text
 }
 
-/// The text that says where an upstream finds its members, and whether that works.
-fn found(members: &FoundMembers) -> String {
+/// Says from which source an upstream has its members, and whether the source answers.
+fn member_source(members: &FoundMembers) -> String {
     let age = match members.age_s {
         Some(seconds) => format!("the last good answer came {seconds} s ago"),
         None => "there was no good answer yet".to_owned(),
@@ -441,18 +444,16 @@ fn remarks(member: &BackendMember) -> String {
         let progress = drain_progress(member);
         writeln!(text, "    {name} drains: {progress}").expect("a string takes all");
     }
-    if let Some(said) = &member.changed {
-        let (by, at) = (word(&said.by), moment(&said.at));
-        write!(text, "    {name} was changed by {by} at {at}").expect("a string takes all");
-        if let Some(until) = &said.until {
-            write!(text, ", until {}", moment(until)).expect("a string takes all");
-        }
-        if let Some(reason) = &said.reason {
-            // Escaped: it is somebody's text, and this is a terminal.
-            write!(text, ", reason {}", reason.escape_debug()).expect("a string takes all");
-        }
-        text.push('\n');
+    if let Some(change) = &member.changed {
+        writeln!(text, "    {name} was {}", change_at_run_time(change))
+            .expect("a string takes all");
     }
+    text + &failure_remarks(&name, backend)
+}
+
+/// The remarks about responses 5xx and failures of the backend `name`, one on each line.
+fn failure_remarks(name: &str, backend: &Backend) -> String {
+    let mut text = String::new();
     let errors = &backend.server_errors;
     if errors.minute > 0 {
         let (minute, of) = (errors.minute, errors.responses_minute);
@@ -462,18 +463,12 @@ fn remarks(member: &BackendMember) -> String {
         )
         .expect("a string takes all");
     }
-    let failed = failed(backend);
-    if !failed.is_empty() {
-        let failed: Vec<String> = failed
-            .iter()
-            .map(|(count, it)| format!("{count} {it}"))
-            .collect();
-        writeln!(
-            text,
-            "    {name} failed within the last minute: {}",
-            failed.join(", ")
-        )
-        .expect("a string takes all");
+    let failures = failed(backend);
+    if !failures.is_empty() {
+        let counts = failures.iter().map(|(count, it)| format!("{count} {it}"));
+        let counts = counts.collect::<Vec<_>>().join(", ");
+        writeln!(text, "    {name} failed within the last minute: {counts}")
+            .expect("a string takes all");
     }
     if let Some(failure) = &backend.last_failure {
         let parts = [
@@ -489,6 +484,19 @@ fn remarks(member: &BackendMember) -> String {
             "    {name} failed last at {at}: {token} ({stage}), request {request}: {detail}"
         )
         .expect("a string takes all");
+    }
+    text
+}
+
+/// Says who changed a backend at run time, when, until when, and for which reason.
+fn change_at_run_time(change: &Override) -> String {
+    let mut text = format!("changed by {} at {}", word(&change.by), moment(&change.at));
+    if let Some(until) = &change.until {
+        write!(text, ", until {}", moment(until)).expect("a string takes all");
+    }
+    if let Some(reason) = &change.reason {
+        // Escaped: it is somebody's text, and this is a terminal.
+        write!(text, ", reason {}", reason.escape_debug()).expect("a string takes all");
     }
     text
 }

@@ -12,6 +12,7 @@ use catamaran_lab::drive::READY;
 use catamaran_lab::experiment::CrowdKind;
 use catamaran_lab::extra::{bare, crowd, echo, link, spin};
 use clap::Subcommand;
+use serde::Serialize;
 
 use crate::descriptors::raise_limit;
 use crate::failure::Failure;
@@ -121,13 +122,7 @@ pub(super) fn run(args: LabExtraArgs) -> Result<ExitCode, Failure> {
                 every: pause(&every)?,
                 url,
             };
-            let tally = crowd::run(&asked, &stop, || {
-                // Who does not read it does not wait for it.
-                let _ = writeln!(io::stdout(), "{READY}");
-            })?;
-            let text = serde_json::to_string(&tally);
-            let text = text.map_err(|error| Failure::Fault(error.to_string()))?;
-            writeln!(io::stdout(), "{text}")?;
+            crowd(&asked, &stop)?;
         }
         Command::Echo {
             json,
@@ -143,30 +138,41 @@ pub(super) fn run(args: LabExtraArgs) -> Result<ExitCode, Failure> {
                 bytes,
                 time,
             };
-            let document = echo::run(&asked, &stop)?;
-            let text = serde_json::to_string(&document);
-            let text = text.map_err(|error| Failure::Fault(error.to_string()))?;
-            std::fs::write(json, text)?;
+            let document = json_of(&echo::run(&asked, &stop)?)?;
+            std::fs::write(json, document)?;
         }
         Command::Link { round_trip, ends } => {
-            let listen = |(listen, to)| {
-                let listener = TcpListener::bind(listen)?;
-                Ok::<_, io::Error>(link::End { listener, to })
-            };
-            let each = ends.split_whitespace().map(end);
-            let parsed = each
-                .collect::<Result<Vec<_>, _>>()
-                .map_err(Failure::Fault)?;
-            let ends = parsed
-                .into_iter()
-                .map(listen)
-                .collect::<Result<Vec<_>, _>>()?;
-            link::run(ends, round_trip, &stop)?;
+            link::run(listening_ends(&ends)?, round_trip, &stop)?;
         }
         Command::Bare(bare) => bare.serve(&stop)?,
         Command::Spin => spin::run(&stop),
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Runs the clients of a crowd until `stop`, and prints their tally.
+fn crowd(asked: &crowd::CrowdRequest, stop: &AtomicBool) -> Result<(), Failure> {
+    let tally = crowd::run(asked, stop, || {
+        // If nothing reads the line, nothing waits for it.
+        let _ = writeln!(io::stdout(), "{READY}");
+    })?;
+    writeln!(io::stdout(), "{}", json_of(&tally)?)?;
+    Ok(())
+}
+
+/// Parses the ends of a link, and listens on each.
+fn listening_ends(ends: &str) -> Result<Vec<link::End>, Failure> {
+    let addresses: Result<Vec<_>, _> = ends.split_whitespace().map(end).collect();
+    let mut listening = Vec::new();
+    for (listen, to) in addresses.map_err(Failure::Fault)? {
+        let listener = TcpListener::bind(listen)?;
+        listening.push(link::End { listener, to });
+    }
+    Ok(listening)
+}
+
+fn json_of(document: &impl Serialize) -> Result<String, Failure> {
+    serde_json::to_string(document).map_err(|error| Failure::Fault(error.to_string()))
 }
 
 fn kind(text: &str) -> Result<CrowdKind, String> {

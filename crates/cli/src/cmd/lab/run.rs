@@ -109,11 +109,13 @@ pub(super) fn run(args: &LabRunArgs) -> Result<ExitCode, Failure> {
         published: resumed.published,
         servers: resumed.servers,
     };
-    let ended = rounds::run(asked, &mut store, &mut |event| tell(&experiment, event));
+    let ended = rounds::run(asked, &mut store, &mut |event| {
+        print_progress(&experiment, event)
+    });
     finish(&store, ended)
 }
 
-/// Prints before the runs which claims the plan cannot show.
+/// Prints, before the runs begin, which claims the plan cannot show.
 fn say_reach(experiment: &Experiment) -> io::Result<()> {
     let reach = reach(experiment);
     let words = match reach.to_string() {
@@ -130,7 +132,7 @@ fn rounds_of(text: &str) -> Result<usize, String> {
     rounds.ok_or_else(|| format!("it is a number from {ROUNDS_MIN} to {ROUNDS_MAX}"))
 }
 
-/// What a result that is resumed has already.
+/// The measurements that a resumed result has already.
 #[derive(Default)]
 struct ResumedResult {
     runs: Vec<Run>,
@@ -176,19 +178,23 @@ fn begin(args: &LabRunArgs) -> Result<(Store, Experiment, ResumedResult), Failur
         .unwrap_or_default()
         .as_secs();
     let directory = args.out.clone();
-    let kind = match (experiment.is_published, experiment.is_duel) {
-        (true, _) => "-published",
-        (false, true) => "-duel",
-        (false, false) => "",
-    };
-    let directory =
-        directory.unwrap_or_else(|| format!("lab-{}{kind}-{now}", experiment.name).into());
+    let directory = directory.unwrap_or_else(|| default_directory(&experiment, now));
     let host = Host::read(now, profile::NAME);
     if let Some(said) = host.slow_build() {
         writeln!(io::stderr(), "warning: {said}")?;
     }
     let store = Store::create(&directory, &experiment, &host).map_err(fault)?;
     Ok((store, experiment, ResumedResult::default()))
+}
+
+/// The directory of a result that begins at `now`, in seconds since 1970.
+fn default_directory(experiment: &Experiment, now: u64) -> PathBuf {
+    let kind = if experiment.is_published {
+        "-published"
+    } else {
+        ""
+    };
+    format!("lab-{}{kind}-{now}", experiment.name).into()
 }
 
 /// Opens a result whose rounds continue where they ended. The binary, the versions and the host must be the
@@ -199,26 +205,10 @@ fn resume(
 ) -> Result<(Store, Experiment, ResumedResult), Failure> {
     let (mut store, mut stored) = Store::open(directory).map_err(fault)?;
     store.keep_whole_rounds(&mut stored).map_err(fault)?;
-    let now = Host::read(stored.host.started_at_s, profile::NAME);
-    if let Some(what) = stored.host.differs_from(&now) {
-        let directory = directory.display();
-        return Err(Failure::Fault(format!(
-            "{directory} cannot go on: {what}; begin anew with --out"
-        )));
-    }
     let mut experiment = stored.experiment;
-    if experiment.is_against && args.against.is_none() {
+    if let Some(obstacle) = obstacle(&experiment, &stored.host, args) {
         let directory = directory.display();
-        return Err(Failure::Fault(format!(
-            "{directory} compares two binaries: name the older one again with --against"
-        )));
-    }
-    let is_named = |name: &String| args.module.iter().any(|(named, _)| named == name);
-    if let Some(name) = experiment.modules.iter().find(|name| !is_named(name)) {
-        let directory = directory.display();
-        return Err(Failure::Fault(format!(
-            "{directory} has servers with the module {name}: name its file again with --module {name}=FILE"
-        )));
+        return Err(Failure::Fault(format!("{directory} {obstacle}")));
     }
     let planned = args.rounds.filter(|rounds| *rounds != experiment.rounds);
     if let Some(rounds) = planned {
@@ -231,6 +221,8 @@ fn resume(
             )));
         }
         experiment.rounds = rounds;
+        // The rounds are made even if a look has decided the claims.
+        experiment.decided_after = None;
         store.keep_form(&experiment).map_err(fault)?;
     }
     prepare::check(&experiment, &args.module, args.install)?;
@@ -245,6 +237,22 @@ fn resume(
             .collect(),
     };
     Ok((store, experiment, resumed))
+}
+
+/// Why the rounds of a result cannot continue, and what to do; `None` if they can.
+fn obstacle(experiment: &Experiment, host: &Host, args: &LabRunArgs) -> Option<String> {
+    let now = Host::read(host.started_at_s, profile::NAME);
+    if let Some(what) = host.differs_from(&now) {
+        return Some(format!("cannot go on: {what}; begin anew with --out"));
+    }
+    if experiment.is_against && args.against.is_none() {
+        return Some("compares two binaries: name the older one again with --against".to_owned());
+    }
+    let is_given = |name: &String| args.module.iter().any(|(given, _)| given == name);
+    let missing = experiment.modules.iter().find(|name| !is_given(name))?;
+    Some(format!(
+        "has servers with the module {missing}: name its file again with --module {missing}=FILE"
+    ))
 }
 
 /// Writes and prints the conclusions from the runs, and returns the exit code.
@@ -277,9 +285,9 @@ fn finish(store: &Store, ended: Result<Rounds, RoundsFault>) -> Result<ExitCode,
 }
 
 /// Prints a line of progress for each run.
-fn tell(experiment: &Experiment, event: Event<'_>) {
+fn print_progress(experiment: &Experiment, event: Event<'_>) {
     let mut stderr = io::stderr().lock();
-    // Nobody is told when standard error is closed, and the runs are worth more than their progress.
+    // If standard error is closed, the runs go on without the lines.
     let _ = match event {
         Event::Begins {
             round,
