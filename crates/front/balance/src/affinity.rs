@@ -303,7 +303,7 @@ impl Affinity {
         own: Option<usize>,
         has_id: bool,
         mut seen: Decision<'a>,
-        standing: &mut impl MemberStates,
+        standing: &impl MemberStates,
         trace: &mut impl Trace,
     ) -> Decision<'a> {
         match own {
