@@ -20,12 +20,11 @@ pub(crate) fn response(
     ends: bool,
     out: &mut BytesMut,
 ) {
-    let mut bytes = BytesMut::with_capacity(BLOCK_BYTES);
-    let mut block = conn.encoder.block(&mut bytes);
-    block.field(Pseudo::Status, status.as_str().as_bytes());
-    write_fields(headers, false, &mut block);
-    write_length(length, &mut block);
-    conn.write_block(id, ends, &bytes, out);
+    conn.write_block(id, ends, out, |block| {
+        block.field(Pseudo::Status, status.as_str().as_bytes());
+        write_fields(headers, false, block);
+        write_length(length, block);
+    });
 }
 
 /// Writes the head of a request.
@@ -38,18 +37,17 @@ pub(crate) fn request(
     ends: bool,
     out: &mut BytesMut,
 ) {
-    let mut bytes = BytesMut::with_capacity(BLOCK_BYTES);
-    let mut block = conn.encoder.block(&mut bytes);
-    block.field(Pseudo::Method, request.method.as_str().as_bytes());
-    block.field(Pseudo::Scheme, scheme);
-    block.field(Pseudo::Authority, request.host);
-    match request.query {
-        None => block.field(Pseudo::Path, request.path),
-        Some(query) => block.field(Pseudo::Path, &[request.path, query].join(&b'?')),
-    }
-    write_fields(request.headers, true, &mut block);
-    write_length(length, &mut block);
-    conn.write_block(id, ends, &bytes, out);
+    conn.write_block(id, ends, out, |block| {
+        block.field(Pseudo::Method, request.method.as_str().as_bytes());
+        block.field(Pseudo::Scheme, scheme);
+        block.field(Pseudo::Authority, request.host);
+        match request.query {
+            None => block.field(Pseudo::Path, request.path),
+            Some(query) => block.field(Pseudo::Path, &[request.path, query].join(&b'?')),
+        }
+        write_fields(request.headers, true, block);
+        write_length(length, block);
+    });
 }
 
 /// Writes fields behind a body, which end it.
@@ -63,10 +61,7 @@ pub(crate) fn trailers(
     if stream.unsent.is_some_and(|unsent| unsent > 0) {
         return Err(SendError::Length);
     }
-    let mut bytes = BytesMut::with_capacity(BLOCK_BYTES);
-    let mut block = conn.encoder.block(&mut bytes);
-    write_fields(trailers, true, &mut block);
-    conn.write_block(id, true, &bytes, out);
+    conn.write_block(id, true, out, |block| write_fields(trailers, true, block));
     conn.end_outbound(id, out);
     Ok(())
 }
@@ -100,6 +95,3 @@ fn write_length(length: Option<u64>, block: &mut Block<'_>) {
 const NOT_SENT: Traits = Traits::HOP_BY_HOP
     .with(Traits::FRAMING)
     .with(Traits::NOMINATED);
-
-/// Most blocks fit into so many bytes, so that their memory need not grow.
-const BLOCK_BYTES: usize = 256;

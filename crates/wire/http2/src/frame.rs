@@ -37,12 +37,12 @@ impl FrameHead {
         self.flags & flag != 0
     }
 
-    /// The same for its place in front of a payload.
+    /// The bytes in front of the payload.
     #[inline]
-    pub(crate) fn write(self, out: &mut BytesMut) {
+    pub(crate) fn bytes(self) -> [u8; HEAD_LEN] {
         let [_, a, b, c] = u32::try_from(self.len).unwrap_or(u32::MAX).to_be_bytes();
         let [s0, s1, s2, s3] = self.stream.to_be_bytes();
-        out.extend_from_slice(&[a, b, c, self.kind, self.flags, s0, s1, s2, s3]);
+        [a, b, c, self.kind, self.flags, s0, s1, s2, s3]
     }
 }
 
@@ -61,7 +61,7 @@ pub(crate) fn write(kind: u8, flags: u8, stream: u32, payload: &[u8], out: &mut 
         flags,
         stream,
     };
-    head.write(out);
+    out.extend_from_slice(&head.bytes());
     out.extend_from_slice(payload);
 }
 

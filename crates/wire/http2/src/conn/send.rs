@@ -6,7 +6,8 @@ use catamaran_message::Fields;
 use super::{Connection, PING_LEN, Role, count};
 use crate::encode;
 use crate::error::{Code, SendError};
-use crate::frame::{self, FrameHead, PAYLOAD_MAX};
+use crate::frame::{self, FrameHead, HEAD_LEN, PAYLOAD_MAX};
+use crate::hpack::Block;
 
 impl Connection {
     /// How many bytes of a body may be sent now, in one frame.
@@ -55,29 +56,45 @@ impl Connection {
             flags: if ends { frame::END_STREAM } else { 0 },
             stream: id,
         };
-        head.write(out);
+        out.extend_from_slice(&head.bytes());
         if ends {
             self.end_outbound(id, out);
         }
         Ok(taken)
     }
 
-    /// Writes a block of fields that stands in `block`.
-    pub(crate) fn write_block(&self, id: u32, ends: bool, block: &[u8], out: &mut BytesMut) {
+    /// Writes the block that `fields` writes, in as many frames as the peer takes.
+    pub(crate) fn write_block(
+        &mut self,
+        id: u32,
+        ends: bool,
+        out: &mut BytesMut,
+        fields: impl FnOnce(&mut Block<'_>),
+    ) {
+        let at = out.len();
+        // The frame's head is known when its block is written.
+        out.extend_from_slice(&[0; HEAD_LEN]);
+        fields(&mut self.encoder.block(out));
         let max = self.peer.payload_max.min(PAYLOAD_MAX);
-        let mut kind = frame::HEADERS;
-        let mut flags = if ends { frame::END_STREAM } else { 0 };
-        let mut rest = block;
-        loop {
-            let (payload, behind) = rest.split_at(rest.len().min(max));
-            if behind.is_empty() {
-                flags |= frame::END_HEADERS;
+        let len = out.len() - at - HEAD_LEN;
+        let mut head = FrameHead {
+            len: len.min(max),
+            kind: frame::HEADERS,
+            flags: if ends { frame::END_STREAM } else { 0 },
+            stream: id,
+        };
+        if len <= max {
+            head.flags |= frame::END_HEADERS;
+        }
+        out[at..at + HEAD_LEN].copy_from_slice(&head.bytes());
+        if len > max {
+            let rest = out.split_off(at + HEAD_LEN + max);
+            let mut pieces = rest.chunks(max).peekable();
+            while let Some(piece) = pieces.next() {
+                let is_last = pieces.peek().is_none();
+                let flags = if is_last { frame::END_HEADERS } else { 0 };
+                frame::write(frame::CONTINUATION, flags, id, piece, out);
             }
-            frame::write(kind, flags, id, payload, out);
-            if behind.is_empty() {
-                return;
-            }
-            (kind, flags, rest) = (frame::CONTINUATION, 0, behind);
         }
     }
 
