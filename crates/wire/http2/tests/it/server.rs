@@ -1,10 +1,12 @@
 //! Requests, responses and the ends of streams as a server sees them.
 
+use catamaran_http2::hpack::Decoder;
 use catamaran_http2::{Code, Config, Event, Fault, SendError, StreamFault};
 use catamaran_message::name::COOKIE;
 use catamaran_message::{BodyLength, Fields, Response};
 use http::{Method, StatusCode, Version};
 
+use crate::bodies::decode_all;
 use crate::transcript::{
     Begun, CONTINUATION, DATA, END_HEADERS, END_STREAM, HEADERS, PADDED, RST_STREAM, SETTINGS,
     block, frame, frames, get, headers,
@@ -153,6 +155,38 @@ fn what_has_no_body_ends_with_its_head() {
             (HEADERS, END_HEADERS | END_STREAM, 1),
             "{method} {status}"
         );
+    }
+}
+
+/// The peer takes 16 KiB a frame: all but the last of a block have as much.
+#[test]
+fn large_heads_are_continued() {
+    for len in (16_350..16_400).chain([32_768, 40_000]) {
+        let mut begun = begun();
+        begun.receive(&headers(1, true, &get(&[]))).unwrap();
+        // Huffman's code would make it longer, so it is written as it is.
+        let value = "~".repeat(len);
+        let response = Response {
+            status: StatusCode::OK,
+            reason: None,
+            headers: &Fields::from_iter([("x-large", &value[..])]),
+            body: BodyLength::Unknown,
+        };
+        let Begun { server, out, .. } = &mut begun;
+        server.send_head(1, &response, true, out).unwrap();
+        let written = begun.written();
+        let block: Vec<u8> = written.iter().flat_map(|it| it.3.clone()).collect();
+        let (shown, _) = decode_all(&mut Decoder::new(), &block).unwrap();
+        assert_eq!(shown[1].1, value.as_bytes());
+        assert_eq!(written.len(), block.len().div_ceil(16_384));
+        let last = written.len() - 1;
+        for (at, (kind, flags, stream, payload)) in written.iter().enumerate() {
+            assert!(payload.len() == 16_384 || at == last);
+            let begins = if at == 0 { HEADERS } else { CONTINUATION };
+            let of_first = if at == 0 { END_STREAM } else { 0 };
+            let of_last = if at == last { END_HEADERS } else { 0 };
+            assert_eq!((*kind, *flags, *stream), (begins, of_first | of_last, 1));
+        }
     }
 }
 
