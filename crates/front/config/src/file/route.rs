@@ -11,7 +11,9 @@ mod text;
 use std::ops::Range;
 use std::sync::Arc;
 
-use catamaran_proxy::config::{FieldRule, PathExpression, Redirect, RouteConfig, RouteTarget};
+use catamaran_proxy::config::{
+    PathExpression, Redirect, ResponseFieldRule, RouteConfig, RouteTarget,
+};
 pub use fields::is_ruled_field;
 pub(crate) use fields::{
     REQUEST_SECTION, RESPONSE_NAME, RESPONSE_SECTION, SERVER_SECTION, reserved_of_requests,

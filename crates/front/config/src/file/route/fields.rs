@@ -3,7 +3,9 @@
 use std::ops::RangeInclusive;
 
 use catamaran_proxy::config::FieldName;
-use catamaran_proxy::config::{FieldRule, NameRef, PathExpression, Placeholder, Template, Traits};
+use catamaran_proxy::config::{
+    FieldRule, NameRef, PathExpression, Placeholder, ResponseFieldRule, Template, Traits,
+};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -27,6 +29,7 @@ struct RawFields {
     remove: Vec<String>,
     set: Vec<(String, String)>,
     add: Vec<(String, String)>,
+    statuses: Vec<RangeInclusive<u16>>,
 }
 
 /// Reads both tables of a route. Values may have groups of the route's `expression`.
@@ -34,14 +37,32 @@ pub(super) fn read(
     route: &DeTable<'_>,
     expression: Option<&PathExpression>,
     report: &mut Report,
-) -> (Vec<FieldRule>, Vec<FieldRule>) {
-    let mut of = |name, section| {
-        let value = route.get(name);
-        value.map_or_else(Vec::new, |value| one(value, section, expression, report))
+) -> (Vec<FieldRule>, Vec<ResponseFieldRule>) {
+    let of_requests = route.get(REQUEST_NAME).map_or_else(Vec::new, |value| {
+        let (rules, _) = one(value, &REQUEST_SECTION, expression, report);
+        rules
+    });
+    let tables = route.get(RESPONSE_NAME);
+    let of_responses = tables.map_or_else(Vec::new, |value| {
+        of_responses(value, &RESPONSE_SECTION, expression, report)
+    });
+    (of_requests, of_responses)
+}
+
+/// Reads a table about responses, or a list of such tables.
+fn of_responses(
+    value: &Spanned<DeValue<'_>>,
+    section: &'static Section,
+    expression: Option<&PathExpression>,
+    report: &mut Report,
+) -> Vec<ResponseFieldRule> {
+    let values = match value.get_ref().as_array() {
+        Some(list) => list.iter().collect(),
+        None => vec![value],
     };
     let mut all = Vec::new();
     for value in values {
-        let (rules, statuses) = one(value, section, report);
+        let (rules, statuses) = one(value, section, expression, report);
         all.extend(rules.into_iter().map(|change| ResponseFieldRule {
             change,
             statuses: statuses.clone(),
@@ -54,7 +75,9 @@ pub(super) fn read(
 pub(super) fn of_all_routes(root: &DeTable<'_>, report: &mut Report) -> Vec<ResponseFieldRule> {
     let server = root.get("server").and_then(|it| it.get_ref().as_table());
     let value = server.and_then(|server| server.get(RESPONSE_NAME));
-    value.map_or_else(Vec::new, |value| one(value, &SERVER_SECTION, None, report))
+    value.map_or_else(Vec::new, |value| {
+        of_responses(value, &SERVER_SECTION, None, report)
+    })
 }
 
 /// Whether the fields of requests are to be changed.
