@@ -189,10 +189,10 @@ fn begin(args: &LabRunArgs) -> Result<(Store, Experiment, ResumedResult), Failur
 
 /// The directory of a result that begins at `now`, in seconds since 1970.
 fn default_directory(experiment: &Experiment, now: u64) -> PathBuf {
-    let kind = if experiment.is_published {
-        "-published"
-    } else {
-        ""
+    let kind = match (experiment.is_published, experiment.is_duel) {
+        (true, _) => "-published",
+        (false, true) => "-duel",
+        (false, false) => "",
     };
     format!("lab-{}{kind}-{now}", experiment.name).into()
 }
@@ -221,8 +221,6 @@ fn resume(
             )));
         }
         experiment.rounds = rounds;
-        // The rounds are made even if a look has decided the claims.
-        experiment.decided_after = None;
         store.keep_form(&experiment).map_err(fault)?;
     }
     prepare::check(&experiment, &args.module, args.install)?;
