@@ -168,8 +168,8 @@ impl Template {
             let same_name = known.iter().find(|it| it.name() == name);
             let placeholder = same_name.map(|it| Blank::Placeholder(*it));
             let group = || Some(Blank::Capture(expression?.group(name)?));
-            let blank = placeholder.or_else(group);
-            let blank = blank.ok_or_else(|| TemplateError::Unknown {
+            let known_place = placeholder.or_else(group);
+            let blank = known_place.ok_or_else(|| TemplateError::Unknown {
                 name: name.to_owned(),
                 known: list(known, expression),
             })?;
@@ -237,8 +237,8 @@ impl Template {
     /// Whether the template has `{rest}` or `{rest_query}`.
     #[must_use]
     pub fn names_rest(&self) -> bool {
-        let rest = [Placeholder::Rest, Placeholder::RestQuery];
-        let rest = rest.map(|it| Part::Blank(Blank::Placeholder(it)));
+        let both = [Placeholder::Rest, Placeholder::RestQuery];
+        let rest = both.map(|it| Part::Blank(Blank::Placeholder(it)));
         self.0.iter().any(|part| rest.contains(part))
     }
 

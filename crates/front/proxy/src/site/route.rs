@@ -129,8 +129,8 @@ impl RouteTable {
                 table.of_host(host).insert(config, index);
             }
         }
-        let trees = table.names.values_mut().chain(table.domains.values_mut());
-        let trees = trees.chain(table.addresses.values_mut());
+        let of_names = table.names.values_mut().chain(table.domains.values_mut());
+        let trees = of_names.chain(table.addresses.values_mut());
         trees.for_each(Tree::finish);
         table.any.finish();
         let labels = |domain: &[u8]| domain.iter().filter(|&&byte| byte == b'.').count();

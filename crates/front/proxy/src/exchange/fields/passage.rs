@@ -294,8 +294,8 @@ mod tests {
     fn captured_texts_stay_in_their_place() {
         let expression = PathExpression::parse("^/a(.*)b(.*)$").unwrap();
         let captured = |path: &str| {
-            let normal = crate::path::normalise(&Bytes::copy_from_slice(path.as_bytes()));
-            let mut normal = normal.unwrap();
+            let read = crate::path::normalise(&Bytes::copy_from_slice(path.as_bytes()));
+            let mut normal = read.unwrap();
             normal.capture(|path| expression.captured(path));
             normal
         };

@@ -313,8 +313,8 @@ impl SchemeSlot {
         [own, (None, self.any)]
             .into_iter()
             .find_map(|(scheme, plain)| {
-                let of_methods = self.of_methods.iter().flat_map(|it| &it.0);
-                let of_methods = of_methods.filter(|(it, _)| *it == scheme);
+                let all = self.of_methods.iter().flat_map(|it| &it.0);
+                let of_methods = all.filter(|(it, _)| *it == scheme);
                 let plain = plain.checked_sub(1).map(|it| it as usize);
                 let mut routes = of_methods.map(|(_, index)| *index).chain(plain);
                 routes.find(|&index| (asked.takes)(index))

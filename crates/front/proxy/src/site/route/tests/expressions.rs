@@ -124,11 +124,11 @@ fn other_methods_get_the_next_route() {
         };
         let found = table.decide(wanted, &path).unwrap();
         let methods = table.methods(wanted, &path);
-        let methods: Vec<&str> = methods.iter().map(Method::as_str).collect();
-        let found = found.map(|it| number(&table, it));
+        let names: Vec<&str> = methods.iter().map(Method::as_str).collect();
+        let taken = found.map(|it| number(&table, it));
         let expected = expected.map_err(str::to_owned);
         assert_eq!(
-            found.ok_or(methods.join(" ")),
+            taken.ok_or_else(|| names.join(" ")),
             expected,
             "{method} {path:?}"
         );
