@@ -15,7 +15,7 @@
 pub(crate) mod captured;
 
 use bytes::Bytes;
-use captured::Captured;
+use captured::Captures;
 use thiserror::Error;
 
 /// A normalised path, in the form to forward and in the form to compare with routes.
@@ -26,7 +26,7 @@ pub(crate) struct NormalPath {
     /// The [`compared`] form of the client's path, with which routes are compared; `None` if it equals `forward`.
     route: Option<Bytes>,
     /// What the expression of the path's route captured of the compared form.
-    captured: Captured,
+    captured: Captures,
 }
 
 impl NormalPath {
@@ -42,12 +42,12 @@ impl NormalPath {
     }
 
     /// The texts that the expression of the path's route captured; none before [`Self::capture`].
-    pub(crate) fn captured(&self) -> &Captured {
+    pub(crate) fn captured(&self) -> &Captures {
         &self.captured
     }
 
     /// Keeps the texts that `captured` finds in the [`compared`] form.
-    pub(crate) fn capture(&mut self, captured: impl FnOnce(&Bytes) -> Captured) {
+    pub(crate) fn capture(&mut self, captured: impl FnOnce(&Bytes) -> Captures) {
         self.captured = captured(self.route.as_ref().unwrap_or(&self.forward));
     }
 
@@ -98,7 +98,7 @@ pub(crate) fn normalise(path: &Bytes) -> Result<NormalPath, PathFault> {
         return Ok(NormalPath {
             forward: path.clone(),
             route: None,
-            captured: Captured::default(),
+            captured: Captures::default(),
         });
     }
     let decoded = decode_unreserved(path)?;
@@ -107,7 +107,7 @@ pub(crate) fn normalise(path: &Bytes) -> Result<NormalPath, PathFault> {
     Ok(NormalPath {
         forward,
         route,
-        captured: Captured::default(),
+        captured: Captures::default(),
     })
 }
 

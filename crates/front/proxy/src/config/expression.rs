@@ -9,7 +9,7 @@ use regex::bytes::{Regex, RegexBuilder, RegexSet, RegexSetBuilder};
 use thiserror::Error;
 
 use super::template::Placeholder;
-use crate::path::captured::Captured;
+use crate::path::captured::Captures;
 
 /// An expression that must match somewhere in a path, in the form in which routes are compared: decoded, without
 /// parameters and query.
@@ -86,13 +86,13 @@ impl PathExpression {
     }
 
     /// The texts of the groups in a path.
-    pub(crate) fn captured(&self, path: &Bytes) -> Captured {
+    pub(crate) fn captured(&self, path: &Bytes) -> Captures {
         let Some(found) = self.0.captures(path) else {
-            return Captured::default();
+            return Captures::default();
         };
         let text = |it: regex::bytes::Match<'_>| path.slice(it.range());
         let groups = found.iter().skip(1);
-        Captured::new(groups.map(|it| it.map_or_else(Bytes::new, text)))
+        Captures::new(groups.map(|it| it.map_or_else(Bytes::new, text)))
     }
 
     /// The expressions as one, which looks at a path once for all of them; `None`: they cannot be combined.

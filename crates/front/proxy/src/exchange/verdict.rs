@@ -30,7 +30,7 @@ use crate::exchange::grounds::Grounds;
 use crate::exchange::guards::Guard;
 use crate::exchange::outgoing::{Outgoing, Wishes};
 use crate::exchange::secured;
-use crate::path::captured::Captured;
+use crate::path::captured::Captures;
 use crate::path::{self, NormalPath, PathFault};
 use crate::peer::PeerFacts;
 use crate::site::Upstream;
@@ -556,7 +556,7 @@ impl<'s> Case<'_, 's> {
         let rules = rules_of(route)?;
         let url = RequestedUrl::new(self.sender, self.grounds.peer.local, head);
         let values = Values {
-            captured: path.map_or(Captured::NONE, NormalPath::captured),
+            captured: path.map_or(Captures::NONE, NormalPath::captured),
             ..url.values(self.grounds.id, head)
         };
         Some(Box::new(Passage::new(rules, values, url.host())))

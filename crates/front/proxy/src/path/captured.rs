@@ -10,9 +10,9 @@ use super::{ESCAPED_SLASH, is_unreserved};
 
 /// The captured texts, by the number of their group less one. Empty: a group that took no part, or that does not exist.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Captured(Option<Box<[Bytes]>>);
+pub(crate) struct Captures(Option<Box<[Bytes]>>);
 
-impl Captured {
+impl Captures {
     /// The texts of a path without an expression.
     pub(crate) const NONE: &'static Self = &Self(None);
 

@@ -21,7 +21,7 @@ pub(super) const REQUEST_NAME: &str = "request_headers";
 pub(crate) const RESPONSE_NAME: &str = "response_headers";
 
 /// A rule, or what is wrong with it.
-type Read = Result<FieldRule, String>;
+type RuleResult = Result<FieldRule, String>;
 
 /// A table as written.
 #[derive(Default)]
@@ -107,7 +107,7 @@ fn one(
     let of_request = section.header == REQUEST_SECTION.header;
     let mut rules = Vec::new();
     let mut named =
-        |table: &mut Table<'_>, key: &str, name: &str, rule: &dyn Fn(FieldName) -> Read| {
+        |table: &mut Table<'_>, key: &str, name: &str, rule: &dyn Fn(FieldName) -> RuleResult| {
             let field_name = parse_field_name(name).map_err(|error| format!("{error}"));
             let read = field_name.and_then(|name| match ours(&name, of_request) {
                 Some(why) => Err(format!("names `{name}`, {why}")),

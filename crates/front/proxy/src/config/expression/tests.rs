@@ -84,7 +84,7 @@ fn what_is_exponential_elsewhere_ends() {
         let expression = expression(text);
         assert!(!expression.matches(path.as_bytes()), "{text}");
         let groups = expression.captured(&Bytes::from(path.clone()));
-        assert_eq!(groups, Captured::default(), "{text}");
+        assert_eq!(groups, Captures::default(), "{text}");
     }
     let all = ["^/(a+)+$", "^/(a|a)*$", "(a*)*!$"].map(expression);
     let set = PathExpression::set(all.iter()).expect("they can be combined");

@@ -19,7 +19,7 @@ use crate::exchange::fields::body::FieldScope;
 use crate::exchange::fields::cookie_flags;
 use crate::exchange::fields::forwarded::{self, Identity, Sender};
 use crate::exchange::fields::reverse::{self, Site};
-use crate::path::captured::Captured;
+use crate::path::captured::Captures;
 use crate::request_id::RequestId;
 use crate::site::rules::Rules;
 
@@ -50,7 +50,7 @@ pub(crate) struct Values<'r> {
     pub(crate) rest: &'r [u8],
     pub(crate) query: Option<&'r [u8]>,
     /// What the route's expression captured of the path.
-    pub(crate) captured: &'r Captured,
+    pub(crate) captured: &'r Captures,
 }
 
 impl<'s> Passage<'s> {
@@ -149,7 +149,7 @@ impl RequestedUrl {
             path: &head.target.path,
             rest: b"",
             query: head.target.query.as_deref(),
-            captured: Captured::NONE,
+            captured: Captures::NONE,
         }
     }
 }
@@ -274,7 +274,7 @@ mod tests {
             path: b"/a%20b",
             rest: b"/b",
             query: Some(b""),
-            captured: Captured::NONE,
+            captured: Captures::NONE,
         };
         for (text, expected) in [
             ("https://{host}{path_query}", "https://[::1]/a%20b?"),
