@@ -120,8 +120,8 @@ impl Eq for PathExpression {}
 /// The reason at the end of the crate's message of several lines.
 fn reason(text: &str) -> String {
     let last = text.lines().last().unwrap_or_default();
-    let last = last.strip_prefix("error: ").unwrap_or(last);
-    last.trim().to_owned()
+    let why = last.strip_prefix("error: ").unwrap_or(last);
+    why.trim().to_owned()
 }
 
 /// The most bytes of an expression.
