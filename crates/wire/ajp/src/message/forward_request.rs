@@ -230,10 +230,10 @@ fn encode_fields(
         fields += 1;
     }
     match request.body {
-        BodyLength::Known(length) => {
+        BodyLength::Known(bytes) => {
             let digits = &mut itoa::Buffer::new();
-            let digits = digits.format(length).as_bytes();
-            writer.strings(code::CONTENT_LENGTH_OF_REQUEST, [digits]);
+            let length = digits.format(bytes).as_bytes();
+            writer.strings(code::CONTENT_LENGTH_OF_REQUEST, [length]);
             fields += 1;
         }
         BodyLength::Unknown if announce_chunked => {
