@@ -100,7 +100,7 @@ pub(crate) fn run(args: ServeArgs) -> Result<(), Failure> {
     manager.tell(News::Ready);
     let deadly = signals.deadly();
     signals.forward(events.clone())?;
-    let serving = Serving {
+    let serving = ServeLoop {
         running: &running,
         args: &args,
         manager: &manager,
@@ -158,7 +158,7 @@ struct Refusal {
 }
 
 /// A front that serves, and the events that it reacts to.
-struct Serving<'a> {
+struct ServeLoop<'a> {
     running: &'a Running,
     args: &'a ServeArgs,
     manager: &'a Manager,
@@ -171,7 +171,7 @@ struct Serving<'a> {
     is_leaving: bool,
 }
 
-impl Serving<'_> {
+impl ServeLoop<'_> {
     /// Handles events until one of them is a reason to drain, and returns that reason.
     fn handle_until_drain(mut self, arrivals: Receiver<Event>) -> Result<DrainReason, Failure> {
         for event in arrivals {
