@@ -110,7 +110,7 @@ pub(super) fn run(args: &LabRunArgs) -> Result<ExitCode, Failure> {
         servers: resumed.servers,
     };
     let ended = rounds::run(asked, &mut store, &mut |event| {
-        print_progress(&experiment, event)
+        print_progress(&experiment, event);
     });
     finish(&store, ended)
 }
