@@ -82,7 +82,7 @@ pub enum McmpCount {
 /// The state that the connections of all nodes share.
 struct Desk {
     config: McmpSource,
-    /// Wakes [`tell`] when the list of nodes has changed.
+    /// Wakes [`send_lists`] when the list of nodes has changed.
     changed: Notify,
     /// The number of answers made so far. It changes only while the nodes are locked, so that the answer that contains
     /// a change is known.
