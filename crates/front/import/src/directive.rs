@@ -1,6 +1,7 @@
 //! A directive of httpd or of nginx, with its place in the ledger.
 
 use crate::ledger::{Id, Ledger};
+use crate::shown;
 
 /// A directive of the source, or a section or block with the directives inside it.
 #[derive(Clone, Debug)]
@@ -17,6 +18,12 @@ impl Directive {
     /// The word at this index, or the empty text if there is none.
     pub(crate) fn word(&self, at: usize) -> &str {
         self.words.get(at).map_or("", String::as_str)
+    }
+
+    /// The directive with its words, for a message.
+    pub(crate) fn shown(&self, ledger: &Ledger) -> String {
+        let words = self.words.iter().map(String::as_str);
+        shown::words([ledger.name(self.id)].into_iter().chain(words))
     }
 
     /// The directives inside the section or block; empty if there is none.

@@ -7,6 +7,7 @@ use catamaran_config::{Nature, foreign_answer};
 
 use crate::directive::{Directive, MISSING};
 use crate::ledger::{Id, Ledger};
+use crate::shown;
 
 /// What a place does with requests, which decides which directives matter there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -64,7 +65,7 @@ impl PlaceUse {
                     directive.word(0),
                     directive.word(1),
                 ];
-                let text = format!("`{}` {text}", shown.join(" ").trim_end());
+                let text = format!("`{}` {text}", shown::words(shown).trim_end());
                 ledger.unmapped(directive.id, &text);
             }
         }

@@ -9,6 +9,8 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
+use crate::shown;
+
 /// A line of a file of the source.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Place {
@@ -193,7 +195,7 @@ impl Ledger {
     pub(crate) fn enter(&mut self, server: &'static str, name: &str, place: &Place) -> Id {
         self.entries.push(Entry {
             server,
-            name: name.to_owned(),
+            name: shown::name(name),
             place: place.clone(),
             fate: None,
             reason: String::new(),
@@ -333,7 +335,7 @@ impl Ledger {
         let remark = Remark {
             weight,
             place,
-            text: text.into(),
+            text: shown::message(&text.into()),
         };
         if self.said.insert(remark.clone()) {
             self.remarks.push(remark);
@@ -344,7 +346,7 @@ impl Ledger {
         let entry = &mut self.entries[id.0];
         if entry.fate.is_none_or(|known| known < fate) {
             entry.fate = Some(fate);
-            reason.clone_into(&mut entry.reason);
+            entry.reason = shown::message(reason);
         }
     }
 
@@ -394,7 +396,7 @@ impl Ledger {
         match catamaran_config::foreign_answer(server, &name) {
             Some(answer) if answer.is_needless => self.dropped(id, answer.text),
             Some(answer) => {
-                let text = format!("`{name}` was not converted; see {}", answer.text);
+                let text = format!("`{name}` was not converted; here: {}", answer.text);
                 self.risk(id, text);
             }
             None => self.risk(id, format!("`{name}` is not known and was not converted")),

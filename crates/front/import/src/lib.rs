@@ -33,6 +33,7 @@ pub mod read;
 mod regex;
 mod report;
 mod routes;
+mod shown;
 mod sources;
 mod target;
 mod tomcat;

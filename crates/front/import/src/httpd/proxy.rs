@@ -235,7 +235,7 @@ pub(crate) fn pass(
         forward(&url, words, id, balancers, plan, ledger)
     });
     let Some((upstream, target_path, keys)) = forwarded else {
-        let text = format!("`{}` cannot be converted", directive.words.join(" "));
+        let text = format!("`{}` cannot be converted", directive.shown(ledger));
         ledger.unmapped(id, &text);
         return rules(Action::Closed);
     };

@@ -67,7 +67,7 @@ pub(crate) fn answer(
         None => {
             ledger.unmapped(
                 directive.id,
-                &format!("`return {}` was not converted", directive.words.join(" ")),
+                &format!("`{}` was not converted", directive.shown(ledger)),
             );
             Action::Closed
         }

@@ -792,3 +792,19 @@ const EVASIVE: &str = "LoadModule authz_core_module modules/mod_authz_core.so\n\
                        LoadModule evasive20_module modules/mod_evasive20.so\n";
 const RPAF: &str = "LoadModule authz_core_module modules/mod_authz_core.so\n\
                     LoadModule rpaf_module modules/mod_rpaf-2.0.so\n";
+
+#[test]
+fn no_message_shows_a_secret() {
+    let import = converted(
+        &[(
+            "/c.conf",
+            "Listen 80\nuser:$apr1$salt$hunter2\nProxyPassMatch ^/a(.*)b$ ajp://a:8009/$1x secret=hunter2\n\
+             ProxyPass /b ajp://a:8009/b frob_secret=hunter2\n<Location /c>\nSessionCryptoPassphrase hunter2\n\
+             </Location>\n",
+        )],
+        None,
+    );
+    assert!(!import.text.contains("hunter2"), "{}", import.text);
+    let fates = format!("{:?}", import.directives);
+    assert!(!fates.contains("hunter2"), "{fates}");
+}
