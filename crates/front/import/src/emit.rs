@@ -484,9 +484,6 @@ impl Writer<'_> {
     }
 }
 
-/// The statuses of the responses to which `add_header` of nginx adds fields without `always`.
-const SUCCESSES: [&str; 7] = ["200", "201", "204", "206", "301-304", "307", "308"];
-
 /// The name of a listener: its port, and a number as well if another listener has the
 /// same port.
 fn listener_name(plan: &Plan, listener: &Listener) -> String {
@@ -503,6 +500,9 @@ fn listener_name(plan: &Plan, listener: &Listener) -> String {
 
 /// The name of the upstream that is the old server.
 pub(crate) const KEPT: &str = "kept";
+
+/// The statuses of the responses to which `add_header` of nginx adds fields without `always`.
+const SUCCESSES: [&str; 7] = ["200", "201", "204", "206", "301-304", "307", "308"];
 
 const ADMIN: &str = "\n[admin]\naddress = \"127.0.0.1:9901\"\n";
 

@@ -788,11 +788,6 @@ fn the_host_that_backends_see_is_not_left_to_clients() {
     }
 }
 
-const EVASIVE: &str = "LoadModule authz_core_module modules/mod_authz_core.so\n\
-                       LoadModule evasive20_module modules/mod_evasive20.so\n";
-const RPAF: &str = "LoadModule authz_core_module modules/mod_authz_core.so\n\
-                    LoadModule rpaf_module modules/mod_rpaf-2.0.so\n";
-
 #[test]
 fn no_message_shows_a_secret() {
     let import = converted(
@@ -808,3 +803,8 @@ fn no_message_shows_a_secret() {
     let fates = format!("{:?}", import.directives);
     assert!(!fates.contains("hunter2"), "{fates}");
 }
+
+const EVASIVE: &str = "LoadModule authz_core_module modules/mod_authz_core.so\n\
+                       LoadModule evasive20_module modules/mod_evasive20.so\n";
+const RPAF: &str = "LoadModule authz_core_module modules/mod_authz_core.so\n\
+                    LoadModule rpaf_module modules/mod_rpaf-2.0.so\n";
