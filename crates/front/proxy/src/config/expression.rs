@@ -104,7 +104,8 @@ impl PathExpression {
             .ok()
     }
 
-    /// The most expressions of a file. Each may cost some 20 KiB, and the worst path is compared with all of its host.
+    /// The most expressions of a file. Each takes memory of every worker, and the worst path is compared with all of its
+    /// host.
     pub const COUNT_MAX: usize = PATHS_MAX;
 }
 
@@ -127,7 +128,7 @@ fn reason(text: &str) -> String {
 /// The most bytes of an expression.
 const TEXT_MAX: usize = 4096;
 
-/// The most bytes that the program of an expression may take. 64 KiB are some two thousand steps.
+/// The most bytes that the program of an expression may take. The time for a path is at most in proportion to it.
 const SIZE_MAX: usize = 64 << 10;
 
 /// The most expressions of a file.
