@@ -57,7 +57,19 @@ pub(crate) fn keep_all<'d>(
 ) {
     for directive in directives {
         ledger.kept_or_risk(directive.id, reason);
-        keep_all(directive.inside(), reason, ledger);
+        part_all(directive.inside(), directive.id, ledger);
+    }
+}
+
+/// Marks directives, and all inside them, as parts of a directive that was decided on.
+pub(crate) fn part_all<'d>(
+    directives: impl IntoIterator<Item = &'d Directive>,
+    whole: Id,
+    ledger: &mut Ledger,
+) {
+    for directive in directives {
+        ledger.part(directive.id, whole);
+        part_all(directive.inside(), whole, ledger);
     }
 }
 

@@ -33,7 +33,8 @@ pub(crate) fn contents(files: &dyn Files, directory: &Path, guards: &[String]) -
         };
         for name in names {
             seen += 1;
-            contents.note(&name, path == directory);
+            contents.note(&name);
+            contents.is_bare &= path != directory || is_of_distribution(files, &path.join(&name));
             contents.has_guards |= guards.contains(&name);
             if seen > NAMES_MAX {
                 contents.is_hidden = true;
@@ -46,10 +47,21 @@ pub(crate) fn contents(files: &dyn Files, directory: &Path, guards: &[String]) -
     contents
 }
 
+/// Whether a distribution put this into the default document root: the icons of listings, or a page of that name and
+/// with one of its sentences.
+fn is_of_distribution(files: &dyn Files, path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    if name == "icons" {
+        return true;
+    }
+    let page = files.read(path).unwrap_or_default();
+    let text = String::from_utf8_lossy(&page);
+    DISTRIBUTION.contains(&name.as_ref()) && SENTENCES.iter().any(|it| text.contains(it))
+}
+
 impl Contents {
-    fn note(&mut self, name: &str, is_top: bool) {
+    fn note(&mut self, name: &str) {
         let lower = name.to_ascii_lowercase();
-        self.is_bare &= !is_top || DISTRIBUTION.contains(&name);
         let extensions = lower.split('.').skip(1);
         self.has_scripts |= extensions.into_iter().any(|it| SCRIPTS.contains(&it));
     }
@@ -58,13 +70,23 @@ impl Contents {
 /// The most names that [`contents`] looks at.
 const NAMES_MAX: usize = 20_000;
 
-/// Names that distributions put into the default document root.
+/// Names of pages that distributions put into the default document root.
 const DISTRIBUTION: &[&str] = &[
     "index.html",
     "index.nginx-debian.html",
-    "icons",
     "50x.html",
     "index.lighttpd.html",
+];
+
+/// What these pages say, and hardly another: those of httpd, of Debian, Ubuntu, Fedora and nginx.
+const SENTENCES: &[&str] = &[
+    "<h1>It works!</h1>",
+    "Apache2 Debian Default Page",
+    "Apache2 Ubuntu Default Page",
+    "Test Page for the",
+    "Welcome to nginx!",
+    "Sorry, the page you are looking for is currently unavailable.",
+    "lighttpd server package",
 ];
 
 /// File name extensions of programs that servers run: sending such a file would show its source.

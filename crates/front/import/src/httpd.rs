@@ -15,5 +15,6 @@ mod redirect;
 mod section;
 mod senders;
 pub(crate) mod tree;
+mod usual;
 
 pub(crate) use host::convert;

@@ -59,8 +59,9 @@ fn same_names(plan: &Plan, groups: &[RouteGroup], ledger: &mut Ledger) {
         for &at in later.iter().filter(|&&at| said.insert((first, at))) {
             let other = shown(plan, first);
             let text = format!(
-                "{of_name} is served here and by {other}, on listeners of their own, and both keep something: at the \
-                 one address of --keep the old server takes the first of them for both, and its guards alone hold"
+                "{of_name} is served by this virtual host and by {other}, on different addresses, and both leave \
+                 something to the old server. At the one address of --keep it takes the first of them for both, with \
+                 its guards alone: convert by hand what one of them leaves"
             );
             ledger.say(Weight::Risk, plan.hosts[at].place.clone(), text);
         }

@@ -126,6 +126,8 @@ pub(crate) struct Ledger {
     pub(crate) address_guards: AddressGuards,
     /// Directives that use what a proxy before the source reports of the client, such as its scheme.
     pub(crate) claims: Vec<Id>,
+    /// Variables without a value, each with the line and the remark on it.
+    unfilled: Vec<(String, Place, String)>,
     /// Whether an old server takes what cannot be converted (`--keep`).
     pub(crate) keeps: bool,
     /// The directives that readers decided about: for the server that is being read, then for each place in it.
@@ -295,6 +297,19 @@ impl Ledger {
         }
     }
 
+    /// Decides about a directive as about the one that it is a part of, whose remark tells of both.
+    pub(crate) fn part(&mut self, id: Id, whole: Id) {
+        self.handle(id);
+        let entry = &self.entries[whole.0];
+        match entry.fate.unwrap_or(Fate::Decided) {
+            Fate::Mapped => self.mapped(id),
+            fate => {
+                let reason = format!("it belongs to `{}` of {}", entry.name, entry.place);
+                self.give(id, fate, &reason);
+            }
+        }
+    }
+
     /// Notes that the place of a directive is closed, so that the written file does not do what was converted for it.
     pub(crate) fn closed(&mut self, id: Id) {
         let fate = if self.keeps {
@@ -321,6 +336,27 @@ impl Ledger {
     pub(crate) fn dropped_if_open(&mut self, id: Id, reason: &str) {
         if self.entries[id.0].fate.is_none() {
             self.dropped(id, reason);
+        }
+    }
+
+    /// Notes that a variable has no value, so that a placeholder stands in a line. That is a risk unless the line is
+    /// dropped.
+    pub(crate) fn unfilled(&mut self, variable: &str, place: Place, text: String) {
+        self.unfilled.push((variable.to_owned(), place, text));
+    }
+
+    /// Reports each variable without a value once, where it matters first.
+    fn say_unfilled(&mut self) {
+        let mut needed: HashMap<Place, bool> = HashMap::new();
+        for entry in &self.entries {
+            *needed.entry(entry.place.clone()).or_default() |= entry.fate != Some(Fate::Dropped);
+        }
+        let mut said = HashSet::new();
+        for (variable, place, text) in std::mem::take(&mut self.unfilled) {
+            let is_needed = needed.get(&place).copied().unwrap_or(true);
+            if is_needed && said.insert(variable) {
+                self.say(Weight::Risk, Some(place), text);
+            }
         }
     }
 
@@ -357,6 +393,7 @@ impl Ledger {
                 self.decide_unclaimed(Id(index));
             }
         }
+        self.say_unfilled();
         self.decide_risks();
         let directive = |it: Entry| Directive {
             name: it.name,

@@ -174,6 +174,11 @@ fn of_httpd(
     ledger: &mut Ledger,
     plan: &mut Plan,
 ) -> Result<(), ImportError> {
+    if sources.httpd.is_empty() {
+        let text = "only files of mod_jk were read: what httpd or IIS itself serves, and its names, TLS and guards, \
+                    stand in files of its own";
+        ledger.say(Weight::Note, None, text);
+    }
     let mut expansion = Expansion {
         files,
         ledger,

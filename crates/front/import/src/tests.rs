@@ -13,6 +13,7 @@ mod index_files;
 mod kept;
 mod nginx;
 mod planted;
+mod told;
 mod tomcat;
 
 /// Files that exist only in memory.

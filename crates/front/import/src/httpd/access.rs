@@ -115,10 +115,13 @@ pub(crate) fn of_section(directives: &[Directive], ledger: &mut Ledger) -> Guard
                 }
             }
             name if is_sign_on(name) => {
-                ledger.kept_or_risk(
-                    directive.id,
-                    "clients must sign on here, and the front has no sign-on",
-                );
+                let is_off = directive.word(0).eq_ignore_ascii_case("off");
+                let text = if is_off {
+                    "the front has no sign-on, so that the application learns of none either"
+                } else {
+                    "clients must sign on here, and the front has no sign-on"
+                };
+                ledger.kept_or_risk(directive.id, text);
                 guards.is_strange |= !name.starts_with("auth");
             }
             _ => {}

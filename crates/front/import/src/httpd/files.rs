@@ -110,7 +110,7 @@ impl<'a> Site<'a> {
         };
         let reason = match inside {
             _ if self.files.names(Path::new(path)).is_none() => {
-                "the directory does not exist on this machine, and its files are answered 404 until you create it"
+                "the directory does not exist on this machine: create it and import again, or run the import where it is"
             }
             Contents {
                 is_hidden: true, ..

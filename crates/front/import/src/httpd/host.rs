@@ -19,7 +19,7 @@ use crate::httpd::proxy::{self, Balancers};
 use crate::httpd::redirect::{Clients, Rewrite};
 use crate::httpd::section::{call_by_host, overlay, proxies, settle, skip_template};
 use crate::httpd::tree::Expansion;
-use crate::httpd::{access, fields, pages, redirect, senders};
+use crate::httpd::{access, fields, pages, redirect, senders, usual};
 use crate::judge::PlaceUse;
 use crate::ledger::{Ledger, Weight};
 use crate::matcher::{Common, Matcher};
@@ -99,6 +99,7 @@ pub(crate) fn convert(
     ledger.address_guards.enter(access::addresses(top), REMEDY);
     senders::read(&main, &hosts, plan, ledger);
     unserved(&main, &hosts, expansion.ledger);
+    usual::drop_all(top, expansion.ledger);
     Ok(())
 }
 
@@ -478,6 +479,9 @@ impl Reader<'_, '_> {
         let nature = foreign_answer("httpd", name).and_then(|it| it.nature);
         let is_own = nature == Some(Nature::Transport) && !name.starts_with("sslproxy");
         let is_idle = !has_tls && name.starts_with("ssl") && !name.starts_with("sslproxy");
+        if is_idle && nature == Some(Nature::Transport) {
+            ledger.dropped_if_open(directive.id, "SSLEngine is not on here");
+        }
         if is_own || is_idle || senders::is_one(name) {
             ledger.handle(directive.id);
         }
@@ -715,7 +719,7 @@ fn rules_without_jk(directives: &[Directive], ledger: &mut Ledger) -> Vec<Rule> 
             ledger.mapped(directive.id);
             Action::Files
         } else {
-            let text = "what it takes from mod_jk cannot be written as patterns";
+            let text = "routes cannot say exactly which paths this expression takes from mod_jk";
             ledger.unmapped(directive.id, text);
             Action::Closed
         };

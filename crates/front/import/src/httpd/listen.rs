@@ -118,7 +118,7 @@ impl Reader<'_, '_> {
         if let Some(chain) = find("sslcertificatechainfile") {
             self.files
                 .ledger
-                .risk(chain.id, "append it to the file that `chain` names");
+                .risk(chain.id, "append this file to that of SSLCertificateFile, or clients may not trust the certificate");
         }
         if let Some(protocol) = find("sslprotocol") {
             if is_newest_alone(&protocol.words) {
@@ -163,10 +163,15 @@ impl Reader<'_, '_> {
         };
         let Some(authority) = authority else {
             tls.missing = Some("its authority of clients' certificates is not named".to_owned());
-            return self
-                .files
-                .ledger
-                .risk(verify.id, "there is no SSLCACertificateFile");
+            let text = match find("sslcacertificatepath") {
+                Some(directory) => {
+                    self.files.ledger.part(directory.id, verify.id);
+                    "join the certificates of SSLCACertificatePath in one file and name it in SSLCACertificateFile: \
+                     until then the listener is kept from the network"
+                }
+                None => "there is no SSLCACertificateFile: the listener is kept from the network",
+            };
+            return self.files.ledger.risk(verify.id, text);
         };
         let required = is_whole && verify.word(0).eq_ignore_ascii_case("require");
         let value = if required { "required" } else { "optional" };
@@ -182,7 +187,10 @@ impl Reader<'_, '_> {
             Err(error) => {
                 self.files
                     .ledger
-                    .risk(authority.id, format!("it cannot be read: {error}"));
+                    .risk(authority.id, format!(
+                        "`{}` cannot be read: {error}; until then the listener is kept from the network",
+                        authority.word(0)
+                    ));
                 tls.missing = Some("its CA file for client certificates cannot be read".to_owned());
             }
         }

@@ -509,7 +509,7 @@ fn rewrite(
     };
     let converted = rewritten(&target, &flags, expression, &set.matchers);
     let action = converted.filter(|_| said && set.is_exact && !negated);
-    finish(directive.id, conditions, action.is_some(), ledger);
+    finish(directive.id, conditions, &flags, action.is_some(), ledger);
     let place = ledger.place(directive.id).clone();
     let action = action.unwrap_or(Action::Closed);
     let matchers = if negated {
@@ -607,7 +607,9 @@ fn pass(
     let has = |flag: &str| flags.split(',').any(|it| it.trim() == flag);
     let ends = has("L") || has("END");
     if flags.contains("E=") {
-        ledger.lost(directive.id, "variables of requests are not converted");
+        let text =
+            "the variable that it sets by `E=` has no value here, for logs and applications alike";
+        ledger.lost(directive.id, text);
     }
     let asks_later_rules_too = ends && !(said && set.is_exact);
     for it in all() {
@@ -651,22 +653,41 @@ fn rewritten(target: &str, flags: &str, expression: &str, matchers: &[Matcher]) 
     action_of(target, status, expression, matchers)
 }
 
-fn finish(id: Id, conditions: &[&Directive], is_mapped: bool, ledger: &mut Ledger) {
-    for it in conditions {
-        if is_mapped {
-            ledger.mapped(it.id);
-        } else {
-            ledger.kept_or_risk(it.id, "its RewriteRule was not converted");
+/// Why a `RewriteRule` with these flags was not converted.
+fn unsaid(flags: &str) -> &'static str {
+    let has = |names: &[&str]| {
+        let mut all = flags
+            .split(',')
+            .map(|it| it.split('=').next().unwrap_or(it));
+        all.any(|it| names.contains(&it.trim()))
+    };
+    match () {
+        () if has(&["P", "PROXY"]) => {
+            "the importer cannot write this RewriteRule with [P] as a route with `upstream`"
         }
+        () if has(&["F", "FORBIDDEN", "G", "GONE"]) => {
+            "routes cannot say which requests this RewriteRule refuses"
+        }
+        () if has(&["CO", "COOKIE"]) => {
+            "this RewriteRule sets a cookie ([CO]), and routes set none"
+        }
+        () if has(&["C", "CHAIN"]) => {
+            "this RewriteRule is one of a chain ([C]), which routes cannot express"
+        }
+        () if has(&["R", "REDIRECT"]) => {
+            "the front has no redirect that does the same as this RewriteRule"
+        }
+        () => "the front cannot change paths as this RewriteRule does",
     }
+}
+
+fn finish(id: Id, conditions: &[&Directive], flags: &str, is_mapped: bool, ledger: &mut Ledger) {
     if is_mapped {
         ledger.mapped(id);
     } else {
-        ledger.unmapped(
-            id,
-            "the front has no redirect that does the same as this RewriteRule",
-        );
+        ledger.unmapped(id, unsaid(flags));
     }
+    conditions.iter().for_each(|it| ledger.part(it.id, id));
 }
 
 /// Placeholder for `%1` in a target, until the target is escaped.

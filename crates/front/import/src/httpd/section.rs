@@ -2,7 +2,7 @@
 
 use crate::compress;
 use crate::condition::Scheme;
-use crate::directive::{Directive, close_all, drop_all, keep_all};
+use crate::directive::{Directive, close_all, drop_all, keep_all, part_all};
 use crate::httpd::access::{self, Guards};
 use crate::httpd::{fields, processing, proxy, redirect};
 use crate::judge::{self, PlaceUse};
@@ -243,11 +243,11 @@ fn guards(inner: &[Directive], ledger: &mut Ledger) -> Guards {
         let name = directive.name.as_str();
         let is_section = directive.inner.is_some() && !name.starts_with("require");
         if is_section {
-            keep_all(
-                [directive],
-                "it is part of a section that was not converted",
-                ledger,
+            ledger.unmapped(
+                directive.id,
+                "a section inside another is not converted here",
             );
+            part_all(directive.inside(), directive.id, ledger);
         }
         guards.is_strange |= is_section;
         skip_template(directive, ledger);
@@ -375,11 +375,7 @@ fn overlay_other(section: &Directive, rules: &mut [Rule], ledger: &mut Ledger) {
         "directory" | "directorymatch" | "files" | "filesmatch" => {}
         _ if section.inner.is_some() => {
             ledger.unmapped(section.id, "a section of this kind is not converted");
-            keep_all(
-                inner,
-                "it is part of a section that was not converted",
-                ledger,
-            );
+            part_all(inner, section.id, ledger);
             ledger.address_guards.void_all();
             rules
                 .iter_mut()

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::directive::Directive;
 use crate::files::{Budget, Files, ImportError, Text};
 use crate::httpd::modules::{Modules, guards_of};
-use crate::ledger::{Id, Ledger, Place, Weight};
+use crate::ledger::{Id, Ledger, Place};
 use crate::read::httpd::{Node, parse};
 
 /// The state of the expansion of one configuration.
@@ -227,13 +227,11 @@ impl Expansion<'_> {
     fn placeholder(&mut self, name: &str, id: Id) -> String {
         let next = self.placeholders.len() + 1;
         let number = *self.placeholders.entry(name.to_owned()).or_insert(next);
-        if number == next {
-            let place = Some(self.ledger.place(id).clone());
-            let text = format!(
-                "`{name}` is not filled in; `placeholder-{number}.invalid` stands in its place (--define {name}=VALUE)"
-            );
-            self.ledger.say(Weight::Risk, place, text);
-        }
+        let text = format!(
+            "`{name}` is not filled in; `placeholder-{number}.invalid` stands in its place (--define {name}=VALUE)"
+        );
+        let place = self.ledger.place(id).clone();
+        self.ledger.unfilled(name, place, text);
         format!("placeholder-{number}.invalid")
     }
 }

@@ -193,11 +193,9 @@ fn rule(
     let matcher = Matcher::pattern(&mount.pattern);
     let action = match workers.kind(&mount.worker) {
         Kind::Unlisted => {
-            let text = format!(
-                "`worker.list` lacks {}, so that mod_jk serves nothing by it",
-                mount.worker
-            );
+            let text = workers.unlisted(&mount.worker);
             ledger.dropped(mount.id, &text);
+            ledger.note(mount.id, text);
             return Rule::new(Some(&place), matcher, Action::Answer(404));
         }
         Kind::Status => {

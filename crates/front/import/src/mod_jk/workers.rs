@@ -186,6 +186,17 @@ impl Workers {
         }
     }
 
+    /// Says that `worker.list` has no such worker, and which ones it has.
+    pub(crate) fn unlisted(&self, worker: &str) -> String {
+        let known = match &self.list[..] {
+            [] => "no `worker.list` was read".to_owned(),
+            list => format!("its list is `{}`", list.join(",")),
+        };
+        format!(
+            "`workers.properties` has no worker `{worker}`; {known}: mod_jk serves nothing by this mount"
+        )
+    }
+
     /// Marks a worker, and those it refers to, as used.
     pub(crate) fn claim(&mut self, worker: &str, ledger: &mut Ledger) {
         let mut prefix = format!("worker.{worker}");
@@ -617,10 +628,13 @@ fn unclaimed(key: &str, id: Id, ledger: &mut Ledger) {
     let meant = nearest
         .map(|it| format!("; was `{it}` meant?"))
         .unwrap_or_default();
-    ledger.risk(
-        id,
-        format!("mod_jk knows no `{key}`, so it did nothing{meant}"),
-    );
+    let text = format!("mod_jk knows no `{key}`, so it did nothing{meant}");
+    if meant.is_empty() {
+        ledger.dropped(id, &text);
+        ledger.note(id, text);
+    } else {
+        ledger.risk(id, text);
+    }
 }
 
 const VARIABLES_MAX: usize = 100;

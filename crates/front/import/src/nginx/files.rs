@@ -73,17 +73,23 @@ pub(crate) fn serve(
         return Action::Files;
     };
     let fits = !is_alias || path.ends_with('/') == root.word(0).ends_with('/');
-    if !directory.starts_with('/') || directory.contains('$') || !fits {
-        ledger.kept_or_risk(
-            root.id,
-            "the front does not serve these files: their path contains variables",
-        );
+    let fault = match directory {
+        _ if directory.contains('$') => Some("their path contains variables"),
+        _ if !directory.starts_with('/') => {
+            Some("their path is relative to nginx's prefix; write it absolutely")
+        }
+        _ if !fits => Some("one of location and `alias` ends with a slash"),
+        _ => None,
+    };
+    if let Some(fault) = fault {
+        let text = format!("the front does not serve these files: {fault}");
+        ledger.kept_or_risk(root.id, &text);
         return Action::Files;
     }
     let inside = contents(files, Path::new(directory), &[]);
     if files.names(Path::new(directory)).is_none() {
         let text = format!(
-            "the directory `{directory}` does not exist on this machine: its files are answered 404 until you create it"
+            "the directory `{directory}` does not exist on this machine: create it and import again, or run the import where it is"
         );
         ledger.kept_or_risk(root.id, &text);
         return Action::Files;

@@ -3,7 +3,7 @@
 use crate::condition::{
     Condition, Port, Scheme, SettledCondition, When, captured, of_host, of_port,
 };
-use crate::directive::{Directive, drop_all, keep_all};
+use crate::directive::{Directive, drop_all, part_all};
 use crate::ledger::{Id, Ledger};
 use crate::matcher::Matcher;
 use crate::nginx::answer::{HOST_CAPTURE, TextType, answer, template};
@@ -73,9 +73,9 @@ fn condition(directive: &Directive, ports: &[Port], ledger: &mut Ledger) -> Vec<
     let inner = directive.inside();
     // A variable decides nothing by itself; where it stands, it is judged.
     if !inner.is_empty() && inner.iter().all(|it| it.name == "set") {
-        let text = "variables of requests are not converted";
+        let text = "the variable that it sets is empty here: what uses it is decided about where it stands";
         ledger.lost(directive.id, text);
-        inner.iter().for_each(|it| ledger.lost(it.id, text));
+        part_all(inner, directive.id, ledger);
         return Vec::new();
     }
     let (condition, capture) = test(directive, ports);
@@ -104,7 +104,7 @@ fn condition(directive: &Directive, ports: &[Port], ledger: &mut Ledger) -> Vec<
         }
         None => {
             ledger.unmapped(directive.id, "a condition of this kind was not converted");
-            keep_all(inner, "its condition was not converted", ledger);
+            part_all(inner, directive.id, ledger);
             let place = ledger.place(directive.id).clone();
             vec![Rule::new(
                 Some(&place),

@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use catamaran_config::is_route_host;
 
 use crate::condition::Port;
-use crate::directive::{Directive, close_all, drop_all, keep_all};
+use crate::directive::{Directive, close_all, drop_all, keep_all, part_all};
 use crate::judge::PlaceUse;
 use crate::ledger::{Id, Ledger, Weight};
 use crate::matcher::{Common, Matcher};
@@ -122,10 +122,16 @@ fn add_missing(plan: &mut Plan) {
 
 /// Drops settings that no location uses, of servers and of what they inherit.
 fn drop_unused(directives: &[&Directive], ledger: &mut Ledger) {
-    let unused = |it: &Directive, ledger: &mut Ledger| {
-        if matches!(it.name.as_str(), "gzip" | "gzip_types" | "gzip_min_length") {
+    let unused = |it: &Directive, ledger: &mut Ledger| match it.name.as_str() {
+        "gzip" | "gzip_types" | "gzip_min_length" => {
             ledger.dropped_if_open(it.id, "nothing is compressed by it");
         }
+        "index" => ledger.dropped_if_open(it.id, "no location serves files by it"),
+        // Where it is in force and says nothing, the place was judged by it, and is closed.
+        "proxy_set_header" => {
+            ledger.dropped_if_open(it.id, "no location that is open inherits it");
+        }
+        _ => {}
     };
     for directive in directives {
         if matches!(
@@ -421,11 +427,7 @@ impl ServerReader<'_, '_> {
             if is {
                 let text = format!("`{}` in a location was not converted", directive.name);
                 ledger.unmapped(directive.id, &text);
-                keep_all(
-                    directive.inside(),
-                    "it is part of what was not converted",
-                    ledger,
-                );
+                part_all(directive.inside(), directive.id, ledger);
                 found = true;
             }
         }

@@ -152,6 +152,15 @@ impl Expansion<'_> {
             .unwrap_or_default()
     }
 
+    /// The line with the values of `--define` in the place of `${NAME}`, as `envsubst` writes them; nginx's own variables
+    /// stay.
+    fn with_defines(&self, line: &str) -> String {
+        let defines = self.defines.iter();
+        defines.fold(line.to_owned(), |line, (name, value)| {
+            line.replace(&format!("${{{name}}}"), value)
+        })
+    }
+
     /// The text with placeholders of templates filled in. Each without a value is a risk, and a host name
     /// that does not resolve replaces it.
     fn filled(&mut self, text: &Text) -> String {
@@ -161,7 +170,8 @@ impl Expansion<'_> {
             if index > 0 {
                 out.push('\n');
             }
-            let mut rest = line;
+            let line = self.with_defines(line);
+            let mut rest = line.as_str();
             if rest.trim_start().starts_with("{%") {
                 let place = Place {
                     file: std::sync::Arc::clone(&text.name),
@@ -185,18 +195,17 @@ impl Expansion<'_> {
                     .map(|it| it.1.clone());
                 let value = known.unwrap_or_else(|| {
                     let at = names.iter().position(|it| *it == name);
-                    let number = at.unwrap_or_else(|| {
+                    let number = 1 + at.unwrap_or_else(|| {
                         names.push(name.clone());
-                        let place = Place {
-                            file: std::sync::Arc::clone(&text.name),
-                            line: index + 1,
-                        };
-                        let number = names.len();
-                        let said = format!("`{name}` is not filled in; `placeholder-{number}.invalid` stands in its place (--define \"{name}=VALUE\")");
-                        self.ledger.say(Weight::Risk, Some(place), said);
-                        number - 1
+                        names.len() - 1
                     });
-                    format!("placeholder-{}.invalid", number + 1)
+                    let place = Place {
+                        file: std::sync::Arc::clone(&text.name),
+                        line: index + 1,
+                    };
+                    let said = format!("`{name}` is not filled in; `placeholder-{number}.invalid` stands in its place (--define \"{name}=VALUE\")");
+                    self.ledger.unfilled(&name, place, said);
+                    format!("placeholder-{number}.invalid")
                 });
                 out.push_str(&value);
             }
