@@ -53,7 +53,7 @@ fn same_names(plan: &Plan, groups: &[RouteGroup], ledger: &mut Ledger) {
             continue;
         };
         let of_name = match name.as_str() {
-            UNKNOWN_HOST => "hosts that no virtual host names".to_owned(),
+            UNKNOWN_HOST => "each host that no virtual host names".to_owned(),
             name => format!("`{name}`"),
         };
         for &at in later.iter().filter(|&&at| said.insert((first, at))) {

@@ -187,10 +187,11 @@ fn field(
         // The application may trust what the source writes, so no client may write it.
         fields.take(&name);
     }
-    let text = format!("`{operation}` of `{name}` was not converted");
+    let text = format!("`{operation}` of the field `{name}` was not converted");
     if of_request {
-        ledger.lost(directive.id, text);
+        ledger.lost(directive.id, format!("{text}, and backends do not get it"));
     } else {
+        let text = format!("{text}, and responses are as the application sends them");
         lose_field(&name, directive.id, text, ledger);
     }
 }

@@ -8,7 +8,7 @@ use crate::ledger::Ledger;
 use crate::mod_jk::workers::{duration, number};
 use crate::nginx::location::Scope;
 use crate::plan::{Backend, Upstream};
-use crate::toml_text::quoted;
+use crate::toml_text::{quoted, quoted_list};
 
 /// Sets the keys of an upstream by which a location calls its backends; `authority` is that of the `proxy_pass`.
 pub(super) fn call(
@@ -19,6 +19,7 @@ pub(super) fn call(
     ledger: &mut Ledger,
 ) {
     of_backends(scope, upstream, ledger);
+    ask_others(scope, upstream, ledger);
     verify(scope, upstream, files, ledger);
     show_itself(scope, upstream, files, ledger);
     host(scope, authority, upstream, ledger);
@@ -53,6 +54,40 @@ fn of_backends(scope: Scope<'_>, upstream: &mut Upstream, ledger: &mut Ledger) {
             ledger.mapped(directive.id);
         }
     }
+}
+
+/// Converts which answers make the front ask another backend.
+fn ask_others(scope: Scope<'_>, upstream: &mut Upstream, ledger: &mut Ledger) {
+    let Some(directive) = scope.find("proxy_next_upstream") else {
+        return;
+    };
+    if upstream.backends.len() < 2 {
+        return ledger.dropped(directive.id, "there is no other backend to ask");
+    }
+    let mut statuses = Vec::new();
+    for word in &directive.words {
+        match word.as_str() {
+            "error" | "timeout" | "invalid_header" => {}
+            "off" => drop(upstream.keys.insert("retries".to_owned(), "0".to_owned())),
+            "http_403" | "http_404" => {
+                let text = format!(
+                    "`{word}` would send each page that is not there, or not for the client, to every backend: \
+                     it was left out"
+                );
+                ledger.lost(directive.id, text);
+            }
+            "non_idempotent" => ledger.lost(
+                directive.id,
+                "requests that a backend may have received are sent again only if their method is idempotent",
+            ),
+            word => statuses.extend(word.strip_prefix("http_").map(str::to_owned)),
+        }
+    }
+    if !statuses.is_empty() {
+        let keys = &mut upstream.keys;
+        keys.insert("retry_status".to_owned(), quoted_list(&statuses));
+    }
+    ledger.mapped(directive.id);
 }
 
 /// Sets whether backends' certificates are verified, and by which authority.

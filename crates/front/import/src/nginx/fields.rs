@@ -29,7 +29,10 @@ pub(crate) fn response_fields(
             Some(value) if value.is_empty() => ledger.mapped(directive.id),
             Some(value) if add_field(fields, name, &value) => ledger.mapped(directive.id),
             _ => {
-                let text = format!("the field `{}` was not converted", directive.word(0));
+                let text = format!(
+                    "the field `{}` was not converted, and responses go without it",
+                    directive.word(0)
+                );
                 lose_field(directive.word(0), directive.id, text, ledger);
             }
         }
@@ -129,7 +132,7 @@ fn request_field(directive: &Directive, port: u16, fields: &mut Fields, ledger: 
         // The application may trust what the source writes, so no client may write it.
         fields.take(name);
     }
-    let text = format!("the field `{name}` was not converted");
+    let text = format!("the field `{name}` was not converted, and backends do not get it");
     if is_field(name) {
         ledger.lost(directive.id, text);
     } else {

@@ -190,10 +190,12 @@ impl Listens<'_> {
         ledger.mapped(directive.id);
         let (taken, port) = address(&directive.words);
         if taken == ListenScope::Unsaid {
-            ledger.risk(
-                directive.id,
-                "this name has no address in the files; name its IP address in [[listen]]",
+            let text = format!(
+                "`{}` is not filled in, or a name whose address only the source's machine knows: write its IP address \
+                 in [[listen]]",
+                directive.word(0)
             );
+            ledger.risk(directive.id, text);
         }
         if taken == ListenScope::AllOfIpv6 && self.addresses.is_ipv6_alone(port) {
             ledger.risk(directive.id, IPV6_ALONE);
@@ -225,11 +227,11 @@ impl Listens<'_> {
         } else if !taken {
             host.default_on.push(index);
         }
-        let ssl_on = self
-            .inner
-            .iter()
-            .any(|it| it.name == "ssl" && it.word(0) == "on");
-        if has("ssl") || ssl_on {
+        let switch = self.inner.iter().find(|it| it.name == "ssl");
+        if let Some(switch) = switch {
+            ledger.mapped(switch.id);
+        }
+        if has("ssl") || switch.is_some_and(|it| it.word(0) == "on") {
             self.tls(index, plan, ledger);
         }
     }

@@ -110,6 +110,37 @@ fn what_no_place_of_nginx_uses_is_no_risk() {
 }
 
 #[test]
+fn another_backend_of_nginx_is_asked_after_the_same_statuses() {
+    for (servers, given, expected) in [
+        (
+            2,
+            "error http_502 http_503",
+            Some("retry_status = [\"502\", \"503\"]"),
+        ),
+        (2, "off", Some("retries = 0")),
+        (1, "error http_502", None),
+    ] {
+        let servers = "server 10.0.0.1; server 10.0.0.2;"
+            .split_inclusive(';')
+            .take(servers);
+        let conf = format!(
+            "upstream t {{\n{}\n}}\nserver {{\nlisten 80;\nssl off;\nlocation / {{\n\
+             proxy_set_header Host $host;\nproxy_next_upstream {given};\nproxy_pass http://t;\n}}\n}}\n",
+            servers.collect::<String>()
+        );
+        let import = converted(&[("/nginx.conf", &conf)], None);
+        let has_key = import.text.contains("\nretr");
+        assert_eq!(has_key, expected.is_some(), "{}", import.text);
+        assert!(
+            expected.is_none_or(|it| import.text.contains(it)),
+            "{}",
+            import.text
+        );
+        assert_eq!(said(&import, Weight::Risk), [""; 0], "{given}");
+    }
+}
+
+#[test]
 fn defines_fill_placeholders_of_nginx() {
     let conf = "server {\nlisten 80;\nlocation / {\nproxy_set_header Host ${host};\nproxy_pass http://${BACKEND}:81;\n}\n}\n";
     let options = Options {
