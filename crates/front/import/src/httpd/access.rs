@@ -115,24 +115,34 @@ pub(crate) fn of_section(directives: &[Directive], ledger: &mut Ledger) -> Guard
                 }
             }
             name if is_sign_on(name) => {
-                let is_off = directive.word(0).eq_ignore_ascii_case("off");
-                let text = if is_off {
-                    "the front has no sign-on, so that the application learns of none either"
-                } else {
-                    "clients must sign on here, and the front has no sign-on"
-                };
-                ledger.kept_or_risk(directive.id, text);
                 guards.is_strange |= !name.starts_with("auth");
             }
             _ => {}
         }
     }
+    say_sign_on(directives, ledger);
     let asked = addresses(directives);
     match guards.joined() {
         Access::Unsaid => ledger.address_guards.void(asked),
         _ => ledger.address_guards.written(asked),
     }
     guards
+}
+
+/// Decides about the directives of a section by which clients sign on: one remark tells of all.
+fn say_sign_on(directives: &[Directive], ledger: &mut Ledger) {
+    let all = || directives.iter().filter(|it| is_sign_on(&it.name));
+    let is_off = |it: &&Directive| it.word(0).eq_ignore_ascii_case("off");
+    let asks = all().find(|it| !is_off(it));
+    let text = match asks {
+        Some(_) => "clients must sign on here, and the front has no sign-on",
+        None => "the front has no sign-on, so that the application learns of none either",
+    };
+    let Some(first) = asks.or_else(|| all().next()) else {
+        return;
+    };
+    ledger.kept_or_risk(first.id, text);
+    all().for_each(|it| ledger.part(it.id, first.id));
 }
 
 /// The directives that test clients' addresses, in a section and in those inside it.

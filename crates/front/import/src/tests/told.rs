@@ -102,6 +102,22 @@ fn a_rule_with_conditions_is_one_risk_that_says_what_it_does() {
 }
 
 #[test]
+fn a_sign_on_is_one_risk_that_says_whether_clients_must() {
+    for (directives, expected) in [
+        (
+            "ShibRequireSession Off\nAuthType shibboleth\nAuthName x",
+            "clients must sign on",
+        ),
+        ("ShibRequireSession Off", "learns of none"),
+    ] {
+        let section = format!("<Location /in>\n{directives}\n</Location>");
+        let risks = risks_beside(&section);
+        assert_eq!(risks.len(), 1, "{risks:?}");
+        assert!(risks[0].contains(expected), "{risks:?}");
+    }
+}
+
+#[test]
 fn what_no_place_of_nginx_uses_is_no_risk() {
     let conf = "server { listen 80; proxy_set_header X-A $a;\n\
         location / { index a.html; proxy_set_header Host $host; proxy_pass_header Set-Cookie; proxy_pass http://t; } }";
