@@ -607,9 +607,15 @@ impl ServerReader<'_, '_> {
     }
 }
 
-/// The values of variables that a `set` defines once, without other variables, by their names.
+/// The values of variables that a `set` defines once, without other variables, by their names, and the server's first
+/// name if it is a plain one.
 fn constants(inner: &[Directive], ledger: &mut Ledger) -> Vec<(String, String)> {
     let mut found: Vec<(String, String)> = Vec::new();
+    let named = inner.iter().find(|it| it.name == "server_name");
+    let first = named.map_or("", |it| it.word(0));
+    if is_route_host(first) && !first.starts_with('*') {
+        found.push(("server_name".to_owned(), first.to_ascii_lowercase()));
+    }
     for directive in inner.iter().filter(|it| it.name == "set") {
         let (name, value) = (directive.word(0), directive.word(1));
         if is_set_again(inner, name) || value.contains('$') {

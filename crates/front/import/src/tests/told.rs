@@ -157,6 +157,33 @@ fn another_backend_of_nginx_is_asked_after_the_same_statuses() {
 }
 
 #[test]
+fn the_first_name_of_a_server_is_a_text() {
+    for (names, expected) in [
+        (
+            "a.org b.org",
+            Some("redirect = \"https://a.org{path_query}\""),
+        ),
+        ("*.a.org", None),
+    ] {
+        let conf = format!(
+            "server {{\nlisten 80;\nserver_name {names};\nreturn 301 https://$server_name$request_uri;\n}}\n"
+        );
+        let import = converted(&[("/nginx.conf", &conf)], None);
+        assert_eq!(
+            import.text.contains("redirect = "),
+            expected.is_some(),
+            "{}",
+            import.text
+        );
+        assert!(
+            expected.is_none_or(|it| import.text.contains(it)),
+            "{}",
+            import.text
+        );
+    }
+}
+
+#[test]
 fn defines_fill_placeholders_of_nginx() {
     let conf = "server {\nlisten 80;\nlocation / {\nproxy_set_header Host ${host};\nproxy_pass http://${BACKEND}:81;\n}\n}\n";
     let options = Options {
