@@ -1,4 +1,4 @@
-//! Directives of httpd that ask for what the front does in any case, by their values.
+//! Directives of httpd that ask for what the front does in any case, or for nothing that it needs, by their values.
 
 use crate::directive::Directive;
 use crate::ledger::Ledger;
@@ -14,6 +14,15 @@ pub(crate) fn drop_all(directives: &[Directive], ledger: &mut Ledger) {
         };
         if let Some((_, _, reason)) = USUAL.iter().find(is_it) {
             ledger.dropped_if_open(directive.id, reason);
+        }
+        let variables = directive.words.get(2..).unwrap_or_default();
+        let is_of_browsers = |it: &String| OF_BROWSERS.contains(&it.as_str());
+        if directive.name.starts_with("setenvif")
+            && !variables.is_empty()
+            && variables.iter().all(is_of_browsers)
+        {
+            let text = "it is about faults of browsers that speak no TLS 1.2";
+            ledger.dropped_if_open(directive.id, text);
         }
         drop_all(directive.inside(), ledger);
     }
@@ -38,4 +47,14 @@ const USUAL: &[(&str, &[&str], &str)] = &[
         &["disabled"],
         "no directories of users are served",
     ),
+];
+
+/// Variables by which httpd treats old browsers otherwise.
+const OF_BROWSERS: &[&str] = &[
+    "downgrade-1.0",
+    "force-response-1.0",
+    "nokeepalive",
+    "redirect-carefully",
+    "ssl-accurate-shutdown",
+    "ssl-unclean-shutdown",
 ];

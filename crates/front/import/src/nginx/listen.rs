@@ -342,7 +342,14 @@ impl Listens<'_> {
                 true
             }
             Err(error) => {
-                ledger.risk(directive.id, format!("`{path}` cannot be read: {error}"));
+                let fault = if path.starts_with('/') {
+                    format!("cannot be read: {error}")
+                } else {
+                    "is relative to nginx's prefix; write it absolutely".to_owned()
+                };
+                let text =
+                    format!("`{path}` {fault}; until then the listener is kept from the network");
+                ledger.risk(directive.id, text);
                 false
             }
         }

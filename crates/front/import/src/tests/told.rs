@@ -45,10 +45,15 @@ fn harmless_directives_are_no_risk() {
         "SSLProxyProtocol all",
         "<Location />\nFileETag None\n</Location>",
         "ErrorLog ${NOWHERE}/error.log",
+        "SetEnvIf User-Agent \".*MSIE.*\" nokeepalive ssl-unclean-shutdown downgrade-1.0",
     ] {
         assert_eq!(risks_beside(directive), [""; 0], "{directive}");
     }
-    for directive in ["UserDir public_html", "ServerAdmin ${A}\nServerName ${A}"] {
+    for directive in [
+        "SetEnvIf User-Agent MSIE nokeepalive is_old",
+        "UserDir public_html",
+        "ServerAdmin ${A}\nServerName ${A}",
+    ] {
         assert_eq!(risks_beside(directive).len(), 1, "{directive}");
     }
 }
