@@ -5,6 +5,7 @@ mod access;
 mod fields;
 mod files;
 mod host;
+mod jk;
 mod listen;
 pub(crate) mod modules;
 mod names;

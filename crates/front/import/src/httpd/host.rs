@@ -4,7 +4,6 @@
 //! such as `<Location>` then change what these modules decided, later ones after earlier ones.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
 use std::sync::LazyLock;
 
 use catamaran_config::{Nature, foreign_answer};
@@ -12,8 +11,9 @@ use catamaran_config::{Nature, foreign_answer};
 use crate::compress;
 use crate::condition::Port;
 use crate::directive::{Directive, drop_all};
-use crate::files::{ImportError, Text};
+use crate::files::ImportError;
 use crate::httpd::files::{ServedDirectory, Site};
+use crate::httpd::jk::{drop_dead_mounts, jk_files, jk_mounts, read_given_jk_files, worker_mounts};
 use crate::httpd::names::names;
 use crate::httpd::proxy::{self, Balancers};
 use crate::httpd::redirect::{Clients, Rewrite};
@@ -23,7 +23,7 @@ use crate::httpd::{access, fields, pages, redirect, senders, usual};
 use crate::judge::PlaceUse;
 use crate::ledger::{Ledger, Weight};
 use crate::matcher::{Common, Matcher};
-use crate::mod_jk::mounts::{self, Mount, Source, join_prefixes};
+use crate::mod_jk::mounts::{self, Mount, join_prefixes};
 use crate::mod_jk::workers::{Workers, duration, number};
 use crate::plan::{Access, Action, Plan, Rule, VirtualHost};
 use crate::regex::{PathSet, path_set};
@@ -89,7 +89,7 @@ pub(crate) fn convert(
     }
     let left = served(reader.plan);
     if left.is_empty() {
-        dead(&server_mounts, is_copied, reader.files.ledger);
+        drop_dead_mounts(&server_mounts, is_copied, reader.files.ledger);
         reader.unreached_main();
     } else {
         reader.host(None, &main, &server_mounts, &[])?;
@@ -103,21 +103,6 @@ pub(crate) fn convert(
     Ok(())
 }
 
-/// Adds the mounts that workers declare by their property `mount`.
-fn worker_mounts(workers: &mut Workers, server_mounts: &mut Vec<Mount>) {
-    for (pattern, worker, id) in std::mem::take(&mut workers.mounts) {
-        mounts::add(server_mounts, &pattern, |pattern| Mount {
-            pattern,
-            written: String::new(),
-            worker: worker.clone(),
-            excludes: false,
-            extensions: Vec::new(),
-            source: Source::Worker,
-            id,
-        });
-    }
-}
-
 /// Drops directives about served files where the front serves no directory by them.
 fn unserved(main: &[Directive], hosts: &[&Directive], ledger: &mut Ledger) {
     let inner = hosts.iter().flat_map(|it| it.inside());
@@ -129,136 +114,6 @@ fn unserved(main: &[Directive], hosts: &[&Directive], ledger: &mut Ledger) {
             let text = "no directory is served by it";
             ledger.dropped_if_open(directive.id, text);
         }
-    }
-}
-
-/// Drops the server's mounts if no virtual host copies them: they reach no request.
-fn dead(mounts: &[Mount], is_copied: bool, ledger: &mut Ledger) {
-    for mount in mounts.iter().filter(|_| !is_copied) {
-        let text =
-            "each address has a virtual host, and none has JkMountCopy: this mount serves nothing";
-        ledger.dropped(mount.id, text);
-        ledger.note(mount.id, text);
-    }
-}
-
-/// Reads the workers and maps of mod_jk that were given by themselves, with files of httpd or without: adds the workers,
-/// and returns the mounts.
-fn read_given_jk_files(
-    sources: &Sources,
-    expansion: &mut Expansion<'_>,
-    workers: &mut Workers,
-) -> Vec<Mount> {
-    for text in &sources.workers {
-        workers.add(text, expansion.ledger, expansion.files);
-    }
-    let maps = sources.maps.iter();
-    maps.flat_map(|text| mounts::read_map(text, expansion.ledger))
-        .collect()
-}
-
-/// Reads the files that `JkWorkersFile` and `JkMountFile` name, and `JkWorkerProperty`. Adds the workers, and returns
-/// the mounts.
-fn jk_files(
-    directives: &[Directive],
-    sources: &Sources,
-    expansion: &mut Expansion<'_>,
-    workers: &mut Workers,
-) -> Result<Vec<Mount>, ImportError> {
-    let mut found = Vec::new();
-    for directive in directives {
-        match directive.name.as_str() {
-            "jkworkersfile" => {
-                let text = jk_file(directive, &sources.workers, sources, expansion)?;
-                if let Some(text) = text {
-                    workers.add(&text, expansion.ledger, expansion.files);
-                }
-            }
-            "jkmountfile" => {
-                let text = jk_file(directive, &sources.maps, sources, expansion)?;
-                if let Some(text) = text {
-                    found.extend(mounts::read_map(&text, expansion.ledger));
-                }
-            }
-            "jkworkerproperty" => {
-                let line = directive.words.join(" ");
-                let (name, value) = line.split_once('=').unwrap_or((&line, ""));
-                let (name, value, id) = (name.trim(), value.trim(), directive.id);
-                expansion.ledger.mapped(id);
-                workers.set(name, value, id, expansion.ledger, expansion.files);
-            }
-            _ => {}
-        }
-    }
-    Ok(found)
-}
-
-/// The file that a directive names; `None` if it does not exist, or if it is among the files of its kind that were
-/// `given`, or stands for one of them.
-fn jk_file(
-    directive: &Directive,
-    given: &[Text],
-    sources: &Sources,
-    expansion: &mut Expansion<'_>,
-) -> Result<Option<Text>, ImportError> {
-    let main = sources.httpd.first();
-    let paths = main.map(|text| expansion.paths(directive.word(0), text));
-    let paths = paths.unwrap_or_default();
-    let is_given = |path: &PathBuf| {
-        let mut all = sources.workers.iter().chain(&sources.maps);
-        all.any(|it| it.path == *path)
-    };
-    if !given.is_empty() && paths.first().is_none_or(is_given) {
-        expansion.ledger.mapped(directive.id);
-        return Ok(None);
-    }
-    let Some(path) = paths.first() else {
-        let text = format!(
-            "the file `{}` does not exist; give its path, or the root directory with --root",
-            directive.word(0)
-        );
-        expansion.ledger.risk(directive.id, text);
-        return Ok(None);
-    };
-    let text = expansion.budget.read(expansion.files, path)?;
-    expansion.ledger.mapped(directive.id);
-    Ok(Some(text))
-}
-
-/// `JkMount` and `JkUnMount`, within a section for its path.
-fn jk_mounts(directives: &[Directive], section: Option<&str>, ledger: &mut Ledger) -> Vec<Mount> {
-    let mut found = Vec::new();
-    for directive in directives {
-        let words = &directive.words;
-        match (directive.name.as_str(), section, &words[..]) {
-            ("jkmount" | "jkunmount", Some(path), [worker]) => {
-                let mount = |pattern| mount(pattern, worker, directive);
-                mounts::add(&mut found, path, mount);
-            }
-            ("jkmount" | "jkunmount", _, [pattern, worker]) => {
-                let mount = |pattern| mount(pattern, worker, directive);
-                mounts::add(&mut found, pattern, mount);
-            }
-            ("jkmount" | "jkunmount", ..) => ledger.risk(directive.id, "it needs two words"),
-            ("location", None, [path]) => {
-                found.extend(jk_mounts(directive.inside(), Some(path), ledger));
-            }
-            ("jkmountcopy", ..) => ledger.mapped(directive.id),
-            _ => {}
-        }
-    }
-    found
-}
-
-fn mount(pattern: String, worker: &str, directive: &Directive) -> Mount {
-    Mount {
-        pattern,
-        written: String::new(),
-        worker: worker.to_owned(),
-        excludes: directive.name == "jkunmount",
-        extensions: Vec::new(),
-        source: Source::Directive,
-        id: directive.id,
     }
 }
 
