@@ -48,14 +48,7 @@ pub(crate) struct WrittenFile {
 
 /// Writes the file, except the remarks at its top. `groups` are the plan's routes.
 pub(crate) fn write(plan: &Plan, groups: &[RouteGroup], form: Form<'_>) -> WrittenFile {
-    let mut writer = Writer {
-        form,
-        shared: CommonSettings::new(groups),
-        out: String::new(),
-        files: Vec::new(),
-        routes: 0,
-        kept: 0,
-    };
+    let mut writer = Writer::new(form, groups);
     writer.server(plan);
     for listener in &plan.listeners {
         writer.listener(plan, listener);
@@ -79,21 +72,21 @@ pub(crate) fn write(plan: &Plan, groups: &[RouteGroup], form: Form<'_>) -> Writt
 
 /// A whole file with this listener alone, whose requests are answered 404.
 pub(crate) fn listener_alone(plan: &Plan, listener: &Listener) -> String {
-    let mut writer = Writer {
-        form: Form {
-            keep: None,
-            inline_secrets: true,
-            secrets_of: "",
-            closed: &[],
-        },
-        shared: CommonSettings::new(&[]),
-        out: String::new(),
-        files: Vec::new(),
-        routes: 0,
-        kept: 0,
-    };
+    let mut writer = Writer::new(ALONE, &[]);
     writer.listener(plan, listener);
     writer.out.push_str("\n[[route]]\nstatus = 404\n");
+    writer.out
+}
+
+/// A whole file with this upstream alone, which gets all requests.
+pub(crate) fn upstream_alone(upstream: &Upstream) -> String {
+    let mut writer = Writer::new(ALONE, &[]);
+    writer
+        .out
+        .push_str("[[listen]]\naddress = \"127.0.0.1:80\"\n");
+    writer.upstream(upstream);
+    writer.out.push_str("\n[[route]]\n");
+    writer.line("upstream", &quoted(&upstream.name));
     writer.out
 }
 
@@ -161,7 +154,18 @@ struct Writer<'a> {
     kept: usize,
 }
 
-impl Writer<'_> {
+impl<'a> Writer<'a> {
+    fn new(form: Form<'a>, groups: &[RouteGroup]) -> Self {
+        Self {
+            form,
+            shared: CommonSettings::new(groups),
+            out: String::new(),
+            files: Vec::new(),
+            routes: 0,
+            kept: 0,
+        }
+    }
+
     fn line(&mut self, key: &str, value: &str) {
         let _ = writeln!(self.out, "{key} = {value}");
     }
@@ -500,6 +504,14 @@ fn listener_name(plan: &Plan, listener: &Listener) -> String {
 
 /// The name of the upstream that is the old server.
 pub(crate) const KEPT: &str = "kept";
+
+/// For a file with one part of the plan.
+const ALONE: Form<'static> = Form {
+    keep: None,
+    inline_secrets: true,
+    secrets_of: "",
+    closed: &[],
+};
 
 /// The statuses of the responses to which `add_header` of nginx adds fields without `always`.
 const SUCCESSES: [&str; 7] = ["200", "201", "204", "206", "301-304", "307", "308"];

@@ -53,7 +53,7 @@ use crate::files::{Budget, Text};
 use crate::httpd::modules::Modules;
 use crate::httpd::tree::Expansion;
 use crate::ledger::Ledger;
-use crate::plan::Plan;
+use crate::plan::{Action, Plan};
 use crate::proof::Comparison;
 use crate::sources::Sources;
 
@@ -129,6 +129,7 @@ pub fn import(files: &dyn Files, options: &Options) -> Result<Import, ImportErro
         listener.address.clone_from(address);
     }
     keep_refused_private(&mut plan, files, &mut ledger);
+    close_refused_upstreams(&mut plan, files, &mut ledger);
     let names = options
         .files
         .iter()
@@ -214,6 +215,32 @@ fn keep_refused_private(plan: &mut Plan, files: &dyn Files, ledger: &mut Ledger)
             );
             tls.missing = Some(fault);
         }
+    }
+}
+
+/// Closes what leads to HTTPS backends that the front would refuse, for instance because of their client's certificate.
+fn close_refused_upstreams(plan: &mut Plan, files: &dyn Files, ledger: &mut Ledger) {
+    for index in 0..plan.upstreams.len() {
+        let upstream = &plan.upstreams[index];
+        let is_https = upstream
+            .backends
+            .iter()
+            .any(|it| it.url.starts_with("https"));
+        if !is_https {
+            continue;
+        }
+        let Some(fault) = files.fault(&emit::upstream_alone(upstream)) else {
+            continue;
+        };
+        let name = &upstream.name;
+        let text = format!(
+            "the front cannot reach the upstream `{name}`: {fault}; what leads there is closed"
+        );
+        ledger.say(Weight::Risk, None, text);
+        let rules = plan.hosts.iter_mut().flat_map(|host| &mut host.rules);
+        rules
+            .filter(|rule| rule.action.upstream() == Some(index))
+            .for_each(|rule| rule.action = Action::Closed);
     }
 }
 

@@ -167,10 +167,7 @@ impl Tokens<'_> {
         for (at, sign) in self.text[start + 1..].char_indices() {
             self.line += usize::from(sign == '\n');
             if escaped {
-                if !matches!(sign, '"' | '\'' | '\\') {
-                    text.push('\\');
-                }
-                text.push(sign);
+                push_escaped(sign, &mut text);
                 escaped = false;
             } else if sign == '\\' {
                 escaped = true;
@@ -203,8 +200,7 @@ impl Tokens<'_> {
             let is_part = in_variable || variable;
             if escaped {
                 self.line += usize::from(sign == '\n');
-                text.push('\\');
-                text.push(sign);
+                push_escaped(sign, &mut text);
                 escaped = false;
             } else if sign == '\\' {
                 escaped = true;
@@ -226,6 +222,17 @@ impl Tokens<'_> {
     }
 }
 
+/// Appends what a backslash and this sign behind it mean (`ngx_conf_read_token`).
+fn push_escaped(sign: char, text: &mut String) {
+    match sign {
+        '"' | '\'' | '\\' => text.push(sign),
+        't' => text.push('\t'),
+        'r' => text.push('\r'),
+        'n' => text.push('\n'),
+        _ => text.extend(['\\', sign]),
+    }
+}
+
 const DEPTH_MAX: usize = 20;
 
 #[cfg(test)]
@@ -242,6 +249,12 @@ mod tests {
         assert_eq!(server[1].words, ["a", "b c"]);
         assert_eq!((server[1].line, inner[1].line), (3, 5));
         assert_eq!(inner[1].words, ["~", "\\.jsp$"]);
+        let escaped = parse(r#"return 200 a\n\t\"\\\d "b\n\'\x";"#).unwrap();
+        assert_eq!(
+            escaped[0].words,
+            ["200", "a\n\t\"\\\\d", "b\n'\\x"],
+            "as nginx reads them"
+        );
         let pass = &inner[1].inner.as_ref().unwrap()[0];
         assert_eq!(pass.words, ["http://${x}/y"]);
         assert_eq!(&text[pass.span.clone()], "proxy_pass http://${x}/y");

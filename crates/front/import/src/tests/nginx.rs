@@ -375,6 +375,22 @@ fn locations_inside_others_that_have_no_place_beside_them_close() {
 }
 
 #[test]
+fn what_leads_to_backends_that_the_front_would_refuse_is_closed() {
+    let (routes, import) = of_server(
+        "location /a/ { proxy_pass https://t:443; proxy_ssl_certificate a.pem; proxy_ssl_certificate_key locked.key; \
+         proxy_ssl_verify off; }\nlocation /b/ { proxy_pass http://t:80; }",
+        &["/a.pem", "a.pem", "locked.key"],
+    );
+    let closed = "path = \"/a\"; status = 403".to_owned();
+    assert!(routes.contains(&closed), "{}", import.text);
+    assert!(!import.text.contains("https:"), "{}", import.text);
+    assert!(import.text.contains("http://t:80"), "{}", import.text);
+    let risks = said(&import, Weight::Risk);
+    let has = |text: &str| risks.iter().any(|it| it.contains(text));
+    assert!(has("cannot reach the upstream"), "{risks:?}");
+}
+
+#[test]
 fn what_check_would_refuse_is_closed_in_the_file() {
     let import = converted(
         &[
