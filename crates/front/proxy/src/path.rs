@@ -77,6 +77,8 @@ pub(crate) enum PathFault {
     Escape,
     #[error("an escaped slash or backslash decides which route the path matches")]
     Ambiguous,
+    #[error("the path is too long to be compared with expressions")]
+    Long,
 }
 
 impl PathFault {
@@ -88,6 +90,7 @@ impl PathFault {
             Self::HiddenDots => "path-hidden-dots",
             Self::Escape => "path-escape",
             Self::Ambiguous => "path-ambiguous",
+            Self::Long => "path-long",
         }
     }
 }
@@ -270,7 +273,7 @@ fn escaped(text: &[u8]) -> Option<(u8, &[u8])> {
 }
 
 /// The escape of a byte.
-fn escape(byte: u8) -> [u8; 3] {
+pub(crate) fn escape(byte: u8) -> [u8; 3] {
     let digit = |half: u8| b"0123456789ABCDEF"[usize::from(half)];
     [b'%', digit(byte >> 4), digit(byte & 15)]
 }

@@ -71,6 +71,39 @@ fn a_text_of_a_route_is_sent_as_it_is_written() {
 }
 
 #[test]
+fn what_a_client_sent_stays_a_text() {
+    let front = Front::with_tables(
+        "[server.response_headers]\nset = { Content-Type = \"text/html\", X-All = \"1\" }\n\
+         [[route]]\npath = \"/t\"\nstatus = 200\ntext = '{\"asked\": \"{path_query}\"}'\n\
+         text_type = \"application/json\"\n",
+    )
+    .unwrap();
+    let answer = front
+        .get("/t?<script>\",\"admin\":true,\"x\":\"'\\")
+        .unwrap();
+    let types: Vec<&str> = answer.headers_named("content-type").collect();
+    assert_eq!(types, ["application/json"]);
+    assert_eq!(answer.header("x-all"), Some("1"));
+    assert_eq!(
+        answer.text(),
+        "{\"asked\": \"/t?%3Cscript%3E%22,%22admin%22:true,%22x%22:%22%27%5C\"}"
+    );
+}
+
+#[test]
+fn a_path_that_is_too_long_for_expressions_is_refused() {
+    let routes =
+        "[[route]]\nregex = \"^/x(.*)$\"\nstatus = 404\n[[route]]\nstatus = 200\ntext = \"fine\"\n";
+    let front = Front::with_tables(routes).unwrap();
+    let status = |length: usize| {
+        let path = format!("/{}", "a".repeat(length - 1));
+        front.get(&path).unwrap().status
+    };
+    assert_eq!((status(4096), status(4097)), (200, 414));
+    front.wait_for_log("reason=client:path-long").unwrap();
+}
+
+#[test]
 fn fields_are_changed_by_the_status_of_the_response() {
     let front = Front::with_tables(
         "[server.response_headers]\nstatuses = [\"2xx\"]\nset = { X-All = \"{host}\" }\n\

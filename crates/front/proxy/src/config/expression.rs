@@ -95,14 +95,19 @@ impl PathExpression {
         Captures::new(groups.map(|it| it.map_or_else(Bytes::new, text)))
     }
 
-    /// The expressions as one, which looks at a path once for all of them; `None`: they cannot be combined.
+    /// The expressions as one, which looks at a path once for all of them; `None`: together they are too large. Then it is
+    /// quicker to ask each by itself, for each begins and ends by its own literals.
     pub(crate) fn set<'e>(all: impl Iterator<Item = &'e Self>) -> Option<RegexSet> {
         RegexSetBuilder::new(all.map(Self::as_str))
             .unicode(false)
-            .size_limit(SIZE_MAX.saturating_mul(PATHS_MAX))
+            .size_limit(SET_SIZE_MAX)
+            .dfa_size_limit(SET_MEMORY)
             .build()
             .ok()
     }
+
+    /// The most bytes of a path that is compared with expressions. The time is in proportion to it.
+    pub(crate) const PATH_MAX: usize = 4096;
 
     /// The most expressions of a file. Each takes memory of every worker, and the worst path is compared with all of its
     /// host.
@@ -130,6 +135,12 @@ const TEXT_MAX: usize = 4096;
 
 /// The most bytes that the program of an expression may take. The time for a path is at most in proportion to it.
 const SIZE_MAX: usize = 64 << 10;
+
+/// The most bytes that the program of a set may take.
+const SET_SIZE_MAX: usize = 1 << 20;
+
+/// The most bytes that a set may take in each worker for what it has learned of paths.
+const SET_MEMORY: usize = 16 << 20;
 
 /// The most expressions of a file.
 const PATHS_MAX: usize = 2000;

@@ -212,6 +212,13 @@ impl Template {
         Self(parts.into())
     }
 
+    /// The number of places that are filled in.
+    #[must_use]
+    pub fn blanks(&self) -> usize {
+        let is_blank = |part: &&Part| matches!(part, Part::Blank(_));
+        self.0.iter().filter(is_blank).count()
+    }
+
     /// Whether the template has a place whose text the client chooses.
     #[must_use]
     pub fn shows_client(&self) -> bool {

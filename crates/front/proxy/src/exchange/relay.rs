@@ -35,6 +35,7 @@ use crate::client::{BodyPart, ClientError};
 use crate::deadlines::Tick;
 use crate::exchange::compression::CompressionOffer;
 use crate::exchange::downstream::Downstream;
+use crate::exchange::fields::body::FieldScope;
 use crate::exchange::progress::Progress;
 use crate::exchange::relay::interims::Interims;
 use crate::exchange::response_policy::ResponsePolicy;
@@ -541,8 +542,14 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
         if gives_up_early {
             self.down.abandon_upload();
         }
-        let is_own = || self.progress.replaced || self.source.is_own_page();
-        self.terms.policy.edit(head, self.scene, is_own);
+        let scope = || {
+            if self.progress.replaced {
+                FieldScope::OwnPage
+            } else {
+                self.source.field_scope()
+            }
+        };
+        self.terms.policy.edit(head, self.scene, scope);
         if has_body && let Some(offer) = self.terms.policy.compression() {
             self.compress(offer, head);
         }

@@ -101,15 +101,15 @@ impl<'a> ResponsePolicy<'a> {
     }
 
     /// Makes the changes for this client: the route's rules for fields and cookies, and the front's own fields.
-    /// `is_own`: the body is a page of the front.
+    /// `scope` is what the response is to the route's rules.
     pub(crate) fn edit(
         &self,
         head: &mut ResponseHead,
         scene: Scene<'_>,
-        is_own: impl FnOnce() -> bool,
+        scope: impl FnOnce() -> FieldScope,
     ) {
         if let Some(passage) = self.passage.filter(|passage| passage.edits_fields()) {
-            let scope = FieldScope::new(head.status, is_own());
+            let scope = FieldScope::new(head.status, scope());
             passage.edit(&mut head.headers, head.status, scope);
         }
         let cookie = self.cookie(head);

@@ -23,6 +23,7 @@ use crate::config::BackendConfig;
 use crate::deadlines::Tick;
 use crate::exchange::compression::{Compression, CompressionOffer};
 use crate::exchange::elsewhere::Elsewhere;
+use crate::exchange::fields::body::FieldScope;
 use crate::exchange::progress::Progress;
 use crate::exchange::respond;
 use crate::exchange::scene::Scene;
@@ -96,8 +97,8 @@ pub(crate) struct Answer {
     head: Box<ResponseHead>,
     body: Bytes,
     head_taken: bool,
-    /// Whether this is a page of the front, not the route's content.
-    is_page: bool,
+    /// What the answer is to a route's rules for fields.
+    scope: FieldScope,
 }
 
 impl Answer {
@@ -113,7 +114,7 @@ impl Answer {
             head: Box::new(head),
             body,
             head_taken: false,
-            is_page: true,
+            scope: FieldScope::OwnPage,
         }
     }
 
@@ -133,7 +134,7 @@ impl Answer {
         let mut headers = Fields::new();
         headers.insert(CONTENT_TYPE, media_type);
         Self {
-            is_page: false,
+            scope: FieldScope::OwnText,
             ..Self::new(status, headers, body)
         }
     }
@@ -188,12 +189,13 @@ impl Source<'_, '_> {
         }
     }
 
-    /// Whether the response is a page of the front, not the route's content.
-    pub(crate) fn is_own_page(&self) -> bool {
+    /// What the response is to a route's rules for fields.
+    pub(crate) fn field_scope(&self) -> FieldScope {
         match self {
-            Self::Backend(_) | Self::File(_) => false,
-            Self::Answer(answer) => answer.is_page,
-            Self::Cached(cached) => cached.is_own_page,
+            Self::Backend(_) | Self::File(_) => FieldScope::Served,
+            Self::Answer(answer) => answer.scope,
+            Self::Cached(cached) if cached.is_own_page => FieldScope::OwnPage,
+            Self::Cached(_) => FieldScope::Served,
         }
     }
 

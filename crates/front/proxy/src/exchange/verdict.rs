@@ -353,7 +353,13 @@ impl<'s> Case<'_, 's> {
 
     /// Makes the verdict by the request's route.
     fn by_route(&self, head: Box<RequestHead>) -> Verdict<'s> {
-        let refused = |fault: PathFault| Failure::client(StatusCode::BAD_REQUEST, fault.token());
+        let refused = |fault: PathFault| {
+            let status = match fault {
+                PathFault::Long => StatusCode::URI_TOO_LONG,
+                _ => StatusCode::BAD_REQUEST,
+            };
+            Failure::client(status, fault.token())
+        };
         let mut path = match path::normalise(&head.target.path) {
             Ok(path) => path,
             Err(fault) => return self.refuse(None, refused(fault)),
@@ -587,7 +593,7 @@ impl<'s> Case<'_, 's> {
                     captured: path.captured(),
                     ..url.values(self.grounds.id, head)
                 };
-                values.fill(&text.content).into()
+                values.fill_text(&text.content).into()
             }
         };
         let content = OwnContent::Text(status, text.media_type.clone(), content);

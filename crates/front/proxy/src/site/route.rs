@@ -18,11 +18,12 @@ use std::collections::{BTreeSet, HashMap};
 use std::net::Ipv6Addr;
 use std::sync::Arc;
 
+use expressions::ExpressionSets;
 use http::{Method, StatusCode};
 use pattern::{ExcludedPaths, Rank};
 use tree::{RouteLookup, Tree};
 
-use crate::config::{FieldRule, RouteConfig, RouteTarget, Template};
+use crate::config::{FieldRule, PathExpression, RouteConfig, RouteTarget, Template};
 use crate::path::{NormalPath, PathFault};
 use crate::site::rules::Rules;
 
@@ -50,6 +51,8 @@ pub(crate) struct RouteTable {
     has_tunnels: bool,
     /// Whether some route is limited to certain methods.
     has_methods: bool,
+    /// Whether some route matches by an expression.
+    has_expressions: bool,
     /// Whether some routes were brought by discovered members.
     has_found: bool,
 }
@@ -129,10 +132,12 @@ impl RouteTable {
                 table.of_host(host).insert(config, index);
             }
         }
+        let mut sets = ExpressionSets::default();
         let of_names = table.names.values_mut().chain(table.domains.values_mut());
         let trees = of_names.chain(table.addresses.values_mut());
-        trees.for_each(Tree::finish);
-        table.any.finish();
+        trees.for_each(|tree| tree.finish(&mut sets));
+        table.any.finish(&mut sets);
+        table.has_expressions = configs.iter().any(|config| config.regex.is_some());
         let labels = |domain: &[u8]| domain.iter().filter(|&&byte| byte == b'.').count();
         table.domain_labels = table.domains.keys().map(|it| labels(it)).collect();
         table.domain_labels.sort_unstable_by(|a, b| b.cmp(a));
@@ -242,6 +247,9 @@ impl RouteTable {
         wanted: Wanted<'_>,
         path: &NormalPath,
     ) -> Result<Option<usize>, PathFault> {
+        if self.has_expressions && path.route().len() > PathExpression::PATH_MAX {
+            return Err(PathFault::Long);
+        }
         let found = self.find(wanted, path.route());
         let agrees = |reading: Vec<u8>| self.same(self.find(wanted, &reading), found);
         if path.readings().all(agrees) {

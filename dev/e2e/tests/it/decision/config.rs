@@ -356,7 +356,12 @@ impl Configuration {
     ) -> bool {
         match rng.u8(..12) {
             0 if path != "/" => {
-                self.key("status", rng.choice([204, 403, 404, 503]).expect("one"));
+                let status = rng.choice([204, 403, 404, 503]).expect("one");
+                self.key("status", status);
+                if status != 204 && rng.bool() {
+                    self.key("text", r#""asked {path_query} of {host}""#);
+                    self.maybe(rng, "text_type", &[r#""application/json""#]);
+                }
                 false
             }
             1 if path != "/" => {
@@ -480,6 +485,7 @@ impl Configuration {
         self.maybe(rng, "remove", &[r#""X-Powered-By""#]);
         self.maybe(rng, "set", &[r#"{ X-Frame-Options = "DENY" }"#]);
         self.maybe(rng, "add", &[r#"{ X-Served-By = "{host}" }"#]);
+        self.maybe(rng, "statuses", &[r#"["2xx", "404"]"#, r#""500-599""#]);
     }
 }
 

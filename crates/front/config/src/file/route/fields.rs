@@ -103,6 +103,15 @@ fn one(
     table.read(KEYS, &mut written);
     if section.header != REQUEST_SECTION.header {
         table.read(STATUS_KEYS, &mut written);
+        let is_interim =
+            |range: &RangeInclusive<u16>| *range.start() < 200 && *range != (101..=101);
+        if written.statuses.iter().any(is_interim) {
+            let message =
+                "`statuses` has one below 200, and interim responses are passed on as they are";
+            let place = table.place_of("statuses");
+            table
+                .push(Finding::fault(message, place).hint("of those, only \"101\" can be changed"));
+        }
     }
     let of_request = section.header == REQUEST_SECTION.header;
     let mut rules = Vec::new();

@@ -220,7 +220,9 @@ pub(super) fn parse_media_type(text: &str) -> Result<HeaderValue, FileNameError>
     let value = parse_value(text)?;
     let name = text.split(';').next().unwrap_or_default().trim();
     match name.split_once('/') {
-        Some((kind, subtype)) if !kind.is_empty() && !subtype.is_empty() => Ok(value),
+        Some((kind, subtype)) if !kind.is_empty() && !subtype.is_empty() && !text.contains(',') => {
+            Ok(value)
+        }
         _ => Err(FileNameError::MediaType),
     }
 }

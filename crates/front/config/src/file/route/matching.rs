@@ -285,7 +285,8 @@ pub(super) static KEYS: &[Key<RawMatch>] = &[
                  ignores the case of ASCII. An expression comes after an exact path and before all others of its host; \
                  of several the first in the file wins. `rewrite`, `redirect` and fields may name its groups.",
         extremes: "There are no look-around and no back-references, so that the time is linear in the path. \
-                   An expression has at most 4096 characters, and a file 2000 of them. An escaped slash (`%2F`) is no `/`, \
+                   An expression has at most 4096 characters, and a file 2000 of them; with any, a path of \
+                   more than 4096 bytes is answered 414 (`path-long`). An escaped slash (`%2F`) is no `/`, \
                    and as with `path` a request whose route would be another if it were one is answered 400 \
                    (`path-ambiguous`).",
         elsewhere: "nginx `location ~`, `location ~*` with `(?i)`; httpd `LocationMatch`, `ProxyPassMatch`",

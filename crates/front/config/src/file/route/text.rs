@@ -34,6 +34,9 @@ pub(super) fn read(table: &mut Table<'_>, status: Option<StatusCode>) -> Option<
         return None;
     }
     let fault = match status {
+        Some(StatusCode::PARTIAL_CONTENT) => {
+            Some("`status` is 206, and `text` is not a part of something".to_owned())
+        }
         None => Some("`text` has no use without `status`".to_owned()),
         Some(status @ (StatusCode::NO_CONTENT | StatusCode::RESET_CONTENT)) => Some(format!(
             "`status` is {}, and such a response has no content",
@@ -51,6 +54,11 @@ pub(super) fn read(table: &mut Table<'_>, status: Option<StatusCode>) -> Option<
             .text_type
             .unwrap_or(HeaderValue::from_static(TYPE_DEFAULT)),
     };
+    if text.content.blanks() > BLANKS_MAX {
+        let message = format!("`text` has more than {BLANKS_MAX} placeholders");
+        let place = table.place_of("text");
+        table.push(Finding::fault(message, place).hint("write fewer of them"));
+    }
     let media_type = String::from_utf8_lossy(text.media_type.as_bytes());
     if text.content.shows_client() && !is_inert_type(&media_type) {
         let message = "`text` shows what the client sent, and browsers would run scripts in it";
@@ -75,6 +83,9 @@ fn parse_text(text: &str) -> Result<String, TextError> {
 
 /// The most bytes of a text of a route.
 pub const TEXT_MAX: usize = 64 * 1024;
+
+/// The most placeholders of a text. Each may become as long as the request's target.
+const BLANKS_MAX: usize = 16;
 
 const INERT_TYPES: [&str; 4] = [
     "text/plain",

@@ -13,17 +13,18 @@ pub(crate) enum FieldScope {
     Served,
     /// The response is a 304, which has no body.
     NotModified,
+    /// The response is a text of the route, whose type the front keeps: it says whether browsers run it.
+    OwnText,
     /// The response is a page of the front instead of the route's content.
     OwnPage,
 }
 
 impl FieldScope {
-    /// The scope of a response with this status.
-    pub(crate) fn new(status: StatusCode, is_own: bool) -> Self {
-        match (status, is_own) {
-            (StatusCode::NOT_MODIFIED, _) => Self::NotModified,
-            (_, true) => Self::OwnPage,
-            (_, false) => Self::Served,
+    /// The scope of a response with this status, which would else have the scope `of_source`.
+    pub(crate) fn new(status: StatusCode, of_source: Self) -> Self {
+        match status {
+            StatusCode::NOT_MODIFIED => Self::NotModified,
+            _ => of_source,
         }
     }
 
@@ -31,7 +32,7 @@ impl FieldScope {
     pub(crate) fn takes<'n>(self, name: impl Into<NameRef<'n>>) -> bool {
         match self {
             Self::Served => true,
-            Self::NotModified => !describes_body(name.into().as_bytes()),
+            Self::NotModified | Self::OwnText => !describes_body(name.into().as_bytes()),
             Self::OwnPage => {
                 let name = name.into().as_bytes();
                 !describes_body(name) && !describes_life(name)

@@ -20,6 +20,7 @@ use crate::exchange::fields::cookie_flags;
 use crate::exchange::fields::forwarded::{self, Identity, Sender};
 use crate::exchange::fields::reverse::{self, Site};
 use crate::path::captured::Captures;
+use crate::path::escape;
 use crate::request_id::RequestId;
 use crate::site::rules::Rules;
 
@@ -161,7 +162,7 @@ impl Values<'_> {
             Blank::Placeholder(placeholder) => self.write(placeholder, text),
             Blank::Capture(group) => self.captured.write_in_url(group, text),
         });
-        if to.names_captures() {
+        if to.names_captures() && !to.beginning().starts_with(b"//") {
             // What begins with two slashes names a host (RFC 3986, section 4.2).
             let slashes = location.iter().take_while(|&&byte| byte == b'/').count();
             location.drain(1..slashes.max(1));
@@ -172,6 +173,24 @@ impl Values<'_> {
         self.write(Placeholder::PathQuery, &mut asked);
         let loops = target == asked || target.is_empty() && asked == b"/";
         (!loops).then_some(location)
+    }
+
+    /// Fills in the text of an answer. Quotes, angle brackets and backslashes of what the client sent are encoded, so that
+    /// it stays within a string of JSON.
+    pub(crate) fn fill_text(&self, template: &Template) -> Vec<u8> {
+        template.fill(|blank, text| {
+            let mut value = Vec::new();
+            match blank {
+                Blank::Placeholder(placeholder) => self.write(placeholder, &mut value),
+                Blank::Capture(group) => self.captured.write(group, &mut value),
+            }
+            for byte in value {
+                match byte {
+                    b'"' | b'\'' | b'<' | b'>' | b'\\' | b'`' => text.extend(escape(byte)),
+                    byte => text.push(byte),
+                }
+            }
+        })
     }
 
     /// Fills in a template with these values.

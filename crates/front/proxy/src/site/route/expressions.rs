@@ -2,6 +2,9 @@
 //!
 //! They are asked in the file's order. Several are compiled into one set, which looks at a path once for all of them.
 
+use std::collections::HashMap;
+use std::sync::Arc;
+
 use regex::bytes::RegexSet;
 
 use super::tree::{RouteLookup, TreeSlot};
@@ -12,8 +15,12 @@ use crate::config::{PathExpression, RouteConfig};
 pub(super) struct Expressions {
     routes: Vec<(PathExpression, TreeSlot)>,
     /// All expressions as one; `None`: there is only one, or they cannot be combined, and each is asked by itself.
-    set: Option<RegexSet>,
+    set: Option<Arc<RegexSet>>,
 }
+
+/// The sets that were compiled, by their expressions. Hosts with the same list share one.
+#[derive(Debug, Default)]
+pub(super) struct ExpressionSets(HashMap<Vec<String>, Option<Arc<RegexSet>>>);
 
 impl Expressions {
     pub(super) fn is_empty(&self) -> bool {
@@ -32,9 +39,12 @@ impl Expressions {
     }
 
     /// Combines the expressions, once all were inserted.
-    pub(super) fn finish(&mut self) {
+    pub(super) fn finish(&mut self, sets: &mut ExpressionSets) {
         if self.routes.len() > 1 {
-            self.set = PathExpression::set(self.routes.iter().map(|(it, _)| it));
+            let all = || self.routes.iter().map(|(it, _)| it);
+            let texts = all().map(|it| it.as_str().to_owned()).collect();
+            let compile = || PathExpression::set(all()).map(Arc::new);
+            self.set = sets.0.entry(texts).or_insert_with(compile).clone();
         }
     }
 

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-use super::expressions::Expressions;
+use super::expressions::{ExpressionSets, Expressions};
 use super::pattern::{Glob, Rank};
 use crate::config::{RouteConfig, RouteScheme};
 
@@ -161,8 +161,8 @@ impl Tree {
     }
 
     /// Prepares lookups, once all routes were inserted.
-    pub(super) fn finish(&mut self) {
-        self.expressions.finish();
+    pub(super) fn finish(&mut self, sets: &mut ExpressionSets) {
+        self.expressions.finish(sets);
     }
 
     /// Finds the most specific route for a path. `rank` returns how specific a route is, and `before_regex` whether
