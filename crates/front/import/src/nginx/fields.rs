@@ -107,6 +107,13 @@ pub(crate) fn request_fields(
                 ledger.mapped(directive.id);
                 ledger.claims.push(directive.id);
             }
+            "x-forwarded-host" if !TOLD.contains(&directive.word(1)) => {
+                let text = format!(
+                    "the application is told in `{name}` what the client asked for, or a proxy in `trusted_proxies`, not this \
+                     value"
+                );
+                ledger.lost(directive.id, text);
+            }
             _ if is_ruled_field(name, true) => {
                 ledger.dropped(directive.id, "the front writes this field itself");
             }
@@ -187,6 +194,9 @@ fn value(text: &str, port: u16) -> Option<String> {
     };
     expand(text, known).filter(|it| !it.chars().any(char::is_control))
 }
+
+/// Values of `X-Forwarded-Host` that say what the front says itself.
+const TOLD: [&str; 4] = ["$host", "$host:$server_port", "$http_host", "$server_name"];
 
 const LIFE: [&str; 8] = [
     "Cache-Control",

@@ -397,6 +397,21 @@ fn what_leads_to_backends_that_the_front_would_refuse_is_closed() {
 }
 
 #[test]
+fn a_fixed_host_that_the_application_is_told_is_a_risk() {
+    let risks = |value: &str| {
+        let text = format!(
+            "location / {{ proxy_set_header X-Forwarded-Host {value}; proxy_set_header Host $host; \
+             proxy_pass http://t:80; }}"
+        );
+        of_server(&text, &[]).1.risks()
+    };
+    assert_eq!(
+        (risks("$host"), risks("fixed.test"), risks("\"\"")),
+        (0, 1, 1)
+    );
+}
+
+#[test]
 fn what_check_would_refuse_is_closed_in_the_file() {
     let import = converted(
         &[
