@@ -16,6 +16,7 @@ pub(crate) mod captured;
 
 use bytes::Bytes;
 use captured::Captures;
+use http::StatusCode;
 use thiserror::Error;
 
 /// A normalised path, in the form to forward and in the form to compare with routes.
@@ -82,6 +83,18 @@ pub(crate) enum PathFault {
 }
 
 impl PathFault {
+    /// The status of the answer to the client.
+    pub(crate) fn status(self) -> StatusCode {
+        match self {
+            Self::Long => StatusCode::URI_TOO_LONG,
+            Self::AboveRoot
+            | Self::EscapedControl
+            | Self::HiddenDots
+            | Self::Escape
+            | Self::Ambiguous => StatusCode::BAD_REQUEST,
+        }
+    }
+
     /// The fault as a token, for logs and counters.
     pub(crate) fn token(self) -> &'static str {
         match self {

@@ -353,13 +353,7 @@ impl<'s> Case<'_, 's> {
 
     /// Makes the verdict by the request's route.
     fn by_route(&self, head: Box<RequestHead>) -> Verdict<'s> {
-        let refused = |fault: PathFault| {
-            let status = match fault {
-                PathFault::Long => StatusCode::URI_TOO_LONG,
-                _ => StatusCode::BAD_REQUEST,
-            };
-            Failure::client(status, fault.token())
-        };
+        let refused = |fault: PathFault| Failure::client(fault.status(), fault.token());
         let mut path = match path::normalise(&head.target.path) {
             Ok(path) => path,
             Err(fault) => return self.refuse(None, refused(fault)),
@@ -590,7 +584,6 @@ impl<'s> Case<'_, 's> {
                 let url = RequestedUrl::new(self.sender, self.grounds.peer.local, head);
                 let values = Values {
                     path: &path.forward,
-                    captured: path.captured(),
                     ..url.values(self.grounds.id, head)
                 };
                 values.fill_text(&text.content).into()

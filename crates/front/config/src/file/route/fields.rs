@@ -101,7 +101,8 @@ fn one(
     let mut table = Table::new(section, place, entries);
     let mut written = RawFields::default();
     table.read(KEYS, &mut written);
-    if section.header != REQUEST_SECTION.header {
+    let of_request = section.header == REQUEST_SECTION.header;
+    if !of_request {
         table.read(STATUS_KEYS, &mut written);
         let is_interim =
             |range: &RangeInclusive<u16>| *range.start() < 200 && *range != (101..=101);
@@ -113,7 +114,6 @@ fn one(
                 .push(Finding::fault(message, place).hint("of those, only \"101\" can be changed"));
         }
     }
-    let of_request = section.header == REQUEST_SECTION.header;
     let mut rules = Vec::new();
     let mut named =
         |table: &mut Table<'_>, key: &str, name: &str, rule: &dyn Fn(FieldName) -> RuleResult| {

@@ -180,10 +180,7 @@ impl Values<'_> {
     pub(crate) fn fill_text(&self, template: &Template) -> Vec<u8> {
         template.fill(|blank, text| {
             let mut value = Vec::new();
-            match blank {
-                Blank::Placeholder(placeholder) => self.write(placeholder, &mut value),
-                Blank::Capture(group) => self.captured.write(group, &mut value),
-            }
+            self.write_blank(blank, &mut value);
             for byte in value {
                 match byte {
                     b'"' | b'\'' | b'<' | b'>' | b'\\' | b'`' => text.extend(escape(byte)),
@@ -195,10 +192,14 @@ impl Values<'_> {
 
     /// Fills in a template with these values.
     pub(crate) fn fill(&self, template: &Template) -> Vec<u8> {
-        template.fill(|blank, text| match blank {
+        template.fill(|blank, text| self.write_blank(blank, text))
+    }
+
+    fn write_blank(&self, blank: Blank, text: &mut Vec<u8>) {
+        match blank {
             Blank::Placeholder(placeholder) => self.write(placeholder, text),
             Blank::Capture(group) => self.captured.write(group, text),
-        })
+        }
     }
 
     fn write(&self, placeholder: Placeholder, text: &mut Vec<u8>) {
