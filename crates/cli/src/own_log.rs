@@ -18,7 +18,8 @@ pub(crate) use limit::Limit;
 /// Writes to standard error, or to the queue before it if [`queue`] was called.
 pub(crate) struct OwnLog;
 
-/// The end of the queue. Dropping it waits until the queue is written, unless nobody reads it.
+/// The last handle of the log: dropping it writes what the queue still has. It does not wait if nobody reads standard
+/// error.
 pub(crate) struct Rest {
     queue: LineQueue,
     limit: Limit,
@@ -40,10 +41,10 @@ pub(crate) fn queue(limit: Limit) -> io::Result<Rest> {
         };
         let thread = thread::current();
         let name = thread.name().unwrap_or("<unnamed>");
-        // The thread ends whether this is read or not.
+        // The thread ends in any case, whether standard error can be written to or not.
         say(format_args!("\nthread '{name}' {panic}{shown}")).ok();
     }));
-    // A queue has no errors.
+    // Writing to the queue never fails.
     limit.watch(|line| drop(say(line)))?;
     Ok(Rest { queue, limit })
 }
@@ -85,7 +86,7 @@ impl Write for OwnLog {
 impl Drop for Rest {
     fn drop(&mut self) {
         for line in self.limit.rest() {
-            // A queue has no errors.
+            // Writing to the queue never fails.
             say(line).ok();
         }
         self.queue.finish();

@@ -26,6 +26,7 @@ pub(crate) struct Signals {
 pub(crate) struct Deadly(Arc<AtomicBool>);
 
 impl Deadly {
+    /// With `true`, the next SIGTERM or SIGINT ends the process at once; with `false` it is a request like the first.
     pub(crate) fn set(&self, deadly: bool) {
         self.0.store(deadly, Ordering::SeqCst);
     }

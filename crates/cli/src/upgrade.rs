@@ -29,11 +29,12 @@ pub(crate) type Outcome = Result<(TakenListeners, u32), String>;
 
 /// An upgrade that has begun and not ended.
 pub(crate) struct PendingUpgrade {
-    /// The new process. The mutex is for the rare case that this process is asked to stop meanwhile.
+    /// The new process. The mutex lets [`PendingUpgrade::abandon`] signal it while the thread of the upgrade waits
+    /// for it.
     child: Arc<Mutex<Child>>,
 }
 
-/// As [`begin`]. If it fails, the reason is logged and shown to administrators.
+/// As [`begin`], but a failure to start is logged, kept for the status, and returned as `None`.
 pub(crate) fn try_begin<E>(running: &Running, report: SyncSender<E>) -> Option<PendingUpgrade>
 where
     E: From<Outcome> + Send + 'static,
@@ -49,7 +50,7 @@ where
     }
 }
 
-/// Starts the new process, and a thread that sends the outcome to `report`.
+/// Starts the new process, and a thread that waits for it and sends the outcome to `report`.
 fn begin<E>(running: &Running, report: SyncSender<E>) -> io::Result<PendingUpgrade>
 where
     E: From<Outcome> + Send + 'static,
@@ -61,7 +62,7 @@ where
     };
     let thread = std::thread::Builder::new().name("upgrade".into());
     thread.spawn(move || {
-        // Nobody listens any more when this process is about to end.
+        // If this process is about to end, the receiver is gone.
         report.send(wait(offer, &child).into()).ok();
     })?;
     Ok(pending)
@@ -74,14 +75,14 @@ impl PendingUpgrade {
     }
 }
 
-/// Sends a signal to the new process and all that it started.
+/// Sends a signal to the process group of the new process.
 fn end(child: &Child, signal: Signal) {
     if let Err(error) = kill_process_group(Pid::from_child(child), signal) {
         tracing::debug!(%error, "the new process has ended already");
     }
 }
 
-/// Whether this process was started by another one to take over from it.
+/// Whether another process started this one to be replaced by it.
 fn is_successor() -> bool {
     std::env::var_os(VARIABLE).is_some_and(|value| value == STDIN)
 }
@@ -105,38 +106,39 @@ pub(crate) fn inheritance() -> Result<Inheritance, Failure> {
     Ok(inheritance)
 }
 
-/// The process group of the process that started this one to take over; `None` if this one was not started so.
+/// The process group of the process that this one is to replace; `None` if this one replaces none.
 ///
-/// Call this before this process serves: after that the other one may end at once, and then this one has another
-/// parent.
+/// Call this before this process serves: then the other process may end at any time, and the parent of this one is
+/// another process.
 pub(crate) fn group_of_predecessor() -> Option<Pid> {
     group_of(getppid().filter(|_| is_successor())?)
 }
 
-/// Moves this process to that group. Call this when it serves, so that a terminal and the process that started the
-/// front reach it there.
+/// Moves this process to the process group of its predecessor. Call this when it serves, so that signals to the old
+/// group, from a terminal or from a supervisor, reach this process.
 pub(crate) fn join_group(group: Pid) {
-    // It is gone if the last of its processes has ended and was waited for.
+    // This fails if no process is left in the group; then there is nobody whose signals could matter.
     setpgid(None, Some(group)).ok();
 }
 
 /// The process group of a process; `None` if the process has ended, or if its group belongs to another PID namespace.
 ///
-/// rustix's `getpgid` takes the latter for impossible, and panics.
+/// rustix's `getpgid` panics in the latter case.
 fn group_of(process: Pid) -> Option<Pid> {
     let stat = fs::read_to_string(format!("/proc/{}/stat", process.as_raw_nonzero())).ok()?;
-    // The name before it may have any character. Then state, parent, group.
+    // Fields are separated by spaces: id, `(name)`, state, parent, group. The name may contain any character.
     let (_, behind_name) = stat.rsplit_once(") ")?;
     Pid::from_raw(behind_name.split(' ').nth(2)?.parse().ok()?)
 }
 
+/// Waits until the new process says that it serves. If it does not within [`READY_TIMEOUT`], or fails, it is killed.
 fn wait(offer: Offer, child: &Mutex<Child>) -> Outcome {
     let refused = match offer.send_and_wait(READY_TIMEOUT) {
         Ok(taken) => return Ok((taken, lock(child).id())),
         Err(error) => error,
     };
     let mut child = lock(child);
-    // It may have ended by itself, which is why. Until it is waited for, nobody else has its number.
+    // The new process may have ended already, which then is the reason. Its id is not reused before `wait`.
     end(&child, Signal::KILL);
     match child.wait() {
         Ok(status) => Err(format!("{refused} ({status})")),
@@ -184,11 +186,12 @@ fn lock(child: &Mutex<Child>) -> MutexGuard<'_, Child> {
     child.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The environment variable that tells the new process where its end of the handover is.
+/// The environment variable that tells the new process to take its listeners over from standard input.
 const VARIABLE: &str = "CATAMARAN_INHERIT";
 const STDIN: &str = "stdin";
 
-/// The environment variable that tells the new process when the first process of this front began.
+/// The environment variable that tells the new process when the first process of this front began to serve, in
+/// seconds since 1970.
 const SINCE: &str = "CATAMARAN_SERVED_SINCE";
 
 /// How long the new process may take until it serves.

@@ -54,7 +54,7 @@ impl App {
         let mut segments = path.unwrap_or_default().split(|byte| *byte == b'/');
         let mut next = || segments.next().unwrap_or_default();
         if !next().is_empty() {
-            // `OPTIONS *`: of the application as a whole there is nothing to say.
+            // `OPTIONS *` asks about the whole server, for which there is no page.
             return Some(not_found());
         }
         let response = match (next(), next(), next(), next()) {
@@ -159,7 +159,7 @@ fn echo(request: &Request) -> Response {
     }
     head.put_slice(b"\r\n");
     let mut response = Response::text(StatusCode::OK, "")
-        // The text is the client's, so no browser is to see a page in it.
+        // The body repeats text of the client, which no browser may take for a page.
         .with_header(X_CONTENT_TYPE_OPTIONS, "nosniff");
     response.body = Body::Echo {
         prefix: head.freeze(),

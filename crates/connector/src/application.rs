@@ -184,7 +184,8 @@ impl Runner {
 
 impl Inline {
     fn serve(&self, request: &Request, conn: &mut Conn, io: &mut Io<'_>) -> Action {
-        // A handler takes `&self`, and what it leaves behind when it panics is its own matter.
+        // Unwind safety is up to the handler: it takes `&self`, so a panic leaves only the handler's own state as it
+        // was.
         match catch_unwind(AssertUnwindSafe(|| self.0.handle(request))) {
             Ok(response) => conn.respond(response, io),
             Err(_) => conn.fail("handler-panic", io),

@@ -131,13 +131,13 @@ pub(crate) fn run(
         headers: Fields::new(),
         length: BodyLength::Unknown,
     };
-    // A handler takes `&self`, and what it leaves behind when it panics is its own matter.
+    // Unwind safety is up to the handler: it takes `&self`, so a panic leaves only the handler's own state as it was.
     let handled = catch_unwind(AssertUnwindSafe(|| {
         handler.handle(request, &mut reader, responder)
     }));
     match handled {
         Ok(Ok(())) => response.end(),
-        // Whose client has left has to fail.
+        // A handler is expected to fail if its client has left.
         Ok(Err(error)) if is_gone(&response) => {
             tracing::debug!(%error, "an application gave up a request whose client has left");
         }

@@ -62,7 +62,7 @@ pub(crate) fn redirect(request: &Request, port: NonZeroU16) -> Response {
         Some(location) => {
             Response::text(StatusCode::FOUND, "use https\n").with_header(LOCATION, location)
         }
-        // A front may claim any server name; this one is no place to send anybody to.
+        // A front may claim any server name; this one is not a host to which a client could be redirected.
         None => Response::text(StatusCode::FORBIDDEN, "use https\n"),
     }
 }
@@ -72,14 +72,14 @@ fn location(request: &Request, port: NonZeroU16) -> Option<Vec<u8>> {
     if !is_host(host) {
         return None;
     }
-    // The address of a connection without Host has no brackets yet.
+    // An IPv6 address that stands for a missing Host has no brackets yet.
     let is_bare = host.contains(&b':') && !host.starts_with(b"[");
     let (open, close) = if is_bare { ("[", "]") } else { ("", "") };
     let port = match port.get() {
         443 => String::new(),
         port => format!(":{port}"),
     };
-    // `OPTIONS *` has no place of its own.
+    // `OPTIONS *` is redirected to the root.
     let is_place = request.path.starts_with(b"/");
     let path = if is_place { &request.path[..] } else { b"/" };
     let mut location = [
@@ -111,7 +111,7 @@ fn resolve(path: &[u8], mut each: impl FnMut(&[Vec<u8>])) -> Vec<Vec<u8>> {
     for segment in path.split(|byte| *byte == b'/') {
         let segment = segment.split(|byte| *byte == b';').next();
         let decoded = decode(segment.unwrap_or_default());
-        // An escaped slash separates for those who decode before they split.
+        // An application that decodes a path before it splits it takes an escaped slash for a separator.
         for piece in decoded.split(|byte| matches!(byte, b'/' | b'\\')) {
             match piece {
                 b"" | b"." => continue,

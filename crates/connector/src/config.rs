@@ -32,8 +32,8 @@ pub struct Config {
     /// The most connections open at once, over all listeners; further ones wait in the kernel's queue until one
     /// closes. Default 8192, as Tomcat's `maxConnections`.
     pub max_connections: usize,
-    /// The length of that queue, per listener. Default 1024; Tomcat's `acceptCount` (100) overflows when a front
-    /// opens its whole pool at once.
+    /// The most connections that wait in the kernel's queue to be accepted, per listener. Default 1024; Tomcat's
+    /// `acceptCount` (100) overflows when a front opens its whole pool at once.
     pub accept_count: u32,
     /// The most threads for a [blocking](crate::Application::blocking) application, and so the most of its requests
     /// that run at once. Default 200, as Tomcat's `maxThreads`. On [`IoModel::Threads`] each open connection holds
@@ -108,7 +108,8 @@ pub struct Config {
     /// with 302. Over AJP the front states whether its client used TLS, if it is trusted. Default: none. In a
     /// servlet's `web.xml`: `transport-guarantee`.
     pub confidential: ConfidentialPaths,
-    /// The port of that redirect, at the host that the client asked for. Default 443, as Tomcat's `redirectPort`.
+    /// The port of the redirect for [`confidential`](Self::confidential) paths, at the host that the client asked for.
+    /// Default 443, as Tomcat's `redirectPort`.
     pub redirect_port: NonZeroU16,
     /// The permissions of Unix socket files: who may write to the file may connect. Default 0660, the owner and
     /// group. Tomcat's `unixDomainSocketPathPermissions` lets everybody (`rw-rw-rw-`).

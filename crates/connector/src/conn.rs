@@ -283,7 +283,7 @@ impl Conn {
                 })
             }
             ConnState::Piped if self.exchange.hung_up => self.close(Close::PEER_GONE),
-            // Who is not waiting for the body has not been kept waiting.
+            // The peer is late with the body only if the application waits for it.
             ConnState::Piped if !self.awaits_body() => self.poll(io),
             _ => self.refuse(
                 Refusal::new(StatusCode::REQUEST_TIMEOUT, "body-timeout"),
@@ -350,6 +350,7 @@ impl Conn {
         }
     }
 
+    /// Receives the head of the next request, and returns the request to be served.
     fn poll_head(&mut self, io: &mut Io<'_>) -> Result<Action, Refusal> {
         if io.out.is_full() {
             return Ok(Action::Write);
@@ -482,8 +483,8 @@ impl Conn {
             BodyLength::Known(length) => length,
             BodyLength::Unknown => 0,
         };
-        // Whether a client that was not told to continue sends the body all the same is anyone's
-        // guess, and the next request could be taken for it.
+        // A client that was not told to continue may or may not send its body, so the next request could not be told
+        // from it.
         let unanswered = self.exchange.expects_continue && !reads_body && input.is_empty();
         let limit = self.config.max_keep_alive_requests;
         unanswered
@@ -491,6 +492,7 @@ impl Conn {
             || limit.is_some_and(|limit| self.served >= limit.get())
     }
 
+    /// Sends the body from its source until the output is full, or bytes of the request are missing.
     fn poll_source(&mut self, io: &mut Io<'_>) -> Result<Action, Refusal> {
         while !io.out.is_full() {
             match self.exchange.source.next() {
@@ -513,6 +515,7 @@ impl Conn {
         Ok(Action::Write)
     }
 
+    /// Ends the response.
     fn finish(&mut self, io: &mut Io<'_>) -> Result<Action, Refusal> {
         match self.wire.end(io)? {
             Leaves::Idle => self.become_idle(io),
@@ -524,6 +527,7 @@ impl Conn {
         }
     }
 
+    /// Reads and drops the rest of the request after its response, at most `max_swallow_size` bytes.
     fn poll_leftover(&mut self, io: &mut Io<'_>) -> Result<Action, Refusal> {
         loop {
             match self.wire.receive(io)? {
@@ -545,6 +549,7 @@ impl Conn {
         }
     }
 
+    /// Ends the exchange, and receives the next request unless the connector is being stopped.
     fn become_idle(&mut self, io: &mut Io<'_>) -> Result<Action, Refusal> {
         self.exchange = Exchange::default();
         self.state = ConnState::Idle;
@@ -554,8 +559,8 @@ impl Conn {
         self.poll_head(io)
     }
 
-    /// Answers a refusal if no head has been sent, and closes: after refused bytes nobody knows where the next
-    /// message begins.
+    /// Answers a refusal if no head has been sent, and closes: after refused bytes the beginning of the next message is
+    /// not known.
     fn refuse(&mut self, refusal: Refusal, io: &mut Io<'_>) -> Action {
         if let Some(port) = &self.exchange.port {
             port.fail(refusal.reason);

@@ -197,7 +197,8 @@ impl ConnectorState {
             .unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// Counts one more open connection. Returns `false` if there are as many as allowed.
+    /// Reserves a place for one more open connection, which [`Self::dismiss`] gives back. `false` if there are as many
+    /// as allowed.
     fn admit(&self) -> bool {
         let max = self.config.max_connections;
         let admitted = self
@@ -211,6 +212,7 @@ impl ConnectorState {
         self.open.load(Relaxed) >= self.config.max_connections
     }
 
+    /// Gives back the place of a connection that was closed or could not be accepted.
     fn dismiss(&self) {
         self.open.fetch_sub(1, Relaxed);
     }

@@ -219,7 +219,8 @@ impl ConnEnd {
         self.end_inflow(Inflow::Ended);
     }
 
-    /// Gives up the exchange: the application's next read fails with this reason.
+    /// Gives up the exchange: once the application has read the pieces that are queued, its reads fail with this
+    /// reason. Does nothing if the body is complete, or is not read any more.
     pub(crate) fn fail(&self, reason: &'static str) {
         self.end_inflow(Inflow::Failed(BodyError { reason }));
     }
@@ -234,7 +235,7 @@ impl ConnEnd {
     /// expected next.
     pub(crate) fn send(&self, send: impl FnOnce(&mut ByteQueue)) -> Progress {
         let mut state = self.0.lock();
-        // A head that has come since it was looked for goes first; the driver was woken for it.
+        // A head written since [`take_head`](Self::take_head) has to be sent first; its writer has woken the driver.
         if !state.due || state.head.is_some() {
             return Progress::Open { flush: false };
         }
@@ -410,6 +411,7 @@ impl ResponseEnd {
         self.0.finish(self.0.lock(), Outcome::Failed(reason));
     }
 
+    /// Adds to the response, and wakes the driver if enough bytes wait.
     fn append(&self, append: impl FnOnce(&mut ByteQueue)) -> Result<(), ClosedPipe> {
         let mut state = self.0.lock();
         if state.gone {
@@ -454,6 +456,7 @@ impl Pipe {
         self.ring(state);
     }
 
+    /// Sets how the response ends, unless that is set already, and wakes the driver.
     fn finish(&self, mut state: MutexGuard<'_, PipeState>, outcome: Outcome) {
         if state.outcome.is_some() {
             return;

@@ -130,6 +130,7 @@ impl Pool {
         state.threads
     }
 
+    /// Starts a thread for a job. If the system refuses one, the job waits for a thread that exists.
     fn run_on_new_thread(&self, job: Job) -> Result<(), Job> {
         // A failed `spawn` drops what it was to run, so the job is handed over apart.
         let place = Arc::new(Mutex::new(Some(job)));
@@ -198,6 +199,7 @@ impl PoolState {
         started.map(drop)
     }
 
+    /// Runs jobs, `first` before others, until the thread has to end.
     fn work(&self, first: Option<Job>) {
         let mut next = first.or_else(|| {
             self.lock().idle -= 1;

@@ -20,7 +20,7 @@ pub struct TrustedPeers {
     unix: bool,
 }
 
-/// The error for a text that is no entry of [`TrustedPeers`].
+/// The error for a text that is not a valid entry of [`TrustedPeers`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is no address, no network such as 10.0.0.0/8, and neither `unix` nor `none`")]
 pub struct TrustedPeersError(String);

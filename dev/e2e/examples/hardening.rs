@@ -1,10 +1,9 @@
 //! Writes `docs/hardening.md`: what nginx and Apache do with the rows of the hardening tables.
 //!
-//! The rows are those of the tests (`tests/it/hardening`), sent whole over TCP to each server in
-//! front of the same recording backend. nginx and Apache must be installed and the binary built,
-//! both of which `cargo xtask test` does. The section "Under fire" is written by the example
-//! `under_fire`. Run it as
-//! `cargo run -p catamaran-e2e --example hardening > docs/hardening.md`.
+//! The rows are those of the tests (`tests/it/hardening`). Each is sent in one piece over TCP to each server before
+//! the same recording backend. nginx and Apache must be installed and the binary built, both of which `cargo xtask
+//! test` does. The section "Under fire" is written by the program `under_fire`. Run it as `cargo run -p catamaran-e2e
+//! --example hardening > docs/hardening.md`.
 
 #![expect(
     dead_code,
@@ -59,10 +58,10 @@ impl Subject {
     }
 }
 
-/// What a server does with a case; `None` is what is required.
+/// What a server does with a case; `None` if it does what is required.
 type Cell = Option<String>;
 
-/// Starts a server that nothing was done to yet.
+/// Starts a new server.
 type Start<'a> = &'a (dyn Fn() -> anyhow::Result<Subject> + Sync);
 
 fn main() -> anyhow::Result<()> {
@@ -164,8 +163,8 @@ fn request_table(page: &mut String, starts: &[Start<'_>]) -> anyhow::Result<()> 
     Ok(())
 }
 
-/// Every case meets a server that nothing was done to yet, or what one case left behind would
-/// be laid at the door of another.
+/// Makes the table of responses. Every case gets a new server, because an earlier case may have changed the state of
+/// the old one.
 fn response_table(
     page: &mut String,
     rows: &[ResponseRow],
@@ -203,7 +202,8 @@ fn response_table(
     Ok(())
 }
 
-/// What `cells` says of each case, in order. Most of the time is waiting for nothing to happen.
+/// The cells of each case, in order. Most of the time is spent waiting for nothing to happen, so cases run in
+/// parallel.
 fn in_parallel<T: Sync>(
     cases: &[T],
     cells: impl Fn(&T) -> anyhow::Result<Vec<Cell>> + Sync,
@@ -239,8 +239,8 @@ fn header(page: &mut String, sends: &str, subjects: &[Subject]) {
     );
 }
 
-/// What the other servers do, those of one answer together. The first subject is the front, which does what
-/// is required.
+/// What the other servers do; those that do the same are named together. The first subject is the front, which does
+/// what is required.
 fn differing(subjects: &[Subject], cells: &[Cell], bytes: &[u8]) -> anyhow::Result<String> {
     let mut groups: Vec<(&str, Vec<&str>)> = Vec::new();
     for (subject, cell) in subjects.iter().zip(cells) {
@@ -267,11 +267,11 @@ struct Line {
     name: String,
     bytes: String,
     required: String,
-    /// What other servers do.
+    /// What the other servers do.
     differing: String,
 }
 
-/// Writes a table's rows. Cases of one name that are answered alike share a row.
+/// Writes the rows of a table. Cases of one name with the same results share a row.
 fn write_lines(page: &mut String, lines: Vec<Line>) {
     let mut rows: Vec<Line> = Vec::new();
     for line in lines {
@@ -300,7 +300,7 @@ fn write_lines(page: &mut String, lines: Vec<Line>) {
     }
 }
 
-/// A code span in a table, abridged, of a text whose characters are bytes.
+/// A code span for a table, shortened, of a text in which each character is a byte.
 fn code(text: &str) -> String {
     let escaped = |byte: char| match byte {
         ' '..='~' => byte.to_string(),
@@ -320,7 +320,7 @@ fn code(text: &str) -> String {
     }
 }
 
-/// A text in which what is repeated stands once, with its number: `X: 1\r\n…(×101)`.
+/// A text in which a repeated piece is written once, with its number of repetitions: `X: 1\r\n…(×101)`.
 fn without_repetition(text: &str) -> String {
     let letters: Vec<char> = text.chars().collect();
     let mut shown = String::new();
@@ -386,7 +386,7 @@ fn request_cell(subject: &Subject, case: &Case) -> Cell {
         return Some("refuses the connection".to_owned());
     };
     client.set_deadline(Deadline::after(SILENCE));
-    // Whoever closes early may do so.
+    // A server that refuses may close the connection while the client still sends.
     let _ = client.send(&row::named(&case.bytes, id.as_str()));
     let answer = client.receive();
     let backend = &subject.backend;
@@ -394,7 +394,7 @@ fn request_cell(subject: &Subject, case: &Case) -> Cell {
         Ok(answer) => (answer.status.to_string(), is_closed(&mut client)),
         Err(failure) => (failed(failure), true),
     };
-    // An answer may be faster than what goes to the backend.
+    // The response may arrive before the backend has received all.
     let arrived = || (!backend.seen(&id).is_empty()).then_some(());
     let _ = Deadline::after(CLOSING).poll("a request", arrived);
     let reached = !backend.connections_of(&id).is_empty();
@@ -490,8 +490,7 @@ fn response_cell(subject: &Subject, case: &ResponseCase) -> Cell {
     (!fine).then_some(cell)
 }
 
-/// A response on one line, without `Server`. The second attempt at a request is answered with its
-/// name.
+/// A response on one line, without `Server`. The response to a second attempt is marked as such.
 fn shown(answer: &Response, required: &str, id: &Id) -> String {
     if answer.text() == id.as_str() {
         return format!("{} at a second attempt", answer.status);
@@ -507,8 +506,8 @@ fn shown(answer: &Response, required: &str, id: &Id) -> String {
     seen(&answer, required)
 }
 
-/// Whether each of the next clients gets the answer to its request. Which process of a server, and
-/// so which connection to the backend, a client meets is chance.
+/// Whether each of the next clients gets the response to its own request. There are several, because chance decides
+/// which process of a server, and so which connection to the backend, a client gets.
 fn next(subject: &Subject) -> bool {
     (0..NEXT_CLIENTS).all(|_| {
         let id = Id::new();
@@ -549,7 +548,8 @@ fn failed(failure: &Failure) -> String {
     }
 }
 
-/// A request to the backend without an empty body, and without a `Host` that is the server's own or the client's.
+/// A request that reached the backend, without an empty body, and without a `Host` that is the server's own or the
+/// client's.
 fn relayed(text: &str, sent: &[u8]) -> String {
     let mut text = text
         .replace(" | host: app", "")
@@ -561,13 +561,13 @@ fn relayed(text: &str, sent: &[u8]) -> String {
     without_empty_body(&text).to_owned()
 }
 
-/// A request without a body of no bytes, whose length is told or not.
+/// A request without the framing of an empty body.
 fn without_empty_body(text: &str) -> &str {
     let text = text.strip_suffix(" | 0:").unwrap_or(text);
     text.strip_suffix(" | ?:").unwrap_or(text)
 }
 
-/// A request without its `Host`, and without how its body is framed.
+/// A request without its `Host`, and without the fields that frame its body.
 fn essence(text: &str) -> String {
     let (head, body) = text.rsplit_once(" | ").unwrap_or((text, ""));
     let body = body.split_once(':').map_or(body, |(_, body)| body);
@@ -578,25 +578,26 @@ fn essence(text: &str) -> String {
     fields.join(" | ")
 }
 
-/// How long a server may be silent before that is what it does.
+/// How long a server may send nothing before the result is silence.
 const SILENCE: Duration = Duration::from_secs(3);
 
-/// How long it may take to close after an answer.
+/// How long a server may take to close the connection after a response.
 const CLOSING: Duration = Duration::from_millis(500);
 
 const OURS: &str = "Catamaran";
 
-/// Clients that come after each response.
+/// How many clients come after each response.
 const NEXT_CLIENTS: usize = 8;
 
-/// Cases at a time.
+/// How many cases run at a time.
 const PARALLEL: usize = 8;
 
-/// Pieces of at most so many letters are looked for, and told once if there are so many of them.
+/// The longest piece of text that is searched for repetitions, and the number of repetitions from which it is
+/// shortened.
 const REPEATED_MAX: usize = 16;
 const REPEATED_MIN: usize = 8;
 
-/// Longer bytes and texts are abridged.
+/// The highest number of bytes that are shown.
 const SHOWN_BYTES_MAX: usize = 160;
 
 const INTRODUCTION: &str = "# Hostile bytes: what a front does with them

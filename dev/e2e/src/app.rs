@@ -1,7 +1,7 @@
-//! The built binary as an application, from `catamaran app`.
+//! `catamaran app`, the built-in application of the binary under test.
 //!
-//! It serves AJP13 and HTTP/1.1 at the same time, on free ports or on Unix sockets, and says on
-//! stderr where. With `--log-level debug` it also says why it gave a request or connection up.
+//! It serves AJP13 and HTTP/1.1 at the same time, on free ports or on Unix sockets, and prints the addresses to
+//! stderr. With `--log-level debug` it also prints why it refused a request or closed a connection.
 
 use std::net::SocketAddr;
 use std::process::Command;
@@ -22,12 +22,12 @@ impl App {
     /// `catamaran app --io MODEL` with AJP13 and HTTP/1.1 on free ports, and further `options`.
     ///
     /// # Errors
-    /// It did not start; the message has its output.
+    /// The application did not start; the message has its output.
     pub fn start(model: &str, options: &[&str]) -> anyhow::Result<Self> {
         Self::on_free_ports(&mut command(model)?, options)
     }
 
-    /// The same with one worker, which may have so many files open.
+    /// As [`App::start`], with one worker and a limit of `files` open files.
     ///
     /// # Errors
     /// As [`App::start`].
@@ -59,7 +59,7 @@ impl App {
         Ok(Self { process, ajp, http })
     }
 
-    /// The same on two Unix sockets.
+    /// As [`App::start`], on two Unix sockets.
     ///
     /// # Errors
     /// As [`App::start`].
@@ -82,19 +82,19 @@ impl App {
         })
     }
 
-    /// Where it speaks AJP13.
+    /// The address for AJP13.
     #[must_use]
     pub fn ajp(&self) -> &Address {
         &self.ajp
     }
 
-    /// Where it speaks HTTP/1.1.
+    /// The address for HTTP/1.1.
     #[must_use]
     pub fn http(&self) -> &Address {
         &self.http
     }
 
-    /// The number of its process.
+    /// The process id.
     #[must_use]
     pub fn id(&self) -> u32 {
         self.process.id()
@@ -109,10 +109,11 @@ impl App {
         self.process.wait_for_line(text, found)
     }
 
-    /// Waits until it has given a request or connection up for a reason that begins with `reason`.
+    /// Waits until the application logs that it gave up a request or connection for a reason that begins with
+    /// `reason`.
     ///
     /// # Errors
-    /// It did not say so; the message has what it said.
+    /// No such line came; the message has all output.
     pub fn wait_until_gave_up(&self, reason: &str) -> anyhow::Result<()> {
         self.wait_for_log(&format!("reason=\"{reason}"))
     }

@@ -1,8 +1,7 @@
-//! Headless Chromium, driven by its DevTools protocol: pages are clicked, typed at and looked at as a user
-//! does.
+//! Headless Chromium, driven by its DevTools protocol: tests click, type and read as a user does.
 //!
-//! Messages are JSON that ends in a zero byte, over pipes that a shell makes of the process' standard
-//! input and output: the browser expects them at the descriptors 3 and 4.
+//! Messages are JSON and end in a zero byte. Chromium reads and writes them at the descriptors 3 and 4, to which a
+//! shell connects the pipes of standard input and output.
 
 use std::collections::VecDeque;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -15,7 +14,7 @@ use catamaran_testkit::Deadline;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// A browser with one page. Dropping it ends it.
+/// A browser with one page. Dropping it ends the process.
 #[derive(Debug)]
 pub struct Browser {
     process: Child,
@@ -24,9 +23,9 @@ pub struct Browser {
     last_id: u64,
     /// The page's session; empty until there is one.
     session: String,
-    /// What the page complained about: exceptions, and what the console has of errors.
+    /// Exceptions on the page, and errors in its console.
     complaints: VecDeque<String>,
-    /// Since the last click the page has asked for another in its place.
+    /// Whether the page has begun to load another one since the last click.
     is_leaving: bool,
     _profile: TempDir,
 }
@@ -35,7 +34,7 @@ impl Browser {
     /// Starts the browser with an empty page. `hosts` are names that lead to this machine.
     ///
     /// # Errors
-    /// It does not start, or does not answer.
+    /// The browser does not start, or does not answer.
     pub fn start(hosts: &[&str]) -> anyhow::Result<Self> {
         let profile = tempfile::tempdir()?;
         let rules = hosts.iter().map(|host| format!("MAP {host} 127.0.0.1"));
@@ -49,7 +48,7 @@ impl Browser {
                 "--disable-sync",
                 "--disable-quic",
             ])
-            // Certificates are made on the spot.
+            // Certificates of tests have no known authority.
             .args(["--disable-dev-shm-usage", "--ignore-certificate-errors"])
             .arg("--remote-debugging-pipe")
             .arg(format!("--host-resolver-rules={rules}"))
@@ -99,7 +98,7 @@ impl Browser {
     /// Opens a URL and waits until the page is complete.
     ///
     /// # Errors
-    /// It cannot be opened.
+    /// The page cannot be loaded.
     pub fn open(&mut self, url: &str) -> anyhow::Result<()> {
         let opened = self.call("Page.navigate", &json!({"url": url}))?;
         ensure!(
@@ -113,10 +112,10 @@ impl Browser {
         self.wait(&is_there).map(|_| ())
     }
 
-    /// The value of an expression; a promise is waited for.
+    /// Evaluates an expression in the page, and returns its value. If it is a promise, waits for its result.
     ///
     /// # Errors
-    /// It throws.
+    /// The expression throws.
     pub fn evaluate(&mut self, expression: &str) -> anyhow::Result<Value> {
         let wanted = json!({
             "expression": expression, "returnByValue": true, "awaitPromise": true,
@@ -128,10 +127,10 @@ impl Browser {
         Ok(result["result"]["value"].take())
     }
 
-    /// Waits until the expression is neither false nor empty, and gives its value.
+    /// Evaluates the expression again and again until it is neither false nor empty, and returns its value.
     ///
     /// # Errors
-    /// That takes too long.
+    /// The deadline passed.
     pub fn wait(&mut self, expression: &str) -> anyhow::Result<Value> {
         let mut last = String::new();
         let waited = Deadline::default().poll(expression, || match self.evaluate(expression) {
@@ -146,7 +145,7 @@ impl Browser {
         waited.with_context(|| format!("{last} {}", self.text().unwrap_or_default()))
     }
 
-    /// What a user reads on the page.
+    /// The visible text of the page.
     ///
     /// # Errors
     /// The browser does not answer.
@@ -155,12 +154,12 @@ impl Browser {
         Ok(text.as_str().unwrap_or_default().to_owned())
     }
 
-    /// Clicks, with the mouse, at the middle of the first element that the selector finds, as soon as
-    /// there is one that can be seen and is not covered. If it moved away at that moment, because the page
-    /// changed, again. If the click leads to another page, waits until that is complete.
+    /// Clicks with the mouse at the middle of the first element that the selector finds, once that is visible and not
+    /// covered. If the page changed at that moment, so that another element was hit, it tries again. If the click
+    /// loads another page, it waits until that is complete.
     ///
     /// # Errors
-    /// There is none, or the page that it leads to does not come.
+    /// There is no such element, or the other page is not loaded in time.
     pub fn click(&mut self, selector: &str) -> anyhow::Result<()> {
         let place = format!(
             "(() => {{ const it = document.querySelector({selector:?});
@@ -184,7 +183,7 @@ impl Browser {
         self.arrive()
     }
 
-    /// Waits until the page is complete that the click led to, if it led to any.
+    /// If the click loads another page, waits until that is complete.
     fn arrive(&mut self) -> anyhow::Result<()> {
         let mut seen = Ok(Value::Null);
         let arrived = Deadline::default().poll("the next page", || {
@@ -195,7 +194,8 @@ impl Browser {
         arrived.with_context(|| format!("{seen:?}"))
     }
 
-    /// Clicks at the place that the expression gives, if it does; `true` if that hit what was meant.
+    /// Clicks at the position that the expression gives; `false` if it gives none, or if the click hit another
+    /// element.
     fn click_at(&mut self, place: &str) -> anyhow::Result<bool> {
         let place = self.evaluate(place)?;
         if place.is_null() {
@@ -208,7 +208,7 @@ impl Browser {
             });
             self.call("Input.dispatchMouseEvent", &event)?;
         }
-        // Another page may be there already, or come at this moment.
+        // At this moment the other page may already be there.
         let hit = Deadline::default().poll("an answer to a click", || {
             self.evaluate(&format!("{HAS_COME} || window.wasClicked"))
                 .ok()
@@ -241,7 +241,7 @@ impl Browser {
         Ok(())
     }
 
-    /// Types into the field that the selector finds, in place of what it holds.
+    /// Replaces the content of the field that the selector finds.
     ///
     /// # Errors
     /// There is no such field.
@@ -252,7 +252,7 @@ impl Browser {
         Ok(())
     }
 
-    /// Gives the window a size in pixels, and light or dark colours.
+    /// Sets the size of the window in pixels, and `light` or `dark` as the colour scheme.
     ///
     /// # Errors
     /// The browser does not answer.
@@ -266,7 +266,7 @@ impl Browser {
         Ok(())
     }
 
-    /// A picture of the whole page, as PNG in base64.
+    /// A screenshot of the whole page, as PNG in base64.
     ///
     /// # Errors
     /// The browser does not answer.
@@ -276,7 +276,7 @@ impl Browser {
         Ok(picture["data"].as_str().unwrap_or_default().to_owned())
     }
 
-    /// Exceptions and errors in the console since the last call, such as what its policy forbade.
+    /// Takes the exceptions, and the errors of the console, since the last call.
     pub fn complaints(&mut self) -> Vec<String> {
         self.complaints.drain(..).collect()
     }
@@ -308,7 +308,7 @@ impl Browser {
             Some("Page.frameRequestedNavigation") => {
                 self.is_leaving |= parameters["disposition"] == "currentTab";
             }
-            // A place in the same page, or a file to save.
+            // This event is about a place in the same page, or about a file to save.
             Some("Page.navigatedWithinDocument" | "Page.downloadWillBegin") => {
                 self.is_leaving = false;
             }
@@ -328,7 +328,7 @@ impl Browser {
 
 impl Drop for Browser {
     fn drop(&mut self) {
-        // It may have ended by itself. Asked to, it ends its other processes as well.
+        // The browser may have ended already. If it is asked to end, it also ends its child processes.
         self.session.clear();
         if self.call("Browser.close", &json!({})).is_err() {
             self.process.kill().ok();
@@ -337,8 +337,8 @@ impl Drop for Browser {
     }
 }
 
-/// Whether the page is another one than that which was clicked at.
+/// An expression that is true if the page is not the one that was clicked.
 const HAS_COME: &str = "window.wasClicked === undefined";
 
-/// Messages of the browser that may wait to be read.
+/// How many messages of the browser may wait to be read.
 const MESSAGES_MAX: usize = 1024;

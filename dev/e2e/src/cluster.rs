@@ -1,9 +1,8 @@
 //! Several of Debian's Tomcat 10 as one cluster, each with a `jvmRoute` of its own.
 //!
-//! Each has the webapp of `cluster/` of this crate three times: `/plain`, whose sessions live in one
-//! Tomcat; `/shared`, whose sessions are replicated to all (DeltaManager); and `/app`, of which another
-//! version can be deployed beside the first while it runs. A Tomcat that has ended can be started anew
-//! on the ports of before.
+//! Each has the webapp of `cluster/` of this crate three times: `/plain`, whose sessions stay in one Tomcat;
+//! `/shared`, whose sessions are replicated to all (DeltaManager); and `/app`, of which a second version can be
+//! deployed while the first serves. A Tomcat that has ended can be started again on the same ports.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -16,7 +15,7 @@ use catamaran_testkit::{Deadline, Process, Signal, address};
 
 use crate::tomcat;
 
-/// Tomcats that know one another.
+/// Tomcats that replicate sessions to each other.
 #[derive(Debug)]
 pub struct Cluster {
     nodes: Vec<Node>,
@@ -28,16 +27,16 @@ pub struct Node {
     route: String,
     ports: Ports,
     process: Process,
-    /// Orders that Tomcats before this one at the same place took.
+    /// The orders that earlier processes of this node took.
     earlier: Vec<u64>,
 }
 
-/// How a Tomcat comes to the cluster.
+/// How a Tomcat joins the cluster.
 #[derive(Clone, Copy)]
 enum Beginning {
-    /// With all the others, and with version 1 of the webapps.
+    /// Together with all the others, and with version 1 of the webapps.
     Together,
-    /// The others run; its webapps have this version.
+    /// While the others run; its webapps have this version.
     Joining { version: u32 },
 }
 
@@ -79,7 +78,7 @@ impl Cluster {
     /// The Tomcat with this `jvmRoute`.
     ///
     /// # Panics
-    /// There is none.
+    /// No Tomcat has this `jvmRoute`.
     #[must_use]
     pub fn node(&self, route: &str) -> &Node {
         let mut nodes = self.nodes.iter();
@@ -97,7 +96,7 @@ impl Cluster {
         tomcat::wait_for_start(&self.node(route).process)
     }
 
-    /// As [`Cluster::redeploy`] of version 1, after which its connector for AJP13 asks for this secret.
+    /// As [`Cluster::redeploy`] with version 1; its AJP13 connector then requires this secret.
     ///
     /// # Errors
     /// As [`Cluster::start`].
@@ -110,7 +109,7 @@ impl Cluster {
     /// Ends the Tomcat with this `jvmRoute` in order, if it still runs.
     ///
     /// # Errors
-    /// It does not end.
+    /// The Tomcat does not end.
     pub fn stop(&mut self, route: &str) -> anyhow::Result<()> {
         let own = self.index(route)?;
         self.nodes[own].end()
@@ -120,7 +119,7 @@ impl Cluster {
     /// wait until it serves.
     ///
     /// # Errors
-    /// It cannot be started.
+    /// The Tomcat cannot be started.
     pub fn launch(&mut self, route: &str, version: u32) -> anyhow::Result<()> {
         self.launch_with(route, version, WITHOUT_SECRET)
     }
@@ -141,11 +140,11 @@ impl Cluster {
         own.context("there is no such node")
     }
 
-    /// Deploys `version` of `/app` on every Tomcat, beside the versions that are there, and waits until
-    /// it is served.
+    /// Deploys `version` of `/app` on every Tomcat in addition to the versions that are there, and waits until it is
+    /// served.
     ///
     /// # Errors
-    /// Its files cannot be written, or Tomcat does not deploy it.
+    /// The files cannot be written, or Tomcat does not deploy them.
     pub fn deploy_beside(&self, version: u32) -> anyhow::Result<()> {
         let folder = format!("app##{version}");
         for node in &self.nodes {
@@ -156,10 +155,10 @@ impl Cluster {
             .try_for_each(|node| node.wait_for_webapp(&folder))
     }
 
-    /// How often each order was taken, by all that ever were at these places.
+    /// How often each order was taken, by all processes of all nodes.
     ///
     /// # Errors
-    /// Those of reading files.
+    /// A file cannot be read.
     pub fn orders(&self) -> anyhow::Result<BTreeMap<u64, u32>> {
         let mut orders = BTreeMap::new();
         for node in &self.nodes {
@@ -192,7 +191,7 @@ impl Node {
         write_webapp(&webapps.join("plain"), version, false)?;
         write_webapp(&webapps.join("shared"), version, true)?;
         write_webapp(&webapps.join("app##1"), 1, false)?;
-        // A start that costs little counts more here than speed later.
+        // A cheap start matters more here than speed afterwards.
         let mut java = tomcat::java(directory.path(), &["-XX:TieredStopAtLevel=1"]);
         let process = Process::spawn_in(&mut java, directory)?;
         Ok(Self {
@@ -203,25 +202,25 @@ impl Node {
         })
     }
 
-    /// Where it speaks AJP13.
+    /// The address for AJP13.
     #[must_use]
     pub fn ajp(&self) -> SocketAddr {
         self.ports.ajp
     }
 
-    /// Where it speaks HTTP/1.1.
+    /// The address for HTTP/1.1.
     #[must_use]
     pub fn http(&self) -> SocketAddr {
         self.ports.http
     }
 
-    /// The process, to signal it or look at its log.
+    /// The process, to signal it or to read its log.
     #[must_use]
     pub fn process(&self) -> &Process {
         &self.process
     }
 
-    /// Puts a webapp where Tomcat, which looks for new ones each second, finds it.
+    /// Puts a webapp into the directory in which Tomcat looks for new ones each second.
     fn deploy(&self, folder: &str, version: u32, distributable: bool) -> anyhow::Result<()> {
         let base = self.process.directory();
         let (written, target) = (
@@ -229,7 +228,7 @@ impl Node {
             base.join("webapps").join(folder),
         );
         write_webapp(&written, version, distributable)?;
-        // Renamed when it is whole.
+        // It is renamed when it is complete.
         Ok(fs::rename(written, target)?)
     }
 
@@ -239,7 +238,7 @@ impl Node {
             .wait_for_line(&done, |line| line.contains(&done).then_some(()))
     }
 
-    /// Ends it in order if it still runs.
+    /// Ends the Tomcat in order if it still runs.
     fn end(&mut self) -> anyhow::Result<()> {
         if self.process.try_wait()?.is_none() {
             self.process.signal(Signal::Terminate)?;
@@ -248,7 +247,7 @@ impl Node {
         Ok(())
     }
 
-    /// The orders that were taken here.
+    /// The orders that this process has taken.
     fn orders(&self) -> anyhow::Result<Vec<u64>> {
         let mut orders = self.earlier.clone();
         let file = self.process.directory().join("orders.txt");
@@ -262,7 +261,7 @@ impl Node {
 }
 
 impl Beginning {
-    /// Seconds to wait for the sessions that others have. Tomcats that start at the same time may wait
+    /// How long to wait for the sessions of the others, in seconds. Tomcats that start together would otherwise wait
     /// for one another.
     fn transfer(self) -> &'static str {
         match self {
@@ -305,11 +304,11 @@ fn server(route: &str, all: &[Ports], own: usize) -> String {
     text
 }
 
-/// The elements of the member `own` and of the others; each is known by its `uniqueId`.
+/// The elements for the member `own` and for the others; each has a `uniqueId`.
 fn members(all: &[Ports], own: usize) -> String {
     let mut members = String::new();
     for (index, ports) in all.iter().enumerate() {
-        // All zeroes would be no id.
+        // An id of only zeroes is invalid.
         let id = index + 1;
         let (element, place) = if index == own {
             ("LocalMember", String::new())
@@ -337,12 +336,12 @@ fn write_webapp(folder: &Path, version: u32, distributable: bool) -> anyhow::Res
         .replace("<!-- @DISTRIBUTABLE@ -->", element)
         .replace("@VERSION@", &version.to_string());
     fs::write(folder.join("WEB-INF/web.xml"), web)?;
-    // For probes: it begins no session.
+    // Probes ask for this file, which begins no session.
     fs::write(folder.join("health"), "fine\n")?;
     Ok(fs::write(folder.join("shop.jsp"), PAGE)?)
 }
 
-/// What a Tomcat's connector for AJP13 asks of who connects, as attributes of its element: nothing.
+/// The attributes of an AJP13 connector that requires no secret.
 const WITHOUT_SECRET: &str = "secretRequired=\"false\"";
 
 const SERVER: &str = include_str!("../cluster/server.xml");

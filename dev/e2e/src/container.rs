@@ -1,9 +1,9 @@
-//! Servlet containers of several kinds and versions, each embedded in a launcher of a page.
+//! Servlet containers of several kinds and versions, each embedded in a launcher of one page.
 //!
-//! The launchers are `tier`'s, the application is a Java source in `containers/` of this crate; both
-//! are compiled by `java` at the start. The jars are what `tier` lists; `cargo xtask needs` fetches
-//! them. Each connector listens on a port that the system chose. [`crate::Tomcat`] is the one for
-//! everything that concerns the front alone; these show what differs between containers.
+//! The launchers are those of `tier`; the application is a Java source in `containers/` of this crate. `java`
+//! compiles both at the start. `tier` lists the jars, and `cargo xtask needs` fetches them. Each connector listens on
+//! a free port. These containers show what differs between containers; tests of the front alone use
+//! [`crate::Tomcat`].
 
 use std::path::Path;
 use std::process::Command;
@@ -26,23 +26,23 @@ pub enum Container {
     Tomcat10,
     /// Tomcat 11.0.
     Tomcat11,
-    /// Undertow 2.3, which WildFly and JBoss EAP are made of.
+    /// Undertow 2.3, the web server of WildFly and JBoss EAP.
     Undertow,
-    /// Jetty 8, the last but one with AJP.
+    /// Jetty 8, the last version but one with AJP.
     Jetty8,
 }
 
 /// A running container. It ends when it is dropped.
 #[derive(Debug)]
 pub struct Embedded {
-    /// Kept for its end.
+    /// Dropping it ends the container.
     _process: Process,
     urls: Vec<String>,
 }
 
-/// What a container is made of and started with.
+/// The parts of a container, and how it is started.
 struct Recipe {
-    /// The folder of jars, below [`java::CONTAINERS`]'s or absolute.
+    /// The folder of jars: absolute, or below [`java::CONTAINERS`].
     folder: &'static str,
     /// The launcher's source.
     launcher: &'static str,
@@ -90,12 +90,12 @@ impl Container {
     /// Starts the container and waits until it serves.
     ///
     /// # Errors
-    /// Java or the jars are not installed, or it did not come up; the message has its log.
+    /// Java or the jars are not installed, or the container did not start; the message has its log.
     pub fn start(self) -> anyhow::Result<Embedded> {
         self.start_with(&[])
     }
 
-    /// As [`Container::start`], with this text behind each session id. For Undertow only.
+    /// As [`Container::start`], with `route` at the end of each session id. For Undertow only.
     ///
     /// # Errors
     /// As [`Container::start`].
@@ -112,7 +112,7 @@ impl Container {
         fs::write(&source, text.replace("@API@", recipe.api))?;
         let mut command = Command::new("java");
         command
-            // A start that costs little counts more here than speed later.
+            // A cheap start matters more here than speed afterwards.
             .args(["-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"])
             .arg("-Djava.net.preferIPv4Stack=true")
             .arg(format!("-Djava.io.tmpdir={}", directory.path().display()))
@@ -146,7 +146,7 @@ impl Embedded {
     }
 }
 
-/// All jars of a folder; Debian's Tomcat has its logging elsewhere.
+/// All jars of a folder; those for logging are elsewhere on a Debian.
 fn class_path(folder: &str) -> anyhow::Result<String> {
     if Path::new(folder).is_absolute() {
         return Ok(format!("{folder}/*:{folder}/../bin/*"));

@@ -1,9 +1,9 @@
-//! curl, a client that tests did not write.
+//! curl, as a client that is not part of this project.
 
 use std::process::Command;
 
-/// A curl that prints the response and its errors, nothing else, and gives up after a minute. The
-/// caller adds options and URLs.
+/// curl with options by which it prints only the response and its errors, and gives up after a minute. The caller
+/// adds options and URLs.
 #[must_use]
 pub fn curl() -> Command {
     let mut curl = Command::new("curl");

@@ -1,4 +1,4 @@
-//! Debian's Tomcat 10 with a WAR that is replaced while it runs, and that is started again when it ends.
+//! Debian's Tomcat 10 with a WAR that can be replaced while it runs, and that is started again when it ends.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use catamaran_testkit::{Deadline, HttpClient, Process};
 
 use crate::server;
 
-/// A running Tomcat with the webapp `/shop`, whose page `/shop/page.html` may be kept for a second.
+/// A running Tomcat with the webapp `/shop`, whose page `/shop/page.html` caches may keep for a second.
 #[derive(Debug)]
 pub struct Deployed {
     process: Process,
@@ -17,7 +17,7 @@ pub struct Deployed {
 }
 
 impl Deployed {
-    /// Starts it, and waits until it serves the page.
+    /// Starts Tomcat, and waits until it serves the page.
     ///
     /// # Errors
     /// Tomcat or a JDK is not installed, or it did not start; the message has its log.
@@ -34,16 +34,16 @@ impl Deployed {
         Ok(tomcat)
     }
 
-    /// The URL of its HTTP connector.
+    /// The URL of the HTTP connector.
     #[must_use]
     pub fn url(&self) -> String {
         format!("http://{}", self.http)
     }
 
-    /// Puts another WAR in the place of the one that is there, and waits until Tomcat has deployed it.
+    /// Replaces the WAR by another one, and waits until Tomcat has deployed it.
     ///
     /// # Errors
-    /// It cannot be made, or Tomcat does not deploy it.
+    /// The WAR cannot be made, or Tomcat does not deploy it.
     pub fn replace(&self) -> anyhow::Result<()> {
         let mut shell = Command::new("/bin/sh");
         shell.arg(self.file("replace.sh"));
@@ -53,7 +53,7 @@ impl Deployed {
     /// Ends Tomcat in order, and waits until another process of it has started.
     ///
     /// # Errors
-    /// It does not end or start.
+    /// Tomcat does not end or start.
     pub fn restart(&self) -> anyhow::Result<()> {
         let mut shell = Command::new("/bin/sh");
         shell.arg("-c");
@@ -61,6 +61,7 @@ impl Deployed {
         self.do_until(&mut shell, "Server startup in")
     }
 
+    /// Runs a command, and waits for a line of Tomcat's log with `done` in it.
     fn do_until(&self, command: &mut Command, done: &str) -> anyhow::Result<()> {
         let count = || self.process.stderr().matches(done).count();
         let before = count();

@@ -1,7 +1,7 @@
-//! The built binary as a front, from `catamaran serve`.
+//! `catamaran serve`, the front of the binary under test.
 //!
-//! It listens on port 0 and says on stderr where: `listening on http://127.0.0.1:PORT`, one line
-//! a listener. Dropping a [`Front`] kills it; tests of an orderly end use [`Front::process`].
+//! It listens on port 0 and prints to stderr where: `listening on http://127.0.0.1:PORT`, one line for each listener.
+//! Dropping a [`Front`] kills it; tests of an orderly end use [`Front::process`].
 
 use std::fs;
 use std::net::SocketAddr;
@@ -43,8 +43,7 @@ impl Front {
         Self::with_config(&format!("{LISTEN}{tables}"))
     }
 
-    /// As [`Front::with_tables`], for one upstream that serves every path; `tables` holds its
-    /// keys and backends, under the name `app`.
+    /// As [`Front::with_tables`], for one upstream `app` that serves every path; `tables` has its keys and backends.
     ///
     /// # Errors
     /// The front did not start; the message has its output.
@@ -52,8 +51,8 @@ impl Front {
         Self::with_tables(&format!("[[route]]\nupstream = \"app\"\n{tables}"))
     }
 
-    /// `catamaran serve --config FILE`, with `config` as the whole file; `{directory}` in it stands
-    /// for the directory of the file, which goes when the front does.
+    /// `catamaran serve --config FILE`, with `config` as the whole file. `{directory}` in it stands for the directory
+    /// of the file, which is removed with the front.
     ///
     /// # Errors
     /// The front did not start; the message has its output.
@@ -75,8 +74,8 @@ impl Front {
         Self::start(&mut command, directory)
     }
 
-    /// As [`Front::with_config`], where names are resolved by the file `hosts` in the front's directory alone, which
-    /// says `hosts` at first. No name server answers.
+    /// As [`Front::with_config`], but names are resolved only by the file `hosts` in the front's directory; `hosts`
+    /// is its content at the start. No name server answers.
     ///
     /// # Errors
     /// The front did not start; the message has its output.
@@ -105,7 +104,7 @@ impl Front {
         Self::start(&mut command, directory)
     }
 
-    /// Says other addresses of names from now on, to a front of [`Front::with_hosts`].
+    /// Changes the addresses of names, for a front of [`Front::with_hosts`].
     ///
     /// # Errors
     /// The file cannot be written.
@@ -113,8 +112,7 @@ impl Front {
         Ok(fs::write(self.directory().join("hosts"), hosts)?)
     }
 
-    /// `catamaran serve --config FILE` with a file that stays where it is, and these variables of the
-    /// environment.
+    /// `catamaran serve --config FILE` with a file that stays where it is, and with these environment variables.
     ///
     /// # Errors
     /// The front did not start; the message has its output.
@@ -125,7 +123,7 @@ impl Front {
         Self::start(&mut command, tempfile::tempdir()?)
     }
 
-    /// Where the front listens.
+    /// The address at which the front listens.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
@@ -139,7 +137,7 @@ impl Front {
         Ok(HttpClient::connect(self.address)?)
     }
 
-    /// Sends `request` on a new connection, as it is, and reads one response.
+    /// Sends `request` unchanged on a new connection, and reads one response.
     ///
     /// # Errors
     /// The front did not answer.
@@ -164,7 +162,7 @@ impl Front {
         format!("{method} {target} HTTP/1.1\r\nHost: {host}\r\n{fields}\r\n")
     }
 
-    /// What the front's process uses now.
+    /// The memory of the front's process at this moment.
     ///
     /// # Errors
     /// The front has ended.
@@ -172,7 +170,7 @@ impl Front {
         Ok(memory::of_process(self.process.id())?)
     }
 
-    /// What the admin listener answers to a GET. The configuration must have an `[admin]` on TCP.
+    /// The response of the admin listener to a GET. The configuration must have an `[admin]` on TCP.
     ///
     /// # Errors
     /// There is no admin listener, or it did not answer.
@@ -186,8 +184,8 @@ impl Front {
         Ok(client.receive()?)
     }
 
-    /// What the admin listener says of a metric: the values of its samples, in their order. The
-    /// configuration must have an `[admin]`.
+    /// The values of a metric's samples, in the order of the page `/metrics`. The configuration must have an
+    /// `[admin]` on TCP.
     ///
     /// # Errors
     /// There is no admin listener, or it did not answer.
@@ -216,7 +214,7 @@ impl Front {
             .wait_for_line(&what, |line| line.contains(text).then(|| line.to_owned()))
     }
 
-    /// All output so far: the access log, then what the front says of itself.
+    /// All output so far: first the access log, then what the front writes to stderr.
     #[must_use]
     pub fn log(&self) -> String {
         self.process.stdout() + &self.process.stderr()
@@ -239,5 +237,5 @@ impl Front {
     }
 }
 
-/// What every configuration of these tests starts with.
+/// The listener that every configuration of these tests begins with.
 const LISTEN: &str = "[[listen]]\naddress = \"127.0.0.1:0\"\n";

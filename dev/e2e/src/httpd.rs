@@ -1,4 +1,4 @@
-//! Apache httpd, as a front to our connector, with either of its AJP modules or over HTTP/1.1.
+//! Apache httpd, as a front before our connector, with one of its two AJP modules or over HTTP/1.1.
 
 use std::net::SocketAddr;
 
@@ -20,7 +20,7 @@ pub enum Module {
     ProxyAjp,
     /// `mod_proxy_http`, part of httpd.
     ProxyHttp,
-    /// `mod_jk`, Tomcat's own.
+    /// `mod_jk`, of the Tomcat project.
     Jk,
 }
 
@@ -49,9 +49,8 @@ impl Httpd {
         Self::with(Module::Jk, &backend.into(), &[])
     }
 
-    /// httpd that passes every request to `backend` with `module`, which is told `settings` besides:
-    /// parameters of `ProxyPass`, or properties of the worker of `mod_jk`. Its log tells what it does
-    /// on a connection.
+    /// httpd that passes every request to `backend` with `module`. `settings` are parameters of `ProxyPass`, or
+    /// properties of the worker of `mod_jk`. httpd logs what it does on a connection.
     ///
     /// # Errors
     /// As [`Httpd::with`].
@@ -63,7 +62,7 @@ impl Httpd {
         Self::start(module, backend, settings, "on")
     }
 
-    /// The same with the log of errors only.
+    /// As [`Httpd::talkative`], but httpd logs only errors.
     ///
     /// # Errors
     /// httpd is not installed or did not start; the message has its log. `mod_jk` cannot reach a
@@ -95,13 +94,13 @@ impl Httpd {
         Ok(Self { process, address })
     }
 
-    /// Where httpd listens.
+    /// The address at which httpd listens.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// The process, to look at its log.
+    /// The process, to read its log.
     #[must_use]
     pub fn process(&self) -> &Process {
         &self.process
@@ -129,7 +128,7 @@ impl Httpd {
                 ("backend", &server::url(scheme, backend)),
                 ("options", &options.join("\n")),
                 ("trace", trace),
-                // Backends of tests listen on Unix sockets in directories of their own.
+                // The default user could not reach Unix sockets in directories of tests.
                 ("user", ""),
             ],
         )?;

@@ -1,9 +1,10 @@
-//! The real things the end-to-end tests are made of, each a child process on ports of its own.
+//! The servers and clients of the end-to-end tests, each a child process on ports of its own.
 //!
-//! [`Tomcat`] is Debian's Tomcat 10 with a small webapp, [`Cluster`] several of them; [`Front`] and [`App`] are the two sides of
-//! the built `catamaran` binary, [`Container`] lists other containers, [`Payara`] is one for a long run, [`Httpd`] and [`Nginx`] are the web servers people know, [`Memcached`] a cache, [`Browser`] is a Chromium, [`curl()`] a curl.
-//! The tests themselves are in `tests/it`. Nothing of the other crates is linked here:
-//! what these tests see is what a user sees, bytes and exit codes.
+//! [`Tomcat`] is Debian's Tomcat 10 with a small webapp, and [`Cluster`] several of them. [`Front`] and [`App`] are
+//! the two sides of the built `catamaran` binary. [`Container`] lists other containers, and [`Payara`] is one for a
+//! long run. [`Httpd`] and [`Nginx`] are web servers, [`Memcached`] a cache, [`Browser`] a Chromium, and [`curl()`] a
+//! curl. The tests themselves are in `tests/it`. No code of the product is linked here: the tests see bytes and exit
+//! codes, as a user does.
 
 mod app;
 mod browser;

@@ -17,7 +17,7 @@ pub struct Memcached {
 }
 
 impl Memcached {
-    /// One with so many mebibytes for its items.
+    /// Starts one with `megabytes` MiB for its items.
     ///
     /// # Errors
     /// memcached is not installed or did not start; the message has its log.
@@ -28,21 +28,21 @@ impl Memcached {
         Ok(Self { process, address })
     }
 
-    /// Where it listens.
+    /// The address at which it listens.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// The process, to stop and wake it.
+    /// The process, to stop it and let it continue.
     pub fn process(&mut self) -> &mut Process {
         &mut self.process
     }
 
-    /// The numbers of its command `stats`.
+    /// The numbers that its command `stats` reports.
     ///
     /// # Errors
-    /// It did not answer.
+    /// memcached did not answer.
     pub fn stats(&self) -> anyhow::Result<BTreeMap<String, u64>> {
         let mut stream = TcpStream::connect(self.address)?;
         stream.set_read_timeout(Some(Deadline::DEFAULT))?;
@@ -53,7 +53,7 @@ impl Memcached {
             let mut words = line.split_whitespace();
             match (words.next(), words.next(), words.next()) {
                 (Some("STAT"), Some(name), Some(value)) => {
-                    // Versions and times with a point are none.
+                    // Versions and fractional times are left out.
                     if let Ok(value) = value.parse() {
                         numbers.insert(name.to_owned(), value);
                     }
@@ -65,10 +65,10 @@ impl Memcached {
         Err(anyhow::anyhow!("it closed the connection")).context("stats of memcached")
     }
 
-    /// A number of its command `stats`.
+    /// One number that its command `stats` reports.
     ///
     /// # Errors
-    /// It did not answer, or has no such number.
+    /// memcached did not answer, or reports no such number.
     pub fn stat(&self, name: &str) -> anyhow::Result<u64> {
         let stats = self.stats()?;
         let value = stats.get(name).copied();

@@ -1,5 +1,4 @@
-//! nginx, as a front to our connector's HTTP/1.1 with connections kept alive, or as a server of
-//! pages.
+//! nginx, as a front before our connector over kept HTTP/1.1 connections, or as a server of pages.
 
 use std::net::SocketAddr;
 
@@ -25,8 +24,8 @@ impl Nginx {
         Self::start(&[("backend", &backend), ("buffer", "off")])
     }
 
-    /// As [`Nginx::to`] with two workers, room for `connections` on each, and `client_header_timeout`
-    /// as our `head_timeout`.
+    /// As [`Nginx::to`], with two workers, `connections` for each of them, and a `client_header_timeout` that equals
+    /// our `head_timeout`.
     ///
     /// # Errors
     /// As [`Nginx::to`].
@@ -41,8 +40,8 @@ impl Nginx {
         ])
     }
 
-    /// nginx that answers by itself: `/` a page of 347 bytes, `/redirect` a redirect, `/bare` one
-    /// without a body, `/empty` 204, `/post` five bytes to any method; others are 404.
+    /// nginx that answers by itself: `/` with a page of 347 bytes, `/redirect` with a redirect, `/bare` with one
+    /// without a body, `/empty` with 204, `/post` with five bytes to any method, all else with 404.
     ///
     /// # Errors
     /// As [`Nginx::to`].
@@ -55,13 +54,13 @@ impl Nginx {
         Ok(Self { process, address })
     }
 
-    /// Where nginx listens.
+    /// The address at which nginx listens.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// The process, to look at its log.
+    /// The process, to read its log.
     #[must_use]
     pub fn process(&self) -> &Process {
         &self.process

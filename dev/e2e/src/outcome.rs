@@ -1,20 +1,20 @@
-//! What a command has said, once it is over.
+//! Waits for commands to end, and returns what they printed.
 
 use catamaran_testkit::{Deadline, Process};
 
-/// Waits for the end of a process: exit code, stdout, stderr.
+/// Waits for the end of a process; returns the exit code, stdout and stderr.
 ///
 /// # Errors
-/// It does not end.
+/// The process does not end.
 pub fn outcome(mut process: Process) -> anyhow::Result<(Option<i32>, String, String)> {
     let status = process.wait(Deadline::default())?;
     Ok((status.code(), process.stdout(), process.stderr()))
 }
 
-/// Runs `bench` with these words to its end: exit code, stdout, stderr.
+/// Runs `bench` with these words to its end; returns the exit code, stdout and stderr.
 ///
 /// # Errors
-/// It cannot be started, or does not end.
+/// `bench` cannot be started, or does not end.
 pub fn bench(words: &str) -> anyhow::Result<(Option<i32>, String, String)> {
     let arguments: Vec<&str> = ["bench"]
         .into_iter()

@@ -1,8 +1,8 @@
-//! Payara Micro, whose connector for AJP13 is Grizzly's, as GlassFish's is.
+//! Payara Micro, whose AJP13 connector is Grizzly's, as in GlassFish.
 //!
-//! It starts from one jar of 90 MB, which `cargo xtask payara` fetches, in some ten seconds. The
-//! application is that of [`crate::Container`]'s, compiled and unpacked as a webapp. Payara wants to be
-//! told a port; this one is of a loopback address that only this process takes from.
+//! It starts from one jar of 90 MB, which `cargo xtask payara` fetches, in some ten seconds. The application is that
+//! of [`crate::Container`], compiled and unpacked as a webapp. Payara must be told a port, so it gets a loopback
+//! address that only this process uses.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -20,7 +20,7 @@ use crate::container::APPLICATION;
 /// A running Payara. It ends when it is dropped.
 #[derive(Debug)]
 pub struct Payara {
-    /// Kept for its end.
+    /// Dropping it ends Payara.
     _process: Process,
     address: SocketAddr,
 }
@@ -29,7 +29,7 @@ impl Payara {
     /// Starts Payara with an AJP13 listener, and waits until it serves.
     ///
     /// # Errors
-    /// Java or the jars are missing, or it did not come up; the message has its log.
+    /// Java or the jars are missing, or Payara did not start; the message has its log.
     pub fn start() -> anyhow::Result<Self> {
         let home = env::var_os("HOME").context("HOME is not set")?;
         let jars = java::PAYARA.folder(Path::new(&home));
@@ -56,14 +56,14 @@ impl Payara {
         })
     }
 
-    /// Where it speaks AJP13.
+    /// The address for AJP13.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 }
 
-/// What makes the HTTP listener one for AJP13, as commands of asadmin.
+/// The commands of asadmin that turn the HTTP listener into one for AJP13.
 fn listener(address: SocketAddr) -> String {
     let ip = address.ip();
     format!("set {LISTENER}.address={ip}\nset {LISTENER}.jk-enabled=true\n")
@@ -76,7 +76,7 @@ fn compile(directory: &Path, jars: &Path) -> anyhow::Result<()> {
     fs::write(app.join("web.xml"), WEB_XML)?;
     let source = directory.join("Application.java");
     let text = APPLICATION.replace("@API@", "jakarta");
-    // Payara makes the servlet itself, which it may do of a public class only.
+    // Payara creates the servlet, so the class must be public.
     fs::write(&source, text.replacen("class ", "public class ", 1))?;
     let output = Command::new("javac")
         .arg("-classpath")
@@ -96,7 +96,7 @@ fn command(directory: &TempDir, jars: &Path, address: SocketAddr) -> Command {
     let mut command = Command::new("java");
     command
         .args(["-Xmx400m", "-Djava.net.preferIPv4Stack=true"])
-        // One of its jars has a field that Java refuses since 17.0.8.
+        // Java from 17.0.8 on refuses one of its jars without this option.
         .arg("-Djdk.util.zip.disableZip64ExtraFieldValidation=true")
         .arg(format!("-Djava.io.tmpdir={}", directory.display()))
         .arg("-jar")
@@ -112,11 +112,11 @@ fn command(directory: &TempDir, jars: &Path, address: SocketAddr) -> Command {
     command
 }
 
-/// The listener that Payara Micro has.
+/// The name of the listener that Payara Micro has.
 const LISTENER: &str =
     "configs.config.server-config.network-config.network-listeners.network-listener.http-listener";
 
-/// For a start on a machine that does other work.
+/// How long a start may take on a machine that does other work, too.
 const PATIENCE: Duration = Duration::from_secs(180);
 
 const WEB_XML: &str = r#"<web-app xmlns="https://jakarta.ee/xml/ns/jakartaee" version="6.0">

@@ -1,6 +1,5 @@
-//! Starts servers that `tier` describes.
-//!
-//! They must be told a port, so each gets one on an address that only this process uses.
+//! Starts servers that `tier` describes, each at an address that only this process uses, because they must be told a
+//! port.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -10,7 +9,7 @@ use anyhow::{Context, bail, ensure};
 use catamaran_testkit::{Address, Deadline, Process, address};
 use catamaran_tier::{Place, Programs, builtin, needs};
 
-/// `address` as a target's parameter `backend` has it.
+/// The URL of `address`, as the parameter `backend` of a target takes it.
 pub(crate) fn url(scheme: &str, address: &Address) -> String {
     match address {
         Address::Tcp(address) => format!("{scheme}://{address}"),
@@ -22,7 +21,7 @@ pub(crate) fn url(scheme: &str, address: &Address) -> String {
 /// `http`.
 ///
 /// # Errors
-/// It is not installed, settings are wrong, or it did not start; the message has its log.
+/// The server is not installed, a setting is wrong, or the server did not start; the message has its log.
 pub(crate) fn start(name: &str, set: &[(&str, &str)]) -> anyhow::Result<(Process, SocketAddr)> {
     start_on(name, "http", set)
 }

@@ -1,8 +1,8 @@
 //! Debian's Tomcat 10, started with a base directory of its own.
 //!
-//! Its connectors bind port 0 and log the port they got, so any number of instances and test runs
-//! can share a machine. The webapp and the configuration are in `webapp/` and `conf/` of this
-//! crate. Booting takes seconds: tests share the instance that [`Tomcat::shared`] starts once.
+//! Its connectors bind port 0 and log the port they got, so that any number of instances and test runs can share a
+//! machine. The webapp and the configuration are in `webapp/` and `conf/` of this crate. Starting takes seconds, so
+//! tests share the instance that [`Tomcat::shared`] starts once.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -30,15 +30,15 @@ pub struct Tomcat {
     https: SocketAddr,
 }
 
-/// The ways into the same webapp.
+/// The connectors, all of which lead to the same webapp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Connector {
     /// HTTP/1.1 over TCP.
     Http,
     /// HTTP/1.1 over a Unix socket.
     HttpUnix,
-    /// HTTP/1.1 over TLS, whose authority [`Tomcat::backend_table`] has; not among
-    /// [`Connector::ALL`], since Tomcat takes all of its requests for secure ones.
+    /// HTTP/1.1 over TLS; [`Tomcat::backend_table`] names the certificate's authority. It is not among
+    /// [`Connector::ALL`], because Tomcat takes all of its requests for secure ones.
     Https,
     /// AJP over TCP without a secret.
     Ajp,
@@ -48,15 +48,15 @@ pub enum Connector {
     AjpLarge,
     /// AJP over TCP with three threads; not among [`Connector::ALL`].
     AjpNarrow,
-    /// AJP over TCP; believes the front's word on the user, and takes attributes that `attributes.jsp`
-    /// shows; not among [`Connector::ALL`].
+    /// AJP over TCP. It believes the front about the user, and accepts attributes, which `attributes.jsp` shows. It
+    /// is not among [`Connector::ALL`].
     AjpTold,
     /// AJP over a Unix socket (`unixDomainSocketPath`).
     AjpUnix,
     /// HTTP/1.1 over TCP; escaped slashes and backslashes are separators
     /// (`encodedSolidusHandling="decode"`).
     HttpDecoding,
-    /// The same over AJP.
+    /// As [`Connector::HttpDecoding`], over AJP.
     AjpDecoding,
 }
 
@@ -83,7 +83,7 @@ impl Connector {
         Self::AjpUnix,
     ];
 
-    /// Whether it speaks AJP.
+    /// Whether the connector speaks AJP.
     #[must_use]
     pub fn is_ajp(self) -> bool {
         !matches!(
@@ -94,16 +94,16 @@ impl Connector {
 }
 
 impl Tomcat {
-    /// What the connector [`Connector::AjpSecret`] asks for.
+    /// The secret that the connector [`Connector::AjpSecret`] requires.
     pub const SECRET: &str = "a secret of the tests";
 
     /// The `jvmRoute` of the shared instance.
     pub const ROUTE: &str = "one";
 
-    /// The instance that all tests of this binary share, started by whoever comes first.
+    /// The instance that all tests of this binary share; the first call starts it.
     ///
     /// # Errors
-    /// As [`Tomcat::start`]; everybody gets the same error.
+    /// As [`Tomcat::start`]; every call returns the same error.
     pub fn shared() -> anyhow::Result<&'static Self> {
         static SHARED: OnceLock<Result<Tomcat, String>> = OnceLock::new();
         let started = || Self::start(Self::ROUTE).map_err(|error| format!("{error:?}"));
@@ -116,12 +116,12 @@ impl Tomcat {
     /// Starts an instance with `route` as its `jvmRoute` and waits until it serves.
     ///
     /// # Errors
-    /// Tomcat or Java is not installed, or did not come up; the message has its log.
+    /// Tomcat or Java is not installed, or Tomcat did not start; the message has its log.
     pub fn start(route: &str) -> anyhow::Result<Self> {
         Self::start_as(&Start::new(route))
     }
 
-    /// As [`Tomcat::start`], with the examples of Tomcat's own under `/examples`.
+    /// As [`Tomcat::start`], with Tomcat's own examples under `/examples`.
     ///
     /// # Errors
     /// As [`Tomcat::start`].
@@ -132,8 +132,7 @@ impl Tomcat {
         })
     }
 
-    /// As [`Tomcat::start`], with [`Connector::Ajp`] on the port of another instance that has
-    /// ended: one that is started again.
+    /// As [`Tomcat::start`], with [`Connector::Ajp`] on the port of another instance, which has ended.
     ///
     /// # Errors
     /// As [`Tomcat::start`].
@@ -230,13 +229,13 @@ impl Tomcat {
         table
     }
 
-    /// The address of the HTTP connector, for asking Tomcat itself.
+    /// The address of the HTTP connector, for requests that bypass the front.
     #[must_use]
     pub fn http(&self) -> SocketAddr {
         self.http
     }
 
-    /// Asks Tomcat itself, past any front.
+    /// Sends a GET to Tomcat itself, without a front.
     ///
     /// # Errors
     /// Tomcat did not answer.
@@ -244,7 +243,7 @@ impl Tomcat {
         get(self.http, target)
     }
 
-    /// As [`Tomcat::get`], of [`Connector::HttpDecoding`].
+    /// As [`Tomcat::get`], to [`Connector::HttpDecoding`].
     ///
     /// # Errors
     /// Tomcat did not answer.
@@ -252,19 +251,19 @@ impl Tomcat {
         get(self.http_decoding, target)
     }
 
-    /// The file of its access log, whose lines end in the id of the request (docs/log.md).
+    /// The file of the access log; its lines end in the request's id (docs/log.md).
     #[must_use]
     pub fn access_log(&self) -> PathBuf {
         self.file("logs/access.log")
     }
 
-    /// The process, to stop it or look at its log.
+    /// The process, to stop it or to read its log.
     #[must_use]
     pub fn process(&self) -> &Process {
         &self.process
     }
 
-    /// A file of its base directory.
+    /// The path of a file in the base directory.
     fn file(&self, name: &str) -> PathBuf {
         self.process.directory().join(name)
     }
@@ -279,13 +278,13 @@ fn get(host: SocketAddr, target: &str) -> anyhow::Result<Response> {
 /// How an instance differs from others.
 struct Start<'s> {
     route: &'s str,
-    /// What [`Connector::AjpSecret`] asks for.
+    /// The secret that [`Connector::AjpSecret`] requires.
     secret: &'s str,
-    /// Where [`Connector::Ajp`] is, if not anywhere.
+    /// The address of [`Connector::Ajp`]; `None` for a free port.
     ajp: Option<SocketAddr>,
-    /// Where [`Connector::AjpSecret`] is, if not anywhere.
+    /// The address of [`Connector::AjpSecret`]; `None` for a free port.
     ajp_with_secret: Option<SocketAddr>,
-    /// Whether Tomcat's own examples are there.
+    /// Whether Tomcat's own examples are deployed.
     examples: bool,
 }
 
@@ -336,7 +335,7 @@ fn write_base(base: &Path, start: &Start<'_>) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Says what to do if Tomcat is not there.
+/// An error with what to do if Tomcat is not installed.
 pub(crate) fn is_installed() -> anyhow::Result<()> {
     let bootstrap = Path::new(HOME).join("bin/bootstrap.jar");
     ensure!(
@@ -354,7 +353,7 @@ pub(crate) fn wait_for_start(process: &Process) -> anyhow::Result<()> {
     })
 }
 
-/// Gives the connector at the address of `at` the port of it.
+/// Writes the port of `at` into the connector that has the address of `at`.
 fn fix_port(base: &Path, at: SocketAddr) -> anyhow::Result<()> {
     let file = base.join("conf/server.xml");
     let text = fs::read_to_string(&file)?;
@@ -364,7 +363,7 @@ fn fix_port(base: &Path, at: SocketAddr) -> anyhow::Result<()> {
     Ok(fs::write(file, text.replace(&free, &fixed))?)
 }
 
-/// What Debian's start script runs, with a small heap, a quick start and further `options` of the JVM.
+/// The JVM as Debian's start script runs it, with a small heap, a quick start and further `options`.
 pub(crate) fn java(base: &Path, options: &[&str]) -> Command {
     let home = Path::new(HOME);
     let class_path = format!("{HOME}/bin/bootstrap.jar:{HOME}/bin/tomcat-juli.jar");
@@ -372,7 +371,7 @@ pub(crate) fn java(base: &Path, options: &[&str]) -> Command {
     command
         .args(["-Xms64m", "-Xmx512m", "-XX:+UseSerialGC", "-Xshare:auto"])
         .args(options)
-        // Sockets on loopback only; without this Java binds IPv6 and names its addresses so.
+        // Tests use IPv4 on loopback; without this option Java binds IPv6 and logs such addresses.
         .arg("-Djava.net.preferIPv4Stack=true")
         .arg(format!("-Djava.io.tmpdir={}", base.join("temp").display()))
         .arg(format!("-Dcatalina.home={}", home.display()))
@@ -384,8 +383,8 @@ pub(crate) fn java(base: &Path, options: &[&str]) -> Command {
     command
 }
 
-/// The port in a line such as
-/// `Starting ProtocolHandler ["ajp-nio-127.0.0.2-auto-2-38125"]`.
+/// The port of a connector, from a line of the log such as `Starting ProtocolHandler
+/// ["ajp-nio-127.0.0.2-auto-2-38125"]`.
 fn port(process: &Process, protocol: &str, address: &str) -> anyhow::Result<SocketAddr> {
     let prefix = format!("Starting ProtocolHandler [\"{protocol}-{address}-auto-");
     let what = format!("the port of {protocol} on {address}");
@@ -439,6 +438,6 @@ const LOGIN_WEBAPP: &[(&str, &str)] = &[
     ),
 ];
 
-/// Where Debian has the examples. Their libraries are links.
+/// The context of Debian's examples, whose libraries are links.
 const EXAMPLES: &str = "<Context docBase=\"/usr/share/tomcat10-examples/examples\">\
                         <Resources allowLinking=\"true\"/></Context>\n";

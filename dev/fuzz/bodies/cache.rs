@@ -1,4 +1,4 @@
-//! What must hold for the fields of any response and any request where a cache judges them.
+//! Checks the rules of the cache with the fields of any response and any request.
 //!
 //! Plain functions that panic on a finding: the fuzz targets call them, and so does the replay of the
 //! committed corpora in the crate's own tests.
@@ -14,7 +14,7 @@ use catamaran_cache::{merge, object, tags};
 use catamaran_message::{FieldName, Fields};
 use http::{HeaderValue, Method, StatusCode};
 
-/// Lines of fields, the response's and then, after an empty line, the request's.
+/// The fields of a response and, after an empty line, those of a request.
 fn fields(input: &[u8]) -> (Fields, Fields) {
     let mut lists = [Fields::new(), Fields::new()];
     let mut at = 0;
@@ -34,8 +34,8 @@ fn fields(input: &[u8]) -> (Fields, Fields) {
     (response, request)
 }
 
-/// A response that is stored is fresh for no longer than it may be, and is for those alone whom its terms
-/// admit; what must be validated is.
+/// A stored response must not stay fresh for longer than the rules allow, must answer only requests that its terms
+/// allow, and must be validated if it says so.
 pub(crate) fn judge(input: &[u8]) {
     let (response, request) = fields(input);
     let rules = FreshnessRules {
@@ -102,7 +102,7 @@ pub(crate) fn judge(input: &[u8]) {
     }
 }
 
-/// Fields that are packed are the same fields, and a 304 that repeats them changes nothing.
+/// Fields must be the same after being packed and unpacked, and a 304 that repeats them must change nothing.
 pub(crate) fn object(input: &[u8]) {
     let (mut response, update) = fields(input);
     assert_eq!(response.packed::<&[u8]>(&[]), response);

@@ -1,11 +1,11 @@
-//! What must hold in a configuration file for any text whatever.
+//! Checks the configuration file with any text.
 //!
 //! A plain function that panics on a finding: the fuzz target `config` calls it, and so does the
 //! replay of the committed corpus in the crate's own tests.
 
 use catamaran_config::{Severity, parse, parse_listen_address, parse_upstream_url};
 
-/// Any bytes as a file: it is used or has faults, and all that is said of it can be shown.
+/// Reads any bytes as a file: it must be usable or have findings, and all findings must be printable.
 pub(crate) fn config(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let report = match parse("fuzz.toml", &text) {

@@ -1,9 +1,8 @@
-//! What must hold in HTTP/1.1 for any bytes whatever.
+//! Checks HTTP/1.1 with any bytes.
 //!
-//! Plain functions that panic on a finding: the fuzz targets `http1_*` call them, and so do the
-//! property tests and the replay of the committed corpus in the crate's own tests. Where the
-//! input is cut follows from the input itself, so that a corpus is made of plain messages and
-//! every run repeats.
+//! These are plain functions that panic on a finding: the fuzz targets `http1_*` call them, and so do the property
+//! tests and the replay of the committed corpus in the crate's own tests. The input itself decides where it is cut,
+//! so that a corpus consists of plain messages, and every run is the same.
 
 #[path = "http1/exchange.rs"]
 mod exchange;
@@ -17,8 +16,8 @@ use http::Method;
 
 use self::feed::{Ending, SeenRequest, SeenResponse, ask, serve};
 
-/// Any bytes as requests: cuts change nothing, and whatever is accepted means the same to the
-/// next server once a client has written it anew.
+/// Reads any bytes as requests: cuts must change nothing, and an accepted request must mean the same to the next
+/// server after a client has written it again.
 pub(crate) fn request(data: &[u8]) {
     let whole = serve(Limits::request(), &[data], true);
     for pieces in [cut(data), data.chunks(1).collect()] {
@@ -45,8 +44,8 @@ pub(crate) fn request(data: &[u8]) {
     }
 }
 
-/// Any bytes as responses: cuts change nothing, and whatever is accepted means the same to the
-/// next client once a server has written it anew.
+/// Reads any bytes as responses: cuts must change nothing, and an accepted response must mean the same to the next
+/// client after a server has written it again.
 pub(crate) fn response(data: &[u8]) {
     for method in [Method::GET, Method::HEAD] {
         let whole = ask(Limits::response(), &method, &[data], true);
@@ -75,8 +74,8 @@ pub(crate) fn response(data: &[u8]) {
     }
 }
 
-/// Any bytes as a chunked body: cuts change nothing, a second reader that only knows what sizes
-/// are finds the same body and end, and the body survives being written anew.
+/// Reads any bytes as a chunked body: cuts must change nothing, a second reader that knows only sizes must find the
+/// same body and end, and the body must survive being written again.
 pub(crate) fn chunked(data: &[u8]) {
     let head = b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
     let message = [head, data].concat();
@@ -100,8 +99,8 @@ pub(crate) fn chunked(data: &[u8]) {
     }
 }
 
-/// Both roles against each other on one connection. `data` chooses what they say and where the
-/// stream is cut; each must see exactly what the other said.
+/// Plays both roles against each other on one connection. `data` chooses the messages and the cuts; each role must
+/// receive exactly what the other sent.
 pub(crate) fn exchange(data: &[u8]) {
     exchange::play(data);
 }
@@ -126,7 +125,7 @@ fn cut(data: &[u8]) -> Vec<&[u8]> {
     pieces
 }
 
-/// Limits with room for what rewriting adds: escapes, CR, framing fields.
+/// Limits with room for what writing again adds: escapes, CR, framing fields.
 fn ample(limits: Limits) -> Limits {
     Limits {
         head_bytes: 4 * limits.head_bytes,
@@ -156,7 +155,7 @@ fn end_to_end(headers: &Fields) -> Fields {
     headers
 }
 
-/// What a client writes for a request that a server has read.
+/// The bytes that a client writes for a request that a server has read.
 fn relayed_request(seen: &SeenRequest) -> BytesMut {
     let head = &seen.head;
     let host = head
@@ -185,7 +184,7 @@ fn relayed_request(seen: &SeenRequest) -> BytesMut {
     out
 }
 
-/// What a server writes for a response that a client has read.
+/// The bytes that a server writes for a response that a client has read.
 fn relayed_response(seen: &SeenResponse, method: &Method) -> BytesMut {
     let mut server = Server::new(Limits::request());
     let mut input = BytesMut::from(format!("{method} / HTTP/1.1\r\nHost: a\r\n\r\n").as_bytes());
@@ -211,7 +210,7 @@ fn relayed_response(seen: &SeenResponse, method: &Method) -> BytesMut {
     out
 }
 
-/// The content of a chunked body and what follows it; blind to all but sizes and line ends.
+/// A second reader of chunked bodies: the content, and the bytes after it. It looks only at sizes and line ends.
 fn unchunk(mut data: &[u8]) -> Option<(Vec<u8>, &[u8])> {
     let mut body = Vec::new();
     loop {

@@ -1,4 +1,4 @@
-//! What must hold of the grammars of other servers, and of what is made of them, for any text whatever.
+//! Checks the readers of other servers' files, and the import, with any text.
 //!
 //! Plain functions that panic on a finding: the fuzz targets call them, and so does the replay of the
 //! committed corpus in the crate's own tests.
@@ -65,7 +65,7 @@ fn place(line: usize, span: &Range<usize>, text: &str) {
     assert_eq!(before + 1, line);
 }
 
-/// The one file that there is.
+/// The only file that exists.
 struct OneFile<'d>(&'d [u8]);
 
 impl Files for OneFile<'_> {
@@ -89,7 +89,8 @@ impl Files for OneFile<'_> {
     }
 }
 
-/// What is written passes `check`, or is said not to, and each directive has one fate.
+/// Imports the text: the result must pass `check` or say that it does not, and each directive must have one entry in
+/// the report.
 fn convert(data: &[u8], kind: Kind) {
     if data.len() > CONVERTED_MAX {
         return;
@@ -116,5 +117,5 @@ fn convert(data: &[u8], kind: Kind) {
 
 const NAME: &str = "/fuzz.conf";
 
-/// Longer texts are only read.
+/// Longer texts are only read, not imported.
 const CONVERTED_MAX: usize = 4096;

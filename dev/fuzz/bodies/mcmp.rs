@@ -1,4 +1,4 @@
-//! What must hold of any message of a node, and of what follows from it.
+//! Checks the messages of nodes (MCMP), and the list of members that follows from them.
 //!
 //! Plain functions that panic on a finding: the fuzz target calls them, and so does the replay of the
 //! committed corpus in the crate's own tests.
@@ -10,8 +10,8 @@ use catamaran_discover::Answer;
 use catamaran_discover::mcmp::message::Message;
 use catamaran_discover::mcmp::nodes::{NodeRules, Nodes};
 
-/// Lines, each a command, a path and a form: whatever they say, names can stand in a log, the list stays
-/// within its limits, and what is answered is one line of text.
+/// Lines, each with a command, a path and a form. Whatever they say, names must be fit for a log, the list must stay
+/// within its limits, and an answer must be one line of text.
 pub(crate) fn messages(input: &[u8]) {
     let mut nodes = Nodes::default();
     let rules = NodeRules {

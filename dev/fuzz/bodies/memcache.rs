@@ -1,11 +1,11 @@
-//! What must hold for any bytes that a memcached sends.
+//! Checks the client of memcached with any bytes of a server.
 //!
 //! A plain function that panics on a finding: the fuzz target calls it, and so does the replay of the committed
 //! corpus in the crate's own tests.
 
 use catamaran_memcache::{Dialect, Fault, Key, MemcacheSkim, Reply, Skimmer};
 
-/// What is read of a connection: values, replies, how many bytes of first lines, and what ended it.
+/// What was read on a connection: values, replies, the number of bytes of first lines, and the fault that ended it.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Read {
     values: Vec<u8>,
@@ -15,8 +15,8 @@ struct Read {
     fault: Option<Fault>,
 }
 
-/// Any bytes as replies to gets and sets, the first byte says in which order: where they are cut changes nothing,
-/// every byte of a value is shown once, and a fault stays.
+/// Reads any bytes as replies to gets and sets, whose order the first byte gives. Cuts must change nothing, every
+/// byte of a value must be shown once, and a fault must stay.
 pub(crate) fn reply(input: &[u8]) {
     let Some((order, bytes)) = input.split_first() else {
         return;

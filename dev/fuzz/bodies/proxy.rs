@@ -1,4 +1,4 @@
-//! What must hold for any bytes where a header of the PROXY protocol is expected.
+//! Checks the reader of the PROXY protocol with any bytes.
 //!
 //! Plain functions that panic on a finding: the fuzz targets call them, and so does the replay of the
 //! committed corpora in the crate's own tests.
@@ -7,8 +7,8 @@ use std::net::SocketAddr;
 
 use catamaran_transport::{PROXY_HEADER_MAX, ProxyAddresses, parse_proxy_header};
 
-/// Whatever arrives first, the verdict is the same; it needs no more bytes than a header may have; and
-/// what is told can be told again.
+/// Cuts must not change the result, a header must not need more bytes than it may have, and addresses that were read
+/// must be the same after being written and read again.
 pub(crate) fn header(input: &[u8]) {
     let whole = parse_proxy_header(input);
     for cut in 0..=input.len().min(2 * PROXY_HEADER_MAX) {
@@ -29,7 +29,7 @@ pub(crate) fn header(input: &[u8]) {
     }
 }
 
-/// Addresses as a line of version 1 mean the same.
+/// Checks that the addresses are the same after being written as a line of version 1.
 fn again(addresses: ProxyAddresses) {
     let ProxyAddresses {
         source,

@@ -1,4 +1,4 @@
-//! What must hold for any bytes at the record layer of TLS.
+//! Checks the record layer of TLS with any bytes.
 //!
 //! Plain functions that panic on a finding: the fuzz targets call them, and so does the replay of the
 //! committed corpora in the crate's own tests.
@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 use catamaran_testkit::tls::{End, Pair, files, profile, settings};
 use catamaran_tls::{Connection, Profile, Protocols, Roots, Trust, TrustSettings};
 
-/// What both ends are made of.
+/// What the ends of connections are made from.
 struct Ends {
     profile: Profile,
     trust: Trust,
@@ -31,7 +31,7 @@ fn ends() -> &'static Ends {
     })
 }
 
-/// Any bytes at a server, in pieces of any length: it never takes them for a handshake that is over.
+/// Gives any bytes to a server, in pieces of any length: the handshake must never be complete.
 pub(crate) fn raw(input: &[u8]) {
     let Some((&step, bytes)) = input.split_first() else {
         return;
@@ -45,9 +45,8 @@ pub(crate) fn raw(input: &[u8]) {
     assert!(server.plain.is_empty());
 }
 
-/// Both ends against each other, with their bytes cut as the input has it. If one byte is flipped on
-/// its way, an end notices, or nothing is changed by it; what arrives is never anything else than
-/// what was sent.
+/// Plays both ends against each other, with their bytes cut as the input says. If one byte is flipped, an end must
+/// notice, or nothing must change; bytes that arrive must always be those that were sent.
 pub(crate) fn dialogue(input: &[u8]) {
     let [flip, high, low, mask, cuts @ ..] = input else {
         return;
@@ -85,13 +84,13 @@ pub(crate) fn dialogue(input: &[u8]) {
     }
 }
 
-/// What carries the bytes of both ends.
+/// Carries the bytes of both ends.
 struct Wire<'a> {
     cuts: &'a [u8],
     at: usize,
-    /// Bytes passed so far, of both ends.
+    /// The number of bytes passed so far, of both ends.
     passed: usize,
-    /// Where a byte is changed, and how.
+    /// The position of the byte to change, and its mask.
     flip: Option<(usize, u8)>,
 }
 
@@ -121,7 +120,7 @@ impl Wire<'_> {
         while !left.is_empty() {
             let cut = self.cuts[self.at % self.cuts.len()];
             self.at += 1;
-            // Some pieces are long, or 60,000 bytes would take as many calls.
+            // Some pieces are long, because 60,000 bytes would otherwise need as many calls.
             let length = if cut > 200 {
                 17_000
             } else {

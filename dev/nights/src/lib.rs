@@ -1,6 +1,6 @@
-//! What the long runs share: namespaces of their own, and a verdict on what they found.
+//! Code that the long runs share: namespaces of their own, and verdicts.
 //!
-//! The runs themselves are the programs in `src/bin`. Of these CI has `import_duel` alone, with few files.
+//! The runs are the programs in `src/bin`. CI runs only `import_duel`, with few configurations.
 
 pub mod namespaces;
 mod verdict;

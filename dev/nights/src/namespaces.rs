@@ -1,13 +1,13 @@
-//! Long runs in namespaces of their own: network, mounts and processes, which end with them.
+//! Runs a program in namespaces of its own (network, mounts, processes), which end with it.
 
 use std::env;
 use std::process::{Command, ExitCode};
 
 use anyhow::{Context as _, bail};
 
-/// The whole of a program that takes no arguments: runs `story` where the network, mounts and processes are its own,
-/// for at most so many minutes. It exits with 0 if `story` says `true`, 1 if `false`, and 2 after an error, which it
-/// prints. It needs root.
+/// The `main` of a program without arguments: runs `story` in its own namespaces for network, mounts and processes,
+/// for at most `minutes_max` minutes. The exit code is 0 if `story` returns `true`, 1 if it returns `false`, and 2
+/// after an error, which is printed. It needs root.
 #[expect(clippy::print_stdout, reason = "its output is the report")]
 pub fn main(minutes_max: u32, story: fn() -> anyhow::Result<bool>) -> ExitCode {
     let arguments: Vec<String> = env::args().skip(1).collect();
@@ -27,7 +27,7 @@ pub fn main(minutes_max: u32, story: fn() -> anyhow::Result<bool>) -> ExitCode {
     }
 }
 
-/// Runs this program again in namespaces: all that it starts ends with it.
+/// Runs this program again in new namespaces. When it ends, everything that it started ends, too.
 fn enter(minutes_max: u32) -> anyhow::Result<bool> {
     let mut own = Command::new("timeout");
     own.args(["--kill-after=5", &format!("{minutes_max}m")])
@@ -39,11 +39,11 @@ fn enter(minutes_max: u32) -> anyhow::Result<bool> {
     match status.code() {
         Some(0) => Ok(true),
         Some(1) => Ok(false),
-        // What `timeout` says when time is up.
+        // The exit codes of `timeout` when the time is over.
         Some(124 | 137) => bail!("it was not over after {minutes_max} minutes"),
         _ => bail!("it ended with {status}"),
     }
 }
 
-/// What the program is told when it runs in namespaces of its own.
+/// The argument that tells the program that it is in its own namespaces.
 const INSIDE: &str = "inside";

@@ -1,4 +1,4 @@
-//! What a siege found: each criterion with its figure, and whether all were met.
+//! The result of a long run: each criterion with its figure, and whether all were met.
 
 /// The criteria of one siege, in the order in which they were judged.
 #[derive(Debug, Default)]
@@ -14,7 +14,7 @@ struct Row {
 }
 
 impl Verdict {
-    /// Judges one criterion; `figure` is what was seen.
+    /// Adds a criterion: `figure` is the value that was seen, `met` whether it is good.
     pub fn judge(&mut self, criterion: &str, figure: impl ToString, met: bool) {
         self.rows.push(Row {
             criterion: criterion.to_owned(),
@@ -23,24 +23,24 @@ impl Verdict {
         });
     }
 
-    /// Judges that something never happened.
+    /// Adds the criterion that something never happened; `times` says how often it did.
     pub fn never(&mut self, what: &str, times: u64) {
         self.judge(&format!("no {what}"), times, times == 0);
     }
 
-    /// Judges that `figure` is at most `limit`.
+    /// Adds the criterion that `figure` is at most `limit`.
     pub fn at_most(&mut self, what: &str, figure: f64, limit: f64) {
         let met = figure <= limit;
         self.judge(&format!("{what} <= {limit}"), format!("{figure:.3}"), met);
     }
 
-    /// Judges that `figure` is at least `limit`.
+    /// Adds the criterion that `figure` is at least `limit`.
     pub fn at_least(&mut self, what: &str, figure: f64, limit: f64) {
         let met = figure >= limit;
         self.judge(&format!("{what} >= {limit}"), format!("{figure:.3}"), met);
     }
 
-    /// Prints every criterion; `true` if there were some and all were met.
+    /// Prints all criteria; `true` if there is at least one and all are met.
     #[expect(clippy::print_stdout, reason = "it is the report")]
     pub fn print(&self) -> bool {
         for row in &self.rows {

@@ -1,8 +1,8 @@
 //! AJP13 packets written byte by byte, right or wrong as the test wants them.
 //!
-//! Nothing here knows the codec, so that encoder and decoder cannot agree on a mistake.
-//! [`server_rows()`] is the table of what a container must do with which bytes; the codec and every
-//! driver of the connector are held to it.
+//! Nothing here uses the codec under test, because an encoder and a decoder may have the same fault.
+//! [`server_rows()`] is the table of what a container must do with bad input; the codec and every driver of the
+//! connector are tested by it.
 
 mod server_rows;
 
@@ -33,7 +33,7 @@ pub fn data(bytes: &[u8]) -> Vec<u8> {
     data_of(bytes.len(), bytes)
 }
 
-/// A DATA packet that contains `bytes` but announces `len` bytes.
+/// A DATA packet that contains `bytes` and announces `len` bytes, which may be a wrong number.
 #[must_use]
 pub fn data_of(len: usize, bytes: &[u8]) -> Vec<u8> {
     let len = u16::try_from(len).expect("a test sends no more than a packet holds");
@@ -200,7 +200,7 @@ pub fn send_headers(status: u16, fields: &[Vec<u8>]) -> Vec<u8> {
     send_headers_of(status, &text("OK"), count, &fields.concat())
 }
 
-/// A SEND_HEADERS whose parts are all given, also wrong ones.
+/// A SEND_HEADERS of these parts, with the number of fields that it announces; the parts may contradict each other.
 #[must_use]
 pub fn send_headers_of(status: u16, reason: &[u8], count: u16, fields: &[u8]) -> Vec<u8> {
     to_web_server(

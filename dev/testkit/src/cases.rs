@@ -1,14 +1,14 @@
-//! Cases of a test that stand in one file: name, text and, where there is one, what is to be said of it.
+//! Cases of a test that are kept in one file: of each its name, its text and the expected result, if there is one.
 //!
 //! ```text
-//! What comes before the first case is for people.
+//! Lines before the first case are for readers and are ignored.
 //! ### name
 //! the text of the case
 //! --- said
-//! what is to be said of it
+//! the expected result
 //! ```
 //!
-//! A text goes to the line before the next mark. Characters that an editor would not show or keep are written as
+//! A text ends at the line before the next mark. Characters that an editor would not show or keep are written as
 //! `⟦d⟧`, by their number in hexadecimal; `⟦⟧` at the end of a line means that no line feed follows.
 
 use std::fmt::Write as _;
@@ -70,8 +70,8 @@ impl Cases {
         found.unwrap_or_else(|| panic!("{} has no case {name}", self.path.display()))
     }
 
-    /// Compares the result of `say` for each case with the expected one. If the environment has `GOLDEN=write`,
-    /// writes the results into the file instead.
+    /// Compares what `say` returns for each case with the expected result. If the environment has `GOLDEN=write`, it
+    /// writes these results into the file instead.
     ///
     /// # Panics
     /// Results differ from the expected ones; the message shows all of these.

@@ -1,9 +1,8 @@
 //! A point in time after which a test gives up.
 //!
-//! Deadlines only guard against hangs: no test may pass or fail by how fast something was, so the
-//! default is generous. What is waited for is always an event; where the system offers none (the
-//! exit of a child, a line of a `/proc` file), [`Deadline::poll`] asks again every few
-//! milliseconds.
+//! Deadlines only guard against hangs: no test may pass or fail by how fast something was, so the default is
+//! generous. A test waits for an event; where the system reports none (a child ends, a line of a `/proc` file
+//! appears), [`Deadline::poll`] looks again every few milliseconds.
 
 use std::time::{Duration, Instant};
 use std::{fmt, thread};

@@ -1,4 +1,4 @@
-//! A DNS server whose records a test changes while it runs: over UDP and TCP at one port of loopback.
+//! A DNS server for tests, over UDP and TCP at one port of loopback. A test may change its records while it runs.
 
 use std::collections::HashMap;
 use std::io::{Read as _, Write as _};
@@ -68,6 +68,7 @@ impl DnsServer {
         )))
     }
 
+    /// Serves on these sockets, with one thread for each.
     fn on((udp, tcp): (UdpSocket, TcpListener)) -> Self {
         let address = udp.local_addr().expect("a bound socket");
         let state = Arc::new(State::default());
@@ -79,7 +80,7 @@ impl DnsServer {
                 if own.ended.load(Ordering::SeqCst) {
                     return;
                 }
-                // A client that breaks off is its own affair.
+                // A client that closes its connection early does not concern other clients.
                 own.serve_tcp(stream).ok();
             }
         });
@@ -103,7 +104,7 @@ impl DnsServer {
         table.insert((name.to_ascii_lowercase(), kind), answer);
     }
 
-    /// Truncates all further answers over UDP, as if they were too long.
+    /// Whether further answers over UDP are sent without records and with the flag TC, as if they were too long.
     pub fn truncate(&self, truncates: bool) {
         self.state.truncates.store(truncates, Ordering::SeqCst);
     }
@@ -123,7 +124,7 @@ impl DnsServer {
 impl Drop for DnsServer {
     fn drop(&mut self) {
         self.state.ended.store(true, Ordering::SeqCst);
-        // Both threads are woken, and end.
+        // One connection and one datagram wake the threads, which then end.
         TcpStream::connect(self.address).ok();
         if let Ok(socket) = UdpSocket::bind(("127.0.0.1", 0)) {
             socket.send_to(&[], self.address).ok();
@@ -195,7 +196,7 @@ impl State {
         };
         let records = if truncates { &[][..] } else { records };
         let mut reply = message.get(..2)?.to_vec();
-        // A response, as asked for, of a server that asks others.
+        // The flags of a response: RD and RA are set, as by a recursive server; TC if it is truncated.
         reply.push(0x81 | if truncates { 0x02 } else { 0 });
         reply.push(0x80 | code);
         reply.extend(1_u16.to_be_bytes());
@@ -209,7 +210,8 @@ impl State {
     }
 }
 
-/// Reads the name at an offset; returns it in lower case, and the offset of its end.
+/// Reads the name at the offset `at`. Returns it in lower case, and the offset behind it; `None` if the message is
+/// too short.
 fn read_name(message: &[u8], mut at: usize) -> Option<(String, usize)> {
     let mut labels = Vec::new();
     loop {
@@ -225,7 +227,7 @@ fn read_name(message: &[u8], mut at: usize) -> Option<(String, usize)> {
 }
 
 fn write_record(reply: &mut Vec<u8>, record: &DnsRecord, ttl: u32) {
-    // The name is that of the question.
+    // A pointer to the name in the question, which is at offset 12.
     reply.extend([0xc0, 12]);
     let (kind, data) = match record {
         DnsRecord::A(ip) => (A, ip.octets().to_vec()),

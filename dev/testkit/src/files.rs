@@ -1,4 +1,4 @@
-//! A directory of files, and requests for them with what they are to be answered: by any server of files, over
+//! A directory of files, and requests for them with the expected responses. They apply to any server of files and to
 //! any protocol.
 
 mod cases;
@@ -13,7 +13,7 @@ use tempfile::TempDir;
 
 use crate::http::Response;
 
-/// A directory to serve, and beside it a directory that must not be served.
+/// A directory to serve, and next to it a directory that must not be served.
 #[derive(Debug)]
 pub struct FileTree {
     top: TempDir,
@@ -81,7 +81,7 @@ fn set_time(path: &Path) -> io::Result<()> {
     fs::File::options().write(true).open(path)?.set_modified(at)
 }
 
-/// The first `bytes` bytes that every file contains.
+/// The first `bytes` bytes of the content of every file.
 #[must_use]
 pub fn pattern(bytes: usize) -> Vec<u8> {
     (0..bytes).map(|at| b'a' + (at % 23) as u8).collect()
@@ -139,8 +139,8 @@ impl FileCase {
         }
     }
 
-    /// The header fields of the request. `head` makes a HEAD request with the given fields; the
-    /// response has the validators.
+    /// The header fields of the request, with validators in place of the placeholders. `head` must send a HEAD
+    /// request with the fields that it gets; the validators are taken from its response.
     pub fn fields(
         &self,
         mut head: impl FnMut(&[(&'static str, String)]) -> Response,
@@ -210,6 +210,7 @@ impl FileCase {
     }
 }
 
+/// The expected multipart body; its boundary is taken from the response.
 fn multipart(answer: &Response, parts: &[(usize, usize)], size: usize) -> Vec<u8> {
     let media_type = answer.header("content-type").unwrap_or_default();
     let boundary = media_type.split("boundary=").nth(1).unwrap_or_default();

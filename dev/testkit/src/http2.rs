@@ -1,7 +1,7 @@
-//! An HTTP/2 client that hides nothing: frames out as given, and what came back as it came.
+//! An HTTP/2 client that hides nothing: it sends frames as given, and reports what the peer sent.
 //!
-//! Heads are encoded as literals without an index, so that any bytes can be sent. The peer is told to
-//! use no table, so that of its heads the status can be read without one.
+//! Heads are encoded as literals without an index, so that any bytes can be sent. The client allows the peer no
+//! dynamic table, so that the status can be read from the peer's heads without one.
 
 use std::fmt;
 use std::io::{self, Read, Write};
@@ -27,13 +27,13 @@ pub mod kind {
     pub const CONTINUATION: u8 = 9;
 }
 
-/// Ends a message; of SETTINGS and PING, acknowledges.
+/// The flag END_STREAM of HEADERS and DATA. In SETTINGS and PING the same bit is ACK.
 pub const END_STREAM: u8 = 1;
 
-/// Ends a head.
+/// The flag END_HEADERS.
 pub const END_HEADERS: u8 = 4;
 
-/// A frame.
+/// The bytes of a frame.
 #[must_use]
 pub fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     let len = u32::try_from(payload.len()).unwrap_or(u32::MAX);
@@ -44,7 +44,8 @@ pub fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     frame
 }
 
-/// The preface, and SETTINGS without a table and with this window.
+/// The client's first bytes: the preface, and SETTINGS that allow no dynamic table and set the initial window of
+/// streams.
 #[must_use]
 pub fn opening(window: u32) -> Vec<u8> {
     let mut settings = vec![0, 1, 0, 0, 0, 0, 0, 4];
@@ -52,7 +53,7 @@ pub fn opening(window: u32) -> Vec<u8> {
     [PREFACE, &frame(kind::SETTINGS, 0, 0, &settings)].concat()
 }
 
-/// The block of a head: each field a literal without an index.
+/// A header block with these fields, each as a literal without an index.
 #[must_use]
 pub fn block(fields: &[(&[u8], &[u8])]) -> Vec<u8> {
     let mut block = Vec::new();
@@ -66,7 +67,7 @@ pub fn block(fields: &[(&[u8], &[u8])]) -> Vec<u8> {
     block
 }
 
-/// A length of seven bits, or more (RFC 7541, section 5.1).
+/// Writes a length with a prefix of seven bits (RFC 7541, section 5.1).
 fn integer(number: usize, out: &mut Vec<u8>) {
     let Some(mut rest) = number.checked_sub(127) else {
         return out.push(u8::try_from(number).unwrap_or(0x7f));
@@ -105,7 +106,7 @@ impl<T: Read + Write + fmt::Debug + Send> Wire for T {}
 #[derive(Debug)]
 pub struct Http2Client {
     wire: Box<dyn Wire>,
-    /// The socket that the wire uses: reads end at the deadline.
+    /// A second handle of the socket below `wire`, to set the timeout of reads.
     socket: TcpStream,
     received: Vec<u8>,
     body: usize,
@@ -124,10 +125,10 @@ impl Http2Client {
         Self::on(TcpStream::connect(address)?, |socket| Ok(Box::new(socket)))
     }
 
-    /// A new connection on a connected socket, with what is put on it.
+    /// A client on a connected socket. `put` wraps the socket, for instance in TLS.
     ///
     /// # Errors
-    /// Nothing can be put on it, or the system has no further descriptor.
+    /// `put` failed, or the system has no further descriptor.
     pub fn on(
         socket: TcpStream,
         put: impl FnOnce(TcpStream) -> io::Result<Box<dyn Wire>>,
@@ -148,20 +149,20 @@ impl Http2Client {
     /// Sends bytes in pieces of `cut` bytes. Stops silently if the peer takes no more.
     pub fn send(&mut self, bytes: &[u8], cut: usize) {
         for piece in bytes.chunks(cut.max(1)) {
-            // Whoever is refused may be closed while it sends.
+            // A server that refuses the request may close the connection while the client still sends.
             if self.wire.write_all(piece).is_err() {
                 return;
             }
         }
     }
 
-    /// The number of body bytes received so far, of all streams.
+    /// The number of body bytes received so far, on all streams together.
     #[must_use]
     pub fn body(&self) -> usize {
         self.body
     }
 
-    /// The next `bytes` body bytes, of whichever streams.
+    /// The next `bytes` body bytes; bytes of all streams are mixed in the order of their arrival.
     ///
     /// # Errors
     /// The bytes did not come before the deadline, or the peer closed first.
@@ -220,7 +221,7 @@ impl Http2Client {
         Ok(self.said.drain(..).chain(closed).collect())
     }
 
-    /// Reads once; `false` at the end of the stream.
+    /// Reads once from the wire, and takes all complete frames; `false` if the peer has closed.
     fn read(&mut self) -> io::Result<bool> {
         let left = self.deadline.remaining().unwrap_or(Duration::from_nanos(1));
         self.socket.set_read_timeout(Some(left))?;
@@ -285,7 +286,7 @@ fn settings(payload: &[u8]) -> impl Iterator<Item = (u16, u32)> {
 /// dynamic table.
 #[must_use]
 pub fn status(mut block: &[u8]) -> Option<u16> {
-    // The table's size comes first.
+    // Updates of the table's size come before the fields.
     while let [0x20..=0x3f, rest @ ..] = block {
         block = rest;
     }

@@ -1,23 +1,22 @@
 //! Tools for tests, used by the other crates only as a dev-dependency.
 //!
 //! Everything here works on exact bytes and real sockets, blocks its thread, and ends at a
-//! [`Deadline`]: a test that would hang fails instead, and says what it was waiting for. Nothing
-//! sleeps and no port number is fixed. There is no HTTP library underneath on purpose: a test of
-//! a proxy has to see the bytes, not somebody's reading of them.
+//! [`Deadline`]: a test that would hang fails instead, and says what it was waiting for. Nothing sleeps and no port
+//! number is fixed. No HTTP library is used, because a test of a proxy has to see the bytes as they are.
 //!
 //! - [`Peer`]: a server that plays a [`Script`] on each connection and records what it received;
 //! - [`HttpClient`]: sends the bytes it is given and reads exactly one response at a time;
 //! - [`Process`]: a child with captured output that cannot outlive the test binary; [`catamaran()`] starts one of the
 //!   built binary, [`binary()`] says where that is;
 //! - [`Pattern`] and [`Sha256`]: bodies of any length without holding them;
-//! - [`Cases`]: the cases of a test that stand in one file, and what is to be said of each;
+//! - [`Cases`]: the cases of a test that are kept in one file, with the expected results;
 //! - [`replay_corpus`]: the corpora of the fuzz targets, in a test;
 //! - [`DnsServer`]: a DNS server whose records a test changes;
 //! - [`ajp`]: AJP13 packets byte by byte, and the table of what a container does with bad ones;
 //! - [`Wakes`]: a waker that counts;
-//! - [`without_override()`]: rights of files as they apply to others than root;
+//! - [`without_override()`]: runs code as root to which the permissions of files apply;
 //! - [`address`]: addresses nobody else uses;
-//! - [`files`]: a directory of files, and requests for them with what they are to be answered;
+//! - [`files`]: a directory of files, and requests for them with the expected responses;
 //! - `tls`, with the feature of that name: certificates, and an end of TLS without a socket.
 //!
 //! ```

@@ -191,7 +191,7 @@ impl Drop for Peer {
             let mut state = self.shared.lock();
             state.stopping = true;
             for record in &state.connections {
-                // Fails only for a connection that is already gone.
+                // This fails only if the connection is closed already.
                 let _ = record.socket.shutdown(Shutdown::Both);
             }
         }
@@ -248,7 +248,7 @@ fn listen(address: &Address) -> io::Result<(Socket, Address)> {
 fn accept(listener: &Socket, shared: &Arc<Shared>, script: impl Fn(usize) -> Script) {
     let mut players = Vec::new();
     while let Ok((socket, _)) = listener.accept() {
-        // Each write shall leave at once; a Unix socket has no such option and needs none.
+        // Each write is to be sent at once; a Unix socket has no such option and needs none.
         let _ = socket.set_tcp_nodelay(true);
         let Ok(recorded) = socket.try_clone() else {
             break;
@@ -313,8 +313,8 @@ impl Player {
         shared.change(|state| {
             if let Some(record) = state.connections.get_mut(index) {
                 record.outcome = Some(outcome);
-                // The recorded handle is the second owner of the descriptor: without replacing it
-                // the close that sends FIN or RST would not happen.
+                // The record has a second handle of the socket. It is replaced, because the socket sends FIN or RST
+                // only when its last handle is closed.
                 if let Ok(placeholder) = Socket::new(Domain::UNIX, Type::STREAM, None) {
                     record.socket = placeholder;
                 }
@@ -371,7 +371,7 @@ impl Player {
         }
     }
 
-    /// Receives until `complete` returns how many of the bytes not yet taken this step takes.
+    /// Receives until `complete` returns `Some`: how many of the bytes that no step has taken yet this step takes.
     fn expect(&mut self, complete: impl Fn(&[u8]) -> Option<usize>) -> Result<(), Outcome> {
         let deadline = Deadline::default();
         loop {

@@ -1,12 +1,12 @@
-//! Rights of files in tests that root runs.
+//! Lets tests that run as root see permissions of files as other users do.
 
 use std::panic::resume_unwind;
 use std::thread;
 
 use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
 
-/// Calls `work` on a thread to which the permissions of files apply, which root otherwise ignores. Threads that
-/// `work` starts are like it; the caller's threads keep their rights.
+/// Calls `work` on a thread to which the permissions of files apply, although the process is root's. They also apply
+/// to threads that `work` starts; the caller's thread is not changed.
 ///
 /// # Panics
 /// The kernel does not take the capabilities away, or `work` panics.

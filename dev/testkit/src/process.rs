@@ -1,10 +1,9 @@
 //! A child process that a test can watch and that cannot outlive it.
 //!
 //! Output is captured line by line while the child runs. Dropping a [`Process`] kills its whole
-//! process group and waits for it. Servers shared by all tests of a binary live in statics, which
-//! are never dropped, and a test binary may itself be killed: so each child has a guard, a shell
-//! that waits for the end of a pipe only this process holds, and then kills the group and removes
-//! the child's directory.
+//! process group and waits for it. A [`Process`] in a static is never dropped, and a test binary may itself be
+//! killed. Therefore each child has a guard: a shell that waits for the end of a pipe that only this process holds
+//! open, and then kills the group and removes the child's directory.
 
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Read};
@@ -81,7 +80,7 @@ impl Process {
         Self::start(command, None)
     }
 
-    /// Like [`Process::spawn`]; the child owns `directory`, which is removed when the child has ended for good.
+    /// Like [`Process::spawn`]; the child owns `directory`, which is removed when the [`Process`] is dropped.
     ///
     /// # Errors
     /// The program cannot be started; the message has its name.
@@ -225,7 +224,7 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // The guard goes first: it must not act on a process id that may soon be someone else's.
+        // The guard is ended first, because it kills by process id, which another process may get soon.
         let _ = self.guard.kill();
         let _ = self.guard.wait();
         // The group, because servers such as httpd have children of their own. Its id is not given

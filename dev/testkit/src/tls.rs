@@ -1,5 +1,5 @@
-//! TLS in tests: certificates made on the spot, what both ends are built from, and one end of a
-//! dialogue without sockets.
+//! TLS in tests: certificates made on the spot, profiles and settings for both ends, and one end of a connection
+//! without sockets.
 
 mod authority;
 mod end;

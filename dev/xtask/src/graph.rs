@@ -1,7 +1,6 @@
-//! Which package depends on which, reduced from `cargo metadata` to what the checks need.
+//! The dependencies between packages, reduced from `cargo metadata` to what the checks need.
 //!
-//! The reduction is what lets the checks be tested: a test writes a small graph by hand and shows
-//! that the check fails on it.
+//! Because of the reduction, tests can write a small graph by hand to show that a check fails on it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -59,7 +58,8 @@ impl Graph {
                 .with_context(|| format!("{} is resolved but not listed", node.id))?;
             for dependency in node.deps {
                 let mut kinds = dependency.dep_kinds.iter().filter(|kind| {
-                    // What only builds is not linked, nor is the target that never is, a way to tie versions.
+                    // Build dependencies are not linked. Nor are those for the target `cfg(any())`, which is never
+                    // built and only ties versions together.
                     let target = kind.target.as_ref().map(ToString::to_string);
                     let is_linked = kind.kind != DependencyKind::Build;
                     is_linked && target.as_deref() != Some("cfg(any())")

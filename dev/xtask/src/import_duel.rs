@@ -1,4 +1,5 @@
-//! The machine that looks for doors which `catamaran import` opens: what it needs, the binary, the run.
+//! Runs the program `import_duel`, which searches for requests that pass after `catamaran import` although the old
+//! server refused them.
 
 use std::path::Path;
 
@@ -15,7 +16,7 @@ pub(crate) fn run(steps: &mut Steps, root: &Path, options: &[&str]) -> anyhow::R
     of_binary(steps, root, Path::new(&binary), options)
 }
 
-/// Runs with a binary and servers that are there.
+/// Runs it with a binary that is built and servers that are installed.
 pub(crate) fn of_binary(
     steps: &mut Steps,
     root: &Path,

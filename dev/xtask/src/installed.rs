@@ -31,7 +31,7 @@ pub(crate) fn run(steps: &mut Steps, checkout: &Path, binary: &Path) -> anyhow::
     let clean = steps.run("boot it", || CleanRoot::boot(&tar, &folder))?;
     clean.lend(&package)?;
     clean.lend(&next)?;
-    // Nobody should find a version that is none.
+    // The package of the next version, which does not exist yet, must not stay in the folder.
     fs::remove_file(&next)?;
     let before = clean.files()?;
     steps.run("docs/install.md as typed", || type_page(checkout, &clean))?;
@@ -62,7 +62,7 @@ fn type_page(checkout: &Path, clean: &CleanRoot) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The file that the package installs needs three lines changed; the unit's own command line serves it.
+/// Changes three lines of the configuration file that the package installs, and checks that the unit serves it.
 fn three_lines(clean: &CleanRoot, package: &Path) -> anyhow::Result<()> {
     let name = root::name(package)?;
     let installed = "etc/catamaran/catamaran.toml";
@@ -105,7 +105,7 @@ fn upgrade(clean: &CleanRoot, next: &Path) -> anyhow::Result<()> {
     let load = clean.start(&format!(
         "catamaran bench -k -n {REQUESTS} -c 8 --rate {RATE} --json http://127.0.0.1/"
     ))?;
-    // The load has begun when the front has logged pages of it.
+    // The load has begun when the access log has lines of its page.
     clean.run(&format!(
         "timeout 60 sh -c 'until test $({LOGGED}{old} | wc -l) -gt 20; do :; done'"
     ))?;

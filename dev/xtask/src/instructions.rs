@@ -1,12 +1,12 @@
 //! What a request costs the front in instructions, counted by valgrind's callgrind.
 //!
-//! A count hardly depends on what else the machine does, so it shows a change of 1 % that no clock on a
-//! busy machine would. It says nothing of the kernel or of memory that is waited for: speed is what
-//! `catamaran lab` measures. Beside it is the memory of an idle connection, and of a page in the cache.
+//! The number of instructions hardly depends on other load of the machine, so it shows a change of 1 %, which a clock
+//! on a busy machine does not. It includes neither the kernel nor waiting for memory; speed is measured by `catamaran
+//! lab`. The memory of an idle connection and of a page in the cache is also measured.
 //!
-//! The count of a request is the difference of two runs with few and many requests, by the difference of
-//! these numbers, so what the front does once is in neither. A row is named for the protocols, and for the
-//! number of header fields of the request and of the response.
+//! Each case is run twice, with few and with many requests. The difference of the counts, divided by that of the
+//! requests, is the cost of one request; so what the front does only once is not in it. A row is named for the
+//! protocols, and for the number of header fields of the request and of the response.
 
 mod backend;
 mod build;
@@ -95,7 +95,8 @@ pub(crate) fn run(steps: &mut Steps, root: &Path, options: &Options) -> anyhow::
     Ok(())
 }
 
-/// The figure of a commit, or `None` and a line that says why: an old one may know less than is asked of it.
+/// The figure of the older commit. `None` without such a commit, and if it cannot be measured, for instance because
+/// it does not know an option; then the reason is printed.
 fn of_commit(
     old: Option<&Build>,
     measure: impl FnOnce(&Build) -> anyhow::Result<f64>,

@@ -1,5 +1,5 @@
-//! The crates that others may use: packed as they would be published, and an application of docs/connector.md built
-//! from what was packed.
+//! Checks the crates that others may use as libraries: packs them as they would be published, and builds the
+//! application of docs/connector.md from the packages.
 //!
 //! No part of `ci`: Cargo asks the registry, and the application's own dependencies are built.
 
@@ -18,7 +18,7 @@ pub(crate) fn run(steps: &mut Steps, root: &Path) -> anyhow::Result<()> {
     let packages = NAMES.iter().flat_map(|name| ["--package", name]);
     let packages: Vec<&str> = packages.collect();
     steps.run("publish dry", || {
-        // What each of them is built from is built below.
+        // `--no-verify`: the packages are built below, as part of the application.
         let publish = ["publish", "--dry-run", "--no-verify", "--allow-dirty"];
         cargo(root, &publish)
             .args(&["--target-dir", target])
@@ -41,7 +41,7 @@ pub(crate) fn run(steps: &mut Steps, root: &Path) -> anyhow::Result<()> {
     })
 }
 
-/// The directory of each packed crate, after a look at what must be in it.
+/// Unpacks the packages, checks that each has the files it must have, and returns their directories.
 fn unpack(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let place = folder.join("unpacked");
     if place.exists() {
@@ -88,12 +88,12 @@ fn write_application(root: &Path, folder: &Path, unpacked: &[PathBuf]) -> anyhow
     fs::create_dir_all(application.join("src"))?;
     fs::write(application.join("Cargo.toml"), manifest)?;
     fs::write(application.join("src/main.rs"), program)?;
-    // The versions that the tests run with.
+    // The dependencies have the versions that the tests use.
     fs::copy(root.join("Cargo.lock"), application.join("Cargo.lock"))?;
     Ok(application)
 }
 
-/// The manifest and the program below the heading.
+/// The first two code blocks below the heading: the manifest and the program.
 fn blocks(page: &str) -> Option<[String; 2]> {
     let (_, section) = page.split_once(HEADING)?;
     let block = |kind: &str| {

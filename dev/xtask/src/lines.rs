@@ -1,7 +1,7 @@
 //! How large the code base is: lines of source and of tests in each crate, words of the documents, files.
 //!
-//! A line counts if it is neither blank nor a comment. Tests are what tidy takes for test code, and all of the crates
-//! that only tests use.
+//! Lines that are blank or comments are not counted. Test code is what [`tidy`](crate::tidy) takes for it, and all
+//! code of crates that only tests use.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -122,7 +122,7 @@ impl Lines {
 
 /// The texts of Rust files and documents, with their paths.
 fn texts(root: &Path, commit: Option<&str>) -> anyhow::Result<BTreeMap<String, String>> {
-    // Gives each line behind the commit, if there is one, and the path.
+    // `git grep` with an empty pattern prints every line, with the path before it.
     let mut words = vec!["grep", "--text", "--full-name", "--null", "-e", ""];
     words.extend(commit);
     words.extend(["--", "*.rs", "docs/*.md"]);

@@ -1,7 +1,7 @@
-//! nginx's own tests by import: of the subtests that nginx passes, how many the front passes with nginx's file
-//! imported, and why it fails the others.
+//! Runs nginx's own tests with nginx, and with the front that has nginx's file imported. Counts how many of the
+//! subtests that nginx passes the front passes, and says why it fails the others.
 //!
-//! No part of `ci`: the tests are a checkout of another project, and take a quarter of an hour.
+//! It is no part of `ci`: the tests are a checkout of another project, and take a quarter of an hour.
 
 mod outcome;
 mod reasons;
@@ -77,9 +77,9 @@ fn names(suite: &Path) -> anyhow::Result<Vec<String>> {
     Ok(names)
 }
 
-/// Where the tests run.
+/// The folder and the programs with which the tests run.
 struct Stage {
-    /// Has the stand-ins and, below the name of each, what its tests left.
+    /// The folder with the programs that stand in for nginx and, for each of them, what its tests left.
     folder: PathBuf,
     suite: PathBuf,
     binary: OsString,
@@ -93,7 +93,7 @@ impl Stage {
         }
         let temporary = folder.join("tmp");
         fs::create_dir_all(&temporary)?;
-        // nginx's workers are another user's.
+        // The workers of nginx run as another user.
         fs::set_permissions(temporary, Permissions::from_mode(0o777))?;
         fs::write(
             folder.join("Relaxed.pm"),
@@ -114,7 +114,7 @@ impl Stage {
         })
     }
 
-    /// Runs the tests with this server, two at a time.
+    /// Runs the tests, two at a time, with `server` in place of nginx.
     fn run(&self, names: &[String], server: &str) -> anyhow::Result<BTreeMap<String, Outcome>> {
         let waiting: Mutex<VecDeque<&String>> = Mutex::new(names.iter().collect());
         let take = || waiting.lock().ok()?.pop_front();
@@ -144,7 +144,7 @@ impl Stage {
         let (out, err) = (kept.join("out"), kept.join("err"));
         let mut library = OsString::from("-I");
         library.push(&self.folder);
-        // A status other than 0 says that subtests failed, which the output does as well.
+        // The status is ignored: other than 0 it says that subtests failed, which the output also says.
         Command::new("timeout")
             .args(["--kill-after=5", SECONDS_MAX, "perl"])
             .arg(library)
@@ -173,8 +173,8 @@ impl Stage {
 /// The longest that one test may take, in seconds.
 const SECONDS_MAX: &str = "60";
 
-/// Begins the names of tests of what a front is not for: other protocols, languages inside nginx, filters of images and
-/// documents, nginx's processes.
+/// Prefixes of the names of tests of features that a front does not have: other protocols, languages inside nginx,
+/// filters of images and documents, nginx's processes.
 const OTHERS: &[&str] = &[
     "stream",
     "mail",

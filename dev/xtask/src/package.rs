@@ -1,8 +1,8 @@
 //! Packages: a Debian package, a static binary in a tar, an image for containers, the list of crates, symbols apart.
 //!
-//! CI packs the `release` binary that it has and lets lintian read it; the rest takes long builds and is made by hand.
-//! Packages have the same bytes for the same commit and toolchain: times in archives are that of `SOURCE_DATE_EPOCH`,
-//! which is the commit's unless the environment names one. `--twice` shows it.
+//! CI packs its `release` binary and checks it with lintian; the other packages take long builds and are made by
+//! hand. The same commit and toolchain give packages with the same bytes: times in archives are that of
+//! `SOURCE_DATE_EPOCH`, which is the commit's unless the environment sets it. `--twice` checks this.
 
 mod archive;
 mod build;
@@ -128,7 +128,7 @@ pub(crate) fn of_binary(
     })
 }
 
-/// The inputs and the destination of one build of packages.
+/// What one build of packages is made from, and where it is written.
 #[derive(Clone, Copy, Debug)]
 struct Order<'a> {
     /// The checkout that the command runs in.
@@ -218,7 +218,7 @@ fn pack(
         made.extend(image::pack(release, &stripped.stage, out)?);
         made.push(stripped.symbols.clone());
     }
-    // The last, because its tool has to be built the first time.
+    // It is last, because its tool has to be built the first time.
     made.push(sbom::write(release, out)?);
     for path in made {
         let size = fs::metadata(&path)?.len();
@@ -248,7 +248,7 @@ fn lint(package: &Path) -> anyhow::Result<()> {
     let words = ["--allow-root", "--no-cfg", "--fail-on", "error"];
     let mut lintian = program("lintian", &words);
     if !debian::has_maintainer() {
-        // `debian::pack` says so.
+        // A missing maintainer is no fault of a package that is only tried; `debian::pack` has said it.
         lintian = lintian.args(&["--suppress-tags", NO_MAINTAINER]);
     }
     lintian.args(&[text(package)?]).finish()?;
@@ -276,7 +276,7 @@ fn source_date(source: &Path) -> anyhow::Result<String> {
     Ok(epoch.trim().to_owned())
 }
 
-/// A path for a command line.
+/// A path as text; an error if it is not UTF-8.
 fn text(path: &Path) -> anyhow::Result<&str> {
     path.to_str()
         .with_context(|| format!("{} is not UTF-8", path.display()))

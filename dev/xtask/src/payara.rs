@@ -1,7 +1,7 @@
-//! The long run against Payara: what it needs, the binary, the run.
+//! Runs the long test with Payara, after it has installed what that needs and built the binary.
 //!
-//! No part of `ci`: Payara is a download of 90 MB, and the tests show what it found with containers
-//! that are scripted.
+//! It is no part of `ci`: Payara is a download of 90 MB. The end-to-end tests check what it found by scripted
+//! containers.
 
 use std::path::Path;
 

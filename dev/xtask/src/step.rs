@@ -1,7 +1,6 @@
 //! Running the steps of a command: each announced, timed and summed up at the end.
 //!
-//! Commands inherit stdout and stderr unless their output has to be read; the first failing step
-//! ends the run.
+//! Commands inherit stdout and stderr, unless their output is read. The first step that fails ends the run.
 
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -114,7 +113,7 @@ impl Invocation {
         self.stdout_of(output)
     }
 
-    /// Runs it and returns its stdout, while its stderr is shown; a status other than 0 is an error.
+    /// As [`Self::output`], but stderr is shown.
     pub(crate) fn output_beside_stderr(mut self) -> anyhow::Result<String> {
         let output = self.0.stderr(Stdio::inherit()).output();
         self.stdout_of(output)

@@ -1,4 +1,4 @@
-//! Programs of crates that packages are made with: built once, of a pinned version, below `target/tools`.
+//! Programs from crates that packaging needs: each is built once, in a pinned version, below `target/tools`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use anyhow::{Context, ensure};
 use crate::step::{cargo, say};
 use crate::test::target_directory;
 
-/// A crate that is a program of the same name.
+/// A crate whose program has the crate's name.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tool {
     name: &'static str,
@@ -48,7 +48,7 @@ pub(crate) const CYCLONEDX: Tool = Tool {
     version: "0.5.9",
 };
 
-/// Makes a Debian package of what is built.
+/// cargo-deb, which makes a Debian package of the built binary.
 pub(crate) const DEB: Tool = Tool {
     name: "cargo-deb",
     version: "3.8.0",

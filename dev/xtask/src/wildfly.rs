@@ -1,7 +1,8 @@
-//! The long run with WildFly as members that announce themselves: what it needs, the binary, the run.
+//! Runs the long test with WildFly members that announce themselves, after it has installed what that needs and built
+//! the binary.
 //!
-//! No part of `ci`: WildFly is a download of 260 MB, and the run takes minutes. The tests play recordings of its
-//! announcements.
+//! It is no part of `ci`: WildFly is a download of 260 MB, and the run takes minutes. The end-to-end tests play
+//! recordings of its announcements.
 
 use std::path::Path;
 

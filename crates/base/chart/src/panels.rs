@@ -128,10 +128,13 @@ impl Sheet<'_> {
         svg + "</svg>"
     }
 
-    /// The SVG path of a step line. Neighbouring steps of the same height become one segment.
+    /// The SVG path of a step line. Neighbouring steps of the same height become one segment. Steps without a height
+    /// on the axis are gaps.
     fn path(&self, steps: &Steps) -> String {
         let mut path = String::new();
+        // The height of the line so far; `None` at the beginning and in a gap.
         let mut level: Option<String> = None;
+        // The `H` to the end of the line so far, which is written once the height changes.
         let mut end = String::new();
         for (span, value) in steps.spans() {
             let (Some(from), Some(to)) = (self.x.at(span[0]), self.x.at(span[1])) else {
@@ -154,6 +157,7 @@ impl Sheet<'_> {
         path + &end
     }
 
+    /// Draws bars that hang below the horizontal axis.
     fn hang(&self, svg: &mut String, bars: &Steps) {
         let mut path = String::new();
         for (span, value) in bars.spans().filter(|(_, value)| *value > 0.0) {

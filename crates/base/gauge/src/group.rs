@@ -50,7 +50,8 @@ pub enum GroupFault {
         /// The error of the system.
         source: io::Error,
     },
-    /// Limiting CPU time needs the controller `cpu`, which belongs to only one version of cgroups at a time.
+    /// The controller `cpu`, which a limit on CPU time needs, is not available to the group; the text says why. The
+    /// kernel gives the controller to cgroups of version 1 or of version 2, never to both.
     #[error("no cgroup has the controller `cpu`: {0}")]
     NoCpu(String),
     /// The kernel took longer than 10 s to kill the processes of this group.
@@ -233,7 +234,7 @@ impl Group {
 
 impl Drop for Group {
     fn drop(&mut self) {
-        // Nobody is left to be told; what cannot be killed keeps its group.
+        // An error cannot be reported here. A group whose processes could not be killed stays.
         let _ = self.kill();
         for group in groups(&self.path).unwrap_or_default().iter().rev() {
             let _ = fs::remove_dir(group);

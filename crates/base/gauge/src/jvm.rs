@@ -43,8 +43,8 @@ pub struct Collector {
 /// Why a JVM's performance data cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum JvmFault {
-    /// The process with this id has no such file: it is not a HotSpot JVM, is just starting, or runs with
-    /// `-XX:-UsePerfData`.
+    /// There is no file with performance data of the process with this id: it is not a HotSpot JVM, is just starting,
+    /// or runs with `-XX:-UsePerfData`.
     #[error("no performance data of process {0}: a JVM that runs with -XX:-UsePerfData has none")]
     NoFile(u32),
     /// The file cannot be read. Only the JVM's user and root may read it.
@@ -109,7 +109,7 @@ impl JvmReader {
             Ok(file) => file,
             Err(source) => return Err(JvmFault::File { path, source }),
         };
-        // One that cannot be read is looked for again.
+        // A file that cannot be read is searched for again at the next reading.
         known.file = Some(path);
         let mut jvm = interpret(&parse(&file)?)?;
         if let Some(cpu) = known.compiled(self.id) {
@@ -130,7 +130,7 @@ impl JvmState {
         let times = self.compilers.iter().filter_map(|task| cpu(id, *task));
         let each: Vec<Duration> = times.collect();
         if each.len() < self.compilers.len() {
-            // One has ended; another may have come in its place.
+            // A thread has ended; another may have taken its place.
             self.threads = 0;
         }
         (!each.is_empty()).then(|| each.iter().sum())

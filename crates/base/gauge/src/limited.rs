@@ -118,13 +118,13 @@ impl Controller {
             (Self::Two(_), CpuLimit::Quota { time, period }) => {
                 vec![("cpu.max", format!("{} {}", us(time), us(period)))]
             }
-            // From 1 to 10,000.
+            // The kernel takes 1 to 10,000.
             (Self::Two(_), CpuLimit::Weight(part)) => vec![("cpu.weight", (part * 10).to_string())],
             (Self::One(..), CpuLimit::Quota { time, period }) => vec![
                 ("cpu.cfs_period_us", us(period)),
                 ("cpu.cfs_quota_us", us(time)),
             ],
-            // From 2 on.
+            // The kernel takes 2 and more.
             (Self::One(..), CpuLimit::Weight(part)) => {
                 vec![("cpu.shares", (part * 10).to_string())]
             }

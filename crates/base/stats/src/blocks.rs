@@ -3,8 +3,8 @@
 //! A round has every cell once, in random order, and the next round has the reverse order. A steady
 //! drift over time, such as that of a machine that warms up, then affects all cells alike.
 
-/// The orders of `rounds` rounds of `cells` cells: each is a permutation of `0..cells`, every
-/// second one the mirror of the one before. The same seed gives the same orders.
+/// The orders of `rounds` rounds of `cells` cells. Each is a permutation of `0..cells`; every second one is the reverse
+/// of the one before. The same seed gives the same orders.
 #[must_use]
 pub fn mirrored(cells: usize, rounds: usize, seed: u64) -> Vec<Vec<usize>> {
     let mut random = fastrand::Rng::with_seed(seed);

@@ -1,14 +1,13 @@
-//! Durations counted in buckets with fixed bounds, as Prometheus has its histograms.
+//! Durations counted in buckets with fixed bounds, as Prometheus' histograms have them.
 //!
-//! [`Buckets`] is what one thread counts, without a lock; [`BucketSums`] adds the buckets of several
-//! threads up. Counts are exact and never forgotten. [`crate::tally`] keeps the last minute instead,
-//! with many more buckets.
+//! [`Buckets`] are the counts of one thread, without a lock; [`BucketSums`] adds up the buckets of several threads.
+//! Counts are exact and never forgotten. [`crate::tally`] has many more buckets, but keeps only the last minute.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// The upper bounds of the buckets in microseconds; a bucket contains its bound. A further bucket has
-/// what is longer. Each bound is at least twice the one before: `bucket_of` relies on it.
+/// The upper bounds of the buckets in microseconds; a bucket contains its bound. One more bucket has all longer
+/// durations. Each bound is at least twice the one before: `bucket_of` relies on it.
 pub const BOUNDS_MICROS: [u64; 15] = [
     1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000, 1_000_000, 2_500_000,
     5_000_000, 10_000_000, 30_000_000, 60_000_000,
@@ -21,7 +20,7 @@ pub struct Buckets {
     micros: AtomicU64,
 }
 
-/// The counts of several [`Buckets`] together, up to one moment.
+/// The counts of several [`Buckets`] together, as of one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BucketSums {
     counts: [u64; BUCKETS],
@@ -38,7 +37,7 @@ impl Buckets {
     }
 }
 
-/// One thread writes, so this needs no read-modify-write.
+/// Adds to a count that only one thread writes, so this needs no read-modify-write.
 fn add(sum: &AtomicU64, more: u64) {
     let before = sum.load(Ordering::Relaxed);
     sum.store(before.wrapping_add(more), Ordering::Relaxed);
@@ -64,14 +63,14 @@ impl BucketSums {
         })
     }
 
-    /// How many durations were counted.
+    /// The number of durations counted.
     #[must_use]
     pub fn count(&self) -> u64 {
         let counts = self.counts.iter();
         counts.fold(0, |sum, count| sum.wrapping_add(*count))
     }
 
-    /// Their sum in seconds.
+    /// The sum of the durations in seconds.
     #[must_use]
     pub fn seconds(&self) -> f64 {
         seconds(self.micros)
@@ -82,13 +81,15 @@ fn seconds(micros: u64) -> f64 {
     micros as f64 / 1e6
 }
 
-/// The bucket by the duration's power of two, in which at most one bound lies.
+/// The index of the bucket for a duration. At most one bound lies within each power of two, so one comparison is
+/// enough.
 fn bucket_of(micros: u64) -> usize {
     let power = (micros | 1).ilog2() as usize;
     let first = usize::from(FIRST_BUCKETS[power]);
     first + usize::from(first < BOUNDS_MICROS.len() && micros > BOUNDS_MICROS[first])
 }
 
+/// For each power of two, the first bucket whose bound is not smaller.
 const fn first_buckets() -> [u8; 64] {
     let mut first = [0; 64];
     let mut power = 0;
@@ -106,7 +107,7 @@ const fn first_buckets() -> [u8; 64] {
 /// The number of buckets: one more than there are bounds.
 const BUCKETS: usize = BOUNDS_MICROS.len() + 1;
 
-/// The bucket of each power of two.
+/// For each power of two, the bucket of its smallest values.
 const FIRST_BUCKETS: [u8; 64] = first_buckets();
 
 #[cfg(test)]

@@ -1,9 +1,8 @@
 //! Latencies of which some are only known to be at least a value.
 //!
-//! A request that was never sent, hung until the run ended or failed has no latency, but its
-//! latency is not small either: it was at least as long as the request was waited for. Such a value
-//! is *right-censored*. Leaving it out makes the percentiles of a bad run look like those of a good
-//! one. Here every request has its place, and a percentile is a value or a lower bound of it.
+//! A request that was never sent, that hung until the run ended, or that failed has no latency. It was at least as long
+//! as the request was waited for: such a value is *right-censored*. Leaving it out makes the percentiles of a bad run
+//! look like those of a good one. Here every request counts, and a percentile is a value or a lower bound of it.
 
 use std::time::Duration;
 
@@ -13,7 +12,7 @@ use crate::Histogram;
 #[derive(Clone, Debug, Default)]
 pub struct CensoredLatencies {
     answered: Histogram,
-    /// The ages of the requests that still waited at the end.
+    /// The ages of the requests that were still waiting at the end of the run.
     waiting: Histogram,
     /// The ages of the requests that failed.
     failed: Histogram,
@@ -29,7 +28,7 @@ pub struct LatencyFloor {
 }
 
 impl CensoredLatencies {
-    /// An empty one.
+    /// Latencies of no requests.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -40,37 +39,36 @@ impl CensoredLatencies {
         self.answered.record(latency);
     }
 
-    /// Counts a request that still had no answer when it was waited for no longer.
+    /// Counts a request without an answer, which was waited for during `age`.
     pub fn record_waiting(&mut self, age: Duration) {
         self.waiting.record(age);
     }
 
-    /// Counts a request that failed at this age, and so will never be answered: it is placed behind
-    /// all that were.
+    /// Counts a request that failed at this age and will never be answered: it counts as longer than all answered ones.
     pub fn record_failed(&mut self, age: Duration) {
         self.failed.record(age);
     }
 
-    /// Adds all that `other` has counted.
+    /// Adds the requests that `other` counted.
     pub fn merge(&mut self, other: &Self) {
         self.answered.merge(&other.answered);
         self.waiting.merge(&other.waiting);
         self.failed.merge(&other.failed);
     }
 
-    /// How many requests were counted, answered or not.
+    /// The number of requests counted, answered or not.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.answered.count() + self.unanswered()
     }
 
-    /// How many of them had no answer.
+    /// The number of requests without an answer.
     #[must_use]
     pub fn unanswered(&self) -> u64 {
         self.waiting.count() + self.failed.count()
     }
 
-    /// The latencies of those that were answered, alone.
+    /// The latencies of the answered requests.
     #[must_use]
     pub fn answered(&self) -> &Histogram {
         &self.answered
@@ -84,7 +82,7 @@ impl CensoredLatencies {
         all
     }
 
-    /// The lower bounds of those that had no answer, alone.
+    /// The lower bounds of the requests without an answer.
     #[must_use]
     pub fn unanswered_bounds(&self) -> Histogram {
         let mut bounds = self.waiting.clone();
@@ -108,7 +106,7 @@ impl CensoredLatencies {
         bound
     }
 
-    /// The longest.
+    /// The longest latency of all requests.
     #[must_use]
     pub fn max(&self) -> LatencyFloor {
         LatencyFloor {
@@ -117,8 +115,8 @@ impl CensoredLatencies {
         }
     }
 
-    /// The value at `percent`, which is `lower` at least. If all that had no answer took for ever
-    /// it is what the answered ones say of the same rank: that is the most that it can be.
+    /// The latency at `percent`, whose lower bound is `lower`. The upper bound is the latency at the same rank if all
+    /// requests without an answer come after the answered ones; if both bounds agree, the latency is exact.
     fn bound(&self, percent: f64, lower: Duration) -> LatencyFloor {
         let answered = self.answered.count();
         let rank = percent / 100.0 * self.count() as f64;
@@ -135,10 +133,10 @@ impl CensoredLatencies {
     }
 }
 
-/// What floating point may add to a rank.
+/// The rounding error allowed in a rank.
 const RANK_SLACK: f64 = 1e-6;
 
-/// Two bounds that differ by less are one value, as a share.
+/// Two bounds that differ by no more than this share are one value.
 const TOLERANCE: f64 = 0.01;
 
 /// A histogram's finest step, in seconds.

@@ -1,10 +1,10 @@
-//! Finds a change of level within a series, such as that of a run's CPU time of a request when something else
-//! begins on the machine, or when a virtual machine has thrown away what it had compiled.
+//! Finds a change of level within a series, such as a run's CPU time per request when another program starts on the
+//! machine, or when a JVM discards compiled code.
 //!
-//! Each place with a fifth of the values on either side at least may be it. Where the values are closest to the
-//! medians of their sides, the difference of the two is held against the noise that is left when each side's
-//! median is taken away. Of series without a change one in twenty or fewer is said to have one, at
-//! correlations of neighbours of up to 0.8 (a test simulates them).
+//! Every place with at least a fifth of the values on either side is a candidate. The place is chosen at which the
+//! values are closest to the medians of their sides. The difference of these medians is then compared with the noise of
+//! the values about them. In series without a change, at most one in twenty is reported to have one, if neighbouring
+//! values correlate by at most 0.8 (a test simulates this).
 
 use crate::spread::median;
 use crate::warm_up::{MOVEMENT_MAX, noise};
@@ -14,7 +14,7 @@ use crate::warm_up::{MOVEMENT_MAX, noise};
 pub struct Change {
     /// The number of values before the change.
     pub after: usize,
-    /// The change as a share of the level before it, with a sign.
+    /// The change as a share of the level before it; negative if the level fell.
     pub shift: f64,
 }
 
@@ -45,13 +45,14 @@ struct Split {
     before: f64,
     /// The level of the second part.
     then: f64,
-    /// Each value less the level of its part.
+    /// Each value minus the level of its part.
     rest: Vec<f64>,
-    /// The sum of `rest` without signs.
+    /// The sum of the absolute values in `rest`.
     apart: f64,
 }
 
 impl Split {
+    /// Splits `series` after this number of values.
     fn of(series: &[f64], after: usize) -> Self {
         let (first, second) = series.split_at(after);
         let (before, then) = (median(first), median(second));
@@ -82,10 +83,11 @@ impl Split {
 /// The fewest values in which a change is looked for.
 const VALUES_MIN: usize = 12;
 
-/// Each side of a change has at least one value in this number of the series' values.
+/// Each side of a change has at least this fraction of the values: a fifth.
 const SIDES_MAX: usize = 5;
 
-/// Standard errors from which on a change is real, although it is the largest of all places.
+/// The number of standard errors from which on a change is real. It is high because the largest change of all places is
+/// tested.
 const ERRORS: f64 = 4.5;
 
 #[cfg(test)]

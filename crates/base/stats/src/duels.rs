@@ -1,36 +1,36 @@
-//! Simulated duels: two tiers that are up at once, measured in blocks in turn, and what is found of a planted difference.
+//! Simulated duels: two tiers that run at once are measured in alternating blocks, and a difference was planted.
 //!
-//! A block's CPU time of a request has four parts of noise: what the start of either tier has brought, what the machine does
-//! to neighbouring blocks alike, what a block has of its own, and blocks that other work has hit.
+//! The CPU time per request of a block has four parts of noise: one of each start of a tier, one of the machine, which
+//! neighbouring blocks share, one of the block itself, and one of blocks that other work has hit.
 
 use crate::blocks::mirrored;
 use crate::looks::{SpentLevel, looks};
 use crate::signed_rank;
 use crate::simulation::normal;
 
-/// The deviations of a machine, as logarithms.
+/// The standard deviations of the parts of the noise, as logarithms of ratios.
 #[derive(Clone, Copy, Debug)]
 struct DuelNoise {
-    /// Of what the machine does to all blocks, the next one being nearly as dear.
+    /// The machine's part, which neighbouring blocks mostly share.
     machine: f64,
-    /// Of what a block of 300 ms has of its own.
+    /// The part of a block of 300 ms itself.
     block: f64,
-    /// By how much other work makes one block in twenty dearer.
+    /// The amount by which other work increases one block in twenty.
     hit: f64,
 }
 
-/// What became of simulated duels.
+/// The results of simulated duels.
 #[derive(Clone, Copy, Debug, Default)]
 struct DuelRates {
-    /// The share that found a difference with starts as the sample.
+    /// The share of duels that found a difference, if each start is one value of the sample.
     by_starts: f64,
-    /// The same with pairs of blocks as the sample.
+    /// The same, if each pair of blocks is one value of the sample.
     by_blocks: f64,
-    /// The mean number of starts until then, or until the end.
+    /// The mean number of starts until the difference was found, or until the duel ended without one.
     starts: f64,
 }
 
-/// The logarithms of the ratios of a start's pairs of blocks, on a tier that takes `shift` more than the other.
+/// The pairs of blocks of one start, as logarithms of ratios; the first tier takes `shift` more than the second.
 fn pairs(random: &mut fastrand::Rng, shift: f64, noise: DuelNoise) -> Vec<f64> {
     let of_start = [0, 1].map(|_| OF_START * normal(random));
     let mut machine = noise.machine * normal(random);
@@ -53,7 +53,7 @@ fn pairs(random: &mut fastrand::Rng, shift: f64, noise: DuelNoise) -> Vec<f64> {
     orders.into_iter().map(pair).collect()
 }
 
-/// [`TIMES`] simulated duels of up to [`PLANNED`] starts.
+/// Simulates [`TIMES`] duels of up to [`PLANNED`] starts each.
 fn found(shift: f64, noise: DuelNoise) -> DuelRates {
     let planned = looks(PLANNED);
     let level = |look: &usize| SpentLevel::at(*look, PLANNED).level(0.05);
@@ -72,7 +72,7 @@ fn found(shift: f64, noise: DuelNoise) -> DuelRates {
         let first = planned.iter().zip(&levels).position(is_shown);
         found.by_starts += first.map_or(0.0, |_| part);
         found.starts += first.map_or(PLANNED, |look| planned[look]) as f64 * part;
-        // As many blocks as can be ranked in a test's time.
+        // Only so many blocks can be ranked in the time of a test.
         let blocks = starts[..BLOCKS_OF].concat();
         found.by_blocks += if signed_rank::p_value(&blocks) <= 0.05 {
             part
@@ -83,9 +83,9 @@ fn found(shift: f64, noise: DuelNoise) -> DuelRates {
     found
 }
 
-/// 500 simulated duels of up to 40 starts with 16 pairs of blocks each. Of two equal tiers 5 % at most are expected to be told
-/// apart (more than 7.5 % are as rare as one in 200). With pairs of blocks as the sample it is a third of them where the
-/// machine is quiet, because what a start has brought is in all of its blocks.
+/// 500 simulated duels of up to 40 starts with 16 pairs of blocks each. Of duels between equal tiers at most 5 % should
+/// find a difference (more than 7.5 % happen once in 200 times). If pairs of blocks are the sample, on a quiet machine
+/// a third of them do, because all blocks of a start share that start's noise.
 #[test]
 fn equal_tiers_are_rarely_told_apart() {
     let (busy, quiet) = (found(0.0, BUSY), found(0.0, QUIET));
@@ -94,7 +94,8 @@ fn equal_tiers_are_rarely_told_apart() {
     assert!(quiet.by_blocks > 0.25, "{quiet:?}");
 }
 
-/// A planted 3 % is found in nearly all of them: beside other work after some 20 starts, which is five minutes of 15 s each.
+/// A planted difference of 3 % is found in nearly all duels: beside other work after some 20 starts, which take five
+/// minutes at 15 s each.
 #[test]
 fn three_per_cent_are_found() {
     let shift = 1.03_f64.ln();
@@ -104,7 +105,7 @@ fn three_per_cent_are_found() {
     assert!(quiet.by_starts > 0.99 && quiet.starts < busy.starts);
 }
 
-/// As measured of nginx beside other work, in spans of 300 ms.
+/// The noise of nginx beside other work, as measured in spans of 300 ms.
 const BUSY: DuelNoise = DuelNoise {
     machine: 0.10,
     block: 0.06,
@@ -117,16 +118,16 @@ const QUIET: DuelNoise = DuelNoise {
     hit: 0.0,
 };
 
-/// The deviation of what a start of a tier brings, as measured of nginx in spans of a second.
+/// The standard deviation of a start's noise, as measured of nginx in spans of a second.
 const OF_START: f64 = 0.009;
 
-/// How much of the machine's part a block shares with the one before it.
+/// The correlation of the machine's part between neighbouring blocks.
 const KEPT: f64 = 0.7;
 
 const PAIRS: usize = 16;
 const PLANNED: usize = 40;
 
-/// The starts whose blocks are taken for a sample.
+/// The number of starts whose blocks are the sample of `by_blocks`.
 const BLOCKS_OF: usize = 4;
 
 const TIMES: u64 = 500;

@@ -1,26 +1,24 @@
-//! Intervals of what a single run estimates, from the blocks of its time.
+//! Intervals of 95 %, two-sided, for what a single run estimates, from its blocks of time.
 //!
-//! Requests of a run are not independent: a stall slows hundreds at once. So the run is cut into
-//! blocks of time, and the spread between the blocks says how sure an estimate is; never less
-//! unsure than independent requests would make it. Intervals are two-sided, of 95 %.
+//! Requests of a run are not independent: a stall slows hundreds at once. So the run is cut into blocks of time, and
+//! the spread between the blocks shows how uncertain an estimate is. It is never taken as less uncertain than with
+//! independent requests.
 //!
-//! Neighbouring blocks are alike, too. Their correlation is estimated as that of an autoregressive
-//! process of first order, without its bias in short series (Kendall 1954) and one standard error
-//! higher, since few blocks tell little of it. So many blocks are worth fewer independent ones, which
-//! widen the interval and have fewer degrees of freedom. The tests simulate how often the truth lies
-//! outside.
+//! Neighbouring blocks correlate, too. Their correlation is estimated as that of an autoregressive process of first
+//! order, corrected for its bias in short series (Kendall 1954) and increased by one standard error, since few blocks
+//! determine it badly. Correlated blocks count as fewer independent ones, which widens the interval and reduces its
+//! degrees of freedom. The tests simulate how often the true value lies outside.
 
 /// The fewest blocks from which an interval is made.
 pub const BLOCKS_MIN: usize = 6;
 
-/// More blocks say nothing more.
+/// The most blocks that a run is cut into; more do not improve the interval.
 pub const BLOCKS_MAX: usize = 100;
 
-/// A run whose blocks are worth fewer independent ones is too short: its interval is so wide that it
-/// says little.
+/// A run whose blocks count as fewer independent ones than this is too short: its interval is too wide to be of use.
 pub const INDEPENDENT_MIN: f64 = 2.5;
 
-/// Hits among the cases of one block of time.
+/// The number of hits among the cases of one block of time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hits {
     /// Cases that were hits.
@@ -38,7 +36,7 @@ pub struct Estimate {
     pub low: f64,
     /// The upper end.
     pub high: f64,
-    /// The number of independent blocks that the run's blocks are worth, from 2 on.
+    /// The number of independent blocks as which the run's blocks count, at least 2.
     pub independent: f64,
 }
 
@@ -61,8 +59,8 @@ pub fn mean(blocks: &[f64]) -> Option<Estimate> {
     })
 }
 
-/// The share of hits in all `blocks` (Wilson's interval, of as many cases as their spread leaves
-/// independent); `None` below [`BLOCKS_MIN`] blocks, or without cases.
+/// The share of hits in all `blocks`, with Wilson's interval for as many independent cases as the spread of the blocks
+/// corresponds to; `None` for fewer than [`BLOCKS_MIN`] blocks, or without cases.
 #[must_use]
 pub fn share(blocks: &[Hits]) -> Option<Estimate> {
     let all: u64 = blocks.iter().map(|block| block.of).sum();
@@ -89,9 +87,8 @@ pub fn share(blocks: &[Hits]) -> Option<Estimate> {
     })
 }
 
-/// The percentiles between which the true `percent`th percentile lies, `blocks` being the hits
-/// above the one that was found; `None` as for [`share`]. The upper end may be 100 or more: then
-/// the run says nothing of it.
+/// An interval of percentiles that contains the true `percent`th percentile. `blocks` count the values above the
+/// percentile that was found; `None` as for [`share`]. If the upper end is 100 or more, the run does not limit it.
 #[must_use]
 pub fn percents(percent: f64, blocks: &[Hits]) -> Option<Estimate> {
     let all: u64 = blocks.iter().map(|block| block.of).sum();
@@ -99,7 +96,7 @@ pub fn percents(percent: f64, blocks: &[Hits]) -> Option<Estimate> {
         return None;
     }
     let above = 1.0 - percent / 100.0;
-    // Where many values are equal to the one that was found, fewer are above it.
+    // If many values equal the percentile found, fewer than expected are above it.
     let hits: u64 = blocks.iter().map(|block| block.hits).sum();
     let spread = SpreadEstimate::of(blocks, hits as f64 / all as f64);
     let variance = spread.variance.max(above * (1.0 - above) / all as f64);
@@ -115,7 +112,7 @@ pub fn percents(percent: f64, blocks: &[Hits]) -> Option<Estimate> {
 /// The spread of blocks around a share.
 #[derive(Clone, Copy, Debug)]
 struct SpreadEstimate {
-    /// The variance of the share of all, as the blocks show it.
+    /// The variance of the share of hits in all blocks, estimated from the spread of the blocks.
     variance: f64,
     independent: f64,
 }
@@ -140,9 +137,9 @@ fn squares(rests: &[f64]) -> f64 {
     rests.iter().map(|rest| rest * rest).sum()
 }
 
-/// The number of independent blocks that a run's blocks are worth, given how each differs from their
-/// mean: the variance of one block divided by that of their mean, from 2 to their number. The squares
-/// of `rests` lack the variance of the mean itself, which is theirs by the number less 1.
+/// The number of independent blocks as which correlated ones count, from 2 to their number: the variance of one block
+/// divided by that of the blocks' mean. `rests` are the differences from the mean. Their squares are too small by the
+/// variance of the mean, which callers correct by dividing by this number less 1.
 fn independent(rests: &[f64]) -> f64 {
     let count = rests.len() as f64;
     let mean = rests.iter().sum::<f64>() / count;
@@ -171,7 +168,7 @@ pub(crate) fn student(independent: f64) -> f64 {
     1.96 + 2.37 / freedom + 2.82 / freedom.powi(2) + 5.56 * freedom.powf(-3.6)
 }
 
-/// Blocks whose counts differ by no more are equal.
+/// Blocks whose squared differences add up to less are equal.
 const ROUNDING: f64 = 1e-9;
 
 /// The largest correlation assumed: at 1 each value would equal the one before it, and the series would

@@ -20,25 +20,24 @@ pub use read::{Log, ReadFault};
 
 use crate::Histogram;
 
-/// What was recorded in a part of a run.
+/// The values recorded in a part of a run.
 #[derive(Clone, Debug)]
 pub struct Interval<'a> {
-    /// What was measured, one word; spaces and commas in it become underscores.
+    /// The name of what was measured, one word; spaces and commas in it become underscores.
     pub tag: &'a str,
-    /// When it began, from the start of the run.
+    /// The start of the interval, counted from the start of the run.
     pub start: Duration,
-    /// How long it was.
+    /// The length of the interval.
     pub length: Duration,
     /// What was recorded.
     pub histogram: Cow<'a, Histogram>,
 }
 
-/// Writes a log of `intervals`, which are in the order of their start, of a run that began at
-/// `start`. Each is asked for when the one before it is written, so that the histograms of a long run
-/// need not be in memory at once.
+/// Writes a log of `intervals`, in the order of their starts, of a run that began at `start`. The iterator is advanced
+/// only after the interval before was written, so that the histograms of a long run need not be in memory at once.
 ///
 /// # Errors
-/// `to` does not take it.
+/// `to` cannot be written.
 pub fn write<'a>(
     to: &mut impl Write,
     start: SystemTime,
@@ -66,7 +65,7 @@ pub fn write<'a>(
     Ok(())
 }
 
-/// What would end a tag.
+/// The characters that would end a tag.
 const TAG_BREAKERS: [char; 5] = [',', ' ', '\n', '\r', '\t'];
 
 #[cfg(test)]

@@ -1,19 +1,19 @@
-//! Looking at an experiment before it is over.
+//! Levels for looking at an experiment before it is over.
 //!
-//! Whoever looks at 5 % after each few pairs and stops at the first difference finds one in a fifth of all experiments
-//! without any. So the 5 % are spent: by each look the share of it may be used up that is the square of the share of planned
-//! pairs, little at first and most at the end (Lan and DeMets 1983, with a power function). The level of each look follows
-//! from this, because two looks at the same pairs often agree: numerically, as of a sum of independent normal values
-//! (Armitage, McPherson and Rowe 1969). The tests simulate what is found by these levels, and what is found though it is
-//! not there.
+//! A test at 5 % after every few pairs, which stops at the first difference, finds one in a fifth of all experiments
+//! that have none. So the 5 % are divided among the looks: up to each look, the square of its share of the planned
+//! pairs may be used, little at first and most at the end (Lan and DeMets 1983, with a power function). The level of
+//! each look follows numerically from the distribution of a sum of independent normal values, because looks at the same
+//! pairs mostly agree (Armitage, McPherson and Rowe 1969). The tests simulate how often true and false differences are
+//! found at these levels.
 
-/// The first look, in pairs.
+/// The number of pairs at the first look.
 pub const FIRST: usize = 8;
 
-/// Pairs from one look to the next.
+/// The number of pairs between two looks.
 pub const STEP: usize = 4;
 
-/// The largest number of pairs that is planned.
+/// The largest number of pairs that can be planned.
 pub const PLANNED_MAX: usize = 60;
 
 /// The looks at an experiment of `planned` pairs: after 8, 12, 16, …, and at the end.
@@ -24,11 +24,11 @@ pub fn looks(planned: usize) -> Vec<usize> {
     looks
 }
 
-/// How strict the last of several looks has to be.
+/// The level of the last of several looks.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SpentLevel {
-    /// Probabilities of a false finding at all looks together, each with the level of the last look; from high to low.
-    /// Empty of a single look, whose level is the probability itself.
+    /// Pairs of two probabilities, from high to low: that of a false finding at any of the looks, and the level of the
+    /// last look for it. Empty for a single look, whose level is the probability itself.
     levels: Vec<[f64; 2]>,
 }
 
@@ -39,7 +39,7 @@ impl SpentLevel {
         Self { levels: Vec::new() }
     }
 
-    /// The level of the look at `pairs` of `planned` ones, after the looks that come before it.
+    /// The level of the look at `pairs` of `planned` pairs, after the looks that precede it.
     #[must_use]
     pub fn at(pairs: usize, planned: usize) -> Self {
         let mut made: Vec<usize> = looks(planned);
@@ -58,20 +58,20 @@ impl SpentLevel {
         }
     }
 
-    /// The level of this look at which all looks together find what is not there with the probability `all`.
+    /// The level of this look, if all looks together may report a false difference with the probability `all`.
     #[must_use]
     pub fn level(&self, all: f64) -> f64 {
         self.between(all, [0, 1])
     }
 
-    /// The p value of all looks together, for the one `p` that the last look gives.
+    /// The p value of all looks together, if the last look alone has the p value `p`.
     #[must_use]
     pub fn p_value(&self, p: f64) -> f64 {
         self.between(p, [1, 0]).min(1.0)
     }
 
-    /// The value in the column `to` for this one of the column `from`: in proportion between two known ones, by their
-    /// logarithms, and beyond them in proportion to the nearest.
+    /// Looks up `value` in the column `from` and returns the value of the column `to`: interpolated by the logarithms
+    /// between two rows, and proportional to the nearest row beyond the first and the last.
     fn between(&self, value: f64, [from, to]: [usize; 2]) -> f64 {
         let (Some(first), Some(last)) = (self.levels.first(), self.levels.last()) else {
             return value;
@@ -92,8 +92,8 @@ impl SpentLevel {
     }
 }
 
-/// The level of the last of the looks at these shares of the planned pairs, if all looks together find what is not there
-/// with the probability `all`.
+/// The level of the last look, if all looks together may report a false difference with the probability `all`. `shares`
+/// are the looks' shares of the planned pairs.
 fn level_of_last(shares: &[f64], all: f64) -> f64 {
     let mut spent = 0.0;
     let mut bound = 0.0;
@@ -119,13 +119,14 @@ fn level_of_last(shares: &[f64], all: f64) -> f64 {
     two_sided(bound / at.sqrt())
 }
 
-/// The density of a sum of normal values that has stayed within its bounds at each look so far.
+/// The density of a sum of normal values that was within its bounds at each look so far.
 struct SumDensity {
-    /// Sums, equally far apart, with the density there and its weight in an integral (Simpson's rule).
+    /// Equidistant sums, each with its density times its weight in Simpson's rule.
     points: Vec<[f64; 2]>,
 }
 
 impl SumDensity {
+    /// The density at equidistant sums from -`bound` to `bound`.
     fn within(bound: f64, density: impl Fn(f64) -> f64) -> Self {
         let width = 2.0 * bound / (POINTS - 1) as f64;
         let point = |at: usize| {
@@ -143,14 +144,14 @@ impl SumDensity {
         }
     }
 
-    /// The density of `sum` after a further value with the deviation `step`.
+    /// The density of `sum` after a further normal value with the standard deviation `step` was added.
     fn after(&self, sum: f64, step: f64) -> f64 {
         let density = |before: f64| normal_density((sum - before) / step) / step;
         let points = self.points.iter();
         points.map(|[before, part]| part * density(*before)).sum()
     }
 
-    /// The probability that the sum lies beyond `bound`, on either side, after such a value.
+    /// The probability that the sum lies beyond `bound`, on either side, after such a value was added.
     fn beyond(&self, bound: f64, step: f64) -> f64 {
         let one_sided = |distance: f64| two_sided_of(distance / step) / 2.0;
         let either = |before: f64| one_sided(bound - before) + one_sided(bound + before);
@@ -159,7 +160,7 @@ impl SumDensity {
     }
 }
 
-/// The bound at which the falling function `beyond` has this value.
+/// The bound at which the decreasing function `beyond` has the value `value`.
 fn bisected(value: f64, beyond: &dyn Fn(f64) -> f64) -> f64 {
     let (mut low, mut high) = (0.0, BOUND_MAX);
     for _ in 0..HALVINGS {
@@ -177,13 +178,13 @@ fn normal_density(value: f64) -> f64 {
     (-value * value / 2.0).exp() / std::f64::consts::TAU.sqrt()
 }
 
-/// The probability that a normal value is farther from 0 than `value`.
+/// The probability that a normal value is farther from 0 than `value`, which is not negative.
 fn two_sided(value: f64) -> f64 {
     two_sided_of(value.abs())
 }
 
-/// As [`two_sided`], of negative values 2 less that of the positive one: the complementary error function, with a relative
-/// error of 1.2e-7 at most (a Chebyshev fit of Press et al.).
+/// As [`two_sided`], continued to negative values as 2 - f(-value): the complementary error function, with a relative
+/// error of at most 1.2e-7 (a Chebyshev fit of Press et al.).
 fn two_sided_of(value: f64) -> f64 {
     let x = value.abs() / std::f64::consts::SQRT_2;
     let t = 1.0 / (1.0 + 0.5 * x);
@@ -205,14 +206,14 @@ const ERFC: [f64; 10] = [
     0.170_872_77,
 ];
 
-/// Levels that are known: from 0.2 to some 1e-5, each half of the one before.
+/// The number of levels computed: from 0.2 to some 1e-5, each half of the one before.
 const LEVELS: i32 = 15;
 const LEVEL_MAX: f64 = 0.2;
 
-/// Points of a density; odd, as Simpson's rule wants them.
+/// The number of points of a density; Simpson's rule needs an odd number.
 const POINTS: usize = 81;
 
-/// In deviations of all planned pairs together. No level that is known is so strict.
+/// The largest bound, in standard deviations of all planned pairs together. No computed level needs a larger one.
 const BOUND_MAX: f64 = 8.0;
 const HALVINGS: usize = 40;
 

@@ -17,12 +17,12 @@ pub fn holm(probabilities: &[f64], level: f64) -> Vec<bool> {
     holds
 }
 
-/// Which of several claims hold together at `level`, one of them being the `headline`: what was asked first.
+/// Which of several claims hold together at `level`, where the `headline` is the claim that was asked first.
 ///
-/// The headline may be wrong with [`HEADLINE`] of the probability 1 - `level`, which six pairs that agree reach; the others
-/// together, by Holm, with the rest. Who is done leaves its part to the others: they have all of it once the headline holds,
-/// and the headline once all others do. So the headline is not weakened by what stands beside it, the others are not closed
-/// if it is open, and even one false claim among all has a probability below 1 - `level`.
+/// At first the headline may be false with [`HEADLINE`] of the probability 1 - `level`; the other claims, by Holm,
+/// share the remainder. Once the headline holds, the others may use all of the probability; once all others hold, the
+/// headline may. So the other claims do not weaken the headline, an undecided headline does not block the others, and
+/// the probability of even one false claim among all is below 1 - `level`. `None`: [`holm`] for all claims.
 #[must_use]
 pub fn holm_with_headline(probabilities: &[f64], headline: Option<usize>, level: f64) -> Vec<bool> {
     let Some(headline) = headline else {
@@ -50,7 +50,8 @@ pub fn holm_with_headline(probabilities: &[f64], headline: Option<usize>, level:
     holds
 }
 
-/// The part of the probability of a false claim that the headline has at first: at 5 %, that of six pairs which agree.
+/// The part of the probability of a false claim that the headline has at first. At a level of 95 %, six pairs that all
+/// agree have this p value.
 pub const HEADLINE: f64 = 0.625;
 
 const ROUNDING: f64 = 1e-12;

@@ -9,8 +9,8 @@ pub struct Share {
     pub whole: u64,
 }
 
-/// Fisher's exact test, two-sided: the probability that the parts are spread over both sides as unevenly as
-/// here, or more so, if both sides have the same share. 1 if a side has nothing at all.
+/// Fisher's exact test, two-sided: the probability, if both sides have the same share, that the parts are distributed
+/// at least as unevenly as here. 1 if a side has no cases.
 #[must_use]
 pub fn fisher(one: Share, other: Share) -> f64 {
     let parts = one.part + other.part;
@@ -27,7 +27,7 @@ pub fn fisher(one: Share, other: Share) -> f64 {
     (as_uneven.sum::<f64>() / all).min(1.0)
 }
 
-/// The logarithm of the number of ways to choose `part` of `whole`, `part` being no more.
+/// The logarithm of the number of ways to choose `part` of `whole`; `part` must not exceed `whole`.
 fn ln_choose(whole: u64, part: u64) -> f64 {
     let few = part.min(whole - part);
     let factors = (1..=few).map(|at| ((whole - few + at) as f64 / at as f64).ln());

@@ -11,12 +11,12 @@ use crate::{MOVEMENT_MAX, WarmUp, warm_up};
 pub(crate) struct Noise {
     /// The standard deviation of the noise, as a share of the final level.
     pub(crate) deviation: f64,
-    /// Between neighbouring values.
+    /// The correlation of neighbouring values.
     pub(crate) correlation: f64,
 }
 
 impl Noise {
-    /// Values of a level by the second, with this noise about it, without end.
+    /// An endless series: the values of `level`, one for each second, with this noise added.
     pub(crate) fn about(self, level: impl Fn(f64) -> f64, seed: u64) -> impl Iterator<Item = f64> {
         let mut random = fastrand::Rng::with_seed(seed);
         let mut error = normal(&mut random);
@@ -39,17 +39,17 @@ pub(crate) struct Ending {
     movement: f64,
 }
 
-/// The results of [`RUNS`] simulated warm-ups: the share of runs that ended with each verdict.
+/// The shares of [`RUNS`] simulated warm-ups that ended with each verdict.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Share {
     pub(crate) steady: f64,
     pub(crate) moving: f64,
     pub(crate) unclear: f64,
-    /// Called steady although the level moves by [`MOVEMENT_MAX`] or more.
+    /// The share that was called steady although the level still moves by [`MOVEMENT_MAX`] or more.
     pub(crate) wrong: f64,
 }
 
-/// Runs of each case.
+/// The number of runs of each case.
 pub(crate) const RUNS: u64 = 1000;
 
 impl Share {
@@ -103,11 +103,11 @@ fn run(level: impl Fn(f64) -> f64, noise: Noise, span: f64, seed: u64) -> Ending
     Ending { verdict, movement }
 }
 
-/// A normal value, by Box and Muller.
+/// A random value of the standard normal distribution, by Box and Muller.
 pub(crate) fn normal(random: &mut fastrand::Rng) -> f64 {
     let radius = (-2.0 * (1.0 - random.f64()).ln()).sqrt();
     radius * (std::f64::consts::TAU * random.f64()).cos()
 }
 
-/// Seconds after which a run gives up waiting.
+/// The time after which a run stops waiting, in seconds.
 const SECONDS_MAX: usize = 60;

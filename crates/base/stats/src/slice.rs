@@ -1,12 +1,11 @@
-//! The values of a short slice of time, small enough to be kept for every second of a run.
+//! The values of a short time, small enough to be kept for every second of a run.
 //!
-//! Buckets are those of [`Histogram`], three digits of microseconds, but only those that were hit
-//! are kept: some kilobytes where a histogram takes 184. The slices of a run, added up, give the
-//! run's histogram again.
+//! Buckets are those of [`Histogram`], to three significant digits of microseconds, but only those that were hit are
+//! kept: some kilobytes, where a histogram takes 184. The slices of a run, added up, give the run's histogram.
 
 use crate::Histogram;
 
-/// Counts values until they are taken as a [`Slice`].
+/// Counts values, which [`Self::take`] returns as a [`Slice`].
 #[derive(Clone, Debug)]
 pub struct SliceRecorder {
     counts: Box<[u32]>,
@@ -17,10 +16,10 @@ pub struct SliceRecorder {
     max: u64,
 }
 
-/// The values of a slice of time.
+/// The values of a short time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Slice {
-    /// Bucket and how often, in the order of buckets.
+    /// The buckets that were hit, each with its count, in the order of buckets.
     counts: Vec<(u16, u32)>,
     count: u64,
     sum: u64,
@@ -29,7 +28,7 @@ pub struct Slice {
 }
 
 impl SliceRecorder {
-    /// An empty one.
+    /// A recorder without values.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -62,7 +61,7 @@ impl SliceRecorder {
         self.max = self.max.max(micros);
     }
 
-    /// Takes what was counted, and begins anew.
+    /// Returns the values counted since the last call.
     pub fn take(&mut self) -> Slice {
         if self.hit.is_empty() {
             return Slice::default();
@@ -95,7 +94,7 @@ impl Default for SliceRecorder {
 }
 
 impl Slice {
-    /// How many values.
+    /// The number of values.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.count
@@ -119,7 +118,7 @@ impl Slice {
         self.min
     }
 
-    /// The value in microseconds that `percent` of the values do not exceed, to three digits; 0
+    /// The value in microseconds that `percent` (0 to 100) of the values do not exceed, to three significant digits; 0
     /// when there are none.
     #[must_use]
     pub fn percentile_micros(&self, percent: f64) -> u64 {
@@ -134,7 +133,7 @@ impl Slice {
         self.max
     }
 
-    /// How many values are above `micros`, to three digits.
+    /// The number of values above `micros`, to three significant digits.
     #[must_use]
     pub fn count_above(&self, micros: u64) -> u64 {
         let limit = bucket_of(micros.min(MICROS_MAX));
@@ -172,7 +171,7 @@ impl Slice {
         self.max = self.max.max(other.max);
     }
 
-    /// The buckets as pairs of their highest value and how often it was hit.
+    /// The highest value of each bucket, in microseconds, with its count.
     pub(crate) fn values(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         let counts = self.counts.iter();
         counts.map(|&(bucket, count)| (highest_of(bucket), u64::from(count)))
@@ -187,7 +186,7 @@ impl From<&Slice> for Histogram {
     }
 }
 
-/// Values below 2,048 have a bucket each; above, each power of two has 1,024.
+/// The index of a value's bucket. Values below 2,048 have a bucket each; above, each power of two has 1,024.
 fn bucket_of(micros: u64) -> u16 {
     let shift = (micros | (SINGLE - 1)).ilog2() + 1 - SINGLE.ilog2();
     let bucket = (u64::from(shift) << 10) + (micros >> shift);

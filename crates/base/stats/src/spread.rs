@@ -3,11 +3,11 @@
 /// The extremes and the dispersion of a series.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Spread {
-    /// How many values.
+    /// The number of values.
     pub count: usize,
-    /// The smallest.
+    /// The smallest value.
     pub min: f64,
-    /// The largest.
+    /// The largest value.
     pub max: f64,
     /// The arithmetic mean.
     pub mean: f64,
@@ -56,7 +56,7 @@ impl Spread {
 /// The median of `values`, which are not empty.
 pub(crate) fn median(values: &[f64]) -> f64 {
     let mut values = values.to_vec();
-    // Selecting is several times as fast as sorting, of which warm-ups take thousands.
+    // Selecting is several times as fast as sorting, and a warm-up needs thousands of medians.
     let upper = values.len() / 2;
     let is_odd = values.len() % 2 == 1;
     let (below, &mut middle, _) = values.select_nth_unstable_by(upper, f64::total_cmp);

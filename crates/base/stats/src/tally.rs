@@ -1,10 +1,9 @@
-//! Latencies of a server that goes on for ever: counted by one thread, read by others, and forgotten
-//! after a while.
+//! Latencies of a running server, which one thread counts and others read, and which are forgotten after a while.
 //!
-//! A [`Tally`] is what a thread counts, in 2 KiB and without a lock. A reader takes the [`Sum`]
-//! of the tallies of several threads now and then, and a [`Window`] keeps what came between the last
-//! few of them. Buckets are coarse: sixteen for each power of two, so a percentile is right to some
-//! 3 %, which is enough to see that a server has become slow. [`crate::Histogram`] is for measuring.
+//! A [`Tally`] has the counts of one thread, in 2 KiB and without a lock. A reader regularly takes the [`Sum`] of
+//! several threads' tallies, and a [`Window`] keeps the differences between the last few sums. Buckets are coarse,
+//! sixteen for each power of two, so a percentile is exact to some 3 %: enough to notice that a server has become slow.
+//! [`crate::Histogram`] is for measuring.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -14,7 +13,7 @@ use std::time::Duration;
 #[derive(Debug)]
 pub struct Tally(Box<[AtomicU32]>);
 
-/// The counts of several tallies together, up to one moment.
+/// The counts of several tallies together, as of one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sum(Box<[u32]>);
 
@@ -22,13 +21,13 @@ pub struct Sum(Box<[u32]>);
 #[derive(Clone, Debug)]
 pub struct Window {
     last: Sum,
-    /// Buckets that were hit, and how often; the oldest first.
+    /// The buckets that were hit, each with its count, for each slice; the oldest slice first.
     slices: VecDeque<Vec<(u16, u32)>>,
     slices_max: usize,
 }
 
 impl Tally {
-    /// An empty one.
+    /// A tally without durations.
     #[must_use]
     pub fn new() -> Self {
         Self((0..BUCKETS).map(|_| AtomicU32::new(0)).collect())
@@ -92,8 +91,7 @@ impl Window {
         }
     }
 
-    /// Ends a slice, which has what was counted since the previous sum. Drops the oldest one if there
-    /// are too many.
+    /// Ends a slice, whose counts are those since the previous sum. Drops the oldest slice if there are too many.
     pub fn push(&mut self, sum: Sum) {
         let slice = sum.since(&self.last);
         self.last = sum;
@@ -103,8 +101,8 @@ impl Window {
         self.slices.push_back(slice);
     }
 
-    /// Adds what was counted since the previous sum to the last slice, or begins a slice: for a look at
-    /// what the next [`Self::push`] will add.
+    /// Adds the counts since the previous sum to the last slice, or begins one, to look at a slice before
+    /// [`Self::push`] ends it.
     pub fn extend(&mut self, sum: Sum) {
         let slice = sum.since(&self.last);
         self.last = sum;
@@ -121,7 +119,7 @@ impl Window {
         counts.map(|&(_, count)| u64::from(count)).sum()
     }
 
-    /// The duration that `percent` of them do not exceed; `None` if there are none.
+    /// The duration that `percent` (0 to 100) of the durations do not exceed; `None` if there are none.
     #[must_use]
     pub fn percentile(&self, percent: f64) -> Option<Duration> {
         let count = self.count();
@@ -143,7 +141,7 @@ impl Window {
     }
 }
 
-/// Values below 32 have a bucket each; above, each power of two has sixteen.
+/// The index of a value's bucket. Values below 32 have a bucket each; above, each power of two has sixteen.
 fn bucket_of(micros: u64) -> usize {
     let micros = micros.min(MICROS_MAX);
     let shift = (micros | (SINGLE - 1)).ilog2() + 1 - SINGLE.ilog2();

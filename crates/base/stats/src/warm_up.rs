@@ -1,25 +1,22 @@
 //! Detects when a series is steady enough to begin measuring.
 //!
-//! Fewer than half of all runs on a virtual machine reach a steady peak and stay there (Barrett et
-//! al., OOPSLA 2017), so that a warm-up of a given length is an assumption. Here it is detected,
-//! from one value a tick (throughput, or mean latency). The question is not whether the last values
-//! look alike, which those of a slow drift do, but how much the level will still move over the span
-//! that is going to be measured: the trend of the last part of the series, carried on, with the
-//! interval that its noise allows. Noise of neighbouring ticks is correlated; an interval
-//! that takes it for independent would be three times too narrow at a correlation of 0.8.
+//! Fewer than half of all runs on a virtual machine reach a steady peak and stay there (Barrett et al., OOPSLA 2017),
+//! so a fixed warm-up time is a guess. Here the end is detected, from one value a tick (throughput, or mean latency).
+//! The last values of a slow drift look alike, too. So the trend of the last part of the series is continued over the
+//! span to be measured: the result is how much the level will still move, with the interval that the noise allows. The
+//! noise of neighbouring ticks is correlated; an interval that ignored this would be three times too narrow at a
+//! correlation of 0.8.
 
 use crate::spread::{median, median_deviation};
 
 /// The verdict on whether a series is steady.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum WarmUp {
-    /// The level moves by less than [`MOVEMENT_MAX`] over the span to be measured, as far as can be
-    /// told.
+    /// The level will move by less than [`MOVEMENT_MAX`] over the span to be measured, allowing for the noise.
     Steady,
-    /// The level still moves: by this share of itself over the span to be measured, with a sign.
+    /// The level still moves: by this share of itself over the span to be measured; negative if it falls.
     Moving(f64),
-    /// The noise would hide a movement up to this share of the level, or the series is too short to
-    /// tell (then infinite).
+    /// A movement up to this share of the level could be hidden by the noise; infinite if the series is too short.
     Unclear(f64),
 }
 
@@ -35,14 +32,14 @@ impl WarmUp {
     }
 }
 
-/// A movement over the span to be measured that a steady series stays below, as a share.
+/// The movement over the span to be measured, as a share of the level, that a steady series stays below.
 pub const MOVEMENT_MAX: f64 = 0.05;
 
 /// Judges whether `series`, one value a tick, is steady enough to measure the next `span` ticks.
 /// A series whose level is zero never is.
 #[must_use]
 pub fn warm_up(series: &[f64], span: f64) -> WarmUp {
-    // The longer window tells more of a level with noise, the shorter one forgets a fast start.
+    // The longer window averages out more noise, the shorter one forgets a fast start.
     let [long, short] = [4, 2].map(|part| of_window(&series[series.len() / part..], span));
     match (long, short) {
         (WarmUp::Steady, _) | (_, WarmUp::Steady) => WarmUp::Steady,
@@ -52,6 +49,7 @@ pub fn warm_up(series: &[f64], span: f64) -> WarmUp {
     }
 }
 
+/// Judges the trend of one window.
 fn of_window(window: &[f64], span: f64) -> WarmUp {
     if window.len() < WINDOW_MIN {
         return WarmUp::Unclear(f64::INFINITY);
@@ -96,13 +94,15 @@ impl Trend {
             .zip(0_u32..)
             .map(|(value, tick)| value - slope * f64::from(tick))
             .collect();
+        // The error of a slope by least squares, as the variance of the ticks 0..n is about n²/12. That of Theil
+        // and Sen is almost the same: for normal values its variance is larger by 5 % (π/3).
         let error = noise(&rest) * (12.0 / (count as f64).powi(3)).sqrt();
         Self { slope, error }
     }
 }
 
-/// The standard deviation of values about their median, as independent values would need it to
-/// give the same uncertainty of a trend.
+/// The standard deviation of values about their median, increased for their correlation: independent values with this
+/// deviation would give a trend of the same uncertainty.
 pub(crate) fn noise(values: &[f64]) -> f64 {
     let middle = median(values);
     // The median absolute deviation of normal values is 0.6745 of their standard deviation.
@@ -119,26 +119,26 @@ pub(crate) fn noise(values: &[f64]) -> f64 {
     }
     let products: f64 = rest.windows(2).map(|pair| pair[0] * pair[1]).sum();
     let found = products / squares;
-    // Of a series whose trend was taken away the correlation is found too small, by (2 + 4r)/n.
+    // The correlation found in values whose trend was removed is too small, by (2 + 4r)/n.
     let of_sample = ((count * found + 2.0) / (count - 4.0)).clamp(0.0, CORRELATION_MAX);
-    // Of few values it is not known well, and too small a one would make a drift look certain.
+    // Few values determine the correlation badly, and too small a one would make a drift look certain.
     let doubt = ((1.0 - of_sample * of_sample) / count).sqrt();
     let correlation = (of_sample + doubt).min(CORRELATION_MAX);
     let deviation = (squares / (count - 2.0)).sqrt();
     deviation * ((1.0 + correlation) / (1.0 - correlation)).sqrt()
 }
 
-/// The fewest ticks from which a trend is concluded.
+/// The fewest ticks from which a trend is estimated.
 const WINDOW_MIN: usize = 15;
 
-/// Standard errors that a movement must stay below the limit by. The series is judged at each
-/// tick, and one verdict ends the warm-up, so that this is more than a single look would need.
+/// The number of standard errors by which a movement must stay below the limit. The series is judged at each tick and
+/// one verdict ends the warm-up, so this is more than a single look would need.
 const STEADY_ERRORS: f64 = 2.0;
 
-/// Standard errors from which on a movement is real.
+/// The number of standard errors from which on a movement is real.
 const MOVING_ERRORS: f64 = 2.0;
 
-/// Deviations beyond which a value counts as if it were there: a stall says nothing of the noise.
+/// The number of deviations beyond which a value is moved to that distance, so that a stall does not count as noise.
 const OUTLIER: f64 = 3.0;
 
 const CORRELATION_MAX: f64 = 0.95;

@@ -218,8 +218,8 @@ impl Report {
         self.sources.name(offset)
     }
 
-    /// Where a byte stands, as words for a finding at the offset `finding`: the line, and the file if
-    /// it is another one.
+    /// The place of the byte at `offset`, for a message about the byte at `finding`: `line 4` if both are in the same
+    /// file, otherwise `other.toml:4`.
     pub fn spot(&self, offset: usize, finding: usize) -> String {
         let (name, line) = (self.name(offset), self.line(offset));
         if self.sources.start_of(offset) == self.sources.start_of(finding) {

@@ -21,7 +21,7 @@ pub fn parsed<'t>(
     let place = |error: &toml::de::Error| shifted(error.span().unwrap_or_default(), start);
     let mut faults: Vec<_> = errors.iter().map(|it| (place(it), it.message())).collect();
     faults.sort_by_key(|(place, _)| place.start);
-    // What follows on a line may follow from its first fault.
+    // Only the first fault of a line is kept: the others may be its consequences.
     faults.dedup_by_key(|(place, _)| report.line_of_all(place.start));
     let further = faults.len().saturating_sub(SHOWN_MAX);
     faults.truncate(SHOWN_MAX);

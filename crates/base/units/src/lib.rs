@@ -153,7 +153,7 @@ impl<'a> Decimal<'a> {
         if self.fraction.is_empty() {
             return Ok(whole);
         }
-        // 19 places are enough for every whole result but a few absurd ones, which are refused.
+        // A fraction of more than 19 digits is refused: whole results do not need one.
         let places = u32::try_from(self.fraction.len()).unwrap_or(u32::MAX);
         let scale = 10_u64.checked_pow(places).ok_or(Inexact::Fraction)?;
         let fraction: u64 = self.fraction.parse().map_err(|_| Inexact::Fraction)?;

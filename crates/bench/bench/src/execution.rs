@@ -89,6 +89,7 @@ fn late_refusal(settings: &Settings) -> Option<Refusal> {
     source.map(Refusal::Source).or(no_clients)
 }
 
+/// Ends the display of progress, and writes what follows the last response; returns the exit code.
 fn conclude(
     settings: &Settings,
     plan: &Plan,

@@ -57,6 +57,7 @@ impl<'a> Line<'a> {
         Some(first)
     }
 
+    /// The part of a word that begins with two dashes.
     fn long(&mut self, text: &'a str) -> Result<Part<'a>, Refusal> {
         let (name, value) = match text.split_once('=') {
             Some((name, value)) => (name, Some(value)),
@@ -83,6 +84,7 @@ impl<'a> Line<'a> {
         Ok(Part::Flag(flag, value))
     }
 
+    /// The part that begins with the one-letter flag `letter`; the letters after it are its value or further flags.
     fn letter(&mut self, letter: char) -> Result<Part<'a>, Refusal> {
         let letters = self.letters;
         let joined_to = self.joined_to.take();

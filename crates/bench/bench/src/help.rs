@@ -51,6 +51,7 @@ pub(crate) fn ours() -> String {
     text
 }
 
+/// Appends the help of one flag: its names, its value and its effect.
 fn entry(text: &mut String, flag: &Flag) {
     let letter = match flag.short {
         Some(letter) => format!("-{letter},"),

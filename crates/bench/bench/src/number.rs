@@ -20,7 +20,7 @@ pub(crate) fn atoi(text: &str) -> i64 {
             let value = value.saturating_mul(10);
             value.saturating_add(i64::from(digit - b'0'))
         });
-    // The low half of glibc's `strtol`, as there: what no long holds is -1, or 0 if it is negative.
+    // glibc's `atoi` keeps the low 32 bits of `strtol`: a number beyond 64 bits becomes -1, a negative one 0.
     let value = match (negative, value) {
         (true, i64::MAX) => i64::MIN,
         (true, value) => -value,
@@ -88,7 +88,7 @@ pub(crate) fn mix(text: &str) -> Option<Vec<(Operation, NonZeroU32)>> {
         if mix.iter().any(|(known, _)| *known == operation) {
             return None;
         }
-        // What is never done may be said, too.
+        // An operation with the weight 0 is left out.
         if let Some(weight) = NonZeroU32::new(count(weight)?.try_into().ok()?) {
             mix.push((operation, weight));
         }

@@ -205,6 +205,7 @@ fn exit_code(report: &Report) -> u8 {
     }
 }
 
+/// Prints and writes in ab mode what follows the last response; returns ab's exit code.
 fn end_as_ab(
     settings: &Settings,
     plan: &Plan,
@@ -275,6 +276,7 @@ fn dying_words(settings: &Settings, plan: &Plan, report: &Report) -> Option<(Str
     }
 }
 
+/// The message and the exit code of ab for the error that ended the run.
 fn fatal(settings: &Settings, plan: &Plan, error: &FatalError) -> (String, u8) {
     let words = match error.errno {
         Some(errno) => reason(&io::Error::from_raw_os_error(errno)),
@@ -291,7 +293,7 @@ fn fatal(settings: &Settings, plan: &Plan, error: &FatalError) -> (String, u8) {
         FailureKind::Descriptors => apr("socket", &words, number),
         FailureKind::Source => apr("bind", &words, number),
         FailureKind::Ports if !plan.connections.sources.is_empty() => apr("bind", &words, number),
-        // Where the connect does not fail at once, ab learns of it by reading.
+        // A connect that is refused is noticed by ab only when it reads; any other error is one of the connect itself.
         kind if kind.is_connect() && kind != FailureKind::Refused => {
             let (words, code) = apr("apr_socket_connect()", &words, number);
             (format!("\nTest aborted after 10 failures\n\n{words}"), code)
@@ -322,6 +324,7 @@ fn write_files(output: &OutputSettings, report: &Report) -> Result<(), String> {
     Ok(())
 }
 
+/// Writes the files that only our own flags name; ab has no such files.
 fn write_our_files(settings: &Settings, report: &Report) -> Result<(), BenchFailure> {
     let output = &settings.output;
     if let Some(Sink::File(path)) = &output.json {

@@ -147,7 +147,7 @@ fn replay(settings: &Settings, targets: &mut [Target]) -> Result<Option<Replay>,
     Ok(Some(replay))
 }
 
-/// The pace of a replay. Its rate, which only the warm-up has, is the mean of the log.
+/// The pace of a replay. Its rate is the mean of the log; only the warm-up uses it.
 fn replay_pace(settings: &Settings, replay: &Replay) -> Pace {
     let connections = settings.load.concurrency.unwrap_or(OPEN_CONNECTIONS).max(1);
     Pace::Open {
@@ -166,6 +166,7 @@ fn warm_up(settings: &Settings) -> Result<WarmUp, Refusal> {
     }
 }
 
+/// The parsed URLs: exactly one in ab mode, at least one otherwise.
 fn urls(settings: &Settings) -> Result<Vec<Url>, Refusal> {
     match settings.mode {
         Mode::Ab => match settings.urls.as_slice() {
@@ -264,6 +265,8 @@ fn threads(settings: &Settings, connections: NonZeroUsize) -> NonZeroUsize {
     threads_asked(settings).min(connections)
 }
 
+/// The number of threads that was asked for. The default is one in ab mode, else one for each core; 0 also means one
+/// for each core.
 fn threads_asked(settings: &Settings) -> NonZeroUsize {
     let default = match settings.mode {
         Mode::Ab => 1,
@@ -275,6 +278,7 @@ fn threads_asked(settings: &Settings) -> NonZeroUsize {
     }
 }
 
+/// The stages of the run: those of `--stage`, or for `--ramp` a rise to the full level and then that level.
 fn stages(settings: &Settings, pace: &Pace) -> Vec<Stage> {
     let load = &settings.load;
     let Some(ramp) = load.ramp else {
@@ -289,7 +293,7 @@ fn stages(settings: &Settings, pace: &Pace) -> Vec<Stage> {
         level,
         ramp: true,
     };
-    // The last stage ends the run, unless its duration or number of requests does before.
+    // The level then holds until the run's duration or its number of requests ends the run.
     let hold = Stage {
         duration: DURATION_MAX,
         level,
@@ -346,6 +350,7 @@ pub(crate) fn keeps_alive(settings: &Settings) -> bool {
         || asked.requests_max.is_some_and(|requests| requests > 0)
 }
 
+/// The time limits. `-s` is the limit of a request; in ab mode it is that of a run without events.
 fn timeouts(settings: &Settings) -> Timeouts {
     let asked = settings.load.timeout.unwrap_or(TIMEOUT);
     match settings.mode {

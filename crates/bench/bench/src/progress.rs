@@ -107,7 +107,7 @@ impl Ticks {
 
     /// Whether a line is due at `elapsed`. A line that was missed is left out.
     fn is_due(&mut self, elapsed: Duration) -> bool {
-        // A warm-up has ended: the time runs anew.
+        // The time begins anew after a warm-up, so the next line is due at most one interval from now.
         self.next = self.next.min(elapsed.saturating_add(self.every));
         let is_due = elapsed >= self.next;
         if is_due {

@@ -127,6 +127,7 @@ fn request(entry: &Entry, base: &Request) -> Request {
     }
 }
 
+/// Reads a line of a log in one of the known formats; `None` if it is not a request.
 fn entry(line: &[u8]) -> Option<Entry> {
     if line.starts_with(b"{") {
         return json(line);

@@ -41,6 +41,7 @@ pub(crate) fn read(
     })
 }
 
+/// Reads all requests of the file's text. The error is the line at fault, from 1, and why.
 fn requests(
     text: &[u8],
     base: &Request,
@@ -78,6 +79,7 @@ fn requests(
     }
 }
 
+/// Reads the request of one line. Without a method, it is a POST if it has a body, else a GET.
 fn request(line: &[u8], base: &Request) -> Result<Request, String> {
     let line: RequestLine = serde_json::from_slice(line).map_err(|error| fault(&error))?;
     if !line.path.starts_with('/') && !line.path.starts_with("{{") {

@@ -6,15 +6,15 @@ use std::time::Duration;
 use catamaran_gauge::{cpu, process};
 use catamaran_load::plan::{Plan, Transport};
 
-/// The processes that listen at a target's port, with the CPU time that they had used.
+/// The processes that listen at a target's port, each with the CPU time that it had used when they were found.
 #[derive(Debug)]
 pub(crate) struct Server {
     processes: Vec<(u32, Duration)>,
 }
 
 impl Server {
-    /// The server that a plan asks; `None` if it has several, if one is not at a loopback address, or if no process is
-    /// found that may be looked at.
+    /// The server to which the plan sends its requests; `None` if the plan has several servers, if the server's address
+    /// is not a loopback one, or if no process is found at its port whose CPU time may be read.
     pub(crate) fn of(plan: &Plan) -> Option<Self> {
         let [target] = &plan.targets[..] else {
             return None;
@@ -30,7 +30,8 @@ impl Server {
         (!processes.is_empty()).then_some(Self { processes })
     }
 
-    /// The CPU time that they have used since; `None` if one has ended, or if the kernel does not say.
+    /// The CPU time that the processes have used since they were found by [`Self::of`]; `None` if one of them has
+    /// ended, or if the kernel counts no CPU time.
     pub(crate) fn used(&self) -> Option<Duration> {
         let each = self.processes.iter().map(|(id, before)| {
             let now = cpu::of_threads(*id).ok()?;
@@ -41,7 +42,7 @@ impl Server {
     }
 }
 
-/// Whether an address is of this machine alone, so that its port is of one of its processes.
+/// Whether this is a loopback address, at which only processes of this machine can listen.
 fn is_loopback(address: IpAddr) -> bool {
     address.to_canonical().is_loopback()
 }

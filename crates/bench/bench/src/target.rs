@@ -60,16 +60,17 @@ pub(crate) fn sends_body(settings: &Settings) -> bool {
     matches!(settings.request.body, Some(Body::Post | Body::Put))
 }
 
+/// The header fields of a request to `url`, in ab's order.
 fn headers(settings: &Settings, url: &Url, version: HttpVersion) -> Result<Vec<Header>, Refusal> {
     let asked = &settings.request;
     let mut headers = Vec::new();
     let mut push = |name: &str, value: &str| headers.push(header(name, value));
     match (keeps_alive(settings), version) {
-        // It has no field for that.
+        // HTTP/2 has no Connection field.
         _ if asked.http2 => {}
         (true, HttpVersion::Http10) => push("Connection", "Keep-Alive"),
         (false, HttpVersion::Http11) => push("Connection", "close"),
-        // The version's default is what is wanted.
+        // The connection is kept or closed by the default of the HTTP version, so no field is needed.
         _ => {}
     }
     if !asked.cookies.is_empty() {
@@ -173,6 +174,7 @@ fn asked_host(settings: &Settings, url: &Url) -> String {
     host.map_or_else(|| url.hostname.clone(), |(_, host)| host.trim().to_owned())
 }
 
+/// The attributes of AJP13 requests for `url`.
 fn ajp(settings: &Settings, url: &Url) -> Ajp {
     let host = match url.transport {
         Transport::Unix(_) => "localhost".to_owned(),
@@ -197,6 +199,7 @@ fn ajp(settings: &Settings, url: &Url) -> Ajp {
     }
 }
 
+/// The TLS options for connections to `host`.
 fn tls(asked: &TlsSettings, host: &str) -> Result<Tls, Refusal> {
     let versions = if asked.versions.is_empty() {
         vec![TlsVersion::Tls12, TlsVersion::Tls13]

@@ -89,7 +89,8 @@ fn tcp_url(scheme: Scheme, host: &str, port: Option<u16>, path: &str, text: &str
     } else {
         host.to_owned()
     };
-    // A Host field names what the client asked for, and nobody asks for AJP13's port.
+    // A scheme's default port is left out. AJP13's port always is: a Host field has the port at which browsers reach
+    // the web server.
     let authority = if scheme == Scheme::Ajp || port == scheme.default_port() {
         bracketed
     } else {
@@ -213,6 +214,7 @@ fn with_slash(path: &str) -> String {
     }
 }
 
+/// Parses a URL of a Unix socket; `rest` is the text after the scheme and its colon.
 fn unix(scheme: Scheme, rest: &str, text: &str) -> Result<Url, Refusal> {
     let (socket, path) = match rest.strip_prefix("//") {
         Some(rest) if !rest.starts_with('/') => {

@@ -82,9 +82,8 @@ impl Client {
         }
     }
 
-    /// Takes the next step out of `input`; `None`: more bytes are needed, behind those left in
-    /// `input`. Bytes that must be sent in reply are appended to `own.out`. The body's bytes are
-    /// passed to `sink`.
+    /// Takes the next step out of `input`; `None`: more bytes are needed after those left in `input`. Bytes that must
+    /// be sent in reply are appended to `own.out`. The body's bytes are passed to `sink`.
     pub(crate) fn receive(
         &mut self,
         input: &mut &[u8],
@@ -283,7 +282,7 @@ fn ajp_failure(fault: ajp::Fault) -> FailureKind {
     }
 }
 
-/// A head as HTTP/1.1 writes it, behind `line`.
+/// A response's head as HTTP/1.1 writes it, after the status line `line`, which ends in CRLF.
 fn head_text(line: &str, head: &ResponseHead) -> Vec<u8> {
     let mut text = BytesMut::from(line.as_bytes());
     head.headers.write_lines(Traits::NONE, &mut text);

@@ -19,17 +19,18 @@ use crate::stream::{self, Stream};
 pub(crate) struct Http2 {
     stream: Stream,
     client: Client,
-    /// Bytes that were received and not taken.
+    /// Received bytes that are not parsed yet.
     input: BytesMut,
-    /// Bytes that are to be written.
+    /// Bytes that are still to be written.
     out: BytesMut,
     /// The parts of requests' bodies that are not sent yet, each with the number of its stream.
     bodies: VecDeque<(u32, Bytes)>,
-    /// The socket may have bytes. It is registered edge-triggered, and says so only when more come.
+    /// Whether the socket may have bytes to read. Events are edge-triggered: they tell only that more have arrived.
     is_readable: bool,
-    /// The server has closed its sending side: no event tells of what is still to be read.
+    /// Whether the server has closed its sending side. Bytes that arrived before may be unread; no further event tells
+    /// of them.
     peer_closed: bool,
-    /// Bytes received that are of no body, and in no request's account yet.
+    /// The number of received bytes that belong to no body and are not yet counted for a request.
     pub(crate) framing: u64,
 }
 
@@ -38,7 +39,7 @@ pub(crate) type Event = catamaran_http2::Event<ResponseHead>;
 /// Why a stream, or the connection, ended before its time.
 #[derive(Debug)]
 pub(crate) enum StreamFailure {
-    /// The server says that it has not looked at the request (RFC 9113, section 8.7).
+    /// The server says that it has not processed the request (RFC 9113, section 8.7), so the request may be sent again.
     Unprocessed,
     /// The server closed the connection.
     Closed,
@@ -67,7 +68,7 @@ impl Http2 {
         }
     }
 
-    /// Takes note of an event of the socket.
+    /// Notes what an event says about the socket.
     pub(crate) fn note(&mut self, event: &mio::event::Event) {
         self.peer_closed |= event.is_read_closed();
         self.is_readable |= event.is_readable() || event.is_read_closed() || event.is_error();
@@ -83,10 +84,10 @@ impl Http2 {
         self.client.is_leaving()
     }
 
-    /// Sends a request on a stream of its own, and gives its number.
+    /// Queues a request on a new stream; returns the stream's number.
     ///
     /// # Errors
-    /// See [`SendError`].
+    /// The request cannot be sent now or at all; [`SendError`] says why.
     pub(crate) fn send(&mut self, prepared: &PreparedHttp2) -> Result<u32, SendError> {
         let stream = prepared.send(&mut self.client, &mut self.out)?;
         if !prepared.body.is_empty() {
@@ -95,20 +96,20 @@ impl Http2 {
         Ok(stream)
     }
 
-    /// Tells the server to stop, if a stream is still open.
+    /// Cancels a stream, if it is still open.
     pub(crate) fn reset(&mut self, stream: u32) {
         let connection = &mut self.client.connection;
         connection.reset(stream, Code::CANCEL, &mut self.out);
     }
 
-    /// Takes memory for what is received, unless it has its own with a part of a frame.
+    /// Takes `memory` as the buffer to read into, unless the connection keeps one with a part of a frame.
     pub(crate) fn borrow_input(&mut self, memory: &mut BytesMut) {
         if self.input.is_empty() {
             self.input = mem::take(memory);
         }
     }
 
-    /// Gives the memory for what is received to others, unless it has a part of a frame.
+    /// Gives the read buffer back to `memory`, unless it has a part of a frame.
     pub(crate) fn return_input(&mut self, memory: &mut BytesMut) {
         if self.input.is_empty() {
             *memory = mem::take(&mut self.input);
@@ -118,7 +119,7 @@ impl Http2 {
     /// Writes as much as the socket takes; returns how many bytes that were.
     ///
     /// # Errors
-    /// The connection has ended, but for what is still to be read.
+    /// The socket cannot be written to any more. What the server sent before may still be read.
     pub(crate) fn write(&mut self) -> Result<u64, StreamFailure> {
         self.write_out().map_err(|error| {
             self.is_readable = true;
@@ -160,7 +161,7 @@ impl Http2 {
     /// The next event in what was read.
     ///
     /// # Errors
-    /// The server breaks the protocol. It was told, and the connection has ended.
+    /// The server broke the protocol. It is told why, if it can be; the connection has ended.
     pub(crate) fn receive(&mut self) -> Result<Option<Event>, StreamFailure> {
         let before = self.input.len();
         let received = self.client.receive(&mut self.input, &mut self.out);
@@ -182,6 +183,7 @@ impl Http2 {
         received.map_err(|fault| StreamFailure::Malformed(io::Error::other(fault)))
     }
 
+    /// Writes waiting output and parts of bodies until the socket takes no more; returns how many bytes that were.
     fn write_out(&mut self) -> io::Result<u64> {
         // What TLS kept back when the socket was full.
         self.stream.flush()?;
@@ -202,7 +204,8 @@ impl Http2 {
         }
     }
 
-    /// Adds to what is to be written what the windows take of the bodies, a frame of each by turns.
+    /// Moves bytes of waiting bodies to the output, as far as the flow control windows allow: one frame of each body in
+    /// turn.
     fn take_bodies(&mut self) {
         let mut in_vain = 0;
         while in_vain < self.bodies.len()
@@ -210,7 +213,7 @@ impl Http2 {
             && let Some((stream, mut body)) = self.bodies.pop_front()
         {
             let connection = &mut self.client.connection;
-            // It fails if the stream has ended, whose body matters no more.
+            // An error means that the stream has ended: the rest of its body is dropped.
             if let Ok(len) = connection.begin_data(stream, body.len(), true, &mut self.out) {
                 in_vain = if len == 0 { in_vain + 1 } else { 0 };
                 self.out.extend_from_slice(&body.split_to(len));

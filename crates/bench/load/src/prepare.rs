@@ -114,6 +114,7 @@ pub(crate) fn prepare(plan: &Plan) -> Result<Vec<PreparedTarget>, PlanFault> {
     Ok(targets)
 }
 
+/// Encodes one request of a target, which is at its longest if it is made anew each time.
 fn prepare_one(
     plan: &Plan,
     endpoint: &Endpoint,
@@ -255,6 +256,8 @@ fn is_idempotent(method: &str) -> bool {
     methods.contains(&method)
 }
 
+/// Encodes an AJP13 request with the codec. The first part of the body is sent with the head, the rest when the server
+/// asks for it.
 fn ajp(
     request: &plan::Request,
     options: &plan::Ajp,

@@ -53,8 +53,8 @@ pub struct Progress {
     pub statuses: [u64; 5],
     /// The results of operations on memcached; up to a second old.
     pub operations: Operations,
-    /// The median and the 99th percentile of about the last second, corrected where there is a
-    /// schedule; `None` without responses, and while warming up.
+    /// The median and the 99th percentile of the latencies of about the last second, counted in an open loop from when
+    /// requests were due; `None` without responses, and while warming up.
     pub recent: Option<[Duration; 2]>,
 }
 

@@ -204,6 +204,7 @@ fn placeholder(text: &[u8]) -> Option<(&str, &[u8])> {
     (is_word && words.chars().all(is_plain)).then_some((words, &inner[end + 2..]))
 }
 
+/// Compiles the words between braces to a placeholder.
 fn part(words: &str, place: Place, table: Option<&Table>) -> Result<Part, TemplateFault> {
     match words.split_once(' ').unwrap_or((words, "")) {
         ("n", "") => Ok(Part::Number),
@@ -222,6 +223,7 @@ fn part(words: &str, place: Place, table: Option<&Table>) -> Result<Part, Templa
     }
 }
 
+/// Compiles `{{csv COLUMN}}`. For a header value, all cells of the column are checked.
 fn column(name: &str, place: Place, table: Option<&Table>) -> Result<Part, TemplateFault> {
     let table = table.ok_or_else(|| TemplateFault::NoTable(name.to_owned()))?;
     let mut columns = table.columns.iter();
@@ -246,6 +248,7 @@ fn is_control(byte: u8) -> bool {
     byte != b'\t' && (byte < b' ' || byte == 0x7F)
 }
 
+/// Appends a cell of the table, with the escapes that its place needs.
 fn put(cell: &[u8], place: Place, out: &mut Vec<u8>) {
     if place != Place::Target {
         return out.extend_from_slice(cell);
@@ -283,7 +286,7 @@ fn find(text: &[u8], what: &[u8]) -> Option<usize> {
     text.windows(what.len()).position(|window| window == what)
 }
 
-/// The most bytes of words between braces: longer ones are no placeholder.
+/// The most bytes between opening and closing braces, the closing ones included: longer texts are not placeholders.
 const WORDS_BYTES_MAX: usize = 128;
 
 /// A constant by which the random numbers of placeholders differ from those of schedules.

@@ -190,6 +190,7 @@ impl TimelineRecorder {
         }
     }
 
+    /// Moves what was recorded since the last call into the current slice of the list.
     fn put_down(&mut self) {
         let slice = TimeSlice {
             failed: std::mem::take(&mut self.failed),

@@ -38,6 +38,7 @@ impl TlsTarget {
         let session = ClientConnection::new(Arc::clone(&self.config), self.name.clone());
         // A fault in the target's options is reported by its first real handshake.
         if let Ok(mut session) = session {
+            // A sink takes all bytes.
             let _ = session.write_tls(&mut io::sink());
         }
     }

@@ -32,7 +32,7 @@ pub struct Duel {
     blocks: Vec<Block>,
     warnings: Vec<WarningFacts>,
     started_at_s: Option<f64>,
-    /// How long each target was warmed, in seconds, as far as that is done.
+    /// The length of each target's warm-up in seconds, of `a`, then of `b`, as far as these were made.
     warmed_s: Vec<f64>,
     died: Option<Death>,
 }
@@ -153,7 +153,7 @@ impl Duel {
         self.blocks.push(block);
     }
 
-    /// Ends the comparison because the target of the next block gives no more answers, with the words of the error.
+    /// Ends the comparison because the target of the next block does not respond any more; `message` is the error.
     pub fn die(&mut self, message: &str) {
         let Some(target) = self.next_target() else {
             return;
@@ -192,6 +192,7 @@ impl Duel {
         }
     }
 
+    /// Counts a warning about a block or warm-up of a target.
     fn warn(&mut self, target: usize, warning: &Warning) {
         let kind = warning.token();
         let known = self.warnings.iter().position(|known| known.kind == kind);
@@ -210,7 +211,7 @@ impl Duel {
     }
 }
 
-/// The result that follows from the blocks alone.
+/// The result of the blocks; [`Duel::finish`] adds times and warnings.
 fn conclude([a, b]: [String; 2], blocks: Vec<Block>, lengths: LengthCheck) -> Versus {
     let measures = judge(&blocks);
     let pairs = blocks.len() / 2;
@@ -252,7 +253,8 @@ fn conclude([a, b]: [String; 2], blocks: Vec<Block>, lengths: LengthCheck) -> Ve
     }
 }
 
-/// Whether a warning of a block matters for the comparison. That a block is short, for instance, is on purpose.
+/// Whether a warning about a block is repeated in the comparison. Warnings that a block is short are not: blocks are
+/// short on purpose.
 fn matters(warning: &Warning) -> bool {
     !matches!(
         warning,
@@ -269,6 +271,7 @@ fn lead(span: Duration) -> Duration {
     block(span) / 10
 }
 
+/// The figures of a block, without CPU time. In an open loop, latency counts from when requests were due.
 fn block_of(report: &Report, pair: usize, target: usize) -> Block {
     let counts = &report.requests;
     let errors = counts.failed + counts.non_2xx + report.unfinished.total();
@@ -297,7 +300,8 @@ fn block_of(report: &Report, pair: usize, target: usize) -> Block {
     }
 }
 
-/// CPU time of a request in microseconds: of those of the block's lead, too, whose time is in `cpu`.
+/// The target's CPU time per request in microseconds; `None` without requests. `cpu` includes the lead of the block, so
+/// the requests of the lead are counted, too.
 fn cpu_of_request(report: &Report, cpu: Duration) -> Option<f64> {
     let requests = report.warm_up.requests + report.requests.completed;
     (requests > 0).then(|| cpu.as_secs_f64() * 1e6 / requests as f64)
@@ -310,7 +314,8 @@ fn median(target: &str, blocks: &[Block], value: fn(&Block) -> Option<f64>) -> O
     Spread::of(&values).map(|spread| spread.median)
 }
 
-/// Why nothing was compared, if most requests of both targets had error pages or no answer.
+/// Why the comparison is invalid: most requests of both targets had an error page or no response. `None` if that is not
+/// so.
 fn errors_alone(blocks: &[Block]) -> Option<String> {
     let [a, b] = TARGETS.map(|target| median(target, blocks, |block| Some(block.errors)));
     let (a, b) = (a?, b?);
@@ -323,13 +328,15 @@ fn errors_alone(blocks: &[Block]) -> Option<String> {
     })
 }
 
-/// What differs, if the two send bodies of different lengths.
+/// A clause on how the mean lengths of bodies differ; `None` if they differ by no more than [`BODIES_APART_MAX`], or
+/// are not known.
 fn unequal_bodies([a, b]: [Option<f64>; 2]) -> Option<String> {
     let (a, b) = (a?, b?);
     (a.max(b) > a.min(b).max(1.0) * BODIES_APART_MAX)
         .then(|| format!("bodies of A have {a:.0} bytes, those of B {b:.0}"))
 }
 
+/// The silences in the blocks of one target.
 fn silent_blocks(target: &str, blocks: &[Block]) -> SilentBlocks {
     let of = || blocks.iter().filter(|block| block.target == target);
     SilentBlocks {
@@ -357,6 +364,8 @@ fn unequal_silences([a, b]: &[SilentBlocks; 2], pairs: usize) -> Option<String> 
     })
 }
 
+/// The result in one sentence: the differences that are shown, else those that are suggested, else how large a
+/// difference may be hidden.
 fn sentence(measures: &[Measure], pairs: usize) -> String {
     let of = |verdict: &str| {
         let found = measures.iter().filter(|measure| measure.verdict == verdict);
@@ -394,14 +403,14 @@ fn sentence(measures: &[Measure], pairs: usize) -> String {
     }
 }
 
-/// The largest difference that a measure without a shown one may have, with its name; `None` if there is none.
+/// The factor of [`hidden`] with the name of the measure, such as `×1.04 in rate`.
 fn bound(measure: &Measure) -> Option<String> {
     let factor = hidden(measure)?;
     Some(format!("×{} in {}", short(factor), measure.measure))
 }
 
-/// The factor up to which a measure may differ that shows no difference; `None` of other verdicts, and if all pairs are
-/// alike.
+/// The largest factor by which the targets may differ in a measure that shows no difference: the end of its interval
+/// that is farther from 1. `None` for other verdicts, and if all pairs were alike.
 #[must_use]
 pub fn hidden(measure: &Measure) -> Option<f64> {
     let low = measure.low.filter(|_| measure.verdict == NONE_SHOWN)?;
@@ -410,7 +419,7 @@ pub fn hidden(measure: &Measure) -> Option<f64> {
     (factor > 1.0).then_some(factor)
 }
 
-/// A factor with two digits behind the point, or none from 10 on.
+/// A factor with two digits after the decimal point, or none from 10 on.
 #[must_use]
 pub fn short(factor: f64) -> String {
     match factor {
@@ -420,6 +429,7 @@ pub fn short(factor: f64) -> String {
     }
 }
 
+/// A difference in words: the ratio of a measure with its interval.
 fn claim(measure: &Measure) -> String {
     let number = |value: Option<f64>| value.map_or_else(|| "∞".to_owned(), |it| format!("{it:.3}"));
     format!(
@@ -431,30 +441,30 @@ fn claim(measure: &Measure) -> String {
     )
 }
 
-/// The verdict for a difference that holds even with several measures compared.
+/// The verdict on a difference that is shown, even when all measures are considered together (Holm's correction).
 pub const DIFFERS: &str = "differs";
 
-/// The verdict for a difference that holds only if its measure is seen alone.
+/// The verdict on a difference that would be shown if its measure were the only one.
 pub const SUGGESTS: &str = "suggests";
 
-/// The verdict if the interval contains 1.
+/// The verdict if the ratio's interval contains 1.
 pub const NONE_SHOWN: &str = "none-shown";
 
-/// The ratio was not the same throughout.
+/// The verdict if the ratio changed from the first half of the pairs to the second.
 pub const MOVED: &str = "moved";
 
-/// There are not enough pairs.
+/// The verdict if there are too few pairs for an interval.
 pub const TOO_FEW: &str = "too-few";
 
 const LEVEL: f64 = 0.95;
 
-/// The names of the targets in files.
+/// The names of the targets in the JSON document.
 const TARGETS: [&str; 2] = ["a", "b"];
 
-/// The share of requests without a good answer above which a target was not measured.
+/// The largest share of requests with an error page or no response; a comparison is invalid if both targets exceed it.
 const ERRORS_MAX: f64 = 0.5;
 
-/// The factor by which bodies of one page may differ.
+/// The largest factor by which the mean lengths of the targets' bodies may differ: a page may show the time or a name.
 const BODIES_APART_MAX: f64 = 1.05;
 
 /// The number of blocks in a run, unless they would be too short or too long.

@@ -130,7 +130,7 @@ fn preferred(addresses: Vec<ListenAddress>) -> Option<ListenAddress> {
 }
 
 impl Client {
-    /// Sends a request, and returns the answer whatever its status is.
+    /// Sends a request, and returns the answer, also one that is a refusal.
     pub(crate) fn ask(
         &self,
         method: &str,
@@ -155,6 +155,7 @@ impl Client {
         Ok(Answer { status, body })
     }
 
+    /// The failure that whatever listens at the address does not answer as an admin listener does.
     fn stranger(&self) -> Failure {
         let place = self.place();
         Failure::Fault(format!("at {place} there is no admin listener of a front"))
@@ -177,7 +178,7 @@ impl Client {
         }
     }
 
-    /// As [`Self::expect`], but returns the body as an object of the API.
+    /// As [`Self::expect`], but returns the answer's body as a value of type `T`.
     pub(crate) fn object<T: DeserializeOwned>(
         &self,
         method: &str,
@@ -240,7 +241,8 @@ impl Client {
     }
 }
 
-/// Reads an answer as an object of the API.
+/// Converts the JSON of an answer into a value of type `T`. The front's version may differ from this program's, so
+/// that this can fail.
 pub(super) fn understood<T: DeserializeOwned>(answer: Value) -> Result<T, Failure> {
     serde_json::from_value(answer)
         .map_err(|error| Failure::Fault(format!("the front's answer is not understood: {error}")))

@@ -169,7 +169,7 @@ fn explain(
     trusted: Option<&Path>,
     admin: &[BoundAddress],
 ) -> io::Result<()> {
-    // A client of a Unix socket needs the path apart.
+    // curl takes the path of a Unix socket as an option, not in the URL.
     let (mut option, url) = match front.split_once("+unix:") {
         Some((scheme, path)) => (
             format!("--unix-socket {path} "),

@@ -90,9 +90,13 @@ pub(crate) fn upgrade(args: &Upgrade) -> Result<(), Failure> {
     }
 }
 
-/// The id of the process that serves, if it is another one than before the upgrade; `None` until then.
+/// The id of the process that serves after the upgrade; `None` while the old process still serves.
+///
+/// # Errors
+/// The front says that the upgrade failed, or its status is not readable.
 fn watch(client: &Client, begun: &UpgradeStart) -> Result<Option<u32>, Failure> {
-    // While one process hands over to the other, a connection may end without an answer, or with a refusal.
+    // While the old process hands over, a connection may end without an answer or with a refusal; the next call asks
+    // again.
     let answer = client.ask("GET", "/api/v1/status", None);
     let good_answer = answer.ok().filter(|answer| answer.status == 200);
     let Some(good_answer) = good_answer else {

@@ -133,18 +133,20 @@ fn with_backends(shell: Shell, script: &str, commands: &[&str]) -> String {
     }
 }
 
+/// Prints the upstreams and backends of the running front that `line` names by `--admin`, one on each line. It prints
+/// nothing if the front does not answer within [`PATIENCE`].
 fn backends(line: &[String]) -> Result<(), Failure> {
     let given = line.iter().skip_while(|word| *word != "--admin").nth(1);
     let joined = || line.iter().find_map(|word| word.strip_prefix("--admin="));
     let admin = given.map(String::as_str).or_else(joined);
     let at = At::new(admin.and_then(|it| parse_listen_address(it).ok()), None);
     let (sender, receiver) = sync_channel(1);
-    // It may hang in whatever it waits for: the thread ends with the process.
+    // The request may take longer than `PATIENCE`. It has a thread of its own, which ends with the process.
     let asking = thread::Builder::new().name("ask".to_owned());
     let asked = asking.spawn(move || {
         let client = at.client();
         let status = client.and_then(|it| it.object::<FrontStatus>("GET", STATUS, None));
-        // Nobody waits any more if it took too long.
+        // After `PATIENCE` the receiver is gone.
         let _ = sender.send(status);
     });
     asked.map_err(|error| Failure::Fault(format!("cannot start a thread: {error}")))?;

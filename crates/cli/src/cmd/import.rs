@@ -152,8 +152,7 @@ fn options(args: &ImportArgs) -> Options {
     }
 }
 
-/// Prints the report: to standard output if it is JSON and the configuration is in a file, else to standard
-/// error.
+/// Prints the report: as JSON to standard output if the configuration goes to a file, otherwise to standard error.
 fn print_report(import: &Import, args: &ImportArgs) -> Result<(), Failure> {
     let report = match args.report {
         ReportForm::Text => import.report(),
@@ -169,14 +168,14 @@ fn print_report(import: &Import, args: &ImportArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The beginning of the names of the files with secrets: `shop.` for `shop.toml`; empty if the file goes to
-/// standard output.
+/// The prefix of the names of the files with secrets: `shop.` if the configuration is written to `shop.toml`; empty
+/// if it goes to standard output.
 fn secrets_of(out: Option<&Path>) -> String {
     let stem = out.and_then(Path::file_stem);
     stem.map_or_else(String::new, |it| format!("{}.", it.to_string_lossy()))
 }
 
-/// Writes the file and those that belong beside it, which only their owner may read.
+/// Writes the configuration and the files with secrets beside it, which only their owner may read.
 fn write_files(import: &Import, out: &Path, force: bool) -> Result<(), Failure> {
     let beside = out.parent().unwrap_or_else(|| Path::new(""));
     let secrets = import

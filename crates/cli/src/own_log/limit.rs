@@ -1,9 +1,9 @@
 //! Limits how many events of one kind are written: clients and backends can cause some of them with every request,
 //! and hundreds of thousands of lines a second help nobody.
 //!
-//! A kind is a place in the program that emits events. Up to [`SAID_MAX`] events of a kind are written within a
-//! period. When the period ends, a thread writes how many were left out; a process that serves also writes this when
-//! it ends. The audit of operators' changes has no limit.
+//! All events that one place in the program emits are of one kind. Up to [`SAID_MAX`] events of a kind are written
+//! within a period. When the period ends, a thread writes how many were left out; a process that serves also writes
+//! this when it ends. Events about operators' changes have no limit.
 
 use std::collections::HashMap;
 use std::fmt::{self, Debug, Write as _};
@@ -37,7 +37,7 @@ type Kinds = HashMap<Identifier, Window>;
 struct Window {
     began: Instant,
     said: u32,
-    /// What was left out in this period: how many events, and the words of the last one.
+    /// The events that were left out in this period: their number, and the text of the first one.
     left_out: Option<LeftOut>,
 }
 
@@ -55,7 +55,7 @@ impl<S: Subscriber> Layer<S> for Limit {
         }
         let now = now();
         let mut kinds = self.lock();
-        // Commands that do not serve have no thread for it.
+        // Here too, because commands that do not serve have no thread that does it.
         for summary in summaries(&mut kinds, now, PERIOD) {
             // The reader of the log may be gone.
             say(summary).ok();
@@ -83,7 +83,7 @@ impl<S: Subscriber> Layer<S> for Limit {
 }
 
 impl Limit {
-    /// Starts the thread that writes, with `say`, what was left out when a period ends.
+    /// Starts the thread that calls `say` at the end of each period with the lines about what was left out.
     ///
     /// # Errors
     /// The system refuses a thread.
@@ -132,7 +132,7 @@ impl Window {
     }
 }
 
-/// Ends the periods that are at least `old`, and returns the lines about what was left out in them.
+/// Ends the periods whose age is at least `old`, and returns one line for each in which events were left out.
 fn summaries(kinds: &mut Kinds, now: Instant, old: Duration) -> Vec<String> {
     let mut summaries = Vec::new();
     kinds.retain(|_, window| {

@@ -7,7 +7,7 @@ use std::path::Path;
 /// The path is `TARGET/PROFILE/build/PACKAGE-HASH/out`, with the target triple before the profile if
 /// one is given.
 pub(crate) fn profile(out: &Path) -> Option<&str> {
-    // The last of this name: a checkout may lie in a folder called `build`.
+    // The innermost folder of this name: a checkout may lie in a folder that is called `build`, too.
     let build = out.ancestors().find(|path| path.ends_with("build"))?;
     let name = build.parent()?.file_name()?.to_str()?;
     Some(named(name))

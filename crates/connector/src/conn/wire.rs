@@ -207,7 +207,7 @@ impl Wire {
     pub(super) fn end(&mut self, io: &mut Io<'_>) -> Result<Leaves, Refusal> {
         let is_short = match self {
             Self::Http(server) => server.send_end(io.out.staging()).is_err(),
-            // Its end would make a front that frames anew pass it on as whole.
+            // After END_RESPONSE, a front that frames the response anew would pass it on as complete.
             Self::Ajp(server) => server.response_missing() > 0,
         };
         if is_short {
@@ -261,7 +261,7 @@ impl Wire {
                 let length = BodyLength::Known(text.len() as u64);
                 if self.send_head(status, headers, length, io).is_ok() {
                     self.send_data(text.into(), io.out);
-                    // Cannot be short: all of the text was offered, and the connection closes.
+                    // The only error is a body that is too short, and all of the text was sent.
                     let _ = self.end(io);
                 }
             }

@@ -231,6 +231,7 @@ impl Agent {
         [wanted, self.stalled].into_iter().flatten().min()
     }
 
+    /// Passes an event to the connection, and obeys the action that it returns.
     fn tell(&mut self, event: fn(&mut Conn, &mut Io<'_>) -> Action, lent: &Loan) {
         let action = event(
             &mut self.conn,
@@ -265,12 +266,12 @@ impl Agent {
                 let read = awaiting.is_some_and(WaitClass::reads);
                 Want::Park { read, write }
             }
-            // Read anew: the round may have begun a while ago, and no delay is to end early.
+            // The clock is read again: the round may have begun a while ago, and the delay must not end early.
             Action::Wait(pause) => Want::Wait {
                 until: now() + pause.min(FAR),
             },
             Action::Close(Close { linger, reason }) => {
-                // Accounted for now and not when the socket closes, which lingering may put off.
+                // Counted now, because lingering may delay the close of the socket.
                 if let Some(reason) = reason {
                     self.refuse(reason);
                 }
@@ -283,6 +284,7 @@ impl Agent {
         };
     }
 
+    /// Passes a request to the status page or to the application.
     fn serve(&mut self, request: Box<Request>, lent: &Loan) -> Action {
         let caller = Caller {
             counters: self.meter.counters(),

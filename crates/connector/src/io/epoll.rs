@@ -166,6 +166,8 @@ impl Worker {
         }
     }
 
+    /// Accepts one connection of this listener. Takes its place under the limit first, and gives it back if there is
+    /// none.
     fn accept_one(&mut self, place: usize) {
         if !self.core.lent.shared.admit() {
             self.core.pause_accepting();
@@ -189,7 +191,7 @@ impl Worker {
                 self.advance(key);
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => *ready = false,
-            // The peer gave up while it waited in the queue.
+            // The peer left while it waited in the kernel's queue.
             Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
             Err(error) => self.core.handle_refused(place, &error),
         }

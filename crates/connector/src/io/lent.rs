@@ -92,8 +92,7 @@ impl Loan {
                 self.input = buffer;
             }
         } else if own.len() < KEPT_BYTES && own.capacity() > 2 * KEPT_BYTES {
-            // Part of a head: a peer that is slow with the rest is not to hold the space of a
-            // large one.
+            // Part of a head: a peer that sends the rest slowly must not occupy a large buffer.
             let mut buffer = std::mem::replace(own, BytesMut::from(&own[..]));
             buffer.clear();
             self.input = buffer;

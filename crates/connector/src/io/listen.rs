@@ -27,7 +27,7 @@ pub(crate) struct SocketFile(catamaran_transport::SocketFile);
 
 impl Drop for SocketFile {
     fn drop(&mut self) {
-        // No longer permitted: there is nobody left to tell.
+        // The error cannot be reported here: the connector has ended.
         let _ = self.0.remove();
     }
 }

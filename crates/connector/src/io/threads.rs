@@ -63,7 +63,7 @@ pub(crate) fn spawn(
     let hub = Hub::new(Arc::clone(shared))?;
     let threads = spawn_all(listeners, &hub);
     if threads.is_err() {
-        // Nobody joins them, but they end.
+        // The threads are not joined, but they end.
         hub.stop_now();
     }
     let (acceptors, supervisor) = threads?;
@@ -152,7 +152,7 @@ impl Hub {
         };
         let (stop_seen, stop) = io::pipe()?;
         let pool = Arc::new(Pool::start("connection", limits)?);
-        // Nobody else sets it.
+        // The cell is empty: only this sets it.
         let _ = shared.threads.set(Arc::clone(&pool));
         Ok(Arc::new(Self {
             places: shared.config.max_connections.min(max_threads),
@@ -223,7 +223,7 @@ impl Hub {
             if left.is_zero() {
                 self.cut.store(true, SeqCst);
                 for (_, seat) in &roster.seats {
-                    // Gone already, if that fails.
+                    // An error means that the connection is closed already.
                     let _ = seat.socket.shutdown(Shutdown::Both);
                 }
                 return;
@@ -268,7 +268,7 @@ impl Seat {
     /// Wakes the connection's thread if it waits for a request, so that the connection closes.
     fn hush(&self) {
         if self.idle.load(SeqCst) {
-            // Gone already, if that fails.
+            // An error means that the connection is closed already.
             let _ = self.socket.shutdown(Shutdown::Read);
         }
     }

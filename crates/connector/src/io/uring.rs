@@ -199,6 +199,7 @@ impl Worker {
         }
     }
 
+    /// Handles a result of a listener's accept operation. `last`: the operation has ended.
     fn handle_accepted(&mut self, place: usize, socket: io::Result<OwnedFd>, last: bool) {
         if last && let Some(acceptor) = self.acceptors.get_mut(place) {
             acceptor.accepting = None;
@@ -241,6 +242,7 @@ impl Worker {
         }
     }
 
+    /// Makes a task of an accepted connection.
     fn open(&mut self, place: usize, socket: OwnedFd) {
         let introduced = self.acceptors.get(place).map(|acceptor| {
             let peer = acceptor.introduce(&socket)?;

@@ -1,4 +1,4 @@
-//! A backend: how it fares, what it did, what was said of it.
+//! A backend: its health, its counters, its settings, and its last failure and probe.
 
 use std::collections::BTreeMap;
 
@@ -29,7 +29,7 @@ objects! {
         pub drain: Option<DrainProgress>,
         /// Sessions seen within `session_timeout`; `null` if sessions are not counted.
         pub sessions: Option<u64>,
-        /// Requests for this backend whose session id the front has not seen a backend give out; `null` if
+        /// Requests for this backend with a session id that the front has not seen any backend give out; `null` if
         /// sessions are not counted.
         pub unknown_ids: Option<u64>,
     }
@@ -79,9 +79,9 @@ objects! {
         pub errors: BTreeMap<String, FailureCounts>,
         /// Responses with a status 5xx.
         pub server_errors: ServerErrors,
-        /// Requests by what became of their session, with the words of `sticky=` in the log.
+        /// Requests by the outcome for their session, with the words of `sticky=` in the log.
         pub sticky: BTreeMap<String, u64>,
-        /// The last failure that was not the client's doing; `null` if there was none.
+        /// The last failure that the client did not cause; `null` if there was none.
         pub last_failure: Option<BackendFailure>,
         /// Probes since the start.
         pub probes: ProbeCounts,
@@ -270,7 +270,8 @@ objects! {
         pub sessions_at_start: u64,
         /// Sessions that the backend has now; `null` if sessions are not counted.
         pub sessions_now: Option<u64>,
-        /// When the last session is over if nobody comes again; `null` if sessions are not counted.
+        /// The moment at which the last session ends if no client uses its session again; `null` if sessions are not
+        /// counted.
         pub earliest: Option<String>,
         /// Requests that wait for the backend's response.
         pub in_flight: usize,

@@ -1,4 +1,4 @@
-//! Caches: what they hold and did, and purges.
+//! Caches: their contents and counters, and purges.
 
 use std::collections::BTreeMap;
 
@@ -33,7 +33,7 @@ objects! {
         pub fills_by_age: BTreeMap<String, usize>,
         /// Bytes that fetches under way hold.
         pub fill_bytes: u64,
-        /// Clients that read what is being fetched.
+        /// Clients that wait for a fetch under way, or read what it has fetched so far.
         pub waiters: usize,
         /// Purges since the start.
         pub purges: u64,

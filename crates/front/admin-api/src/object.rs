@@ -1,4 +1,4 @@
-//! How an object is declared: a struct, and the texts of its members for the reference.
+//! The declaration of objects: a struct, and the texts of its members for the reference.
 
 /// The documentation of an object.
 #[derive(Clone, Copy, Debug)]

@@ -17,7 +17,7 @@ objects! {
         pub number: u64,
     }
 
-    /// A probe that was begun.
+    /// The answer to a request for a probe: the probe's number, and its result if it ended within 5 seconds.
     pub struct ProbeResult {
         /// Whether the probe is under way. It is over when `last_probe` of the backend has this number, or a
         /// higher one.

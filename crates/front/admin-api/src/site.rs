@@ -1,4 +1,4 @@
-//! What the configuration in force makes the front accept.
+//! The listeners of the configuration in force.
 
 objects! {
     /// The listeners of a configuration.

@@ -1,4 +1,4 @@
-//! The front as a whole, its upstreams, and what happened.
+//! The state of the front, its upstreams, and the last events.
 
 use std::collections::BTreeMap;
 
@@ -60,7 +60,7 @@ objects! {
     pub struct UpgradeStatus {
         /// The number of upgrades that were begun.
         pub number: u64,
-        /// Why the last upgrade failed; `null` if it has not.
+        /// Why the last upgrade failed; `null` if it did not fail.
         pub failed: Option<String>,
     }
 
@@ -74,7 +74,8 @@ objects! {
         pub accepted: u64,
     }
 
-    /// A limit at which clients are turned away: until none was for a minute.
+    /// A limit that was reached, so that clients were turned away. It is listed until no client was turned away for a
+    /// minute.
     pub struct ReachedLimit {
         /// The reason, as in the log and in `reasons`.
         pub reason: String,
@@ -127,7 +128,7 @@ objects! {
         pub policy: String,
         /// Whether the upstream keeps sessions.
         pub sticky: bool,
-        /// Requests by what became of their session; `null` if the upstream keeps no sessions.
+        /// Requests by the outcome for their session; `null` if the upstream keeps no sessions.
         pub sticky_outcomes: Option<BTreeMap<String, u64>>,
         /// Whether the upstream accepts clients that have no session yet.
         pub ready: bool,
@@ -152,7 +153,7 @@ objects! {
         pub max: u64,
     }
 
-    /// Where an upstream finds members, and how well that goes.
+    /// The source of an upstream's members, and the state of its answers.
     pub struct FoundMembers {
         /// The kind of the source.
         pub from: String,
@@ -160,7 +161,7 @@ objects! {
         pub active: usize,
         /// Members that take no new sessions.
         pub drain: usize,
-        /// Members that are gone from the list and still have `leave` left.
+        /// Members that the source no longer names, and that drain until `leave` is over.
         pub leaving: usize,
         /// Seconds since the last good answer; `null` if there was none.
         pub age_s: Option<u64>,

@@ -1,4 +1,4 @@
-//! What is served over TLS.
+//! TLS profiles and their certificates.
 
 objects! {
     /// The TLS profiles of a configuration.

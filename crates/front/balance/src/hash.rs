@@ -60,7 +60,7 @@ impl Maglev {
         let mut left = slots.members.len();
         while left > 0 {
             for (member, claim) in (0_u32..).zip(&mut claims) {
-                // The heaviest gets a slot in each round, the others as often as they weigh.
+                // In each round the heaviest member gets a slot; the others get slots in proportion to their weights.
                 claim.due += claim.weight;
                 if claim.due < heaviest || left == 0 {
                     continue;
@@ -90,7 +90,7 @@ impl Maglev {
                 return Some(member);
             }
         }
-        // Few are left: one that may be picked is found by looking at all, from a place of the key's.
+        // Few members may be picked: look at all, beginning with one that the key determines.
         let count = u64::try_from(self.count).unwrap_or(u64::MAX);
         let first = usize::try_from(key.salted(SCAN_SALT) % count).unwrap_or_default();
         let all = (first..self.count).chain(0..first);

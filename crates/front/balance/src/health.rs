@@ -362,9 +362,9 @@ impl Health {
                 self.fail(now, Cause::Failing, excused);
             }
             (State::Up, Failed) if self.watch.is_some() => self.eject(now, Cause::Unreachable),
-            // It was begun before the silence was noted, and nothing was asked.
+            // A regular probe that began before the silence was noted, and asked nothing, proves nothing.
             (State::Suspect { .. }, Connected) if scheduled => {}
-            // That a connection can be opened proves nothing.
+            // An opened connection does not prove that the backend answers.
             (State::Suspect { .. }, Connected) => {
                 let idle = None;
                 self.state = State::Suspect { mute: true, idle };
@@ -378,7 +378,7 @@ impl Health {
                 self.eject(now, Cause::Unreachable);
             }
             (State::Probing, Answered | Connected) => self.pass(now),
-            // Too many others have gone meanwhile.
+            // Too many other backends have gone out since the probe began.
             (State::Probing, Silent { excused: true } | Wrong { excused: true })
                 if self.cause.is_pardonable() =>
             {
@@ -396,7 +396,7 @@ impl Health {
                     until: now + PROBE_PERIOD,
                 };
             }
-            // Put out by others while it was being verified: that takes its time.
+            // The backend was put out while the probe was under way, for the time that this ejection takes.
             (State::Ejected { .. } | State::Up, _) => {}
         }
     }

@@ -110,7 +110,7 @@ impl Schedule {
         if let Some(member) = self.choose(members, tried) {
             return Some(member);
         }
-        // Nobody is left: members that have come back meanwhile must be found now.
+        // No member is left: those that have come back meanwhile must be found now.
         self.readmit(members, self.out.len());
         self.choose(members, tried)
     }
@@ -166,7 +166,8 @@ impl Schedule {
             (weight > 0).then_some((member, weight))
         };
         let mut fitting: Vec<(usize, u64)> = among.filter_map(weigh).collect();
-        // Those that a pick would find out, or let in again, count there.
+        // A pick draws two members at random if it considers more than [`EXACT_MAX`]: those in the heap, and those out
+        // that it would check again.
         let considered = (self.heap.len() + LOOKS).min(self.members.len());
         let looks_at_all = exact || considered <= EXACT_MAX;
         if self.policy == Policy::LeastInFlight && looks_at_all {
@@ -180,6 +181,7 @@ impl Schedule {
         fitting
     }
 
+    /// Picks a member by the policy.
     fn choose(&mut self, members: &impl Members, tried: &[usize]) -> Option<usize> {
         match self.policy {
             Policy::RoundRobin | Policy::Sessions | Policy::Traffic | Policy::Hash => {
@@ -307,7 +309,7 @@ impl Schedule {
                 self.out.push_back(member);
                 continue;
             }
-            // What it did not get while it was out is not made up for.
+            // A member gets nothing in return for the time when it was out.
             let earliest = self.earliest_deadline();
             let deadline = &mut self.members[member].deadline;
             *deadline = (*deadline).max(earliest);

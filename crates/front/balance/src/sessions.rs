@@ -94,8 +94,8 @@ impl Sessions {
         self.count(hash, slice, now);
     }
 
-    /// Counts a session that a request names, if the backend is known to have given out its id. Until
-    /// enough ids are learned, and while some found no room, every id counts.
+    /// Counts a session whose id a request has, if the backend is known to have given out that id. Every id counts
+    /// until `learns_until`, and for as long as known ids may be missing because the table of them was full.
     pub fn note_claim(&self, id: &[u8], now: Moment) {
         let slice = self.turn(now);
         let hash = self.hasher.hash_one(id);
@@ -116,6 +116,7 @@ impl Sessions {
         self.unknown.load(Ordering::Relaxed)
     }
 
+    /// Counts a session in the registers of a slice.
     fn count(&self, hash: u64, slice: u64, now: Moment) {
         let index = usize::try_from(hash >> (64 - BITS)).unwrap_or(0);
         // The closing bit bounds the rank.
@@ -148,6 +149,7 @@ impl Sessions {
         now.saturating_sub(self.born) >= self.timeout && self.seen(now) == 0
     }
 
+    /// The registers of all slices that count at `now`, merged into one set.
     fn merged(&self, now: Moment) -> [u8; REGISTERS] {
         self.turn(now);
         let mut merged = [0; REGISTERS];

@@ -7,8 +7,7 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-/// What this file has for each server's directive of that name; empty if no server has such a
-/// directive.
+/// What this file has in place of each directive of that name, of any server; empty if no server has such a directive.
 ///
 /// If no directive is spelled like this, names that differ only in `_`, `-` and `.` count.
 pub(crate) fn answers(name: &str) -> Vec<String> {
@@ -20,22 +19,21 @@ pub(crate) fn answers(name: &str) -> Vec<String> {
     }
 }
 
-/// What a directive of another server is to the place of its configuration that it decides about.
+/// What a directive of another server decides about requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Nature {
-    /// It says which clients may do what.
+    /// Which clients may do what.
     Access,
-    /// It says what is answered: types, fields, filters, handlers, bodies.
+    /// What the response is: types, fields, filters, handlers, bodies.
     Content {
-        /// Whether it only says how files are sent.
+        /// Whether the directive only says how files are sent.
         of_files: bool,
     },
-    /// It says what the application believes of its clients.
+    /// What the application believes about its clients.
     Identity,
-    /// It says by which addresses, and with which verification, connections are made.
+    /// By which addresses, and with which verification, connections are made.
     Transport,
-    /// Without it no request is answered that would not be, and none is answered otherwise in a way that
-    /// matters.
+    /// Nothing that matters: without the directive the same requests are answered in the same way.
     Harmless,
 }
 
@@ -57,13 +55,13 @@ impl Nature {
 /// A directive of another server, by the name that the server has for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ForeignDirective {
-    /// The name; with `*` at its end it stands for all that begin so.
+    /// The name; with `*` at its end it stands for all names that begin so.
     pub name: &'static str,
-    /// What the directive is to its place.
+    /// What the directive decides.
     pub nature: Nature,
 }
 
-/// All directives of `server` (`mod_jk`, `httpd` or `nginx`) that have a nature, in the table's order.
+/// All directives of `server` (`mod_jk`, `httpd` or `nginx`) that have a [`Nature`], in the table's order.
 pub fn foreign_directives(server: &str) -> impl Iterator<Item = ForeignDirective> {
     let rows = INDEX.rows.iter().filter(move |row| row.server == server);
     rows.flat_map(|row| {
@@ -74,19 +72,19 @@ pub fn foreign_directives(server: &str) -> impl Iterator<Item = ForeignDirective
     })
 }
 
-/// What this file has for a directive of another server.
+/// What this file has in place of a directive of another server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ForeignAnswer {
-    /// What the directive is to its place; `None`: it is a parameter of directives.
+    /// What the directive decides; `None`: the name is a parameter of directives.
     pub nature: Option<Nature>,
     /// Whether the directive can be dropped, because nothing is needed in its place.
     pub is_needless: bool,
-    /// What to write in its place, or why there is nothing.
+    /// What to write instead of the directive, or why there is nothing to write.
     pub text: &'static str,
 }
 
-/// What this file has for a directive of `server` (`mod_jk`, `httpd` or `nginx`); `None` if the
-/// directive is not known.
+/// What this file has in place of a directive of `server` (`mod_jk`, `httpd` or `nginx`); `None` if the directive is
+/// not known.
 #[must_use]
 pub fn foreign_answer(server: &str, name: &str) -> Option<ForeignAnswer> {
     let form = spelling(name);
@@ -102,7 +100,7 @@ pub fn foreign_answer(server: &str, name: &str) -> Option<ForeignAnswer> {
     })
 }
 
-/// The numbers of the rows that have a name with `*` for a name of this spelling, each with that name; the longest
+/// The rows whose name ends in `*` and stands for a name of this spelling: the number of each and the name; the longest
 /// beginning comes first.
 fn beginnings(form: &str) -> impl Iterator<Item = &'static (usize, &'static str)> {
     let starts = (1..=form.len()).rev().filter_map(|end| form.get(..end));
@@ -117,7 +115,7 @@ pub(crate) fn is_other(name: &str, meant: &str) -> bool {
     !answers.is_empty() && !answers.iter().any(|answer| answer.contains(&quoted))
 }
 
-/// The answers of the rows that have a name whose form is that of `name`.
+/// The answers of the rows that have a name with the same `form` as `name`.
 fn answers_by(name: &str, form: fn(&str) -> String, known: &RowsByName) -> Vec<String> {
     let matches = known.get(&form(name)).map(Vec::as_slice);
     let found = matches.unwrap_or_default().iter();
@@ -134,8 +132,8 @@ struct Index {
     rows: Vec<Row>,
     spelled: RowsByName,
     loose: RowsByName,
-    /// By the spelling of what stands before the `*` of a name. A key of a file is not compared with these: too many
-    /// words begin so.
+    /// The names that end in `*`, by the spelling of what stands before it. Keys of this file are not looked up here:
+    /// too many words begin so.
     starts: RowsByName,
 }
 
@@ -191,6 +189,7 @@ impl Row {
     }
 }
 
+/// Reads the rows of the table.
 fn rows() -> impl Iterator<Item = Row> {
     let mut server = "";
     let mut nature = None;

@@ -58,7 +58,7 @@ pub(crate) fn collect(
     collector.texts
 }
 
-/// Faults an `include` where files are not read; then no directory is searched either.
+/// Faults `include` if no files may be read; then no directory is searched, either.
 fn refuse(text: &str, report: &mut Report) {
     if !text.contains(NAME) {
         return;
@@ -90,7 +90,7 @@ impl Collector<'_> {
         if !text.contains(NAME) {
             return;
         }
-        // In a text of broken syntax it may be a guess of the parser.
+        // If the syntax is broken, what the parser takes for `include` may be a guess.
         let Ok(root) = DeTable::parse(text) else {
             return;
         };
@@ -138,6 +138,8 @@ impl Collector<'_> {
         }
     }
 
+    /// Reads an included file and those that it includes. A file that is included twice or includes itself is a fault,
+    /// and so are too many files.
     fn of_file(&mut self, path: &Path, place: &Range<usize>) {
         let (shown, file) = (path.display(), real(path));
         if self.open.contains(&file) {
@@ -169,6 +171,7 @@ impl Collector<'_> {
         }
     }
 
+    /// Adds the text of a file, before those of the files that it includes.
     fn add(&mut self, path: &Path, file: PathBuf, text: String, place: &Range<usize>) {
         self.bytes_left -= text.len();
         let start = self.report.add(&path.display().to_string(), &text);
@@ -223,6 +226,8 @@ pub(crate) fn add<'t>(
     merge(root, move_table(added, start), "", report);
 }
 
+/// Adds the values of `from` to a table: lists of tables are appended, tables are joined, and a value that both have is
+/// a fault. `path` is the name of the table, for messages.
 fn merge<'t>(into: &mut DeTable<'t>, from: DeTable<'t>, path: &str, report: &mut Report) {
     for (key, value) in from {
         let Some(known) = into.get_mut(key.get_ref().as_ref()) else {

@@ -34,7 +34,7 @@ pub(crate) struct ExpandedTexts {
 }
 
 impl ExpandedTexts {
-    /// Whether the text at this place could not be expanded. Then further faults of it say nothing.
+    /// Whether the text at this place of the file could not be expanded. Its other faults are then not reported.
     pub(crate) fn failed_at(&self, place: &Range<usize>) -> bool {
         self.failed.contains(&place.start)
     }
@@ -183,6 +183,7 @@ struct Walk<'t> {
 }
 
 impl<'t> Walk<'t> {
+    /// Replaces the texts in a table and in all that is in it.
     fn table(&mut self, table: &mut DeTable<'t>) {
         for (name, value) in table.iter_mut() {
             let name = name.get_ref();
@@ -205,6 +206,8 @@ impl<'t> Walk<'t> {
         }
     }
 
+    /// Replaces a text by the expanded one. If it consists of one `${NAME}`, and `key`, the key that has it, takes no
+    /// texts, it becomes a number, `true` or `false`.
     fn text(&self, value: &mut Spanned<DeValue<'t>>, key: impl Fn(&Self) -> Option<AnyKey>) {
         let place = value.span();
         let Some(text) = self.expanded.texts.get(&place.start) else {

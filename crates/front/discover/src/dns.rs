@@ -100,6 +100,7 @@ impl DnsSource {
         }
     }
 
+    /// Looks the name up with a new resolver.
     async fn resolve(&self) -> Result<DnsAnswer, String> {
         // A new one each time reads `resolv.conf` anew, and keeps no answers.
         let resolver = self.resolver().map_err(|error| error.to_string())?;
@@ -117,6 +118,7 @@ impl DnsSource {
         }
     }
 
+    /// Looks up SRV records, and the addresses of their targets that the answer lacks.
     async fn services(&self, resolver: &TokioResolver) -> Result<DnsAnswer, String> {
         let answer = look_up(resolver, &self.name, RecordType::SRV).await?;
         let Some(answer) = answer else {

@@ -192,7 +192,7 @@ async fn bind_at_last(desk: &Desk, answers: &mpsc::Sender<Answer>) -> Option<Tcp
         match bind(desk.config.listen) {
             Ok(listener) => {
                 if tries >= tell_at {
-                    // So that nobody takes the trouble for a present one.
+                    // Sends an answer, so that the failure that was reported does not stay in force.
                     desk.changed.notify_one();
                 }
                 return Some(listener);

@@ -278,6 +278,7 @@ struct AbsentMembers<'m> {
 }
 
 impl<'m> AbsentMembers<'m> {
+    /// Finds the members of the last list that an answer lacks, and decides which of them leave.
     fn new(
         last: &'m Members,
         named: &BTreeMap<&str, &FoundMember>,
@@ -312,6 +313,7 @@ impl<'m> AbsentMembers<'m> {
         }
     }
 
+    /// The presence of a member that the answer lacks.
     fn standing(
         &self,
         name: &str,

@@ -324,7 +324,7 @@ impl FileBody {
     /// still the same version.
     fn take(&mut self, piece: Bytes) -> Result<Bytes, FileBodyError> {
         if piece.is_empty() {
-            // It has become shorter.
+            // The file has become shorter.
             return Err(FileBodyError::Changed);
         }
         self.advance(piece.len() as u64);
@@ -380,7 +380,7 @@ fn read_blocking(fd: &OwnedFd, from: u64, mut piece: Vec<u8>) -> io::Result<Byte
 
 /// Makes the kernel read a window of the file into memory, and blocks until the disk has delivered it.
 fn warm_blocking(fd: &OwnedFd, from: u64, len: usize) -> Result<(), FileBodyError> {
-    // The sender would have to wait for what is read ahead beyond the window.
+    // Without read-ahead: the sender would have to wait for bytes beyond the window.
     fadvise(fd, 0, None, Advice::Random).ok();
     let mut scratch = vec![0; len.min(PIECE_MAX)];
     let mut done = 0;

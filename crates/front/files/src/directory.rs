@@ -145,7 +145,7 @@ impl Directory {
 }
 
 impl Finding {
-    /// Chooses the file in the coding that the client accepts.
+    /// Chooses the file in the coding that the client accepts; [`Found::Directory`] if the name is a directory's.
     ///
     /// # Errors
     /// There is no file of this name.

@@ -92,7 +92,7 @@ impl FoundFile {
     #[must_use]
     pub fn settles_after(&self) -> Option<Duration> {
         match &self.content {
-            // It was read long after.
+            // A body is kept in memory only if it was read long after the file was written.
             FileContent::Memory(_) => None,
             FileContent::Open(_) => self.facts().is_fresh(SystemTime::now()).then_some(TICK),
         }

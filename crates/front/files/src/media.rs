@@ -71,10 +71,11 @@ fn known(extension: &str) -> Option<&'static str> {
         "zst" => "application/zstd",
         "yaml" | "yml" => "application/yaml",
         "dtd" => "application/xml-dtd",
-        // That of a player of the nineties.
+        // Not the type of an old media player, which `mime_guess` gives.
         "rpm" => UNKNOWN,
         other => match mime_guess::from_ext(other).first_raw()? {
-            // A charset beside it would overrule the declaration in the file (RFC 7303, section 3).
+            // With `text/xml`, a charset in the field would overrule the one that the file declares (RFC 7303, section
+            // 3).
             "text/xml" => "application/xml",
             known => known,
         },

@@ -135,7 +135,8 @@ impl OpenRoot {
     /// Opens the file or directory with this name; an empty name is the directory itself.
     pub(crate) fn open_name(&self, name: &[u8], access: Access) -> Result<OpenedName, OpenError> {
         let name = if name.is_empty() { &b"."[..] } else { name };
-        // A FIFO without a writer does not block, a terminal does not become ours.
+        // `NONBLOCK`: a FIFO without a writer is opened without waiting. `NOCTTY`: a terminal does not become the
+        // controlling one.
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
         let fd = open_at(self.fd.as_fd(), name, flags, self.resolve, access)?;
         if !self.has(fd.as_fd()) {
@@ -169,6 +170,8 @@ impl OpenRoot {
     }
 }
 
+/// Opens `name` beneath `at` with the rules of `resolve`. Repeats an open that a rename disturbed, unless the caller
+/// may not wait.
 fn open_at(
     at: BorrowedFd<'_>,
     name: &[u8],
@@ -193,7 +196,7 @@ fn open_at(
         }
     }
     Err(match failed {
-        // Kernels before 5.12 do not know that only memory is to be asked.
+        // `INVAL`: kernels before 5.12 do not know `RESOLVE_CACHED`.
         Errno::AGAIN | Errno::INVAL | Errno::INTR if access == Access::Cached => {
             OpenError::WouldBlock
         }

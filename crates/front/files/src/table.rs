@@ -131,7 +131,7 @@ impl FileTable {
         let is_whole = bytes.len() as u64 == facts.size;
         if is_whole && is_small(&facts) && facts.is_settled(SystemTime::now()) {
             self.descriptors.remove(&facts);
-            // Not the rest of a buffer that has room for more.
+            // A copy: the caller's buffer may have unused room.
             let body = KeptBody::new(Bytes::copy_from_slice(bytes));
             self.bodies.insert(facts, Arc::new(body));
         }
@@ -174,6 +174,7 @@ impl FileTable {
         self.descriptors.len()
     }
 
+    /// Applies new limits.
     fn resize(&mut self, limits: TableLimits) {
         if limits == self.limits {
             return;
@@ -199,6 +200,7 @@ impl FileTable {
         known.map(|known| known.named.clone())
     }
 
+    /// Keeps the result of a lookup. Bytes and descriptors of versions that it no longer names are dropped.
     fn keep_name(&mut self, name: NameRef<'_>, known: KnownName) {
         if let Some(before) = self.names.peek(&name) {
             let replaced = before.named.replaced_by(&known.named);

@@ -38,6 +38,7 @@ impl ContentTags {
         Err(IsMine(true))
     }
 
+    /// Stores the tag that the caller of [`Self::begin`] made. `None`: it made none, and the next request may try again.
     fn end(&self, facts: &FileFacts, tag: Option<HeaderValue>) {
         let mut tags = self.lock();
         match tag {
@@ -88,7 +89,7 @@ impl TagWork {
                     tag: None,
                     _permit: permit,
                 };
-                // Dropped, it is given up.
+                // Dropping the work gives up the claim.
                 may_begin.then_some(work)
             }
         }

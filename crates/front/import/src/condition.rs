@@ -178,7 +178,8 @@ impl Condition {
     }
 }
 
-/// Joins answers by "and" or "or"; `decides` is the answer that settles the result alone: `false` for "and".
+/// Joins answers by "and" (`decides` is `false`) or by "or" (`decides` is `true`): one answer that equals `decides`
+/// is the result. `None` stands for an unknown answer.
 fn joined(answers: impl Iterator<Item = Option<bool>>, decides: bool) -> Option<bool> {
     let mut result = Some(!decides);
     for answer in answers {
@@ -212,8 +213,8 @@ impl HostTest {
     }
 }
 
-/// A condition on the port, as far as it is one on the scheme of the listeners that a host has. `test` is an
-/// expression, or begins with `=` for a whole number; with `!` before it it is negated.
+/// Turns a test of the port into a condition on the scheme of the host's listeners, as far as it is one. `test` is an
+/// expression, or `=` and a whole number; `!` before it negates it.
 pub(crate) fn of_port(test: &str, ports: &[Port]) -> Condition {
     let (negated, plain) = match test.strip_prefix('!') {
         Some(plain) => (true, plain),
@@ -247,8 +248,8 @@ pub(crate) fn of_port(test: &str, ports: &[Port]) -> Condition {
     }
 }
 
-/// A condition on the host by a regular expression. `ports` are the listeners' ports if the server compares
-/// the host together with its port, else empty.
+/// A condition on the host by a regular expression. `ports` are the ports of the listeners if the server compares the
+/// host together with its port, and empty otherwise.
 pub(crate) fn of_host(expression: &str, ports: &[Port]) -> Condition {
     let ports_of_host = [
         "(:[0-9]+)?$",
@@ -270,7 +271,7 @@ pub(crate) fn of_host(expression: &str, ports: &[Port]) -> Condition {
     let Some(tests) = host_tests(&plain) else {
         return Condition::Unsaid;
     };
-    // Behind another port a host does not end as the expression does.
+    // If the port is compared, too, an expression for the end of a host matches only hosts with the default port.
     let is_whole = |it: &HostTest| matches!(it, HostTest::Is(_) | HostTest::Ends(_));
     let has_port = stripped.is_none() && ports.iter().any(|it| !matches!(it.0, 80 | 443));
     if has_port && tests.iter().any(is_whole) {

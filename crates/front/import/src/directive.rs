@@ -31,8 +31,8 @@ impl Directive {
         self.inner.as_deref().unwrap_or_default()
     }
 
-    /// Stands in for an included file that does not exist. The file may contain guards, so
-    /// the requests that it may concern are closed.
+    /// Makes a directive for an included file that does not exist. The file may contain access rules, so the place in
+    /// which it is included is closed.
     pub(crate) fn missing(pattern: &str, id: Id, ledger: &mut Ledger) -> Self {
         let text = format!(
             "`{pattern}` names no file that is there; name its root by --root. It may have guards, so the \
@@ -48,8 +48,8 @@ impl Directive {
     }
 }
 
-/// Marks directives, and all inside them, as part of a section that was decided on as a
-/// whole: the old server keeps them, or they are a risk.
+/// Marks directives, and all inside them, as parts of a section that was not converted: the old server still does
+/// what they say, or they are a risk.
 pub(crate) fn keep_all<'d>(
     directives: impl IntoIterator<Item = &'d Directive>,
     reason: &str,
@@ -61,7 +61,8 @@ pub(crate) fn keep_all<'d>(
     }
 }
 
-/// Marks directives, and all inside them, as parts of a directive that was decided on.
+/// Marks directives, and all inside them, as parts of the directive `whole`, whose entry in the report also counts
+/// for them.
 pub(crate) fn part_all<'d>(
     directives: impl IntoIterator<Item = &'d Directive>,
     whole: Id,
@@ -73,7 +74,7 @@ pub(crate) fn part_all<'d>(
     }
 }
 
-/// Marks directives, and all inside them, as those of a closed place.
+/// Marks directives, and all inside them, as those of a place that is closed.
 pub(crate) fn close_all<'d>(
     directives: impl IntoIterator<Item = &'d Directive>,
     ledger: &mut Ledger,
@@ -96,5 +97,5 @@ pub(crate) fn drop_all<'d>(
     }
 }
 
-/// The name of the stand-in for a file that does not exist. No directive has it, so it closes its place.
+/// The name of the directive for an included file that does not exist. No table knows it, so it closes its place.
 pub(crate) const MISSING: &str = "missing include";

@@ -9,7 +9,7 @@ use crate::files::Files;
 pub(crate) struct Contents {
     /// Whether the directory cannot be read, or holds more names than the importer checks.
     pub(crate) is_hidden: bool,
-    /// Whether nothing is in it but the default page of the distribution.
+    /// Whether it contains nothing but the default page of a distribution.
     pub(crate) is_bare: bool,
     /// Whether it holds a file such as `.htaccess`, which may restrict access to files beside it.
     pub(crate) has_guards: bool,
@@ -40,15 +40,15 @@ pub(crate) fn contents(files: &dyn Files, directory: &Path, guards: &[String]) -
                 contents.is_hidden = true;
                 return contents;
             }
-            // A name with a dot within it is a file in nearly all cases, and asking costs little.
+            // A name with a dot inside is a file in nearly all cases, and to ask for it as a directory costs little.
             left.push(path.join(&name));
         }
     }
     contents
 }
 
-/// Whether a distribution put this into the default document root: the icons of listings, or a page of that name and
-/// with one of its sentences.
+/// Whether a distribution put this file into the default document root: an icon for listings, or a page that has one
+/// of these names and one of these sentences.
 fn is_of_distribution(files: &dyn Files, path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     if name == "icons" {
@@ -78,7 +78,7 @@ const DISTRIBUTION: &[&str] = &[
     "index.lighttpd.html",
 ];
 
-/// What these pages say, and hardly another: those of httpd, of Debian, Ubuntu, Fedora and nginx.
+/// Sentences of these pages that are on hardly any other page: of httpd, Debian, Ubuntu, Fedora and nginx.
 const SENTENCES: &[&str] = &[
     "<h1>It works!</h1>",
     "Apache2 Debian Default Page",

@@ -23,7 +23,8 @@ pub trait Files {
         path.display().to_string()
     }
 
-    /// The first fault that the front finds in a file with this text; `None` if there is none, or nobody can tell.
+    /// The first error that the front finds in a file with this text, such as a key with a password; `None` if there
+    /// is none, or if it cannot be checked.
     fn fault(&self, text: &str) -> Option<String> {
         let _ = text;
         None

@@ -1,8 +1,9 @@
-//! Virtual hosts whose rules ask for the host: one for each set of hosts that the rules treat alike.
+//! Splits virtual hosts whose rules have conditions on the host: each part has the hosts that these rules treat
+//! alike.
 //!
-//! The front chooses by host before path, so a condition on hosts becomes routes of other hosts. A test on part
-//! of a host name can be decided for the hosts that the source names, not for all others: for those, redirects
-//! are not written and other rules are closed.
+//! The front chooses the host before the path, so a rule with such a condition becomes a rule of other hosts. A test
+//! of a part of a host name can be decided for hosts that the source names, but not for all others. For those,
+//! redirects are left out, and other rules are closed.
 
 use std::collections::BTreeMap;
 
@@ -70,8 +71,8 @@ struct Schemes {
 enum Verdict {
     /// The condition holds for none of their requests.
     Never,
-    /// The condition holds for requests by the scheme `only` (`None`: by either). `rest` is the part of the host
-    /// that a redirect captured.
+    /// The condition holds for requests by the scheme `only` (`None`: by either). `rest` is the part of the host that
+    /// a redirect puts into its target.
     Holds {
         only: Option<Scheme>,
         rest: Option<String>,
@@ -80,12 +81,14 @@ enum Verdict {
     Unsaid,
 }
 
-/// A virtual host for those names that all rules treat alike.
+/// The names of a virtual host that all rules treat alike.
 struct Part {
     verdicts: Vec<Verdict>,
     host: VirtualHost,
 }
 
+/// The parts of a virtual host: one for each set of its hosts, and of the hosts that it serves as the default, that
+/// the conditions of its rules treat alike.
 fn parts(
     host: &VirtualHost,
     further: BTreeMap<String, Vec<usize>>,
@@ -118,7 +121,7 @@ fn parts(
     parts.into_iter().map(finished).collect()
 }
 
-/// The part with these verdicts on these listeners; adds it if there is none.
+/// The part whose verdicts on these listeners are the given ones; a new one if there is none.
 fn part<'p>(
     parts: &'p mut Vec<Part>,
     verdicts: Vec<Verdict>,
@@ -147,6 +150,7 @@ fn verdicts(host: &VirtualHost, class: HostClass<'_>, schemes: Schemes) -> Vec<V
         .collect()
 }
 
+/// Whether the condition of one rule holds for a class of hosts.
 fn verdict(rule: &Rule, when: &When, class: HostClass<'_>, schemes: Schemes) -> Verdict {
     let holds = |scheme: Scheme| when.condition.holds(scheme, class);
     let (http, https) = match (schemes.http, schemes.https) {
@@ -197,7 +201,7 @@ fn rules(all: &[Rule], verdicts: Vec<Verdict>, ledger: &mut Ledger) -> Vec<Rule>
                     *to = to.replace(CAPTURED, &rest);
                 }
             }
-            // Whatever lies behind it is served for another host, which clients choose.
+            // The rules after it are served for hosts to which the condition may apply, and clients choose the host.
             Verdict::Unsaid if is_left_out(&resolved, when) => {
                 when.ids
                     .iter()

@@ -1,8 +1,8 @@
-//! Warns of requests that the old server no longer guards with `--keep`: it sees all of them come from the
-//! front, at one address.
+//! Warns of requests that the old server no longer protects with `--keep`, because all of them reach it from the
+//! front and at one address.
 //!
-//! Its guards by client address then see the front's address only, and virtual hosts that differ by address or
-//! port become one. Either may open what was closed, so each is reported with its line.
+//! Its access rules by client address then see only the front's address, and virtual hosts that differ by address or
+//! port become one. Both may open what was closed, so each is reported with its line.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use crate::ledger::{Ledger, Weight};
 use crate::plan::{Action, Model, Plan, UNKNOWN_HOST};
 use crate::routes::{Route, RouteGroup, outcome};
 
-/// Adds to the ledger what the old server no longer guards once it has the address of `--keep`.
+/// Reports what the old server no longer protects when it is moved to the address of `--keep`.
 pub(crate) fn say(plan: &Plan, groups: &[RouteGroup], ledger: &mut Ledger) {
     same_names(plan, groups, ledger);
     let knows_front = plan.trusted.iter().any(|it| {
@@ -48,7 +48,7 @@ fn same_names(plan: &Plan, groups: &[RouteGroup], ledger: &mut Ledger) {
         let on = (0..plan.listeners.len()).filter_map(|it| model.host(it, &name));
         let hosts: BTreeSet<usize> = on.collect();
         let (kept, others): (Vec<usize>, Vec<usize>) = hosts.iter().partition(|&&it| keeps[it]);
-        // Of several that keep something, each later one is at the mercy of the first.
+        // If several leave something to the old server, it takes the first of them for all.
         let Some((&first, later)) = kept.split_first() else {
             continue;
         };

@@ -1,7 +1,7 @@
 //! The ledger: every directive that was read, how it was converted, and the remarks for the operator.
 //!
-//! In the end each directive has one fate. A directive that no reader handled is looked up among those
-//! that `catamaran check` knows; unless they call it needless, it is a risk. So nothing is lost silently.
+//! At the end each directive has one fate. A directive that no reader handled is looked up among those that
+//! `catamaran check` knows; unless it is known to be needless, it is a risk. So no directive is lost silently.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -120,17 +120,18 @@ struct Entry {
 pub(crate) struct Ledger {
     entries: Vec<Entry>,
     remarks: Vec<Remark>,
-    /// The same remarks as a set, so that none is added twice.
+    /// The remarks as a set, so that none is added twice.
     said: HashSet<Remark>,
     /// The source's guards by client address, some of which may be left to the old server.
     pub(crate) address_guards: AddressGuards,
     /// Directives that use what a proxy before the source reports of the client, such as its scheme.
     pub(crate) claims: Vec<Id>,
-    /// Variables without a value, each with the line and the remark on it.
+    /// Variables without a value, each with the line and the text of the remark.
     unfilled: Vec<(String, Place, String)>,
     /// Whether an old server takes what cannot be converted (`--keep`).
     pub(crate) keeps: bool,
-    /// The directives that readers decided about: for the server that is being read, then for each place in it.
+    /// The directives that readers handled: first those of the current server, then those of each place within it
+    /// that is being read.
     handled: Vec<HashSet<Id>>,
 }
 
@@ -143,7 +144,7 @@ pub(crate) struct AddressGuards {
     written: HashSet<Id>,
     /// Guards that were written at first, but were then left to the old server.
     void: HashSet<Id>,
-    /// Whether any of the guards may have been left to the old server.
+    /// Whether any of the guards, and it is not known which, may have been left to the old server.
     is_none_sure: bool,
     /// The directives by which the old server learns clients' addresses behind the front; for messages.
     remedy: &'static str,
@@ -171,7 +172,7 @@ impl AddressGuards {
         self.is_none_sure = true;
     }
 
-    /// The directives by which the old server learns clients' addresses behind the front.
+    /// The directives by which the old server finds clients' addresses behind the front, for messages.
     pub(crate) fn remedy(&self) -> &'static str {
         self.remedy
     }
@@ -205,24 +206,25 @@ impl Ledger {
         Id(self.entries.len() - 1)
     }
 
-    /// Begins a server, or a place in it: what readers convert from now on counts for it, until [`Self::end`].
+    /// Begins a server, or a place within it: directives that are handled from now on count for it, until
+    /// [`Self::end`].
     pub(crate) fn begin(&mut self) {
         self.handled.push(HashSet::new());
     }
 
-    /// Ends what began last.
+    /// Ends the server or place that began last.
     pub(crate) fn end(&mut self) {
         self.handled.pop();
     }
 
-    /// Whether a reader decided about a directive for the place that is being read, or for the whole server. A risk
-    /// is no decision.
+    /// Whether a reader handled a directive, for the place that is being read or for the whole server. Reporting a
+    /// risk is not handling.
     pub(crate) fn is_handled(&self, id: Id) -> bool {
         let known = [self.handled.first(), self.handled.last()];
         known.iter().flatten().any(|it| it.contains(&id))
     }
 
-    /// Notes that a reader decided about a directive, for the place that is being read.
+    /// Notes that a reader handled a directive, for the place that is being read.
     pub(crate) fn handle(&mut self, id: Id) {
         if let Some(handled) = self.handled.last_mut() {
             handled.insert(id);
@@ -253,13 +255,13 @@ impl Ledger {
         self.give(id, Fate::Dropped, reason);
     }
 
-    /// Drops the directive as needless, but leaves it to the judge whether its place can do without it.
+    /// Drops the directive as needless. The judge still decides whether its place can stay open without it.
     pub(crate) fn needless(&mut self, id: Id, reason: &str) {
         self.give(id, Fate::Dropped, reason);
     }
 
-    /// Reports a risk that opens nothing: what the directive says is lost, and no client and no application is
-    /// deceived by that.
+    /// Reports a risk that opens nothing: the setting is lost, but no client can do more, and no application is
+    /// deceived.
     pub(crate) fn lost(&mut self, id: Id, text: impl Into<String>) {
         self.handle(id);
         self.risk(id, text);
@@ -273,8 +275,7 @@ impl Ledger {
         self.say(Weight::Risk, place, text);
     }
 
-    /// Reports a directive that cannot be mapped: the requests that it is about go to the old server, or
-    /// are answered 403.
+    /// Reports a directive that cannot be converted: its requests go to the old server, or are answered 403.
     pub(crate) fn unmapped(&mut self, id: Id, text: &str) {
         self.handle(id);
         if !self.keeps {
@@ -297,7 +298,7 @@ impl Ledger {
         }
     }
 
-    /// Decides about a directive as about the one that it is a part of, whose remark tells of both.
+    /// Gives a directive the fate of the directive `whole` that it is a part of, whose remark is about both.
     pub(crate) fn part(&mut self, id: Id, whole: Id) {
         self.handle(id);
         let entry = &self.entries[whole.0];
@@ -310,7 +311,7 @@ impl Ledger {
         }
     }
 
-    /// Notes that the place of a directive is closed, so that the written file does not do what was converted for it.
+    /// Notes that the place of a directive is closed, so that its setting is not in the written file.
     pub(crate) fn closed(&mut self, id: Id) {
         let fate = if self.keeps {
             Fate::Kept
@@ -339,13 +340,12 @@ impl Ledger {
         }
     }
 
-    /// Notes that a variable has no value, so that a placeholder stands in a line. That is a risk unless the line is
-    /// dropped.
+    /// Notes that a variable in a line has no value. This is a risk, unless the line's directive is dropped.
     pub(crate) fn unfilled(&mut self, variable: &str, place: Place, text: String) {
         self.unfilled.push((variable.to_owned(), place, text));
     }
 
-    /// Reports each variable without a value once, where it matters first.
+    /// Reports each variable without a value once, at the first line where it matters.
     fn say_unfilled(&mut self) {
         let mut needed: HashMap<Place, bool> = HashMap::new();
         for entry in &self.entries {
@@ -407,7 +407,8 @@ impl Ledger {
         )
     }
 
-    /// Gives the first converted directive of each line that a risk is about the fate of a decision, if none has it.
+    /// If a risk is about a line, and no directive of that line has the fate [`Fate::Decided`], gives it to the first
+    /// one.
     fn decide_risks(&mut self) {
         let risks = self.remarks.iter().filter(|it| it.weight == Weight::Risk);
         let mut risky: HashMap<Place, String> = HashMap::new();
@@ -428,6 +429,8 @@ impl Ledger {
         }
     }
 
+    /// Decides about a directive that no reader handled: it is dropped if it is known to be needless, otherwise a
+    /// risk.
     fn decide_unclaimed(&mut self, id: Id) {
         let (server, name) = (self.entries[id.0].server, self.entries[id.0].name.clone());
         match catamaran_config::foreign_answer(server, &name) {

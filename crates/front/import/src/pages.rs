@@ -8,7 +8,7 @@ use crate::toml_text::quoted;
 /// The file of an error page, as a route names it.
 ///
 /// # Errors
-/// Why the front cannot show the page.
+/// The reason why the front cannot show the page.
 pub(crate) fn page(files: &dyn Files, path: &str) -> Result<String, String> {
     let extension = path.rsplit_once('.').map_or("", |it| it.1);
     if !EXTENSIONS.contains(&extension) {

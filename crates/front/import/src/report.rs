@@ -20,7 +20,7 @@ pub struct Import {
     pub remarks: Vec<Remark>,
     /// The number of directives for each fate.
     pub sums: Sums,
-    /// The number of routes written, and how many of them go to the old server.
+    /// The number of routes written, and how many of them lead to the old server.
     pub routes: (usize, usize),
 }
 

@@ -1,4 +1,4 @@
-//! The files to convert, sorted by the server they belong to.
+//! The files to convert, by the server that they belong to.
 
 use crate::files::Text;
 
@@ -13,7 +13,7 @@ pub enum Kind {
     Nginx,
 }
 
-/// The texts to convert, by their kind.
+/// The texts to convert, by the server that they belong to.
 #[derive(Debug, Default)]
 pub(crate) struct Sources {
     pub(crate) httpd: Vec<Text>,

@@ -1,4 +1,4 @@
-//! URLs of backends, as `ProxyPass`, `proxy_pass` and rewritten requests name them.
+//! The URLs of backends in `ProxyPass`, `proxy_pass` and rewrites.
 
 use crate::plan::Keys;
 use crate::toml_text::quoted;
@@ -58,6 +58,7 @@ impl Target {
         Self::checked(url, path, host, is_tunnel)
     }
 
+    /// A URL with the keys that its backend needs; `None` if the front cannot have it.
     fn checked(url: String, path: &str, host: &str, is_tunnel: bool) -> Option<Self> {
         let tls = url.starts_with("https://");
         let probe = if tls {
@@ -68,7 +69,7 @@ impl Target {
         catamaran_config::parse_upstream_url(&probe).ok()?;
         let mut keys = Keys::new();
         if tls {
-            // httpd and nginx verify nothing unless they are told to.
+            // httpd and nginx verify no certificate unless they are told to.
             keys.insert("verify".to_owned(), quoted("off"));
         }
         (!path.contains(['?', '#', '$'])).then(|| Self {

@@ -81,7 +81,7 @@ pub struct ReloadRequest(oneshot::Sender<Result<String, String>>);
 impl ReloadRequest {
     /// Answers with a report of what was changed, or with the faults of the configuration.
     pub fn answer(self, outcome: Result<String, String>) {
-        // The caller may have left.
+        // An error means that the caller has left.
         self.0.send(outcome).ok();
     }
 }
@@ -282,7 +282,7 @@ impl Control {
             .filter(|it| found.contains_key(&it.name));
         let members_now = members.flat_map(|it| it.members.iter().skip(it.of_file()));
         let present: Vec<Arc<Backend>> = members_now.map(|it| Arc::clone(&it.backend)).collect();
-        // One that left comes back with the exchanges that it still has.
+        // A member that left and comes back keeps its backend, with the exchanges that are still in flight.
         for backend in present.iter().cloned().chain(retired.in_use()) {
             let name = backend.settings().name.clone();
             reusable.entry(name).or_default().push(backend);
@@ -385,6 +385,7 @@ fn keeps_one(upstream: &Upstream, before: &Overrides, after: &Overrides) -> Resu
     }
 }
 
+/// Refuses a change if the settings that it concerns have another version than the one that the operator has seen.
 fn check_version(
     change: &Change<'_>,
     upstream: &Upstream,
@@ -421,6 +422,7 @@ pub(crate) fn version_of_all(upstream: &Upstream, overrides: &Overrides) -> Stri
     short(digest)
 }
 
+/// Adds everything to the digest that decides a member's settings: the file's controls and the override.
 fn digest_member(digest: &mut Sha256, upstream: &Upstream, member: &Member, overrides: &Overrides) {
     let Controls {
         activation,
@@ -428,7 +430,7 @@ fn digest_member(digest: &mut Sha256, upstream: &Upstream, member: &Member, over
         distance,
     } = member.file();
     let given = overrides.get(&upstream.name, member.name());
-    // What serde writes of a struct of texts and numbers is always JSON.
+    // Texts and numbers can always be written as JSON.
     let said = serde_json::to_string(&given).unwrap_or_default();
     let name = member.name();
     digest.update(format!(

@@ -70,11 +70,11 @@ pub(crate) struct Counters {
 /// The last reload; before the first one, the start counts as one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LastReload {
-    /// The time at which it was asked for.
+    /// The time at which the reload was asked for.
     pub at: SystemTime,
     /// The time at which the configuration in force was put in force.
     pub applied_at: SystemTime,
-    /// Whether it was applied; `false`: it was refused.
+    /// Whether the configuration was put in force; `false`: it was refused.
     pub applied: bool,
 }
 
@@ -407,6 +407,7 @@ impl WorkerCounters {
         self.reasons.add(reason);
     }
 
+    /// Adds the counts of this worker to `sum`.
     fn add_to(&self, sum: &mut CountersSnapshot) {
         sum.accepted += self.accepted.read();
         sum.requests += self.requests.read();

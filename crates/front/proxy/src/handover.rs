@@ -257,7 +257,7 @@ fn offer(
         let mut message = vec![VERSION, TICKETS, 0, 0];
         message.extend(keys.export());
         message.extend(name.as_bytes());
-        // Names of the file are shorter; without its keys a profile begins with fresh ones.
+        // Names from the file are short enough. A profile whose keys are not sent would begin with new ones.
         if message.len() <= MESSAGE_MAX {
             send_with(channel, &message, &[])?;
         }

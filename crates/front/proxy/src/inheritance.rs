@@ -64,7 +64,7 @@ impl Inheritance {
     /// Asks the previous process, at the other end of `channel`, and receives what it hands over.
     ///
     /// # Errors
-    /// `channel` is not an end of such a pair, the other process ended, or it uses another format of messages.
+    /// `channel` is not a socket of a handover, the other process ended, or it uses another format of messages.
     pub fn receive(channel: OwnedFd) -> io::Result<Self> {
         let mut listeners: Vec<InheritedListener> = Vec::new();
         let (mut overrides, mut members, mut names) = (Vec::new(), Vec::new(), Vec::new());
@@ -166,7 +166,7 @@ impl Inheritance {
         let mut answer = vec![VERSION, READY];
         answer.extend(self.listeners.iter().map(|it| u8::from(it.taken)));
         if let Err(error) = send(channel, &answer, SendFlags::NOSIGNAL) {
-            // It is gone; all the more reason to go on here.
+            // The previous process is gone, and this one goes on.
             tracing::warn!(%error, "cannot tell the previous process that it may end");
         }
     }

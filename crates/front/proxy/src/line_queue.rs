@@ -53,6 +53,7 @@ impl LineQueue {
         Self::start_at(name, target.into())
     }
 
+    /// Starts a thread as [`Self::start`] does, for a target that is opened already.
     pub(crate) fn start_at(name: &'static str, target: LogTarget) -> io::Result<Self> {
         let queue = Arc::new(Queue {
             name,
@@ -161,7 +162,7 @@ impl Queue {
             lines.clear();
             lines.shrink_to(KEPT);
             if dropped > 0 {
-                // For the front's own log this is one of its lines.
+                // If this is the front's own log, the warning becomes one of its lines.
                 tracing::warn!(
                     dropped,
                     log = self.name,

@@ -21,18 +21,18 @@ pub(crate) struct PeerFacts {
 }
 
 impl PeerFacts {
-    /// What was agreed on for its TLS, if that is known.
+    /// The facts about the client's TLS; `None` if it uses none, or they are not known.
     pub(crate) fn tls_facts(&self) -> Option<&Facts> {
         self.tls.as_deref().map(|session| &session.facts)
     }
 
-    /// Whether the front itself verifies certificates on its connection.
+    /// Whether the front itself verifies certificates on the client's connection.
     pub(crate) fn front_verifies(&self) -> bool {
         self.profile()
             .is_some_and(|profile| profile.verifies_clients())
     }
 
-    /// Whether backends get the whole chain of its certificate.
+    /// Whether backends get the whole chain of the client's certificate.
     pub(crate) fn tells_chain(&self) -> bool {
         self.profile().is_some_and(|profile| profile.tells_chain())
     }

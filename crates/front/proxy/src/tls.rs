@@ -81,7 +81,7 @@ fn messages(faults: &[Fault]) -> String {
 /// Everything that is wrong with the profile.
 pub fn check(config: &TlsConfig) -> Result<Vec<Fault>, Vec<Fault>> {
     let keys = keys_of(config, None);
-    // What is wrong with the other files is said, too.
+    // Faulty keys do not keep the faults of the other files from being reported.
     let built = match &keys {
         Ok(keys) => build(config, keys, None),
         Err(_) => build(config, &keys_made().map_err(|fault| vec![fault])?, None),
@@ -119,7 +119,7 @@ pub(crate) fn profiles(
             name: config.name.clone(),
             faults,
         };
-        // A change while they are read is one that came later.
+        // Taken first: a change while the files are read then counts as a later one.
         let built_of = stamps(config);
         let keys = keys_of(config, known(&config.name)).map_err(|fault| failed(vec![fault]))?;
         let built = build(config, &keys, key_log).map_err(failed)?;
@@ -173,8 +173,8 @@ pub(crate) fn in_place_of(served: &Profiles, next: Profiles) -> Result<Profiles,
     Ok(next)
 }
 
-/// Lists certificates of `next` that have expired while `served` has a valid one for the same name: by such a mistake
-/// clients would refuse a site that has a better certificate.
+/// Lists certificates of `next` that have expired while `served` has a valid one for the same name. With them clients
+/// would refuse a site that they accept at present.
 fn expired(served: &Profile, next: &Profile) -> Vec<Fault> {
     let now = SystemTime::now();
     let (valid, next) = (served.certificates().iter(), next.certificates().iter());
@@ -233,6 +233,7 @@ fn keys_made() -> Result<Arc<TicketKeys>, Fault> {
     })
 }
 
+/// Reads the files of a profile and builds it, with these ticket keys.
 fn build(
     config: &TlsConfig,
     keys: &Arc<TicketKeys>,
@@ -365,6 +366,7 @@ fn stamp(path: &Path) -> Stamp {
     Some((it.dev(), it.ino(), it.size(), it.mtime(), it.mtime_nsec()))
 }
 
+/// Reads the files of a profile. The error has one fault for each file that cannot be read.
 fn read(config: &TlsConfig) -> Result<ProfileFiles, Vec<Fault>> {
     let mut faults = Vec::new();
     let mut files = ProfileFiles::default();
@@ -413,6 +415,7 @@ struct OpenedFile {
     mode: u32,
 }
 
+/// Reads a regular file of at most [`FILE_MAX`] bytes.
 fn open(path: &Path) -> io::Result<OpenedFile> {
     let file = std::fs::File::open(path)?;
     let metadata = file.metadata()?;

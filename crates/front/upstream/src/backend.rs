@@ -166,7 +166,8 @@ pub struct BackendCounts {
     pub received: u64,
     /// The percentage of its weight that the backend gets now; 0 while it is out.
     pub share: u8,
-    /// Whether others are preferred: this backend is silent, or it is unwell and serves all the same.
+    /// Whether others are preferred: this backend is silent, or it is unwell but serves because too many others are
+    /// out.
     pub suspect: bool,
     /// Whether the backend is out because it does not answer CPING or its probes fail.
     pub unwell: bool,
@@ -544,7 +545,8 @@ impl Backend {
                 continue;
             }
             if reuse == Reuse::Lasting && self.idle_closures.threaten(idle, now) {
-                // A fresh one takes its place; otherwise the pool would grow with each such request.
+                // The exchange opens a new connection, which is pooled later. This one is closed, or the pool would
+                // grow with each such request.
                 return None;
             }
             let limit = settings.ajp.ping_after_idle;
@@ -654,7 +656,7 @@ impl Backend {
     pub fn stop(&self) {
         self.retired.store(false, Ordering::SeqCst);
         self.stopped.store(true, Ordering::SeqCst);
-        // It serves nobody, however many others are out.
+        // A stopped backend serves no requests, even if too many others are out.
         self.health.pardon(false);
         self.close_unused();
     }

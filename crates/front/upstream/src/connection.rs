@@ -256,6 +256,7 @@ impl Connection {
         self.wire.recycle(head);
     }
 
+    /// The event for the end of the backend's stream.
     fn decode_eof(&mut self) -> Result<Event, Error> {
         if let Some(failure) = self.broken
             && failure != io::ErrorKind::BrokenPipe

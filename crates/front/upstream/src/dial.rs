@@ -58,7 +58,7 @@ async fn secure(stream: Stream, trust: &Trust) -> Result<Stream, HandshakeError>
     let mut early = BytesMut::new();
     poll_fn(|cx| stream.poll_handshake(cx, &mut early)).await?;
     if !early.is_empty() {
-        // No answer may come before its request.
+        // A backend must not send anything before the first request.
         return Err(io::Error::from(io::ErrorKind::InvalidData).into());
     }
     Ok(Stream::Tls(Box::new(stream)))
@@ -109,7 +109,7 @@ async fn first_of(
 ) -> io::Result<(TcpStream, SocketAddr)> {
     let mut left = addresses.iter().copied();
     let mut failure = io::Error::from(io::ErrorKind::AddrNotAvailable);
-    // Dropping it gives up those that go on.
+    // Dropping the set cancels the attempts that are still running.
     let mut attempts = JoinSet::new();
     loop {
         let next = left.next();

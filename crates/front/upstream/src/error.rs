@@ -171,7 +171,7 @@ impl LeaseError {
         }
     }
 
-    /// Why the backend is out after this error, as a sentence about "it".
+    /// Why the backend is out after this error: a clause in which "it" is the backend.
     pub(crate) fn trouble(&self) -> String {
         match self {
             Self::Unresolved { .. } => self.to_string(),

@@ -285,6 +285,7 @@ impl SharedHealth {
         }
     }
 
+    /// The share of a backend that came back at the time in `view`. Sets `view` to [`WELL`] once the share is full.
     fn ramping(&self, view: u64) -> u8 {
         let returned = Duration::from_millis(view - 1);
         let slow_start = Duration::from_millis(self.slow_start.load(Ordering::Relaxed));
@@ -342,6 +343,7 @@ impl SharedHealth {
     }
 }
 
+/// The value of `view` for a standing.
 fn view_of(standing: Standing) -> u64 {
     match standing {
         Standing::Up(None) => WELL,

@@ -90,7 +90,7 @@ impl Backend {
             group.has_better(self) && !group.excuses(self) && self.health().erring()
         };
         if is_out {
-            // It begins anew when it comes back.
+            // The row of 5xx begins anew when the backend comes back.
             self.note_in_row(false);
             self.note_ejection(Cause::Erring, None);
             self.review();
@@ -179,8 +179,8 @@ impl Backend {
         }
     }
 
-    /// Logs that the backend is out, and closes its unused connections. `trouble` is the reason, as a
-    /// sentence about "it".
+    /// Logs that the backend is out, and closes its unused connections. `trouble` is the reason: a clause in which "it"
+    /// is the backend.
     fn note_ejection(&self, cause: Cause, trouble: Option<String>) {
         let closed = self.close_unused();
         let (upstream, backend) = (self.upstream(), &self.settings().name);
@@ -189,6 +189,7 @@ impl Backend {
         self.note_trouble(trouble);
     }
 
+    /// Logs what is remarkable of a probe, and stores it as the last one.
     fn note_probe(&self, found: &Found, noted: Noted) -> LastProbe {
         self.warn_of_probe(found);
         let probe = LastProbe {
@@ -233,6 +234,7 @@ impl Backend {
         }
     }
 
+    /// Makes one probe, and stores it as the last one.
     async fn probe(&self) -> Found {
         let (settings, number, began) = (self.settings(), self.next_probe(), Instant::now());
         let (found, question) = tokio::select! {
@@ -370,6 +372,7 @@ impl Drop for Keeper {
     }
 }
 
+/// Runs a keeper: does what the backend's health says, until no keeper is needed.
 async fn keep(mut keeper: Keeper) {
     let mut told = false;
     loop {
@@ -421,6 +424,7 @@ enum Pace {
     Regular,
 }
 
+/// The rules for regular probes from now on, with a time until the next one; `None` if there are none.
 fn watch(backend: &Backend, pace: Pace) -> Option<Watch> {
     let config = backend.settings();
     let probe = config.probe.as_ref().filter(|_| config.eject)?;
@@ -516,7 +520,7 @@ impl std::fmt::Display for BackendState {
     }
 }
 
-/// Describes a cause as a sentence about "it".
+/// The cause in words, for the log and the admin API: a clause in which "it" is the backend.
 fn words(cause: Cause) -> &'static str {
     match cause {
         Cause::Unreachable => "it cannot be connected to",

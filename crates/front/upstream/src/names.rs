@@ -119,6 +119,7 @@ struct Registry {
 
 static REGISTRY: Mutex<Option<Registry>> = Mutex::new(None);
 
+/// The thread that resolves names, which is started at the first call.
 fn started(known: &mut Option<Handle>) -> io::Result<Handle> {
     if let Some(handle) = known {
         return Ok(handle.clone());
@@ -232,6 +233,7 @@ impl Name {
         }
     }
 
+    /// Stores an answer, and logs what is new about it.
     fn note(&self, answer: io::Result<Vec<SocketAddr>>) {
         let addresses = match answer {
             Ok(addresses) if addresses.is_empty() => return self.fail("it has no addresses"),
@@ -258,6 +260,7 @@ impl Name {
         }
     }
 
+    /// Records that resolving failed, and logs the first failure after a success.
     fn fail(&self, error: &str) {
         let mut is_new = false;
         self.known.send_modify(|known| {

@@ -57,7 +57,7 @@ impl<C> Pool<C> {
     pub(crate) fn take(&self, now: Instant, idle_timeout: Duration) -> Option<(C, Duration)> {
         let mut idle = self.lock();
         let Idle { conn, since } = idle.pop_back()?;
-        // Under load it was put there in the same period of the coarse clock, and to compare costs less.
+        // Under load `since` is mostly equal to `now`, and this comparison is cheaper than the subtraction.
         let age = if now > since {
             now.saturating_duration_since(since)
         } else {
@@ -66,7 +66,7 @@ impl<C> Pool<C> {
         if age < idle_timeout {
             return Some((conn, age));
         }
-        // The rest is older still.
+        // All others have been idle for longer.
         let expired = std::mem::take(&mut *idle);
         drop(idle);
         drop((conn, expired));

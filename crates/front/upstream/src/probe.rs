@@ -57,7 +57,7 @@ impl Found {
         }
     }
 
-    /// What is wrong with the backend by this result, as a sentence about "it".
+    /// What is wrong with the backend by this result: a clause in which "it" is the backend.
     pub(crate) fn trouble(&self) -> String {
         match self {
             Self::Failed(error) => error.trouble(),
@@ -282,6 +282,7 @@ async fn connect(config: &Settings) -> Result<Stream, LeaseError> {
     dial(config.end(), config.name(), limit).await
 }
 
+/// Makes a probe with a request, within the probe's timeout.
 async fn requested(config: &Settings, probe: &ProbeConfig, request: &ProbeRequest) -> Found {
     let exchange = async {
         let stream = connect(config).await.map_err(undialled)?;
@@ -367,6 +368,7 @@ async fn receive(
     }
 }
 
+/// Judges the head of a response; returns the cookie that it sets, if any.
 fn judge(
     head: &ResponseHead,
     request: &ProbeRequest,
@@ -384,10 +386,11 @@ fn judge(
     }
 }
 
+/// The next event of a response; writes what is still to be written meanwhile.
 async fn next(conn: &mut Connection) -> Result<Event, Error> {
     poll_fn(|cx| {
         if conn.unwritten() > 0 {
-            // What the backend sent before it closed is read all the same.
+            // A failed write does not matter: what the backend sent before it closed is still read.
             let _ = conn.poll_write(cx);
         }
         Poll::Ready(ready!(conn.poll_event(cx)))

@@ -41,7 +41,7 @@ impl Settings {
             && (before.packet_size, &before.secret) != (after.packet_size, &after.secret);
         let bound = ajp_bound || self.config.tls != config.tls;
         if !bound {
-            // With the sessions that can be resumed.
+            // Equal, but the earlier value has the TLS sessions that can be resumed.
             config.tls.clone_from(&self.config.tls);
         }
         Arc::new(Self {

@@ -40,6 +40,7 @@ impl Backend {
         Leasing::Waiting(Box::pin(self.dial_tunnel(settings, in_flight)))
     }
 
+    /// Dials a connection for a tunnel, if fewer than `tunnels_max` are open.
     async fn dial_tunnel<'b>(
         self: &'b Arc<Self>,
         settings: &Settings,
@@ -137,9 +138,10 @@ impl Tunnel {
         self.conn.release();
     }
 
-    /// Closes both directions in order. Bytes that are not written yet are lost.
+    /// Tries once, without waiting, to close the sending side in order (over TLS by close_notify), then closes the
+    /// connection. Bytes that are not written yet are lost.
     pub async fn close(mut self) {
-        // A connection that is broken is closed all the same.
+        // Whether this failed or would have to wait, the connection is closed next.
         let closing = poll_fn(|cx| {
             let _ = self.conn.poll_shutdown(cx);
             Poll::Ready(())

@@ -1,7 +1,7 @@
-//! Two results of one experiment, from two days or machines: what has changed between them.
+//! Compares two results of one experiment, of two days or machines: which ratios have got worse.
 //!
-//! Cells are never set beside cells of the other result, since the machine may have moved. What is
-//! compared are ratios within each result: those of its claims, and each cell over the control.
+//! A cell is never compared with a cell of the other result, since the machine may have changed. What is compared are
+//! ratios within each result: those of its claims, and those of each cell to the control.
 
 use std::fmt;
 
@@ -16,17 +16,17 @@ use crate::result::{CellResult, ResultDocument};
 /// The comparison of two results: ratio by ratio.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Comparison {
-    /// A row for each claim of the first result, for each of its cells and measures, and for each cell that lost more
-    /// runs in one of them.
+    /// A row for each claim of the first result, for each measure of each of its cells, and for each cell that lost
+    /// more runs in one of the results.
     pub rows: Vec<RatioChange>,
-    /// The change that is none, such as 0.05.
+    /// The change that counts as none, such as 0.05.
     pub margin: f64,
 }
 
-/// One ratio in both results.
+/// A ratio in both results, with the verdict on its change.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RatioChange {
-    /// The ratio in words: what is divided by what.
+    /// What the ratio is about, in words.
     pub what: String,
     /// The verdict on its change.
     pub fate: Fate,
@@ -35,24 +35,24 @@ pub struct RatioChange {
 /// The verdict on the change of a ratio.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Fate {
-    /// The ratio is not worse by more than the margin.
+    /// The ratio is not worse, or by less than the margin.
     NotWorse(ChangeFactor),
-    /// The ratio is worse.
+    /// The ratio is worse, even when all ratios on the same measure are considered.
     Worse(ChangeFactor),
-    /// The change is not decided.
+    /// The change is not decided: its interval is too wide.
     Open(ChangeFactor),
-    /// One of the results says nothing about it: a gate forbids that, starts are too few, or it was not measured.
+    /// There is no verdict on the change; the text says why, such as a gate or too few starts.
     NoVerdict(String),
 }
 
-/// By which factor a ratio has changed; above 1 it has got worse.
+/// The factor by which a ratio has changed; above 1 it has got worse.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ChangeFactor {
-    /// The estimate.
+    /// The estimate of the factor.
     pub worse: f64,
-    /// The lower end of its interval of 95 %.
+    /// The lower end of the factor's interval of 95 %.
     pub low: f64,
-    /// The upper end.
+    /// The upper end of the interval.
     pub high: f64,
 }
 
@@ -62,7 +62,7 @@ pub enum CompareFault {
     /// The results are of different experiments.
     #[error("{0} and {1} are different experiments")]
     Experiments(String, String),
-    /// One is a short form, the other is not.
+    /// One result is of the short form, the other is not.
     #[error("one is the short form and the other the whole one")]
     Forms,
     /// The results have no cell and no claim in common.
@@ -70,10 +70,10 @@ pub enum CompareFault {
     Nothing,
 }
 
-/// Compares `after` with `before`.
+/// Compares the result `after` with the result `before`. `margin` is the change that counts as none.
 ///
 /// # Errors
-/// They are of different experiments, or have nothing in common.
+/// The results are of different experiments or forms, or have nothing in common.
 pub fn compare(
     before: &ResultDocument,
     after: &ResultDocument,
@@ -98,7 +98,7 @@ pub fn compare(
 }
 
 impl Comparison {
-    /// Whether any ratio is worse; `None` if that is open for one, and none is.
+    /// Whether any ratio is worse; `None` if none is, but some are open or have no verdict.
     #[must_use]
     pub fn is_worse(&self) -> Option<bool> {
         let mut fates = self.rows.iter().map(|row| &row.fate);
@@ -110,7 +110,7 @@ impl Comparison {
     }
 }
 
-/// A ratio of the first result, and the same of the second.
+/// A ratio in the first result, and the same ratio in the second one, if it is there.
 #[derive(Clone, Debug)]
 struct ClaimPair<'a> {
     what: String,
@@ -124,14 +124,14 @@ struct ClaimPair<'a> {
 struct RatioSample<'a> {
     /// The ratio of each start of servers.
     starts: &'a [f64],
-    /// Why it has no verdict.
+    /// Why the result has no verdict on the ratio; `None`: it has one.
     without_verdict: Option<&'a str>,
-    /// How far its ratio may be off, as a logarithm.
+    /// The logarithm by which the ratio may be wrong: see [`Outcome::bias`].
     bias: f64,
 }
 
 impl ClaimPair<'_> {
-    /// The change for the worse, as a logarithm, or why there is none to see.
+    /// The logarithm of the factor by which the ratio has got worse; the error says why there is none.
     fn shift(&self) -> Result<rank::Shift, String> {
         let Some(after) = self.after else {
             return Err("B does not have it".to_owned());
@@ -152,7 +152,7 @@ impl ClaimPair<'_> {
     }
 }
 
-/// The verdict on each pair, corrected for the number of pairs on the same measure.
+/// The verdict on each pair. Several pairs on the same measure are corrected for their number.
 fn judge(pairs: &[ClaimPair<'_>], margin: f64) -> Vec<RatioChange> {
     let shifts: Vec<_> = pairs.iter().map(ClaimPair::shift).collect();
     let each = pairs.iter().zip(&shifts);
@@ -183,7 +183,7 @@ fn judge(pairs: &[ClaimPair<'_>], margin: f64) -> Vec<RatioChange> {
     pairs.iter().zip(fates).map(row).collect()
 }
 
-/// The claims of the first result, each by the ratios of its starts.
+/// The claims of the first result, paired with those of the second one.
 fn claims<'a>(before: &'a ResultDocument, after: &'a ResultDocument) -> Vec<ClaimPair<'a>> {
     fn sample(claim: &Outcome) -> RatioSample<'_> {
         RatioSample {
@@ -210,7 +210,8 @@ fn claims<'a>(before: &'a ResultDocument, after: &'a ResultDocument) -> Vec<Clai
     before.claims.iter().map(pair).collect()
 }
 
-/// Each cell of the first result over the control, by measure. None if they have different controls.
+/// The ratios of each cell of the first result to the control, by measure, paired with those of the second one. Empty
+/// if the results have different controls.
 fn cells<'a>(before: &'a ResultDocument, after: &'a ResultDocument) -> Vec<ClaimPair<'a>> {
     let control = |result: &'a ResultDocument| Some(&result.cells.get(result.control)?.levels);
     if control(before) != control(after) {
@@ -243,9 +244,9 @@ fn same_cell<'a>(result: &'a ResultDocument, cell: &CellResult) -> Option<&'a Ce
     result.cells.iter().find(|it| it.levels == cell.levels)
 }
 
-/// A row for each cell that lost more runs in one result than in the other, and one for all cells together. A void run is
-/// made again, so what is compared are the survivors. Nothing is called not worse on that ground, so chance is ruled out
-/// at 10 % and not at 5 %.
+/// A row for each cell that lost more runs in one result than in the other, and one for all cells together: the
+/// comparison then rests on a selection of runs. Such a row only withholds a verdict, so a level of 10 % is enough to
+/// rule out chance.
 fn survivors(before: &ResultDocument, after: &ResultDocument) -> Vec<RatioChange> {
     let share = |cell: &CellResult| Share {
         part: cell.void as u64,
@@ -273,7 +274,7 @@ fn survivors(before: &ResultDocument, after: &ResultDocument) -> Vec<RatioChange
     cells.into_iter().map(row).collect()
 }
 
-/// The change for the worse, as a logarithm.
+/// The logarithm of the factor by which a ratio has got worse: larger or smaller, depending on the measure.
 fn changed(measure: &Measure, before: &[f64], after: &[f64]) -> Option<rank::Shift> {
     let logs = |ratios: &[f64]| {
         let positive = ratios.iter().filter(|ratio| **ratio > 0.0);

@@ -1,9 +1,9 @@
 //! Experiments as data: which factors vary, which servers are started, what load is driven, what is
 //! claimed.
 //!
-//! A file is read whole and all its faults are found at once, each with its line. Addresses are known
-//! only when servers run: what a cell's templates make of them is asked for then ([`Experiment::server`],
-//! [`Experiment::load`]). That they render in every cell is checked when the file is read.
+//! A file is read whole, and all its faults are reported at once, each with its line. Addresses are known only while
+//! servers run, so templates are rendered for one cell at a time ([`Experiment::server`], [`Experiment::load`]).
+//! Reading a file checks that they render in every cell.
 
 mod asked;
 mod cells;
@@ -43,15 +43,15 @@ pub use template::Addresses;
 use crate::facts::Expect;
 use crate::measure::Measure;
 
-/// A level of a factor.
+/// A level of a factor: one of the values that the factor takes.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Level {
-    /// Such as `prefork`.
+    /// A text, such as `prefork`.
     Text(String),
-    /// Such as 100.
+    /// A whole number, such as 100.
     Count(i64),
-    /// Such as `true`.
+    /// `true` or `false`.
     Flag(bool),
 }
 
@@ -65,16 +65,18 @@ impl fmt::Display for Level {
     }
 }
 
-/// The form in which a file is read.
+/// The form in which an experiment's file is read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Form {
-    /// Whether its `[quick]` applies: the short form.
+    /// Whether the short form is read: values of `[quick]` replace others.
     pub is_quick: bool,
-    /// Whether it is the published form of one of our experiments, which is a file of its own.
+    /// Whether the published form is read, which is another file of the same experiment: only the cells and claims of
+    /// the source.
     pub is_published: bool,
-    /// Whether all cells are up at once, and measured in blocks in turn, also if the file does not say so.
+    /// Whether the experiment is made a duel, even if its file does not say so: all cells are up at once, and are
+    /// measured in turn in short blocks.
     pub is_duel: bool,
-    /// Modules of servers that are at hand: levels that need others are left out.
+    /// The modules of servers that this machine has; levels that need other modules are left out.
     pub modules: Vec<String>,
 }
 
@@ -87,179 +89,182 @@ impl From<bool> for Form {
     }
 }
 
-/// Levels by the names of their factors.
+/// One level for each of several factors, by the factor's name.
 pub type Levels = BTreeMap<String, Level>;
 
 /// A factor: what differs between cells, such as the server or the number of clients.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Factor {
-    /// Its name.
+    /// The factor's name.
     pub name: String,
-    /// Its levels, in the file's order.
+    /// The factor's levels, in the file's order.
     pub levels: Vec<Level>,
 }
 
-/// An experiment.
+/// An experiment, as read from its file.
 #[derive(Clone, Debug)]
 pub struct Experiment {
     /// The name by which `lab run` takes it.
     pub name: String,
-    /// The question that it is to answer.
+    /// The question that the experiment is to answer.
     pub question: String,
-    /// Who published figures on it; empty if nobody did.
+    /// The publication that the experiment repeats; empty if there is none.
     pub source: String,
     /// The factors, in the file's order.
     pub factors: Vec<Factor>,
     /// All combinations of levels that are measured.
     pub cells: Vec<Levels>,
-    /// The cell that the others are set beside.
+    /// The number of the cell with which the others are compared.
     pub control: usize,
-    /// Servers, backmost first.
+    /// The servers, the backmost first.
     servers: Vec<file::ServerKeys>,
     core_share: Option<file::CoreShareKeys>,
     load: file::LoadKeys,
     beside: Vec<file::BesideKeys>,
     action: Vec<file::ActionKeys>,
-    /// Factors whose levels keep their servers through a round.
+    /// Factors by which cells share servers: within a round, cells with the same levels of these factors use the same
+    /// servers. Empty: each cell has its own.
     pub nest: Vec<String>,
     /// Sysctls of the run's network, by name.
     pub sysctl: BTreeMap<String, String>,
-    /// Gates that are off.
+    /// The names of gates that are not checked.
     pub gates_off: Vec<String>,
-    /// Gates that only forbid claims on times, and make no run of it void.
+    /// The names of gates that forbid only claims on times, and do not make a run void.
     pub gates_of_times: Vec<String>,
     expect: file::ExpectKeys,
-    /// The counters beside time and CPU time.
+    /// What is counted besides times and CPU time.
     pub measure: CountPlan,
-    /// Rounds that are planned, after those of a screen: the last look.
+    /// The number of planned rounds, without those of a screen. The last look at the claims is after them.
     pub rounds: usize,
-    /// The rounds after which a look found each claim decided, so that no more were made; without those of a screen.
+    /// The number of rounds after which all claims were decided, so that the remaining ones were not made; without
+    /// those of a screen. `None`: that did not happen.
     pub decided_after: Option<usize>,
-    /// A first pass over many cells.
+    /// A first pass over many cells, which chooses the cells of the rounds; `None`: there is none.
     pub screen: Option<Screen>,
-    /// The seed of the orders of cells.
+    /// The seed of the random orders of cells.
     pub seed: u64,
-    /// The claims.
+    /// The claims, each with its cases.
     pub claims: Vec<Claim>,
-    /// The published figures.
+    /// The published figures that ours are compared with.
     pub published: Vec<PublishedRun>,
-    /// Published runs that are made once as they were.
+    /// Published runs that are repeated with the source's own values.
     pub as_published: Vec<OriginalRun>,
-    /// Whether `[quick]` has replaced keys.
+    /// Whether this is the short form: `[quick]` has replaced values.
     pub is_quick: bool,
-    /// Whether it has the cells and claims of the source alone.
+    /// Whether this is the published form: only the cells and claims of the source.
     pub is_published: bool,
-    /// Whether all cells are up at once, and measured in blocks in turn.
+    /// Whether this is a duel: all cells are up at once, and are measured in turn in short blocks.
     pub is_duel: bool,
-    /// Modules of servers that it has levels for.
+    /// The modules of servers that this machine has, whose levels are part of the experiment.
     pub modules: Vec<String>,
-    /// All modules that the file has levels for.
+    /// All modules that levels of the file need.
     pub known_modules: Vec<String>,
-    /// Whether two binaries of ours are a factor.
+    /// Whether two builds of our own program are a factor: see [`Experiment::against`].
     pub is_against: bool,
-    /// Whether the time of system calls is taken, and each process counted by itself.
+    /// Whether system calls are also timed, and counted for each process by itself.
     pub is_traced: bool,
-    /// Whether BPF is not used: the kernel does not count system calls and bytes then, as where it refuses.
+    /// Whether BPF is not used. System calls and bytes are then not counted by the kernel, as on a machine that forbids
+    /// BPF.
     pub is_without_bpf: bool,
-    /// The file as it was read.
+    /// The text of the file.
     pub text: String,
 }
 
-/// The counters beside time and CPU time.
+/// What is counted besides times and CPU time; all names are those of servers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CountPlan {
     /// Servers whose system calls are counted.
     pub syscalls: Vec<String>,
-    /// Server and port whose bytes are counted.
+    /// Servers with the name of one of their ports, whose bytes are counted.
     pub bytes: Vec<(String, String)>,
-    /// Servers whose memory is read.
+    /// Servers whose allocated memory is read.
     pub memory: Vec<String>,
-    /// Java virtual machines whose heap and collections are read.
+    /// Servers that are Java virtual machines, whose heap and collections are read.
     pub jvm: Vec<String>,
 }
 
-/// A published figure: of a run, or of two.
+/// A published figure, with where it was published.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PublishedRun {
-    /// The levels that it had; none of a ratio.
+    /// The levels of the published run; empty for a ratio.
     pub cell: Levels,
-    /// Whether it was the only run or the best of several.
+    /// How the published run was selected: the only one, or the best of several.
     pub how: Selection,
-    /// The name of its text, or what its table is about.
+    /// The name of the published text, or the subject of the published table.
     pub name: String,
-    /// The row of its table; empty of a text.
+    /// The row of the published table in words; empty for a text.
     pub says: String,
     /// The published figure.
     pub figures: PublishedFigure,
-    /// A conclusion that it does not support besides those that gates name.
+    /// A conclusion that the figure does not support, in addition to those that gates find; `None`: there is none.
     pub note: Option<String>,
-    /// The requests that the process answered, for a table of system calls.
+    /// For a table of system calls, the number of requests that the process answered.
     pub requests: Option<u64>,
 }
 
-/// A published figure: of a run, or of two.
+/// A published figure of one run, or the ratio of two.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PublishedFigure {
-    /// The output of a program.
+    /// The output of a load generator or of `strace -c`.
     Text(&'static str),
-    /// Requests a second.
+    /// A throughput in requests per second.
     Rate {
-        /// On average; `None`: the source does not say.
+        /// The mean; `None`: the source does not give one.
         mean: Option<f64>,
-        /// The interval of the seconds' rates, as the source gives it.
+        /// The lowest and the highest rate of a second, as the source gives them.
         interval: Option<[f64; 2]>,
     },
-    /// A ratio of throughputs.
+    /// A ratio of two throughputs.
     Ratio {
-        /// `None`: the source has an interval alone.
+        /// The ratio; `None`: the source gives only an interval.
         ratio: Option<f64>,
-        /// The lowest and the highest ratio.
+        /// The lowest and the highest ratio; `None`: the source gives only one.
         interval: Option<[f64; 2]>,
-        /// Our cells, the one that is divided first; `None` if one of them is not run.
+        /// The numbers of our cells with these levels, the numerator's first; `None` if we do not run one of them.
         cells: Option<[usize; 2]>,
-        /// The claim that tests this ratio here.
+        /// The claim that tests this ratio, in its words; `None`: there is none.
         claim: Option<String>,
     },
 }
 
-/// A published run that is made once with the source's own values.
+/// A published run that is repeated with the source's own values.
 #[derive(Clone, Debug)]
 pub struct OriginalRun {
-    /// The name of its text, or what it was.
+    /// The name of the published text, or a description of the run.
     pub name: String,
-    /// The published output.
+    /// The published output of ab.
     pub text: String,
-    /// The levels whose servers it has.
+    /// The levels of the cell on whose servers the run is made.
     pub cell: Levels,
-    /// Clients at once.
+    /// The number of clients.
     pub clients: u64,
     /// The number of requests.
     pub requests: u64,
-    /// Whether connections are kept.
+    /// Whether connections are kept alive.
     pub keep_alive: bool,
-    /// Whether it goes on with the servers of the run before it.
+    /// Whether the run continues with the servers of the published run before it; else its servers are started for it.
     pub is_again: bool,
-    /// Whether each round makes it, on servers that have just been started, and once more when they are warm.
+    /// Whether each round repeats the run: on servers that have just been started, and once more when they are warm.
     pub is_every_round: bool,
-    /// The ways in which it differs from the published run.
+    /// The ways in which the repeated run differs from the published one.
     pub deviations: Vec<String>,
     set: BTreeMap<String, BTreeMap<String, Level>>,
 }
 
-/// A server of a cell, its templates rendered.
+/// A server of one cell: its keys of the file with all templates rendered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CellServer {
-    /// Its name.
+    /// The server's name in the experiment.
     pub name: String,
-    /// Its kind.
+    /// The kind of server: the name of its target.
     pub target: String,
-    /// Its settings.
+    /// The settings of the target: name and value.
     pub set: Vec<(String, String)>,
-    /// The core that it is bound to.
+    /// The core that the server is pinned to; `None`: any core.
     pub core: Option<usize>,
-    /// The part of the core that it may have; all of it if `None`.
+    /// The part of the core that the server may have; `None`: all of it.
     pub core_share: Option<CoreShare>,
-    /// The rounds for which its process lives; 0: one run, `usize::MAX`: to the end.
+    /// The number of rounds after which the server is started anew; 0: for each run, `usize::MAX`: never.
     pub rounds: usize,
 }
 
@@ -269,7 +274,7 @@ pub const ROUNDS_MIN: usize = 6;
 /// The most rounds that can be planned.
 pub const ROUNDS_MAX: usize = looks::PLANNED_MAX;
 
-/// A level as one word of text: `mpm=prefork keep=on`.
+/// Levels in one line: `keep=on mpm=prefork`.
 #[must_use]
 pub fn label(levels: &Levels) -> String {
     let words: Vec<String> = levels
@@ -280,7 +285,8 @@ pub fn label(levels: &Levels) -> String {
 }
 
 impl Experiment {
-    /// The levels of what the source was about; `None` if nothing is repeated.
+    /// The levels that the source is about, which are those of the control; `None` if the experiment repeats no
+    /// publication.
     #[must_use]
     pub fn subject(&self) -> Option<&Levels> {
         let control = self.cells.get(self.control);
@@ -292,14 +298,15 @@ impl Experiment {
         !self.nest.is_empty()
     }
 
-    /// Whether any server outlives a round.
+    /// Whether any server runs for more than one round.
     pub(crate) fn outlives_rounds(&self) -> bool {
         let by_round = |server: &file::ServerKeys| server.restart == file::Restart::Round;
         !self.servers.iter().all(by_round)
     }
 
-    /// Whether system calls and bytes are counted in a span of their own, since counting takes CPU time. A short form
-    /// has no time for that, without BPF nothing would be counted in it, and a duel always has a span for it.
+    /// Whether system calls and bytes are counted in a span of their own, because counting takes CPU time. There is no
+    /// such span in the short form, to save time, and none without BPF, which counts them. A duel has another one,
+    /// after its blocks.
     #[must_use]
     pub fn counts_apart(&self) -> bool {
         let CountPlan {
@@ -309,14 +316,15 @@ impl Experiment {
         is_any && !self.is_quick && !self.is_without_bpf && !self.is_duel
     }
 
-    /// Whether any server is never started anew, so that what its start brought stays in all rounds.
+    /// Whether any server is never started anew. Then all rounds share what its start has brought, such as where its
+    /// memory lies.
     #[must_use]
     pub fn is_never_restarted(&self) -> bool {
         let never = |server: &file::ServerKeys| server.restart == file::Restart::Never;
         self.servers.iter().any(never)
     }
 
-    /// The published runs of a cell that each round makes, in their order.
+    /// The published runs of a cell that each round repeats, in their order.
     pub(crate) fn every_round<'a>(
         &'a self,
         levels: &'a Levels,
@@ -325,23 +333,23 @@ impl Experiment {
         runs.filter(move |run| run.is_every_round && run.cell == *levels)
     }
 
-    /// Whether a server goes on from one run to the next of the same round.
+    /// Whether a later run may use the same process of a server: cells share it, or it lives for several rounds.
     pub(crate) fn keeps(&self, server: &CellServer) -> bool {
         self.is_nested() || server.rounds > 1
     }
 
-    /// The extra loads at a fixed rate, each as a share (above 0, below 1) of the measured capacity: the throughput
-    /// of the slowest cell with as many clients. Empty: none.
+    /// The shares of the capacity, each above 0 and below 1, at which the load is also driven by a schedule. The
+    /// capacity is the throughput of the slowest cell with as many clients. Empty: there are no such loads.
     pub(crate) fn shares(&self) -> &[f64] {
         &self.load.shares
     }
 
-    /// The name of the server `number`.
+    /// The name of the server with the number `number`, from 0.
     pub(crate) fn server_name(&self, number: usize) -> &str {
         &self.servers[number].name
     }
 
-    /// A cell's levels in the order of factors, of those factors that have several levels.
+    /// The levels of a cell, in the order of the factors; factors with only one level are left out.
     #[must_use]
     pub fn label(&self, cell: usize) -> String {
         let varied = self.factors.iter().filter(|factor| factor.levels.len() > 1);
@@ -350,8 +358,8 @@ impl Experiment {
         words.collect::<Vec<_>>().join(" ")
     }
 
-    /// The same experiment on two binaries of ours, as a factor: each cell twice, and claims on what
-    /// the new one has changed in throughput, CPU time, latency and memory.
+    /// The same experiment with two builds of our own program as a further factor. Each cell is there twice, and the
+    /// claims are that the new build has not changed CPU time, throughput, p99 and memory.
     #[must_use]
     pub fn against(mut self) -> Self {
         let levels = [NEW, OLD].map(|level| Level::Text(level.to_owned()));
@@ -414,8 +422,8 @@ impl Experiment {
         self
     }
 
-    /// The experiment whose only cell is that of a published run, with the source's own settings; its servers
-    /// are those of the run before it if it goes on with them.
+    /// The experiment with a single cell, that of a published run with the source's own settings. If the run continues
+    /// with the servers of the run before it, cells share servers by all factors, so that both have the same servers.
     #[must_use]
     pub fn of_published(&self, run: &OriginalRun) -> Self {
         let mut own = self.clone();
@@ -442,14 +450,13 @@ impl Experiment {
     }
 }
 
-/// The level of the newer binary.
-/// The factor that tells two of our binaries apart, and the level of the older one.
+/// The factor whose levels are two builds of our own program.
 pub const BINARY: &str = "binary";
-/// See [`BINARY`].
+/// The level of [`BINARY`] for the older build.
 pub const OLD: &str = "old";
 const NEW: &str = "new";
 
-/// Differences within it are none, unless a claim says otherwise.
+/// The default margin of claims: ratios within 5 % of 1 count as no difference.
 const MARGIN: f64 = 0.05;
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! What a published figure cannot carry: the gates, applied to texts of load generators and of
-//! `strace -c`, to whole pages with such texts in them, and to reports of `bench --json`.
+//! Judges published figures by the gates: which conclusions they do not support. It reads texts of load generators and
+//! of `strace -c`, whole pages with such texts in them, and reports of `bench --json`.
 
 mod doubts;
 mod length;
@@ -19,19 +19,19 @@ use crate::facts::{Facts, successes_as_one};
 use crate::gate::{self, Effect, GateFinding, GateRecord};
 use crate::published::{self, Calls, PublishedText, TextFault, TextFigures};
 
-/// The judgement on one run, or on two beside each other.
+/// The judgement on one run, or on two that are compared.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Judgement {
-    /// The names of the runs, and what they say.
+    /// The names of the runs and their main figures; for two runs, also the ratio of their rates.
     pub title: String,
-    /// Conclusions that they do not support.
+    /// The conclusions that the runs do not support.
     pub found: Vec<GateFinding>,
 }
 
 /// Why a text cannot be judged.
 #[derive(Debug, thiserror::Error)]
 pub enum JudgeFault {
-    /// The text is of no known tool.
+    /// The text has no whole report of a known tool.
     #[error("{name}: {fault}")]
     Text {
         /// The text's name.
@@ -39,7 +39,7 @@ pub enum JudgeFault {
         /// What is wrong with it.
         fault: TextFault,
     },
-    /// The text is JSON, but no report of ours.
+    /// The text is JSON, but not a valid report of `bench`.
     #[error("{name}: {fault}")]
     Report {
         /// The text's name.
@@ -49,7 +49,7 @@ pub enum JudgeFault {
     },
 }
 
-/// Gates on texts alone: what other gates look at is in figures, too.
+/// Gates that only texts of other tools can fire, by code in this module.
 pub static GATES: &[GateRecord<()>] = &[
     of_texts(
         UNEQUAL_LOAD,
@@ -71,11 +71,11 @@ pub static GATES: &[GateRecord<()>] = &[
     of_texts(CUT, "the report was cut"),
 ];
 
-/// Judges texts, each a name and what is in it: each run in them alone, then runs of one page with each
-/// other, and texts of one run that follow each other.
+/// Judges texts, each a name with its contents. First is each run alone, then the runs of one page compared with each
+/// other, then texts of a single run each, compared with the next one.
 ///
 /// # Errors
-/// The first text in which there is no whole report of a known tool.
+/// The first text that has no whole report of a known tool.
 pub fn judge(texts: &[(String, String)]) -> Result<Vec<Judgement>, JudgeFault> {
     let read = texts.iter().map(|(name, text)| Source::read(name, text));
     let sources = read.collect::<Result<Vec<_>, _>>()?;
@@ -107,6 +107,8 @@ struct Source {
 }
 
 impl Source {
+    /// Reads a text: a report of `bench --json`, or one with runs of other tools. A report that occurs twice is read
+    /// once.
     fn read(name: &str, text: &str) -> Result<Self, JudgeFault> {
         let text = text.trim_start_matches('\u{feff}');
         let blocks = published::blocks(text);
@@ -128,7 +130,7 @@ impl Source {
             .iter()
             .any(|block| block.content != blocks[0].content);
         for (at, block) in blocks.iter().enumerate() {
-            // Pages print a listing twice, for people and for copying.
+            // Pages contain a listing twice, to be read and to be copied.
             let is_first =
                 |it: &published::Block| it.content.is_ok() && it.content == block.content;
             if blocks[..at].iter().any(is_first) {
@@ -157,13 +159,14 @@ impl Source {
         Ok(Self { runs })
     }
 
+    /// The runs that can be compared: those with facts.
     fn with_figures(&self) -> Vec<&TextRun> {
         let runs = self.runs.iter();
         runs.filter(|run| run.facts.is_some()).collect()
     }
 
-    /// The runs that are compared: all of a page with each other, of a longer list those that follow
-    /// each other.
+    /// The runs that are compared: each with all others of the page, or each with the next one if there are more than
+    /// [`PAGE_RUNS_MAX`].
     fn pairs(&self) -> Vec<(&TextRun, &TextRun)> {
         let runs = self.with_figures();
         let each = |at: usize| {
@@ -180,25 +183,25 @@ impl Source {
     }
 }
 
-/// Why nothing of a text can be read; `None` if a part can.
+/// The first fault if no block of a text can be read; `None` if any can.
 fn first_fault(blocks: &[published::Block]) -> Option<TextFault> {
     let mut faults = blocks.iter().map(|block| block.content.as_ref().err());
     let first = faults.next().unwrap_or(Some(&TextFault::Unknown))?;
     faults.all(|fault| fault.is_some()).then_some(*first)
 }
 
-/// A run that was read.
+/// A run that was read from a text.
 struct TextRun {
     name: String,
     says: String,
     tool: &'static str,
-    /// `None`: a table of system calls, or a report that was cut.
+    /// The facts for gates; `None` for a table of system calls, and for a report that was cut or that its tool gave up.
     facts: Option<Facts>,
-    /// The server's name for itself, empty if it sent none; `None` if that is not known.
+    /// The value of the `Server` field, empty if the server sent none; `None` if it is not known.
     software: Option<String>,
-    /// Whether connections were to be kept; `None` if that is not known.
+    /// Whether keep-alive was asked for; `None` if that is not known.
     keep_alive: Option<bool>,
-    /// What a client receives for a request.
+    /// The mean length of a response; `None` if it is not known.
     length: Option<AnswerLength>,
     found: Vec<GateFinding>,
 }
@@ -226,6 +229,7 @@ impl TextRun {
         }
     }
 
+    /// A run with the findings of all gates on its facts and of `doubts`.
     fn of_facts(name: String, tool: &'static str, facts: Facts, doubts: Vec<GateFinding>) -> Self {
         let mut found = gate::check_run(&facts);
         found.extend(doubts);
@@ -242,6 +246,7 @@ impl TextRun {
         }
     }
 
+    /// A report that was cut: it has no facts.
     fn cut(name: String, fault: TextFault) -> Self {
         let words = format!("{fault}: nothing can be said of this run.");
         Self {
@@ -256,7 +261,7 @@ impl TextRun {
         }
     }
 
-    /// A run that its tool ended by an error: there is nothing to compare it by.
+    /// A run that its tool ended by an error. It has no facts, since it cannot be compared.
     fn gave_up(name: String, figures: &TextFigures, why: &str) -> Self {
         let facts = Facts::of_figures(figures);
         let answers = show_count(facts.completed);
@@ -273,6 +278,7 @@ impl TextRun {
         }
     }
 
+    /// A table of system calls: it has no facts, but a remark on its times.
     fn of_calls(name: String, calls: &Calls) -> Self {
         let all: u64 = calls.counts.values().sum();
         let errors: u64 = calls.errors.values().sum();
@@ -299,6 +305,7 @@ impl TextRun {
         }
     }
 
+    /// The judgement on this run alone.
     fn alone(&self) -> Judgement {
         Judgement {
             title: format!("{}: {}", self.name, self.says),
@@ -341,7 +348,8 @@ impl TextRun {
         Some(Judgement { title, found })
     }
 
-    /// What the two runs were not asked alike, so that a ratio of them says nothing of servers.
+    /// The differences in tool, load and response length between the two runs, one sentence each. If there are any, the
+    /// ratio of their rates says nothing about the servers.
     fn unequal_load(&self, other: &Self) -> Vec<String> {
         let mut unequal = Vec::new();
         if self.tool != other.tool {
@@ -374,7 +382,7 @@ impl TextRun {
         unequal
     }
 
-    /// The run's name where `before` was just named: of the same page, its line alone.
+    /// The run's name after the name `before`: only its line, if both are of the same page.
     fn name_after(&self, before: &str) -> String {
         let line = self.name.rsplit_once(':').filter(|(page, line)| {
             let same = before
@@ -385,8 +393,8 @@ impl TextRun {
         line.map_or_else(|| self.name.clone(), |(_, line)| format!("line {line}"))
     }
 
-    /// Names the line with the server's name, if one of the two has it and it explains by how much
-    /// answers differ.
+    /// A sentence that the responses' lengths differ because only one server sends a `Server` field; `None` if that
+    /// does not explain the difference.
     fn server_line(&self, other: &Self) -> Option<String> {
         let (one, two) = (self.software.as_deref()?, other.software.as_deref()?);
         let (named, name) = match (one, two) {
@@ -410,6 +418,7 @@ fn note(gate: &str, words: String) -> GateFinding {
     GateFinding::new(gate, Effect::Note, words)
 }
 
+/// The title of a run: its tool and main figures.
 fn says(tool: &str, facts: &Facts) -> String {
     let mut parts = vec![tool.to_owned()];
     if let Some(clients) = facts.clients {
@@ -472,10 +481,10 @@ const TIMEOUTS: &str = "timeouts";
 const STRACE_TIMES: &str = "strace-times";
 const CUT: &str = "cut";
 
-/// Tools that count answers with a status from 400 on among failures.
+/// Tools that count a response with a status from 400 on as failed.
 const COUNT_GOOD_ONES: [&str; 3] = ["JMeter", "k6", "siege"];
 
-/// A page with this many runs or fewer has all of them compared with each other.
+/// The most runs of a page of which each is compared with all others.
 const PAGE_RUNS_MAX: usize = 6;
 
 #[cfg(test)]

@@ -47,6 +47,7 @@ impl NmonFile<'_> {
         let _ = writeln!(self.text, "{}", words.join(","));
     }
 
+    /// Writes the head of the file: facts about the machine, and the columns of each section.
     fn heads(&mut self, first: &Sample, intervals: usize, run: &str) {
         let (time, date) = clock(first.time_s);
         for (key, value) in [
@@ -101,6 +102,7 @@ impl NmonFile<'_> {
         }
     }
 
+    /// Writes the values of the interval between two samples.
     fn interval(&mut self, number: usize, before: &Sample, after: &Sample) {
         let mark = format!("T{number:04}");
         let (time, date) = clock(after.time_s);

@@ -46,9 +46,9 @@ pub struct TextFigures {
     pub asked_seconds: Option<f64>,
     /// Why the tool gave up before the end, in its own words; `None`: it did not.
     pub gave_up: Option<String>,
-    /// Clients that never had a connection.
+    /// The number of clients that never had a connection.
     pub unconnected: u64,
-    /// Requests that were answered; k6, JMeter and siege count those with a status below 400 alone.
+    /// The number of requests that were answered; k6, JMeter and siege count only those with a status below 400.
     pub completed: Option<u64>,
     /// The number of requests without a response; for k6, JMeter and siege also those with a status from 400 on.
     pub failed: Option<u64>,
@@ -56,13 +56,13 @@ pub struct TextFigures {
     pub late: Option<u64>,
     /// The number of responses whose body was not as long as the first one; ab calls them failed.
     pub other_length: Option<u64>,
-    /// What the user's script checked of answers; `None`: nothing, or the tool has no scripts.
+    /// The checks of responses by the user's script; `None`: there were none, or the tool has no scripts.
     pub checks: Option<Checks>,
-    /// Iterations of a script that were due and not begun, because no client was free.
+    /// The number of iterations of a script that were due but not begun, because no client was free.
     pub dropped: u64,
-    /// Answers of which the tool kept statuses and times; `None`: of all.
+    /// The number of responses whose statuses and times the tool has kept; `None`: all.
     pub sampled: Option<u64>,
-    /// Requests that ab calls failed where the line with the reasons is not in the text.
+    /// The number of requests that ab calls failed, if the line with the reasons is missing from the text; else 0.
     pub unexplained: u64,
     /// The numbers of responses by status; empty if the tool does not distinguish them.
     pub statuses: BTreeMap<u16, u64>,
@@ -84,7 +84,7 @@ pub struct TextFigures {
     pub total_ms: Option<Times>,
     /// The standard deviation of a request's time, in milliseconds.
     pub deviation_ms: Option<f64>,
-    /// The server's name for itself, empty if it sent none; `None` if the text does not say.
+    /// The value of the `Server` field, empty if the server sent none; `None` if the text does not say.
     pub software: Option<String>,
 }
 
@@ -101,12 +101,12 @@ pub struct Times {
     pub rounding: f64,
 }
 
-/// Checks of answers by the user's own script.
+/// The checks of responses by the user's own script.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Checks {
-    /// Checks that were made.
+    /// The number of checks.
     pub made: u64,
-    /// Those of them that failed.
+    /// The number of checks that failed.
     pub failed: u64,
 }
 
@@ -128,7 +128,7 @@ pub enum TextFault {
         readable()
     )]
     Unknown,
-    /// The report of the first tool ends, or was cut, before a required line, the second.
+    /// The report of a tool (the first text) ends before a required line (the second text).
     #[error("the report of {0} is not complete: `{1}` is missing")]
     Incomplete(&'static str, &'static str),
 }
@@ -140,7 +140,7 @@ fn readable() -> String {
     format!("{} or {last}", others.join(", "))
 }
 
-/// Each tool whose texts are read, with the versions that are known to be.
+/// Each tool whose texts are read, with the versions that are known to work.
 #[must_use]
 pub fn versions() -> [&'static str; TOOLS.len()] {
     TOOLS.map(|tool| tool.versions)
@@ -149,7 +149,8 @@ pub fn versions() -> [&'static str; TOOLS.len()] {
 /// A report that was found in a text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Block {
-    /// The line of the text in which the report begins, from 1; for HTML, the line of its words.
+    /// The line of the text in which the report begins, from 1. On an HTML page, it is the line of the report's first
+    /// words.
     pub line: usize,
     /// The figures of the report, or why they cannot be read.
     pub content: Result<PublishedText, TextFault>,
@@ -205,9 +206,10 @@ pub fn blocks(text: &str) -> Vec<Block> {
 
 /// A tool whose output can be read.
 struct Tool {
-    /// Its name and the versions whose texts are known to be read, as docs/lab.md has them.
+    /// The name of the tool, and the versions whose texts are known to be read, as in docs/lab.md.
     versions: &'static str,
-    /// At which bytes of a text reports begin; each ends where the next one of any tool begins.
+    /// Finds the bytes of a text at which reports of this tool begin. A report ends where the next one of any tool
+    /// begins.
     starts: fn(&str) -> Vec<usize>,
     read: fn(&str) -> Result<PublishedText, TextFault>,
 }

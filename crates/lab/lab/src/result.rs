@@ -165,7 +165,7 @@ pub struct GateResult {
     pub cell: String,
 }
 
-/// A published figure beside ours.
+/// A published figure with ours.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PublishedResult {
     /// The name of the published text, or the subject of the table.
@@ -201,7 +201,7 @@ pub struct CallResult {
     pub ours: f64,
 }
 
-/// The output of a published run beside that of the same run here. No claim is made on it.
+/// The output of a published run, and that of the same run here. No claim is made on it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AsPublishedResult {
     /// The name of the published text.
@@ -360,6 +360,7 @@ fn memory_count(runs: &[Run]) -> MemoryCount {
         .unwrap_or(MemoryCount::Allocated)
 }
 
+/// The result of a cell: the spread of each measure over its valid runs.
 fn cell_result(experiment: &Experiment, cell: usize, runs: &[Run]) -> CellResult {
     let of_cell = || runs.iter().filter(|run| run.cell == cell);
     let valid: Vec<&Run> = of_cell().filter(|run| run.is_valid()).collect();

@@ -34,12 +34,12 @@ pub enum Event<'a> {
     Duels {
         /// The start, counted from 1.
         round: usize,
-        /// The number of starts at most.
+        /// The most starts that will be made.
         rounds: usize,
     },
-    /// The screen has ended: these cells take part in the further rounds.
+    /// The screen has ended; these cells take part in the further rounds.
     Screened(&'a [usize]),
-    /// A published run begins, in its original form.
+    /// A published run begins, with the source's own values.
     Publishes(&'a OriginalRun),
     /// A run begins that measures the capacity of a cell.
     Calibrates {
@@ -50,11 +50,11 @@ pub enum Event<'a> {
     },
     /// A run of a cell has ended.
     Ended(&'a Run),
-    /// Each claim is decided after this many rounds, so no more are made.
+    /// All claims are decided after this number of rounds, so no more are made.
     Decided(usize),
 }
 
-/// The result of making rounds: all runs.
+/// The runs that were made, in this call and before.
 #[derive(Debug)]
 pub struct Rounds {
     /// All runs, void ones included.
@@ -181,8 +181,8 @@ fn orders(experiment: &Experiment) -> Vec<Vec<usize>> {
     orders
 }
 
-/// The cells with those of equal `key` behind each other: groups in the order of their first cells, the cells of a group
-/// in their own.
+/// Sorts cells into groups with the same `key`, one group after the other. Groups and the cells within a group stay in
+/// the order in which they come first.
 fn grouped<K: PartialEq>(cells: &[usize], key: impl Fn(usize) -> K) -> Vec<usize> {
     let mut groups: Vec<(K, Vec<usize>)> = Vec::new();
     for &cell in cells {
@@ -314,8 +314,8 @@ impl RoundMaker<'_> {
         Ok(true)
     }
 
-    /// Makes one start of a duel, with the cells in `order`; `false`: a signal has asked for the end. It is not repeated if a
-    /// run is void: the next start does as well.
+    /// Makes one start of a duel, with the cells in `order`; `false`: a signal has asked for the end. A void run is not
+    /// repeated, since the next start replaces it.
     fn duel(&mut self, round: usize, order: &[usize]) -> Result<bool, RoundsFault> {
         let request = |(place, cell): (usize, &usize)| RunRequest {
             at: RunKey { cell: *cell, round },
@@ -370,7 +370,7 @@ impl RoundMaker<'_> {
             if is_valid {
                 break;
             }
-            // The servers are stopped, in case they are the cause.
+            // The servers are stopped, since they may be the cause.
             self.stages.clear();
         }
         Ok(true)
@@ -441,8 +441,8 @@ impl RoundMaker<'_> {
     }
 }
 
-/// The gate that makes a run void for this fault. An error if it is no fault of a server, or if no server has served in
-/// [`UNSERVED_MAX`] runs, which `unserved` counts.
+/// The gate that makes a run void because of this fault. Returns the fault itself if it is not one of a server, or if
+/// no server has served in [`UNSERVED_MAX`] runs; `unserved` counts these.
 fn void(
     unserved: &mut Option<usize>,
     cell: String,
@@ -456,7 +456,8 @@ fn void(
     fired.ok_or(RoundsFault::Drive { cell, fault })
 }
 
-/// A run that failed before it had measures: all that is known is why it is void. It starts at the time of the failure.
+/// A run that failed before anything was measured. It has only the finding that makes it void, and the time of the
+/// failure.
 fn unmeasured_run(experiment: &Experiment, request: &RunRequest<'_>, fired: GateFinding) -> Run {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     Run {
@@ -472,7 +473,7 @@ fn unmeasured_run(experiment: &Experiment, request: &RunRequest<'_>, fired: Gate
     }
 }
 
-/// The gates that made runs void, each once.
+/// The findings that made the run void, each gate once.
 #[must_use]
 pub fn void_reasons(run: &Run) -> Vec<&GateFinding> {
     let void = |fired: &&GateFinding| fired.effect == crate::gate::Effect::Void;

@@ -33,8 +33,8 @@ pub struct Run {
     /// Measures in each third of the span, in order; those that are not known are left out.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub thirds: BTreeMap<String, [f64; 3]>,
-    /// Of a duel: measures in each block, by name, in the order of the blocks. Blocks with the same place of all cells of a
-    /// round were measured one right after the other.
+    /// The measures of a duel in each block, by name, in the order of the blocks; empty for other runs. Blocks with the
+    /// same index, of all cells of a round, were measured directly after each other.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub blocks: BTreeMap<String, Vec<f64>>,
     /// The gates that fired on this run.

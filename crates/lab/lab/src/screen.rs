@@ -1,5 +1,5 @@
-//! Chooses the cells of each round: all, or with a `[screen]` first those of the screen, and then
-//! those that survive it.
+//! Chooses the cells of each round: all of them, or with a `[screen]` first those of the screen, then those that
+//! survive it.
 
 use std::collections::BTreeSet;
 
@@ -47,8 +47,8 @@ pub fn whole_rounds(experiment: &Experiment, runs: &[Run]) -> usize {
     (0..).take_while(is_whole).count()
 }
 
-/// Whether so few rounds are made that nobody has seen an interval, so that their number may still be planned anew. Whoever
-/// has, and goes on until a difference is there, finds one that is not.
+/// Whether so few rounds are made that there is no interval yet, so that the number of rounds may still be changed.
+/// Someone who has seen an interval could otherwise add rounds until it shows a difference that does not exist.
 #[must_use]
 pub fn is_unseen(experiment: &Experiment, runs: &[Run]) -> bool {
     let made = whole_rounds(experiment, runs).saturating_sub(experiment.screened());
@@ -91,7 +91,7 @@ fn survivors(
             (cost(keep, cells, runs, screen.rounds), level)
         })
         .collect();
-    // The sort is stable: levels without a figure stay in the file's order, behind the others.
+    // The sort is stable: levels without a figure come last, in the file's order.
     ranked.sort_by(|one, other| one.0.total_cmp(&other.0));
     let best = ranked
         .into_iter()
@@ -100,8 +100,8 @@ fn survivors(
     stay
 }
 
-/// The combinations of other factors' levels that were measured with every level of the factor, so
-/// that levels can be ranked by them.
+/// The combinations of other factors' levels that were measured with every level of the factor. Levels are ranked by
+/// these cells.
 fn shared(
     experiment: &Experiment,
     of: &str,
@@ -124,16 +124,15 @@ fn shared(
     })
 }
 
-/// A cell's level of the factor `of`, and its other levels.
+/// A cell's level of the factor `of`, and its levels of all other factors.
 fn parted<'a>(cell: &'a Levels, of: &str) -> (Option<&'a Level>, Levels) {
     let mut rest = cell.clone();
     rest.remove(of);
     (cell.get(of), rest)
 }
 
-/// The mean logarithm of the cells' medians in the rounds of the screen, by which levels are
-/// ranked: less is better; infinite if a cell has none. Later rounds do not count, so that the
-/// choice stays the same.
+/// The figure by which levels are ranked, less is better: the mean logarithm of the cells' medians in the rounds of the
+/// screen; infinite if a cell has none. Later rounds do not count, so that the choice does not change.
 fn cost<'a>(
     keep: &Keep,
     cells: impl Iterator<Item = &'a usize>,

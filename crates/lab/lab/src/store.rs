@@ -83,8 +83,8 @@ impl Store {
         Ok(store)
     }
 
-    /// Writes what the experiment's file does not have: short form, duel with its seed, planned rounds, ways to count, and
-    /// modules, by the command line; and the rounds after which all claims were decided.
+    /// Writes what the command line has added to the experiment's file: form, a duel with its seed, planned rounds,
+    /// ways to count, and modules; and the number of rounds after which all claims were decided.
     ///
     /// # Errors
     /// It cannot be written.
@@ -104,7 +104,7 @@ impl Store {
         self.write(FORM, words.join(" ").as_bytes())
     }
 
-    /// Keeps that all claims were decided after so many rounds, without those of a screen.
+    /// Notes that all claims were decided after this number of rounds, without those of a screen.
     ///
     /// # Errors
     /// It cannot be written.

@@ -80,9 +80,8 @@ pub fn preface(experiment: &Experiment) -> String {
     )
 }
 
-/// A text with the tables of each cell's median run, with published tables beside those of the
-/// front. `traces` returns the system calls of a run by its number, counted from 0, if they are
-/// stored.
+/// A text with the tables of each cell's median run; published tables follow those of the server in front. `traces`
+/// returns the system calls of a run by its number, counted from 0; `None` if they are not stored.
 #[must_use]
 pub fn text(
     experiment: &Experiment,
@@ -148,7 +147,7 @@ fn of_server(text: &mut String, server: &str, trace: &Trace) {
     }
 }
 
-/// The published tables of system calls for the levels of a cell: names and texts.
+/// The published tables of system calls that have the levels of a cell: names and texts.
 fn published_of<'a>(experiment: &'a Experiment, cell: &Levels) -> Vec<(&'a str, &'a str)> {
     let runs = experiment.published.iter().filter(|run| {
         let mut levels = run.cell.iter();

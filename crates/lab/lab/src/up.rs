@@ -157,6 +157,7 @@ pub fn run(
 }
 
 impl<'a> ServerView<'a> {
+    /// A running server, with those of its ports on which it listens.
     fn of(server: &'a RunningServer, space: &Space) -> Result<Self, SpaceFault> {
         let ports = server.process.addresses();
         // A port that its configuration does not use has an address too, but does not listen.

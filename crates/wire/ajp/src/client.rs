@@ -256,6 +256,7 @@ impl Client {
         self.is_idle()
     }
 
+    /// Takes messages out of `input` until one yields an event; `None` if more bytes are needed.
     fn receive_message(
         &mut self,
         input: &mut BytesMut,
@@ -291,7 +292,7 @@ impl Client {
                     let reuse = end_response::decode(payload).map_err(ResponseFault::from)?;
                     input.advance(len);
                     exchange.response.end()?;
-                    // What was asked for after the body's end is answered already.
+                    // Packets that were asked for after the body's end have been answered with empty ones.
                     let is_sent = exchange.request.has_ended();
                     self.stage = if reuse && is_sent {
                         Stage::Idle
@@ -353,6 +354,7 @@ fn receive_chunk(
     })
 }
 
+/// Reads the head of a response into `head`, and records it in the exchange.
 fn receive_head(
     exchange: &mut Exchange,
     payload: &Bytes,

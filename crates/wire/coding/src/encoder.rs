@@ -93,7 +93,7 @@ impl Encoder {
         match &mut self.0 {
             Codec::Gzip(encoder) => {
                 encoder.write_all(piece).map_err(|_| GZIP_FAULT)?;
-                // It had grown by doubling, and may wait long for its client.
+                // The buffer has grown by doubling, and the bytes may wait long for their client.
                 let mut coded = std::mem::take(encoder.get_mut());
                 coded.shrink_to_fit();
                 Ok(coded.into())

@@ -178,6 +178,7 @@ impl Decoder {
         Ok(())
     }
 
+    /// The state after one framing byte.
     fn step(&mut self, byte: u8) -> Result<State, Fault> {
         if self.is_padded
             && matches!(byte, b' ' | b'\t')
@@ -227,6 +228,7 @@ impl Decoder {
         }
     }
 
+    /// The state after one byte of a chunk's size, of its end, or of what may follow it.
     fn step_size(&mut self, byte: u8) -> Result<State, Fault> {
         if let Some(value) = hex_value(byte) {
             self.digits += 1;
@@ -244,6 +246,7 @@ impl Decoder {
         }
     }
 
+    /// The state after the line of a chunk's size: its data, or the trailers if the size is 0.
     fn begin_chunk(&mut self) -> State {
         self.line_bytes = 0;
         self.digits = 0;

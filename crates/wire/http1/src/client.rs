@@ -168,7 +168,7 @@ impl Client {
 
     /// Takes back a head that is not needed any more; the next one uses its memory.
     pub fn recycle(&mut self, mut head: Box<ResponseHead>) {
-        // Where a head is being received, there is one.
+        // While a head is being received, `spare` holds it.
         if self.spare.is_none() {
             head.clear();
             self.spare = Some(head);

@@ -218,7 +218,7 @@ impl Skimmer {
         input: &[u8],
         known: &mut KnownHead,
     ) -> Result<Option<(Outline, Decoder)>, Fault> {
-        // One byte more than may be, so that the scan finds the limit passed.
+        // One byte more than the limit, so that the scan can find it exceeded.
         let head_at_most = input.len().min(self.limits.head_bytes.saturating_add(1));
         let mut copy = BytesMut::from(&input[..head_at_most]);
         let mut head = ResponseHead::default();

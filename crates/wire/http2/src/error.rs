@@ -1,24 +1,24 @@
-//! What is wrong with a peer: codes of the wire, faults of a connection and of one stream.
+//! Errors: codes on the wire, faults of a connection and of one stream, and messages that cannot be sent.
 //!
-//! A [`Fault`] ends the connection: what follows on it cannot be trusted. A [`StreamFault`] ends one stream, or is
-//! answered on it. Each has a stable token for logs and counters.
+//! A [`Fault`] ends the connection: nothing after it can be trusted. A [`StreamFault`] ends one stream, or is answered
+//! on it. Each has a stable token for logs and counters.
 
 use catamaran_message::TargetFault;
 use http::StatusCode;
 use thiserror::Error;
 
-/// An error code of RST_STREAM and GOAWAY (RFC 9113, section 7). Peers may send others than those named here.
+/// An error code of RST_STREAM and GOAWAY (RFC 9113, section 7). Peers may send codes that are not named here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Code(pub u32);
 
 impl Code {
-    /// Nothing is wrong: the connection or the rest of an upload is not needed any more.
+    /// No error: the connection, or the rest of a request's body, is not needed any more.
     pub const NO_ERROR: Self = Self(0);
     /// The peer broke a rule that has no code of its own.
     pub const PROTOCOL_ERROR: Self = Self(1);
-    /// The sender failed.
+    /// The sender of the code failed.
     pub const INTERNAL_ERROR: Self = Self(2);
-    /// The peer sent more than it was allowed.
+    /// The peer sent more than its window allowed.
     pub const FLOW_CONTROL_ERROR: Self = Self(3);
     /// A frame for a stream that the peer had ended.
     pub const STREAM_CLOSED: Self = Self(5);
@@ -26,45 +26,45 @@ impl Code {
     pub const FRAME_SIZE_ERROR: Self = Self(6);
     /// The stream was not processed; the request may be sent again.
     pub const REFUSED_STREAM: Self = Self(7);
-    /// The sender needs the stream no longer.
+    /// The sender of the code does not need the stream any more.
     pub const CANCEL: Self = Self(8);
-    /// The table of HPACK can no longer be kept.
+    /// The state of HPACK is lost.
     pub const COMPRESSION_ERROR: Self = Self(9);
-    /// The peer behaves as if it wanted to do harm.
+    /// The peer causes excessive load.
     pub const ENHANCE_YOUR_CALM: Self = Self(11);
 }
 
-/// Why a connection is over.
+/// A fault that ends the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Error)]
 pub enum Fault {
     /// The first bytes are not those of HTTP/2 (RFC 9113, section 3.4).
     #[error("the connection does not begin as HTTP/2")]
     Preface,
-    /// A frame that may not stand where it does, or says what it may not.
+    /// A frame that is not allowed where it came, or has a value that is not allowed.
     #[error("a frame breaks a rule of the protocol")]
     Protocol,
-    /// A window was overrun, or widened beyond 2^31-1.
+    /// The peer sent more than a window allowed, or widened one beyond 2^31-1.
     #[error("a window was overrun")]
     FlowControl,
-    /// A frame longer than was agreed on, or of a size that its kind cannot have.
+    /// A frame longer than this side allows (16 KiB), or of a size that its kind cannot have.
     #[error("a frame has a size that it cannot have")]
     FrameSize,
     /// A frame for a stream that the peer had ended.
     #[error("a frame for a stream that had ended")]
     StreamClosed,
-    /// A block of fields that HPACK cannot decode: the tables of both sides differ from now on.
+    /// A block of fields that HPACK cannot decode: from now on the tables of both sides differ.
     #[error("a block of fields cannot be decoded")]
     Compression,
-    /// Fields of more than four times the largest head.
+    /// A head, or trailers, of more than four times [`Limits::head_bytes`](crate::Limits).
     #[error("a head of many times the largest size")]
     HeadFlood,
-    /// A head in more CONTINUATION frames than any head needs, or in empty ones.
+    /// A head in more than 16 CONTINUATION frames, or in more than two empty ones.
     #[error("a head in too many frames")]
     ContinuationFlood,
 }
 
 impl Fault {
-    /// What GOAWAY says.
+    /// The error code for GOAWAY.
     pub const fn code(self) -> Code {
         match self {
             Self::Preface | Self::Protocol => Code::PROTOCOL_ERROR,
@@ -76,7 +76,7 @@ impl Fault {
         }
     }
 
-    /// A stable name, for logs and counters.
+    /// A stable name in kebab case, for logs and counters.
     pub const fn token(self) -> &'static str {
         match self {
             Self::Preface => "h2-preface",
@@ -91,37 +91,38 @@ impl Fault {
     }
 }
 
-/// What is wrong with one message. The connection continues.
+/// A fault of one message. The connection continues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Error)]
 pub enum StreamFault {
-    /// A field whose name is no token in lower case, or which concerns a connection of HTTP/1.1 (RFC 9113, section 8.2).
+    /// A field name that is not a lower-case token, or a field that concerns a connection of HTTP/1.1 (RFC 9113,
+    /// section 8.2).
     #[error("malformed field")]
     Field,
     /// A field value with a control character, or with white space around it.
     #[error("malformed field value")]
     FieldValue,
-    /// Pseudo-fields that are missing, unknown, repeated, out of place, or that no such message has.
+    /// A pseudo-field that is missing, unknown, repeated, after other fields, or not allowed in such a message.
     #[error("malformed pseudo-fields")]
     Pseudo,
-    /// More than one Content-Length, or one that is no number.
+    /// More than one Content-Length, one that is not a number, or one in a request for a tunnel.
     #[error("malformed Content-Length")]
     ContentLength,
-    /// A body that is not as long as announced.
+    /// A body that is longer or shorter than its Content-Length.
     #[error("the body is not as long as announced")]
     LengthMismatch,
-    /// Fields behind a body that do not end it (RFC 9113, section 8.1).
+    /// Trailers in a HEADERS frame without END_STREAM (RFC 9113, section 8.1).
     #[error("trailers that end nothing")]
     Trailers,
     /// A frame for a stream on which the peer's message had ended.
     #[error("a frame behind the end of the message")]
     AfterEnd,
-    /// The window of the stream was overrun, or widened beyond 2^31-1.
+    /// The peer sent more than the window of the stream allowed, or widened one beyond 2^31-1.
     #[error("the window of the stream was overrun")]
     FlowControl,
-    /// More streams than were allowed.
+    /// More open streams than [`Config::streams_max`](crate::Config).
     #[error("more streams than allowed")]
     TooManyStreams,
-    /// The peer has given the whole connection up before it looked at this request.
+    /// The server has announced by GOAWAY that it does not process this request.
     #[error("the peer has not looked at this request")]
     NotProcessed,
     /// The method CONNECT without a protocol: this is not a forward proxy.
@@ -130,10 +131,10 @@ pub enum StreamFault {
     /// A method that is not a token, or longer than 32 bytes.
     #[error("malformed method")]
     Method,
-    /// A scheme that is none of HTTP.
+    /// A scheme that is neither `http` nor `https`.
     #[error("unknown scheme")]
     Scheme,
-    /// A path and query that cannot be read.
+    /// A path and query that are malformed.
     #[error("malformed path")]
     Target(TargetFault),
     /// A path longer than [`Limits::target_bytes`](crate::Limits).
@@ -148,7 +149,7 @@ pub enum StreamFault {
     /// A host that is not `host [":" port]`.
     #[error("malformed host")]
     HostSyntax,
-    /// `:authority` and Host say different things.
+    /// `:authority` and Host differ.
     #[error("`:authority` and Host differ")]
     HostMismatch,
     /// A field longer than [`Limits::line_bytes`](crate::Limits).
@@ -166,7 +167,7 @@ pub enum StreamFault {
 }
 
 impl StreamFault {
-    /// What a server answers. `None`: the stream is reset.
+    /// The status with which a server answers. `None`: the stream is reset instead.
     pub const fn status(self) -> Option<StatusCode> {
         Some(match self {
             Self::Connect => StatusCode::METHOD_NOT_ALLOWED,
@@ -195,7 +196,7 @@ impl StreamFault {
         })
     }
 
-    /// What RST_STREAM says.
+    /// The error code for RST_STREAM.
     pub const fn code(self) -> Code {
         match self {
             Self::AfterEnd => Code::STREAM_CLOSED,
@@ -205,7 +206,7 @@ impl StreamFault {
         }
     }
 
-    /// A stable name, for logs and counters.
+    /// A stable name in kebab case, for logs and counters.
     pub const fn token(self) -> &'static str {
         match self {
             Self::Field | Self::Trailers | Self::AfterEnd => "h2-refused",
@@ -242,28 +243,29 @@ impl From<TargetFault> for StreamFault {
     }
 }
 
-/// A message or a part of one that cannot be sent. Nothing was written.
+/// Why a message, or a part of one, cannot be sent. Nothing was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum SendError {
-    /// The stream has ended, was reset, or is not where such a message belongs.
+    /// The stream does not expect this message now: it has ended, was reset, or its head is missing or was sent
+    /// already.
     #[error("the stream is not where this belongs")]
     OutOfTurn,
-    /// A 1xx status as the final one, or another one as an interim one.
+    /// A 1xx status in a final head, or another status in an interim head.
     #[error("the status does not fit its place")]
     Status,
-    /// A body that is not as long as its head announced. The stream is to be reset, so that the peer sees it.
+    /// The body is not as long as its head announced. Reset the stream, so that the peer notices.
     #[error("the body is not as long as its head announced")]
     Length,
-    /// The peer takes no further stream, now or at all.
+    /// The peer allows no further stream, either now or at all.
     #[error("the peer takes no further stream")]
     NoStream,
-    /// The method CONNECT, which has no meaning here.
+    /// The method CONNECT, which this client does not support.
     #[error("CONNECT is not supported")]
     Connect,
     /// A path or query that is not a valid origin-form (or `*` for OPTIONS).
     #[error("invalid path or query")]
     Target,
-    /// A host that is empty or has a byte no host may have.
+    /// A host that is empty or has a byte that is not allowed in one.
     #[error("invalid host")]
     Host,
 }

@@ -49,19 +49,19 @@ pub use self::decoder::{Decoder, Scratch};
 pub use self::encoder::{Block, Encoder};
 use crate::huffman::InvalidCode;
 
-/// One field of a list.
+/// One field of a block.
 #[derive(Clone, Copy, Debug)]
 pub struct FieldLine<'b> {
-    /// Its name.
+    /// The field's name.
     pub name: LineName<'b>,
-    /// Its value.
+    /// The field's value.
     pub value: &'b [u8],
-    /// Whoever forwards it puts it into no table either (RFC 7541, section 6.2.3).
+    /// Whether no table may have the field, also not where it is forwarded to (RFC 7541, section 6.2.3).
     pub is_never_indexed: bool,
 }
 
 impl<'b> FieldLine<'b> {
-    /// One that may be indexed.
+    /// A field that may be indexed.
     #[must_use]
     pub const fn new(name: LineName<'b>, value: &'b [u8]) -> Self {
         Self {
@@ -71,14 +71,14 @@ impl<'b> FieldLine<'b> {
         }
     }
 
-    /// What it counts in the size of a list and of a table (RFC 9113, section 6.5.2).
+    /// The field's size for the limits on lists and tables, in bytes (RFC 9113, section 6.5.2).
     #[must_use]
     pub fn size(&self) -> usize {
         entry_size(self.name.as_bytes().len(), self.value.len())
     }
 }
 
-/// What the name of a field is in HTTP/2 and HTTP/3.
+/// The name of a field in HTTP/2 and HTTP/3.
 #[derive(Clone, Copy, Debug)]
 pub enum LineName<'n> {
     /// A pseudo-field that is defined.
@@ -89,7 +89,7 @@ pub enum LineName<'n> {
 }
 
 impl<'n> LineName<'n> {
-    /// The name that was received so.
+    /// Looks up the name that was received as `text`.
     #[inline]
     #[must_use]
     pub fn read(text: &'n [u8]) -> Self {
@@ -104,7 +104,7 @@ impl<'n> LineName<'n> {
         }
     }
 
-    /// Its text; a name of the table in the RFCs' case of letters.
+    /// The text of the name: as in the RFCs for a name in the table, else as it was given.
     #[inline]
     #[must_use]
     pub fn as_bytes(self) -> &'n [u8] {
@@ -114,7 +114,7 @@ impl<'n> LineName<'n> {
         }
     }
 
-    /// The same name, its bytes in `buffer` if it has any.
+    /// The same name, but with its text, if it has one of its own, copied to `buffer`.
     fn copied(self, buffer: &mut Vec<u8>) -> LineName<'_> {
         match self {
             Self::Pseudo(pseudo) => LineName::Pseudo(pseudo),
@@ -140,7 +140,7 @@ impl From<Pseudo> for LineName<'_> {
     }
 }
 
-/// The pseudo-fields that are defined (RFC 9113, section 8.3; RFC 8441).
+/// The defined pseudo-fields (RFC 9113, section 8.3; RFC 8441).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pseudo {
     /// `:authority`
@@ -167,7 +167,7 @@ impl Pseudo {
         Self::Protocol,
     ];
 
-    /// Its name.
+    /// The pseudo-field's name.
     #[must_use]
     pub const fn as_bytes(self) -> &'static [u8] {
         match self {
@@ -181,22 +181,23 @@ impl Pseudo {
     }
 }
 
-/// A block that cannot be decoded: a connection error of type COMPRESSION_ERROR, since the table is lost.
+/// Why a block cannot be decoded. This is a connection error of type COMPRESSION_ERROR, since the decoder's table is
+/// lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Error)]
 pub enum Fault {
     /// The block ends inside a field.
     #[error("a field block ends inside a field")]
     Truncated,
-    /// An integer of more than 28 bits beside its prefix.
+    /// An integer that does not fit 28 bits besides its prefix.
     #[error("an integer of HPACK is too large")]
     Integer,
-    /// An index that no table has.
+    /// An index that neither table has.
     #[error("an index of HPACK is in no table")]
     Index,
     /// A string whose Huffman code is malformed.
     #[error("malformed Huffman code")]
     Huffman,
-    /// A size of the table that is above the setting, behind a field, or missing after the setting was lowered.
+    /// A table size that exceeds the setting, stands after a field, or is missing although the setting was lowered.
     #[error("a forbidden size of HPACK's table, or a missing one")]
     TableSize,
 }
@@ -221,12 +222,12 @@ impl From<InvalidCode> for Fault {
     }
 }
 
-/// What an entry counts (RFC 7541, section 4.1).
+/// The size of an entry in a table, in bytes (RFC 7541, section 4.1).
 const fn entry_size(name_len: usize, value_len: usize) -> usize {
     name_len + value_len + 32
 }
 
-/// What SETTINGS_HEADER_TABLE_SIZE is until somebody says otherwise.
+/// The initial value of SETTINGS_HEADER_TABLE_SIZE.
 const TABLE_SIZE: usize = 4096;
 
 // The first bits of the representations (RFC 7541, section 6).
@@ -234,5 +235,5 @@ const INDEXED: u8 = 0x80;
 const WITH_INDEXING: u8 = 0x40;
 const SIZE_UPDATE: u8 = 0x20;
 const NEVER_INDEXED: u8 = 0x10;
-/// The first bit of a string in Huffman's code.
+/// The first bit of a Huffman-coded string.
 const HUFFMAN: u8 = 0x80;

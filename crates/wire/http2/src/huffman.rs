@@ -6,18 +6,19 @@
 use bytes::BytesMut;
 use thiserror::Error;
 
-/// Bytes that are no string in this code: they contain its end symbol, or are not filled up with fewer than eight ones.
+/// The error for bytes that are not Huffman-coded text: they contain the end symbol, or their padding is not fewer than
+/// eight ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("malformed Huffman code")]
 pub struct InvalidCode;
 
-/// Appends to `text` what `code` means.
+/// Decodes `code` and appends the result to `text`.
 ///
 /// # Errors
-/// [`InvalidCode`]; what is in `text` then has no meaning.
+/// [`InvalidCode`]; the bytes that were appended then have no meaning.
 pub fn decode(code: &[u8], text: &mut Vec<u8>) -> Result<(), InvalidCode> {
     let mut at = text.len();
-    // One byte more, since two are written at a time.
+    // One byte more than the longest text, because two are written at a time.
     text.resize(at + code.len() * 8 / SHORTEST + 1, 0);
     let mut put = |step: Step| {
         if let Some(slots) = text[at..].first_chunk_mut() {
@@ -25,13 +26,13 @@ pub fn decode(code: &[u8], text: &mut Vec<u8>) -> Result<(), InvalidCode> {
         }
         at += usize::from(step.count);
     };
-    // The next bits from the highest one on, and how many they are.
+    // The next bits to decode, aligned to the highest bit, and their number.
     let (mut window, mut bits) = (0_u64, 0);
     let (words, rest) = code.as_chunks();
     for word in words {
         window |= u64::from(u32::from_be_bytes(*word)) << (32 - bits);
         bits += 32;
-        // No code is longer.
+        // No code is longer than 30 bits.
         while bits >= 32 {
             let step = first_step(window).ok_or(InvalidCode)?;
             put(step);
@@ -43,7 +44,8 @@ pub fn decode(code: &[u8], text: &mut Vec<u8>) -> Result<(), InvalidCode> {
         window |= u64::from(*byte) << (56 - bits);
         bits += 8;
     }
-    // Ones follow: together with the padding they are the beginning of the end symbol.
+    // The last bits are followed by ones here, so that the padding looks like the beginning of the end symbol and ends
+    // the loop.
     while let Some(mut step) = first_step(window | u64::MAX >> bits) {
         if u32::from(step.len) > bits {
             step = Step::one(step.symbols[0]);
@@ -60,7 +62,7 @@ pub fn decode(code: &[u8], text: &mut Vec<u8>) -> Result<(), InvalidCode> {
     is_padding.then_some(()).ok_or(InvalidCode)
 }
 
-/// How many bytes [`encode`] writes.
+/// The number of bytes that [`encode`] writes.
 #[inline]
 pub fn encoded_len(text: impl Iterator<Item = u8>) -> usize {
     let bits: usize = text
@@ -69,10 +71,10 @@ pub fn encoded_len(text: impl Iterator<Item = u8>) -> usize {
     bits.div_ceil(8)
 }
 
-/// Writes a text in this code.
+/// Encodes a text and appends it to `out`.
 #[inline]
 pub fn encode(text: impl Iterator<Item = u8>, out: &mut BytesMut) {
-    // The lowest bits are those that are not written.
+    // The bits that are not written yet, aligned to the lowest bit, and their number.
     let (mut window, mut bits) = (0_u64, 0);
     for byte in text {
         let Code { code, len } = CODES[usize::from(byte)];
@@ -83,12 +85,12 @@ pub fn encode(text: impl Iterator<Item = u8>, out: &mut BytesMut) {
             out.extend_from_slice(&((window >> bits) as u32).to_be_bytes());
         }
     }
-    // Fewer than 32 bits, and ones behind them.
+    // Pads the last bits, fewer than 32, with ones.
     let rest = (window << 32 | u64::from(u32::MAX)) >> bits;
     out.extend_from_slice(&(rest as u32).to_be_bytes()[..bits.div_ceil(8) as usize]);
 }
 
-/// The symbols at the beginning of the window. `None` for the end symbol.
+/// The one or two symbols with which the window begins; `None` for the end symbol.
 #[inline]
 fn first_step(window: u64) -> Option<Step> {
     match STEPS[(window >> (64 - STEP_BITS)) as usize] {
@@ -97,14 +99,14 @@ fn first_step(window: u64) -> Option<Step> {
     }
 }
 
-/// The same for a longer code.
+/// [`first_step`] for a code of more than [`STEP_BITS`] bits.
 fn first_long_step(window: u32) -> Option<Step> {
     let run = LONG.iter().find(|run| window < run.end)?;
     let at = usize::from(run.first) + ((window - run.start) >> (32 - run.len)) as usize;
     BY_CODE.get(at).copied().map(Step::one)
 }
 
-/// One symbol or two, and the length of their codes.
+/// One or two decoded symbols, and the length of their codes together.
 #[derive(Clone, Copy)]
 struct Step {
     symbols: [u8; 2],
@@ -129,18 +131,18 @@ struct Code {
     len: u32,
 }
 
-/// Codes of one length.
+/// All codes of one length.
 #[derive(Clone, Copy)]
 struct Run {
     len: u32,
-    /// The first of them, and what follows the last, from the highest bit on.
+    /// The first code, and the one after the last, aligned to the highest bit.
     start: u32,
     end: u32,
-    /// Where its symbols are in `BY_CODE`.
+    /// The index in `BY_CODE` of the first code's symbol.
     first: u8,
 }
 
-/// The symbols in the order of their codes.
+/// All symbols, in the order of their codes.
 static BY_CODE: [u8; 256] = TABLE;
 
 const TABLE: [u8; 256] = {
@@ -177,7 +179,8 @@ const CODE_TABLE: [Code; 256] = {
     codes
 };
 
-/// What begins with these bits: two symbols if both fit. A length of 0: a longer code.
+/// For each value of the next [`STEP_BITS`] bits, the symbols with which it begins: two if both fit. A length of 0
+/// stands for a longer code.
 static STEPS: [Step; 1 << STEP_BITS] = {
     let mut steps = ONE_STEPS;
     let mut bits = 0;
@@ -203,7 +206,7 @@ const ONE_STEPS: [Step; 1 << STEP_BITS] = {
     }; 1 << STEP_BITS];
     let mut at = 0;
     let mut bits = 0;
-    // In the order of their codes they follow one another.
+    // Codes of at most `STEP_BITS` bits come first in the order of codes.
     while LENGTHS[TABLE[at] as usize] <= STEP_BITS {
         let step = Step::one(TABLE[at]);
         let end = bits + (1 << (STEP_BITS - step.len));
@@ -216,7 +219,7 @@ const ONE_STEPS: [Step; 1 << STEP_BITS] = {
     steps
 };
 
-/// The longer codes by their lengths.
+/// The codes of more than [`STEP_BITS`] bits, by their length.
 static LONG: [Run; LONGEST - STEP_BITS as usize] = {
     let none = Run {
         len: 0,
@@ -249,10 +252,10 @@ static LONG: [Run; LONGEST - STEP_BITS as usize] = {
 const SHORTEST: usize = 5;
 const LONGEST: usize = 30;
 
-/// Most pairs of letters have no more bits, and the table takes 16 KB.
+/// The number of bits that are looked up at once: the codes of most pairs of letters fit, and the table takes 16 KB.
 const STEP_BITS: u8 = 12;
 
-/// How many bits the code of each byte has. The end symbol has thirty, all ones.
+/// The length in bits of the code of each byte. The end symbol's code is thirty ones.
 #[rustfmt::skip]
 const LENGTHS: [u8; 256] = [
     13, 23, 28, 28, 28, 28, 28, 28, 28, 24, 30, 28, 28, 30, 28, 28,

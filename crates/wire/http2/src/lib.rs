@@ -1,15 +1,16 @@
-//! HTTP/2 on the wire (RFC 9113), both roles, without I/O: bytes go in and come out, sockets and deadlines are the
-//! caller's.
+//! HTTP/2 on the wire (RFC 9113), both roles, without I/O: bytes go in and come out, sockets and deadlines belong
+//! to the callers.
 //!
-//! [`Server`] and [`Client`] take frames out of the bytes that were received and tell what they mean as [`Event`]s. What
-//! the protocol answers by itself is written at once: settings, PING, resets, and windows once the caller has taken
-//! what came. What both roles send is in [`Connection`].
+//! [`Server`] and [`Client`] take frames out of the bytes received and return their meaning as [`Event`]s. Answers that
+//! the protocol demands (settings, PING, resets) are written to the caller's output at once; windows are widened as the
+//! caller gives credit. The functions that send in both roles are those of [`Connection`].
 //!
-//! - **Nothing is queued here.** [`Connection::begin_data`] takes what the windows allow; the rest stays the caller's.
-//! - **Heads are those of `catamaran_message`**, under the rules of HTTP/1.1 and those of RFC 9113, sections 8.1 to 8.3.
-//!   What is malformed is reset ([`Event::Failed`]), what HTTP/1.1 answers is to be answered ([`Event::Refused`]).
-//! - **A [`Fault`] ends the connection**: nothing behind it can be trusted.
-//! - **Frames without use are counted** ([`Tally`]): how many are too many is for the caller, who has a clock.
+//! - **Nothing is queued here.** [`Connection::begin_data`] takes as many bytes as the windows allow; the caller keeps
+//!   the others.
+//! - **Heads are those of `catamaran_message`**, under the rules of HTTP/1.1 and of RFC 9113, sections 8.1 to 8.3.
+//!   A malformed message is reset ([`Event::Failed`]), or the server answers it with a status ([`Event::Refused`]).
+//! - **A [`Fault`] ends the connection**: nothing after it can be trusted.
+//! - **Useless frames are counted** ([`Tally`]). How many are too many is decided by the caller, who has a clock.
 //!
 //! [`hpack`] compresses header fields; [`huffman`] is the code of strings that HTTP/2 and HTTP/3 share.
 #![forbid(unsafe_code)]

@@ -3,18 +3,19 @@
 /// Limits on heads that are received. All sizes are in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// All fields of a head, each as its name, its value and 32 bytes (RFC 9113, section 6.5.2). Default 32 KiB.
+    /// The largest head: the sum over all fields of name, value and 32 bytes (RFC 9113, section 6.5.2). Default 32 KiB.
     pub head_bytes: usize,
-    /// Path and query. Default 8 KiB.
+    /// The longest path with its query. Default 8 KiB.
     pub target_bytes: usize,
-    /// One field, as a line of HTTP/1.1 without its ending. Default 8 KiB for requests, 32 KiB for responses.
+    /// The longest field, as a line of HTTP/1.1 without its line ending. Default 8 KiB for requests, 32 KiB for
+    /// responses.
     pub line_bytes: usize,
-    /// Number of fields, cookies being one. Default 100 for requests, 200 for responses.
+    /// The most fields; all `Cookie` fields count as one. Default 100 for requests, 200 for responses.
     pub fields: usize,
 }
 
 impl Limits {
-    /// Limits on requests, for the server role.
+    /// The default limits on requests, for the server role.
     pub const fn request() -> Self {
         Self {
             head_bytes: 32 * 1024,
@@ -24,7 +25,7 @@ impl Limits {
         }
     }
 
-    /// Limits on responses, for the client role.
+    /// The default limits on responses, for the client role.
     pub const fn response() -> Self {
         Self {
             line_bytes: 32 * 1024,

@@ -8,8 +8,8 @@ use crate::error::StreamFault;
 use crate::hpack::Pseudo;
 use crate::limits::Limits;
 
-/// Reads the block into `head`. `is_head` says that the request was HEAD. Returns the length of the body that is to
-/// come, if it is known.
+/// Reads a block into `head`. `is_head`: the request was HEAD. Returns the length of the body that follows; `None` if
+/// it is not known.
 pub(crate) fn read(
     block: &mut ReceivedBlock,
     ends: bool,
@@ -24,7 +24,7 @@ pub(crate) fn read(
     let status = block.pseudo(Pseudo::Status).unwrap_or_default();
     head.status = StatusCode::from_bytes(status).map_err(|_| StreamFault::Pseudo)?;
     let is_interim = head.status.is_informational();
-    // There is no switching of protocols, and an interim head ends nothing (section 8.1).
+    // HTTP/2 has no 101, and an interim head cannot end the stream (section 8.1).
     if head.status == StatusCode::SWITCHING_PROTOCOLS || is_interim && ends {
         return Err(StreamFault::Pseudo);
     }

@@ -1,24 +1,25 @@
-//! What each side tells the other of itself (RFC 9113, section 6.5).
+//! The settings that the two sides of a connection send each other (RFC 9113, section 6.5).
 
 use bytes::{BufMut, BytesMut};
 
 use crate::error::Fault;
 use crate::frame::{self, MAX_31_BITS, PAYLOAD_MAX};
 
-/// How one connection is kept.
+/// This side's settings of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// Streams that the peer may have open at a time. Default 100. A client's server has none.
+    /// The most streams that a client may have open at a time. Default 100. Without effect in the client role.
     pub streams_max: u32,
-    /// Bytes of one body that may come before they are credited. Default 65,535 (what every peer assumes).
+    /// The window of one stream: how many body bytes the peer may send before they are credited. Default 65,535, which
+    /// every peer assumes.
     pub window: u32,
-    /// Bytes of all bodies of the connection together that may come before they are credited. Default 65,535; a smaller
-    /// value counts as 65,535.
+    /// The window of the connection: how many body bytes of all streams together the peer may send before they are
+    /// credited. Default 65,535; a smaller value counts as 65,535.
     pub connection_window: u32,
-    /// Whether clients may ask for tunnels by extended CONNECT (RFC 8441).
+    /// Whether clients may open tunnels by extended CONNECT (RFC 8441). Without effect in the client role.
     pub takes_tunnels: bool,
-    /// Streams that were reset by this side and are remembered, so that what was on its way for them is no
-    /// fault. Default 128.
+    /// The number of streams reset by this side that are remembered, so that frames that were on their way to them are
+    /// no fault. Default 128.
     pub resets_remembered: usize,
 }
 
@@ -35,7 +36,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Writes the settings, and widens the window of the connection.
+    /// Writes the settings, and a WINDOW_UPDATE if the window of the connection is larger than the default.
     pub(crate) fn write(&self, is_server: bool, head_max: usize, out: &mut BytesMut) {
         let head_max = u32::try_from(head_max).unwrap_or(u32::MAX);
         let mut settings = vec![
@@ -64,11 +65,11 @@ impl Config {
     }
 }
 
-/// What the peer has said of itself.
+/// The settings that the peer has announced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PeerSettings {
     pub(crate) table_max: u32,
-    /// Streams that it lets this side open.
+    /// The number of streams that the peer allows this side to have open.
     pub(crate) streams_max: u32,
     pub(crate) window: u32,
     pub(crate) payload_max: usize,
@@ -88,8 +89,8 @@ impl Default for PeerSettings {
 }
 
 impl PeerSettings {
-    /// Takes over the settings of a frame's payload. Those that are not known mean nothing. Returns the least size
-    /// that the frame gives HPACK's table.
+    /// Reads the payload of a SETTINGS frame; unknown settings are ignored. Returns the smallest table size for HPACK
+    /// that the frame names.
     pub(crate) fn read(&mut self, payload: &[u8], of_server: bool) -> Result<u32, Fault> {
         let (settings, rest) = payload.as_chunks::<SETTING_LEN>();
         if !rest.is_empty() {
@@ -103,7 +104,7 @@ impl PeerSettings {
                     self.table_max = value;
                     least_table = least_table.min(value);
                 }
-                // No server may push to a client that said so, and no client can.
+                // A server must send 0, a client 0 or 1 (section 6.5.2).
                 ENABLE_PUSH if value > u32::from(!of_server) => return Err(Fault::Protocol),
                 MAX_CONCURRENT_STREAMS => self.streams_max = value,
                 INITIAL_WINDOW_SIZE if value > MAX_31_BITS => return Err(Fault::FlowControl),
@@ -119,10 +120,11 @@ impl PeerSettings {
     }
 }
 
-/// The window of a connection, and of its streams, until something else is said.
+/// The initial window of a connection and of its streams.
 pub(crate) const DEFAULT_WINDOW: u32 = 65_535;
 
-/// What no peer should go below (RFC 9113, section 6.5.2), so that its settings need not be waited for.
+/// The number of streams allowed until the peer's settings have arrived: peers should not allow fewer (RFC 9113,
+/// section 6.5.2).
 const STREAMS_MAX_AT_FIRST: u32 = 100;
 
 const SETTING_LEN: usize = 6;
@@ -134,7 +136,7 @@ const MAX_CONCURRENT_STREAMS: u16 = 3;
 const INITIAL_WINDOW_SIZE: u16 = 4;
 const MAX_FRAME_SIZE: u16 = 5;
 const MAX_HEADER_LIST_SIZE: u16 = 6;
-/// RFC 8441, section 3.
+/// SETTINGS_ENABLE_CONNECT_PROTOCOL (RFC 8441, section 3).
 const ENABLE_CONNECT_PROTOCOL: u16 = 8;
-/// RFC 9218, section 2.1.
+/// SETTINGS_NO_RFC7540_PRIORITIES (RFC 9218, section 2.1).
 const NO_RFC7540_PRIORITIES: u16 = 9;

@@ -1,4 +1,4 @@
-//! The streams of a connection that are open, and what is known of those that are not.
+//! The open streams of a connection, and the states of those that are not open.
 
 use std::collections::VecDeque;
 
@@ -8,52 +8,53 @@ pub(crate) struct Stream {
     pub(crate) id: u32,
     pub(crate) inbound: Half,
     pub(crate) outbound: Half,
-    /// Bytes of a body that may be sent. Less than none if the peer took back what it had allowed.
+    /// The body bytes that may be sent; negative if the peer reduced the window afterwards.
     pub(crate) send_window: i64,
-    /// Bytes of a body that may come.
+    /// The body bytes that the peer may send.
     pub(crate) receive_window: i64,
-    /// Bytes that came and were not credited.
+    /// The body bytes that were received and not credited yet.
     pub(crate) held: u32,
-    /// Bytes that were credited and that the peer was not told of.
+    /// The body bytes that were credited and not announced to the peer by WINDOW_UPDATE yet.
     pub(crate) untold: u32,
-    /// What of the announced body is still to come.
+    /// The number of body bytes still to come; `None` if the length is not known.
     pub(crate) missing: Option<u64>,
-    /// What of the announced body is still to be sent.
+    /// The number of body bytes still to be sent; `None` if the length is not known.
     pub(crate) unsent: Option<u64>,
-    /// The request is HEAD.
+    /// Whether the request is HEAD.
     pub(crate) is_head: bool,
 }
 
-/// How far a message is.
+/// The progress of one of a stream's two messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Half {
-    /// Its head has not come, or was not sent.
+    /// The head is still to come, or to be sent.
     Awaited,
-    /// Its body, or its trailers.
+    /// The head is complete; the body or trailers follow.
     Body,
     Ended,
 }
 
-/// What an id means.
+/// The state of the stream that an id names.
 #[derive(Debug)]
 pub(crate) enum Found<'s> {
     Open(&'s mut Stream),
-    /// It was never used.
+    /// The stream was never opened.
     Idle,
-    /// This side has reset it, or reset so many that it may be one of them: what comes was on its way.
+    /// This side reset the stream, or may have: older resets are not remembered one by one. Frames may have been on
+    /// their way.
     Reset,
     Closed,
 }
 
-/// The streams of one connection. They are few, and were opened in the order of their ids.
+/// The open streams of one connection, in the order of their ids, in which they were opened. They are few.
 #[derive(Debug, Default)]
 pub(crate) struct Streams {
     open: Vec<Stream>,
-    /// The last that were reset by this side.
+    /// The streams that this side reset last, the oldest first.
     reset: VecDeque<u32>,
-    /// The greatest of those that were reset before.
+    /// The greatest id of a stream that this side reset before those in `reset`; 0 if there is none.
     forgotten: u32,
-    /// The last id that the side used which opens streams.
+    /// The greatest id that the client has used.
     pub(crate) last: u32,
 }
 
@@ -73,20 +74,20 @@ impl Streams {
         self.open.get_mut(at)
     }
 
-    /// The open stream with this id, if the head of our message is sent and its body has not ended.
+    /// The open stream with this id, if our head on it is sent and our message has not ended.
     #[inline]
     pub(crate) fn sending(&mut self, id: u32) -> Option<&mut Stream> {
         self.get(id).filter(|stream| stream.outbound == Half::Body)
     }
 
-    /// What an id means. Only one side opens streams, and its ids are odd.
+    /// The state of the stream with this id. Only the client opens streams, and its ids are odd.
     #[inline]
     pub(crate) fn find(&mut self, id: u32) -> Found<'_> {
         if let Some(at) = self.position(id) {
             return Found::Open(&mut self.open[at]);
         }
         match id {
-            // Even ones are those of pushes, which nobody asked for.
+            // Even ids are those of pushes, which are not allowed here.
             _ if id > self.last || id.is_multiple_of(2) => Found::Idle,
             _ if id <= self.forgotten || self.reset.contains(&id) => Found::Reset,
             _ => Found::Closed,
@@ -95,14 +96,14 @@ impl Streams {
 
     #[inline]
     fn position(&self, id: u32) -> Option<usize> {
-        // Most often it is the last one.
+        // Mostly it is the stream that was opened last.
         match self.open.last() {
             Some(last) if last.id == id => Some(self.open.len() - 1),
             _ => self.open.binary_search_by_key(&id, |stream| stream.id).ok(),
         }
     }
 
-    /// Opens a stream, whose id is greater than those before.
+    /// Adds a stream, whose id must be greater than those before.
     pub(crate) fn open(&mut self, stream: Stream) {
         debug_assert!(stream.id > self.last);
         self.last = stream.id;
@@ -115,7 +116,7 @@ impl Streams {
         Some(self.open.remove(at))
     }
 
-    /// Remembers that this side has reset a stream, as one of at most `max`.
+    /// Remembers that this side has reset a stream, forgetting the oldest one if there are more than `max`.
     pub(crate) fn note_reset(&mut self, id: u32, max: usize) {
         self.reset.push_back(id);
         if self.reset.len() > max {
@@ -124,7 +125,7 @@ impl Streams {
         }
     }
 
-    /// Removes the first stream beyond `last`.
+    /// Removes the first open stream whose id is greater than `last`.
     pub(crate) fn take_beyond(&mut self, last: u32) -> Option<Stream> {
         let at = self.open.partition_point(|stream| stream.id <= last);
         (at < self.open.len()).then(|| self.open.remove(at))

@@ -169,6 +169,7 @@ impl Skimmer {
         }
     }
 
+    /// Reads the first line of a reply.
     fn receive_line(
         &mut self,
         input: &mut &[u8],
@@ -234,6 +235,7 @@ impl Skimmer {
         })
     }
 
+    /// Reads the end of a value, and in the text dialect the end of the reply.
     fn receive_data_end(
         &mut self,
         input: &mut &[u8],

@@ -26,6 +26,7 @@ pub fn read_apart(text: &[u8]) -> Result<Authority, InvalidHost> {
     recall_or(text, || Authority::parse(&Bytes::copy_from_slice(text)))
 }
 
+/// Returns the host that this thread remembers, if `text` is its text; else reads it.
 fn recall_or(
     text: &[u8],
     read: impl FnOnce() -> Result<Authority, InvalidHost>,
@@ -70,7 +71,7 @@ impl Memory {
         if self.known.is_some() && self.others < OTHERS_MAX {
             return;
         }
-        // In memory of its own, or a whole head would be kept.
+        // A copy: a slice would keep the whole head in memory.
         let text = Bytes::copy_from_slice(text);
         let known = Authority::parse(&text)
             .ok()

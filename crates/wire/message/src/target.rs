@@ -126,6 +126,7 @@ fn has_raw(query: &[u8]) -> bool {
         .any(|(at, &byte)| CLASSES[usize::from(byte)].is_escaped(Part::StrictQuery, &query[at..]))
 }
 
+/// Reads a target in origin form: a path and a query.
 fn origin_form(head: &Bytes, text: &[u8], scheme: Option<Scheme>) -> Result<Target, TargetFault> {
     let shape = examine(text, Part::Path)?;
     let (path, query) = match shape.question {
@@ -146,6 +147,7 @@ fn origin_form(head: &Bytes, text: &[u8], scheme: Option<Scheme>) -> Result<Targ
     })
 }
 
+/// Reads a target in absolute form, which has a scheme and an authority before the path.
 fn absolute_form(
     head: &Bytes,
     text: &[u8],
@@ -196,6 +198,7 @@ struct Shape {
     needs_escapes: bool,
 }
 
+/// Checks each byte of a target. `part` is the part with which `text` begins.
 fn examine(text: &[u8], mut part: Part) -> Result<Shape, TargetFault> {
     let mut shape = Shape {
         question: None,
@@ -222,6 +225,7 @@ fn examine(text: &[u8], mut part: Part) -> Result<Shape, TargetFault> {
     Ok(shape)
 }
 
+/// `text` with those bytes percent-encoded that are not allowed in `part`.
 fn escape(text: &[u8], part: Part) -> Bytes {
     let mut escaped = Vec::with_capacity(text.len() + 16);
     for (at, &byte) in text.iter().enumerate() {

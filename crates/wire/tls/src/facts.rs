@@ -117,7 +117,7 @@ impl Facts {
     /// nor 1.3. `client_cn` is from a certificate that the proxy verified.
     #[must_use]
     pub fn told(version: &str, cipher: Option<String>, client_cn: Option<String>) -> Option<Self> {
-        // It stands in logs as it is.
+        // The name appears in logs unchanged.
         let is_name = |text: &String| {
             text.bytes()
                 .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))

@@ -26,7 +26,7 @@ impl rustls::KeyLog for KeyLog {
     fn log(&self, label: &str, client_random: &[u8], secret: &[u8]) {
         let line = line(label, client_random, secret);
         let mut sink = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        // A session goes on though it cannot be looked into.
+        // A session continues even if its secret cannot be logged.
         sink.write_all(line.as_bytes()).ok();
     }
 }

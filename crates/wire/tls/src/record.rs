@@ -50,7 +50,7 @@ impl fmt::Debug for Role {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecordInput {
     /// The number of bytes consumed from the beginning of the input. The caller passes the rest again, with
-    /// more bytes behind it.
+    /// more bytes after it.
     pub consumed: usize,
     /// Whether application data may be sent.
     pub is_open: bool,
@@ -210,7 +210,7 @@ impl Connection {
             Role::Server(connection) => send(connection, RecordOutput::Close, rest, out),
             Role::Client(connection) => send(connection, RecordOutput::Close, rest, out),
         };
-        // What cannot be said because the connection failed is known to the peer.
+        // An error means that the connection has failed, which an alert has told the peer.
         closed.ok();
     }
 
@@ -284,6 +284,7 @@ impl Records for UnbufferedClientConnection {
     }
 }
 
+/// Lets rustls process `incoming`, until it needs more bytes.
 fn drive<R: Records>(
     records: &mut R,
     incoming: &mut [u8],
@@ -352,6 +353,7 @@ enum RecordOutput<'a> {
     Close,
 }
 
+/// Lets rustls append what it still has for the peer, and then `sending`.
 fn send<R: Records>(
     records: &mut R,
     sending: RecordOutput<'_>,

@@ -170,7 +170,7 @@ impl Profile {
         let names = Arc::new(names);
         let mut config = builder.with_cert_resolver(Arc::clone(&names) as _);
         config.session_storage = Arc::new(NoServerSessionStorage {});
-        // Of none is ever taken: rustls demands sessions that are stored, and here none is.
+        // Early data is never accepted, because rustls requires stored sessions for it. This much of it is skipped.
         config.max_early_data_size = EARLY_DATA_SKIPPED_MAX;
         if let Some(key_log) = key_log {
             config.key_log = key_log;
@@ -306,6 +306,7 @@ fn trust(
     }))
 }
 
+/// Reads the lists of revoked certificates, and checks that one of `issuers` issued each.
 fn crls(
     file: &PemFile,
     issuers: &[CertificateDer<'_>],
@@ -358,6 +359,7 @@ fn seconds(time: SystemTime) -> i64 {
     i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
 }
 
+/// The fault that the verifier of client certificates cannot use a file.
 fn unusable(files: &ProfileFiles, error: &VerifierBuilderError) -> Fault {
     let (part, file) = match error {
         VerifierBuilderError::InvalidCrl(_) => (Part::ClientCrl, &files.client_crl),

@@ -17,6 +17,7 @@ pub(crate) enum Store {
 }
 
 impl Store {
+    /// Recognises a store by the bytes of its file; `None` for any other file.
     pub(crate) fn of(bytes: &[u8]) -> Option<Self> {
         if bytes.starts_with(&[0xfe, 0xed, 0xfe, 0xed]) || bytes.starts_with(&[0xce; 4]) {
             return Some(Self::Jks);

@@ -95,7 +95,7 @@ impl FileOutput {
         match ready!(stream.poll_send_file(cx, fd, self.from, self.left)) {
             Ok(0) => Poll::Ready(Err(io::Error::other(FileOutputFault::Ended))),
             Err(error) => match Errno::from_io_error(&error) {
-                // A file system, or a socket, that has no such way.
+                // The file system or the socket does not support it.
                 Some(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
                     self.copied = copy(fd, self.from, self.left)?;
                     Poll::Ready(Ok(0))

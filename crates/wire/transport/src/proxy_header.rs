@@ -158,7 +158,7 @@ fn version_2(input: &[u8]) -> Result<Option<ProxyHeader>, ProxyFault> {
     if block.len() < taken {
         return Err(ProxyFault::Binary);
     }
-    // Whatever an unknown family has in front of its TLVs, they cannot be found.
+    // The TLVs of an unknown family cannot be found, because the length of its addresses is not known.
     let tls = match family {
         0x11 | 0x21 | 0x31 => read_tlvs(header, HEAD + taken)?,
         _ => None,

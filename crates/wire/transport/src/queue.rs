@@ -41,7 +41,7 @@ impl ByteQueue {
     pub fn pop(&mut self, max: usize) -> Option<Bytes> {
         if self.slices.is_empty() {
             let len = self.tail.len();
-            // Most of its memory goes along: another slice of it would cost more than it saves.
+            // The whole tail is taken if most of its memory is in use: splitting it would cost more than it saves.
             if 0 < len && len <= max && self.tail.capacity() < 2 * len {
                 return Some(std::mem::take(&mut self.tail).freeze());
             }

@@ -243,7 +243,7 @@ impl Stream {
                 let (len, _) = self.receive(&mut seen, RecvFlags::DONTWAIT | RecvFlags::PEEK)?;
                 found = Some(len);
                 match parse_proxy_header(&seen[..len]) {
-                    // The event loop tells when there is more.
+                    // The event loop reports further bytes.
                     Ok(None) if len > 0 => Err(ErrorKind::WouldBlock.into()),
                     _ => Ok(()),
                 }
@@ -379,6 +379,7 @@ impl Stream {
         matches!(self.peek(), Err(error) if error.kind() == ErrorKind::WouldBlock)
     }
 
+    /// Looks for a byte or the end of the stream without removing it; `WouldBlock` if there is neither.
     fn peek(&self) -> io::Result<()> {
         let mut byte = [MaybeUninit::uninit()];
         let peeked = match self {

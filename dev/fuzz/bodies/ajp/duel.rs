@@ -1,9 +1,9 @@
-//! Both roles against each other, over a wire that delivers in any pieces.
+//! Plays both roles against each other, over a wire that delivers bytes in any pieces.
 //!
-//! The bytes decide about requests, bodies, responses, an application that reads all, some or none
-//! of the body, and how many bytes each step moves. Checked: every head and body arrives as sent,
-//! no step faults, no exchange stalls, a connection is reused only when both ends agree, and DATA
-//! travels unasked exactly when the head said a Content-Length above zero, and once.
+//! The input decides about requests, bodies, responses, how much of the body the application reads, and how many
+//! bytes each step moves. It checks that every head and body arrives as it was sent, that no step faults, that no
+//! exchange stalls, that a connection is reused only when both ends agree, and that DATA is sent unasked exactly
+//! once, if Content-Length is above zero.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -63,7 +63,7 @@ struct Wire {
     client_in: BytesMut,
 }
 
-/// What one exchange is to be.
+/// The requests and responses of one exchange.
 #[derive(Debug)]
 struct Plan {
     method: Method,
@@ -71,7 +71,7 @@ struct Plan {
     headers: Fields,
     body: Vec<u8>,
     is_length_known: bool,
-    /// Body bytes that the application reads before it answers; more than there are: all.
+    /// Body bytes that the application reads before it answers. If there are fewer, it reads all.
     reads: usize,
     status: StatusCode,
     response_headers: Fields,
@@ -146,19 +146,19 @@ fn headers(entropy: &mut Entropy<'_>) -> Fields {
     headers
 }
 
-/// One exchange being played.
+/// One exchange while it is played.
 struct Play<'a> {
     plan: &'a Plan,
     wire: &'a mut Wire,
-    /// Body bytes the client has sent.
+    /// Body bytes that the client has sent.
     sent: usize,
-    /// DATA packets the client has sent.
+    /// DATA packets that the client has sent.
     packets: usize,
-    /// GET_BODY_CHUNKs the client was told of.
+    /// GET_BODY_CHUNKs that the client has received.
     asks: usize,
     has_request: bool,
     has_answered: bool,
-    /// Body bytes the application has seen.
+    /// Body bytes that the application has read.
     read: usize,
     /// The application has seen the end of the body.
     has_body_end: bool,
@@ -187,7 +187,7 @@ impl<'a> Play<'a> {
         }
     }
 
-    /// Plays the exchange; whether the connection lives on.
+    /// Plays the exchange; returns whether the connection can be reused.
     fn run(mut self, entropy: &mut Entropy<'_>) -> bool {
         self.send_request();
         for _ in 0..STEPS_MAX {
@@ -207,7 +207,7 @@ impl<'a> Play<'a> {
         panic!("endless: {}", self.report());
     }
 
-    /// Where the exchange stands, for the message of a finding.
+    /// The state of the exchange, for the message of a finding.
     fn report(&self) -> String {
         let Plan {
             method,
@@ -424,7 +424,7 @@ impl<'a> Play<'a> {
         }
     }
 
-    /// Checks what arrived; whether the connection lives on.
+    /// Checks what arrived; returns whether the connection can be reused.
     fn finish(self) -> bool {
         let expected = if self.plan.has_response_body() {
             self.plan.response_body.len()
@@ -445,7 +445,7 @@ impl<'a> Play<'a> {
     }
 }
 
-/// Moves some bytes, all when there is nothing left to decide by; whether any moved.
+/// Moves some bytes, or all if the input is used up; returns whether any were moved.
 fn deliver(from: &mut BytesMut, to: &mut BytesMut, entropy: &mut Entropy<'_>) -> bool {
     let len = if entropy.is_empty() {
         from.len()

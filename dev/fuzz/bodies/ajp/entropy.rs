@@ -1,4 +1,4 @@
-//! Decisions made from fuzz bytes; zeros when there are none left.
+//! Makes decisions from the fuzzer's bytes; once they are used up, each is zero.
 
 /// Bytes to decide by.
 pub(super) struct Entropy<'a> {

@@ -1,4 +1,4 @@
-//! Both roles against each other: what one says the other must see, wherever the stream is cut.
+//! Plays both roles against each other: each must receive what the other sent, wherever the stream is cut.
 
 use bytes::BytesMut;
 use catamaran_http1::{
@@ -10,7 +10,7 @@ use http::{Method, StatusCode};
 use super::NO_BODY;
 use super::feed::SeenRequest;
 
-/// Acts out what `data` says.
+/// Plays the exchanges that `data` describes.
 pub(crate) fn play(data: &[u8]) {
     let mut script = Script(data);
     let mut client = Client::new(Limits::response());
@@ -27,7 +27,7 @@ pub(crate) fn play(data: &[u8]) {
     assert_eq!(client.receive_eof(), Ok(None));
 }
 
-/// One exchange to act out.
+/// One exchange to play.
 struct Plan {
     method: Method,
     request_body: Vec<u8>,
@@ -38,7 +38,7 @@ struct Plan {
     /// Bodies are handed over in pieces of this size.
     piece: usize,
     interim: bool,
-    /// Answer as soon as the head is there.
+    /// Whether the server answers as soon as it has the head.
     early: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Feeding bytes to either role and writing down what came of them.
+//! Gives bytes to one of the roles, and records what it reads.
 
 use bytes::BytesMut;
 use catamaran_http1::{
@@ -8,7 +8,7 @@ use catamaran_http1::{
 use catamaran_message::Fields;
 use http::{Method, StatusCode};
 
-/// A request as a server saw it.
+/// A request as a server read it.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct SeenRequest {
     pub(crate) head: RequestHead,
@@ -17,7 +17,7 @@ pub(crate) struct SeenRequest {
     pub(crate) complete: bool,
 }
 
-/// A response as a client saw it.
+/// A response as a client read it.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct SeenResponse {
     pub(crate) interim: Vec<ResponseHead>,
@@ -27,16 +27,16 @@ pub(crate) struct SeenResponse {
     pub(crate) reusable: bool,
 }
 
-/// Where a run of bytes ended.
+/// The state after the last byte.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Ending {
-    /// Waiting for more, with so many bytes not taken.
+    /// More bytes are needed; this many were not consumed.
     Open(usize),
     Fault(Fault),
 }
 
-/// Gives `pieces` one after the other to a server that answers every request with 204 as soon as
-/// it is complete. With `eof`, the stream ends after them.
+/// Gives `pieces` one after the other to a server that answers every request with 204 as soon as it is complete. With
+/// `eof`, the stream ends after them.
 pub(crate) fn serve(limits: Limits, pieces: &[&[u8]], eof: bool) -> (Vec<SeenRequest>, Ending) {
     let mut server = Server::new(limits);
     let mut seen = Vec::new();
@@ -103,8 +103,7 @@ fn answer(server: &mut Server) {
     server.send_end(&mut out).unwrap();
 }
 
-/// Gives `pieces` to a client that has asked with `method`. With `eof`, the stream ends after
-/// them.
+/// Gives `pieces` to a client that has sent a request with `method`. With `eof`, the stream ends after them.
 pub(crate) fn ask(
     limits: Limits,
     method: &Method,

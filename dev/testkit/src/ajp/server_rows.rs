@@ -1,9 +1,8 @@
 //! Bad input to the server role, as a table: what a container must do with which bytes.
 //!
-//! A row says what the container does: refuse with a status and one END_RESPONSE(0), drop the
-//! connection without a byte, abort a response that has begun, or serve. The fault's token is part
-//! of the row, so that a row cannot pass for the wrong reason. Numbers are those of the project's
-//! catalogue, so that a row can be found again.
+//! A row says what the container does: refuse with a status and END_RESPONSE(0), close the connection without a byte,
+//! cut off a response that has begun, or serve. The row also has the token of the fault, so that a row does not pass
+//! for the wrong reason. Row numbers are those of the project's catalogue of hardening cases.
 
 use Expect::{Abort, Drop, Refuse, Serve};
 
@@ -12,7 +11,7 @@ use super::{
     to_container, to_web_server,
 };
 
-/// The application's way to treat a request.
+/// What the application does with the request's body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum App {
     /// The application reads the body to its end, then answers.
@@ -32,8 +31,8 @@ pub enum Expect {
     Drop(&'static str),
     /// The container finds this fault after the response has begun, and leaves the response without its end.
     Abort(&'static str),
-    /// The container reports these events and sends this many CPONGs. `*` stands for any event; other texts are
-    /// how the event begins: a method and path, `body` and a number of bytes, or `end`.
+    /// The container reports these events and sends this many CPONGs. `*` stands for any event. Any other text is how
+    /// the event begins: a method and path, `body` and a number of bytes, or `end`.
     Serve(&'static [&'static str], usize),
 }
 

@@ -21,6 +21,7 @@ const fn case(
     }
 }
 
+/// `case` with another method and path.
 const fn of(method: &'static str, path: &'static str, case: Case) -> Case {
     Case {
         method,
@@ -29,18 +30,22 @@ const fn of(method: &'static str, path: &'static str, case: Case) -> Case {
     }
 }
 
+/// The whole file is sent: 200.
 const fn full(name: &'static str, fields: &'static [(&'static str, &'static str)]) -> Case {
     case(name, fields, 200, IS_200, WHOLE)
 }
 
+/// The client's copy is current: 304.
 const fn known(name: &'static str, fields: &'static [(&'static str, &'static str)]) -> Case {
     case(name, fields, 304, IS_304, Body::Nothing)
 }
 
+/// A condition of the request is false: 412.
 const fn failed(name: &'static str, fields: &'static [(&'static str, &'static str)]) -> Case {
     case(name, fields, 412, &[("etag", "")], Body::Page)
 }
 
+/// The bytes from `from` to before `to` are sent: 206.
 const fn part(
     name: &'static str,
     fields: &'static [(&'static str, &'static str)],
@@ -51,6 +56,7 @@ const fn part(
     case(name, fields, 206, range, Body::Bytes(from, to))
 }
 
+/// The range begins behind the end of the file: 416.
 const fn beyond(name: &'static str, fields: &'static [(&'static str, &'static str)]) -> Case {
     case(
         name,
@@ -61,10 +67,12 @@ const fn beyond(name: &'static str, fields: &'static [(&'static str, &'static st
     )
 }
 
+/// A request without further fields, for the rules on paths.
 const fn path(name: &'static str, path: &'static str, status: u16, body: Body) -> Case {
     of("GET", path, case(name, &[], status, &[], body))
 }
 
+/// The media type of a file, whose first five bytes are its content.
 const fn media(
     name: &'static str,
     path: &'static str,
@@ -77,6 +85,7 @@ const fn media(
     )
 }
 
+/// A file that has variants with a content coding; `len` is the length of the one that is sent.
 const fn coded(
     name: &'static str,
     path: &'static str,
@@ -686,7 +695,7 @@ pub(super) const CASES: &[Case] = &[
     ),
 ];
 
-/// A request for more ranges than are sent.
+/// A Range field with more ranges than a server sends.
 const THOUSAND: &str = "bytes=0-0,5-5,10-10,15-15,20-20,25-25,30-30,35-35,40-40,45-45,50-50,55-55,60-60,65-65,70-70,75-75,80-80";
 
 const LONG: &str = "/aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";

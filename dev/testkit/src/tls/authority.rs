@@ -1,4 +1,4 @@
-//! Who issues certificates, to files or as texts.
+//! A certificate authority for tests, which issues certificates as files or as texts.
 
 use std::fs;
 use std::path::Path;

@@ -1,11 +1,11 @@
-//! One end of a dialogue over TLS, without a socket.
+//! One end of a TLS connection, without a socket.
 
 use bytes::BytesMut;
 use catamaran_tls::{Connection, TlsError};
 
 /// One end of a TLS connection without a socket: the connection, its input that is not used up, and its output.
 ///
-/// Each of its methods checks what must hold of every connection.
+/// [`End::receive`] asserts what must hold for every connection.
 #[derive(Debug)]
 pub struct End {
     /// The connection under test.
@@ -16,7 +16,7 @@ pub struct End {
     pub plain: BytesMut,
     /// Bytes for the other end.
     pub out: Vec<u8>,
-    /// Whether the handshake is over.
+    /// Whether the handshake has ended.
     pub is_open: bool,
     /// Whether the connection failed.
     pub failed: bool,

@@ -1,4 +1,4 @@
-//! The commands of docs/install.md, as a reader types them.
+//! The commands of docs/install.md, so that they can be run as a reader would type them.
 
 /// The commands of all blocks for a shell; what a command is given as its input belongs to it.
 pub(super) fn commands(page: &str) -> Vec<String> {
@@ -23,7 +23,7 @@ pub(super) fn commands(page: &str) -> Vec<String> {
     commands
 }
 
-/// The page.
+/// The page's path in the repository.
 pub(super) const PAGE: &str = "docs/install.md";
 
 #[cfg(test)]

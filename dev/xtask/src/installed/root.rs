@@ -86,7 +86,7 @@ impl CleanRoot {
         Ok(leader.parse()?)
     }
 
-    /// Copies a file into the home directory of the root user.
+    /// Copies a file into the home directory of root inside.
     pub(super) fn lend(&self, file: &Path) -> anyhow::Result<()> {
         fs::copy(file, self.folder.join("root").join(name(file)?))?;
         Ok(())
@@ -142,7 +142,7 @@ impl CleanRoot {
 impl Drop for CleanRoot {
     fn drop(&mut self) {
         if self.leader != 0 {
-            // Ends what runs inside; nspawn ends with it.
+            // Ends the first process inside, and with it all others; nspawn then ends, too.
             let id = self.leader.to_string();
             program("kill", &["-KILL", &id]).succeeds();
         } else {
@@ -158,7 +158,7 @@ pub(super) fn name(file: &Path) -> anyhow::Result<&str> {
     name.with_context(|| format!("{} has no name", file.display()))
 }
 
-/// Reads the console until systemd says that all is started. The rest goes to `log`.
+/// Reads the console until systemd says that all units are started; then a thread copies what follows to `log`.
 fn wait_until_booted(console: ChildStdout, log: &Path) -> anyhow::Result<()> {
     let mut log = File::create(log)?;
     let mut lines = BufReader::new(console).split(b'\n');
@@ -167,7 +167,7 @@ fn wait_until_booted(console: ChildStdout, log: &Path) -> anyhow::Result<()> {
         log.write_all(&line)?;
         log.write_all(b"\n")?;
         if String::from_utf8_lossy(&line).contains("multi-user.target") {
-            // Whoever does not read it would stop systemd.
+            // The console must be read on: once its pipe is full, systemd would block.
             thread::spawn(move || {
                 for line in lines.map_while(Result::ok) {
                     let _ = log.write_all(&line).and_then(|()| log.write_all(b"\n"));

@@ -1,5 +1,4 @@
-//! A backend whose response is fixed bytes: its head can be any, and no limit of an application is met before the
-//! front's.
+//! A backend that sends a fixed response, with any head. It has no limits, so that the front's limits apply first.
 
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};

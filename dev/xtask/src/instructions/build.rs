@@ -53,7 +53,7 @@ impl Build {
             say(&format!("{} is there", binary.display()));
             return Ok(Self { name, binary });
         }
-        // Always the same place, which is part of what Cargo knows a crate by.
+        // The path is always the same, because Cargo compiles a crate again if its path differs.
         let worktree = folder.join("worktree");
         let place = worktree.to_string_lossy();
         remove_worktree(root, &worktree)?;
@@ -79,7 +79,7 @@ fn build(source: &Path, target: &Path, profile: Profile, to: &Path) -> anyhow::R
     ];
     cargo(source, &arguments).finish()?;
     let built = target.join(profile.name()).join("catamaran");
-    // Whoever finds the file finds a whole one, and a process may still run what was there.
+    // It is renamed when it is complete: another process may look for it, or may still run the old one.
     let partial = to.with_extension("partial");
     fs::copy(&built, &partial).with_context(|| built.display().to_string())?;
     Ok(fs::rename(partial, to)?)

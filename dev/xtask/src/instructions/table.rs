@@ -1,4 +1,4 @@
-//! Rows of the result: what was counted, of one build or two, and how far one may be above the other.
+//! The rows of the result: the figures of one build or two, and the limit of their ratio.
 
 use std::fmt;
 
@@ -25,7 +25,7 @@ impl Row {
         }
     }
 
-    /// A row with the memory of one connection or page; the name is `of`.
+    /// A row with the bytes of memory of `of`, one connection or one page.
     pub(super) fn bytes(of: &str, new: f64, old: Option<f64>) -> Self {
         Self {
             what: format!("bytes of {of}"),
@@ -80,7 +80,7 @@ fn whole(number: f64) -> String {
     show_count(count)
 }
 
-/// A change may cost so much.
+/// The largest accepted ratio of instructions.
 const INSTRUCTIONS_LIMIT: f64 = 1.01;
 /// The largest accepted ratio of memory. Memory is counted in whole pages, so it varies a little between runs.
 const BYTES_LIMIT: f64 = 1.05;

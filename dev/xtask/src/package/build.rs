@@ -50,7 +50,7 @@ impl Build<'_> {
             .env(&variable("CFLAGS"), flags.c.join(" "))
             .env("SOURCE_DATE_EPOCH", self.epoch)
             .env("CARGO_INCREMENTAL", "0")
-            // One file of symbols, which `symbols_apart` makes.
+            // All symbols are to be in the binary: `symbols_apart` moves them into one file.
             .env("CARGO_PROFILE_DIST_SPLIT_DEBUGINFO", "off");
         if triple == MUSL {
             prepare_musl()?;
@@ -64,8 +64,8 @@ impl Build<'_> {
         Ok(self.target.join(triple).join(folder).join("catamaran"))
     }
 
-    /// Compiler flags that keep names of directories out of the binary. If two of them match a path, the later
-    /// one applies.
+    /// Compiler flags that replace the paths of directories in the binary. If two of them match a path, the later one
+    /// applies.
     fn flags(&self) -> anyhow::Result<Flags> {
         let sysroot = program("rustc", &["--print", "sysroot"])
             .directory(self.source)
@@ -94,8 +94,8 @@ struct Flags {
     c: Vec<String>,
 }
 
-/// Copies `binary` to `to` without symbols, and its symbols to `symbols`. Debuggers find them by name and
-/// checksum.
+/// Copies `binary` to `to` without symbols, and its symbols to `symbols`. The copy has the name and a checksum of the
+/// file with the symbols, by which debuggers find it.
 pub(super) fn symbols_apart(binary: &Path, to: &Path, symbols: &Path) -> anyhow::Result<()> {
     let (from, stripped, apart) = (text(binary)?, text(to)?, text(symbols)?);
     for path in [to, symbols] {
@@ -118,7 +118,7 @@ pub(super) fn symbols_apart(binary: &Path, to: &Path, symbols: &Path) -> anyhow:
     Ok(())
 }
 
-/// The compiler's library and the C compiler for static binaries.
+/// Installs what static binaries need: Rust's library for the target, and a C compiler.
 fn prepare_musl() -> anyhow::Result<()> {
     let installed = program("rustup", &["target", "list", "--installed"]).output();
     if !installed.is_ok_and(|list| list.lines().any(|it| it == MUSL)) {

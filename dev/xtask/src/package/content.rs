@@ -1,4 +1,4 @@
-//! What packages contain that no file of the checkout has: man pages, completions, the unit.
+//! Generated files of packages: man pages, completions, the unit.
 
 use std::fs;
 use std::path::Path;

@@ -19,7 +19,7 @@ pub(super) fn pack(release: &Release<'_>, stage: &Path, out: &Path) -> anyhow::R
     needs::install(&[needs::shared_libraries()])?;
     let tool = tools::DEB.program(root)?;
     let maintainer = maintainer();
-    // Where cargo-deb looks for what is built.
+    // cargo-deb looks for the binary here.
     let built = stage.join("release");
     content::write(&built)?;
     fs::write(built.join("catamaran.service"), content::unit(source)?)?;
@@ -52,7 +52,7 @@ pub(super) fn pack(release: &Release<'_>, stage: &Path, out: &Path) -> anyhow::R
     Ok(package)
 }
 
-/// Whether the environment names somebody who answers for the package.
+/// Whether the environment names a maintainer.
 pub(super) fn has_maintainer() -> bool {
     env::var_os("DEBEMAIL").is_some()
 }

@@ -64,8 +64,9 @@ fn containerfile(layer: &str) -> String {
     )
 }
 
-/// Fills the directory $3 with a checkout's files, from $1, and the binary $2. 65532 is a user who is nobody elsewhere;
-/// the authorities are those by whom https:// backends are verified, unless the configuration names another.
+/// Fills the directory $3 with files of the checkout $1 and the binary $2. The user 65532 exists in no other image or
+/// host. The certificates are the authorities by which https:// backends are verified unless the configuration names
+/// others.
 const FILL: &str = "set -e; cd \"$1\"; rm -rf \"$3\"; umask 022; mkdir -p \"$3/etc/catamaran\"
 install -D -m 755 \"$2\" \"$3/usr/bin/catamaran\"
 sed 's/127.0.0.1:8081/0.0.0.0:8080/' crates/cli/debian/catamaran.toml > \"$3/etc/catamaran/catamaran.toml\"

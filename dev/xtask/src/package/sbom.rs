@@ -10,10 +10,10 @@ use super::{Release, text};
 use crate::step::program;
 use crate::tools;
 
-/// Writes the list into `out`; gives the file.
+/// Writes the list into `out`, and returns its path.
 pub(super) fn write(release: &Release<'_>, out: &Path) -> anyhow::Result<PathBuf> {
     let tool = tools::CYCLONEDX.program(release.root)?;
-    // The tool writes beside each manifest of the workspace, so it is lent a copy.
+    // The tool writes a file next to each manifest of the workspace, so it gets a copy.
     let copy = out.join("tree/manifests");
     let script = "rm -rf \"$2\" && mkdir -p \"$2\" && cd \"$1\" \
                   && tar --create --exclude=./target --exclude=./.git --exclude=./docs . | tar --extract --directory \"$2\"";
@@ -26,7 +26,7 @@ pub(super) fn write(release: &Release<'_>, out: &Path) -> anyhow::Result<PathBuf
     program(text(&tool)?, &["cyclonedx", "--format", "json", "--quiet"])
         .args(&["--manifest-path", text(&manifest)?])
         .args(&["--override-filename", "sbom"])
-        // With a time that is given, the tool leaves out its random number.
+        // If this variable is set, the tool writes no random serial number.
         .env("SOURCE_DATE_EPOCH", release.epoch)
         .finish()?;
     let written = copy.join("crates/cli/sbom.json");

@@ -1,4 +1,4 @@
-//! Whether a second build, elsewhere, has the same bytes.
+//! Checks that a second build, in another directory, gives the same bytes.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,15 +1,15 @@
 //! Products and quotients of published numbers: `004-on:Total transferred / 004-off:Total transferred`.
 //!
-//! A name is `TEXT:NUMBER`, or `#ID` for a number of the source's file. It is worked out from left to right. The same
-//! expression over our own texts gives our figure.
+//! A name is `TEXT:NUMBER`, or `#ID` for a number of the source's file. Operators are applied from left to right. The
+//! same expression with the numbers of our own texts gives our figure.
 
 use anyhow::{Context, bail};
 
-/// The value of an expression, with numbers by `value_of`.
+/// The value of an expression; `value_of` gives the number of a name.
 ///
 /// # Errors
 ///
-/// A name that `value_of` does not know, or an operator that is neither ` * ` nor ` / `.
+/// `value_of` does not know a name.
 pub(super) fn value(
     expression: &str,
     value_of: impl Fn(&str) -> Option<f64>,

@@ -64,8 +64,8 @@ impl Drop for Hidden {
     }
 }
 
-/// `$0` is put in the place of the next `$1` arguments; the others are a command. Locked memory is counted for all
-/// processes of a user, and root may have others: rings of io_uring need it.
+/// Mounts `$0` over each of the next `$1` arguments, and runs the remaining ones as a command. The command keeps one
+/// capability, CAP_IPC_LOCK: rings of io_uring need locked memory, whose limit counts all processes of a user.
 const HIDE: &str = r#"
 set -e
 count=$1

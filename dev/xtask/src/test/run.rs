@@ -1,6 +1,6 @@
 //! Running test programs several at a time, because most wait rather than compute.
 //!
-//! What a program says is shown if it fails; a test that fails is named at once.
+//! The output of a program is shown if it fails; the name of a test that fails is printed at once.
 
 use std::collections::VecDeque;
 use std::io::{BufRead as _, BufReader};
@@ -48,7 +48,7 @@ impl Job {
             .stdout(writer.try_clone()?)
             .stderr(writer);
         let mut child = self.command.spawn().with_context(|| self.name.clone())?;
-        // It holds the pipe's other end.
+        // The command holds a writing end of the pipe; while it is open, reading would not end.
         drop(self.command);
         let mut times = ProgramTimes::new(&self.name);
         let mut output = String::new();

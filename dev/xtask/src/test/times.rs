@@ -1,4 +1,4 @@
-//! How many tests there were and how long they took, read from what test programs say.
+//! Reads the number of tests and their times from the output of test programs.
 
 use anyhow::{bail, ensure};
 
@@ -30,7 +30,7 @@ impl ProgramTimes {
         }
     }
 
-    /// Takes notice of a line of output.
+    /// Reads a line of output.
     pub(super) fn read(&mut self, line: &str) {
         // "ok. 3 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s"
         let counts = line.strip_prefix("test result: ").unwrap_or_default();
@@ -103,6 +103,7 @@ impl Times {
         format!("{passed} passed, {failed} failed, {ignored} ignored")
     }
 
+    /// The sum of a count over all programs.
     fn sum(&self, of: fn(&ProgramTimes) -> u64) -> u64 {
         self.programs.iter().map(of).sum()
     }

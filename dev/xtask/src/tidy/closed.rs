@@ -1,8 +1,8 @@
-//! The closed set of sources: only their own file looks at which it is, and answers for each.
+//! Only `exchange/source.rs` may distinguish the variants of `Source`, and it names each of them.
 //!
-//! So a further source does not compile until every question about it has its answer. `match` is complete
-//! by the compiler; what it lets pass is a pattern elsewhere that asks for one source and forgets the
-//! others, and an arm for all the rest.
+//! So code for a new variant does not compile until that file handles it everywhere. The compiler checks that a
+//! `match` is complete. This check finds what the compiler accepts: a pattern in another file, and an arm `_` in that
+//! file.
 
 use super::Problem;
 use super::source::{Source, Token};
@@ -43,7 +43,7 @@ fn is_named(tokens: &[Token], at: usize) -> bool {
         && is_variant
 }
 
-/// Whether what stands at `at` is matched, not made.
+/// Whether the variant at `at` is in a pattern, and not an expression that makes a value.
 fn is_pattern(tokens: &[Token], at: usize) -> bool {
     let mut after = at + 4;
     if ["(", "{"].contains(&text(tokens, after)) {

@@ -1,5 +1,5 @@
-//! What code must not contain, by tokens: `unsafe` outside its place, sleeps and ignored tests,
-//! libraries that read the environment, the command line or files.
+//! What code must not contain: `unsafe` outside of its places, sleeps, ignored tests, and libraries that read the
+//! environment, the command line or files. The checks look at tokens.
 
 use super::Problem;
 use super::arrows::LEAVES;
@@ -109,7 +109,7 @@ const READS_THE_WORLD: &[&str] = &[
     "tier", "lab", "fuzz",
 ];
 
-/// Files of other crates that may read files: those that the program itself wrote, and certificates, which are
+/// Files of other crates that may read files: those that the program wrote itself, and certificates, which are
 /// renewed while the front serves.
 const READS_ITS_OWN: &[&str] = &[
     "crates/front/proxy/src/control/state_file.rs",

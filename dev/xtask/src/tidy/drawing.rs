@@ -1,4 +1,4 @@
-//! The map of crates in ARCHITECTURE.md, held against the manifests.
+//! Compares the map of crates in ARCHITECTURE.md with the manifests.
 //!
 //! The map has a line for each crate that depends on others, `front ─► upstream, balance`, or one for several
 //! that depend on the same. An arrow that only the map has, or only a manifest, is a problem. Dependencies of

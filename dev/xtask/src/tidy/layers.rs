@@ -1,10 +1,10 @@
 //! The layers of modules, as ARCHITECTURE.md draws them: those of a crate, or those below one module.
 //!
-//! A drawing is a block of groups with arrows between them, `a ─► b, c ─► d`: a module may use those of
-//! groups further right. So modules cannot form a circle, and each can be read without those to its left.
-//! The root (the crate's, or the module itself) stands above the drawing: it may use all of its modules, and
-//! they use nothing that it defines or names again. A path that names a module below the root is an arrow,
-//! whether it begins with `crate::`, climbs by `super::`, or does both in braces. Tests may use what they like.
+//! A drawing is a block of groups with arrows between them, `a ─► b, c ─► d`: a module may use those of groups
+//! further right. So modules cannot form a circle, and each can be read without those to its left. The root (the
+//! crate's, or the module that has the others) is above the drawing: it may use all its modules, and they use nothing
+//! that it defines or re-exports. Every path that names a module below the root is an arrow, in whatever form it is
+//! written: with `crate::`, with `super::`, or in braces. Tests may use any module.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -81,7 +81,7 @@ impl Drawing {
                     (Some(_), Some(_)) => {
                         format!("`{from}` must not use `{to}`: see the layers in {FILE}")
                     }
-                    // The lack of a layer is said above.
+                    // The missing layer is reported above.
                     _ if modules.contains(to) => continue,
                     _ => format!(
                         "`{from}` must not use `{to}` of the root `{}`: name its module, or move it into one",
@@ -112,7 +112,7 @@ impl Drawing {
     }
 }
 
-/// A path in the code, resolved from the root of its crate.
+/// A path that code uses, resolved from the root of its crate.
 struct UsedPath<'a> {
     segments: Vec<&'a str>,
     line: usize,
@@ -152,7 +152,7 @@ fn file_segments(path: &str) -> Vec<&str> {
     path.split('/').filter(|it| *it != "lib").collect()
 }
 
-/// The modules inside a file that are open.
+/// The modules that are declared inside a file, while its tokens are read.
 #[derive(Debug, Default)]
 struct Inner<'a> {
     /// For each open brace, the module that it opens, if any.
@@ -179,7 +179,7 @@ fn is_path(tokens: &[Token], at: usize) -> bool {
     at >= 2 && text(tokens, at - 1) == ":" && text(tokens, at - 2) == ":"
 }
 
-/// How often `super` stands at `at`, and where the path goes on.
+/// The number of `super` at `at`, and the index of the token behind them.
 fn climb(tokens: &[Token], mut at: usize) -> (usize, usize) {
     let mut count = 0;
     while text(tokens, at) == "super" {
@@ -193,7 +193,8 @@ fn climb(tokens: &[Token], mut at: usize) -> (usize, usize) {
     (count, at)
 }
 
-/// Adds what follows `base` at `at`: `::name` and so on, each path of `::{…}`. Where it ends.
+/// Adds the paths that begin with `base` and go on at `at`, by `::name` or by `::{…}`. Returns the index of the token
+/// behind them.
 fn follow<'a>(
     tokens: &'a [Token],
     at: usize,
@@ -219,7 +220,7 @@ fn follow<'a>(
     }
 }
 
-/// Adds the path that `base` and the name at `at` begin.
+/// Adds the path that begins with `base` and the name at `at`.
 fn follow_name<'a>(
     tokens: &'a [Token],
     at: usize,

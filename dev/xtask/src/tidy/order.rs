@@ -1,7 +1,7 @@
 //! The order of a file's items: what others call first, a module's private constants last.
 //!
-//! Clippy's `arbitrary_source_item_ordering` cannot say it: it knows the kind of an item and not its visibility, and
-//! public constants stand beside what they are of.
+//! Clippy's `arbitrary_source_item_ordering` does not fit: it orders by the kind of an item and not by its
+//! visibility, and public constants may stand next to what they belong to.
 
 use super::Problem;
 use super::source::{Source, Token};

@@ -44,8 +44,8 @@ fn check_length(source: &Source, longer: &[(&str, usize)]) -> Vec<Problem> {
     vec![Problem::new(&source.path, what)]
 }
 
-/// Checks that a file begins with a `//!` header. Test modules need none, because their subject is the file
-/// beside them.
+/// Checks that a file begins with a `//!` header. Test modules need none, because the file next to them says what
+/// they test.
 fn check_header(source: &Source) -> Option<Problem> {
     let exempt = source.path.ends_with("/tests.rs");
     let first = source
@@ -70,8 +70,7 @@ fn check_name(source: &Source) -> Option<Problem> {
 /// The most lines of a file, not counting its tests.
 const LINES_MAX: usize = 800;
 
-/// Files that may be longer, with their length when they were listed. The list may only shrink: a file that got
-/// shorter is listed with its new length, or no more.
+/// Files that may be longer, each with its accepted number of lines. A number may only be lowered.
 const LONGER: &[(&str, usize)] = &[];
 
 /// Names of files that say nothing, because anything fits them.

@@ -1,6 +1,6 @@
 //! A Rust source file as tokens, with its test code marked.
 //!
-//! Checks look at tokens, not text, so that a word in a comment or a string is no finding.
+//! Checks look at tokens, not at text, so that words in comments and strings are ignored.
 
 use std::fs;
 use std::ops::RangeInclusive;

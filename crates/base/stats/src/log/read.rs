@@ -1,4 +1,4 @@
-//! A log read again, and logs of several generators as one.
+//! Reads logs, and merges those of several generators.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -25,15 +25,15 @@ pub struct Log {
     entries: Vec<Entry>,
 }
 
-/// One line.
+/// One line of a log: an interval.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Entry {
-    /// Empty: the line has none.
+    /// The tag; empty if the line has none.
     tag: String,
-    /// Since 1970.
+    /// The start of the interval, since 1970.
     start: Duration,
     length: Duration,
-    /// Sparse, since a log may have thousands.
+    /// The values. A slice takes little memory, and a log may have thousands of lines.
     values: Slice,
 }
 
@@ -41,9 +41,9 @@ struct Entry {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("line {line}: {reason}")]
 pub struct ReadFault {
-    /// The line, from 1 on.
+    /// The line with the fault, counted from 1.
     pub line: usize,
-    /// What is wrong with it.
+    /// What is wrong with the line.
     pub reason: String,
 }
 
@@ -67,8 +67,8 @@ impl Log {
         Ok(log)
     }
 
-    /// All logs as one. Intervals of the same tag that begin within the same second from the
-    /// earliest beginning of all become one; those longer than a second only with each other.
+    /// Merges logs into one. Time is divided into seconds from the earliest start. Intervals with the same tag that
+    /// begin in the same second become one; those longer than a second are merged only with each other.
     #[must_use]
     pub fn merge(logs: impl IntoIterator<Item = Self>) -> Self {
         let entries: Vec<Entry> = logs.into_iter().flat_map(|log| log.entries).collect();
@@ -87,13 +87,13 @@ impl Log {
         Self { entries }
     }
 
-    /// Whether there is no interval.
+    /// Whether the log has no interval.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// Per tag all that was recorded, in the order of tags.
+    /// All values of each tag, in the order of tags.
     #[must_use]
     pub fn totals(&self) -> BTreeMap<&str, Histogram> {
         let mut totals: BTreeMap<&str, Histogram> = BTreeMap::new();
@@ -104,10 +104,10 @@ impl Log {
         totals
     }
 
-    /// Writes it as [`write()`] does; intervals without a tag get the tag `untagged`.
+    /// Writes the log as [`write()`] does; intervals without a tag get the tag `untagged`.
     ///
     /// # Errors
-    /// `to` does not take it.
+    /// `to` cannot be written.
     pub fn write(&self, to: &mut impl Write) -> io::Result<()> {
         let origin = origin(&self.entries);
         let intervals = self.entries.iter().map(|entry| Interval {
@@ -132,13 +132,13 @@ impl Entry {
     }
 }
 
-/// When the first one began.
+/// The earliest start of the intervals; zero if there are none.
 fn origin(entries: &[Entry]) -> Duration {
     let starts = entries.iter().map(|entry| entry.start);
     starts.min().unwrap_or_default()
 }
 
-/// What the lines so far have said.
+/// The state of reading: the headers of the lines so far.
 #[derive(Default)]
 struct Reader {
     start_time: Duration,
@@ -147,11 +147,11 @@ struct Reader {
 }
 
 impl Reader {
-    /// Reads a line; `None`: it has no histogram.
+    /// Reads a line; `None` if it has no histogram.
     fn line(&mut self, line: &[u8]) -> Result<Option<Entry>, String> {
         let text = line.trim_ascii();
         let is_interval = !matches!(text.first(), None | Some(b'#' | b'"'));
-        // The parser takes nothing without its line end, and skips what it does not understand.
+        // The parser requires a line end, and skips what it does not understand.
         let line = [text, b"\n"].concat();
         match IntervalLogIterator::new(&line).next() {
             Some(Ok(LogEntry::Interval(interval))) if is_interval => {
@@ -209,8 +209,8 @@ impl Reader {
     }
 }
 
-/// The histogram as it is without compression, and as long as it says that it is: the library trusts
-/// that number, which may be 4 GB, and takes so much memory before it reads on.
+/// Decompresses a histogram, and checks the length that its header states: the library would trust that number and
+/// allocate up to 4 GB before it reads on.
 fn inflated(bytes: Vec<u8>, max: usize) -> Result<Vec<u8>, String> {
     let bytes = match bytes.strip_prefix(&COMPRESSED) {
         Some(rest) => {
@@ -238,25 +238,25 @@ fn inflated(bytes: Vec<u8>, max: usize) -> Result<Vec<u8>, String> {
     }
 }
 
-/// What a compressed histogram of the V2 encoding begins with; its length follows.
+/// The first bytes of a compressed histogram in the V2 encoding; its length follows.
 const COMPRESSED: [u8; 4] = 0x1C84_9314_u32.to_be_bytes();
 
-/// A histogram's header: two words of four bytes for what it is and how long, and 32 bytes of facts.
+/// The length of a histogram's header: two words of four bytes for its kind and length, and 32 bytes of parameters.
 const HEADER_BYTES: usize = 40;
 
-/// Ours of an hour to three digits has at most 24,000 counts of nine bytes; another tool's, of five
-/// digits, has some 3 million.
+/// The largest histogram accepted, in bytes. One of an hour to three digits has at most 24,000 counts of nine bytes;
+/// one of five digits, from other tools, some 3 million.
 const HISTOGRAM_BYTES_MAX: usize = 32 << 20;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// A time below it is no date.
+/// A start below this is counted from the beginning of the log and is not a date.
 const YEAR: Duration = Duration::from_secs(365 * 86_400);
 
-/// The year 9999 begins.
+/// The beginning of the year 9999, beyond which no date is accepted.
 const FAR: Duration = Duration::from_secs(253_370_764_800);
 
-/// An hour is in the middle of a bucket, whose end is read.
+/// The largest value accepted, in microseconds: an hour, and the rest of the bucket that contains it.
 const HIGHEST: u64 = MICROS_MAX + MICROS_MAX / 500;
 
 #[cfg(test)]

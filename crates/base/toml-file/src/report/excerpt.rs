@@ -98,7 +98,8 @@ pub(super) fn secrets(text: &str) -> Vec<Range<usize>> {
 
 /// The place of a key's value, given the offset at which the key's name ends; `None` if no value follows.
 fn secret_after(text: &str, name_end: usize) -> Option<Range<usize>> {
-    // One that does not break is no blank to a parser, and a colon no sign for a value.
+    // More is accepted than by the parser (other white space, and a colon), so that secrets in broken texts are hidden,
+    // too.
     let blank = |it: char| it.is_whitespace() && it != '\n';
     let after_name = text[name_end..]
         .trim_start_matches(['"', '\''])

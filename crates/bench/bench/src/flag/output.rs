@@ -39,6 +39,7 @@ pub(crate) enum Sink {
 }
 
 impl Sink {
+    /// Standard output if the flag has no value or the value `-`, else the file of that name.
     fn of(given: &FlagUse<'_>) -> Self {
         match given.value {
             None | Some("-") => Self::Stdout,

@@ -39,12 +39,15 @@ impl RequestSettings {
         Ok(())
     }
 
+    /// Sets the method that `body` stands for, and reads the request's body from the file at `path`.
     fn take_file(&mut self, body: Body, path: &str, mode: Mode) -> Result<(), Refusal> {
         self.choose(body, mode)?;
         self.content = file(path)?;
         Ok(())
     }
 
+    /// Adds a field with Basic credentials for `text`, which is `user:password`. Credentials that are too long for ab's
+    /// buffer are refused.
     fn add_credentials(&mut self, name: &'static str, text: &str) -> Result<(), Refusal> {
         let value = basic(text.trim_start());
         if value.len() > CREDENTIALS_BYTES_MAX {

@@ -31,9 +31,10 @@ pub struct Step {
     pub elapsed_s: f64,
     /// The number of requests sent per second.
     pub sent_per_s: f64,
-    /// The median of corrected latency; a lower bound if some requests had no response.
+    /// The median latency, counted from when requests were due; a lower bound if some requests had no response.
     pub p50_ms: f64,
-    /// The 99th percentile of corrected latency; a lower bound if some requests had no response.
+    /// The 99th percentile of latency, counted from when requests were due; a lower bound if some requests had no
+    /// response.
     pub p99_ms: f64,
     /// The number of requests that were never sent.
     pub unsent: u64,

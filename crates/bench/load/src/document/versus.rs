@@ -25,21 +25,21 @@ pub struct Versus {
     /// How long each target was warmed before the first block, of `a`, then of `b`; empty without `--warmup`.
     #[serde(default)]
     pub warm_up_s: Vec<f64>,
-    /// Pairs of blocks that were measured.
+    /// The number of pairs of blocks that were measured.
     pub pairs: usize,
     /// The median of the blocks' mean length of a body, of `a`, then of `b`; `None`: there were no answers.
     #[serde(default)]
     pub body_bytes: [Option<f64>; 2],
-    /// How the lengths of bodies differ; `None`: they do not, or may (`-l`).
+    /// How the lengths of the targets' bodies differ; `None` if they do not, or if `-l` allows it.
     #[serde(default)]
     pub unequal_bodies: Option<String>,
-    /// Why nothing was compared; `None`: something was.
+    /// Why the comparison is invalid; `None` if it is valid.
     #[serde(default)]
     pub invalid: Option<String>,
-    /// The target that gave no more answers, which ended the comparison; `None`: it was done to its end.
+    /// The target that stopped responding, which ended the comparison; `None`: all blocks were run.
     #[serde(default)]
     pub died: Option<Death>,
-    /// Of `--fail-if`; `None`: there was none.
+    /// The result of the conditions of `--fail-if`; `None`: there were none.
     #[serde(default)]
     pub gate: Option<Gate>,
     /// The measures that were compared.
@@ -58,9 +58,9 @@ pub struct Versus {
 /// One measure of both targets, with the verdict on their difference.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Measure {
-    /// The name of the measure: `rate`, `p50`, `p99` or `errors`.
+    /// The name of the measure: `rate`, `p50`, `p99`, `errors` or `cpu`.
     pub measure: String,
-    /// The unit of the measure: `requests/s`, `ms` or `share`.
+    /// The unit of the measure: `requests/s`, `ms`, `share` or `us`.
     pub unit: String,
     /// The median over the blocks of `a`; `None`: no block has the measure, or the median is infinite.
     pub a: Option<f64>,
@@ -74,12 +74,13 @@ pub struct Measure {
     pub low: Option<f64>,
     /// The upper end of the interval; `None`: it is infinite, or there are too few pairs.
     pub high: Option<f64>,
-    /// The confidence level of the interval, from 0 to 1, or a little less than it has; `None`: there is no interval.
+    /// The confidence level of the interval, from 0 to 1; the exact level is the same or a little higher. `None`: there
+    /// is no interval.
     pub level: Option<f64>,
     /// The probability of such ratios if there were no difference (two-sided signed rank test).
     pub p: f64,
-    /// The verdict: `differs`, `suggests` (a difference that does not hold with several measures
-    /// compared), `none-shown` or `too-few`.
+    /// The verdict: `differs`, `suggests` (a difference that does not hold with several measures compared),
+    /// `none-shown`, `moved` (the ratio changed during the run) or `too-few`.
     pub verdict: String,
     /// Why there is no verdict; `None` if there is one.
     pub reason: Option<String>,
@@ -109,16 +110,17 @@ pub struct Block {
     pub requests: u64,
     /// The number of complete responses per second.
     pub requests_per_s: f64,
-    /// The median latency, corrected where there is a schedule; `None` without responses.
+    /// The median latency; `None` without responses. In an open loop it counts from the time at which each request was
+    /// due, and includes requests without a response.
     pub p50_ms: Option<f64>,
-    /// The 99th percentile of latency, corrected where there is a schedule; `None` without responses.
+    /// The 99th percentile of latency, measured as `p50_ms`; `None` without responses.
     pub p99_ms: Option<f64>,
     /// The share of requests that failed, had no response, or one that was not 2xx.
     pub errors: f64,
-    /// The mean length of a body; `None` without answers.
+    /// The mean length of a body in bytes; `None` without responses.
     #[serde(default)]
     pub body_bytes: Option<f64>,
-    /// CPU time of a request, of the processes that listen at the target's port; `None`: they are not known.
+    /// The CPU time per request in microseconds, of the processes that listen at the target's port; `None`: not known.
     #[serde(default)]
     pub cpu_us: Option<f64>,
     /// Silences: spans without an answer of 100 ms or more, as [`Report::silences`] has them.
@@ -131,20 +133,20 @@ pub struct Block {
     pub longest_silence_ms: Option<f64>,
 }
 
-/// A target that died.
+/// A target that stopped responding during a comparison.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Death {
-    /// `a` or `b`.
+    /// The target: `a` or `b`.
     pub target: String,
-    /// Its URL.
+    /// The URL of the target.
     pub url: String,
-    /// Blocks of both that were done before.
+    /// The number of blocks, of both targets, that were done before.
     pub blocks: usize,
-    /// The error.
+    /// The error of the first block that failed.
     pub message: String,
 }
 
-/// A warning, and in how many blocks it came.
+/// A warning about blocks, with the number of blocks that had it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Warning {
     /// The token of the warning.

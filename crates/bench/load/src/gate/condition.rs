@@ -21,7 +21,7 @@ pub(super) enum Measure {
     Rate,
     /// The share of requests that failed, had no response or one that was not 2xx.
     Errors,
-    /// A percentile of latency, corrected where there is a schedule.
+    /// A percentile of latency; in an open loop, latency counts from when a request was due.
     Percentile(f64),
 }
 
@@ -72,9 +72,9 @@ pub enum ConditionFault {
 }
 
 impl Condition {
-    /// Whether a broken limit would also be broken without the generator's own delays, which have
-    /// lengthened latencies by `own` at most. `low` is the lower end of the interval; without one,
-    /// it lies among requests that had no response.
+    /// Whether the limit would still be broken without the delays of the generator itself, which have lengthened
+    /// latencies by `own` at most. `low` is the lower end of the figure's interval; `None`: it lies among requests that
+    /// had no response.
     pub(super) fn breaks_without(&self, low: Option<f64>, own: Duration) -> bool {
         match self.measure {
             Measure::Errors => true,
@@ -141,6 +141,7 @@ impl Measure {
         }
     }
 
+    /// Parses a limit in the unit of the figure; `None` if it is not valid.
     fn limit(self, text: &str) -> Option<f64> {
         if text == "0" {
             return Some(0.0);

@@ -8,13 +8,15 @@ use catamaran_stats::estimate::{self, BLOCKS_MAX, Hits};
 use crate::report::Report;
 use crate::timeline::TimeSlice;
 
-/// A figure with its interval; a value is `None` where it is beyond all responses.
+/// A figure of a run with its confidence interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Figure {
     pub(super) value: Option<f64>,
-    /// The ends of the confidence interval; `None`: the run has too few parts for one.
+    /// The ends of the confidence interval. An end is `None` if it lies among requests without a response; the interval
+    /// is `None` if the run has too few parts for one.
     pub(super) interval: Option<(Option<f64>, Option<f64>)>,
-    /// The number of independent values that the run's parts are worth; `None` without an interval.
+    /// The number of independent values that the parts of the run are worth, which is smaller if neighbouring parts are
+    /// alike; `None` without an interval.
     pub(super) independent: Option<f64>,
 }
 
@@ -45,8 +47,8 @@ pub(super) fn rate(report: &Report) -> Figure {
     }
 }
 
-/// The share of requests that failed, had no response, or one that was not 2xx. Of the failed ones,
-/// `lacks` are not counted.
+/// The share of requests that failed, had no response, or had one that was not 2xx. `lacks` of the failed ones are left
+/// out: they failed because this machine lacked something, such as ports.
 pub(super) fn errors(report: &Report, lacks: u64) -> Figure {
     let counts = &report.requests;
     let unanswered = report.unfinished.total();
@@ -60,7 +62,7 @@ pub(super) fn errors(report: &Report, lacks: u64) -> Figure {
             Hits { hits, of }
         })
         .collect();
-    // The time at which they were given up does not tell when they were due, so each block gets an equal part.
+    // It is not known when requests without a response were due, so each block gets an equal part of them.
     let parts = hits.len().max(1) as u64;
     for (block, at) in hits.iter_mut().zip(0..) {
         let part = unanswered / parts + u64::from(at < unanswered % parts);
@@ -83,8 +85,8 @@ pub(super) fn errors(report: &Report, lacks: u64) -> Figure {
     }
 }
 
-/// A percentile of latency in milliseconds, corrected where there is a schedule. Requests without a
-/// response count as slower than all others.
+/// A percentile of latency in milliseconds; in an open loop, latency counts from when a request was due. Requests
+/// without a response count as slower than all others.
 pub(super) fn percentile(report: &Report, percent: f64) -> Figure {
     let at = |percent: f64| value_at(report, percent);
     let (lower, _) = at(percent);
@@ -118,7 +120,7 @@ pub(super) fn percentile(report: &Report, percent: f64) -> Figure {
     }
 }
 
-/// A percentile of all requests' latency; `false`: it is a lower bound.
+/// A percentile of the latency of all requests; `false`: it is only a lower bound.
 fn value_at(report: &Report, percent: f64) -> (Duration, bool) {
     if let Some(corrected) = report.latency.censored() {
         let bound = corrected.percentile(percent);
@@ -138,6 +140,7 @@ fn value_at(report: &Report, percent: f64) -> (Duration, bool) {
     )
 }
 
+/// The parts of equal length into which the measured time is divided to estimate intervals.
 fn blocks(report: &Report) -> Vec<TimeSlice> {
     report.timeline.blocks(report.elapsed, BLOCKS_MAX)
 }

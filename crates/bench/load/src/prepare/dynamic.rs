@@ -58,6 +58,7 @@ impl Dynamic {
         self.make(|template, place, out| template.fill_longest(place, table, out))
     }
 
+    /// Makes a request in which `write` fills in each template. If the body's length changes, so does Content-Length.
     fn make(&self, mut write: impl FnMut(&Template, Place, &mut Vec<u8>)) -> Request {
         let mut made = |template: &Template, place| match template.as_plain() {
             Some(text) => text.to_vec(),

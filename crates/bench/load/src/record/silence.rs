@@ -145,6 +145,7 @@ pub(crate) fn common(threads: &[Vec<Span>]) -> Vec<Span> {
         .fold(first.clone(), |common, spans| intersection(&common, spans))
 }
 
+/// The spans that lie in a span of both lists.
 fn intersection(one: &[Span], other: &[Span]) -> Vec<Span> {
     let (mut at, mut place) = (0, 0);
     let mut found = Vec::new();

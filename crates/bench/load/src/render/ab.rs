@@ -66,7 +66,7 @@ fn ab_counts_as_complete(kind: FailureKind) -> bool {
     answered && !unknown.contains(&kind)
 }
 
-/// The lines about the server and the document, from the first response.
+/// Writes the lines about the server and the document, from the first response.
 pub(super) fn heading(page: &mut Page, report: &Report, subject: &Subject) {
     page.pair("Server Software", software(report));
     page.pair("Server Hostname", &subject.hostname);

@@ -187,7 +187,7 @@ fn times(page: &mut Page, report: &Report, subject: &Subject) {
     }
 }
 
-/// Writes the percentiles: raw, and corrected for coordinated omission where there is a schedule.
+/// Writes the percentiles: raw, and in an open loop also corrected, which count from when requests were due.
 fn percentiles(page: &mut Page, report: &Report) {
     let total = &report.latency.total.histogram;
     let corrected = report.latency.censored();

@@ -44,7 +44,7 @@ pub fn text(versus: &Versus) -> String {
     text
 }
 
-/// The warnings, before the figures that they are about.
+/// Writes the warnings.
 fn warnings(page: &mut Page, versus: &Versus) {
     if !versus.warnings.is_empty() {
         page.gap();

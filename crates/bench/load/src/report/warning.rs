@@ -100,8 +100,8 @@ pub enum Warning {
         /// The longest silence, since measuring began.
         longest: Silence,
     },
-    /// Threads of ours were on a CPU for more than 95 % of the time: what was measured is (also)
-    /// the generator.
+    /// Threads of the generator were on a CPU for more than 95 % of the time: what was measured is (also) the
+    /// generator.
     GeneratorSaturated {
         /// The threads that were.
         threads: ThreadShare,
@@ -116,9 +116,8 @@ pub enum Warning {
         /// The share of the time that the worst one had no CPU, 0 to 1.
         starved: f64,
     },
-    /// Threads of ours did not come round for 5 % of the time or more, or for a second at once, although
-    /// they had to at least every 50 ms: they were stopped, had no CPU, or worked for so long. No answer is seen
-    /// meanwhile.
+    /// Threads of the generator did not run their loop for 5 % of the time or more, or for a second at once, although
+    /// each runs it at least every 50 ms. They were stopped, had no CPU, or were busy, and noticed responses late.
     GeneratorStalled {
         /// The threads that stood still.
         threads: ThreadShare,
@@ -170,7 +169,7 @@ pub enum Warning {
         /// The number of descriptors that the connections need.
         needed: u64,
     },
-    /// The run was not known to be steady when the warm-up's time was up: how it was.
+    /// The run was not shown to be steady when the longest warm-up was over; the value is the result of the test.
     NotSteady(WarmUp),
     /// The run was shorter than a second: start and end weigh more than what is between.
     Short,
@@ -191,7 +190,7 @@ pub enum Warning {
 pub struct ThreadShare {
     /// The number of threads that the warning is about.
     pub count: usize,
-    /// All threads.
+    /// The number of all threads of the generator.
     pub of: usize,
 }
 

@@ -233,6 +233,7 @@ fn silences(outcomes: &[Outcome], whole: &Outcome, from: u64, to: u64) -> Silent
 }
 
 impl Outcome {
+    /// The figures of clients for Little's law: the time in which they should have been busy, and were.
     fn law(&self) -> LittlesLaw {
         LittlesLaw {
             expected_s: self.expected_busy as f64 / 1e9,

@@ -96,7 +96,8 @@ pub(super) fn stalled(total: &Histogram, silent: f64, own: Duration) -> Option<W
     })
 }
 
-/// Whether threads of ours stood still for so long that the figures mislead; of the spans of each within `of`.
+/// A warning if threads of the generator stood still for so long that the figures mislead. `threads` has the
+/// standstills of each thread within the measured time `of`.
 pub(super) fn stood_still(threads: &[Vec<Span>], of: Duration) -> Option<Warning> {
     let length = |(from, to): &Span| Duration::from_nanos(to - from);
     let found: Vec<(Duration, Duration)> = threads
@@ -129,11 +130,14 @@ pub(super) fn silent(silences: &[Silence], of: Duration) -> Option<Warning> {
     })
 }
 
+/// Whether spans of this total length, or the longest of them, are long enough for a warning.
 fn is_long(total: Duration, longest: Duration, of: Duration) -> bool {
     let share = total.as_secs_f64() / of.as_secs_f64().max(f64::MIN_POSITIVE);
     share >= SILENT_MAX || longest >= SILENCE_LONG
 }
 
+/// The lateness up to which there is no warning: [`TOLERATED`], or 5 % of the 99th percentile of `corrected` latency if
+/// that is more.
 fn tolerated(corrected: Option<&CensoredLatencies>) -> Duration {
     let quoted = corrected.map(|times| times.percentile(99.0).at_least);
     TOLERATED.max(quoted.unwrap_or_default() / 20)

@@ -17,31 +17,31 @@ pub struct RatioLimit {
     limit: f64,
 }
 
-/// Why a text is no limit of a ratio.
+/// Why a text is not a limit of a ratio.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum RatioFault {
-    /// There is no `<` or `>`.
+    /// The text contains neither `<` nor `>`.
     #[error("it has no < or >")]
     NoSide,
-    /// Nothing known is compared.
+    /// The measure is not known.
     #[error("{0:?} is not rate, p50, p99, errors or cpu")]
     Measure(String),
-    /// The limit is no factor.
+    /// The limit is not a factor such as `0.95x`.
     #[error("{0:?} is not a factor such as 0.95x")]
     Limit(String),
 }
 
 impl RatioLimit {
-    /// Whether the text is meant as a limit of a ratio: it ends with `x`.
+    /// Whether the text is a limit of a ratio and not of a figure: it ends with `x` or `×`.
     #[must_use]
     pub fn is_meant(text: &str) -> bool {
         text.trim_end().ends_with(['x', '×'])
     }
 
-    /// Reads a condition. `<=` is the same as `<`, and `>=` as `>`.
+    /// Parses a limit. `<=` is the same as `<`, and `>=` as `>`.
     ///
     /// # Errors
-    /// [`RatioFault`].
+    /// The text is not a limit of a ratio; [`RatioFault`] says why.
     pub fn parse(text: &str) -> Result<Self, RatioFault> {
         let text = text.trim();
         let at = text.find(['<', '>']).ok_or(RatioFault::NoSide)?;
@@ -68,7 +68,8 @@ impl RatioLimit {
         })
     }
 
-    /// Decides on the interval of the ratio: the condition fails if all of it breaks the limit, and passes if none does.
+    /// Decides the condition by the interval of the ratio. It fails if the whole interval is beyond the limit, passes
+    /// if no part of it is, and is undecided otherwise or without an interval.
     fn judge(&self, measures: &[Measure]) -> document::Condition {
         let measure = measures.iter().find(|it| it.measure == self.measure);
         let interval = measure.filter(|it| it.level.is_some());
@@ -109,8 +110,8 @@ impl RatioLimit {
 }
 
 impl Versus {
-    /// Decides on limits of its ratios, of which there is one at least. Where nothing was compared they fail; where a
-    /// target died, or the two did not do the same work, those that do not fail are undecided.
+    /// Decides `limits` by the intervals of the ratios, and sets the gate. If the comparison is invalid, all of them
+    /// fail. If a target died, or the bodies of the targets differ in length, those that would pass are undecided.
     pub fn decide(&mut self, limits: &[RatioLimit]) {
         let mut conditions: Vec<document::Condition> = limits
             .iter()

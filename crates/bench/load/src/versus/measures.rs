@@ -6,7 +6,7 @@ use catamaran_stats::{MOVEMENT_MAX, is_quotable, order, rank};
 use super::{BLOCK_MIN, DIFFERS, LEVEL, MOVED, NONE_SHOWN, SUGGESTS, TOO_FEW};
 use crate::document::versus::{Block, Measure};
 
-/// A measure of a block, if the block has it.
+/// Reads a measure of a block; `None` if the block does not have it.
 type Value = fn(&Block) -> Option<f64>;
 
 /// A measure that is compared.
@@ -14,13 +14,13 @@ struct MeasureRecord {
     name: &'static str,
     unit: &'static str,
     value: Value,
-    /// Whether each comparison has it: one without CPU times has no row of them.
+    /// Whether every comparison has a row for the measure. CPU time has one only if it is known of a block.
     is_always: bool,
 }
 
-/// Compares the blocks, of which each two are a pair.
+/// Judges each measure by the ratios of the pairs; every two blocks after each other are a pair.
 pub(super) fn judge(blocks: &[Block]) -> Vec<Measure> {
-    // CPU time of a server elsewhere is not known.
+    // The CPU time of a server on another machine is not known.
     let mut measures: Vec<Measure> = MEASURES
         .iter()
         .filter(|record| {
@@ -28,7 +28,7 @@ pub(super) fn judge(blocks: &[Block]) -> Vec<Measure> {
         })
         .map(|record| measure(record, blocks))
         .collect();
-    // Among several measures one looks different by chance soon.
+    // With several measures, one may well differ by chance: Holm's correction allows for that.
     let claims: Vec<usize> = (0..measures.len())
         .filter(|&at| measures[at].p < 1.0 && measures[at].verdict != MOVED)
         .collect();
@@ -42,6 +42,7 @@ pub(super) fn judge(blocks: &[Block]) -> Vec<Measure> {
     measures
 }
 
+/// One measure of the comparison, with the verdict on it before other measures are considered.
 fn measure(record: &MeasureRecord, blocks: &[Block]) -> Measure {
     let MeasureRecord {
         name, unit, value, ..
@@ -84,13 +85,13 @@ fn measure(record: &MeasureRecord, blocks: &[Block]) -> Measure {
     }
 }
 
-/// A latency of a block. One in which requests had no answer at all is slower than any other.
+/// A latency of a block; infinite, thus slower than any other, if the block had requests but no responses.
 fn latency(block: &Block, millis: Option<f64>) -> Option<f64> {
     millis.or_else(|| (block.requests > 0).then_some(f64::INFINITY))
 }
 
-/// Whether the blocks carry a 99th percentile: most of those of one target do. A target that stalls has
-/// few requests in its slow blocks, which count as well as its fast ones.
+/// Whether a 99th percentile can be compared: the median block of at least one target has enough requests for it. One
+/// target suffices, because a target that stalls has few requests in its slow blocks, which must be compared, too.
 fn carries_p99(blocks: &[Block]) -> bool {
     ["a", "b"].iter().any(|target| {
         let of = blocks.iter().filter(|block| block.target == *target);
@@ -100,7 +101,8 @@ fn carries_p99(blocks: &[Block]) -> bool {
     })
 }
 
-/// `a` by `b`; `None` if one of them has no value. Nothing by nothing is 1: they do not differ.
+/// The value of `a` divided by that of `b`; `None` if a block has no value. Equal values have the ratio 1, even if both
+/// are 0 or infinite.
 fn ratio(pair: &[Block], value: Value) -> Option<f64> {
     let of = |target: &str| {
         pair.iter()
@@ -111,15 +113,15 @@ fn ratio(pair: &[Block], value: Value) -> Option<f64> {
     Some(if a == b { 1.0 } else { a / b })
 }
 
-/// The logarithms of ratios. Those of 0 and of ∞ are so far off that a mean with any other ratio is 0 or ∞, too, and a mean of
-/// both is 1.
+/// The logarithms of ratios. Ratios of 0 and ∞ get logarithms so large that their mean with any other ratio is still 0
+/// or ∞. Their mean with each other is 1.
 fn logarithms(ratios: &[f64]) -> Vec<f64> {
     let logarithm = |ratio: &f64| ratio.ln().clamp(-FAR, FAR);
     ratios.iter().map(logarithm).collect()
 }
 
-/// How the ratios moved from the first half of the pairs to the second, if they did: then one target was not warm, or did
-/// not stay what it was, and no ratio is that of the two. What the machine does to both cancels out.
+/// How the ratio moved from the first half of the pairs to the second; `None` if it did not, or if a ratio is 0 or ∞. A
+/// ratio that moved shows that a target was not warm, or changed. What slows both targets alike cancels out.
 fn moved(ratios: &[f64]) -> Option<String> {
     let is_plain = |ratio: &f64| ratio.is_finite() && *ratio > 0.0;
     if !ratios.iter().all(is_plain) {
@@ -139,6 +141,7 @@ fn moved(ratios: &[f64]) -> Option<String> {
     ))
 }
 
+/// Why there are too few ratios (`found`) for an interval, and how to get more.
 fn too_few(name: &str, pairs: usize, found: usize) -> String {
     let wanted = signed_rank::count_min(LEVEL);
     if pairs < wanted {
@@ -155,10 +158,11 @@ fn too_few(name: &str, pairs: usize, found: usize) -> String {
     format!("{found} of {pairs} pairs have requests in both blocks; {wanted} are needed")
 }
 
-/// Half of it is more than the logarithm of any number that there is.
+/// The logarithm that stands for an infinite ratio: even half of it exceeds the logarithm of any finite one.
 const FAR: f64 = 10_000.0;
 
-/// The level at which ratios are said to have moved: there are several measures, and each run is looked at.
+/// The confidence level at which ratios count as moved. It is above 95 % because several measures are tested in each
+/// run.
 const MOVED_LEVEL: f64 = 0.99;
 
 const MEASURES: [MeasureRecord; 5] = [

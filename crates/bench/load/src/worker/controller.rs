@@ -44,6 +44,7 @@ impl Controller {
         }
     }
 
+    /// Adds the values of the last second, from the counts of all threads.
     fn count(&mut self, board: &Board) {
         let sum = |of: fn(&crate::board::Line) -> u64| board.lines.iter().map(of).sum::<u64>();
         let completed = sum(|line| line.completed.load(Relaxed));

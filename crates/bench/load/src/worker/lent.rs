@@ -37,7 +37,8 @@ pub(super) struct SlotResources {
     /// For each request of the plan, the last heads received.
     pub(super) known: Vec<LastHeads>,
     pub(super) scratch: Box<[u8]>,
-    /// Memory for what connections of HTTP/2 receive: none needs its own but for part of a frame.
+    /// The buffer into which HTTP/2 connections read. They borrow it in turn; only a connection with a part of a frame
+    /// keeps a buffer of its own.
     pub(super) input: BytesMut,
     /// Slots that are free, the longest free first.
     pub(super) idle: VecDeque<usize>,
@@ -49,7 +50,7 @@ pub(super) struct SlotResources {
     pub(super) span: (u64, u64),
     /// The number of requests in flight, measured or not.
     pub(super) in_flight: u64,
-    /// The number of connections that exist, and its maximum so far.
+    /// The number of connections that are open or being opened, and its maximum so far.
     open: u64,
     pub(super) open_max: u64,
     /// The most requests that one HTTP/2 connection has had at once.
@@ -174,7 +175,8 @@ impl SlotResources {
             self.keep_first(flight);
         }
         let plan = &self.board.plan;
-        // The length is compared in every case, so that the first one is that of the first response.
+        // The length is compared in every case, so that the first response sets the length that others are compared
+        // with.
         let differs = !self.board.fits(flight.place, flight.body)
             && plan.checks.body_length != LengthCheck::Ignored
             && !self.board.varies(flight.place);

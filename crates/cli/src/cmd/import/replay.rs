@@ -1,8 +1,9 @@
 //! `import --replay`: sends the requests of an access log to the old server and to the front, and compares
 //! the answers.
 //!
-//! Only GET and HEAD are sent, each target once, without cookies and bodies. If the answers differ, the old
-//! server is asked again: what it answers differently the second time does not count as a difference.
+//! Only GET and HEAD are sent, each target once, without cookies and bodies. If the answers differ, the old server
+//! gets the request a second time. A part of its answer that differs between its two answers is not counted as a
+//! difference.
 
 use std::collections::HashSet;
 use std::fs;
@@ -112,7 +113,8 @@ impl ReplayArgs {
     }
 }
 
-/// How many answers were the same, how many differed, and how many the old server itself varies.
+/// The counts of answers that were the same, that differed, and that the old server itself gives differently each
+/// time.
 #[derive(Debug, Default)]
 struct Tally {
     same: usize,
@@ -269,13 +271,14 @@ impl Server {
         Ok(self.compared(&answer))
     }
 
+    /// Takes the parts out of an answer that are compared.
     fn compared(&self, answer: &ClientAnswer) -> Answer {
         let head = &answer.head;
         let text = |name| {
             let value = head.headers.get(name);
             value.map(|it| String::from_utf8_lossy(it).into_owned())
         };
-        // Pages of errors and redirects are each server's own.
+        // The bodies of error pages and redirects differ from server to server.
         let is_own = head.status.as_u16() >= 300;
         let length = match answer.body_bytes {
             0 => head.content_length,

@@ -27,7 +27,7 @@ pub(super) fn run(args: &LabExportArgs) -> Result<ExitCode, Failure> {
     let mut written = 0;
     for (number, run) in stored.runs.iter().enumerate() {
         let folder = format!("runs/{}", number + 1);
-        // A committed result has no samples.
+        // A result that was committed to a repository has no samples.
         let Some(lines) = store.samples(number) else {
             continue;
         };

@@ -1,4 +1,4 @@
-//! `lab extra`: what experiments start beside the servers. It is not meant for people.
+//! `lab extra`: the processes that experiments start in addition to the servers. Users do not call it.
 
 use std::io::{self, Write as _};
 use std::net::{SocketAddr, TcpListener};
@@ -153,7 +153,7 @@ pub(super) fn run(args: LabExtraArgs) -> Result<ExitCode, Failure> {
 /// Runs the clients of a crowd until `stop`, and prints their tally.
 fn crowd(asked: &crowd::CrowdRequest, stop: &AtomicBool) -> Result<(), Failure> {
     let tally = crowd::run(asked, stop, || {
-        // If nothing reads the line, nothing waits for it.
+        // The ready line is for the lab. Without a reader, nobody waits for it.
         let _ = writeln!(io::stdout(), "{READY}");
     })?;
     writeln!(io::stdout(), "{}", json_of(&tally)?)?;

@@ -66,7 +66,7 @@ fn traces(directory: &Path) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Evaluates the runs of a directory; where samples exist, second by second as well.
+/// Evaluates the runs of a directory, also second by second if their samples exist.
 pub(super) fn document(store: &Store, stored: &StoredResult, is_complete: bool) -> ResultDocument {
     let mut document = ResultDocument::of(stored, is_complete);
     document.add_over_time(&stored.runs, |run| store.samples(run));

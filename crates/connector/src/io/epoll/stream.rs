@@ -68,7 +68,7 @@ impl Acceptor {
             ListenSocket::Unix(socket) => socket.as_fd(),
         };
         let mut asked = [PollFd::from_borrowed_fd(socket, PollFlags::IN)];
-        // If the question fails, accepting will tell.
+        // If the call fails, the next attempt to accept shows the reason.
         poll(&mut asked, Some(&Timespec::default())) != Ok(0)
     }
 
@@ -116,8 +116,7 @@ impl Stream {
         source.register(registry, token, interest)
     }
 
-    // Past libc, whose wrappers are points of cancellation and take a twentieth of a small exchange
-    // for that.
+    // Without libc, whose wrapper is a cancellation point: that takes a twentieth of the time of a small exchange.
 
     pub(super) fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         Ok(rustix::net::recv(self, buffer, RecvFlags::empty())?.0)

@@ -244,6 +244,8 @@ impl Task {
         Ok(self.hung_up && self.agent.handle_hangup(lent))
     }
 
+    /// Sends the remaining bytes and our end of stream; then lingers, or ends with an error that has the reason.
+    /// `false` if the socket has no room.
     fn finish(&mut self, linger: bool, orderly: bool, lent: &Loan) -> Result<bool, Reason> {
         let ends = !self.agent.awaits_close();
         self.send(ends, lent)
@@ -259,6 +261,7 @@ impl Task {
         Ok(true)
     }
 
+    /// Reads and drops bytes of the peer, until its end of stream or `left` bytes; `false` if nothing has arrived.
     fn discard(&mut self, left: usize, lent: &mut Loan) -> Result<bool, Reason> {
         let count = match self.read(lent) {
             Ok(Some(count)) if count > 0 && count < left => count,

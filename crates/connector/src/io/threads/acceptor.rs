@@ -87,7 +87,7 @@ impl Acceptor {
                 break;
             }
         }
-        // First the socket, so that nobody is let in any more when the stop goes on.
+        // The socket is closed first, so that no client is accepted while the stop goes on.
         drop(self.socket);
         self.hub.dismiss_acceptor();
     }

@@ -166,6 +166,7 @@ impl Connection {
         action
     }
 
+    /// Passes a request to the status page or to the application. A blocking application runs on this thread.
     fn serve(&mut self, request: Box<Request>) -> Result<Action, Reason> {
         self.patience = None;
         let hub = Arc::clone(&self.place.hub);
@@ -189,6 +190,7 @@ impl Connection {
         Ok(self.tell_and_see(|conn, io| hub.shared.serve(request, conn, io, caller)))
     }
 
+    /// Reads for `awaiting`, within its deadline.
     pub(super) fn read(&mut self, awaiting: WaitClass) -> Result<Action, Reason> {
         let timeout = self.allowance(awaiting);
         let idle = matches!(awaiting, WaitClass::FirstByte | WaitClass::NextRequest);
@@ -212,7 +214,7 @@ impl Connection {
         // Either the stop sees that this connection is idle, or this sees the stop.
         self.stream.seat.idle.store(true, SeqCst);
         let received = if self.place.hub.is_stopping() {
-            // What has come already is still served; if nothing has, that is the end.
+            // A request that has arrived already is still served; otherwise the connection ends.
             self.stream.receive_now().map(|count| count.or(Some(0)))
         } else {
             self.stream.receive(timeout)
@@ -242,7 +244,7 @@ impl Connection {
     /// How long the peer may keep the connection waiting from now on; `None`: without limit.
     fn allowance(&mut self, awaiting: WaitClass) -> Option<Duration> {
         if awaiting.restarts() {
-            // Each read has all of it, so the socket's timeout stays as it is.
+            // Each read may take the whole time, so the socket's timeout need not change.
             let shared = &self.place.hub.shared;
             return shared.patience(awaiting, self.conn.protocol());
         }

@@ -280,6 +280,8 @@ impl Task {
         Ok(self.hung_up && self.agent.handle_hangup(lent))
     }
 
+    /// Sends the remaining bytes and our end of stream; then lingers, or ends with an error that has the reason.
+    /// `false` while a send is under way.
     fn finish(
         &mut self,
         linger: bool,

@@ -91,6 +91,7 @@ impl<'f> ListenerAddresses<'f> {
         same.or_else(all).or_else(one)
     }
 
+    /// Adds an address that a listener takes.
     fn add(&mut self, address: &ListenAddress, place: &'f Range<usize>, sees_files: bool) {
         match address {
             ListenAddress::Unix(path) => {

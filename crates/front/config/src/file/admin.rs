@@ -17,24 +17,24 @@ use crate::value::address::{listen_from, parse_listen_address};
 use crate::value::text::{file_path, parse_admin_host, parse_mode, parse_name};
 use crate::value::{OneOrMore, Optional, Switch, Syntax};
 
-/// The table, placed by its address.
+/// The settings of `[admin]`; their place is that of the address.
 #[derive(Debug)]
 pub(crate) struct Admin {
     pub(crate) value: AdminConfig,
     pub(crate) place: Range<usize>,
-    /// Where `state_file` stands, or else the header.
+    /// Where `state_file` is in the file; without it, the table's header.
     pub(crate) state_place: Range<usize>,
-    /// The same for `ready`.
+    /// Where `ready` is in the file; without it, the table's header.
     pub(crate) ready_place: Range<usize>,
 }
 
-/// The table as written.
+/// The values of the keys of `[admin]`, before they are checked against each other.
 struct RawAdmin {
     admin: AdminConfig,
     token_file: Option<PathBuf>,
 }
 
-/// Reads the table.
+/// Reads `[admin]`.
 pub(crate) fn read(
     value: &Spanned<DeValue<'_>>,
     surroundings: &Surroundings<'_>,
@@ -101,7 +101,7 @@ pub(crate) static SECTION: Section = Section {
     later: &[],
 };
 
-/// Characters in a token: 128 bits of hexadecimal digits.
+/// The least characters of a token: 128 bits as hexadecimal digits.
 const TOKEN_MIN: usize = 32;
 
 static KEYS: &[Key<RawAdmin>] = &[

@@ -1,5 +1,5 @@
-//! `remote_user` and `auth_type` of an upstream, and `[upstream.NAME.attributes]`: what AJP backends are
-//! told of a request besides its head.
+//! `remote_user` and `auth_type` of an upstream, and `[upstream.NAME.attributes]`: the facts about a request that AJP
+//! backends get besides its head.
 
 use catamaran_proxy::config::FieldName;
 use catamaran_proxy::config::{AttributeSource, ClientFact, TlsFact};
@@ -17,7 +17,7 @@ use crate::value::{Complaint, Optional, Syntax, Values};
 /// The name of the table.
 pub(super) const NAME: &str = "attributes";
 
-/// Reads the table of attributes, beside what the upstream's own table says.
+/// Reads the table of attributes. Also faults `auth_type` without `remote_user` in the table `upstream`.
 pub(super) fn read(
     value: Option<&Spanned<DeValue<'_>>>,
     upstream: &mut Table<'_>,
@@ -46,6 +46,7 @@ fn named(value: &Spanned<DeValue<'_>>, report: &mut Report) -> Vec<(String, Attr
     named
 }
 
+/// Reads the attributes. Those with faults are reported and left out.
 fn each(entries: &DeTable<'_>, table: &mut Table<'_>) -> Vec<(String, AttributeSource)> {
     let mut named = Vec::new();
     for (name, value) in entries {
@@ -72,7 +73,7 @@ fn each(entries: &DeTable<'_>, table: &mut Table<'_>) -> Vec<(String, AttributeS
     named
 }
 
-/// Why a text does not say where a value comes from.
+/// Why a text is not the source of an attribute's value.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum SourceError {
     #[error("must be {SOURCES}")]
@@ -87,6 +88,7 @@ pub(crate) enum SourceError {
     Text,
 }
 
+/// Parses the source of a value, such as `text:internal`, `header:X-User` or `tls:version`.
 fn parse_source(text: &str) -> Result<AttributeSource, SourceError> {
     let (kind, rest) = text.split_once(':').ok_or(SourceError::Kind)?;
     Ok(match (kind, rest) {
@@ -121,7 +123,7 @@ fn parse_unreserved_field(name: &str) -> Result<FieldName, SourceError> {
     }
 }
 
-/// Where a value comes from.
+/// The value of a key that names the source of an attribute's value.
 pub(super) const SOURCE: Syntax<AttributeSource, SourceError> = Syntax {
     what: SOURCES,
     parse: parse_source,
@@ -135,10 +137,10 @@ const OURS: [&str; 4] = [
     "JK_LB_ACTIVATION",
 ];
 
-/// A packet of 8 KiB has to have room for the head, too.
+/// The most attributes: a packet of 8 KiB must have room for the request's head, too.
 const ATTRIBUTES_MAX: usize = 64;
 
-/// Bytes in a text.
+/// The most bytes of a fixed text.
 const TEXT_MAX: usize = 1024;
 
 const SOURCES: &str = "\"text:...\", \"header:NAME\", \"client:address\", \"client:port\", \

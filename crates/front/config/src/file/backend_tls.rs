@@ -16,7 +16,7 @@ use crate::report::Finding;
 use crate::table::Table;
 use crate::value::address::BackendUrl;
 
-/// What the file says of TLS to a backend, or to all of an upstream.
+/// The keys about TLS of a backend, or of an upstream for all its backends.
 #[derive(Debug)]
 pub(crate) struct TlsKeys {
     pub(super) ca_file: Option<PathBuf>,
@@ -27,7 +27,8 @@ pub(crate) struct TlsKeys {
 }
 
 impl TlsKeys {
-    /// Before anything is read of a backend whose upstream says this.
+    /// The values of a backend before its keys are read. Of its upstream's values only `verify` is taken here;
+    /// [`settle`] fills in the others.
     pub(super) fn within(&self) -> Self {
         Self {
             verify: self.verify,
@@ -48,13 +49,14 @@ impl Default for TlsKeys {
     }
 }
 
-/// Reads the PEM file at a path, or says why not.
+/// Reads the PEM file at a path; the error says why that is not possible.
 pub(crate) type ReadPem<'s> = &'s dyn Fn(&Path) -> Result<Vec<u8>, String>;
 
-/// Roots read so far, by file; those of the system without one. Backends share them.
+/// The issuers read so far, by file; `None`: those that the system trusts. Backends share them.
 pub(crate) type RootsCache = RefCell<HashMap<Option<PathBuf>, Result<Roots, String>>>;
 
-/// Takes what was written to what it means, beside what the upstream says.
+/// Fills in the keys that a backend does not set with those of its upstream, and makes relative paths start from
+/// `base`. Reports keys that contradict each other.
 pub(super) fn settle(
     own: TlsKeys,
     shared: &TlsKeys,
@@ -88,7 +90,7 @@ pub(super) fn settle(
     }
 }
 
-/// Sets TLS up for one end of a backend. What is at fault is left out.
+/// Builds the trust for connections to a backend. A file that cannot be used is reported and left out.
 pub(super) fn build(
     table: &mut Table<'_>,
     url: Range<usize>,
@@ -156,7 +158,7 @@ pub(super) fn build(
     None
 }
 
-/// What members that are found are trusted by. The name is `server_name`; empty if each has its own.
+/// The trust in discovered members. The name in their certificates is `server_name`; empty: each member has its own.
 pub(super) fn settings(
     keys: &TlsKeys,
     surroundings: &Surroundings<'_>,
@@ -169,7 +171,7 @@ pub(super) fn settings(
             identity: identity(keys, surroundings)?,
         })
     };
-    // Whatever the name, the files must be good.
+    // Checks the files, for which any name will do.
     let sample = keys
         .server_name
         .clone()
@@ -200,7 +202,7 @@ fn system_roots() -> Result<Roots, String> {
         .map_err(|_| "this system has no certificates of issuers that are trusted".to_owned())
 }
 
-/// Where the key of that name stands; else the URL, when the upstream has it.
+/// The place of a key; if the backend does not have it, because its upstream does, that of the URL.
 fn place_or(table: &Table<'_>, key: &str, url: &Range<usize>) -> Range<usize> {
     if table.has(key) {
         table.place_of(key)
@@ -209,6 +211,7 @@ fn place_or(table: &Table<'_>, key: &str, url: &Range<usize>) -> Range<usize> {
     }
 }
 
+/// The issuers that are trusted: those of `ca_file`, or else the system's.
 fn roots(keys: &TlsKeys, surroundings: &Surroundings<'_>) -> Result<Roots, String> {
     if !keys.verify {
         return Ok(Roots::none());
@@ -228,6 +231,7 @@ fn roots(keys: &TlsKeys, surroundings: &Surroundings<'_>) -> Result<Roots, Strin
         .clone()
 }
 
+/// The front's own certificate for connections to a backend; `None`: it has none, or files are not read.
 fn identity(
     keys: &TlsKeys,
     surroundings: &Surroundings<'_>,
@@ -248,7 +252,7 @@ fn identity(
     }))
 }
 
-/// A setting of TLS on a backend without it is a slip, in the key or in the URL.
+/// Reports keys for TLS on a backend whose URL does not ask for it.
 pub(super) fn at_fault(table: &mut Table<'_>) {
     for (name, place) in table.written(KEYS, |group| group == TLS) {
         let message = format!("`{name}` is for TLS, and this backend's `url` has none");

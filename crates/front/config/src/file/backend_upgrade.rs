@@ -9,7 +9,7 @@ use crate::report::Finding;
 use crate::table::Table;
 use crate::value::address::BackendUrl;
 
-/// Where a backend that speaks AJP takes tunnels, and whether that is over TLS.
+/// Where tunnels to an AJP backend go, by its `upgrade_url`, and whether they use TLS.
 pub(super) fn end(
     mut url: BackendUrl,
     table: &mut Table<'_>,

@@ -19,15 +19,15 @@ use crate::value::route::parse_path;
 use crate::value::text::{file_path, parse_network};
 use crate::value::{OneOrMore, Optional, Switch, Syntax};
 
-/// The table, placed by its header.
+/// The settings of `[mcmp]`; their place is that of the header.
 #[derive(Debug)]
 pub(crate) struct Mcmp {
-    /// `None` if it is at fault.
+    /// The settings; `None` if a key of the table has a fault, which is reported.
     pub(crate) value: Option<McmpSource>,
     pub(crate) place: Range<usize>,
 }
 
-/// The table as written.
+/// The values of the keys of `[mcmp]`, before they are checked against each other.
 #[derive(Default)]
 struct RawMcmp {
     listen: Option<SocketAddr>,
@@ -40,7 +40,7 @@ struct RawMcmp {
     key_file: Option<PathBuf>,
 }
 
-/// Reads the table.
+/// Reads `[mcmp]`.
 pub(crate) fn read(
     value: &Spanned<DeValue<'_>>,
     surroundings: &Surroundings<'_>,
@@ -49,7 +49,8 @@ pub(crate) fn read(
     let (place, entries) = table(SECTION.header, value, report)?;
     let mut table = Table::new(&SECTION, place.clone(), entries);
     let mut written = RawMcmp::default();
-    // What has no effect is warned of, not judged.
+    // The keys about multicast are read only with `advertise`; without it they have no effect, and their values do not
+    // matter.
     let (advert_keys, keys): (Vec<_>, Vec<_>) = KEYS.iter().partition(|key| key.group == ADVERT);
     table.read(keys, &mut written);
     if table.is_empty_list("peers") {
@@ -82,6 +83,7 @@ pub(crate) fn read(
     })
 }
 
+/// The settings of advertisements by multicast; `None` if a key has a fault.
 fn advert(
     table: &mut Table<'_>,
     written: &RawMcmp,
@@ -113,7 +115,7 @@ fn advert(
     })
 }
 
-/// mod_cluster's usual group.
+/// The multicast group that mod_cluster uses by default.
 const GROUP_USUAL: Ipv4Addr = Ipv4Addr::new(224, 0, 1, 105);
 const PORT_USUAL: u16 = 23364;
 
@@ -126,7 +128,7 @@ pub(crate) static SECTION: Section = Section {
     later: &[("use_alias", "write `hosts` in a [[route]]")],
 };
 
-/// Keys of what is told by multicast, which have no effect where nothing is.
+/// Keys about advertisements by multicast, which have no effect without `advertise`.
 const ADVERT: Group = Group("advert");
 
 static KEYS: &[Key<RawMcmp>] = &[

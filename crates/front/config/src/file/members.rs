@@ -27,25 +27,26 @@ use crate::value::address::{parse_dns_name, parse_socket};
 use crate::value::text::file_path;
 use crate::value::{Choices, Counts, Durations, OneOrMore, Optional, Syntax};
 
-/// The table, placed by `from`.
+/// The table `[upstream.NAME.members]`; its place is that of `from`.
 #[derive(Debug)]
 pub(crate) struct Members {
     pub(crate) value: Arc<MembersConfig>,
     pub(crate) place: Range<usize>,
-    /// What its members speak, if the table says it; a file says it of each.
+    /// What all its members speak; `None`: the source tells that of each member.
     pub(crate) speech: Option<Speech>,
-    /// How many members speak AJP as far as the file says now; several if the table says it.
+    /// How many members speak AJP: those that the file of members lists now. 2 stands for any number, if all members
+    /// speak AJP.
     pub(crate) ajp: usize,
 }
 
-/// The upstream that members are for.
+/// What the members' table has to know of its upstream.
 pub(super) struct ForUpstream<'g> {
     pub(super) shared: &'g BackendDefaults,
     pub(super) sticky: &'g Sticky,
     pub(super) mcmp: Option<&'g Mcmp>,
 }
 
-/// Where members are found, as the file names it.
+/// The kind of source from which members come: the value of `from`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum From {
     File,
@@ -55,7 +56,7 @@ enum From {
 }
 
 impl From {
-    /// As in the file.
+    /// The value as it is written in the file.
     const fn word(self) -> &'static str {
         match self {
             Self::File => "file",
@@ -65,7 +66,7 @@ impl From {
         }
     }
 
-    /// Whether it has the keys of a group.
+    /// Whether the keys of a group belong to this kind of source.
     fn has(self, group: Group) -> bool {
         match group {
             FILE => self == Self::File,
@@ -76,7 +77,7 @@ impl From {
     }
 }
 
-/// The table as written.
+/// The values of the keys of `[upstream.NAME.members]`, before they are checked against each other.
 #[derive(Default)]
 struct RawMembers {
     from: Option<From>,
@@ -89,7 +90,7 @@ struct RawMembers {
     members_max: usize,
 }
 
-/// Reads the table.
+/// Reads `[upstream.NAME.members]`.
 pub(super) fn read(
     value: &Spanned<DeValue<'_>>,
     upstream: &ForUpstream<'_>,
@@ -136,17 +137,17 @@ pub(super) fn read(
         value: Arc::new(value),
         place,
         ajp: match speech {
-            // There may be any number.
+            // Stands for several, since their number is not known.
             Some(Speech::Ajp) => 2,
             Some(Speech::Http | Speech::Https) => 0,
-            // Nodes bring their routes.
+            // Nodes of MCMP are not counted: they bring their own routes.
             None => listed.iter().filter(|it| it.speech == Speech::Ajp).count(),
         },
         speech,
     })
 }
 
-/// Complains of keys that the source needs and does not have, and of those of another one.
+/// Reports keys that the source needs and that are missing, and keys that belong to another source.
 fn compare(table: &mut Table<'_>, from: From) {
     for key in KEYS {
         let is_needed = [FILE, DNS, ADDRESSES].contains(&key.group) && from.has(key.group);
@@ -162,6 +163,7 @@ fn compare(table: &mut Table<'_>, from: From) {
     }
 }
 
+/// The source that asks DNS; `None` if a key is missing.
 fn in_dns(written: RawMembers) -> Option<MemberSource> {
     let kind = match written.from? {
         From::Srv => DnsKind::Services,
@@ -177,7 +179,7 @@ fn in_dns(written: RawMembers) -> Option<MemberSource> {
     }))
 }
 
-/// Nodes that announce themselves, by the rules of `[mcmp]`.
+/// The source of nodes that announce themselves, by the settings of `[mcmp]`.
 fn nodes(table: &mut Table<'_>, upstream: &ForUpstream<'_>) -> Option<MemberSource> {
     let Some(mcmp) = upstream.mcmp else {
         let message = "from = \"mcmp\" needs [mcmp], which says where nodes announce themselves";
@@ -188,7 +190,8 @@ fn nodes(table: &mut Table<'_>, upstream: &ForUpstream<'_>) -> Option<MemberSour
     mcmp.value.clone().map(MemberSource::Mcmp)
 }
 
-/// A file, whose faults are said like those of this one, and what it lists now.
+/// The source that reads a file of members, and the members that the file lists now. Faults of that file are added to
+/// the report.
 fn file(
     table: &mut Table<'_>,
     path: Option<PathBuf>,
@@ -225,7 +228,7 @@ fn file(
     (Some(MemberSource::File(FileSource { path, read })), listed)
 }
 
-/// How members are trusted that speak HTTP over TLS. The keys are those of the upstream.
+/// The trust in members that speak HTTP over TLS, by the upstream's keys; `None` if these have a fault.
 fn trust(
     table: &mut Table<'_>,
     upstream: &ForUpstream<'_>,
@@ -242,7 +245,7 @@ fn trust(
 }
 
 impl Members {
-    /// Whether some may speak it.
+    /// Whether some members may speak this protocol.
     pub(crate) fn may_speak(&self, protocol: Protocol) -> bool {
         self.speech.is_none_or(|speech| {
             let of_ajp = speech == Speech::Ajp;
@@ -250,13 +253,13 @@ impl Members {
         })
     }
 
-    /// Whether some may have TLS.
+    /// Whether some members may speak HTTP over TLS.
     pub(crate) fn may_have_tls(&self) -> bool {
         self.speech.is_none_or(|speech| speech == Speech::Https)
     }
 }
 
-/// An address that stands for none.
+/// A placeholder for the address of each member.
 pub(super) fn unplaced() -> Address {
     Address::Unix(PathBuf::new())
 }
@@ -275,16 +278,16 @@ pub(crate) static SECTION: Section = Section {
     )],
 };
 
-/// Keys that a file needs.
+/// Keys that `from = "file"` needs.
 const FILE: Group = Group("file");
 
-/// Keys that names in DNS need, of addresses and of services.
+/// Keys that sources in DNS need, for addresses and for services.
 const DNS: Group = Group("DNS");
 
-/// Keys that addresses in DNS need.
+/// Keys that only `from = "dns"`, which looks up addresses, needs.
 const ADDRESSES: Group = Group("addresses in DNS");
 
-/// Keys that names in DNS may have.
+/// Keys that sources in DNS may have.
 const RESOLVERS: Group = Group("resolvers");
 
 static KEYS: &[Key<RawMembers>] = &[

@@ -14,7 +14,7 @@ use crate::table::{Table, table};
 use crate::value::text::{parse_host_field, parse_statuses, parse_target};
 use crate::value::{Choices, Counts, Durations, OneOrMore, Optional, Syntax};
 
-/// What a probe asks, as the file names it.
+/// What a probe asks a backend: the value of `kind`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Off,
@@ -23,14 +23,14 @@ enum Kind {
     Request,
 }
 
-/// The table as written.
+/// The values of the keys of `[upstream.NAME.probe]`, before they are checked against each other.
 struct RawProbe {
     kind: Kind,
     request: ProbeRequest,
     probe: ProbeConfig,
 }
 
-/// Reads the table; `None` if backends are not to be probed.
+/// Reads `[upstream.NAME.probe]`; `None` if backends are not to be probed.
 pub(crate) fn read(value: &Spanned<DeValue<'_>>, report: &mut Report) -> Option<ProbeConfig> {
     let (place, entries) = table(SECTION.header, value, report)?;
     let mut table = Table::new(&SECTION, place, entries);
@@ -79,7 +79,7 @@ pub(crate) static SECTION: Section = Section {
     later: &[],
 };
 
-/// Keys of a request, which have no effect where none is made.
+/// Keys about a probe's request, which have no effect if the probe sends none.
 const REQUEST: Group = Group("request");
 
 static KEYS: &[Key<RawProbe>] = &[

@@ -18,23 +18,23 @@ use crate::value::{Choices, Durations, OneOrMore, Optional, OrOff, Switch, Synta
 /// What an upstream says of sessions.
 #[derive(Debug, Default)]
 pub(crate) enum Sticky {
-    /// Nothing.
+    /// The upstream says nothing about sessions.
     #[default]
     Unsaid,
-    /// `"off"`, or something at fault.
+    /// The upstream has `sticky = "off"`, or a value with a fault.
     Off,
     On(StickyConfig),
 }
 
-/// The table as written.
+/// The values of the keys of `[upstream.NAME.sticky]`, before they are checked against each other.
 struct RawSticky {
     sticky: StickyConfig,
-    /// Without a name if there is to be none.
+    /// The front's own cookie; its name is empty if the front sets none.
     cookie: StickyCookie,
     key_file: Option<PathBuf>,
 }
 
-/// Reads the table, or `"off"`.
+/// Reads `sticky` of an upstream: the table, or `"off"`.
 pub(crate) fn read(
     value: &Spanned<DeValue<'_>>,
     surroundings: &Surroundings<'_>,
@@ -82,6 +82,7 @@ pub(crate) fn read(
     Sticky::On(sticky)
 }
 
+/// Warns if the front's own cookie has the name of a session cookie.
 fn overwritten(table: &mut Table<'_>, sticky: &StickyConfig) {
     let own = sticky.set_cookie.as_ref().map(|cookie| &cookie.name);
     if own.is_some_and(|own| sticky.cookies.contains(own)) {
@@ -106,7 +107,7 @@ const TOKEN: Syntax<String, TextError> = Syntax {
     parse: parse_token,
 };
 
-/// Characters in a key: 128 bits of hexadecimal digits.
+/// The least characters of a key: 128 bits as hexadecimal digits.
 const KEY_MIN: usize = 32;
 
 /// Keys of the front's own cookie, which have no effect without it.

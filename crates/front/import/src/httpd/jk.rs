@@ -35,8 +35,8 @@ pub(super) fn drop_dead_mounts(mounts: &[Mount], is_copied: bool, ledger: &mut L
     }
 }
 
-/// Reads the workers and maps of mod_jk that were given by themselves, with files of httpd or without: adds the workers,
-/// and returns the mounts.
+/// Reads the worker files and the `uriworkermap` files of mod_jk that were given on the command line, whether or not
+/// files of httpd were given with them. Adds the workers, and returns the mounts.
 pub(super) fn read_given_jk_files(
     sources: &Sources,
     expansion: &mut Expansion<'_>,
@@ -86,8 +86,8 @@ pub(super) fn jk_files(
     Ok(found)
 }
 
-/// The file that a directive names; `None` if it does not exist, or if it is among the files of its kind that were
-/// `given`, or stands for one of them.
+/// The file that a directive names. `None` if it does not exist, or if a file of its kind was `given` that is this
+/// one or replaces it.
 fn jk_file(
     directive: &Directive,
     given: &[Text],
@@ -118,7 +118,7 @@ fn jk_file(
     Ok(Some(text))
 }
 
-/// `JkMount` and `JkUnMount`, within a section for its path.
+/// The mounts of `JkMount` and `JkUnMount`; inside of a section they are for its path.
 pub(super) fn jk_mounts(
     directives: &[Directive],
     section: Option<&str>,
@@ -147,6 +147,7 @@ pub(super) fn jk_mounts(
     found
 }
 
+/// The mount of one pattern of a `JkMount` or `JkUnMount`.
 fn mount(pattern: String, worker: &str, directive: &Directive) -> Mount {
     Mount {
         pattern,

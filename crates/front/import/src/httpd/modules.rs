@@ -25,14 +25,15 @@ impl Modules {
         self.has_unread = true;
     }
 
-    /// Whether a module is loaded; `None` if that is not known. Where third-party modules are loaded, that is never
-    /// known of others: the source name that `<IfModule>` may ask for is not always that of `LoadModule`.
+    /// Whether a module is loaded; `None` if that is not known. If any third-party module is loaded, it is not known
+    /// of another third-party name: `<IfModule>` may ask by the name of a source file, which can differ from the
+    /// name in `LoadModule`.
     pub(crate) fn has(&self, name: &str) -> Option<bool> {
         let stem = stem(name);
         if ALWAYS.contains(&stem) || self.loaded.contains(stem) {
             return Some(true);
         }
-        // A file that loads a module of its own says nothing of the others.
+        // A file that loads only some module of its own does not list all modules.
         let is_known = self.loaded.contains(REQUIRE) && !self.has_unread;
         let is_own = |name: &str| OWN.split(' ').any(|it| it == name);
         let has_others = self
@@ -43,8 +44,8 @@ impl Modules {
     }
 }
 
-/// For a section that applies if some module is missing, when nobody knows whether it is: its possible guards, which
-/// close their requests. Its other directives are left out.
+/// The access rules of a section that applies if some module is missing, where it is not known whether the module is
+/// loaded. They close their requests; other directives of the section are left out.
 pub(crate) fn guards_of(directives: Vec<Directive>, ledger: &mut Ledger) -> Vec<Directive> {
     let mut found = Vec::new();
     for mut it in directives {
@@ -74,7 +75,7 @@ fn stem(name: &str) -> &str {
     name.strip_prefix("mpm_").unwrap_or(name)
 }
 
-/// Sections whose directives are looked at one by one.
+/// Sections whose directives are examined one by one.
 const PLACES: [&str; 8] = [
     "location",
     "locationmatch",
@@ -86,10 +87,11 @@ const PLACES: [&str; 8] = [
     "proxy",
 ];
 
-/// The module of `Require`. A list of modules that lacks it is not the list of all.
+/// The module of `Require`. A list of modules without it is incomplete.
 const REQUIRE: &str = "authz_core";
 
-/// Modules that are built in, or without which httpd 2.4 reads no `Require`.
+/// Modules that count as loaded even if no `LoadModule` names them: those that builds of httpd usually contain, and
+/// `authz_core`, without which httpd 2.4 has no `Require`.
 const ALWAYS: &[&str] = &[
     "authz_core",
     "core",
@@ -103,7 +105,7 @@ const ALWAYS: &[&str] = &[
     "watchdog",
 ];
 
-/// Modules that come with httpd 2.4 and have one name only.
+/// Modules of httpd 2.4 whose name in `LoadModule` equals that of their source file.
 const OWN: &str = "\
     access_compat actions alias allowmethods asis auth_basic auth_digest auth_form authn_anon authn_core authn_dbd \
     authn_dbm authn_file authn_socache authnz_fcgi authnz_ldap authz_dbd authz_dbm authz_groupfile authz_host \

@@ -1,7 +1,8 @@
-//! Names of virtual hosts: which host gets a name that several have, and names that no route can have.
+//! The names of virtual hosts: which host gets a name that several have, and names that no route can have.
 //!
 //! httpd asks virtual hosts in their order, each for all of its names. No route can have a name with a wildcard in
-//! its middle. What such a name may match is closed: hosts that no other virtual host has, and later virtual hosts.
+//! its middle. What such a name may match is closed: on all later virtual hosts, and for hosts that no virtual host
+//! names.
 
 use catamaran_config::is_route_host;
 

@@ -1,12 +1,12 @@
-//! Clients' addresses behind a proxy: mod_remoteip and mod_rpaf.
+//! Clients' addresses behind trusted proxies: mod_remoteip and mod_rpaf.
 
 use crate::directive::Directive;
 use crate::httpd::access::network;
 use crate::ledger::{Id, Ledger};
 use crate::plan::Plan;
 
-/// Reads which proxies the server and its virtual hosts trust. If the front cannot find clients' addresses
-/// as httpd does, rules that admit only some networks are closed.
+/// Reads which proxies the server and its virtual hosts trust. If the front would not find the same client addresses
+/// as httpd, rules that let in only some networks are closed.
 pub(crate) fn read(main: &[Directive], hosts: &[&Directive], plan: &mut Plan, ledger: &mut Ledger) {
     let own = scope(main, ledger);
     let others: Vec<SenderScope> = hosts
@@ -30,7 +30,7 @@ pub(crate) fn read(main: &[Directive], hosts: &[&Directive], plan: &mut Plan, le
             "name the proxies in `proxy_protocol_from`: until then no connection is accepted",
         );
     }
-    // Each host on its own, or one for some of them, cannot be said.
+    // The front has one setting for all hosts.
     let is_one = all.iter().all(|it| it.proxies == first.proxies)
         && (!own.ids.is_empty() || others.len() == hosts.len());
     let is_plain = all
@@ -53,7 +53,7 @@ pub(crate) fn read(main: &[Directive], hosts: &[&Directive], plan: &mut Plan, le
     plan.hide_networks();
 }
 
-/// Whether a directive says who clients behind proxies are.
+/// Whether a directive is about clients' addresses behind proxies.
 pub(crate) fn is_one(name: &str) -> bool {
     name.starts_with("remoteip") || name.starts_with("rpaf")
 }
@@ -83,7 +83,8 @@ fn scope(directives: &[Directive], ledger: &mut Ledger) -> SenderScope {
                 scope.has_header = true;
                 scope.is_plain &= directive.word(0).eq_ignore_ascii_case("x-forwarded-for");
             }
-            // `RemoteIPTrustedProxy` is not taken at its word on private addresses.
+            // The front accepts private addresses from all trusted proxies; httpd does not from
+            // `RemoteIPTrustedProxy`.
             "remoteipinternalproxy" | "rpafproxyips" => {
                 scope.has_header |= name == "rpafproxyips";
                 scope.is_plain &= words().all(|it| network(it).is_some());

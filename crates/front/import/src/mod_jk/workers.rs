@@ -19,7 +19,7 @@ pub(crate) struct Workers {
     listed: Vec<Id>,
     /// Mounts that workers declare by `mount`: pattern, worker, and line.
     pub(crate) mounts: Vec<(String, String, Id)>,
-    /// Prefixes `worker.NAME` whose properties were converted, or are known to be needless.
+    /// Prefixes `worker.NAME` of workers that were converted, or are known to be needless.
     used: BTreeSet<String>,
 }
 
@@ -31,7 +31,7 @@ pub(crate) enum Kind {
     Status,
     /// A type that the importer does not convert.
     Other(String),
-    /// A worker that `worker.list` does not name, so mod_jk serves nothing with it.
+    /// A worker that `worker.list` does not name, so that mod_jk sends it no requests.
     Unlisted,
 }
 
@@ -186,7 +186,7 @@ impl Workers {
         }
     }
 
-    /// Says that `worker.list` has no such worker, and which ones it has.
+    /// The message that `worker.list` does not name a worker, and which ones it names.
     pub(crate) fn unlisted(&self, worker: &str) -> String {
         let known = match &self.list[..] {
             [] => "no `worker.list` was read".to_owned(),
@@ -234,6 +234,7 @@ impl Workers {
         upstream
     }
 
+    /// Adds the members of a balancer, and its properties, to an upstream.
     fn balancer(&mut self, worker: &str, upstream: &mut Upstream, ledger: &mut Ledger) {
         upstream.sticky = Some(Keys::from([("first".to_owned(), quoted("path"))]));
         for (key, value, id) in self.of(worker) {
@@ -278,6 +279,7 @@ impl Workers {
         same_routes(upstream, id, ledger);
     }
 
+    /// The backend that a worker becomes.
     fn backend(&self, worker: &str, upstream: &mut Upstream, ledger: &mut Ledger) -> Backend {
         let mut backend = Backend::default();
         let (mut host, mut port) = ("localhost".to_owned(), "8009".to_owned());
@@ -313,7 +315,7 @@ impl Workers {
         backend
     }
 
-    /// Drops the properties of workers that no mount uses.
+    /// Drops the properties of workers to which no mount leads.
     pub(crate) fn finish(&self, ledger: &mut Ledger) {
         for (name, (_, id)) in &self.properties {
             let worker = name.rsplit_once('.').map_or("", |it| it.0);
@@ -470,6 +472,7 @@ fn balancer_key(key: &str, value: &str, id: Id, upstream: &mut Upstream, ledger:
     ledger.mapped(id);
 }
 
+/// Converts `retries` of a balancer.
 fn retries(value: &str, id: Id, upstream: &mut Upstream, ledger: &mut Ledger) {
     match number(value) {
         Some(tries) => {
@@ -481,9 +484,8 @@ fn retries(value: &str, id: Id, upstream: &mut Upstream, ledger: &mut Ledger) {
     }
 }
 
-/// Sets `retry_sent`: which requests are repeated that a member may have received. With bit 1 none are, but HEAD
-/// and GET are if bits 8 and 16 are set too. Without bit 1 mod_jk repeats every request, the front only idempotent
-/// ones.
+/// Sets `retry_sent`: which requests are repeated that a member may have received. With bit 1 none are, but with bits
+/// 8 and 16 HEAD and GET are. Without bit 1 mod_jk repeats every request; the front repeats only idempotent ones.
 fn recovery_options(value: &str, upstream: &mut Upstream) {
     let options = number(value).unwrap_or(0);
     if options & 1 != 0 {
@@ -549,7 +551,7 @@ fn backend_key(
     ledger.mapped(id);
 }
 
-/// Converts a property that is a time; returns `false` if it is none.
+/// Converts a property that is a time; returns `false` if the property is no time.
 fn time_key(key: &str, value: &str, keys: &mut Keys) -> bool {
     let seconds = matches!(
         key,
@@ -566,7 +568,7 @@ fn time_key(key: &str, value: &str, keys: &mut Keys) -> bool {
     };
     let Some(time) = time else { return true };
     for ours in ours {
-        // The time of a reply goes before that of the socket, whatever their order.
+        // `reply_timeout` has precedence over `socket_timeout`, in whatever order they are.
         if key != "socket_timeout" || !keys.contains_key(*ours) {
             keys.insert((*ours).to_owned(), time.clone());
         }
@@ -579,6 +581,7 @@ fn time_key(key: &str, value: &str, keys: &mut Keys) -> bool {
     true
 }
 
+/// Converts `ping_mode`: when mod_jk sends CPING.
 fn ping_mode(value: &str, keys: &mut Keys, upstream: &mut Upstream) {
     let has = |mode: char| {
         let mut modes = value.chars().map(|it| it.to_ascii_uppercase());
@@ -595,6 +598,7 @@ fn ping_mode(value: &str, keys: &mut Keys, upstream: &mut Upstream) {
     }
 }
 
+/// Converts `fail_on_status`: statuses that count as failures.
 fn fail_on_status(value: &str, id: Id, upstream: &mut Upstream, ledger: &mut Ledger) {
     let items = value.split([',', ' ']).map(|it| it.trim_start_matches('-'));
     let codes: Vec<&str> = items
@@ -614,8 +618,8 @@ fn fail_on_status(value: &str, id: Id, upstream: &mut Upstream, ledger: &mut Led
     ledger.mapped(id);
 }
 
-/// Reports a property that mod_jk does not know either, with the name that was probably meant. Others are left to
-/// the ledger.
+/// Reports a property that mod_jk does not know, with the name that was probably meant. Properties without a similar
+/// name are left to the ledger.
 fn unclaimed(key: &str, id: Id, ledger: &mut Ledger) {
     if catamaran_config::foreign_answer("mod_jk", key).is_some() {
         return;
@@ -641,7 +645,7 @@ const VARIABLES_MAX: usize = 100;
 const VALUE_MAX: usize = 64 << 10;
 const REFERENCES_MAX: usize = 20;
 
-/// Keys that distinguish a backend from the others, which [`hoist`] never moves.
+/// Keys that belong to a single backend, which [`hoist`] does not move.
 const OF_ONE: &[&str] = &[
     "name",
     "weight",

@@ -56,7 +56,7 @@ fn of_backends(scope: Scope<'_>, upstream: &mut Upstream, ledger: &mut Ledger) {
     }
 }
 
-/// Converts which answers make the front ask another backend.
+/// Converts which responses make the front ask another backend.
 fn ask_others(scope: Scope<'_>, upstream: &mut Upstream, ledger: &mut Ledger) {
     let Some(directive) = scope.find("proxy_next_upstream") else {
         return;
@@ -116,7 +116,7 @@ fn verify(scope: Scope<'_>, upstream: &mut Upstream, files: &dyn Files, ledger: 
     }
 }
 
-/// Sets the name by which backends are asked for in TLS, and the certificate that is shown to them.
+/// Sets the name that backends are asked for in TLS (SNI), and the certificate that they are shown.
 fn show_itself(scope: Scope<'_>, upstream: &mut Upstream, files: &dyn Files, ledger: &mut Ledger) {
     let [name, certificate, key] = [
         "proxy_ssl_name",
@@ -182,7 +182,7 @@ fn host(scope: Scope<'_>, authority: &str, upstream: &mut Upstream, ledger: &mut
         "$proxy_host" if scope.upstreams.contains_key(authority) && is_name(authority) => authority,
         "$proxy_host" => own(),
         name if is_name(name) => value,
-        // A client that could choose it would choose which site of the application answers.
+        // If clients could choose the host, they could choose which site of the application answers.
         _ => {
             if let Some(field) = field {
                 let text = format!(

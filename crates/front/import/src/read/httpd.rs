@@ -156,9 +156,10 @@ fn words(name: &str, text: &str) -> Vec<String> {
     words
 }
 
-/// Takes the first word of a text, and returns it without its quotes, with the text behind it. A backslash escapes a
-/// backslash, and in a quoted word the quote (`ap_getword_conf`). mod_rewrite reads words itself (`is_of_rewrite`): in
-/// those without quotes all backslashes stay, and one before white space makes that a part of the word.
+/// Takes the first word of a text. Returns it without its quotes, and the remaining text. A backslash escapes a
+/// backslash, and in a quoted word also the quote (`ap_getword_conf`). mod_rewrite reads its words in another way
+/// (`is_of_rewrite`): in words without quotes all backslashes stay, and one before white space makes that a part of
+/// the word.
 fn take_word(text: &str, is_of_rewrite: bool) -> (String, &str) {
     let quote = text.chars().next().filter(|it| matches!(it, '"' | '\''));
     let keeps = is_of_rewrite && quote.is_none();

@@ -16,7 +16,7 @@ pub struct Node {
     pub inner: Option<Vec<Self>>,
     /// The line where it begins, the first being 1.
     pub line: usize,
-    /// The range in the text of its words' bytes.
+    /// The range of bytes in the text from its first word to its last.
     pub span: Range<usize>,
 }
 
@@ -205,7 +205,7 @@ impl Tokens<'_> {
             } else if sign == '\\' {
                 escaped = true;
             } else if !is_part && (sign.is_whitespace() || matches!(sign, ';' | '{' | '}')) {
-                // A `{` within a word, as in `[0-9]{2}` of an expression, is not bare in nginx either.
+                // In nginx, too, a `{` within a word, as in `[0-9]{2}`, begins no block.
                 end = start + at;
                 break;
             } else {
@@ -222,7 +222,7 @@ impl Tokens<'_> {
     }
 }
 
-/// Appends what a backslash and this sign behind it mean (`ngx_conf_read_token`).
+/// Appends the meaning of a backslash and this sign after it (`ngx_conf_read_token`).
 fn push_escaped(sign: char, text: &mut String) {
     match sign {
         '"' | '\'' | '\\' => text.push(sign),

@@ -20,7 +20,7 @@ pub fn parse(text: &str) -> Vec<Property> {
     let mut found = Vec::new();
     let mut start = 0;
     for (index, line) in text.split('\n').enumerate() {
-        // mod_jk takes everything behind a `#` for a comment, wherever it stands.
+        // mod_jk takes everything after a `#` for a comment, also within a line.
         let content = line.split('#').next().unwrap_or_default();
         let shown = content.trim();
         if !shown.is_empty() {

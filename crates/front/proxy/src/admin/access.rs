@@ -80,6 +80,7 @@ fn check_host(
     Err(Reply::problem(status, "host", detail))
 }
 
+/// Refuses a client without the token if what it asks for is guarded, or if the address `bound` is not loopback.
 fn check_token(
     config: &AdminConfig,
     bound: IpAddr,

@@ -153,6 +153,7 @@ impl Samples<'_> {
         self.line("_count", labels, None, count);
     }
 
+    /// Writes a sample. `suffix` is appended to the family's name; `bound` becomes the label `le` of a bucket.
     fn line(&mut self, suffix: &str, labels: &[&str], bound: Option<&str>, value: impl Display) {
         debug_assert_eq!(labels.len(), self.family.labels.len(), "a value each");
         self.text.push_str(self.family.name);

@@ -181,7 +181,7 @@ fn millis(duration: Duration) -> u64 {
 }
 
 fn in_millis(duration: Duration) -> f64 {
-    // Whole microseconds, so that no digits follow that nobody measured.
+    // Whole microseconds, since the clock measures no smaller times.
     (duration.as_micros() as f64) / 1000.0
 }
 

@@ -1,4 +1,4 @@
-//! Events of backends: they are left out and come back, or answer mostly 5xx and recover.
+//! Events of backends: a backend is left out or comes back, begins to answer mostly 5xx or recovers.
 //!
 //! Once a second each backend is compared with its state at the last check. A backend that was out and back within a
 //! second is noticed by its counters.

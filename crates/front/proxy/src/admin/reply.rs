@@ -114,7 +114,7 @@ fn text(value: &impl Serialize) -> String {
     format!("{value}\n")
 }
 
-/// The Content-Security-Policy of every answer: the page loads scripts and styles from this
-/// listener only, and asks no other.
+/// The Content-Security-Policy of every answer: the page loads scripts and styles from this listener only, and sends
+/// requests to no other.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; \
                       img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";

@@ -134,6 +134,7 @@ pub(crate) enum Flight {
 }
 
 impl Store {
+    /// An empty store for caches of these settings.
     pub(crate) fn new(config: &CacheConfig, workers: usize) -> Self {
         let evicted = Arc::<AtomicU64>::default();
         let items = usize::try_from(config.memory / OBJECT_USUAL).unwrap_or(usize::MAX);
@@ -394,6 +395,7 @@ impl Store {
         let count = bans.count();
         self.bans.store(Arc::new(bans));
         self.purges.store(count, Ordering::Release);
+        // Other purged responses are found out by the bans when they are next asked for.
         if clears {
             self.entries.clear();
         }

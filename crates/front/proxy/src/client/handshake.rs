@@ -55,7 +55,7 @@ pub(crate) async fn run(
             worker.turn_away(Limit::Handshakes);
             false
         }
-        // A client that comes and goes, such as a probe of a port, is none of our business.
+        // A client that connects and sends nothing, such as a probe of a port, is not counted as a failure.
         Outcome::Failed(HandshakeError::Closed) if !client.has_begun_handshake() => false,
         outcome => {
             let (reason, error) = reason(&outcome);
@@ -87,6 +87,7 @@ async fn make(
     .await
 }
 
+/// The next step of the handshake: waits for bytes and a turn while the ClientHello is incomplete.
 fn poll(client: &mut ClientConnection, open: &mut Open<'_>, cx: &mut Context<'_>) -> Poll<Outcome> {
     if open.is_given_up() {
         return Poll::Ready(Outcome::GivenUp);
@@ -125,6 +126,7 @@ fn reason(outcome: &Outcome) -> (Reason, Option<String>) {
     (Reason::new(Culprit::Client, token), error)
 }
 
+/// Counts a failed handshake, and logs it unless one with this reason was logged lately.
 fn fail(
     worker: &Worker,
     client: &ClientConnection,

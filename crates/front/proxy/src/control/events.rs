@@ -49,6 +49,7 @@ impl Kind {
 }
 
 impl Events {
+    /// Adds an event. At [`EVENTS_MAX`] the oldest failure is dropped, or else the oldest event.
     pub(crate) fn push(&self, kind: Kind, upstream: &str, backend: &str, text: String) {
         let since = SystemTime::now().duration_since(UNIX_EPOCH);
         let millis = since.map_or(0, |it| it.as_millis());
@@ -63,7 +64,8 @@ impl Events {
             text,
         };
         if ring.events.len() == EVENTS_MAX {
-            // A thousand requests may fail within a second: what they failed of must stay.
+            // Failures make room first: a thousand requests may fail within a second, and the event that tells the
+            // cause must stay.
             let is_failure = |event: &Event| event.kind == Kind::Failure;
             let oldest = ring.events.iter().position(is_failure).unwrap_or(0);
             ring.events.remove(oldest);

@@ -92,6 +92,7 @@ impl StateFile {
     }
 }
 
+/// Reads the overrides from a regular file of at most [`BYTES_MAX`] bytes.
 fn read(path: &Path) -> io::Result<Overrides> {
     if is_other(path) {
         return Err(no_file());
@@ -119,6 +120,7 @@ fn no_file() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file")
 }
 
+/// Replaces the file by one with these overrides.
 fn write(path: &Path, overrides: &Overrides) -> io::Result<()> {
     if is_other(path) {
         return Err(no_file());
@@ -129,8 +131,8 @@ fn write(path: &Path, overrides: &Overrides) -> io::Result<()> {
     };
     let mut text = serde_json::to_string_pretty(&document)?;
     text.push('\n');
-    // Nobody knows its name before it is there, so nobody can put a link in its place. Only its owner may
-    // read it (mode 0600), and it is gone if this fails.
+    // The temporary file has a random name, so nobody can put a link in its place. Only its owner may read it (mode
+    // 0600), and it is removed if this fails.
     let folder = match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),

@@ -1,7 +1,7 @@
 //! Header fields of requests and responses: which ones the front forwards, changes, removes or writes.
 //!
 //! A head has one flat list of fields ([`catamaran_message::Fields`]), in the order received. The modules here are
-//! functions on that list. None keeps a list of its own, except [`clean::Withheld`].
+//! functions on that list. None keeps a list of its own.
 //!
 //! | fields | what happens to them | where |
 //! |---|---|---|
@@ -12,12 +12,14 @@
 //! | fields that become AJP13's attributes | removed, and read if a trusted proxy wrote them | [`attributes`] |
 //! | `X-Forwarded-*`, `Forwarded` | written for backends that speak HTTP | [`own`] |
 //! | `Via`, the request's id | written for all backends | [`own`] |
+//! | `traceparent`, `tracestate` | written for all backends if requests are traced, else passed on | [`own`] |
 //! | those that a route's `request_headers` name | set, added or removed, after the front's own | [`passage`] |
 //! | `Client-Cert`, `ssl_client_escaped_cert`, … | written for each backend that asks for them | [`certificate`] |
 //! | of a response | | |
 //! | `Location`, `Content-Location`, `Path` and `Domain` of `Set-Cookie` | turned back if the route rewrites paths | `reverse` |
 //! | `Set-Cookie` | gets the flags of the route | `cookie_flags` |
 //! | those that a route's `response_headers` name | set, added or removed | [`passage`], as far as [`body`] allows |
+//! | `Access-Control-*`, `Vary: Origin` | replaced if the route has `[route.cors]` | [`crate::exchange::cors`], after all these |
 //!
 //! Fields that belong to one step of the exchange are set there: `Host` by [`crate::exchange::outgoing`];
 //! `Accept-Encoding` for a cache by [`crate::exchange::cache_request`]; `Age` and `Cache-Status` by the cached source;

@@ -159,7 +159,8 @@ async fn prepare<'a>(
         if let Err(error) = unless_left(working, exchange.scene, down).await {
             return Some(FileEnd::Failed(Failure::from_client(&error)));
         }
-        // That there was no thread for it costs no more than the tag.
+        // Called again for its effect: the tag that was made becomes that of this file. If there was no thread to make
+        // it, the file is sent without a tag.
         drop(TagWork::of(request.directory, &file, threads));
     }
     let (head, config) = (request.head(), request.directory.config());
@@ -222,7 +223,7 @@ async fn send_file(
         sending,
         body,
     } = opened;
-    // The body has it.
+    // The body has its own reference to the file.
     drop(file);
     let source = FileSource::new(sending, body, down.takes_files(), counters);
     let served = own_response::serve(exchange, down, Source::File(Box::new(source)));

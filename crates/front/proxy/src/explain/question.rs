@@ -157,7 +157,7 @@ impl<'l> SupposedRequest<'l> {
                 let mut server = Server::new(limits);
                 match server.receive(&mut BytesMut::from(head.as_bytes()))? {
                     Some(ServerEvent::Head(head)) => Ok(head),
-                    // A head that is whole is one, or a fault.
+                    // Not expected: a whole head yields a request or a fault.
                     _ => Err(Fault::RequestLine.into()),
                 }
             }
@@ -221,12 +221,13 @@ struct Url<'u> {
 }
 
 impl<'u> Url<'u> {
+    /// Reads a URL of the scheme `http` or `https`, or a path. The error says what is wrong.
     fn read(text: &'u str) -> Result<Self, String> {
         let wrong = |what: &str| Err(format!("the URL {text:?} {what}"));
         if !text.bytes().all(|byte| byte.is_ascii_graphic()) {
             return wrong("has blanks or characters that are not ASCII; escape them as %20");
         }
-        // Clients keep it to themselves.
+        // Clients do not send the fragment.
         let text_sent = text.split('#').next().unwrap_or_default();
         let (secure, rest) = if let Some(rest) = strip(text_sent, "http://") {
             (false, rest)
@@ -374,7 +375,7 @@ fn head(question: &Question, url: &Url<'_>) -> Result<String, String> {
     let mut head = format!("{method} {slash}{} HTTP/1.1\r\n", url.target);
     let is_host = |line: &String| strip(line, "host:").is_some();
     match (url.authority, question.headers.iter().any(is_host)) {
-        // A listener that is named is meant.
+        // A `Host` among the question's fields is used instead of the URL's.
         (_, true) => {}
         (authority, false) => head += &format!("Host: {}\r\n", authority.unwrap_or(HOST)),
     }

@@ -6,9 +6,9 @@ use crate::site::{Facts, Upstream};
 /// Backends that may be picked for a tunnel and refuse it, because they have no `upgrade_url`.
 #[derive(Debug, Default)]
 pub(super) struct TunnelRefusals {
-    /// Members after which the exchange tries another.
+    /// Members that refuse the tunnel, after which the exchange tries another member.
     elsewhere: Vec<usize>,
-    /// Members after which the exchange tries no other: the client gets 501.
+    /// Members that refuse the tunnel, after which the exchange tries no other: the client gets 501.
     last: Vec<usize>,
     /// Whether the client may get 501 although some backend takes tunnels.
     pub(super) may_end: bool,

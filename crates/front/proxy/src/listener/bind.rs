@@ -97,6 +97,7 @@ pub(crate) fn inherit(
     adopt(address, sockets, workers).map_err(|source| refusal(address, source))
 }
 
+/// The error for `source`, for which the listener cannot be bound at `address`.
 fn refusal(address: &ListenAddress, source: io::Error) -> BindError {
     let is_tcp = matches!(address, ListenAddress::Tcp(_));
     let address = match address {
@@ -110,6 +111,8 @@ fn refusal(address: &ListenAddress, source: io::Error) -> BindError {
     }
 }
 
+/// Makes a listener of the inherited `sockets`, and adds sockets until there are `workers` of them.
+///
 fn adopt(
     address: &ListenAddress,
     mut sockets: Vec<Socket>,
@@ -122,13 +125,15 @@ fn adopt(
             (BoundAddress::Tcp(bound), None)
         }
         ListenAddress::Unix(path) => {
+            // Without its file the socket still serves; nothing is removed at the end then.
             let file = SocketFile::at(path).ok();
             (BoundAddress::Unix(path.clone()), file)
         }
     };
     while sockets.len() < workers {
         let more = match &address {
-            // Who inherits a port below 1024 may lack the privilege to bind it; a duplicate serves.
+            // A process that inherits a port below 1024 may lack the privilege to bind it. After any error a duplicate
+            // serves: its worker then shares the queue of the first socket.
             BoundAddress::Tcp(bound) => {
                 let options = TcpOptions {
                     backlog: BACKLOG,

@@ -25,8 +25,8 @@ impl Captures {
         self.encode(group, is_plain_in_path, path);
     }
 
-    /// Appends a captured text to a URL or path that has begun. What stands directly behind the host begins with a
-    /// slash, so that it is no part of the host; behind a `?` or `#` separators are encoded.
+    /// Appends a captured text to a URL or path that has begun. Directly after the host a slash is put before it,
+    /// unless it begins with one, so that it is no part of the host. After a `?` or `#` its separators are encoded.
     pub(crate) fn write_in_url(&self, group: usize, url: &mut Vec<u8>) {
         if url.iter().any(|byte| matches!(byte, b'?' | b'#')) {
             return self.write(group, url);

@@ -43,8 +43,8 @@ pub(crate) async fn serve(worker: Arc<Worker>, client: ClientConnection, deadlin
     let session = Arc::new(Session::new(Arc::clone(&worker), client));
     let mut driver = Box::new(Driver::new(session, deadline.now()));
     let end = poll_fn(|cx| driver.poll(cx, &deadline)).await;
-    // The streams notice. None is aborted: one that left a backend behind waits for it, and one whose
-    // response others want receives it to its end. Its client's socket is closed below all the same.
+    // The tasks of streams notice that the client is gone. None is aborted: one may wait for a backend that its client
+    // left, or receive a response that others want. The client's socket is closed below all the same.
     let client = driver.session.line().take_client();
     if let Some(mut client) = client
         && end == End::Told
@@ -59,7 +59,7 @@ pub(crate) async fn serve(worker: Arc<Worker>, client: ClientConnection, deadlin
 /// How a connection ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
-    /// All that the client is told is written. The client may still be sending.
+    /// Everything for the client is written. The client may still be sending.
     Told,
     /// Nothing more can be written.
     Cut,
@@ -69,11 +69,11 @@ enum End {
 struct Driver {
     streams: JoinSet<()>,
     flood: Flood,
-    /// Requests so far.
+    /// The number of requests so far.
     served: u64,
     /// Since when there has been no stream; `None` while there is one.
     idle_since: Option<Tick>,
-    /// Since when a part of the opening or of a head has come, and the rest has not.
+    /// Since when a part of the connection's preface or of a head has been there without the rest.
     head_since: Option<Tick>,
     /// When the connection is cut, if it has been told to end. Nothing is read any more.
     closing: Option<Tick>,
@@ -177,7 +177,8 @@ impl Driver {
         Poll::Pending
     }
 
-    /// The client has closed its sending side: what it was told before is written as far as the socket takes it.
+    /// Ends a connection whose client has closed its sending side: writes what waits, as far as the socket takes it at
+    /// once.
     fn end_by_client(&self, cx: &mut Context<'_>, now: Tick) -> End {
         let mut line = self.session.line();
         line.end_streams();
@@ -187,6 +188,7 @@ impl Driver {
         }
     }
 
+    /// Acts on an event of the connection.
     fn act(&mut self, received: Received, now: Tick) {
         match received {
             Received::Request { stream, head, ends } => {
@@ -226,10 +228,10 @@ impl Driver {
         self.streams.spawn(Box::pin(run(session, down, head, ends)));
     }
 
-    /// Why a further request is not taken, if it is not.
+    /// The reason why a further request is not taken; `None`: it is taken.
     fn refusal(&self) -> Option<&'static str> {
-        // A trusted proxy's requests are those of users who did nothing. Until it knows that the connection
-        // ends it may send some, and what others gave up is limited by their backends' connections.
+        // A trusted proxy's requests come from users who did nothing wrong, and it may send some until it knows that
+        // the connection ends. Exchanges that go on after a reset are limited by the backends' connections.
         if self.session.is_trusted {
             return None;
         }
@@ -237,7 +239,7 @@ impl Driver {
         if self.flood.is_over() {
             return Some(RESET_FLOOD);
         }
-        // The codec counts no stream that was reset; its exchange may go on.
+        // Streams that were reset are not open any more to the codec, but their exchanges may go on.
         (self.streams.len() >= max).then_some("h2-streams-max")
     }
 
@@ -307,7 +309,9 @@ impl Driver {
         Some(self.head_since? + self.session.listener.head_timeout)
     }
 
-    /// When to look again. `None` if the connection is to be cut.
+    /// The time at which the first of the connection's timeouts ends, when [`Self::poll`] must run again;
+    /// [`Tick::NEVER`] if none runs. `None` if the connection is to be cut: the client took no bytes for
+    /// `write_timeout`, or the time for closing is over.
     fn next_deadline(&self, now: Tick, blocked: Option<Tick>) -> Option<Tick> {
         let write = blocked.map(|since| since + self.session.listener.write_timeout);
         if write.is_some_and(|end| now >= end) {
@@ -373,7 +377,7 @@ pub(crate) fn failure(fault: StreamFault) -> Failure {
     Failure::new(Culprit::Client, status, fault.token())
 }
 
-/// A stream counted as open.
+/// Counts a stream as open until this is dropped.
 struct Open(Arc<Session>);
 
 impl Open {
@@ -389,7 +393,7 @@ impl Drop for Open {
     }
 }
 
-/// A panic ends its own stream only. It is counted and logged.
+/// Counts and logs a panic of a stream's task, which ends only that stream.
 fn note_panic(worker: &Worker, ended: &Result<(), JoinError>) {
     if let Err(error) = ended
         && error.is_panic()

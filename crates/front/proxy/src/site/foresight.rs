@@ -21,7 +21,7 @@ pub(crate) struct Foresight<'r> {
 impl Foresight<'_> {
     /// The possible choices; one, if the member is certain.
     pub(crate) fn choices(&self) -> impl Iterator<Item = Choice<'_>> {
-        // If a session says that nobody may have it, there are no members.
+        // `Err`: no member may get the request, so `members` is empty.
         let decision = match &self.decision {
             Some(Ok(decision)) => Some(*decision),
             Some(Err(_)) | None => None,

@@ -35,7 +35,7 @@ impl Member {
     ) -> Self {
         let known = reusable.iter().position(|it| it.is_at(upstream, config));
         let backend = match known {
-            // In their order, for an address that an upstream has twice.
+            // The first one: if an upstream has an address twice, its backends keep their order.
             Some(index) => reusable.remove(index),
             None => Backend::new(upstream, config.clone(), workers),
         };

@@ -166,6 +166,7 @@ impl Turns {
         self.lock(worker)[tier].note(&asked, place);
     }
 
+    /// The first member that `pick` picks by the worker's schedules, in the order of [`Self::in_order`].
     fn first(
         &self,
         worker: usize,
@@ -235,7 +236,7 @@ impl Turns {
                     tier,
                     suspects,
                 };
-                // In a single tier each member is at its own index.
+                // With a single tier, a member's place equals its index.
                 let locals = (self.tiers.len() > 1).then(|| self.locals(tried, index));
                 let tried = locals.as_deref().unwrap_or(tried);
                 let answer = ask(&asked, tried, index);

@@ -90,7 +90,7 @@ impl Handshakes {
         loop {
             self.taken.notified().await;
             loop {
-                // The task goes on after the sockets were looked at, behind all that have news.
+                // This task goes on after the sockets were polled, and after all tasks that they have woken.
                 yield_now().await;
                 if !self.refill() {
                     break;

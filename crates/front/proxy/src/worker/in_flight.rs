@@ -112,6 +112,7 @@ impl InFlight {
         self.unseen.read()
     }
 
+    /// Takes the slot that was freed last, or else one that was never used; `None`: all are taken.
     fn take(&self) -> Option<u32> {
         // Only this worker's thread changes these numbers.
         let free = self.free.load(Ordering::Relaxed);
@@ -173,6 +174,7 @@ impl Drop for Seen<'_> {
 }
 
 impl RequestSlot {
+    /// Writes a request to the slot. The version is odd meanwhile.
     fn write(&self, id: RequestId, began: Tick, head: &RequestHead) {
         let version = self.version.load(Ordering::Relaxed);
         self.version

@@ -22,7 +22,7 @@ pub(crate) struct Findings {
     cping: Cping,
     /// Since when the backend accepts connections but does not answer, while it is out and has never answered CPING.
     silent_since: Option<Instant>,
-    /// The last trouble, as a sentence about "it"; `None`: there was none.
+    /// The last trouble: a clause in which "it" is the backend; `None`: there was none.
     trouble: Option<String>,
     /// When a 403 last answered the first request of a connection; `None`: never.
     refused: Option<Instant>,
@@ -118,12 +118,12 @@ impl Backend {
         Found::Unspoken(how)
     }
 
-    /// Records what is wrong with the backend, as a sentence about "it"; `None`: nothing.
+    /// Records what is wrong with the backend: a clause in which "it" is the backend; `None`: nothing.
     pub(crate) fn note_trouble(&self, trouble: Option<String>) {
         self.lock_findings().trouble = trouble;
     }
 
-    /// The last trouble of the backend, as a sentence about "it"; `None`: there was none.
+    /// The last trouble of the backend: a clause in which "it" is the backend; `None`: there was none.
     pub(crate) fn trouble(&self) -> Option<String> {
         self.lock_findings().trouble.clone()
     }

@@ -1,5 +1,5 @@
-//! Each cell over the control, by the rules of claims. Nobody has claimed it, so reports do not show it; comparisons of
-//! two results need it.
+//! The ratio of each cell to the control, by the rules of claims. Reports do not show these ratios, since no claim is
+//! about them; comparisons of two results need them.
 
 use std::collections::BTreeMap;
 
@@ -11,20 +11,20 @@ use crate::experiment::{Case, Claim, Contrast, Expectation, Experiment, Levels};
 use crate::measure::{MEMORY, Measure, SYSCALLS, THROUGHPUT};
 use crate::run::Run;
 
-/// A measure of a cell over the control's.
+/// The ratio of one measure of a cell to that of the control.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ControlRatio {
-    /// The ratio of each start of servers.
+    /// The ratio for each start of servers.
     pub starts: Vec<f64>,
-    /// Why there is no verdict: a gate forbids it, or starts are too few.
+    /// Why there is no verdict: a gate forbids one, or there are too few starts. `None`: there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub without_verdict: Option<String>,
-    /// See [`Outcome::bias`](super::Outcome).
+    /// How far the ratio may be wrong: see [`Outcome::bias`](super::Outcome).
     #[serde(default, skip_serializing_if = "super::is_none")]
     pub bias: f64,
 }
 
-/// The ratios of each cell by measure, as far as any run has the measure; none of the control itself.
+/// The ratios of each cell to the control by measure, without measures that no run has; empty for the control itself.
 pub(crate) fn over_control(
     experiment: &Experiment,
     runs: &[Run],
@@ -57,7 +57,7 @@ pub(crate) fn over_control(
     (0..experiment.cells.len()).map(of_cell).collect()
 }
 
-/// A claim that compares a cell with the control, as a file would have it.
+/// A claim that compares a cell with the control.
 fn claim(experiment: &Experiment, cell: usize, measure: Measure) -> Claim {
     let [level, over] = [cell, experiment.control].map(|cell| experiment.cells[cell].clone());
     let contrast = Contrast {
@@ -81,5 +81,5 @@ fn claim(experiment: &Experiment, cell: usize, measure: Measure) -> Claim {
     }
 }
 
-/// Measures of servers by themselves say the same again.
+/// The measures that are compared; those of single servers would tell nothing more.
 const MEASURES: [&str; 5] = ["cpu", MEMORY, "p99", SYSCALLS, THROUGHPUT];

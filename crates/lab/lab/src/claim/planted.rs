@@ -1,4 +1,4 @@
-//! Claims whose true ratio is known: what they were told to be, and when.
+//! Claims on servers with a known true ratio: whether the verdict is right, and after how many starts it was reached.
 
 use catamaran_stats::looks::SpentLevel;
 use serde::{Deserialize, Serialize};
@@ -6,17 +6,17 @@ use serde::{Deserialize, Serialize};
 use super::{CaseEstimate, Outcome, Verdict, hold, rule};
 use crate::experiment::Experiment;
 
-/// The true ratio of a claim on servers that are made to have it.
+/// The true ratio of a claim, on servers that are made to have it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PlantedRatio {
     /// The true ratio.
     pub ratio: f64,
-    /// The fewest starts of servers after which the verdict was the last one, with the other claims beside it, and stayed
-    /// so; `None` if it is open at the end.
+    /// The least number of starts of servers after which the final verdict was reached and no longer changed; `None` if
+    /// the final verdict is open.
     pub decided_after: Option<usize>,
 }
 
-/// The planted ratio of each case, `None` where nothing is planted.
+/// The planted ratio of each case; `None` for claims without one.
 pub(super) fn of(experiment: &Experiment, drawn: &[CaseEstimate<'_>]) -> Vec<Option<PlantedRatio>> {
     if drawn.iter().all(|it| it.claim.planted.is_none()) {
         return vec![None; drawn.len()];
@@ -47,7 +47,7 @@ fn is_decided(verdict: Verdict) -> bool {
     )
 }
 
-/// The verdicts that a look after the first `starts` of `most` starts would give.
+/// The verdicts at a look after the first `starts` starts, if `most` starts are planned.
 fn verdicts(
     experiment: &Experiment,
     drawn: &[CaseEstimate<'_>],
@@ -66,12 +66,13 @@ fn verdicts(
 }
 
 impl Outcome {
-    /// The relative error of the ratio, with a sign; `None` if it or the planted one is unknown.
+    /// The relative error of the measured ratio, with its sign; `None` if either ratio is not known.
     pub(crate) fn off(&self) -> Option<f64> {
         Some(self.ratio? / self.planted?.ratio - 1.0)
     }
 
-    /// Whether the planted ratio is told: it is within the interval, or the ratio is within [`TRULY`] of it.
+    /// Whether the measured ratio is right: the planted one is within its interval, or differs by at most [`TRULY`].
+    /// `None` if either is not known.
     pub(crate) fn is_told_truly(&self) -> Option<bool> {
         let planted = self.planted?.ratio;
         let is_within = (self.low?..=self.high?).contains(&planted);
@@ -79,5 +80,5 @@ impl Outcome {
     }
 }
 
-/// The largest error of a ratio that counts as true where its interval is narrower: half a percent.
+/// The largest relative error that counts as right even if the planted ratio is outside of a narrow interval: 0.5 %.
 pub(crate) const TRULY: f64 = 0.005;

@@ -1,4 +1,4 @@
-//! What a plan can show at best, before it runs.
+//! Computes before an experiment runs what it can show at best.
 
 use std::fmt;
 use std::ops::Range;
@@ -10,18 +10,18 @@ use super::starts::StartSpans;
 use super::{can_only_suggest, rule};
 use crate::experiment::Experiment;
 
-/// The number of claims that the planned rounds can show, if all starts of servers agree.
+/// The number of claims that the planned rounds can show if all starts of servers agree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reach {
-    /// All claims, each case counted.
+    /// The number of claims; each case counts.
     pub claims: usize,
-    /// Claims that can be shown beside the others of their question.
+    /// The number of claims that can be shown, even together with the others of their question.
     pub shown: usize,
-    /// The fewest starts that a claim rests on.
+    /// The least number of starts that any claim rests on.
     pub starts: usize,
-    /// The starts that each claim of the largest question needs.
+    /// The number of starts that each claim of the largest question needs.
     pub needed: usize,
-    /// Whether it is of a short form, which shows nothing.
+    /// Whether this is the short form, which can show nothing.
     pub is_quick: bool,
 }
 
@@ -36,7 +36,7 @@ pub fn reach(experiment: &Experiment) -> Reach {
         for case in &claim.cases {
             let cells = lasting.of_case(case);
             let planned = lasting.planned(&cells, rounds(experiment, &cells));
-            // All of them agree.
+            // The best case: all starts agree.
             let is_too_few = planned < rule::starts_min(&spent);
             let p = if is_too_few || experiment.is_quick {
                 1.0
@@ -64,7 +64,8 @@ pub fn reach(experiment: &Experiment) -> Reach {
     }
 }
 
-/// The rounds that a claim on these cells rests on: those after a screen if all of them may go on.
+/// The rounds that a claim on these cells rests on: those after the screen if all of the cells may take part in them,
+/// else those of the screen.
 fn rounds(experiment: &Experiment, cells: &[usize]) -> Range<usize> {
     let screened = experiment.screened();
     match &experiment.screen {
@@ -81,7 +82,7 @@ impl Reach {
     }
 }
 
-/// What cannot be shown, and what would help; empty if all can be.
+/// Writes what cannot be shown, and what would help; nothing if all claims can be shown.
 impl fmt::Display for Reach {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
@@ -113,7 +114,7 @@ impl fmt::Display for Reach {
     }
 }
 
-/// Enough for any number of claims.
+/// The most starts that are considered: enough for any number of claims.
 const STARTS_MAX: usize = 64;
 
 #[cfg(test)]

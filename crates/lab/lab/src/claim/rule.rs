@@ -1,14 +1,14 @@
 //! The rule by which claims are decided, as docs/lab.md states it under "How a claim is decided".
 //!
-//! Here is what it makes of the ratios of starts, and of several claims together. Which ratios there are, and what gates
-//! forbid, is the business of the modules beside it.
+//! This module tests the ratios of starts, and corrects for several claims. Other modules compute the ratios and apply
+//! the gates.
 
 use catamaran_stats::looks::SpentLevel;
 use catamaran_stats::{order, signed_rank};
 
 use crate::measure::Measure;
 
-/// The ratio of a claim with the interval that holds it.
+/// A ratio with its confidence interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct RatioInterval {
     pub(super) low: f64,
@@ -22,17 +22,18 @@ impl RatioInterval {
     }
 }
 
-/// What the ratios of starts say, before other claims are looked at.
+/// The result of a test on the ratios of starts, without regard to other claims.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct StartsTest {
-    /// `None` of too few starts.
+    /// The ratio with its interval; `None`: there are too few starts.
     pub(super) interval: Option<RatioInterval>,
-    /// The probability of ratios so clearly on one side of 1 if there is no difference, at all looks together.
+    /// The probability of ratios that are so clearly on one side of 1 if there is no difference, corrected for the
+    /// number of looks.
     pub(super) p: f64,
 }
 
-/// Tests the ratios of `starts` at a look that `spent` is of; `bias` is how far the true ratio may be off on top of that, as
-/// a logarithm.
+/// Tests the ratios of `starts`. `spent` is the part of the error probability that this look may spend; `bias` is the
+/// logarithm by which the true ratio may be farther off.
 pub(super) fn test(starts: &[f64], spent: &SpentLevel, bias: f64) -> StartsTest {
     let logs: Vec<f64> = starts.iter().map(|ratio| ratio.ln()).collect();
     let centre = signed_rank::centre(&logs, 1.0 - spent.level(1.0 - LEVEL));
@@ -41,7 +42,7 @@ pub(super) fn test(starts: &[f64], spent: &SpentLevel, bias: f64) -> StartsTest 
         ratio: centre.estimate.exp(),
         high: (centre.high + bias).exp(),
     });
-    // As if the bias had made the whole difference, or as much of it as it can.
+    // The test assumes that the bias caused the difference, as far as it can.
     let estimate = centre.map_or(0.0, |centre| centre.estimate);
     let p = if bias > 0.0 && estimate.abs() <= bias {
         1.0
@@ -53,23 +54,25 @@ pub(super) fn test(starts: &[f64], spent: &SpentLevel, bias: f64) -> StartsTest 
     StartsTest { interval, p }
 }
 
-/// The interval of what nobody claims, such as a change within the span: of one look.
+/// The interval of a ratio that no claim is about, such as a change within the span; it is not corrected for several
+/// looks.
 pub(super) fn interval(starts: &[f64]) -> Option<RatioInterval> {
     test(starts, &SpentLevel::of_one_look(), 0.0).interval
 }
 
-/// A case among those of an experiment.
+/// A case that is corrected together with the other cases of its question.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Contender<'a> {
-    /// What is asked: the base of its measure.
+    /// The question: the measure's name without a server.
     pub(super) question: &'a str,
-    /// Whether a source has published its ratio, for the levels that the source is about.
+    /// Whether the source has published a ratio for this case, with the levels that the source is about.
     pub(super) is_of_source: bool,
-    /// See [`StartsTest`].
+    /// The p value: see [`StartsTest`].
     pub(super) p: f64,
 }
 
-/// Which cases hold beside the others of their question. The first one of a question that is of the source is its headline.
+/// Whether each case holds together with the other cases of its question. The first case of a question that the source
+/// is about is its headline, and is tested first.
 pub(super) fn hold(all: &[Contender<'_>]) -> Vec<bool> {
     let mut holds = vec![false; all.len()];
     for (first, contender) in all.iter().enumerate() {
@@ -89,7 +92,7 @@ pub(super) fn hold(all: &[Contender<'_>]) -> Vec<bool> {
     holds
 }
 
-/// Which of these p values hold beside the others on the same measure.
+/// Whether each p value holds together with the others on the same measure.
 pub(crate) fn hold_by_measure<'a>(all: impl Iterator<Item = (&'a Measure, f64)>) -> Vec<bool> {
     let contenders = all.map(|(measure, p)| Contender {
         question: measure.base(),
@@ -99,12 +102,13 @@ pub(crate) fn hold_by_measure<'a>(all: impl Iterator<Item = (&'a Measure, f64)>)
     hold(&contenders.collect::<Vec<_>>())
 }
 
-/// The fewest starts that have an interval.
+/// The least number of starts for an interval.
 pub(super) fn starts_min(spent: &SpentLevel) -> usize {
     signed_rank::count_min(1.0 - spent.level(1.0 - LEVEL))
 }
 
-/// Whether so few starts cannot show a difference beside the other claims of a question, even if all of them agree.
+/// Whether so few starts cannot show a difference together with the other claims of a question, even if all starts
+/// agree.
 pub(crate) fn can_only_suggest(starts: usize, claims: usize) -> bool {
     signed_rank::p_value_min(starts) * claims as f64 > 1.0 - LEVEL
 }

@@ -1,7 +1,7 @@
-//! Whether one of two levels left its clients without any answer for longer, or more often, than the other.
+//! The gate `silences` on claims: whether clients of one side had spans without any response in more runs.
 //!
-//! Clients of a closed loop wait and send nothing meanwhile, so that one request of each has the stall in it. A server
-//! that stops for 200 ms every two seconds has the p99 of one that never does.
+//! Clients of a closed loop send nothing while they wait, so only one request of each client contains the stall. A
+//! server that stops for 200 ms every two seconds has the same p99 as one that never stops.
 
 use catamaran_stats::{Share, fisher};
 
@@ -11,8 +11,8 @@ use crate::gate::{self, Effect, GateFinding};
 use crate::measure::{LONGEST_SILENCE, SILENCES, Spoiler};
 use crate::run::Run;
 
-/// Forbids a claim on percentiles if more runs of one side had silences than chance explains. Beside throughput and CPU
-/// time, which have the stalls in them, it is a note.
+/// Forbids a claim on a percentile of a closed loop if more runs of one side had silences than chance explains. On
+/// other times it is a remark, since they contain the stalls.
 pub(super) fn check(subject: &CaseSubject<'_>) -> Option<GateFinding> {
     let CaseSubject {
         claim, case, runs, ..
@@ -55,7 +55,7 @@ pub(super) fn check(subject: &CaseSubject<'_>) -> Option<GateFinding> {
     Some(GateFinding::new("silences", effect, words))
 }
 
-/// The runs of one side.
+/// The silences of one side's runs.
 struct Side {
     /// The share of runs that had silences.
     runs: Share,

@@ -1,8 +1,8 @@
-//! Starts: the sample of a claim.
+//! Starts of servers, which are the sample of a claim.
 //!
-//! What a start of a server brings (where its memory lies, what a virtual machine compiles) is in all of its rounds. So
-//! rounds that share a start of any server count once, by the median of their ratios; rounds of which each has starts of
-//! its own are a sample as they are.
+//! The effects of a start, such as where memory lies or what a virtual machine has compiled, are in all rounds until
+//! the next start. So rounds that share a start of any server count once, by the median of their ratios. Rounds with
+//! starts of their own each count.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -16,18 +16,19 @@ use crate::run::Run;
 /// The ratio of a round.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Ratio {
-    /// Counted from 0.
+    /// The round, counted from 0.
     pub(super) round: usize,
     pub(super) value: f64,
 }
 
-/// The identity of a start: a server's name, or a number of rounds, with the number of the start.
+/// Identities of starts: the server's name with the time of the start, or a number of rounds with the number of the
+/// start that the file plans.
 type Keys = BTreeSet<(String, u64)>;
 
-/// The number of rounds for which the servers of each cell live.
+/// For how many rounds the servers of each cell run.
 #[derive(Debug)]
 pub(super) struct StartSpans {
-    /// For each cell: the lifetimes of its servers in rounds, those above 1, each once.
+    /// For each cell, the numbers of rounds for which its servers run, each number above 1 once.
     cells: Vec<BTreeSet<usize>>,
 }
 
@@ -39,7 +40,7 @@ impl StartSpans {
         }
     }
 
-    /// The ratio of each start of the servers of a case, in order.
+    /// The sample of a case: the median ratio of each start of its servers, in order.
     pub(super) fn sample(&self, case: &Case, ratios: &[Ratio], runs: &Runs<'_>) -> Vec<f64> {
         let cells: Vec<usize> = self.of_case(case);
         let lasting = self.together(&cells);
@@ -54,19 +55,20 @@ impl StartSpans {
         groups.into_iter().filter_map(median).collect()
     }
 
-    /// The cells of a case.
+    /// The numbers of the cells of a case.
     pub(super) fn of_case(&self, case: &Case) -> Vec<usize> {
         let cells = 0..self.cells.len();
         cells.filter(|cell| is_in(&case.contrasts, *cell)).collect()
     }
 
-    /// The number of starts that the servers of these cells have in `rounds`, if no run is void.
+    /// The number of starts that the servers of `cells` have in `rounds`, if no run is void.
     pub(super) fn planned(&self, cells: &[usize], rounds: Range<usize>) -> usize {
         let lasting = self.together(cells);
         let rounds: Vec<usize> = rounds.collect();
         grouped(&rounds, |round| starts(*round, &lasting, [].into_iter())).len()
     }
 
+    /// The numbers of rounds for which servers of any of these cells run.
     fn together(&self, cells: &[usize]) -> BTreeSet<usize> {
         cells
             .iter()
@@ -75,7 +77,7 @@ impl StartSpans {
     }
 }
 
-/// Which start of servers each round of an experiment has, the first being 0; rounds that share one have the same.
+/// For each round of an experiment the number of its start, from 0; rounds that share a start have the same number.
 pub(crate) fn of_rounds(experiment: &Experiment, rounds: usize, runs: &[Run]) -> Vec<usize> {
     let known = StartSpans::of(experiment);
     let cells: Vec<usize> = (0..experiment.cells.len()).collect();
@@ -94,7 +96,7 @@ pub(crate) fn of_rounds(experiment: &Experiment, rounds: usize, runs: &[Run]) ->
     numbers
 }
 
-/// What tells a round's starts from those of others: those that were recorded, and those that the file plans.
+/// The identities of a round's starts: those that its runs have recorded, and those that the file plans.
 fn starts<'a>(
     round: usize,
     lasting: &BTreeSet<usize>,
@@ -110,7 +112,7 @@ fn starts<'a>(
     planned.chain(runs.flat_map(of_run)).collect()
 }
 
-/// Things in groups, so that those which share a start, or are linked by others that do, are in one.
+/// Groups things so that two that share a start are in one group, also if only other things link them.
 fn grouped<T>(things: &[T], starts: impl Fn(&T) -> Keys) -> Vec<Vec<&T>> {
     let mut groups: Vec<(Keys, Vec<&T>)> = Vec::new();
     for thing in things {

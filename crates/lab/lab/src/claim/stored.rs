@@ -1,8 +1,8 @@
-//! Claims of a stored result without its runs, drawn anew from the ratios of its starts.
+//! Evaluates the claims of a stored result anew, without its runs, from the ratios of its starts.
 //!
-//! Older results decided by medians and signs, and among all claims of an experiment; still older ones counted each round as
-//! a value of the sample, and memory as PSS. What forbade a claim then forbids it still; the others are drawn by today's
-//! rule, as at the end of an experiment that was looked at once.
+//! Older versions decided claims by medians and signs, and corrected for all claims of an experiment. Still older ones
+//! counted each round as a value of the sample, and memory as PSS. Gates that forbade a claim still forbid it. All
+//! others are decided by the current rule, as after a single look at the end.
 
 use std::collections::BTreeMap;
 
@@ -15,19 +15,19 @@ use crate::experiment::{Case, Claim, Experiment};
 use crate::gate::{Effect, GateFinding};
 use crate::run::{MemoryCount, Run};
 
-/// What is left of an experiment's runs in a result without them.
+/// What a stored result has in place of its runs.
 #[derive(Debug)]
 pub(crate) struct StoredRounds<'a> {
     pub(crate) claims: &'a [Outcome],
-    /// Runs with the values of its cells, by the experiment's numbers of cells.
+    /// Made-up runs with the values of the cells, by the cells' numbers in the experiment.
     pub(crate) runs: Vec<Run>,
     /// The number of rounds.
     pub(crate) rounds: usize,
     pub(crate) memory: MemoryCount,
 }
 
-/// The claims of `result`, which `experiment` has led to, by today's rules. A claim that the experiment does not have
-/// is forbidden, since nothing is known of its servers' starts.
+/// Evaluates the claims of `result`, which `experiment` has led to, by the current rules. A claim that is not in the
+/// experiment is forbidden, since nothing is known of its servers' starts.
 pub(crate) fn evaluate_again(experiment: &Experiment, result: &StoredRounds<'_>) -> Vec<Outcome> {
     let runs = result.runs.iter();
     let runs: Runs<'_> = runs.map(|run| ((run.cell, run.round), run)).collect();
@@ -53,7 +53,7 @@ pub(crate) fn evaluate_again(experiment: &Experiment, result: &StoredRounds<'_>)
     all.into_values().collect()
 }
 
-/// The claim and the case that an outcome is of.
+/// The claim and the case to which an outcome belongs; `None` if the experiment does not have them.
 fn claim_of<'a>(experiment: &'a Experiment, outcome: &Outcome) -> Option<(&'a Claim, &'a Case)> {
     let is_it = |claim: &&Claim| claim.says == outcome.says && claim.measure == outcome.measure;
     let claim = experiment.claims.iter().find(is_it)?;
@@ -61,7 +61,7 @@ fn claim_of<'a>(experiment: &'a Experiment, outcome: &Outcome) -> Option<(&'a Cl
     Some((claim, case))
 }
 
-/// A claim that is no more.
+/// The outcome of a claim that is not in the experiment: no verdict.
 fn forbidden(outcome: &Outcome) -> Outcome {
     let words = "How often its servers were started is not known.";
     let mut gates = outcome.gates.clone();
@@ -75,7 +75,7 @@ fn forbidden(outcome: &Outcome) -> Outcome {
     }
 }
 
-/// What a stored outcome is drawn from.
+/// What the estimates of a stored result's cases are made from.
 struct StoredCases<'a> {
     experiment: &'a Experiment,
     result: &'a StoredRounds<'a>,
@@ -84,6 +84,7 @@ struct StoredCases<'a> {
 }
 
 impl StoredCases<'_> {
+    /// The estimate for a case, from its stored outcome.
     fn drawn<'a>(&self, claim: &'a Claim, case: &'a Case, outcome: &Outcome) -> CaseEstimate<'a> {
         let experiment = self.experiment;
         let ratios = self.rounds(claim, case, outcome);
@@ -126,7 +127,8 @@ impl StoredCases<'_> {
         runs
     }
 
-    /// The rounds that an outcome's ratios are of: gates, a screen or void runs may have left some out.
+    /// The ratios of an outcome with their rounds, which are not stored: some rounds may have been left out, so each
+    /// stored ratio is compared with those of the rounds.
     fn rounds(&self, claim: &Claim, case: &Case, outcome: &Outcome) -> Vec<Ratio> {
         let mut values = outcome.ratios.iter().copied().peekable();
         let mut ratios = Vec::new();
@@ -143,17 +145,18 @@ impl StoredCases<'_> {
     }
 }
 
-/// The gate that has taken rounds away, which stands among the others in an outcome. One that forbids stays there.
+/// Removes the gate because of which rounds were left out from `gates`, and returns it; `None` if there is none, or if
+/// it forbids the claim.
 fn taken(gates: &mut Vec<GateFinding>, verdict: Verdict) -> Option<GateFinding> {
     let forbids = |fired: &GateFinding| fired.effect != Effect::Note;
     let place = gates.iter().position(forbids);
     match (verdict, place) {
-        // By the rounds that were left, or by a gate on both sides: it forbids as before.
+        // This gate forbids the claim, by the rounds that were left or on both sides; it stays.
         (Verdict::NoClaim, Some(_)) => None,
         (Verdict::NoClaim, None) => gates.pop(),
         (_, place) => place.map(|place| gates.remove(place)),
     }
 }
 
-/// The relative difference that a ratio may have to the stored one when it is computed again.
+/// The largest relative difference between a stored ratio and the same ratio when it is computed again.
 const ROUNDING: f64 = 1e-9;

@@ -1,5 +1,5 @@
-//! Survivors: a void run is made again, so a claim rests on the runs that were valid. If one level lost more of its runs
-//! than the other, what is left of it is a choice.
+//! The gate `survivors`: whether one side of a claim lost more of its runs than the other. Void runs are made again, so
+//! a claim rests on those that survived; if they are a selection on one side, the comparison is biased.
 
 use std::collections::BTreeMap;
 
@@ -13,30 +13,30 @@ use crate::gate::{Effect, GateFinding, of};
 use crate::measure::Measure;
 use crate::run::Run;
 
-/// Counts of the valid and the void runs of a cell that a claim rests on.
+/// Counts of the runs of one cell in a claim.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Survival {
-    /// The cell's levels that differ between cells, in words.
+    /// The levels of the cell that differ between cells, in words.
     pub cell: String,
-    /// Whether the cell is of the level that is divided, not of the one that divides.
+    /// Whether the cell is in the numerator; else it is in the denominator.
     pub is_above: bool,
-    /// All its runs, also those that were made again.
+    /// The number of all runs, with those that were repeated.
     pub runs: u64,
-    /// Void ones.
+    /// The number of void runs.
     pub void: u64,
-    /// Valid ones that a gate has taken from this claim.
+    /// The number of valid runs that a gate makes this claim leave out.
     #[serde(default)]
     pub left_out: u64,
-    /// Void runs, and those left out, by gate; several gates may have fired on one run.
+    /// The number of void or left-out runs by gate. A run counts for each gate that fired on it.
     pub gates: BTreeMap<String, u64>,
-    /// Requests of valid runs that were answered.
+    /// The number of requests that were answered in valid runs.
     pub completed: u64,
-    /// Requests of valid runs that had no good answer: only where the gate `failed` is off.
+    /// The number of requests without a good response in valid runs; above 0 only if the gate `failed` is off.
     pub failed: u64,
 }
 
 impl Survival {
-    /// Adds the runs of the cell to a survival that has its name and side alone.
+    /// Adds the counts of `runs` to a survival that has only its cell and side.
     fn with<'a>(self, measure: &Measure, runs: impl Iterator<Item = &'a &'a Run>) -> Self {
         let mut survival = self;
         for run in runs {
@@ -59,7 +59,7 @@ impl Survival {
         survival
     }
 
-    /// Why its runs were void or left out, as `died 5, not-ready 4`.
+    /// The reasons for void or left-out runs, such as `died 5, not-ready 4`.
     #[must_use]
     pub fn reasons(&self) -> String {
         let reasons = self.gates.iter();
@@ -68,7 +68,7 @@ impl Survival {
     }
 }
 
-/// The survival of each cell of a case in `runs`, void ones included.
+/// The survival of each cell of a case; `runs` includes void ones.
 pub(super) fn of_case(
     experiment: &Experiment,
     measure: &Measure,
@@ -88,7 +88,7 @@ pub(super) fn of_case(
     cells.map(survival).collect()
 }
 
-/// Forbids a claim one of whose levels has lost more runs than the other, by more than chance explains, or all of them.
+/// Forbids a claim if one side has lost all of its runs, or more than the other side by more than chance explains.
 pub(super) fn check(claim: &Claim, cells: &[Survival]) -> Option<GateFinding> {
     let side = |is_above: bool, lost: fn(&Survival) -> u64| {
         let of_side = || cells.iter().filter(move |cell| cell.is_above == is_above);

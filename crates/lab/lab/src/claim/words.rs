@@ -1,4 +1,4 @@
-//! The sentence of a case.
+//! Writes the sentence on the outcome of a case.
 
 use super::rule::RatioInterval;
 use super::{CaseEstimate, Verdict, can_only_suggest, number};
@@ -6,15 +6,15 @@ use crate::experiment::label;
 use crate::gate::Effect;
 use crate::measure::{ERRORS, SILENCES};
 
-/// Makes sentences of a case.
+/// Writes the sentence on one case.
 pub(super) struct Words<'a> {
     pub(super) drawn: &'a CaseEstimate<'a>,
-    /// The claims of its question.
+    /// The number of claims in its question.
     pub(super) claims: usize,
 }
 
 impl Words<'_> {
-    /// The verdict, and what the interval does not rest on.
+    /// The whole sentence: the verdict, then the rounds that were left out and by how much the interval was widened.
     pub(super) fn sentence(&self, verdict: Verdict) -> String {
         let said = self.said(verdict);
         match verdict {
@@ -23,6 +23,7 @@ impl Words<'_> {
         }
     }
 
+    /// The verdict in words.
     fn said(&self, verdict: Verdict) -> String {
         let starts = self.drawn.starts.len();
         if verdict == Verdict::NoClaim {
@@ -45,7 +46,7 @@ impl Words<'_> {
             Verdict::DiffersLittle => {
                 format!("{clause}, {starts} starts: less than {margin} apart.")
             }
-            // The report says once why.
+            // The report explains this once for all claims.
             Verdict::Suggests if can_only_suggest(starts, self.claims) => {
                 format!("Suggests: {clause}.")
             }
@@ -65,7 +66,7 @@ impl Words<'_> {
         }
     }
 
-    /// The rounds that gates have taken away, with a space in front; empty if there are none.
+    /// The rounds that are left out, by gate, after a space; empty if there are none.
     fn left_out(&self) -> String {
         let words = |(gate, rounds): (&String, &usize)| format!("{rounds} by `{gate}`");
         let gates: Vec<String> = self.drawn.left_out.iter().map(words).collect();
@@ -80,7 +81,8 @@ impl Words<'_> {
         }
     }
 
-    /// By how much the interval is wider for what the two sides lost, with a space in front; empty below a thousandth.
+    /// By how much the interval is wider because of what both sides lost, after a space; empty if that is less than
+    /// [`BIAS_SAID`].
     fn widened(&self) -> String {
         match self.drawn.bias {
             little if little < BIAS_SAID => String::new(),
@@ -92,7 +94,7 @@ impl Words<'_> {
         }
     }
 
-    /// The sentence that starts are too few for an interval, with the ratios that were seen.
+    /// The sentence that there are too few starts for an interval, with the lowest and the highest ratio.
     fn too_few(&self) -> String {
         let starts = &self.drawn.starts;
         let few = format!(
@@ -113,8 +115,8 @@ impl Words<'_> {
         }
     }
 
-    /// The number of starts that would decide it, in words, if the interval got narrower around the same ratio: so narrow
-    /// that it excludes 1, or lies within the margin.
+    /// The number of starts after which the interval would exclude 1 or lie within the margin, if it only became
+    /// narrower around the same ratio.
     fn starts_needed(&self, interval: RatioInterval) -> String {
         let starts = self.drawn.starts.len() as f64;
         let width = (interval.high / interval.low).ln() / 2.0 - self.drawn.bias;
@@ -128,6 +130,7 @@ impl Words<'_> {
         }
     }
 
+    /// The sentence on a count that is mostly 0: the sums of both sides.
     fn failures(&self, above: f64, below: f64, starts: usize) -> String {
         let each = self.case();
         let [none, what] = match self.drawn.claim.measure.base() {
@@ -151,7 +154,7 @@ impl Words<'_> {
         )
     }
 
-    /// Which case it is, with a space in front; empty if there is but one.
+    /// The levels of the case, after a space; empty if the claim has only one case.
     fn case(&self) -> String {
         match &self.drawn.case.each {
             each if each.is_empty() => String::new(),
@@ -159,7 +162,8 @@ impl Words<'_> {
         }
     }
 
-    /// How many `times` as much one level takes as the other; `ends` of the interval follow with a space in front.
+    /// The comparison: how many `times` as much one side has as the other, with the interval `ends`, which begin with a
+    /// space.
     fn clause(&self, times: &str, ends: &str) -> String {
         let claim = self.drawn.claim;
         let [does, what] = claim.measure.words();
@@ -172,7 +176,7 @@ impl Words<'_> {
     }
 }
 
-/// A share in per cent, with a digit behind the point below 1 %.
+/// A share in per cent, with a digit after the decimal point below 1 %.
 fn percent(share: f64) -> String {
     match share * 100.0 {
         whole if whole.abs() >= 0.95 => format!("{whole:.0} %"),
@@ -180,8 +184,8 @@ fn percent(share: f64) -> String {
     }
 }
 
-/// What widens an interval by less is not said.
+/// The bias from which the sentence mentions it.
 const BIAS_SAID: f64 = 0.001;
 
-/// More than this nobody runs.
+/// The number of starts above which nobody would run an experiment.
 const STARTS_SENSIBLE: f64 = 500.0;

@@ -1,5 +1,5 @@
-//! Makes the published runs of a cell in each round: on servers that have just been started, and
-//! once more on warm ones.
+//! Makes the published runs of a cell that each round repeats: on servers that have just been started, and once more on
+//! warm ones.
 
 use std::collections::BTreeMap;
 
@@ -51,6 +51,7 @@ impl RepeatedRuns {
         }
     }
 
+    /// Makes a published run, and keeps its figures as `name` and its output.
     fn make(
         &mut self,
         scene: Scene<'_>,

@@ -60,7 +60,7 @@ pub(super) fn run(
             words.insert(OPTIONS, ticks(TICK));
         }
     }
-    // Removes the files of the warm-up, which must not pass for the measured ones.
+    // The files of the warm-up must not be taken for the measured ones; they need not exist.
     for file in [&report, &latency] {
         let _ = fs::remove_file(file);
     }
@@ -226,9 +226,9 @@ fn millis(time: Duration) -> String {
     format!("{}ms", time.as_millis())
 }
 
-/// Bytes of each request on hops of clients alone, by SERVER.PORT, as the load generators count
-/// them: without headers of TCP and IP. Only hops that the experiment measures; `loads` are all
-/// loads with their reports.
+/// The bytes per request on hops that only clients use, by SERVER.PORT, as the load generators count them: without
+/// headers of TCP and IP. Only hops that the experiment measures are included. `loads` has all loads with their
+/// reports.
 pub(super) fn bytes(
     experiment: &Experiment,
     addresses: &Addresses,

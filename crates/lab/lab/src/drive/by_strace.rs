@@ -47,7 +47,7 @@ pub(super) fn count(
     })
 }
 
-/// Attaches strace to each server whose calls are counted. If one fails, those already attached are detached.
+/// Attaches strace to each server whose calls are counted. If that fails for one, those already attached are detached.
 fn follow(scene: Scene<'_>, stage: &Stage) -> io::Result<Vec<(String, Strace)>> {
     stage
         .named(&scene.experiment.measure.syscalls)
@@ -59,6 +59,7 @@ fn follow(scene: Scene<'_>, stage: &Stage) -> io::Result<Vec<(String, Strace)>> 
 }
 
 impl StraceCount {
+    /// The result if strace could not count.
     fn not(error: &io::Error) -> Self {
         let fault = match error.kind() {
             io::ErrorKind::NotFound => "the package strace is not installed".to_owned(),

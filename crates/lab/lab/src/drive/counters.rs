@@ -17,7 +17,8 @@ use crate::gate::REQUESTS;
 use crate::measure::{BYTES, CallCounts, SYSCALLS, UPSTREAM};
 use crate::strace::{ProcessTrace, Trace, Traces, table_of};
 
-/// The counters of a run; they may be read again and again.
+/// The kernel's counters of a run. They can be read several times; a difference of two readings is the count in
+/// between.
 pub(super) struct Counters<'a> {
     stage: &'a Stage,
     servers: &'a [RunningServer],
@@ -42,7 +43,8 @@ pub(super) struct Counters<'a> {
 pub(super) struct CounterReading {
     /// The CPU time of each server, by name.
     pub(super) cpu: BTreeMap<String, Duration>,
-    /// Bytes that servers' processes have read from disks and written to them, by name; empty if nobody asked.
+    /// Bytes that each server's processes have read from disks and written to them, by name; empty if the experiment
+    /// does not measure them.
     pub(super) disks: BTreeMap<String, u64>,
     /// CPU time of all of the run: servers and load.
     all: Duration,
@@ -154,6 +156,7 @@ impl<'a> Counters<'a> {
         }
     }
 
+    /// Reads all counters now.
     pub(super) fn read(&self) -> Result<CounterReading, DriveFault> {
         let group = |group: &Group| {
             let cpu = group.cpu().map_err(|fault| DriveFault::Count {
@@ -236,8 +239,8 @@ impl<'a> Counters<'a> {
         read.filter_map(of_server).collect()
     }
 
-    /// The system calls of servers in the time of a reading; those of single processes since counting began, which is
-    /// right before.
+    /// The system calls of servers in the time of the reading `spent`. Those of single processes are counted from the
+    /// beginning of counting, which is just before.
     pub(super) fn traces(&self, spent: &CounterReading) -> Result<Traces, DriveFault> {
         let mut traces = Traces::new();
         for (name, counts) in &spent.calls {
@@ -400,7 +403,7 @@ impl CounterReading {
         Some(cpu.as_secs_f64() * 1e6 / requests.max(1) as f64)
     }
 
-    /// Whether bytes should have been counted, but were not.
+    /// Whether the experiment measures bytes that could not be counted.
     pub(super) fn lacks_bytes(&self) -> bool {
         self.uncounted.contains_key(BYTES)
     }
@@ -440,7 +443,7 @@ impl CounterReading {
         hops
     }
 
-    /// Whether system calls should have been counted, but were not.
+    /// Whether the experiment measures system calls that could not be counted.
     pub(super) fn lacks_calls(&self) -> bool {
         self.uncounted.contains_key(SYSCALLS)
     }

@@ -63,7 +63,7 @@ impl CrowdProcess {
         if read.is_err() || line.trim() != READY {
             let mut why = String::new();
             if let Some(stderr) = task.child.stderr.take() {
-                // Whatever it has said is better than nothing.
+                // An error is ignored: what was read before it is better than nothing.
                 let _ = stderr.take(4096).read_to_string(&mut why);
             }
             return Err(fault(why.trim().to_owned()));

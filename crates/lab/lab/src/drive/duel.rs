@@ -1,8 +1,8 @@
-//! Makes a start of a duel: the servers of all cells are up at once, and are measured in short blocks in turn.
+//! Makes a start of a duel: the servers of all cells are up at once, and are measured in turn in short blocks.
 //!
-//! Every turn has a block of each cell, in random order, and the next turn has the reverse order, as the rounds of other
-//! experiments (and the blocks of `bench --versus`) have. So what the machine does in a second hits all cells alike.
-//! Calls, bytes and requests between servers are counted in one span after the blocks.
+//! Each turn has one block of each cell, in random order; the next turn has the reverse order. So what the machine does
+//! within a second affects all cells alike. Calls, bytes and requests between servers are counted in one span after the
+//! blocks.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -29,7 +29,7 @@ impl Driver {
     /// Makes one start of a duel: a run of each cell in `requests`, in their order.
     ///
     /// # Errors
-    /// One of the runs could not be made, so that there is none; [`DriveFault`] says why.
+    /// One of the runs could not be made, so there is none; [`DriveFault`] says why.
     pub fn duel(
         &self,
         experiment: &Experiment,
@@ -65,7 +65,8 @@ impl Driver {
     }
 }
 
-/// Does something with the servers of a cell; a fault of the load is theirs if one of them has ended.
+/// Calls a function with the stage of a cell. A fault of the load is reported as one of the servers if one of them has
+/// ended.
 fn on_stage<T>(
     stages: &mut Stages,
     scene: Scene<'_>,
@@ -75,7 +76,7 @@ fn on_stage<T>(
     act(stage).map_err(|fault| fault.beside(&stage.servers))
 }
 
-/// A cell in a start: its servers are warm, and some of its blocks are made.
+/// A cell during a start: its servers are warm, and some of its blocks are done.
 struct Tier<'a> {
     scene: Scene<'a>,
     request: RunRequest<'a>,
@@ -85,6 +86,7 @@ struct Tier<'a> {
 }
 
 impl<'a> Tier<'a> {
+    /// Warms a cell's servers up.
     fn warmed(
         scene: Scene<'a>,
         request: RunRequest<'a>,
@@ -104,13 +106,13 @@ impl<'a> Tier<'a> {
             blocks: Vec::new(),
         })
     }
-
+    /// Measures one block.
     fn block(&mut self, stage: &Stage) -> Result<(), DriveFault> {
         let block = self.span(stage, BLOCK, false)?;
         self.blocks.push(block);
         Ok(())
     }
-
+    /// Drives the load for `time`; calls and bytes are counted if `is_counting`.
     fn span(
         &self,
         stage: &Stage,
@@ -124,7 +126,7 @@ impl<'a> Tier<'a> {
         self.scene.measure(stage, &load, is_counting)
     }
 
-    /// Counts, and makes one run of all blocks.
+    /// Drives the span for counts, and joins all blocks to one run.
     fn end(mut self, stage: &mut Stage) -> Result<(Run, RunFiles), DriveFault> {
         let scene = self.scene;
         let counting = self.span(stage, COUNTED, true)?;
@@ -137,7 +139,7 @@ impl<'a> Tier<'a> {
         let mut found = BlockFigures::default();
         let mut calls = BTreeMap::new();
         for (place, block) in self.blocks.iter().enumerate() {
-            // What was counted after the blocks is of the last one.
+            // Counts after the blocks are added to the facts of the last block.
             let is_last = place + 1 == self.blocks.len();
             let spans = Spans {
                 load: &self.load,
@@ -178,16 +180,16 @@ impl<'a> Tier<'a> {
     }
 }
 
-/// What the blocks of a run have shown.
+/// The figures of the blocks of a run.
 #[derive(Debug, Default)]
 struct BlockFigures {
     facts: Option<Facts>,
-    /// The values of each measure in the blocks that have it.
+    /// The values of each measure, one for each block that has it.
     values: BTreeMap<String, Vec<f64>>,
 }
 
 impl BlockFigures {
-    /// Takes a block. A block is too short for Little's law: requests at its ends are a part of it.
+    /// Adds a block. Little's law is not checked for it: in such a short time, requests at the ends weigh too much.
     fn take(&mut self, mut facts: Facts, measures: &BTreeMap<String, f64>) {
         facts.warnings.remove("littles-law");
         self.facts = Some(match self.facts.take() {
@@ -207,7 +209,8 @@ impl BlockFigures {
     }
 }
 
-/// The value of a run from those of its blocks: the median; the sum of what is mostly zero, and the longest silence of all.
+/// The value of a run from the values of its blocks: the median; for counts that are mostly zero, the sum; for the
+/// longest silence, the maximum.
 fn whole(name: &str, values: &[f64]) -> Option<f64> {
     let spread = Spread::of(values)?;
     Some(if is_mostly_zero(name) {
@@ -219,7 +222,7 @@ fn whole(name: &str, values: &[f64]) -> Option<f64> {
     })
 }
 
-/// The measures that all `count` blocks have, so that those of cells make pairs.
+/// The measures that all `count` blocks have, which can be compared block by block.
 fn paired(measures: &BTreeMap<String, Vec<f64>>, count: usize) -> BTreeMap<String, Vec<f64>> {
     let is_paired = |(name, values): &(&String, &Vec<f64>)| {
         let is_whole = values.len() == count && values.iter().all(|value| *value > 0.0);
@@ -231,7 +234,7 @@ fn paired(measures: &BTreeMap<String, Vec<f64>>, count: usize) -> BTreeMap<Strin
         .collect()
 }
 
-/// The means of the first, the middle and the last third of the blocks.
+/// The means of the first, the middle and the last third of the blocks, by measure.
 fn thirds(measures: &BTreeMap<String, Vec<f64>>, count: usize) -> ThirdValues {
     let ends = [0, count / 3, count - count / 3, count];
     let third = |values: &[f64], which: usize| {
@@ -249,7 +252,7 @@ fn is_mostly_zero(name: &str) -> bool {
     Measure::parse(name).is_ok_and(|measure| measure.record().is_mostly_zero)
 }
 
-/// The files of a run: the reports of its blocks as a list, and their latencies in one log.
+/// The files of a run: the reports of its blocks as a list, and all latencies in one log.
 fn files(blocks: &[MeasuredSpan], traces: &Traces, stage: &Stage) -> RunFiles {
     let reports = || blocks.iter().map(|block| &block.report);
     let texts: Vec<&str> = reports().map(|report| report.text.trim_end()).collect();

@@ -1,4 +1,4 @@
-//! Collects what the spans of a run have shown, for measures and gates.
+//! Collects the figures of a run's spans, for measures and gates.
 
 use std::collections::BTreeMap;
 
@@ -190,7 +190,7 @@ fn alarms(servers: &mut [RunningServer]) -> Vec<String> {
     alarms
 }
 
-/// The lines of servers' logs that say that a maximum was reached.
+/// The lines of servers' logs that say that the server has reached a maximum of its own.
 fn capped(servers: &mut [RunningServer]) -> Vec<String> {
     let lines = |server: &mut RunningServer| {
         let name = server.process.name().to_owned();
@@ -201,7 +201,7 @@ fn capped(servers: &mut [RunningServer]) -> Vec<String> {
     servers.iter_mut().flat_map(lines).collect()
 }
 
-/// An alarm if clients of the crowd have lost requests or ended early; else `None`.
+/// A sentence if clients of the crowd have lost requests, or if the crowd has ended early; `None` otherwise.
 pub(super) fn lost(tally: Option<Tally>) -> Option<String> {
     match tally {
         None => Some("the clients beside the load ended early".to_owned()),

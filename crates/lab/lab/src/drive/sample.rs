@@ -25,7 +25,7 @@ pub(super) fn watch(stage: &Stage, end: &Receiver<()>) -> Vec<Sample> {
 }
 
 impl Sample {
-    /// Takes a sample; figures that cannot be read are left out.
+    /// Takes a sample; a figure that cannot be read stays empty.
     pub(crate) fn read(stage: &Stage) -> Self {
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         let mut sample = Self {

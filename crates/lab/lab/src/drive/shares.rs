@@ -11,10 +11,10 @@ use crate::facts::Facts;
 use crate::gate::{Effect, GateFinding, check_run};
 use crate::measure::Measure;
 
-/// The measures of all loads at shares of the capacity, with their gates.
+/// The measures of the spans at shares of the capacity, with their gates.
 #[derive(Debug, Default)]
 pub(super) struct ShareValues {
-    /// The measures by name, such as `p99@0.5`.
+    /// The measures by name, such as `p99@0.5` at half of the capacity.
     pub(super) measures: BTreeMap<String, f64>,
     /// The values of the measures in each third of a span.
     pub(super) thirds: ThirdValues,
@@ -63,8 +63,8 @@ pub(super) fn drive(
 }
 
 impl ShareValues {
-    /// Adds the measures of a span; they are left out if a gate, unless it is in `off`, says that
-    /// the load missed its schedule.
+    /// Adds the measures of a span, unless a gate that is not in `off` says that the load missed its schedule; then
+    /// only the finding is added.
     fn add(&mut self, span: ShareSpan, off: &[String]) {
         let ShareSpan {
             share,

@@ -1,4 +1,4 @@
-//! Drives one span of load, with loads beside it and actions on servers, and counts.
+//! Drives one span of load, together with further loads and actions on servers, and counts.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
@@ -20,7 +20,7 @@ use crate::strace::Traces;
 /// The reports, counters and samples of one span of load.
 pub(super) struct MeasuredSpan {
     pub(super) report: LoadReport,
-    /// The reports of the loads beside the main one.
+    /// The reports of the further loads.
     pub(super) beside: Vec<LoadReport>,
     pub(super) spent: CounterReading,
     pub(super) samples: Vec<Sample>,
@@ -60,7 +60,7 @@ impl MeasuredSpan {
             .sum()
     }
 
-    /// The report of the main load, then those of the loads beside it.
+    /// The report of the main load, then those of the further loads.
     pub(super) fn reports(&self) -> impl Iterator<Item = &LoadReport> {
         std::iter::once(&self.report).chain(&self.beside)
     }
@@ -72,7 +72,7 @@ impl MeasuredSpan {
 }
 
 impl Scene<'_> {
-    /// Drives the load with those beside it and the actions on servers; calls and bytes are counted if `is_counting`.
+    /// Drives the load, the further loads and the actions on servers; calls and bytes are counted if `is_counting`.
     pub(super) fn measure(
         &self,
         stage: &Stage,

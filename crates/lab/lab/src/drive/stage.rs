@@ -107,7 +107,7 @@ impl Stages {
                 self.alive.len() - 1
             }
         };
-        // If building fails, the stage is dropped: a half-built one is useless to the next run.
+        // If building fails, the stage is dropped: later runs could not use it.
         let mut stage = self.alive.swap_remove(place);
         stage.build(driver, experiment, at)?;
         self.alive.push(stage);
@@ -117,10 +117,10 @@ impl Stages {
             .unwrap_or_else(|| unreachable!("it was pushed")))
     }
 
-    /// The stage of a cell of a duel, which was prepared.
+    /// The stage of a cell of a duel, which [`Self::prepare`] has made.
     ///
     /// # Panics
-    /// It was not prepared.
+    /// There is no such stage.
     pub(super) fn standing(&mut self, levels: &Levels) -> &mut Stage {
         let of_cell = |stage: &&mut Stage| stage.group == *levels;
         let mut alive = self.alive.iter_mut();
@@ -166,6 +166,7 @@ impl Stage {
         })
     }
 
+    /// Makes the stage that of the run `at`: keeps the servers that may be kept, and starts the others.
     fn build(
         &mut self,
         driver: &Driver,
@@ -243,15 +244,14 @@ impl Stage {
     }
 }
 
-/// Whether a server last started in round `since` goes on in `round`, if it is started anew each
-/// `rounds` rounds. A start out of turn, after a void run, does not move later starts; else those
-/// of one cell would fall into rounds in which another cell goes on, and no two rounds would have
-/// separate starts.
+/// Whether a server that was last started in round `since` is kept in `round`, if it is started anew every `rounds`
+/// rounds. If a void run forces an additional start, later starts stay at their planned rounds. Otherwise the starts of
+/// one cell would be in rounds in which other cells keep their servers, and no two rounds would have separate starts.
 fn goes_on(rounds: usize, since: usize, round: usize) -> bool {
     rounds > 0 && since / rounds == round / rounds
 }
 
-/// The levels by which cells share servers.
+/// The levels of a cell that decide which other cells share its servers.
 fn group(experiment: &Experiment, levels: &Levels) -> Levels {
     if !experiment.is_nested() {
         return levels.clone();
@@ -264,6 +264,7 @@ fn group(experiment: &Experiment, levels: &Levels) -> Levels {
         .collect()
 }
 
+/// Starts a server, and records how it was made.
 fn start(
     driver: &Driver,
     space: &Space,

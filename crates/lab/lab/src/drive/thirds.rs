@@ -8,7 +8,7 @@ use catamaran_load::report::{Report, SecondFacts};
 use super::stage::Stage;
 use super::watch::Cpus;
 
-/// Collects the ticks of a load generator, to divide its span into thirds.
+/// Collects the ticks of a load generator, to compute measures for each third of its span.
 #[derive(Debug, Default)]
 pub(super) struct Thirds {
     moments: Vec<Moment>,
@@ -27,7 +27,7 @@ struct Moment {
 pub(super) type ThirdValues = BTreeMap<String, [f64; 3]>;
 
 impl Thirds {
-    /// Notes a tick. The first one contains the connecting, so the span begins at its end.
+    /// Notes a tick. The span begins at the end of the first tick, in which connections are opened.
     pub(super) fn take(&mut self, tick: &Tick, cpus: &Cpus) {
         self.moments.push(Moment {
             elapsed_s: tick.elapsed_s,
@@ -42,6 +42,7 @@ impl Thirds {
         self.of(&names.collect::<Vec<_>>(), document)
     }
 
+    /// The measures in each third; `servers` are the names of the servers whose CPU time was noted.
     fn of(&self, servers: &[&str], document: &Report) -> ThirdValues {
         let mut values = ThirdValues::new();
         let Some(parts) = self.parts() else {
@@ -84,7 +85,7 @@ impl Thirds {
         }
         let seconds = latencies(document);
         if seconds.is_empty() && !is_open {
-            // By Little's law the latency of a closed loop follows from its rate.
+            // The latency of a closed loop follows from its rate by Little's law.
             let clients = document.concurrency as f64;
             let latency = rates.map(|rate| clients / rate * 1000.0);
             values.extend(PERCENTILES.map(|name| (name.to_owned(), latency)));

@@ -1,15 +1,13 @@
-//! Judges by a load generator's ticks and the servers' CPU time whether a run is warm: whether the
-//! rate and the CPU time per request are steady.
+//! Judges whether a run is warm: whether the rate and the CPU time per request are steady, by the load generator's
+//! ticks and the servers' CPU time.
 //!
-//! A value covers 200 ms, so that a few seconds show a trend. If a virtual machine has just
-//! started, a value covers a whole second, since collections and bursts of the compilers would
-//! dominate shorter ones.
+//! Each value covers 200 ms, so that a few seconds show a trend. If a virtual machine has just started, a value covers
+//! a whole second, since collections and bursts of the compilers would dominate shorter ones.
 //!
-//! On a shared machine the noise may exceed the trend: values of 200 ms of nginx under 100 clients
-//! have a standard deviation of 10 to 18 % and a correlation of 0.5 to 0.7 between neighbours, and
-//! a minute would not show that the rate moves by less than 5 %. So a server that does not visibly
-//! move gets only the time in which a trend would show; the run notes what the noise would have
-//! hidden.
+//! On a shared machine, noise may exceed the trend. Values of 200 ms of nginx under 100 clients have a standard
+//! deviation of 10 to 18 % and a correlation of 0.5 to 0.7 between neighbours; even a minute would not show that the
+//! rate moves by less than 5 %. So a server without a visible trend is watched only for the time in which a large trend
+//! would show. The run records the movement that noise may have hidden.
 
 use std::time::Duration;
 

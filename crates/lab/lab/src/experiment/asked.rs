@@ -1,4 +1,4 @@
-//! `asked` of `[expect]`: how often each server of a cell is asked for each answer.
+//! `asked` in `[expect]`: the number of requests that each server receives for each response to the load.
 
 use std::collections::BTreeMap;
 
@@ -9,11 +9,11 @@ use super::template::Addresses;
 use super::{Experiment, Levels};
 
 impl Experiment {
-    /// The least requests that servers of a cell get for each answer to the load, by the file's `asked`; a server that
-    /// is not named there gets one.
+    /// The least number of requests that each server of a cell must receive for each response to the load: the value in
+    /// `asked`, or 1 if the server is not named there.
     ///
     /// # Errors
-    /// Templates that do not render, or not to a number; names that no server has.
+    /// A template does not render, or not to a number; or a name is no server's.
     pub fn asked(
         &self,
         cell: &Levels,

@@ -2,7 +2,8 @@
 
 use super::{Factor, Levels};
 
-/// All combinations of levels but those that an exception matches, the first factor varying slowest.
+/// All combinations of levels, without those that have all levels of one of the `exceptions`. The first factor varies
+/// slowest.
 pub(super) fn combine(factors: &[Factor], exceptions: &[Levels]) -> Vec<Levels> {
     let mut cells = vec![Levels::new()];
     for factor in factors {

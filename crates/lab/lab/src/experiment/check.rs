@@ -1,4 +1,4 @@
-//! Whether an experiment's servers are such that their targets can make them.
+//! Checks that the servers of an experiment are ones that their targets accept.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use catamaran_toml_file::report::Report;
 use super::template::Addresses;
 use super::{CellServer, Experiment, Levels};
 
-/// A server with what its target makes of it.
+/// A server of a cell with its target and its settings.
 #[derive(Debug)]
 pub(crate) struct PreparedServer {
     pub(crate) server: CellServer,
@@ -16,7 +16,7 @@ pub(crate) struct PreparedServer {
     pub(crate) settings: Settings,
 }
 
-/// Checks the server `number` of a cell, if the cell has it, and adds addresses which it might have.
+/// Checks the server `number` of a cell, and adds made-up addresses of it; `None` if the cell does not have the server.
 pub(crate) fn check_server(
     experiment: &Experiment,
     cell: &Levels,

@@ -1,33 +1,33 @@
-//! One cell, chosen by some of its levels.
+//! Chooses one cell by some of its levels.
 
 use super::{Experiment, Levels};
 
-/// Why a choice is no cell; each says what there is.
+/// Why a text does not choose a cell. The last value of each variant lists what there is.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ChoiceFault {
-    /// A part is not `FACTOR=LEVEL`.
+    /// A part of the text is not `FACTOR=LEVEL`.
     #[error("`{0}` is not FACTOR=LEVEL, such as {1}")]
     Form(String, String),
-    /// No such factor.
+    /// The experiment has no such factor.
     #[error("there is no factor `{0}`; there are {1}")]
     Factor(String, String),
-    /// A factor has two levels.
+    /// The text gives two levels of this factor.
     #[error("`{0}` is there twice; a cell has one level of each factor")]
     Twice(String),
-    /// No such level.
+    /// The factor has no such level.
     #[error("{0} has no level `{1}`; there are {2}")]
     Level(String, String, String),
-    /// The experiment leaves that cell out.
+    /// The experiment has no cell with these levels.
     #[error("the experiment has no cell {0}; nearest to it are\n{1}")]
     Cell(String, String),
 }
 
 impl Experiment {
-    /// The cell that has the levels of `given`, such as `front=nginx,clients=100`, and else those of the
-    /// control.
+    /// The number of the cell with the levels in `given`, such as `front=nginx,clients=100`; factors that are not named
+    /// have the control's levels.
     ///
     /// # Errors
-    /// [`ChoiceFault`].
+    /// The text does not choose a cell; [`ChoiceFault`] says why.
     pub fn choose(&self, given: &str) -> Result<usize, ChoiceFault> {
         let control = &self.cells[self.control];
         let mut wanted = Levels::new();
@@ -56,7 +56,7 @@ impl Experiment {
         found.ok_or_else(|| ChoiceFault::Cell(super::label(&wanted), self.nearest(&wanted)))
     }
 
-    /// A few cells that have the most of these levels, a line each.
+    /// Some cells that have most of these levels, each in a line, for a message.
     fn nearest(&self, wanted: &Levels) -> String {
         let shared = |cell: &Levels| {
             let same = cell
@@ -73,7 +73,7 @@ impl Experiment {
         lines.collect::<Vec<_>>().join("\n")
     }
 
-    /// The experiment with this cell alone, without claims and published figures.
+    /// The experiment with this cell alone, without claims and without published figures.
     #[must_use]
     pub fn only(&self, cell: usize) -> Self {
         let mut own = self.clone();

@@ -1,4 +1,4 @@
-//! Claims: which cells they set beside which.
+//! Claims of a file, and the cells that each of them compares.
 
 use serde::{Deserialize, Serialize};
 use toml::Spanned;
@@ -8,29 +8,30 @@ use super::file::{ClaimKeys, ServerKeys};
 use super::{Expectation, Factor, Levels};
 use crate::measure::Measure;
 
-/// A claim of a file, and the cases that its `each` makes of it.
+/// A claim of a file, with its cases: one for each combination of the levels in `each`.
 #[derive(Clone, Debug)]
 pub struct Claim {
     /// The claim, in words.
     pub says: String,
     /// The measure that is compared.
     pub measure: Measure,
-    /// The levels of one side; of an interaction, of the first ratio.
+    /// The levels of the numerator; for an interaction, those of the first ratio.
     pub level: Levels,
-    /// The levels of the other side.
+    /// The levels of the denominator; for an interaction, those of the second ratio.
     pub over: Levels,
     /// The expected result.
     pub expect: Expectation,
-    /// Differences within it are none, such as 0.05.
+    /// The difference that counts as none, such as 0.05.
     pub margin: f64,
-    /// The ratios that were published, with the levels of the cases that they are of; of factors that are not named, any.
+    /// The published ratios, each with the levels of the cases that it is about; factors that are not named may have
+    /// any level.
     pub published: Vec<(Levels, PublishedRatio)>,
-    /// The true ratio, where the servers are made so that it is known.
+    /// The true ratio, if the servers are made so that it is known; else `None`.
     pub planted: Option<f64>,
-    /// Whether one of the factors that it sets beside each other is the reuse of connections to the
-    /// application, so that a difference in that is the claim itself.
+    /// Whether the claim compares levels of a factor that decides if connections to the application are reused.
+    /// Otherwise a difference in reuse would be another explanation of the ratio.
     pub names_reuse: bool,
-    /// One for each combination of the levels of `each`.
+    /// The cases of the claim, at least one.
     pub cases: Vec<Case>,
 }
 
@@ -38,9 +39,9 @@ pub struct Claim {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum PublishedRatio {
-    /// Such as 1.102.
+    /// A single ratio, such as 1.102.
     One(f64),
-    /// The lower and the upper end.
+    /// A range: its lower and its upper end.
     Range([f64; 2]),
 }
 
@@ -61,21 +62,21 @@ impl Claim {
 pub struct Case {
     /// The levels of the factors in `each`.
     pub each: Levels,
-    /// The comparisons of cells, of which the geometric mean is taken. There are several if cells differ in factors
-    /// which the claim does not name.
+    /// The pairs of cells that are compared; the case's ratio is the geometric mean of theirs. There are several if
+    /// cells also differ in factors that the claim does not name.
     pub contrasts: Vec<Contrast>,
 }
 
-/// Cells whose values are multiplied, by those that divide.
+/// Cells that are divided by each other.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Contrast {
-    /// One cell, or two of an interaction.
+    /// The numbers of the cells in the numerator: one, or two for an interaction. Their values are multiplied.
     pub above: Vec<usize>,
-    /// The cells that divide: as many.
+    /// The numbers of the cells in the denominator, as many.
     pub below: Vec<usize>,
 }
 
-/// The factors and levels that `keys` names, and what is wrong with them.
+/// All levels that the keys of a claim name, for a check that they exist.
 pub(super) fn named(keys: &ClaimKeys) -> Vec<Levels> {
     let mut named = vec![keys.level.clone(), keys.over.clone(), keys.cells.clone()];
     if let Some(interaction) = &keys.interaction {
@@ -88,8 +89,7 @@ pub(super) fn named(keys: &ClaimKeys) -> Vec<Levels> {
     named
 }
 
-/// Whether one of the factors that a claim sets beside each other decides about the reuse of
-/// connections to the application.
+/// Whether a claim compares levels of a factor that decides if connections to the application are reused.
 pub(super) fn names_reuse(keys: &ClaimKeys, servers: &[Spanned<ServerKeys>]) -> bool {
     let mut compared: Vec<&String> = keys.level.keys().collect();
     if let Some(interaction) = &keys.interaction {
@@ -128,6 +128,7 @@ pub(super) fn cases(keys: &ClaimKeys, factors: &[Factor], cells: &[Levels]) -> V
     combinations.into_iter().filter_map(case).collect()
 }
 
+/// The pairs of cells that a claim compares in the case `each`: cells that differ only in the claim's levels.
 fn contrasts(keys: &ClaimKeys, each: &Levels, cells: &[Levels]) -> Vec<Contrast> {
     let (above, below) = match &keys.interaction {
         None => (vec![keys.level.clone()], vec![keys.over.clone()]),

@@ -1,7 +1,8 @@
-//! `core_share`: the part of its core that a server may have, and what holds it to that.
+//! `core_share`: the part of a core that a server may have, and how it is held to that part.
 //!
-//! On a machine with two cores the load has one of them to itself, and the servers divide the other one. So the tested
-//! server is the limit by design: it has used up its part before the load or the servers behind it have used up theirs.
+//! On a machine with two cores, the load has one core and the servers share the other one. With parts of that core, the
+//! tested server is the limit by design: it uses up its part before the load or the servers behind it reach their
+//! limits.
 
 #[cfg(test)]
 mod simulated;
@@ -22,17 +23,18 @@ use super::{Experiment, Level, Levels, cells};
 pub struct CoreShare {
     /// The part in thousandths of the core, from 1 to 999.
     pub thousandths: u32,
-    /// How the server is held to that part.
+    /// The means by which the server is held to that part.
     pub by: Holder,
 }
 
-/// How servers are held to their parts of a core.
+/// The means by which servers are held to their parts of a core.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Holder {
-    /// The kernel stops a server for the rest of each period of this length in which it has used its part up.
+    /// A quota: in each period of this length, the kernel stops a server that has used up its part until the period
+    /// ends.
     Quota(Duration),
-    /// Weights, and a process that computes all the time and has the weight that is left: a server gets its part, and a
-    /// share of what other servers on the core leave.
+    /// Weights of the scheduler. A process that computes all the time has the weight that is left of the core. A server
+    /// gets at least its part, and also a share of what other servers on the core do not use.
     Spinner,
 }
 
@@ -43,7 +45,7 @@ impl CoreShare {
         f64::from(self.thousandths) / 1000.0
     }
 
-    /// The limit for the kernel.
+    /// The limit that the kernel is given.
     #[must_use]
     pub fn limit(self) -> CpuLimit {
         match self.by {
@@ -64,7 +66,8 @@ impl Experiment {
             .any(|server| server.core_share.is_some())
     }
 
-    /// The part of its core that a server may have in the cell of `text`.
+    /// The part of its core that a server may have in the cell that `text` renders; `None`: no limit. Faults are added
+    /// to `text`.
     pub(super) fn core_share(
         &self,
         server: &ServerKeys,
@@ -94,7 +97,8 @@ impl Experiment {
 }
 
 impl FileReader<'_> {
-    /// Checks that the parts of each core can be had together, and the load has a core of its own.
+    /// Checks the parts of cores: the load has a core of its own, and the parts on each core add up to one core at
+    /// most.
     pub(super) fn check_core_shares(&mut self, file: &ExperimentFile, all: &[Levels]) {
         let has_share = |server: &&Spanned<ServerKeys>| server.get_ref().core_share.is_some();
         let load = file.load.get_ref().core;
@@ -127,7 +131,8 @@ impl FileReader<'_> {
         }
     }
 
-    /// Checks that all servers of a cell on one core have parts of it, and no more than all of it.
+    /// Checks the servers of a cell that may run on `core`: each has a part of its core, and the parts on `core` add up
+    /// to one core at most.
     fn check_core(
         &mut self,
         at: &Spanned<ServerKeys>,
@@ -163,7 +168,7 @@ impl FileReader<'_> {
     }
 }
 
-/// The thousandths that the servers with weights leave of each core.
+/// For each core whose servers are held by weights, the thousandths of it that no server has.
 pub(crate) fn left(
     servers: impl Iterator<Item = (Option<usize>, Option<CoreShare>)>,
 ) -> BTreeMap<usize, u32> {

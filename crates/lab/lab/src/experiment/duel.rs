@@ -1,4 +1,4 @@
-//! Which experiments can be a duel, what their file says of one, and how long its blocks are.
+//! Duels: which experiments can be one, what `[duel]` replaces, and the length of blocks.
 
 use std::time::Duration;
 
@@ -11,8 +11,8 @@ use super::template::Addresses;
 use super::{Experiment, Levels};
 
 impl Experiment {
-    /// The number of blocks that each cell has in a start of a duel: as many as fill the measured span. It is even,
-    /// since every second turn of all cells has the reverse order of the one before.
+    /// The number of blocks that each cell has in a start of a duel: as many as fill the measured span, but an even
+    /// number, since the cells' order is reversed in every second turn.
     pub(crate) fn turns(&self) -> usize {
         let pairs = self.time().as_millis() / (2 * BLOCK.as_millis());
         2 * usize::try_from(pairs)
@@ -20,7 +20,7 @@ impl Experiment {
             .max(TURNS_MIN / 2)
     }
 
-    /// Whether clients beside the load are connected to a cell's servers.
+    /// Whether a crowd of clients is connected to a cell's servers besides the load.
     fn has_crowd(&self, levels: &Levels) -> bool {
         let mut addresses = Addresses::new();
         let mut servers = 0..self.servers();
@@ -32,8 +32,8 @@ impl Experiment {
 }
 
 impl FileReader<'_> {
-    /// Puts what `[duel]` has in the place of other keys. No cells share servers, since all are up at once, and none is
-    /// screened out.
+    /// Replaces values by those of `[duel]`. Cells do not share servers, since all are up at once; and there is no
+    /// screen.
     pub(super) fn match_up(&mut self, file: &mut ExperimentFile) {
         file.nest.clear();
         file.screen = None;
@@ -42,7 +42,8 @@ impl FileReader<'_> {
         }
     }
 
-    /// Checks that all cells of a duel can be up at once, and that nothing goes on at one while another one is measured.
+    /// Checks that the cells of a duel can all be up at once, and that no cell has other work while another one is
+    /// measured.
     pub(super) fn check_duel(&mut self, at: &Spanned<LoadKeys>, experiment: &Experiment) {
         if !experiment.is_duel {
             return;
@@ -75,17 +76,17 @@ impl FileReader<'_> {
     }
 }
 
-/// The length of a block: short enough that other work hits neighbouring blocks alike, and long beside what it takes to
-/// connect.
+/// The length of a block: short, so that other work on the machine hits neighbouring blocks alike, and long compared
+/// with the time to connect.
 pub(crate) const BLOCK: Duration = Duration::from_millis(300);
 
 /// The length of the span after the blocks of a start, in which calls, bytes and requests between servers are counted.
 pub(crate) const COUNTED: Duration = Duration::from_secs(1);
 
-/// Blocks of each cell in a start, at least.
+/// The least number of blocks of each cell in a start.
 const TURNS_MIN: usize = 4;
 
-/// Cells whose servers are up at once.
+/// The most cells of a duel, whose servers are all up at once.
 const CELLS_MAX: usize = 8;
 
 #[cfg(test)]

@@ -8,45 +8,47 @@ use toml::Spanned;
 use super::cells::combine;
 use super::{Factor, Level, Levels, PublishedRatio};
 
-/// A whole file.
+/// An experiment's whole file.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ExperimentFile {
     /// The name by which `lab run` takes it.
     pub(super) name: String,
     pub(super) question: String,
-    /// The publication that the experiment repeats.
+    /// The publication that the experiment repeats; empty if there is none.
     #[serde(default)]
     pub(super) source: String,
-    /// Whether it is the published form of an experiment.
+    /// The form of the experiment that the file has.
     #[serde(default)]
     pub(super) form: FileForm,
-    /// The cell that the others are set beside.
+    /// The levels of the cell with which the others are compared.
     pub(super) control: Spanned<Levels>,
-    /// Factors whose levels keep their servers through a round.
+    /// Factors by which cells share servers: within a round, cells with the same levels of these factors use the same
+    /// servers.
     #[serde(default)]
     pub(super) nest: Vec<String>,
     /// Sysctls of the run's network, by name.
     #[serde(default)]
     pub(super) sysctl: BTreeMap<String, String>,
     pub(super) factor: BTreeMap<String, Spanned<Vec<Level>>>,
-    /// Levels that need a module of a server which is in no package, by its name.
+    /// By the name of a server's module that is in no package, the levels that need it.
     #[serde(default)]
     pub(super) module: BTreeMap<String, Spanned<Levels>>,
     #[serde(default)]
     pub(super) except: Vec<Spanned<ExceptKeys>>,
     #[serde(default)]
     pub(super) server: Vec<Spanned<ServerKeys>>,
-    /// How servers are held to their `core_share`.
+    /// How servers are held to their `core_share`; by quotas if it is missing.
     pub(super) core_share: Option<Spanned<CoreShareKeys>>,
     pub(super) load: Spanned<LoadKeys>,
-    /// Loads at the same time.
+    /// Loads that run at the same time as `load`.
     #[serde(default)]
     pub(super) beside: Vec<Spanned<BesideKeys>>,
-    /// Actions on servers while load is on them.
+    /// Actions that are repeated on servers while load is on them.
     #[serde(default)]
     pub(super) action: Vec<Spanned<ActionKeys>>,
-    /// Gates that are off, since what they look at is the measure, and such as concern times alone.
+    /// Changes to gates, by the gate's name: for example a gate is off if it would fire on what the experiment
+    /// measures.
     #[serde(default)]
     pub(super) gates: BTreeMap<String, Switch>,
     #[serde(default)]
@@ -54,7 +56,7 @@ pub(super) struct ExperimentFile {
     #[serde(default)]
     pub(super) measure: Option<Spanned<MeasureKeys>>,
     pub(super) run: Spanned<RunKeys>,
-    /// A first pass over many cells.
+    /// A first pass over many cells, which chooses the cells of the rounds.
     #[serde(default)]
     pub(super) screen: Option<Spanned<ScreenKeys>>,
     #[serde(default)]
@@ -65,21 +67,21 @@ pub(super) struct ExperimentFile {
     pub(super) claim: Vec<Spanned<ClaimKeys>>,
     #[serde(default)]
     pub(super) published: Vec<Spanned<PublishedKeys>>,
-    /// Published runs, made once as they were.
+    /// Published runs that are repeated with the source's own values.
     #[serde(default)]
     pub(super) as_published: Vec<Spanned<AsPublishedKeys>>,
 }
 
-/// Whether a file has the whole experiment or its published form.
+/// The form of the experiment that a file has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum FileForm {
-    /// All that is looked at.
+    /// The whole experiment.
     #[default]
     Whole,
-    /// The cells and claims of the source alone.
+    /// Only the cells and claims of the source.
     Published,
-    /// All that is looked at, in blocks in turn.
+    /// The whole experiment as a duel: all cells are up at once, and are measured in turn in short blocks.
     Duel,
 }
 
@@ -92,7 +94,7 @@ pub(super) struct ExceptKeys {
     why: String,
 }
 
-/// A level, or several.
+/// A level, or a list of levels.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(untagged)]
 enum OneOrMore {
@@ -101,7 +103,7 @@ enum OneOrMore {
 }
 
 impl ExceptKeys {
-    /// Each combination that is left out.
+    /// Each combination of levels that is left out.
     pub(super) fn all(&self) -> Vec<Levels> {
         let factor = |(name, levels): (&String, &OneOrMore)| Factor {
             name: name.clone(),
@@ -118,26 +120,26 @@ impl ExceptKeys {
 #[serde(deny_unknown_fields)]
 pub(super) struct ServerKeys {
     pub(super) name: String,
-    /// A template.
+    /// The name of the target; a template.
     pub(super) target: String,
     pub(super) core: Option<usize>,
-    /// The part of the core that it may have.
+    /// The part of the core that the server may have, from 0.001 to 0.999; without it, all.
     pub(super) core_share: Option<f64>,
-    /// Templates, or values as they are.
+    /// Settings of the target; texts are templates.
     #[serde(default)]
     pub(super) set: BTreeMap<String, Level>,
-    /// Cells that do without it.
+    /// Cells with these levels do without the server; empty: none does.
     #[serde(default)]
     pub(super) unless: Levels,
-    /// The only cells that have it.
+    /// Only cells with these levels have the server; empty: all have it.
     #[serde(default)]
     pub(super) only: Levels,
-    /// When it is started anew.
+    /// When the server is started anew.
     #[serde(default)]
     pub(super) restart: Restart,
-    /// A delay between it and the servers before it.
+    /// A network with a delay between the server and servers behind it.
     pub(super) link: Option<LinkKeys>,
-    /// The servers behind it, if it is a link itself. It is no key of a file.
+    /// The names of the servers behind it, if this server is a link; it is not a key of the file.
     #[serde(skip)]
     pub(super) leads_to: Vec<String>,
 }
@@ -146,19 +148,19 @@ pub(super) struct ServerKeys {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct CoreShareKeys {
-    /// `quota`, `spinner` or `none`; a template.
+    /// `quota` (the default), `spinner` or `none`; a template.
     pub(super) by: Option<String>,
-    /// The period of a quota; a template.
+    /// The period of quotas, 10 ms by default; a template.
     pub(super) period: Option<String>,
 }
 
-/// A network with a delay before a server.
+/// A network with a delay between a server and servers behind it.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct LinkKeys {
-    /// The servers on its other side.
+    /// The names of the servers behind the link.
     pub(super) to: Names,
-    /// The time there and back; a template.
+    /// The time of a round trip; a template.
     pub(super) rtt: String,
     pub(super) core: Option<usize>,
 }
@@ -167,12 +169,12 @@ pub(super) struct LinkKeys {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "toml::Value")]
 pub(super) enum Restart {
-    /// For each run, or with `nest` once in a round.
+    /// For each run; with `nest`, once in a round for the cells that share it.
     #[default]
     Round,
-    /// After this many rounds.
+    /// After this number of rounds.
     Rounds(usize),
-    /// Never.
+    /// Never: it runs until the experiment ends.
     Never,
 }
 
@@ -193,13 +195,13 @@ impl TryFrom<toml::Value> for Restart {
     }
 }
 
-/// What a file changes about a gate.
+/// A change to a gate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Switch {
     /// The gate is not checked.
     Off,
-    /// The gate voids no run, and forbids claims on times alone.
+    /// The gate does not make runs void; it only forbids claims on times.
     Times,
 }
 
@@ -208,7 +210,7 @@ pub(super) enum Switch {
 pub(super) struct LoadKeys {
     pub(super) url: String,
     pub(super) core: Option<usize>,
-    /// Whether it runs before servers that share its core.
+    /// Whether the load generator has priority over servers on its core.
     #[serde(default)]
     pub(super) preempts: bool,
     pub(super) clients: Level,
@@ -217,23 +219,25 @@ pub(super) struct LoadKeys {
     pub(super) http: Level,
     pub(super) time: String,
     pub(super) warm: WarmKeys,
-    /// Requests a second by a schedule; a closed loop without it.
+    /// The requests per second of an open loop; without it, the loop is closed.
     pub(super) rate: Option<Level>,
-    /// Also by a schedule, at these shares of the capacity of the slowest cell with as many clients.
+    /// The shares of the capacity at which the load is also driven by a schedule. The capacity is the throughput of the
+    /// slowest cell with as many clients.
     #[serde(default)]
     pub(super) shares: Vec<f64>,
-    /// The fields of each request: `bare` or `browser`; a template.
+    /// The header fields of each request: `bare` (the default) or `browser`; a template.
     #[serde(default = "bare")]
     pub(super) head: Level,
-    /// Further fields of each request, as `Name: value`; templates, and an empty one is none.
+    /// Further header fields of each request, as `Name: value`. They are templates; one that renders to nothing is left
+    /// out.
     #[serde(default)]
     pub(super) headers: Vec<String>,
-    /// The length of a body that each request has.
+    /// The length of each request's body in bytes; without it, requests have no body.
     pub(super) post_bytes: Option<Level>,
     pub(super) crowd: Option<CrowdKeys>,
 }
 
-/// A further load.
+/// A load besides the main one.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct BesideKeys {
@@ -243,7 +247,7 @@ pub(super) struct BesideKeys {
     pub(super) rate: Level,
 }
 
-/// An action on a server while load is on it.
+/// An action that is repeated on a server while load is on it.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ActionKeys {
@@ -267,21 +271,22 @@ fn http_1_1() -> Level {
 pub(super) struct WarmKeys {
     pub(super) at_least: String,
     pub(super) at_most: String,
-    /// At least so long after a start of servers that `nest` keeps.
+    /// The shortest warm-up if a Java virtual machine has just been started, and the time that its compilers get; 0 by
+    /// default.
     pub(super) first: Option<String>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct CrowdKeys {
-    /// `none`, `idle`, `drip` or `sip`; a template.
+    /// The behaviour of the clients: `none`, `idle`, `drip` or `sip`; a template.
     pub(super) kind: String,
     pub(super) clients: Level,
-    /// `never`, or a time.
+    /// The time between two steps of a client, or `never`.
     pub(super) every: String,
-    /// The URL that the crowd asks for; by default the load's.
+    /// The URL that the clients request; by default the load's.
     pub(super) url: Option<String>,
-    /// The niceness of the crowd's process, from 0 to 19.
+    /// The niceness of the clients' process, from 0 to 19.
     pub(super) nice: Option<i8>,
 }
 
@@ -291,15 +296,15 @@ pub(super) struct ExpectKeys {
     pub(super) status: Option<Level>,
     pub(super) body_bytes: Option<Level>,
     pub(super) kept: Option<Level>,
-    /// After how many requests servers close a kept connection.
+    /// The number of requests after which servers close a kept connection.
     pub(super) kept_requests: Option<Level>,
-    /// The least time that an answer takes, by what the experiment puts in.
+    /// The least time of a response, because of delays that the experiment sets.
     pub(super) delay: Option<String>,
-    /// Requests that a server gets for each answer to the load, by default 1: a number or a
+    /// By server, the number of requests that it receives for each response to the load, 1 by default: a number or a
     /// template.
     #[serde(default)]
     pub(super) asked: BTreeMap<String, Level>,
-    /// Whether the bodies of answers may differ; off unless it is given.
+    /// Whether the bodies of responses may differ: `on` or `off`, the default.
     pub(super) varies: Option<Level>,
 }
 
@@ -308,7 +313,7 @@ pub(super) struct ExpectKeys {
 pub(super) struct MeasureKeys {
     #[serde(default)]
     pub(super) syscalls: Vec<String>,
-    /// `server.port`.
+    /// Hops whose bytes are counted, as `SERVER.PORT`.
     #[serde(default)]
     pub(super) bytes: Vec<String>,
     #[serde(default)]
@@ -325,29 +330,29 @@ pub(super) struct RunKeys {
     pub(super) seed: u64,
 }
 
-/// A first pass: its rounds and levels, and what the rounds after it have.
+/// A first pass over many cells, and what the rounds after it have.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ScreenKeys {
     pub(super) rounds: usize,
-    /// The levels of its cells; all of factors that are not named.
+    /// The levels of its cells, by factor; a factor that is not named has all of its levels.
     #[serde(default)]
     pub(super) factor: BTreeMap<String, Vec<Level>>,
     #[serde(default)]
     pub(super) then: ThenKeys,
 }
 
-/// The rounds after a first pass.
+/// What the rounds after a first pass have.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ThenKeys {
-    /// The number of levels of `of` that stay, the control's among them.
+    /// The number of levels of the factor `of` that survive, the control's included.
     pub(super) keep: Option<usize>,
     pub(super) of: Option<String>,
-    /// Levels of `of` that stay as the control's does.
+    /// Levels of the factor `of` that always survive, as the control's does.
     #[serde(default)]
     pub(super) always: Vec<Level>,
-    /// The measure by which they are chosen; the first claim's unless it is given.
+    /// The measure by which levels are ranked; by default the first claim's.
     pub(super) by: Option<String>,
     #[serde(default)]
     pub(super) factor: BTreeMap<String, Vec<Level>>,
@@ -355,7 +360,7 @@ pub(super) struct ThenKeys {
     pub(super) run: QuickRunKeys,
 }
 
-/// The values of keys under `--quick`, or in a duel.
+/// Values that replace others in the short form, or in a duel.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct QuickKeys {
@@ -379,7 +384,7 @@ pub(super) struct QuickRunKeys {
 #[serde(deny_unknown_fields)]
 pub(super) struct QuickServerKeys {
     pub(super) restart: Option<Restart>,
-    /// Settings in place of those of the same names.
+    /// Settings that replace those of the same names.
     #[serde(default)]
     pub(super) set: BTreeMap<String, Level>,
 }
@@ -410,11 +415,11 @@ pub(super) struct ClaimKeys {
     pub(super) margin: Option<f64>,
     #[serde(default)]
     pub(super) published: PublishedOf,
-    /// The true ratio, where the servers are made so that it is known.
+    /// The true ratio, if the servers are made so that it is known.
     pub(super) planted: Option<f64>,
 }
 
-/// The published ratio of all cases, or of some.
+/// The published ratios of a claim: one for all of its cases, or some with the levels of their cases.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(untagged)]
 pub(super) enum PublishedOf {
@@ -422,11 +427,11 @@ pub(super) enum PublishedOf {
     Some(Vec<PublishedAt>),
 }
 
-/// The published ratio of a case.
+/// A published ratio of some cases.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct PublishedAt {
-    /// Its levels; of factors that are not named, any.
+    /// The levels of the cases; a factor that is not named may have any level.
     pub(super) at: Levels,
     pub(super) ratio: PublishedRatio,
 }
@@ -438,7 +443,7 @@ impl Default for PublishedOf {
 }
 
 impl PublishedOf {
-    /// Each ratio with the levels of its cases.
+    /// Each ratio with the levels of its cases; no levels: all cases.
     pub(super) fn all(&self) -> Vec<(Levels, PublishedRatio)> {
         match self {
             Self::All(ratio) => vec![(Levels::new(), *ratio)],
@@ -447,7 +452,8 @@ impl PublishedOf {
     }
 }
 
-/// The ratio of two ratios: how much more `of` makes at the first level of `across`.
+/// The ratio of two ratios: the effect of the factor `of` at the first level of `across`, divided by its effect at the
+/// second.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct InteractionKeys {
@@ -467,7 +473,7 @@ pub enum Expectation {
     Same,
 }
 
-/// One name, or several.
+/// One name, or a list of names.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(untagged)]
 pub(super) enum Names {
@@ -493,90 +499,91 @@ impl Names {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct PublishedKeys {
-    /// The subject of a table.
+    /// The subject of the table; for a text, empty.
     #[serde(default)]
     pub(super) says: String,
-    /// The levels of a text's run, or those that all rows of a table have.
+    /// The levels of the text's run, or those that all rows of the table have.
     #[serde(default)]
     pub(super) cell: Levels,
-    /// `one run` or `best of several`.
+    /// How the published run was selected: `one run` or `best of several`.
     pub(super) how: Selection,
-    /// A text of those that are built in.
+    /// The name of a built-in text.
     pub(super) text: Option<String>,
-    /// Of a text of `strace -c`: how many requests its process answered.
+    /// For a text of `strace -c`, the number of requests that the process answered.
     pub(super) requests: Option<u64>,
-    /// A conclusion that a text does not support besides those that gates name.
+    /// A conclusion that the text does not support, in addition to those that gates find.
     pub(super) note: Option<String>,
     #[serde(default)]
     pub(super) table: Vec<RowKeys>,
-    /// By factor: a level of the source, and the one of ours that stands for it.
+    /// By factor and level of the source, the level of ours that stands for it.
     #[serde(default)]
     pub(super) stands: BTreeMap<String, BTreeMap<String, Level>>,
 }
 
-/// A row of a published table: a rate, or a ratio of two.
+/// A row of a published table: a rate, or a ratio of two rates.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RowKeys {
-    /// Instead of the levels.
+    /// The row in words; by default its levels.
     pub(super) says: Option<String>,
-    /// The levels, as the source calls them.
+    /// The levels of the row, as the source calls them.
     #[serde(default)]
     pub(super) cell: Levels,
-    /// Requests a second; none where the source has none.
+    /// The requests per second; missing if the source does not give them.
     pub(super) tps: Option<f64>,
-    /// The lowest second or ratio.
+    /// The lowest rate of a second, or the lowest ratio.
     pub(super) low: Option<f64>,
-    /// The highest.
+    /// The highest rate of a second, or the highest ratio.
     pub(super) high: Option<f64>,
-    /// If the row is a ratio of two cells: the levels of the numerator's.
+    /// For a ratio of two cells, the levels of the numerator.
     #[serde(default)]
     pub(super) level: Levels,
-    /// If the row is a ratio of two cells: the levels of the denominator's.
+    /// For a ratio of two cells, the levels of the denominator.
     #[serde(default)]
     pub(super) over: Levels,
     pub(super) ratio: Option<f64>,
-    /// The claim of the file that tests this ratio here.
+    /// The words of the claim that tests this ratio.
     pub(super) claim: Option<String>,
-    /// A conclusion that it does not support besides those that gates name.
+    /// A conclusion that the row does not support, in addition to those that gates find.
     pub(super) note: Option<String>,
 }
 
-/// How a published run was chosen among several.
+/// How a published run was selected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, serde::Serialize)]
 pub enum Selection {
-    /// There was one run.
+    /// It was the only run.
     #[serde(rename = "one run")]
     OneRun,
-    /// The best of several was chosen.
+    /// It was the best of several runs.
     #[serde(rename = "best of several")]
     BestOfSeveral,
 }
 
-/// A published run to be made once with the source's own values, by ab's request.
+/// A published run that is repeated with the source's own values, by ab's kind of load.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct AsPublishedKeys {
-    /// A text of those that are built in.
+    /// The name of a built-in text; else `says` and `printed` are given.
     pub(super) text: Option<String>,
-    /// Or what it was, and what was printed.
+    /// A description of the run; `printed` is its output.
     pub(super) says: Option<String>,
     pub(super) printed: Option<String>,
-    /// The cell whose servers it has.
+    /// The levels of the cell on whose servers the run is made.
     pub(super) cell: Levels,
-    /// Settings of these servers for this run, by server.
+    /// Settings of servers for this run, by server.
     #[serde(default)]
     pub(super) set: BTreeMap<String, BTreeMap<String, Level>>,
     pub(super) clients: u64,
     pub(super) requests: u64,
     pub(super) keep_alive: bool,
-    /// Whether it was made on the servers of the run before it, which must be the same.
+    /// Whether the run is made on the servers of the published run before it, which must have the same cell and
+    /// settings.
     #[serde(default)]
     pub(super) again: bool,
-    /// Whether each round makes it, on servers that have just been started.
+    /// Whether each round repeats the run, on servers that have just been started.
     #[serde(default)]
     pub(super) every_round: bool,
-    /// The ways in which it differs from the published run.
+    /// The ways in which the repeated run differs from the published one.
     #[serde(default)]
     pub(super) deviations: Vec<String>,
 }

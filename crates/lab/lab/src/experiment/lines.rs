@@ -1,9 +1,7 @@
-//! The gate `lines`: whether servers that are set beside each other differ in a line of their
-//! configuration that the file does not say.
+//! The gate `lines`: servers that a claim compares must not differ in a parameter that the file does not set.
 //!
-//! Programs have different defaults. A claim on two of them is on their defaults, too, unless the file
-//! sets what both have. A parameter that the file sets by a factor whose levels the claim compares is what it varies; that
-//! of a factor which is the same on both sides is not.
+//! Programs have different defaults. A claim that compares two programs is also about their defaults, unless the file
+//! sets the parameter for both. It is no fault if the file sets the parameter by a factor that the claim compares.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +11,7 @@ use super::Experiment;
 use super::check::PreparedServer;
 use super::claims::{Contrast, names_in};
 
-/// The kind of a server and what would be compared of its settings.
+/// The kind of a server, and those of its settings that are compared.
 type CellSettings = (String, BTreeMap<String, String>);
 
 /// Finds faults of servers, each with the server's number; `made` has the servers of each cell.
@@ -60,7 +58,7 @@ fn is_varied_by(template: &str, varied: &[&String]) -> bool {
     named.iter().any(|factor| varied.contains(&factor))
 }
 
-/// The parameters in which two kinds of servers differ, unless `is_varied` says that the file varies them.
+/// The parameters in which two servers differ, without those for which `is_varied` returns true.
 fn differing(
     one: &CellSettings,
     other: &CellSettings,

@@ -1,5 +1,5 @@
-//! `link` of a server: a network with a delay between it and servers before it. It is a server of its own,
-//! through whose addresses the other one sees those behind.
+//! `link` of a server: a network with a delay between this server and servers behind it. The link is a process of its
+//! own, through whose addresses the server connects to those behind.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -12,7 +12,7 @@ use super::read::FileReader;
 use super::template::Addresses;
 
 impl FileReader<'_> {
-    /// Puts the server that is a link before each that has one.
+    /// Adds a server for each link, in front of the server that has the link.
     pub(super) fn add_links(&mut self, file: &mut ExperimentFile) {
         let mut servers: Vec<Spanned<ServerKeys>> = Vec::new();
         for server in std::mem::take(&mut file.server) {
@@ -32,7 +32,7 @@ impl FileReader<'_> {
     }
 }
 
-/// The keys of the process that is the link between `server` and the servers that `link.to` names.
+/// The keys of the server that is the link from `server` to those in `link.to`.
 fn of(server: &ServerKeys, link: &LinkKeys) -> ServerKeys {
     ServerKeys {
         name: name(server),
@@ -48,19 +48,19 @@ fn of(server: &ServerKeys, link: &LinkKeys) -> ServerKeys {
     }
 }
 
-/// The name of a server's link.
+/// The name of a server's link, as a server.
 pub(super) fn name(server: &ServerKeys) -> String {
     format!("{}_link", server.name)
 }
 
-/// Whether one server is connected to the link alone, and not to the other one behind it.
+/// Whether `server` connects to `behind` through its link, and not directly.
 pub(super) fn hides(server: &ServerKeys, behind: &ServerKeys) -> bool {
     let link = server.link.as_ref();
     link.is_some_and(|link| link.to.all().contains(&behind.name))
 }
 
-/// The setting `to` of a link: its name, and the URLs of all servers behind the link, separated by spaces. `None` if
-/// the server is not a link.
+/// The setting `to` of a link: its name and value, the URLs of all servers behind the link, separated by spaces. `None`
+/// if the server is not a link.
 pub(super) fn ends(server: &ServerKeys, addresses: &Addresses) -> Option<(String, String)> {
     let behind = server
         .leads_to
@@ -73,7 +73,7 @@ pub(super) fn ends(server: &ServerKeys, addresses: &Addresses) -> Option<(String
     (!server.leads_to.is_empty()).then(|| ("to".to_owned(), urls.join(" ")))
 }
 
-/// The addresses that a server sees: of those behind its link, the link's.
+/// The addresses that a server connects to: those of its link in place of those behind the link.
 pub(super) fn seen<'a>(server: &ServerKeys, addresses: &'a Addresses) -> Cow<'a, Addresses> {
     let Some(link) = &server.link else {
         return Cow::Borrowed(addresses);
@@ -95,8 +95,8 @@ pub(super) fn seen<'a>(server: &ServerKeys, addresses: &'a Addresses) -> Cow<'a,
     Cow::Owned(seen)
 }
 
-/// Replaces the host and port of `url` by those of `end`, the link's address. Without `end` the URL stays: while a file is
-/// only checked, no process has an address.
+/// Replaces host and port of `url` by those of `end`, the address of the link. `None` leaves the URL as it is: while a
+/// file is only checked, no process has an address.
 fn through(url: &str, end: Option<&str>) -> String {
     let parts = (
         url.split_once("://"),

@@ -1,4 +1,4 @@
-//! What a cell's templates make of servers, load and expectations.
+//! Renders the templates of a cell: its servers, loads, actions and expectations.
 
 use std::time::Duration;
 
@@ -9,38 +9,38 @@ use super::file::{CrowdKeys, LoadKeys, Restart, ServerKeys};
 use super::template::{Addresses, TemplateNames, render};
 use super::{CellServer, Expect, Experiment, Level, Levels, link};
 
-/// The load of a cell.
+/// The load of a cell: the keys of `[load]` or `[[beside]]` with all templates rendered.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Load {
-    /// The URL that is asked for.
+    /// The URL that is requested.
     pub url: String,
-    /// The core that the load generator is bound to.
+    /// The core that the load generator is pinned to; `None`: any core.
     pub core: Option<usize>,
-    /// Whether it runs before all else on that core.
+    /// Whether the load generator has priority over everything else on its core.
     pub preempts: bool,
-    /// Clients at once; of an open loop, its connections.
+    /// The number of clients; with a rate, the number of connections.
     pub clients: u64,
-    /// Whether connections are kept.
+    /// Whether connections are kept alive.
     pub keep_alive: bool,
     /// The version of HTTP.
     pub http: HttpVersion,
-    /// Fields of each request beside Host, and beside the User-Agent and Accept of the generator unless they are here.
+    /// Header fields of each request. The load generator adds Host, and User-Agent and Accept unless they are here.
     pub headers: Vec<String>,
-    /// Requests a second by a schedule; `None`: a closed loop.
+    /// The requests per second of an open loop; `None`: a closed loop.
     pub rate: Option<f64>,
-    /// Also by a schedule, at these shares of a capacity.
+    /// The shares of the capacity at which the load is also driven by a schedule; empty: none.
     pub shares: Vec<f64>,
-    /// The length of each request's body; 0 for none.
+    /// The length of each request's body in bytes; 0: no body.
     pub post_bytes: u64,
-    /// The measured span.
+    /// The length of the measured span.
     pub time: Duration,
-    /// The shortest warm-up, and the longest.
+    /// The shortest and the longest warm-up.
     pub warm: (Duration, Duration),
-    /// The shortest one of servers that have just been started.
+    /// The shortest warm-up if a Java virtual machine has just been started, and the time that its compilers get.
     pub first_warm: Duration,
-    /// Clients beside these that ask seldom or slowly.
+    /// Slow clients besides the load; `None`: there are none.
     pub crowd: Option<Crowd>,
-    /// Whether the bodies of answers may differ.
+    /// Whether the bodies of responses may differ.
     pub varies: bool,
 }
 
@@ -55,34 +55,34 @@ pub enum HttpVersion {
     Http2,
 }
 
-/// Clients that ask seldom or slowly.
+/// Slow clients that are connected besides the load.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Crowd {
     /// The behaviour of the clients.
     pub kind: CrowdKind,
     /// The number of clients.
     pub clients: u64,
-    /// Between two steps of each: requests, bytes, or reads; `None`: one request is all.
+    /// The time between two steps of a client (a request, a byte or a read); `None`: each makes only one request.
     pub every: Option<Duration>,
-    /// The URL that they ask for; `None`: the load's.
+    /// The URL that the clients request; `None`: the load's.
     pub url: Option<String>,
-    /// The priority of their process.
+    /// The niceness of the clients' process; `None`: that of this process.
     pub nice: Option<i8>,
 }
 
 /// The behaviour of a crowd's clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CrowdKind {
-    /// Keeps a connection and asks seldom.
+    /// Keeps a connection, and makes a request at each step.
     Idle,
-    /// Sends a head a byte at a time.
+    /// Sends a byte of a head that never ends at each step.
     Drip,
-    /// Reads a response a KiB at a time.
+    /// Reads a KiB of a response at each step.
     Sip,
 }
 
 impl Load {
-    /// The load generator's process, called `name` in its space, with this command.
+    /// The load generator as a job of the space, with the load's core and priority.
     pub(crate) fn job<'a>(&self, name: &'a str, command: &'a [String]) -> Job<'a> {
         let priority = if self.preempts {
             Priority::First
@@ -100,7 +100,7 @@ impl Load {
 }
 
 impl CrowdKind {
-    /// Names and kinds.
+    /// All kinds of clients with their names in files.
     pub const ALL: [(&'static str, Self); 3] = [
         ("idle", Self::Idle),
         ("drip", Self::Drip),
@@ -115,29 +115,29 @@ impl CrowdKind {
     }
 }
 
-/// A reload or an upgrade of a server while load is on it.
+/// An action that is repeated on a server while load is on it: a reload or an upgrade.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Act {
-    /// The server.
+    /// The server's name.
     pub server: String,
-    /// Whether it is an upgrade, and no reload.
+    /// Whether the action is an upgrade; else a reload.
     pub is_upgrade: bool,
-    /// The time from the beginning of one to that of the next.
+    /// The time from the beginning of one action to the beginning of the next.
     pub every: Duration,
 }
 
 impl Experiment {
-    /// The most servers that a cell has.
+    /// The number of servers in the file; a cell may do without some of them.
     #[must_use]
     pub fn servers(&self) -> usize {
         self.servers.len()
     }
 
-    /// The server `number` of a cell, given the addresses of those before it; `None` if the cell
-    /// does without it.
+    /// The server `number` of a cell, from 0, given the addresses of the servers before it; `None` if the cell does not
+    /// have it.
     ///
     /// # Errors
-    /// Templates that do not render.
+    /// A template does not render; the report has all faults.
     pub fn server(
         &self,
         cell: &Levels,
@@ -177,7 +177,7 @@ impl Experiment {
             core_share,
             rounds: match restart {
                 Restart::Never => usize::MAX,
-                // What one crowd has made it allocate it has for the next one.
+                // A crowd has made the server allocate memory that the next crowd would reuse.
                 _ if has_crowd => 0,
                 Restart::Round => 1,
                 Restart::Rounds(rounds) => *rounds,
@@ -188,7 +188,7 @@ impl Experiment {
     /// The load of a cell, given the addresses of its servers.
     ///
     /// # Errors
-    /// Templates that do not render, or not to what is needed.
+    /// A template does not render, or not to a valid value; the report has all faults.
     pub fn load(&self, cell: &Levels, addresses: &Addresses) -> Result<Load, Report> {
         let mut text = Texts::new(cell, addresses);
         let keys = &self.load;
@@ -242,10 +242,10 @@ impl Experiment {
         text.or(load)
     }
 
-    /// Loads of a cell beside the main one, with its core, times and HTTP version.
+    /// The loads of a cell besides the main one, with the main one's core, times and HTTP version.
     ///
     /// # Errors
-    /// As [`Experiment::load`].
+    /// The same as of [`Experiment::load`].
     pub fn beside(&self, cell: &Levels, addresses: &Addresses) -> Result<Vec<Load>, Report> {
         let main = self.load(cell, addresses)?;
         let mut text = Texts::new(cell, addresses);
@@ -265,10 +265,10 @@ impl Experiment {
         text.or(loads)
     }
 
-    /// The actions on servers of a cell while load is on them.
+    /// The actions that are repeated on the servers of a cell while load is on them.
     ///
     /// # Errors
-    /// As [`Experiment::load`].
+    /// The same as of [`Experiment::load`].
     pub fn acts(&self, cell: &Levels, addresses: &Addresses) -> Result<Vec<Act>, Report> {
         let mut text = Texts::new(cell, addresses);
         let mut acts = Vec::new();
@@ -287,10 +287,10 @@ impl Experiment {
         text.or(acts)
     }
 
-    /// The expected status, length and other properties of a cell's answers.
+    /// The status, length and other properties that the responses of a cell should have.
     ///
     /// # Errors
-    /// Templates that do not render, or not to what is needed.
+    /// A template does not render, or not to a valid value; the report has all faults.
     pub fn expect(&self, cell: &Levels, addresses: &Addresses) -> Result<Expect, Report> {
         let mut text = Texts::new(cell, addresses);
         let keys = &self.expect;
@@ -316,7 +316,7 @@ impl Experiment {
     }
 }
 
-/// Texts being rendered; a text that is at fault becomes empty.
+/// Renders the templates of one cell and collects the faults; a text with a fault becomes empty.
 pub(super) struct Texts<'a> {
     names: TemplateNames<'a>,
     report: Report,
@@ -359,7 +359,7 @@ impl<'a> Texts<'a> {
         self.one_of(name, level, &["off", "on"]) == 1
     }
 
-    /// Which of `words` it is.
+    /// The index in `words` of the rendered level; 0 after a fault.
     pub(super) fn one_of(&mut self, name: &str, level: &Level, words: &[&str]) -> usize {
         let text = self.level(level);
         let place = words.iter().position(|word| *word == text);
@@ -423,7 +423,7 @@ impl<'a> Texts<'a> {
     }
 }
 
-/// The name in messages for faults that only a cell brings out.
+/// The file name in messages about faults that only a cell shows.
 const NAME: &str = "experiment";
 
 /// The word for a length that is not checked.

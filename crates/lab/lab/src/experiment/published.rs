@@ -1,4 +1,4 @@
-//! What sources have published: texts of programs, tables, and runs to be made again.
+//! Reads the published figures of a file, and the published runs to repeat.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use super::{Factor, Level, Levels, OriginalRun, PublishedFigure, PublishedRun};
 use crate::published::BUILTIN;
 
 impl FileReader<'_> {
-    /// The figures of one `[[published]]`: those of a text, or a row of a table each.
+    /// The figures of one `[[published]]` table: one for a text, or one for each row of a table.
     pub(super) fn published(
         &mut self,
         at: &Spanned<PublishedKeys>,
@@ -47,6 +47,7 @@ impl FileReader<'_> {
         runs
     }
 
+    /// Reads a row of a published table. A row with `level` is a ratio, any other is a rate.
     fn row(
         &mut self,
         at: &Spanned<PublishedKeys>,
@@ -103,7 +104,7 @@ impl FileReader<'_> {
         })
     }
 
-    /// Checks that each level of ours which stands for one of the source's exists.
+    /// Checks that the levels that stand for levels of the source exist.
     fn check_stand_ins(&mut self, at: &Spanned<PublishedKeys>, factors: &[Factor]) {
         for (factor, stands) in &at.get_ref().stands {
             for level in stands.values() {
@@ -113,6 +114,7 @@ impl FileReader<'_> {
         }
     }
 
+    /// Reads a published run to repeat; `None` after a fault.
     pub(super) fn as_published(
         &mut self,
         at: &Spanned<AsPublishedKeys>,
@@ -148,7 +150,7 @@ impl FileReader<'_> {
         })
     }
 
-    /// Checks that a run which goes on with others' servers comes after one that has them.
+    /// Checks that a run with `again` comes directly after one on the same servers with the same settings.
     pub(super) fn check_again(&mut self, runs: &[Spanned<AsPublishedKeys>]) {
         for (number, at) in runs.iter().enumerate() {
             let keys = at.get_ref();
@@ -172,7 +174,7 @@ impl FileReader<'_> {
 
 type StandIns = BTreeMap<String, BTreeMap<String, Level>>;
 
-/// Levels of the source as levels of the file.
+/// Replaces levels of the source by the levels of the file that stand for them.
 fn stand_in(theirs: &Levels, stands: &StandIns) -> Levels {
     let theirs = theirs.iter();
     theirs
@@ -185,7 +187,7 @@ fn stand_in(theirs: &Levels, stands: &StandIns) -> Levels {
         .collect()
 }
 
-/// Levels of the source in words, with what stands for them here.
+/// Levels of the source in words, such as `mpm=worker (here event)`.
 fn words(theirs: &Levels, stands: &StandIns) -> String {
     let words = theirs.iter().map(|(factor, level)| {
         let ours = stands
@@ -199,5 +201,5 @@ fn words(theirs: &Levels, stands: &StandIns) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// Requests of a published run under `--quick`, at most.
+/// The most requests of a published run in the short form.
 const QUICK_REQUESTS: u64 = 20_000;

@@ -1,4 +1,4 @@
-//! `restart`: of servers that are connected to each other, and what it makes of rounds.
+//! `restart`: for how many rounds servers run, and that no server outlives one that it is connected to.
 
 use std::collections::BTreeSet;
 
@@ -11,8 +11,8 @@ use super::template::Addresses;
 use super::{CellServer, Experiment, link};
 
 impl Experiment {
-    /// For how many rounds starts of a cell's servers last, each number above 1 once; `usize::MAX`: to the end. Empty
-    /// if all are started anew in each round.
+    /// The lifetimes of a cell's servers in rounds, each once, without those of one round or less; `usize::MAX`: never
+    /// started anew.
     pub(crate) fn lasting(&self, cell: usize) -> BTreeSet<usize> {
         let servers = self.servers_of(cell).into_iter();
         servers
@@ -21,7 +21,8 @@ impl Experiment {
             .collect()
     }
 
-    /// Whether any of the servers whose memory a cell reads is our own program; `of` names the one that is looked at.
+    /// Whether a cell reads the memory of our own program. `of` restricts that to one server; `None`: any server whose
+    /// memory is read.
     pub(crate) fn reads_memory_of_ours(&self, cell: usize, of: Option<&str>) -> bool {
         let is_read = |server: &CellServer| match of {
             Some(name) => server.name == name,
@@ -37,7 +38,7 @@ impl Experiment {
             .any(|server| is_read(server) && is_ours(server))
     }
 
-    /// The servers of a cell, at addresses which they might have; the file was checked.
+    /// The servers of a cell, rendered with made-up addresses. The check of the file has shown that they can be made.
     pub(crate) fn servers_of(&self, cell: usize) -> Vec<CellServer> {
         let levels = &self.cells[cell];
         let mut addresses = Addresses::new();
@@ -53,8 +54,8 @@ impl Experiment {
 }
 
 impl FileReader<'_> {
-    /// Checks that no server goes on when one that it is connected to is started anew: its connections would lead
-    /// nowhere, and what it answers until it has noticed would be measured.
+    /// Checks that no server runs on when another one is started anew behind it: its connections would be broken, and
+    /// the errors until it notices would be measured.
     pub(super) fn check_restarts(&mut self, servers: &[Spanned<ServerKeys>]) {
         for (number, server) in servers.iter().enumerate() {
             let ahead = server.get_ref();
@@ -73,7 +74,8 @@ impl FileReader<'_> {
     }
 }
 
-/// Whether one has an address of the other.
+/// Whether the server `ahead` connects to `behind`: directly, by an address in its settings, or because `behind` is its
+/// link.
 fn is_connected(ahead: &ServerKeys, behind: &ServerKeys) -> bool {
     let address = format!("server.{}.", behind.name);
     let is_told = || {
@@ -86,7 +88,7 @@ fn is_connected(ahead: &ServerKeys, behind: &ServerKeys) -> bool {
     is_linked || (is_told() && !link::hides(ahead, behind))
 }
 
-/// Whether the one ahead is started anew whenever the one behind is.
+/// Whether the server ahead is started anew whenever the one behind it is.
 fn goes_first(ahead: Restart, behind: Restart) -> bool {
     match (ahead, behind) {
         (Restart::Round, _) | (_, Restart::Never) => true,
@@ -95,5 +97,5 @@ fn goes_first(ahead: Restart, behind: Restart) -> bool {
     }
 }
 
-/// Our own program, among the programs of servers.
+/// The name of our own program among the programs that targets need.
 pub(crate) const OWN: &str = "catamaran";

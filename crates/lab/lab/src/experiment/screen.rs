@@ -6,46 +6,48 @@ use super::read::FileReader;
 use super::{Experiment, Factor, Level, Levels, ROUNDS_MAX, ROUNDS_MIN};
 use crate::measure::Measure;
 
-/// A first pass over many cells, before the rounds of those that are looked at more closely.
+/// A first pass over many cells. The rounds after it have only some of them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Screen {
-    /// The rounds of this pass, which come before the experiment's.
+    /// The number of rounds of this pass, which are made before the planned rounds of the experiment.
     pub rounds: usize,
-    /// The cells of this pass.
+    /// The numbers of the cells in this pass.
     pub cells: Vec<usize>,
-    /// The cells of the rounds after it, before any level is left out.
+    /// The numbers of the cells in the rounds after this pass, before levels are left out by `keep`.
     pub then: Vec<usize>,
-    /// Which levels of a factor survive it; `None`: all.
+    /// The rule by which levels are left out after this pass; `None`: none are.
     pub keep: Option<Keep>,
 }
 
-/// The rule by which levels of a factor survive a screen.
+/// The rule by which levels of a factor survive a screen: the control's, those of `always`, and then the best ones up
+/// to `count`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Keep {
     /// The number of levels that stay, the control's and those of `always` among them.
     pub count: usize,
-    /// The factor.
+    /// The name of the factor.
     pub of: String,
     /// Levels that always stay.
     pub always: Vec<Level>,
-    /// The best by this measure stay: the highest throughput, or the least of anything else.
+    /// The measure by which levels are ranked: the highest is best for throughput, the lowest for all others.
     pub by: Measure,
 }
 
 impl Experiment {
-    /// The rounds of the screen; 0 without one.
+    /// The number of rounds of the screen; 0 without one.
     #[must_use]
     pub fn screened(&self) -> usize {
         self.screen.as_ref().map_or(0, |screen| screen.rounds)
     }
 
-    /// All rounds that are planned, those of the screen included.
+    /// The number of planned rounds, with those of the screen.
     #[must_use]
     pub fn rounds_in_all(&self) -> usize {
         self.screened() + self.rounds
     }
 
-    /// The rounds after which it is complete: fewer than planned if a look found each claim decided.
+    /// The number of rounds after which the experiment is complete: fewer than planned if all claims were decided
+    /// before.
     #[must_use]
     pub fn rounds_to_make(&self) -> usize {
         self.screened() + self.decided_after.unwrap_or(self.rounds)
@@ -53,7 +55,7 @@ impl Experiment {
 }
 
 impl FileReader<'_> {
-    /// The cells that either pass has, out of all combinations, and the screen that tells them apart.
+    /// Removes from all combinations the cells that neither pass has; returns the cells that are left, and the screen.
     pub(super) fn screen(
         &mut self,
         file: &ExperimentFile,
@@ -101,6 +103,7 @@ impl FileReader<'_> {
         (cells, Some(screen))
     }
 
+    /// Reads the rule by which levels survive; `None` without one, or after a fault.
     fn keep(
         &mut self,
         file: &ExperimentFile,
@@ -138,7 +141,7 @@ impl FileReader<'_> {
         }
     }
 
-    /// Checks that the levels of both passes are their factors'.
+    /// Checks that the levels in both passes exist.
     pub(super) fn check_screen(&mut self, file: &ExperimentFile, factors: &[Factor]) {
         let Some(at) = &file.screen else {
             return;

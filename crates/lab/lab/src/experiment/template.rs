@@ -1,7 +1,7 @@
-//! Templates in an experiment's file: what they may name, and how they say what is wrong.
+//! Renders the templates of an experiment's file.
 //!
-//! `factor.NAME` is a cell's level, `server.NAME.PORT` the URL of a server that is named before.
-//! `lookup(map, key, default)` picks from a map.
+//! In them, `factor.NAME` is a level of the cell, and `server.NAME.PORT` is the URL of a server that comes before in
+//! the file. `lookup(map, key, default)` returns a value of a map.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use minijinja::{Environment, Error, UndefinedBehavior};
 
 use super::Level;
 
-/// URLs of ports by the names of servers and ports.
+/// The URLs of servers: by server name, then by port name.
 pub type Addresses = BTreeMap<String, BTreeMap<String, String>>;
 
 /// The names that a template may use.
@@ -45,7 +45,7 @@ fn value(level: &Level) -> Value {
     }
 }
 
-/// Renders `text`, or says in words what is wrong with it.
+/// Renders `text`; the error says in words what is wrong with it.
 pub(crate) fn render(text: &str, names: &TemplateNames<'_>) -> Result<String, String> {
     let mut environment = Environment::new();
     environment.set_undefined_behavior(UndefinedBehavior::Strict);

@@ -131,6 +131,7 @@ impl RunningCrowd<'_> {
         Ok(())
     }
 
+    /// Lets clients act, each at its turn, until `stop` is true.
     fn go_on(&mut self, stop: &AtomicBool) -> io::Result<()> {
         let start = now();
         let mut turns: VecDeque<(Instant, usize)> = VecDeque::new();
@@ -270,6 +271,7 @@ struct CrowdSite {
 }
 
 impl CrowdSite {
+    /// Parses the URL `http://IP:PORT/PATH`.
     fn of(url: &str) -> io::Result<Self> {
         let wrong = || {
             let what = format!("{url} is not http://IP:PORT/");

@@ -109,6 +109,7 @@ struct EchoClient {
 }
 
 impl<'a> Echo<'a> {
+    /// Connects all clients.
     fn connect(asked: &'a EchoRequest) -> io::Result<Self> {
         let poll = Poll::new()?;
         let mut clients = Vec::with_capacity(asked.clients);
@@ -136,6 +137,7 @@ impl<'a> Echo<'a> {
         })
     }
 
+    /// Reads echoes and sends messages until the load's time is over, `stop` is true or all clients have ended.
     fn go_on(&mut self, stop: &AtomicBool) -> io::Result<()> {
         for client in &mut self.clients {
             client.next(self.asked.bytes)?;
@@ -220,6 +222,7 @@ impl<'a> Echo<'a> {
         }
     }
 
+    /// The report of the load, as of `catamaran bench`.
     fn document(&self) -> Report {
         let completed = self.latencies_us.len() as u64;
         let elapsed_s = self.elapsed.as_secs_f64();
@@ -262,6 +265,7 @@ impl<'a> Echo<'a> {
         document
     }
 
+    /// The counts and latencies of each second.
     fn seconds(&self) -> Vec<SecondFacts> {
         let facts = |second: &EchoSecond| {
             let answers = &self.latencies_us[second.first..][..second.completed as usize];
@@ -283,6 +287,7 @@ impl<'a> Echo<'a> {
 }
 
 impl EchoClient {
+    /// Connects a client.
     fn connect(asked: &EchoRequest) -> io::Result<Self> {
         let socket = match asked.transport {
             Transport::Tcp => {

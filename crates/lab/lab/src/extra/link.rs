@@ -113,10 +113,11 @@ impl Link {
         Some(due.saturating_duration_since(now()))
     }
 
+    /// Accepts a client at an end of the link, and connects to the server behind it.
     fn accept(&mut self, end: usize) -> io::Result<()> {
         let (listener, to) = &self.listeners[end];
         loop {
-            // Nobody waits any longer, or the client has left already.
+            // The client has left already, or there is no connection to accept.
             let Ok((client, _)) = listener.accept() else {
                 return Ok(());
             };

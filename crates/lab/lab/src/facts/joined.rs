@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::{Facts, LatencyFacts, MachineFacts, PathFacts, ShareFacts, SilenceFacts};
 
 impl Facts {
-    /// The facts of two spans together: counts are added up; shares, rates and means are weighed by time or answers.
+    /// Joins the facts of two spans. Counts are added; shares, rates and means are weighted by time or by responses.
     pub(crate) fn and(self, next: Self) -> Self {
         let Self {
             expect,
@@ -94,7 +94,7 @@ impl PathFacts {
 }
 
 impl LatencyFacts {
-    /// The latencies of both; the median is the mean of theirs.
+    /// Joins latencies. The median of both is approximated by the mean of the two medians.
     fn and(self, next: Self, answers: Weights) -> Self {
         let Self {
             mean,
@@ -114,6 +114,7 @@ impl LatencyFacts {
 }
 
 impl MachineFacts {
+    /// Joins the states of the machine.
     fn and(self, next: Self, times: Weights) -> Self {
         let Self {
             load_core,
@@ -161,6 +162,7 @@ impl MachineFacts {
 }
 
 impl ShareFacts {
+    /// Joins the parts of a core that a server has used.
     fn and(self, next: Self, times: Weights) -> Self {
         let Self {
             declared,
@@ -181,19 +183,19 @@ impl ShareFacts {
     }
 }
 
-/// How much each of two spans counts in a mean of both.
+/// The weights of two spans in a mean of both.
 #[derive(Clone, Copy)]
 struct Weights([f64; 2]);
 
 impl Weights {
-    /// The mean of two values; of one if the other is not known.
+    /// The weighted mean of two values; if one is not known, the other.
     fn mean(self, values: [Option<f64>; 2]) -> Option<f64> {
         one_or_both(values, |one, other| self.mean_of([one, other]))
     }
 
     fn mean_of(self, [one, other]: [f64; 2]) -> f64 {
         let Self([first, second]) = self;
-        // Spans without answers count alike.
+        // Spans without responses have equal weights.
         let part = if first + second > 0.0 {
             second / (first + second)
         } else {
@@ -203,7 +205,7 @@ impl Weights {
     }
 }
 
-/// What both make together; one of them if the other is not known.
+/// Both values joined by `and`; if one is not known, the other.
 fn one_or_both<T>([one, other]: [Option<T>; 2], and: impl FnOnce(T, T) -> T) -> Option<T> {
     match (one, other) {
         (Some(one), Some(other)) => Some(and(one, other)),
@@ -211,7 +213,7 @@ fn one_or_both<T>([one, other]: [Option<T>; 2], and: impl FnOnce(T, T) -> T) -> 
     }
 }
 
-/// All entries of two maps, those of both by `and`.
+/// All entries of two maps; an entry in both is joined by `and`.
 fn added<K: Ord, V>(
     [mut all, more]: [BTreeMap<K, V>; 2],
     and: impl Fn(V, V) -> V,

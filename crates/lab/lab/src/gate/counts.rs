@@ -1,4 +1,4 @@
-//! Gates that look at counts: how system calls, bytes, requests and memory were counted, or that they were not.
+//! Gates on counts: how system calls, bytes, requests and memory were counted, or why they were not.
 
 use super::{Effect, GateFinding, RunGate};
 use crate::facts::Facts;
@@ -35,7 +35,7 @@ pub(super) static RUN_GATES: &[RunGate] = &[
     },
 ];
 
-/// Whether system calls were counted beside the load that was measured.
+/// Fires if system calls were counted by strace, in a span of their own.
 fn strace(facts: &Facts) -> Option<GateFinding> {
     let why = facts.machine.as_ref()?.by_strace.as_ref()?;
     let words = format!(
@@ -44,14 +44,14 @@ fn strace(facts: &Facts) -> Option<GateFinding> {
     Some(GateFinding::new("strace", Effect::Note, words))
 }
 
-/// The gate for measures with this base that the kernel did not count, since BPF is forbidden or not there.
+/// Fires if the measures with this base were not counted by the kernel, because BPF is forbidden or missing.
 fn uncounted(facts: &Facts, base: &str) -> Option<GateFinding> {
     let why = facts.machine.as_ref()?.uncounted.get(base)?;
     let words = uncounted_words(base, why);
     Some(GateFinding::new(&uncounted_gate(base), Effect::Note, words))
 }
 
-/// The gate that says that measures with this base were not counted.
+/// The name of the gate that fires if measures with this base were not counted.
 #[must_use]
 pub(crate) fn uncounted_gate(base: &str) -> String {
     format!("uncounted-{base}")
@@ -73,5 +73,5 @@ fn uncounted_words(base: &str, why: &str) -> String {
     }
 }
 
-/// Requests that reach servers, among what is counted. No measure is of them.
+/// The base under which requests that reach servers are counted. There is no measure of that name.
 pub(crate) const REQUESTS: &str = "requests";

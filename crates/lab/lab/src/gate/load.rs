@@ -1,4 +1,4 @@
-//! Gates that look at the load: whether it was what it says, and whether it was the limit.
+//! Gates on the load: whether it was as planned, and whether it was the limit.
 
 use super::{Effect, GateFinding, RunGate};
 use crate::facts::Facts;
@@ -34,8 +34,9 @@ pub(super) static RUN_GATES: &[RunGate] = &[
     },
 ];
 
-/// Whether clients, rate and latency fit each other. In a closed loop each client always waits for one answer, so that rate
-/// times mean latency is the number of clients. If it is less, clients were idle or did not exist.
+/// Fires if clients, rate and latency contradict Little's law. In a closed loop each client always waits for a
+/// response, so rate times mean latency is the number of clients. If the product is smaller, clients were idle or did
+/// not exist.
 fn littles_law(facts: &Facts) -> Option<GateFinding> {
     if facts.judges_itself {
         let text = facts.warnings.get("littles-law")?;
@@ -52,8 +53,8 @@ fn littles_law(facts: &Facts) -> Option<GateFinding> {
         busy(latency.mean - latency.rounding),
         busy(latency.mean + latency.rounding),
     );
-    // At each end of the span a client may be within a request of which a part is not counted. Where
-    // requests are counted out, clients without one wait for the longest.
+    // At each end of the span, clients may be in the middle of requests that are counted only in part. If the run ends
+    // by its number of requests, clients wait idly for the longest of the last ones.
     let longest = latency.max.max(latency.mean);
     let ends = facts
         .seconds
@@ -69,11 +70,11 @@ fn littles_law(facts: &Facts) -> Option<GateFinding> {
     })
 }
 
-/// Whether the load generator was the limit.
+/// Fires if the load generator was the limit.
 fn generator(facts: &Facts) -> Option<GateFinding> {
     let percent = |share: f64| share * 100.0;
     let fire = |words| Some(GateFinding::new("generator", Effect::Time, words));
-    // Beside a server that is as busy, the two wait for each other: then neither is the limit alone.
+    // If the server is as busy as the load generator, they wait for each other, and neither alone is the limit.
     let server = facts
         .machine
         .as_ref()
@@ -91,7 +92,7 @@ fn generator(facts: &Facts) -> Option<GateFinding> {
     }
 }
 
-/// Whether the load generator kept to its schedule, by its own verdict.
+/// Fires if the load generator itself says that it was late or did not send requests.
 fn late(facts: &Facts) -> Option<GateFinding> {
     let text = LATE.iter().find_map(|token| facts.warnings.get(*token))?;
     Some(GateFinding::new(
@@ -101,8 +102,9 @@ fn late(facts: &Facts) -> Option<GateFinding> {
     ))
 }
 
-/// Whether the clients' own pace was the limit. In a closed loop a client asks again when it has its answer, which takes at
-/// least the delay that the experiment has put in: more than clients divided by delay cannot be measured, only counted wrongly.
+/// Fires if the clients' own pace was the limit. A client of a closed loop makes a request when it has the last
+/// response, which takes at least the delay that the experiment has set. So a rate above clients divided by delay must
+/// be miscounted.
 fn ceiling(facts: &Facts) -> Option<GateFinding> {
     let (clients, rate) = (facts.clients?, facts.rate?);
     let delay = facts.expect.delay_ms.filter(|delay| *delay > 0.0)?;
@@ -120,15 +122,15 @@ fn ceiling(facts: &Facts) -> Option<GateFinding> {
     })
 }
 
-/// The relative difference that rate times latency may have to the number of clients.
+/// The largest relative difference between rate times latency and the number of clients.
 const LITTLE_OFF_MAX: f64 = 0.05;
 
 const BUSY: f64 = 0.95;
 const STARVED: f64 = 0.05;
 
-/// Warnings of `bench` which make an open loop's run worthless.
+/// Warnings of `bench` that make a run of an open loop void.
 const LATE: [&str; 2] = ["generator-late", "unsent"];
 
-/// Requests at both ends of the span are counted as a whole.
+/// The largest ratio of the rate to the highest possible one: requests at the ends of the span count in full.
 const CEILING_BEYOND: f64 = 1.02;
 const CEILING_NEAR: f64 = 0.95;

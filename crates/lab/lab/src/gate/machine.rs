@@ -1,4 +1,4 @@
-//! Gates that look at the machine: what it withheld, and what else was on it.
+//! Gates on the machine: time, memory and ports that it withheld, and other work on it.
 
 use catamaran_gauge::machine::{Check, OPEN_FILES};
 use catamaran_units::show_count;
@@ -63,7 +63,7 @@ pub(super) static LIMIT_GATES: &[LimitGate] = &[GateRecord {
     check: files,
 }];
 
-/// Whether something else took the cores.
+/// Fires if a hypervisor or other processes took much of the cores' time.
 fn foreign(facts: &Facts) -> Option<GateFinding> {
     let machine = facts.machine.as_ref()?;
     let fire = |words| Some(GateFinding::new("foreign", Effect::Note, words));
@@ -83,7 +83,7 @@ fn foreign(facts: &Facts) -> Option<GateFinding> {
     None
 }
 
-/// Something else on the machine took more from one of the two.
+/// Fires if other processes took more of the cores' time from one run than from the other.
 fn unequal_foreign(one: &Facts, other: &Facts) -> Option<GateFinding> {
     let share = |facts: &Facts| Some(facts.machine.as_ref()?.foreign);
     let (one, other) = (share(one)?, share(other)?);
@@ -97,7 +97,7 @@ fn unequal_foreign(one: &Facts, other: &Facts) -> Option<GateFinding> {
     })
 }
 
-/// Whether there were local ports enough.
+/// Fires if most local ports were in TIME_WAIT.
 fn ports(facts: &Facts) -> Option<GateFinding> {
     let used = facts.machine.as_ref()?.ports_used?;
     (used > PORTS_USED_MAX).then(|| {
@@ -109,7 +109,7 @@ fn ports(facts: &Facts) -> Option<GateFinding> {
     })
 }
 
-/// Whether handshakes were dropped.
+/// Fires if handshakes were dropped because a listening queue was full.
 fn backlog(facts: &Facts) -> Option<GateFinding> {
     let dropped = facts.machine.as_ref()?.listen_overflows;
     (dropped > 0).then(|| {
@@ -122,8 +122,8 @@ fn backlog(facts: &Facts) -> Option<GateFinding> {
     })
 }
 
-/// Whether the kernel withheld time or memory from the experiment, beside what a server's `core_share` withholds, and whether
-/// that was held to.
+/// Fires if the kernel killed processes, if a CPU quota that no `core_share` declares stopped them, or if a server had
+/// more than its declared part of a core.
 fn throttled(facts: &Facts) -> Option<GateFinding> {
     let machine = facts.machine.as_ref()?;
     let fire = |words| Some(GateFinding::new("throttled", Effect::Void, words));
@@ -145,7 +145,7 @@ fn throttled(facts: &Facts) -> Option<GateFinding> {
         .find_map(|(name, share)| beyond_its_part(name, share))
 }
 
-/// A server that had more than its declared part.
+/// The finding if a server had more than its declared part of a core; `None` if it did not.
 fn beyond_its_part(name: &str, share: &ShareFacts) -> Option<GateFinding> {
     if share.used <= share.declared * SHARE_BEYOND {
         return None;
@@ -165,7 +165,7 @@ fn beyond_its_part(name: &str, share: &ShareFacts) -> Option<GateFinding> {
     })
 }
 
-/// Whether measuring itself took a noticeable part.
+/// Fires if the lab itself used much CPU time.
 fn own_cost(facts: &Facts) -> Option<GateFinding> {
     let cost = facts.machine.as_ref()?.own_cost?;
     (cost > OWN_COST_MAX).then(|| {
@@ -177,7 +177,7 @@ fn own_cost(facts: &Facts) -> Option<GateFinding> {
     })
 }
 
-/// Whether one process may have as many files open as the largest cell needs.
+/// Fires if a process may not open as many files as the largest cell needs.
 fn files(limits: &[Check]) -> Option<GateFinding> {
     let files = limits.iter().find(|limit| limit.what == OPEN_FILES)?;
     files.is_short().then(|| {
@@ -192,12 +192,13 @@ fn files(limits: &[Check]) -> Option<GateFinding> {
 const FOREIGN: f64 = 0.05;
 const STEAL: f64 = 0.01;
 
-/// The difference that two runs' shares of foreign work may have.
+/// The largest difference between two runs' shares of other work.
 const FOREIGN_APART: f64 = 0.05;
 
 const PORTS_USED_MAX: f64 = 0.8;
 
-/// More than the kernel is off in a second: periods of 10 ms gave up to 7 % more than was declared.
+/// The largest ratio of the used to the declared part of a core. Within a second the kernel is less exact: with periods
+/// of 10 ms it gave up to 7 % more than was declared.
 const SHARE_BEYOND: f64 = 1.1;
 
 const OWN_COST_MAX: f64 = 0.02;

@@ -1,4 +1,4 @@
-//! Gates that look at samples: whether there are enough of them, and what single ones stand for.
+//! Gates on samples: whether there are enough requests for percentiles, and what a longest request or a silence means.
 
 use catamaran_units::show_count;
 
@@ -36,9 +36,9 @@ pub(super) static PAIR_GATES: &[PairGate] = &[GateRecord {
     check: maxima,
 }];
 
-/// Whether there are requests enough for percentiles.
+/// Fires if there are too few requests for a 99th percentile.
 fn few_samples(facts: &Facts) -> Option<GateFinding> {
-    // The median has ten values beyond it from twenty on; the 99th percentile needs a thousand.
+    // A percentile needs ten values beyond it: the median 20 requests, the 99th percentile 1,000.
     let few = facts.completed > 0 && !catamaran_stats::is_quotable(99.0, facts.completed);
     few.then(|| {
         let words = format!(
@@ -49,7 +49,7 @@ fn few_samples(facts: &Facts) -> Option<GateFinding> {
     })
 }
 
-/// Whether the longest request stands for anything.
+/// Fires if the longest request took many times the median: it is only one request.
 fn maximum(facts: &Facts) -> Option<GateFinding> {
     let latency = facts.latency_ms?;
     let median = latency.median.filter(|median| *median > 0.0)?;
@@ -66,7 +66,7 @@ fn maximum(facts: &Facts) -> Option<GateFinding> {
     })
 }
 
-/// Maxima are single requests.
+/// Fires if the longest requests of two runs differ much: each is only one request.
 fn maxima(one: &Facts, other: &Facts) -> Option<GateFinding> {
     let (one, other) = (one.latency_ms?.max, other.latency_ms?.max);
     let (low, high) = (one.min(other), one.max(other));
@@ -80,7 +80,7 @@ fn maxima(one: &Facts, other: &Facts) -> Option<GateFinding> {
     })
 }
 
-/// Whether there were spans in which no answer came although requests waited for one.
+/// Fires if there were spans without a response although requests waited for one.
 fn silences(facts: &Facts) -> Option<GateFinding> {
     let silences = facts.silences.as_ref().filter(|it| it.count > 0)?;
     let meaning = match facts.clients {
@@ -96,8 +96,8 @@ fn silences(facts: &Facts) -> Option<GateFinding> {
     Some(GateFinding::new("silences", Effect::Note, words))
 }
 
-/// A maximum has a remark from this many times the median.
+/// The least multiple of the median at which the longest request gets a remark.
 const MAXIMUM_TIMES_MIN: f64 = 10.0;
 
-/// Two maxima have a remark if one is this many times the other.
+/// The least ratio of two longest requests that gets a remark.
 const MAXIMA_MIN: f64 = 2.0;

@@ -1,4 +1,4 @@
-//! Gates that look at servers: what they answered, and whether they were what they should be.
+//! Gates on servers: what they answered, and whether they were in the state that the experiment needs.
 
 use super::{Effect, GateFinding, GateRecord, PairGate, RunGate, of};
 use crate::facts::{Facts, LevelChange, PathFacts};
@@ -79,7 +79,7 @@ pub(super) static RUN_GATES: &[RunGate] = &[
         words: "a server was started and did not serve in time, or ended before",
         rank: 225,
         applies: Facts::has_machine,
-        // Such a run has no facts: `drive` fires it.
+        // A run with this finding has no facts: `drive` fires the gate.
         check: |_| None,
     },
     RunGate {
@@ -112,9 +112,9 @@ pub(super) static PAIR_GATES: &[PairGate] = &[
     },
 ];
 
-/// Gates that a file is read with.
+/// Gates on an experiment's file.
 pub static FILE_GATES: &[GateRecord<()>] = &[
-    // Of an experiment's file: `experiment/lines` makes it a fault.
+    // `experiment/lines` fires it, as a fault of the file.
     GateRecord {
         name: "lines",
         words: "servers of different kinds that a claim compares differ in a parameter of the same name",
@@ -123,7 +123,7 @@ pub static FILE_GATES: &[GateRecord<()>] = &[
     },
 ];
 
-/// Whether all answers had the status that was asked for.
+/// Fires if responses had another status than the expected one.
 fn status(facts: &Facts) -> Option<GateFinding> {
     let expected = facts.expect.status?;
     let others = || {
@@ -147,7 +147,7 @@ fn status(facts: &Facts) -> Option<GateFinding> {
         let words = format!("{part} answers were {status} and not {expected}: {what}.");
         return Some(GateFinding::new("status", Effect::Void, words));
     }
-    // Most tools say no more than this.
+    // Most tools print only the number of responses that were not 2xx.
     let other = facts
         .non_2xx
         .filter(|_| facts.statuses.is_empty() && expected < 300)?;
@@ -168,17 +168,17 @@ fn status(facts: &Facts) -> Option<GateFinding> {
     Some(GateFinding::new("status", Effect::Void, words))
 }
 
-/// Whether all bodies were as long as asked for.
+/// Fires if the mean length of bodies is not the expected one.
 fn body(facts: &Facts) -> Option<GateFinding> {
     let (expected, found) = (facts.expect.body_bytes?, facts.body_bytes?);
-    // A mean: requests that were cut at the end may have left bytes of theirs.
+    // Bytes of requests that were cut at the end may be counted, too.
     ((found - expected as f64).abs() > 0.5 + expected as f64 * ROUNDING).then(|| {
         let words = format!("Bodies had {found:.1} bytes on average, {expected} were expected.");
         GateFinding::new("body", Effect::Void, words)
     })
 }
 
-/// Whether bodies of the same length have other bytes than the first one.
+/// Fires if bodies of the same length had other bytes than the first one.
 fn body_content(facts: &Facts) -> Option<GateFinding> {
     let other = facts.other_body;
     (other > 0).then(|| {
@@ -190,7 +190,7 @@ fn body_content(facts: &Facts) -> Option<GateFinding> {
     })
 }
 
-/// Whether bodies differ among themselves.
+/// Fires if bodies were not as long as the first one, where a length is expected.
 fn body_lengths(facts: &Facts) -> Option<GateFinding> {
     let other = facts.other_length;
     (other > 0 && facts.expect.body_bytes.is_some()).then(|| {
@@ -202,7 +202,7 @@ fn body_lengths(facts: &Facts) -> Option<GateFinding> {
     })
 }
 
-/// Whether connections were kept as asked for.
+/// Fires if connections were not kept although keep-alive was asked for, or kept although it was not.
 fn keep_alive(facts: &Facts) -> Option<GateFinding> {
     let (wanted, kept) = (facts.expect.kept?, facts.kept?);
     let all = facts.completed;
@@ -228,8 +228,9 @@ fn keep_alive(facts: &Facts) -> Option<GateFinding> {
     Some(GateFinding::new("keep-alive", Effect::Void, words))
 }
 
-/// The least share of kept answers if the server closes a connection after `limit` requests; 0: it does not. Each
-/// connection that ends with the run may have closed early, hence not 1 but 1.5.
+/// The least share of responses after which the connection must be kept, if the server closes it after `limit`
+/// requests; 0: it never does. A connection that ends with the run had fewer requests, so 1.5 closes in `limit`
+/// responses are allowed.
 fn least_kept(limit: u64) -> f64 {
     match limit {
         0 => 0.99,
@@ -237,7 +238,7 @@ fn least_kept(limit: u64) -> f64 {
     }
 }
 
-/// Whether all requests were answered.
+/// Fires if requests failed, or none was answered.
 fn failed(facts: &Facts) -> Option<GateFinding> {
     let all = facts.completed + facts.failed;
     if all == 0 {
@@ -255,7 +256,7 @@ fn failed(facts: &Facts) -> Option<GateFinding> {
     })
 }
 
-/// Whether each server of a cell was asked as often as its place in the path wants.
+/// Fires if a server received fewer requests than the cell's path needs.
 fn path(facts: &Facts) -> Option<GateFinding> {
     if facts.completed == 0 {
         return None;
@@ -265,8 +266,8 @@ fn path(facts: &Facts) -> Option<GateFinding> {
     Some(GateFinding::new("path", Effect::Void, words))
 }
 
-/// What is wrong with a server's part; `None` if nothing is. Where requests were not counted, CPU time tells a server that
-/// took none.
+/// A sentence if a server received too few requests; `None` if it did not. Where requests were not counted, its CPU
+/// time shows whether it can have answered any.
 fn not_asked(name: &str, asked: &PathFacts) -> Option<String> {
     let PathFacts {
         expected,
@@ -287,7 +288,8 @@ fn not_asked(name: &str, asked: &PathFacts) -> Option<String> {
     ))
 }
 
-/// Whether a closed loop kept the server busy: its core, or the part of the core that it may have.
+/// Fires if the load was at its limit in a closed loop, but the server was not: it did not use its core, or its part of
+/// one.
 fn idle_server(facts: &Facts) -> Option<GateFinding> {
     let machine = facts.machine.as_ref()?;
     if let Some(fired) = below_its_part(facts) {
@@ -305,7 +307,7 @@ fn idle_server(facts: &Facts) -> Option<GateFinding> {
     })
 }
 
-/// The server in front is to be the limit, by its declared part.
+/// Fires if the server in front did not use its declared part of a core, by which it should be the limit.
 fn below_its_part(facts: &Facts) -> Option<GateFinding> {
     let mut shares = facts.machine.as_ref()?.shares.iter();
     let (name, share) = shares.find(|(_, share)| share.is_tested)?;
@@ -319,7 +321,7 @@ fn below_its_part(facts: &Facts) -> Option<GateFinding> {
     })
 }
 
-/// Whether the server was warm when measuring began, and stayed what it was.
+/// Fires if the server was not warm when measuring began, or if a level changed within the span.
 fn unsteady(facts: &Facts) -> Option<GateFinding> {
     let machine = facts.machine.as_ref()?;
     if let Some(compiling) = machine.compiling.filter(|share| *share > COMPILING_MAX) {
@@ -367,7 +369,7 @@ fn unsteady(facts: &Facts) -> Option<GateFinding> {
     Some(GateFinding::new(UNSTEADY, Effect::Note, words))
 }
 
-/// Whether servers lived and had nothing to complain about.
+/// Fires if a server ended, or logged one of the alarms of its target.
 fn died(facts: &Facts) -> Option<GateFinding> {
     let machine = facts.machine.as_ref()?;
     let first = machine.alarms.first()?;
@@ -382,14 +384,14 @@ fn died(facts: &Facts) -> Option<GateFinding> {
     ))
 }
 
-/// Whether a server had reached a maximum of its own.
+/// Fires if a server logged that it had reached a maximum of its own.
 fn capped(facts: &Facts) -> Option<GateFinding> {
     let first = facts.machine.as_ref()?.capped.first()?;
     let words = format!("A maximum of the server's was reached: {first}");
     Some(GateFinding::new("capped", Effect::Note, words))
 }
 
-/// Heads of different length: the servers said different things, and bytes compare that.
+/// Fires if the heads of responses differ in length: then the bytes of a hop also compare heads.
 fn unequal_answers(one: &Facts, other: &Facts) -> Option<GateFinding> {
     let apart = one.head_bytes? - other.head_bytes?;
     (apart.abs() >= 0.5).then(|| {
@@ -404,7 +406,7 @@ fn unequal_answers(one: &Facts, other: &Facts) -> Option<GateFinding> {
     })
 }
 
-/// A run with failures beside one without.
+/// Fires if only one of two runs had failed requests.
 fn unequal_failures(one: &Facts, other: &Facts) -> Option<GateFinding> {
     let failed = (one.failed > 0) != (other.failed > 0);
     failed.then(|| {
@@ -422,7 +424,7 @@ fn unequal_failures(one: &Facts, other: &Facts) -> Option<GateFinding> {
     })
 }
 
-/// One of the two reuses connections to the application and the other does not. That alone may explain the
+/// Fires if one of two levels reuses connections to the application and the other does not, which may explain their
 /// difference.
 fn confounded(one: &Facts, other: &Facts) -> Option<GateFinding> {
     let (one, other) = (one.dials?, other.dials?);
@@ -449,30 +451,33 @@ fn is_watched(facts: &Facts) -> bool {
     machine.is_some_and(|it| it.moving.is_some() || it.hidden.is_some())
 }
 
-/// The share by which unfinished requests may change the mean length of a body.
+/// The largest relative error of the mean length of a body, because of unfinished requests.
 const ROUNDING: f64 = 0.01;
 
-/// The share of requests that may be missing: those at the span's end may be counted at one end of it alone.
+/// The largest share of requests that may be missing: requests at the ends of the span may be counted by the load but
+/// not at the server.
 const LOST_MAX: f64 = 0.01;
 
-/// No server reads a request and writes an answer, two system calls with TCP behind them, in less, in microseconds.
+/// The least CPU time per request in microseconds. No server needs less for reading a request and writing a response
+/// over TCP.
 const CPU_MIN_US: f64 = 0.5;
 
 /// The share of its time from which a core counts as busy.
 pub(crate) const SERVER_BUSY: f64 = 0.9;
 pub(crate) const LOAD_BUSY: f64 = 0.9;
 
-/// A server that was not warm, or did not stay what it was.
+/// The name of the gate on servers that were not warm, or that changed.
 pub(crate) const UNSTEADY: &str = "unsteady";
 
-/// The CPU time that the compilers of a warm virtual machine may take, as a share of the span.
+/// The largest CPU time of the compilers in a warm virtual machine, as a share of the span.
 pub(crate) const COMPILING_MAX: f64 = 0.02;
 
-/// The share of a core from which compiling may take more of a request's CPU time than the usual margin of a claim.
+/// The share of a core from which compiling can change CPU time per request by more than the usual margin of claims.
 const COMPILING_COUNTS: f64 = 0.05;
 
-/// The share by which throughput and CPU per request may move within a run.
+/// The largest share by which throughput and CPU time per request may move within a run.
 const MOVEMENT_MAX: f64 = catamaran_stats::MOVEMENT_MAX;
 
-/// The difference that two levels may have in connections opened for a request.
+/// The gate `confounded` fires if two levels differ by more than this in the number of connections that servers open
+/// to each other for each request.
 const DIALS_APART: f64 = 0.5;

@@ -1,21 +1,23 @@
-//! The lengths of answers in texts: whether two runs fetched the same page.
+//! The lengths of responses in texts, which tell whether two runs fetched the same page.
 
 use catamaran_units::show_count;
 
 use crate::published::TextFigures;
 
-/// The mean length of an answer, as the text of a tool tells it.
+/// The mean length of a response in bytes, as far as the text of a tool tells it.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum AnswerLength {
-    /// Bytes of a body.
+    /// The length of the body.
     Body(f64),
-    /// Bytes of head and body.
+    /// The length of head and body together.
     Whole(f64),
 }
 
 impl AnswerLength {
+    /// The mean length by the figures of a text; `None` if they do not have it.
     pub(super) fn of_figures(figures: &TextFigures) -> Option<Self> {
-        // Some tools print the number of answers in thousands.
+        // The product of rate and time is preferred, since some tools print the number of responses rounded to
+        // thousands.
         let by_rate = figures
             .rate
             .zip(figures.seconds)
@@ -28,8 +30,8 @@ impl AnswerLength {
         body.or_else(|| Some(Self::Whole(figures.bytes? as f64 / answers)))
     }
 
-    /// The lengths of both in words, if they differ by more than servers may with the same page; `None` if they do not,
-    /// or if they are not of the same part of an answer.
+    /// A clause on how the lengths differ; `None` if they are close enough to be of the same page, or if one is with
+    /// the head and the other is not.
     pub(super) fn differ(self, other: Self) -> Option<String> {
         let (part, one, two, most) = match (self, other) {
             (Self::Body(one), Self::Body(two)) => ("Bodies", one, two, BODY_APART_MAX),
@@ -48,8 +50,8 @@ impl AnswerLength {
     }
 }
 
-/// The factor by which bodies of one page may differ, between servers that say the time or a name in them.
+/// The largest factor by which the bodies of one page may differ: a page may show the time or the name of its server.
 const BODY_APART_MAX: f64 = 1.05;
 
-/// The factor by which answers with their heads may differ.
+/// The largest factor by which responses with their heads may differ if they are of one page.
 const WHOLE_APART_MAX: f64 = 1.5;

@@ -28,7 +28,7 @@ pub(crate) struct Evidence<'a> {
     pub(crate) has_several: bool,
     /// The CPU time of each server, by name.
     pub(crate) cpu: &'a BTreeMap<String, Duration>,
-    /// Bytes of disks by server; empty if nobody asked.
+    /// The bytes that each server has read from disks and written to them; empty if they were not measured.
     pub(crate) disks: &'a BTreeMap<String, u64>,
     /// The server in front, if it has a declared part of a core.
     pub(crate) tested: Option<&'a str>,

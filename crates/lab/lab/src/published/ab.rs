@@ -6,7 +6,8 @@ use super::{PublishedText, TextFault, TextFigures, Times};
 /// The bytes at which reports begin: at the first of the lines about the server, or at the figures
 /// if a page has left those lines out.
 pub(super) fn starts(text: &str) -> Vec<usize> {
-    // Without a number, with words behind it, or without any other line of a report, it is a sentence about it.
+    // The label also occurs in prose. It belongs to a report only with a number, without words after it, and with other
+    // lines of a report near it.
     let is_report = |rest: Scan<'_>| {
         let has_figure = |text: &str| {
             FIGURES
@@ -41,14 +42,15 @@ pub(super) fn read(block: &str) -> Result<PublishedText, TextFault> {
     let number = |label| scan.after(label).and_then(Scan::number);
     let count = |label| number(label).map(|value| value as u64);
     let missing = |label: &'static str| TextFault::Incomplete("ab", label);
-    // A list of some of its figures is no report: it leaves out what does not suit it.
+    // A list of only some figures is not a report: its author may have left out what does not fit.
     for label in FIGURES {
         number(label).ok_or_else(|| missing(label.trim_end_matches(':')))?;
     }
     let completed = count("Complete requests:").unwrap_or(0);
     let bytes = count("Total transferred:");
     let failures = Failures::read(scan, count("Failed requests:"));
-    // What broke off is counted as complete, and so is a request without a byte, and one that could not be written.
+    // ab counts as complete what broke off, requests without a byte of a response, and requests that could not be
+    // written.
     let unwritten = count("Write errors:").unwrap_or(0);
     let unanswered = match bytes {
         Some(0) => completed,
@@ -81,7 +83,8 @@ pub(super) fn read(block: &str) -> Result<PublishedText, TextFault> {
     Ok(PublishedText::Run(Box::new(figures)))
 }
 
-/// The words of the error at the beginning of `text` with which ab ended: `apr_socket_recv: Connection reset by peer (104)`.
+/// The error with which ab ended, at the beginning of `text`, such as `apr_socket_recv: Connection reset by peer
+/// (104)`.
 fn error(text: &str) -> Option<&str> {
     let line = text.strip_prefix(ERROR)?.lines().next()?;
     let (_, why) = line.split_once(": ")?;
@@ -90,7 +93,7 @@ fn error(text: &str) -> Option<&str> {
     Some(words)
 }
 
-/// A run that ab gave up: it prints no report then.
+/// The figures of a run that ab gave up; ab then prints no report.
 fn gave_up(scan: Scan<'_>, why: &str) -> PublishedText {
     let completed = scan.after("Total of").and_then(Scan::count);
     PublishedText::Run(Box::new(TextFigures {
@@ -101,7 +104,7 @@ fn gave_up(scan: Scan<'_>, why: &str) -> PublishedText {
     }))
 }
 
-/// The failures that ab counts, by their reasons.
+/// The failures that ab counts, by reason.
 #[derive(Default)]
 struct Failures {
     unanswered: Option<u64>,
@@ -129,9 +132,9 @@ impl Failures {
         let connect = Scan(causes).count().unwrap_or(0);
         let received = count("Receive:");
         Self {
-            // A reset counts as a receive error and, by poll, as an exception.
+            // A reset counts as a receive error and, when poll reports it, also as an exception.
             unanswered: Some(connect + received.max(count("Exceptions:"))),
-            // A response that broke off counts a second time, for its length.
+            // A response that broke off is counted again for its length.
             other_length: Some(count("Length:").saturating_sub(received)),
             unexplained: 0,
         }

@@ -49,8 +49,8 @@ pub(super) fn read(block: &str) -> Result<PublishedText, TextFault> {
             .after("Running")
             .and_then(Scan::millis)
             .map(|millis| millis / 1000.0),
-        // Of all that were sent some had no answer, and autocannon says how many answers there were only if
-        // some of them are not 2xx.
+        // Some requests may have had no response. autocannon prints the number of responses only if some of them are
+        // not 2xx.
         completed: good
             .map(|good| good + other)
             .or_else(|| Some(sent?.saturating_sub(errors))),
@@ -90,7 +90,7 @@ fn column<'a>(block: &'a str, label: &str, name: &str) -> Option<&'a str> {
     None
 }
 
-/// Mean and maximum of a row of the table that versions 1 and 2 print: `Latency (ms) 0.67 1.35 23.71`.
+/// The mean and the maximum in a row of the table that versions 1 and 2 print: `Latency (ms) 0.67 1.35 23.71`.
 fn first_table(block: &str, label: &str) -> Option<[f64; 2]> {
     match Scan(block).after(label)?.numbers()[..] {
         [mean, _, max, ..] => Some([mean, max]),

@@ -51,6 +51,7 @@ struct CallsRow<'a> {
 }
 
 impl<'a> CallsRow<'a> {
+    /// Reads a row from the words at its beginning; `None` if they are not a row.
     fn read(words: &[&'a str]) -> Option<Self> {
         let [share, seconds, rest @ ..] = words else {
             return None;

@@ -27,7 +27,7 @@ pub(super) fn read(block: &str) -> Result<PublishedText, TextFault> {
         .iter()
         .filter_map(|(status, rest)| Some((*status as u16, Scan(rest).count()?)))
         .collect();
-    // What was under way when the time was over has not failed.
+    // Requests in flight at the end of the time have not failed.
     let under_way = |why: &str| why.contains("aborted due to deadline");
     let (aborted, failed): (Vec<_>, Vec<_>) = errors.iter().partition(|(_, why)| under_way(why));
     let count = |errors: &[&(u64, &str)]| errors.iter().map(|(count, _)| count).sum::<u64>();
@@ -36,7 +36,7 @@ pub(super) fn read(block: &str) -> Result<PublishedText, TextFault> {
     let median = median.into_iter().find_map(millis);
     let seconds = millis("Total:").map(|millis| millis / 1000.0);
     let answered: u64 = statuses.values().sum();
-    // hey looks at the first million alone, but divides the sum of all times by their number.
+    // hey keeps the first million results, but divides the sum of all times by their number.
     let sampled = (tool == "hey" && answered == HEY_MOST).then_some(answered);
     let all = rate
         .zip(seconds)
@@ -45,7 +45,8 @@ pub(super) fn read(block: &str) -> Result<PublishedText, TextFault> {
     let completed = all
         .filter(|_| sampled.is_some())
         .map_or(answered, |all| all.saturating_sub(told).max(answered));
-    // Of a list of errors that was cut the sum of all requests remains; the time is rounded.
+    // If the list of errors was cut, the number of requests without a status is known only from rate and time, which is
+    // rounded.
     let untold = all.map_or(0, |all| {
         all.saturating_sub(completed + told + count(&aborted))
     });
@@ -98,8 +99,8 @@ fn listed(heading: Option<Scan<'_>>) -> Vec<(u64, &str)> {
 
 const ANCHOR: &str = "Slowest:";
 
-/// Requests that neither statuses nor errors tell of are missing from the text if they are more than all by this.
+/// The largest part of all requests, as a divisor, that may be missing from statuses and errors because of rounding.
 const UNTOLD_SHARE: u64 = 50;
 
-/// The results that hey keeps.
+/// The number of results that hey keeps.
 const HEY_MOST: u64 = 1_000_000;

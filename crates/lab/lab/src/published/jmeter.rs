@@ -57,6 +57,7 @@ struct SummaryRow {
 }
 
 impl SummaryRow {
+    /// Reads a line of sums; `None` for other lines.
     fn read(line: &str) -> Option<Self> {
         let (_, sums) = line.split_once('=')?;
         let scan = Scan(sums);

@@ -63,9 +63,8 @@ fn row<'a>(block: &'a str, name: &str) -> Option<&'a str> {
     rows.find_map(|rest| rest.lines().next())
 }
 
-/// The number of requests without a response or with a status of 400 and more, from `0.00% 0 out of
-/// 100`; before 1.0 from `0.00% ✓ 0 ✗ 100`, where the first count is of those for which "failed" is
-/// true.
+/// The number of requests without a response or with a status from 400 on, from `0.00% 0 out of 100`. Before 1.0 the
+/// row is `0.00% ✓ 0 ✗ 100`, where the first count is of the failed requests.
 fn failed(row: &str) -> Option<u64> {
     if let Some(at) = row.find(" out of") {
         return Scan(word_before(row, at)?).count();
@@ -74,8 +73,8 @@ fn failed(row: &str) -> Option<u64> {
     Scan(rest).count()
 }
 
-/// The checks of the script: since 1.0 `checks_failed: 50.00% 257 out of 514`, before it `checks: 50.00% 257 out of 514`
-/// or `50.00% ✓ 257 ✗ 257`, where the first count is of those that passed.
+/// The checks of the script. The row is `checks_failed: 50.00% 257 out of 514` since 1.0, and before it either `checks:
+/// 50.00% 257 out of 514` or `50.00% ✓ 257 ✗ 257`, where the first count is of the checks that passed.
 fn checks(block: &str) -> Option<Checks> {
     let passed_and_all = |row: &str| {
         if let Some((passed, all)) = row.split_once(" out of") {

@@ -86,8 +86,8 @@ impl<'a> Scan<'a> {
         all
     }
 
-    /// The size that comes first, in bytes, with its unit: `250.00MB`, `677.73 KiB`. `step` is from one unit to the next:
-    /// 1,024, of some tools 1,000.
+    /// The size at the beginning, in bytes, with its unit: `250.00MB`, `677.73 KiB`. `step` is the factor from one unit
+    /// to the next: 1,024, or 1,000 for some tools.
     pub(super) fn bytes(self, step: u32) -> Option<u64> {
         let (value, rest) = numeral(
             self.0
@@ -104,13 +104,13 @@ impl<'a> Scan<'a> {
         Some((value * f64::from(step).powi(power)) as u64)
     }
 
-    /// The rest of the line behind its first comma and a blank.
+    /// The rest of the line after its first comma and a blank.
     pub(super) fn after_comma(self) -> Option<Self> {
         let (_, rest) = self.0.lines().next()?.split_once(", ")?;
         Some(Self(rest))
     }
 
-    /// Whether the line has one word at most, beside marks.
+    /// Whether the line has at most one word, besides marks.
     pub(super) fn is_one_word(self) -> bool {
         Scan(self.line()).words().nth(1).is_none()
     }
@@ -136,8 +136,8 @@ pub(super) fn number(word: &str) -> Option<f64> {
     numeral(word.trim_start_matches(is_mark)).map(|(value, _)| value)
 }
 
-/// The number at the beginning of `text`, and what follows. Some tools print it as the user's locale has it: a comma
-/// before exactly three digits parts thousands, any other is a decimal one.
+/// The number at the beginning of `text`, and the text after it. Some tools print numbers as in the user's locale: a
+/// comma before exactly three digits separates thousands, any other comma is a decimal point.
 fn numeral(text: &str) -> Option<(f64, &str)> {
     let is_part = |letter: char| letter.is_ascii_digit() || matches!(letter, '.' | ',');
     let length = text.find(|letter| !is_part(letter)).unwrap_or(text.len());

@@ -39,8 +39,7 @@ enum Mark {
 }
 
 impl Mark {
-    /// Whether the mark's text at `at` belongs to a report of wrk. The same words also occur in prose, and in what other
-    /// tools print.
+    /// Whether the mark's text at `at` belongs to a report of wrk, and not to prose or to the output of another tool.
     fn is_of_report(self, text: &str, at: usize) -> bool {
         match self {
             Self::Clients => {
@@ -67,8 +66,8 @@ impl Mark {
     }
 }
 
-/// Where in `head`, what stands before a report's first mark, the report begins: with its first line, with the last
-/// lines of wrk2's histogram, with the sum of requests, or behind all.
+/// The byte in `head`, the text before a report's first mark, at which the report begins: at its first line, at the
+/// last lines of wrk2's histogram, or at the sum of requests; the end of `head` if it has none of them.
 fn beginning(head: &str) -> usize {
     let scan = Scan(head);
     let running = scan
@@ -91,7 +90,7 @@ fn beginning(head: &str) -> usize {
 
 pub(super) fn read(block: &str) -> Result<PublishedText, TextFault> {
     let scan = Scan(block);
-    // A run of less than 10 s is over before wrk2 calibrates, and then has no rate of each thread.
+    // In a run of less than 10 s wrk2 does not calibrate, and prints no rate of each thread.
     let has_no_rate = || {
         scan.after("Req/Sec")
             .is_some_and(|rest| rest.0.trim_start().starts_with("-nan"))
@@ -123,7 +122,7 @@ pub(super) fn read(block: &str) -> Result<PublishedText, TextFault> {
             .after("Running")
             .and_then(Scan::millis)
             .map(|millis| millis / 1000.0),
-        // A client that is refused has no connection for the whole run.
+        // A client whose connect failed has no connection for the whole run.
         unconnected: error("connect"),
         failed: Some(error("read") + error("write")),
         late: Some(error("timeout")),
@@ -142,14 +141,14 @@ pub(super) fn read(block: &str) -> Result<PublishedText, TextFault> {
     Ok(PublishedText::Run(Box::new(figures)))
 }
 
-/// Mean, deviation and maximum of the row `Latency` of the table of threads.
+/// The mean, the deviation and the maximum in the row `Latency` of the table of threads.
 fn row(scan: Scan<'_>) -> Option<[f64; 3]> {
     let rows = scan.places("Latency ").into_iter();
     rows.filter_map(|at| Scan(&scan.0[at..]).after("Latency "))
         .find_map(|rest| rest.all_millis().first_chunk().copied())
 }
 
-/// That row, and the median if `--latency` was given.
+/// The times in the row `Latency`, with the median if `--latency` was given.
 fn times(scan: Scan<'_>) -> Option<Times> {
     let [mean, _, max] = row(scan)?;
     let median = scan.after("Latency Distribution").and_then(|rest| {
@@ -173,8 +172,8 @@ const END: &str = "Requests/sec:";
 /// The last lines of the histogram of wrk2.
 const HISTOGRAM_END: &str = "#[Mean ";
 
-/// Words of wrk2 alone.
+/// Words that only wrk2 prints.
 const WRK2: [&str; 3] = ["Thread calibration", "(HdrHistogram", HISTOGRAM_END];
 
-/// Lines that follow each other begin within this many bytes, with what logs put before them.
+/// The most bytes between lines that follow each other, with what logs write before them.
 const NEAR: usize = 300;

@@ -98,8 +98,8 @@ pub(super) const PLANTED_HEADS: [&str; 6] = [
     "starts",
 ];
 
-/// The runs that the claim's cells have lost, and the failed requests in the others; empty if there
-/// were none or it is not known.
+/// For each side of a claim, the runs that it lost, and the failed requests in its other runs; empty if there are none,
+/// or it is not known.
 pub(super) fn survivors(claim: &Outcome) -> String {
     let lost = |of: fn(&Survival) -> [u64; 2], what: &str| {
         let known = || claim.survivors.iter();
@@ -164,7 +164,7 @@ pub(super) fn remark(result: &ResultDocument) -> String {
     }
 }
 
-/// Conclusions that none of the published figures supports, if there are several of them; else empty.
+/// The conclusions that no published figure supports, if there are several figures; else empty.
 pub(super) fn shared(result: &ResultDocument) -> Vec<&GateFinding> {
     let [first, others @ ..] = &result.published[..] else {
         return Vec::new();

@@ -68,6 +68,7 @@ fn again(result: &ResultDocument) -> String {
             .to_owned();
     for run in &result.as_published {
         let [theirs, ours] = [&run.theirs, &run.ours].map(|block| escaped(block));
+        // Here and below: writing to a string does not fail.
         let _ = write!(
             text,
             "\n\n### {}\n\n<table>\n<tr><th>published</th><th>here</th></tr>\n<tr><td><pre>\n{theirs}\n\
@@ -143,7 +144,7 @@ fn published(result: &ResultDocument) -> String {
     text
 }
 
-/// A published table of system calls beside ours.
+/// A published table of system calls, with our counts in the same rows.
 fn calls(run: &PublishedResult) -> String {
     let figure = |value: f64| match value {
         CALLS_MIN.. => format!("{value:.2}"),

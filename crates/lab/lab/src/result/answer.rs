@@ -1,4 +1,4 @@
-//! The answer to an experiment's question, made of the verdicts on its claims, the surest and largest first.
+//! The answer to an experiment's question, from the verdicts on its claims: the surest and largest first.
 
 use std::cmp::Ordering;
 
@@ -74,6 +74,8 @@ impl<'a> ClaimPhrase<'a> {
         first.says == case.says && is_above(first) == is_above(case)
     }
 
+    /// The claim with the ratios of its cases, in words; “against” if the ratio is on the other side of 1 than
+    /// expected.
     fn words(&self) -> String {
         let first = self.cases[0];
         let figures = self.cases.iter().take(CASES_MAX).map(|case| {
@@ -166,7 +168,7 @@ fn nothing(claims: &[Outcome]) -> String {
     )
 }
 
-/// An open claim: what it says, its ratio, and what is in the way.
+/// An open claim: what it says, its ratio, and why it is open.
 fn why_open(claim: &Outcome) -> String {
     let at = match &claim.each {
         each if each.is_empty() => String::new(),

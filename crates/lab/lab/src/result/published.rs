@@ -10,6 +10,7 @@ use crate::judge;
 use crate::published::{self, PublishedText};
 use crate::result::{PrintedRun, StoredResult};
 
+/// Each published figure with ours, and with the conclusions that it does not support.
 pub(super) fn results(
     experiment: &Experiment,
     cells: &[CellResult],

@@ -42,7 +42,7 @@ impl Guard {
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
-            // A terminal's ctrl-C is not for it.
+            // So that ctrl-C in a terminal does not end it.
             .process_group(0);
         let mut spawn = || command.spawn();
         let mut child = match namespace {
@@ -70,7 +70,7 @@ impl Guard {
     fn tell(&self, line: &str) {
         let mut pipe = self.pipe.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(pipe) = pipe.as_mut() {
-            // A guard that is gone guards nothing; the drops remain.
+            // If the guard was killed, the destructors still clean up.
             let _ = pipe.write_all(line.as_bytes());
         }
     }

@@ -49,7 +49,7 @@ impl Namespace {
 
     /// Deletes the namespace's name. The kernel removes the namespace when its last process and socket are gone.
     pub(super) fn delete(&self) {
-        // Nobody is left to be told.
+        // The space is being removed, so there is nobody to report an error to.
         let _ = ip(&self.name, &["netns", "delete", &self.name]);
     }
 }

@@ -96,7 +96,7 @@ impl<'a> Rendering<'a> {
             let mut addresses: Vec<String> = addresses.map(|(_, it)| it.to_string()).collect();
             if addresses.is_empty() {
                 self.fault(format!("no address for port {port}"));
-                // So that templates are not blamed for it.
+                // A port without an address is one fault; the placeholder keeps templates from reporting more.
                 addresses.push("127.0.0.1:0".to_owned());
             }
             self.name(port, Value::from(addresses[0].as_str()));
@@ -139,6 +139,7 @@ impl<'a> Rendering<'a> {
         })
     }
 
+    /// Renders a file of the server. A path that leads out of its directory is a fault.
     fn server_file(&mut self, keys: &FileKeys) -> ServerFile {
         let path = PathBuf::from(self.inline(&keys.path));
         let inner = |part: Component<'_>| matches!(part, Component::Normal(_));
@@ -161,6 +162,7 @@ impl<'a> Rendering<'a> {
         ServerFile { path, text }
     }
 
+    /// Renders a requirement; `None` if its condition is not `true`.
     fn need(&mut self, keys: &NeedKeys, place: &Place<'_>) -> Option<Need> {
         let when = keys.when.as_deref().map(|when| self.inline(when));
         if !when.is_none_or(|when| when.eq_ignore_ascii_case("true")) {

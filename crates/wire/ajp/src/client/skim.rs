@@ -76,6 +76,7 @@ impl Client {
         skimmed
     }
 
+    /// Takes one message out of `input`, and records it in the exchange; `None` if it is not complete.
     fn skim_message(
         &mut self,
         input: &mut &[u8],

@@ -2,7 +2,7 @@
 //!
 //! A 16-bit count and the bytes; no zero byte ends them. The end of the body is an empty packet,
 //! which peers write in two forms: no payload at all, or a count of zero. Tomcat's test client
-//! leaves four bytes of slack behind the data, so up to four are ignored; more is a fault, because
+//! leaves four bytes of slack after the data, so up to four are ignored; more is a fault, because
 //! a payload that does not mean what its count says is how requests are smuggled.
 
 use bytes::BytesMut;

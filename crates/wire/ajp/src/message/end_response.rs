@@ -1,7 +1,7 @@
 //! END_RESPONSE: the response is complete.
 //!
 //! One byte says whether the connection may carry another exchange. Only 1 means yes: Tomcat sends
-//! 0 after errors and leaves the socket open, so the web server has to close it. Bytes behind that one
+//! 0 after errors and leaves the socket open, so the web server has to close it. Bytes after that one
 //! are overlooked, as by mod_jk and mod_proxy_ajp: the packet's length says where they end.
 
 use crate::code;

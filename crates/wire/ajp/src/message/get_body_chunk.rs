@@ -2,7 +2,7 @@
 //!
 //! The number is the most bytes that the container wants. A shorter packet is allowed, and an
 //! empty one means that the body has ended. Zero wants nothing and cannot be answered, so it is a
-//! fault. Bytes behind the number are overlooked, as by mod_jk and mod_proxy_ajp.
+//! fault. Bytes after the number are overlooked, as by mod_jk and mod_proxy_ajp.
 
 use bytes::BytesMut;
 

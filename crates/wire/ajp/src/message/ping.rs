@@ -1,7 +1,7 @@
 //! CPING and CPONG, by which a web server asks whether the container answers.
 //!
 //! They are legal between exchanges only. A pong proves that the container reads its socket, nothing
-//! about a request in flight. Both are constant packets. Bytes behind the code are overlooked:
+//! about a request in flight. Both are constant packets. Bytes after the code are overlooked:
 //! Tomcat's own test client sends some with a CPING, and mod_jk and mod_proxy_ajp take them with a
 //! CPONG.
 

@@ -5,7 +5,7 @@
 /// The position of the first control character other than a tab.
 #[inline(always)]
 pub(crate) fn first_control(bytes: &[u8]) -> Option<usize> {
-    // As at the end of a head.
+    // The empty line at the end of a head.
     if bytes.first() == Some(&b'\r') {
         return Some(0);
     }

@@ -1,4 +1,4 @@
-//! What is sent on streams, and of the connection.
+//! Sends body bytes, trailers, and frames about the connection.
 
 use bytes::BytesMut;
 use catamaran_message::Fields;
@@ -10,7 +10,8 @@ use crate::frame::{self, FrameHead, HEAD_LEN, PAYLOAD_MAX};
 use crate::hpack::Block;
 
 impl Connection {
-    /// How many bytes of a body may be sent now, in one frame.
+    /// The number of body bytes that may be sent on a stream now, in one frame; 0 if the windows are used up or the
+    /// stream takes none.
     #[inline]
     pub fn room(&mut self, id: u32) -> usize {
         let connection = self.windows.send;
@@ -22,11 +23,11 @@ impl Connection {
         window.min(self.peer.payload_max).min(PAYLOAD_MAX)
     }
 
-    /// Announces at most `len` bytes of a body. Returns how many of them the caller must write to the connection
-    /// next: no more than the windows allow. `ends` if nothing follows them all.
+    /// Begins a frame with at most `len` body bytes. Returns how many of them the caller must write to the connection
+    /// next: no more than the windows allow. `ends`: the message ends with these `len` bytes.
     ///
     /// # Errors
-    /// The stream has no body to send, or one that is not as long as announced; nothing was written.
+    /// The stream has no body to send, or a body that is not as long as announced; nothing was written.
     pub fn begin_data(
         &mut self,
         id: u32,
@@ -63,7 +64,7 @@ impl Connection {
         Ok(taken)
     }
 
-    /// Writes the block that `fields` writes, in as many frames as the peer takes.
+    /// Writes a block, which `fields` fills, in as many frames as the peer's largest frame requires.
     pub(crate) fn write_block(
         &mut self,
         id: u32,
@@ -72,7 +73,7 @@ impl Connection {
         fields: impl FnOnce(&mut Block<'_>),
     ) {
         let at = out.len();
-        // The frame's head is known when its block is written.
+        // Room for the frame's head, which is written once the block is complete.
         out.extend_from_slice(&[0; HEAD_LEN]);
         fields(&mut self.encoder.block(out));
         let max = self.peer.payload_max.min(PAYLOAD_MAX);
@@ -98,25 +99,25 @@ impl Connection {
         }
     }
 
-    /// Says that the connection ends. `is_final`: no stream is taken any more that has not begun; before, some may
-    /// be on their way (RFC 9113, section 6.8).
+    /// Sends GOAWAY: the connection ends. `is_final`: streams that have not begun are not taken any more. Otherwise
+    /// they are, because some may be on their way (RFC 9113, section 6.8).
     pub fn go_away(&mut self, code: Code, is_final: bool, out: &mut BytesMut) {
         if is_final {
             self.last_taken = self.last_taken.min(match self.role {
                 Role::Server => self.streams.last,
-                // Servers open none.
+                // This client takes no streams of the server.
                 Role::Client => 0,
             });
         }
         frame::write_go_away(self.last_taken, code, out);
     }
 
-    /// Asks for an answer, which is [`Event::Pong`](crate::Event).
+    /// Sends a PING, whose answer is [`Event::Pong`](crate::Event).
     pub fn ping(&mut self, out: &mut BytesMut) {
         frame::write(frame::PING, 0, 0, &[0; PING_LEN], out);
     }
 
-    /// Writes fields behind a body, which end it.
+    /// Writes trailers, which end the message.
     ///
     /// # Errors
     /// See [`SendError`]; nothing was written.

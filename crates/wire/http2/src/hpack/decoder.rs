@@ -1,4 +1,4 @@
-//! Blocks become fields.
+//! The decoder of HPACK.
 
 use std::ops::ControlFlow;
 
@@ -9,17 +9,17 @@ use super::{
 };
 use crate::huffman;
 
-/// The decoder of one connection's blocks, in the order in which they are received.
+/// Decodes the blocks of one connection, in the order in which they were received.
 #[derive(Debug)]
 pub struct Decoder {
     table: Table,
-    /// SETTINGS_HEADER_TABLE_SIZE of ours, as the peer knows it.
+    /// Our SETTINGS_HEADER_TABLE_SIZE that the peer has acknowledged, in bytes.
     size_limit: usize,
-    /// The next block begins with a size that is at most this.
+    /// The table size with which the next block must begin at most; `None` if it need not begin with one.
     update_due: Option<usize>,
 }
 
-/// Memory for strings in Huffman's code, which connections may share.
+/// Memory for Huffman-coded strings, which connections may share.
 #[derive(Debug, Default)]
 pub struct Scratch {
     name: Vec<u8>,
@@ -27,7 +27,7 @@ pub struct Scratch {
 }
 
 impl Scratch {
-    /// Lets go of memory that a large block took.
+    /// Frees memory that a large block took.
     pub(crate) fn shrink(&mut self) {
         for text in [&mut self.name, &mut self.value] {
             text.clear();
@@ -43,7 +43,7 @@ impl Default for Decoder {
 }
 
 impl Decoder {
-    /// One with a table of 4,096 bytes, the size without a setting. It takes no memory yet.
+    /// A decoder with a table of 4,096 bytes, the size without a setting. It has allocated nothing yet.
     #[must_use]
     pub const fn new() -> Self {
         Self {
@@ -53,8 +53,8 @@ impl Decoder {
         }
     }
 
-    /// The peer has acknowledged this SETTINGS_HEADER_TABLE_SIZE. If its table may be larger, its next block has to
-    /// begin by making it smaller (RFC 9113, section 4.3.1).
+    /// Sets the SETTINGS_HEADER_TABLE_SIZE that the peer has acknowledged. If the peer's table may be larger, its next
+    /// block must begin by reducing it (RFC 9113, section 4.3.1).
     pub fn set_table_size(&mut self, size: u32) {
         self.size_limit = size as usize;
         let is_lower = self.size_limit < self.update_due.unwrap_or_else(|| self.table.size_max());
@@ -63,9 +63,9 @@ impl Decoder {
         }
     }
 
-    /// Decodes a whole block and shows its fields in order. The size of the list as RFC 9113, section 6.5.2, counts it
-    /// is returned: if it is above `list_max`, the field that passed that and those behind it were not shown. Nor are
-    /// those behind one at which `visit` broke off. The table is right in all these cases.
+    /// Decodes a whole block and passes its fields to `visit` in order. Returns the size of the list (RFC 9113, section
+    /// 6.5.2). The field that takes the list beyond `list_max`, and those after it, are not passed; nor are those after
+    /// a field at which `visit` breaks. The table is updated in all these cases.
     ///
     /// # Errors
     /// A [`Fault`], with which the connection ends.
@@ -96,7 +96,7 @@ impl Decoder {
             };
             let name = match integer(&mut rest, prefix)? {
                 0 => LineName::read(string(&mut rest, &mut scratch.name)?),
-                // The entry may be evicted by the one that takes its name.
+                // The new entry may evict the one whose name it takes.
                 index => self.line(index)?.name.copied(&mut scratch.name),
             };
             let value = string(&mut rest, &mut scratch.value)?;
@@ -137,7 +137,7 @@ impl Decoder {
     }
 }
 
-/// Takes an integer whose first byte has this many bits of it (RFC 7541, section 5.1).
+/// Takes an integer, of which `prefix` bits are in the first byte (RFC 7541, section 5.1).
 #[inline]
 fn integer(rest: &mut &[u8], prefix: u32) -> Result<usize, Fault> {
     let max = (1 << prefix) - 1;
@@ -155,7 +155,7 @@ fn integer(rest: &mut &[u8], prefix: u32) -> Result<usize, Fault> {
     Err(Fault::Integer)
 }
 
-/// Takes a string, decoded into the buffer if it is in Huffman's code (RFC 7541, section 5.2).
+/// Takes a string, decoded into `buffer` if it is Huffman-coded (RFC 7541, section 5.2).
 #[inline]
 fn string<'s, 'b: 's>(rest: &mut &'b [u8], buffer: &'s mut Vec<u8>) -> Result<&'s [u8], Fault> {
     let is_coded = rest.first().is_some_and(|first| first & HUFFMAN != 0);
@@ -175,5 +175,5 @@ fn take(rest: &mut &[u8]) -> Result<u8, Fault> {
     rest.split_off_first().copied().ok_or(Fault::Truncated)
 }
 
-/// The most memory for one string that outlasts a block.
+/// The most bytes of memory for one string that are kept after a block.
 const SCRATCH_KEPT: usize = 1024;

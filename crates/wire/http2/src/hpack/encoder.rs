@@ -1,4 +1,4 @@
-//! Fields become blocks.
+//! The encoder of HPACK.
 
 use bytes::BytesMut;
 use catamaran_message::Traits;
@@ -10,12 +10,12 @@ use super::{
 };
 use crate::huffman;
 
-/// The encoder of one connection's blocks. Its table has at most 4,096 bytes, whatever the peer allows.
+/// Encodes the blocks of one connection. Its table has at most 4,096 bytes, even if the peer allows more.
 #[derive(Debug)]
 pub struct Encoder {
     table: Table,
     names: [NameState; KEYS],
-    /// How many entries were made, modulo 256. There are never so many at a time.
+    /// The number of entries made so far, modulo 256. The table never has so many at a time.
     made: u8,
     /// The largest size of the table in bytes: what the peer allows, but never more than 4,096.
     size_max: usize,
@@ -23,16 +23,16 @@ pub struct Encoder {
     least_size: Option<usize>,
 }
 
-/// What is known of a name, by the number of its key.
+/// The state of a field name, by the number of its key.
 #[derive(Clone, Copy, Debug)]
 struct NameState {
-    /// `made` when its newest entry was made.
+    /// The value of `made` when the newest entry with this name was made.
     newest: u8,
-    /// Entries that were made since one of its entries was used.
+    /// The number of entries with this name that were made since one of them was last used.
     unused: u8,
 }
 
-/// What becomes of a field that is in no table.
+/// How a field that no table has is written.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Indexing {
     With,
@@ -47,7 +47,7 @@ impl Default for Encoder {
 }
 
 impl Encoder {
-    /// One for a peer that has said nothing of its table's size.
+    /// An encoder for a peer that has not announced a table size.
     #[must_use]
     pub const fn new() -> Self {
         let none = NameState {
@@ -63,17 +63,17 @@ impl Encoder {
         }
     }
 
-    /// The peer's SETTINGS_HEADER_TABLE_SIZE. The next block says what becomes of it.
+    /// Sets the peer's SETTINGS_HEADER_TABLE_SIZE. The next block announces the size that is used.
     pub fn set_table_size(&mut self, size: u32) {
         self.size_max = TABLE_SIZE.min(size as usize);
         let least = self.least_size.unwrap_or(self.size_max);
         self.least_size = Some(least.min(self.size_max));
     }
 
-    /// Begins a block behind what is in `out`. All that is written has to be sent, before another block.
+    /// Begins a block after what is in `out`. The whole block has to be sent before the next one.
     pub fn block<'e>(&'e mut self, out: &'e mut BytesMut) -> Block<'e> {
         if let Some(least) = self.least_size.take() {
-            // If it was lower in between, both are said (RFC 7541, section 4.2).
+            // If the size was lower in between, both sizes are announced (RFC 7541, section 4.2).
             for size in [least.min(self.table.size_max()), self.size_max] {
                 if size != self.table.size_max() {
                     integer(SIZE_UPDATE, 5, size, out);
@@ -84,9 +84,9 @@ impl Encoder {
         Block { encoder: self, out }
     }
 
-    /// The one place that decides which fields are kept in the table: those that are likely to come again. Values that
-    /// are secret or unique are not, nor those of more than a quarter of the table. A name whose last values all came
-    /// once is given up until one of them comes again.
+    /// Decides whether a field becomes an entry of the table: only if it is likely to repeat. Secret and unique values
+    /// do not, nor fields larger than a quarter of the table. A name whose last [`UNUSED_MAX`] entries were never used
+    /// gets no further ones until one of its entries is used.
     fn indexing(&self, line: &FieldLine<'_>, key: Key) -> Indexing {
         let traits = match line.name {
             LineName::Pseudo(Pseudo::Path) => Traits::UNIQUE,
@@ -113,7 +113,8 @@ impl Encoder {
         let mut made = self.names[usize::from(number)].newest;
         loop {
             let age = usize::from(self.made.wrapping_sub(made));
-            // An entry that is gone may seem to be one that was made later: that has another number, or was seen.
+            // An entry that was evicted may have the age of a newer one: that has another number, or was visited
+            // before.
             let entry = match self.table.entry(age) {
                 Some(entry) if entry.number == number && age >= least_age => entry,
                 _ => return (None, of_name),
@@ -131,8 +132,8 @@ impl Encoder {
         }
     }
 
-    /// Writes a field that the dynamic table does not have; `of_name` is the age of an entry that has its name. Not
-    /// inlined, since a field that repeats needs few registers.
+    /// Writes a field that the dynamic table does not have; `of_name` is the age of an entry with its name. Not
+    /// inlined, so that the more frequent case of a repeated field needs few registers.
     #[inline(never)]
     fn write_other(&mut self, line: &FieldLine<'_>, of_name: Option<usize>, out: &mut BytesMut) {
         let key = Key::of(line.name);
@@ -180,13 +181,13 @@ pub struct Block<'e> {
 }
 
 impl Block<'_> {
-    /// Writes a field, its name in lower case, or a pseudo-field.
+    /// Writes a field with its name in lower case, or a pseudo-field.
     #[inline]
     pub fn field<'l>(&mut self, name: impl Into<LineName<'l>>, value: &'l [u8]) {
         self.line(&FieldLine::new(name.into(), value));
     }
 
-    /// The same, and whether it is never indexed.
+    /// Writes a field that may be marked as never indexed.
     pub fn line(&mut self, line: &FieldLine<'_>) {
         let number = Key::of(line.name).number();
         let mut of_name = None;
@@ -202,7 +203,7 @@ impl Block<'_> {
     }
 }
 
-/// Writes an integer whose first byte has this many bits of it, behind a pattern (RFC 7541, section 5.1).
+/// Writes an integer whose first byte has `prefix` bits of it after `pattern` (RFC 7541, section 5.1).
 #[inline]
 fn integer(pattern: u8, prefix: u32, value: usize, out: &mut BytesMut) {
     let max = (1 << prefix) - 1;
@@ -223,7 +224,7 @@ fn large_integer(first: u8, mut rest: usize, out: &mut BytesMut) {
     out.extend_from_slice(&[rest as u8]);
 }
 
-/// Writes a string in Huffman's code if that is shorter.
+/// Writes a string, Huffman-coded if that is shorter.
 fn string(text: impl ExactSizeIterator<Item = u8> + Clone, out: &mut BytesMut) {
     let coded_len = huffman::encoded_len(text.clone());
     if coded_len < text.len() {
@@ -235,5 +236,5 @@ fn string(text: impl ExactSizeIterator<Item = u8> + Clone, out: &mut BytesMut) {
     }
 }
 
-/// So many values of a name are kept in vain in a row.
+/// After this many entries of a name in a row that were never used, no further ones are made.
 const UNUSED_MAX: u8 = 4;

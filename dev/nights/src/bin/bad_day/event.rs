@@ -1,4 +1,4 @@
-//! What happens on the day.
+//! The events of the day.
 
 use std::net::TcpStream;
 use std::time::Duration;
@@ -13,9 +13,9 @@ pub(crate) struct Event {
     pub(crate) title: &'static str,
     /// How long it lasts.
     pub(crate) lasts: Duration,
-    /// One of these is in a line of `status` that tells of it.
+    /// Words by which `catamaran status` may report it: a line with one of them counts.
     pub(crate) told_by: &'static [&'static str],
-    /// Our front may fail no request of it.
+    /// Whether our front may not fail a request because of it.
     pub(crate) is_harmless: bool,
     pub(crate) begin: fn(&mut Stage) -> anyhow::Result<Held>,
     pub(crate) end: fn(&mut Stage) -> anyhow::Result<()>,
@@ -34,7 +34,7 @@ pub(crate) const DAY: [Event; 8] = [
             stage.stop_dns();
             Ok(Held::new())
         },
-        // It goes on with the next.
+        // It goes on during the next event.
         end: |_| Ok(()),
     },
     Event {
@@ -98,7 +98,7 @@ pub(crate) const DAY: [Event; 8] = [
             let mut held = Held::new();
             for server in &stage.servers {
                 for _ in 0..CONNECTIONS_MAX {
-                    // Those that are refused are not held.
+                    // The server refuses some; those are not held.
                     held.extend(TcpStream::connect_timeout(&server.clear, CONNECTING));
                 }
             }

@@ -1,7 +1,7 @@
 //! A bad day of an operator, before real Tomcats: the name server dies, one Tomcat hangs, is killed, comes back with
-//! another secret, the disk of the logs is full, clients take all connections, and an expired certificate is put in
-//! place. nginx and HAProxy live through the same day beside the front. It prints how many requests failed at each, and
-//! what `catamaran status` said of it within 5 s; it exits with 1 if a criterion is not met.
+//! another secret, the disk of the logs is full, clients take all connections, and an expired certificate is
+//! installed. nginx and HAProxy get the same events as the front. The program prints how many requests failed at each
+//! server, and what `catamaran status` reported within 5 s. It exits with 1 if a criterion is not met.
 //!
 //! ```text
 //! cargo xtask bad-day

@@ -1,4 +1,4 @@
-//! Our front, nginx and HAProxy before the same two Tomcats, by name, with alike limits.
+//! Our front, nginx and HAProxy before the same two Tomcats, whose addresses they resolve, with similar limits.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -22,7 +22,7 @@ pub(crate) enum Kind {
 #[derive(Debug)]
 pub(crate) struct Server {
     pub(crate) kind: Kind,
-    /// Where it speaks HTTP/1.1 in clear.
+    /// The address for HTTP/1.1 without TLS.
     pub(crate) clear: SocketAddr,
     pub(crate) tls: SocketAddr,
     process: Process,
@@ -39,11 +39,11 @@ impl Kind {
         }
     }
 
-    /// The signal on which it reads its files again.
+    /// The signal on which the server reads its files again.
     fn reload_signal(self) -> Signal {
         match self {
             Self::Ours | Self::Nginx => Signal::Hangup,
-            // Of the master process.
+            // It goes to the master process.
             Self::HaProxy => Signal::User2,
         }
     }
@@ -63,7 +63,7 @@ impl Kind {
         Ok(command)
     }
 
-    /// Its file, in which `{files}`, `{clear}`, `{tls}` and `{admin}` stand for what is known when it starts.
+    /// The configuration file, in which `{files}`, `{clear}`, `{tls}` and `{admin}` are replaced at the start.
     fn file(self, cluster: &Cluster) -> String {
         let backends = |line: &dyn Fn(&str, SocketAddr, SocketAddr) -> String| {
             let of = |route: &&str| {
@@ -97,7 +97,7 @@ impl Kind {
         }
     }
 
-    /// Starts it; `files` has the certificate and the directory of logs.
+    /// Starts the server; `files` has the certificate and the directory of logs.
     pub(crate) fn start(self, files: &Path, cluster: &Cluster) -> anyhow::Result<Server> {
         let (clear, tls) = (address::unused()?, address::unused()?);
         let text = self.file(cluster);
@@ -134,7 +134,7 @@ impl Server {
         self.process.signal(self.kind.reload_signal())
     }
 
-    /// What `catamaran status` says of the front, or why it says nothing.
+    /// The output of `catamaran status` for the front, or the message with which it failed.
     pub(crate) fn status(&self, files: &Path) -> anyhow::Result<String> {
         let mut status = Command::new(binary()?);
         status
@@ -145,13 +145,13 @@ impl Server {
         Ok(String::from_utf8_lossy(&[said.stdout, said.stderr].concat()).into_owned())
     }
 
-    /// What it said of itself.
+    /// The output of the server.
     pub(crate) fn log(&self) -> String {
         self.process.stderr()
     }
 }
 
-/// Connections of clients that each server takes.
+/// The limit of clients' connections of each server.
 pub(crate) const CONNECTIONS_MAX: usize = 400;
 
 const OURS: &str = "[server]
@@ -195,7 +195,7 @@ proxy_connect_timeout 2s; proxy_read_timeout 2s; }
 }
 ";
 
-/// Its log goes to a socket, so no disk concerns it.
+/// It logs to a socket, so a full disk does not concern it.
 const HAPROXY: &str = "global
  nbthread 2
  maxconn 400

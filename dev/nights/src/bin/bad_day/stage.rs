@@ -1,4 +1,4 @@
-//! What stands on the stage: the name server, two Tomcats, the disk of the logs, certificates, three servers.
+//! Everything that runs on the day: the name server, two Tomcats, the disk of the logs, certificates, three servers.
 
 use std::fs::{self, File};
 use std::io::Write as _;
@@ -15,10 +15,10 @@ use tempfile::TempDir;
 
 use crate::servers::{Kind, Server};
 
-/// The Tomcats.
+/// The `jvmRoute` of each Tomcat.
 pub(crate) const NODES: [&str; 2] = ["one", "two"];
 
-/// By which name the servers know a Tomcat.
+/// The DNS name of a Tomcat.
 pub(crate) fn name(route: &str) -> String {
     format!("{route}.shop.test")
 }
@@ -32,7 +32,7 @@ pub(crate) struct Stage {
 }
 
 impl Stage {
-    /// Sets it up, in a network and with mounts that are this process's own.
+    /// Starts everything, in a network and with mounts that are this process's own.
     pub(crate) fn build() -> anyhow::Result<Self> {
         run("ip", &["link", "set", "lo", "up"])?;
         let files = tempfile::tempdir()?;
@@ -72,18 +72,18 @@ impl Stage {
         self.files.path().join("authority.pem")
     }
 
-    /// What `catamaran status` says.
+    /// The output of `catamaran status`.
     pub(crate) fn status(&self) -> anyhow::Result<String> {
         self.servers[0].status(self.files())
     }
 
-    /// The name server's process ends; nobody is at its port.
+    /// Ends the name server, so that nothing listens at its port.
     pub(crate) fn stop_dns(&mut self) {
         self.dns = None;
     }
 
     pub(crate) fn start_dns(&mut self) -> anyhow::Result<()> {
-        // The one before may not have let go of the port.
+        // The name server before may still have the port.
         let dns = Deadline::default().poll("a name server at port 53", || {
             DnsServer::start_at(SocketAddr::from((Ipv4Addr::LOCALHOST, 53))).ok()
         })?;
@@ -98,7 +98,7 @@ impl Stage {
         Ok(())
     }
 
-    /// The name server takes questions and answers none.
+    /// From now on the name server takes questions and answers none.
     pub(crate) fn mute_dns(&mut self) -> anyhow::Result<()> {
         self.stop_dns();
         self.start_dns()?;
@@ -114,7 +114,7 @@ impl Stage {
         Ok(())
     }
 
-    /// Writes a certificate of the servers, in the form that each of them wants.
+    /// Writes a certificate in the form that each server needs; with `expired`, one that has expired.
     pub(crate) fn put_certificate(&self, expired: bool) -> anyhow::Result<()> {
         let files = self.files.path();
         if !expired {
@@ -130,10 +130,10 @@ impl Stage {
         self.servers.iter_mut().try_for_each(Server::reload)
     }
 
-    /// Takes what is left of the disk of the logs.
+    /// Fills the disk of the logs.
     pub(crate) fn fill_disk(&self) -> anyhow::Result<()> {
         let mut file = File::create(self.ballast())?;
-        // Until there is no room, which is what it is for.
+        // The error that ends this is the full disk.
         while file.write_all(&[0; 4096]).is_ok() {}
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! The day itself, and the table of what became of it.
+//! Runs the day, and prints the table of its results.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -59,8 +59,8 @@ fn live_through(
     Ok(())
 }
 
-/// The line of `status` that tells of an event and was not there before; it is looked for as long as the event's
-/// first seconds last.
+/// The line of `status` that reports an event and was not there before; `None` if there is none within
+/// [`TOLD_WITHIN`], for all of which this waits.
 #[expect(clippy::disallowed_methods, reason = "what is judged here is a time")]
 fn told(event: &Event, calm: &str, stage: &Stage) -> anyhow::Result<Option<String>> {
     let began = Instant::now();
@@ -81,7 +81,7 @@ fn told(event: &Event, calm: &str, stage: &Stage) -> anyhow::Result<Option<Strin
     Ok(told)
 }
 
-/// How many requests failed of how many, and how.
+/// A cell of the table: how many of how many requests failed, and how often each failure occurred.
 fn cell(before: &Counts, after: &Counts) -> String {
     let ended = |what: &String, count: &u64| count - before.get(what).copied().unwrap_or(0);
     let total: u64 = after.iter().map(|(what, count)| ended(what, count)).sum();
@@ -113,5 +113,5 @@ fn wait(time: Duration) {
 
 /// Time before the first and after each event.
 const CALM: Duration = Duration::from_secs(5);
-/// How soon an operator wants to be told.
+/// Within this time `status` must report an event.
 const TOLD_WITHIN: Duration = Duration::from_secs(5);

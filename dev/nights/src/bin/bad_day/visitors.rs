@@ -1,5 +1,5 @@
-//! Visitors of all three servers at once: kept connections of which some begin anew, and clients that check the
-//! certificate.
+//! Clients of all three servers at once: some keep their connections and begin new ones from time to time, some check
+//! the certificate.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -16,10 +16,10 @@ use tokio::time::{MissedTickBehavior, interval, timeout};
 use crate::client::Client;
 use crate::servers::Server;
 
-/// What the visitors of one server met so far: `200`, another status, or a failure's name.
+/// The results of the requests to one server, with their counts: a status such as `200`, or the name of a failure.
 pub(crate) type Counts = BTreeMap<String, u64>;
 
-/// All visitors. Dropping them ends them.
+/// All clients. Dropping them ends them.
 #[derive(Debug)]
 pub(crate) struct Visitors {
     counts: Vec<Arc<Mutex<Counts>>>,
@@ -27,7 +27,7 @@ pub(crate) struct Visitors {
 }
 
 impl Visitors {
-    /// They come from now on; those of TLS trust this authority alone.
+    /// Starts the clients; those of TLS trust only this authority.
     pub(crate) fn of(servers: &[Server], authority: PathBuf) -> Self {
         let over = Arc::new(AtomicBool::new(false));
         let counts: Vec<Arc<Mutex<Counts>>> = servers.iter().map(|_| Arc::default()).collect();
@@ -43,7 +43,7 @@ impl Visitors {
         Self { counts, over }
     }
 
-    /// What each server's visitors met so far.
+    /// The results so far, for each server.
     pub(crate) fn counts(&self) -> Vec<Counts> {
         let of = |counts: &Arc<Mutex<Counts>>| {
             counts
@@ -139,11 +139,11 @@ fn ask_over_tls(tls: SocketAddr, authority: &PathBuf, counts: &Mutex<Counts>, ov
 /// A static file of the Tomcats.
 const PAGE: &str = "/plain/health";
 
-/// Kept connections to each server, and how often each asks.
+/// The number of kept connections to each server, and the pause between two requests on one.
 const CLIENTS: usize = 10;
 const PERIOD: Duration = Duration::from_millis(250);
-/// Requests on a connection.
+/// The number of requests on a connection.
 const REQUESTS: u32 = 8;
-/// How long somebody waits for a page.
+/// How long a client waits for a page.
 const PATIENCE: Duration = Duration::from_secs(5);
 const TLS_PERIOD: Duration = Duration::from_millis(500);

@@ -1,4 +1,4 @@
-//! What each server answers to the requests of the tests, as a page.
+//! Makes the page about what each server answers to the requests for files that the tests send.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -16,11 +16,12 @@ use crate::server::{Kind, Server};
 /// Prints the page.
 ///
 /// # Errors
-/// A server does not start, our front does not answer as it is to, or a difference has no reason.
+/// A server does not start, our front does not answer as the tests expect, or a difference has no reason in
+/// `reasons`.
 pub(crate) fn page() -> anyhow::Result<()> {
     let tree = FileTree::new();
     let root = tree.root();
-    // httpd serves as somebody else than root.
+    // httpd does not run as root, so it needs the right to enter the directory.
     let above = root.parent().context("a directory above")?;
     fs::set_permissions(above, fs::Permissions::from_mode(0o755))?;
     let mut servers = Vec::new();
@@ -81,7 +82,7 @@ pub(crate) fn page() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The request, in one line.
+/// The request as one line of text.
 fn shown(case: &FileCase) -> String {
     let path = match case.path.len() {
         0..=40 => case.path.to_owned(),
@@ -98,7 +99,7 @@ fn shown(case: &FileCase) -> String {
     line.replace('|', "\\|")
 }
 
-/// What a server answers; `None` if it does not within some seconds.
+/// Asks a server; `None` if it does not answer within [`PATIENCE`].
 fn ask(server: &Server, case: &FileCase) -> anyhow::Result<Option<Response>> {
     let mut failed = None;
     let fields = case.fields(|fields| {
@@ -141,7 +142,7 @@ fn send(
     }
 }
 
-/// What matters of an answer to that kind of request.
+/// The parts of a response that this kind of request is about, as text.
 fn cell(case: &FileCase, answer: &Response) -> String {
     let mut words = vec![answer.status.to_string()];
     let mut push = |word: &str| words.push(word.to_owned());
@@ -184,7 +185,7 @@ fn cell(case: &FileCase, answer: &Response) -> String {
     words.join(" ")
 }
 
-/// How long an answer may take: nothing here is slow.
+/// How long a response may take; none of them should take long.
 const PATIENCE: Duration = Duration::from_secs(3);
 
 const INTRODUCTION: &str = "\

@@ -1,4 +1,4 @@
-//! Small pages while a large file comes from a slow disk.
+//! Measures requests for small pages while a large file is read from a slow disk.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -94,7 +94,7 @@ fn measure(server: &Server, root: &Path, time: Duration) -> anyhow::Result<Strin
             bytes: &bytes,
             is_over: &is_over,
         };
-        // It ends with the error that the sink gives, or with the file.
+        // It ends at the end of the file, or with the error of the sink when the time is over.
         scope.spawn(move || download.receive_into(&mut counted).is_ok());
         let began = Instant::now();
         while began.elapsed() < time {
@@ -133,5 +133,5 @@ fn measure(server: &Server, root: &Path, time: Duration) -> anyhow::Result<Strin
 /// The size of the large file.
 const LARGE: u64 = 1 << 30;
 
-/// Bytes a second that the disk gives.
+/// The rate at which the disk is read, in bytes per second.
 const RATE: u64 = 20_000_000;

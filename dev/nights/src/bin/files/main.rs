@@ -1,15 +1,14 @@
-//! Our front, nginx and httpd as servers of files, beside each other.
+//! Compares our front, nginx and httpd as servers of files.
 //!
 //! ```text
 //! cargo run -p catamaran-nights --bin files -- answers > docs/files-answers.md
 //! cargo run --release -p catamaran-nights --bin files -- cold [SECONDS]
 //! ```
 //!
-//! `answers` asks each of them every request of the tests, and prints the page about the differences; a
-//! difference without a reason ends it. `cold` measures small pages while a file comes from a slow disk: it
-//! needs root and a controller of block devices (cgroup v1 `blkio`, or v2 `io`), and says what is missing. Both
-//! need nginx and httpd (`cargo xtask needs`). The binary is that of `CATAMARAN_BIN`, else the newest in the
-//! target directory.
+//! `answers` sends the requests of the tests to each server, and prints the page about the differences; it fails at a
+//! difference without a reason. `cold` measures small pages while a file is read from a slow disk: it needs root and
+//! a controller of block devices (cgroup v1 `blkio`, or v2 `io`), and prints what is missing. Both need nginx and
+//! httpd (`cargo xtask needs`). The binary is that of `CATAMARAN_BIN`, else the newest in the target directory.
 
 #![expect(clippy::print_stdout, reason = "its output is the page")]
 

@@ -1,6 +1,6 @@
-//! Why the front answers a request differently than nginx or httpd.
+//! The reasons why the front answers some requests in another way than nginx or httpd.
 
-/// The reason; `None` if there is none for this request.
+/// The reason for the case with this name; `None` if there is none.
 pub(crate) fn of(name: &str) -> Option<&'static str> {
     let mut all = REASONS.iter();
     let found = all.find(|(names, _)| names.contains(&name));

@@ -1,4 +1,4 @@
-//! A group of processes that reads so many bytes a second from a disk.
+//! A cgroup that limits how many bytes per second its processes read from a disk.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
@@ -7,14 +7,14 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, bail};
 use rustix::fs::{major, minor};
 
-/// Such a group. Dropping it removes it, once its processes have ended.
+/// Such a cgroup. Dropping it removes it; its processes must have ended.
 #[derive(Debug)]
 pub(crate) struct Throttle {
     group: PathBuf,
 }
 
 impl Throttle {
-    /// A group that reads so many bytes a second from the disk of this path.
+    /// A cgroup whose processes read at most `bytes` per second from the disk of this path.
     ///
     /// # Errors
     /// There is no controller of block devices, or this user may not use it.
@@ -60,7 +60,7 @@ impl Drop for Throttle {
     }
 }
 
-/// The whole disk that has this path, as `MAJOR:MINOR`.
+/// The whole disk on which this path is, as `MAJOR:MINOR`.
 fn disk(path: &Path) -> anyhow::Result<String> {
     let device = fs::metadata(path)?.dev();
     let device = format!("{}:{}", major(device), minor(device));

@@ -1,4 +1,4 @@
-//! The applications behind both servers: each answers with its name and the head of the request as it came.
+//! The applications behind both servers: each responds with its name and with the head of the request that it got.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -14,7 +14,7 @@ pub(crate) fn start(name: &'static str) -> anyhow::Result<SocketAddr> {
     thread::spawn(move || {
         for stream in listener.incoming().flatten() {
             thread::spawn(move || {
-                // A client that leaves is no matter of the backend.
+                // A client that closes its connection does not concern other clients.
                 let _ = serve(name, stream);
             });
         }
@@ -22,7 +22,7 @@ pub(crate) fn start(name: &'static str) -> anyhow::Result<SocketAddr> {
     Ok(address)
 }
 
-/// Answers one request, and closes.
+/// Answers one request, and closes the connection.
 fn serve(name: &str, mut stream: TcpStream) -> io::Result<()> {
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;

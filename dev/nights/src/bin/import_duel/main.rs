@@ -1,13 +1,13 @@
-//! A machine that looks for doors: random configurations of httpd and nginx, each on its own server and, imported, on
-//! the front. What a source refuses must not be served by the import.
+//! Searches for doors of the import: random configurations of httpd and nginx run on their own server and, imported,
+//! on the front. The front must not serve what the source refuses.
 //!
 //! ```text
 //! cargo xtask import-duel --files 10000 --seed 1 --server nginx
 //! ```
 //!
-//! It is deterministic by seed: file number n is that of seed S + n. First it plants doors, which it must find, and
-//! tries those of `doors/`, which must stay closed. A door that is found is shrunk and written, with the request that
-//! shows it, into a file of the directory of `--out`.
+//! A seed always gives the same configuration: file number n has seed S + n. First the program plants doors, which it
+//! must find, and tries those of `doors/`, which must stay closed. A door that is found is shrunk and written, with
+//! the request that shows it, into a file of the directory of `--out`.
 
 #![expect(clippy::print_stdout, reason = "its output is what it finds")]
 
@@ -36,20 +36,20 @@ use crate::duel::{Duel, Finding, Tally};
 use crate::judge::Door;
 use crate::stage::{Addresses, Kind};
 
-/// What the command line says.
+/// The options of the command line.
 struct Options {
     files: u64,
     seed: u64,
     kinds: Vec<Kind>,
-    /// Where doors are written.
+    /// The directory into which doors are written.
     out: PathBuf,
-    /// Configurations at once.
+    /// The number of configurations at a time.
     jobs: usize,
-    /// The most doors of a kind that are shrunk.
+    /// How many doors of a kind are shrunk at most.
     shrink: usize,
 }
 
-/// What all threads add to.
+/// The results of all threads.
 #[derive(Default)]
 struct Found {
     tally: Tally,
@@ -110,7 +110,7 @@ fn summary_of_known(tried: &corpus::Tried) -> String {
     )
 }
 
-/// Takes one seed after the other until all are done.
+/// Takes one seed after the other until none is left.
 fn worker(
     kind: Kind,
     options: &Options,

@@ -1,8 +1,7 @@
-//! A configuration as a tree of directives, so that it can be made and shrunk piece by piece, and as the files that
-//! it becomes.
+//! A configuration as a tree of directives, which can be made and shrunk piece by piece and written as files.
 //!
-//! The text has placeholders: `{place}` for the directory of the files, `{a}` and `{b}` for the addresses that are
-//! listened on, `{one}` and `{two}` for the backends.
+//! The text has placeholders: `{place}` for the directory of the files, `{a}` and `{b}` for the addresses of the
+//! listeners, `{one}` and `{two}` for the backends.
 
 /// A directive, or several that stand together.
 #[derive(Clone, Debug)]
@@ -11,7 +10,7 @@ pub(crate) enum Node {
     Line(String),
     /// A section: its first line, what it contains, its last line.
     Section(String, Vec<Self>, &'static str),
-    /// Another file, by the line that includes it; that line is empty for a file that the server finds by itself.
+    /// Another file, with the line that includes it; the line is empty if the server finds the file by itself.
     File {
         name: String,
         included_by: String,
@@ -23,12 +22,12 @@ pub(crate) enum Node {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Conf(pub(crate) Vec<(String, String)>);
 
-/// A step to a smaller tree at a node.
+/// How a tree is made smaller at a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cut {
-    /// The node goes.
+    /// Removes the node.
     Remove,
-    /// The node's content takes its place.
+    /// Replaces the node by its content.
     Unwrap,
 }
 
@@ -76,7 +75,7 @@ pub(crate) fn count(nodes: &[Node]) -> usize {
     nodes.len() + inner.sum::<usize>()
 }
 
-/// The tree with a cut at the node of this index, counted from the top; none if the cut changes nothing.
+/// The tree with a cut at the node with this index, counted from the top; `None` if the cut changes nothing.
 pub(crate) fn cut(nodes: &[Node], index: usize, how: Cut) -> Option<Vec<Node>> {
     let mut left = index;
     cut_within(nodes, &mut left, how)

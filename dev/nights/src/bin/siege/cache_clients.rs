@@ -1,5 +1,6 @@
-//! `cache-clients`: thirty clients that leave, ask for parts and with conditions, purges and reloads, before an
-//! application whose responses no cache would expect. In the end nothing may be under way, and memory is as it was.
+//! `cache-clients`: thirty clients of a cache that leave early, and ask for ranges and with conditions, while
+//! responses are purged and the front is reloaded. The application sends responses of all kinds, also wrong ones. At
+//! the end no request may be open, and memory must not have grown.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -29,7 +30,7 @@ pub(crate) fn run(minutes: u64) -> anyhow::Result<Verdict> {
     event_loop()?.block_on(besiege(&mut front, Duration::from_secs(60 * minutes)))
 }
 
-/// A cache that keeps as much as may be, before a backend with few connections.
+/// A front with a large cache, before a backend with few connections.
 fn config(files: &Path, origin: SocketAddr) -> String {
     let token = files.join("token").display().to_string();
     format!(
@@ -45,7 +46,8 @@ fn config(files: &Path, origin: SocketAddr) -> String {
     )
 }
 
-/// A first sixth of the time shows how much memory such clients take when they are gone; the rest may not take more.
+/// The first sixth of the time shows how much memory is in use when such clients have gone; after the rest it may not
+/// be more.
 async fn besiege(front: &mut Besieged, time: Duration) -> anyhow::Result<Verdict> {
     let (warm_up, tally) = (Arc::new(Tally::default()), Arc::new(Tally::default()));
     let mut verdict = Verdict::default();
@@ -90,7 +92,7 @@ async fn besiege(front: &mut Besieged, time: Duration) -> anyhow::Result<Verdict
     Ok(verdict)
 }
 
-/// Keeps everybody at work for that long.
+/// Keeps all clients, purges and reloads going for this time.
 async fn load(front: &mut Besieged, time: Duration, tally: &Arc<Tally>) -> anyhow::Result<()> {
     let end = Instant::now() + time;
     let mut clients = JoinSet::new();
@@ -113,7 +115,7 @@ async fn load(front: &mut Besieged, time: Duration, tally: &Arc<Tally>) -> anyho
     Ok(())
 }
 
-/// Everybody is gone, so that nothing may be under way, and every page is served.
+/// Waits until all clients have gone; judges that nothing is open and that each page is served, and purges the cache.
 async fn settle(front: &Besieged, verdict: &mut Verdict, when: &str) -> anyhow::Result<()> {
     let until = Instant::now() + PATIENCE;
     let mut left = f64::INFINITY;
@@ -146,7 +148,7 @@ async fn settle(front: &Besieged, verdict: &mut Verdict, when: &str) -> anyhow::
     }
     let status = front.change("/api/v1/caches/pages/purge", TOKEN, r#"{"all": true}"#)?;
     ensure!(status == 200, "a purge is answered {status}");
-    // What was in use lately is given back within seconds.
+    // The front frees entries that were just used after some seconds.
     pause(Duration::from_secs(12)).await;
     Ok(())
 }
@@ -161,7 +163,7 @@ async fn visit_again(front: SocketAddr, tally: Arc<Tally>) {
     }
 }
 
-/// One request, whose response is read to its end, in part, or not at all.
+/// Sends one request, whose response is read to its end, in part, or not at all.
 async fn visit(front: SocketAddr) -> std::io::Result<(&'static str, String)> {
     let socket = TcpSocket::new_v4()?;
     socket.set_recv_buffer_size(16 * 1024)?;
@@ -197,7 +199,7 @@ async fn visit(front: SocketAddr) -> std::io::Result<(&'static str, String)> {
     Ok((kind, String::new()))
 }
 
-/// Reads that many bytes, or to the end, with a pause after each piece. Returns the first of them.
+/// Reads `left` bytes, or to the end, with a pause of `rest` after each piece. Returns the first bytes.
 async fn read(stream: &mut TcpStream, mut left: usize, rest: Duration) -> Vec<u8> {
     let (mut first, mut buffer) = (Vec::new(), vec![0; 16 * 1024]);
     while left > 0 {
@@ -231,10 +233,10 @@ fn request() -> String {
 
 const CLIENTS: usize = 30;
 
-/// How long a response may take, and everything once all clients are gone.
+/// How long a response may take, and how long the front may need when all clients have gone.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What the allocator may keep beyond what it kept before, in MiB.
+/// How much more memory the allocator may keep than before, in MiB.
 const GROWTH_MAX: f64 = 8.0;
 
 const TOKEN: &str = "0123456789abcdef0123456789abcdef";

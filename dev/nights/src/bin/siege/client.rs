@@ -1,7 +1,7 @@
 //! A cheap HTTP/1.1 client, of which one thread runs thousands.
 //!
-//! It reads one response at a time by its framing, keeps the beginning of the body and counts the
-//! rest. What goes wrong has a name of one or two words, by which it is counted.
+//! It reads one response at a time by its framing, keeps the beginning of the body and counts the remaining bytes.
+//! Failures have names of one or two words, by which they are counted.
 
 use std::io;
 use std::net::SocketAddr;
@@ -11,7 +11,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-/// Why there is no whole response.
+/// Why there is no complete response.
 pub(crate) type Failure = &'static str;
 
 #[derive(Debug)]
@@ -23,17 +23,17 @@ pub(crate) struct Client {
 #[derive(Debug, Default)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
-    /// The server closes the connection after it.
+    /// Whether the server closes the connection after it.
     pub(crate) closes: bool,
-    /// It says when to come again.
+    /// Whether it has a Retry-After.
     pub(crate) retry_after: bool,
-    /// Bytes of body.
+    /// The length of the body in bytes.
     pub(crate) length: u64,
-    /// The first of them.
+    /// The beginning of the body, at most [`KEPT_MAX`] bytes.
     pub(crate) body: Vec<u8>,
 }
 
-/// How the length of a body is told.
+/// How the end of a body is known.
 enum Framing {
     Length(u64),
     Chunked,
@@ -58,7 +58,7 @@ impl Client {
         }
     }
 
-    /// Whether the server has neither closed nor said anything since the last response.
+    /// Whether the server has neither closed the connection nor sent anything since the last response.
     pub(crate) fn is_quiet(&self) -> bool {
         let read = self.stream.try_read(&mut [0]);
         self.input.is_empty() && read.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
@@ -71,7 +71,7 @@ impl Client {
     /// Sends `request` and reads the response.
     pub(crate) async fn ask(&mut self, request: &[u8]) -> Result<Answer, Failure> {
         let exchange = async {
-            // The response tells more than a failure to send.
+            // A failure to send is ignored: the response, or its absence, tells more.
             let sent = self.stream.write_all(request).await;
             let answer = self.answer().await;
             if answer.is_ok() {
@@ -111,7 +111,7 @@ impl Client {
         }
     }
 
-    /// A head in small letters, with the empty line.
+    /// Reads a head, with its empty line, in lower case.
     async fn head(&mut self) -> Result<String, Failure> {
         let end = loop {
             if let Some(at) = find(&self.input, b"\r\n\r\n") {
@@ -194,8 +194,8 @@ pub(crate) fn find(bytes: &[u8], pattern: &[u8]) -> Option<usize> {
         .position(|window| window == pattern)
 }
 
-/// For a connection, and for a whole exchange.
+/// How long connecting may take, and how long an exchange may take.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Bytes of a body that are kept.
+/// How many bytes of a body are kept.
 const KEPT_MAX: usize = 64 * 1024;

@@ -1,8 +1,8 @@
-//! `drops`: a backend that drops idle connections at random while requests come (F1). No idempotent
-//! request may fail, none that is not may be delivered twice, and few of those may fail.
+//! `drops`: a backend that closes idle connections at random while requests come (F1). No idempotent request may
+//! fail; of the others none may be delivered twice, and few may fail.
 //!
-//! The backend counts deliveries by the request's number, which is its path; it speaks HTTP/1.1 and
-//! then AJP13.
+//! The backend counts deliveries by the number of the request, which is its path. It speaks HTTP/1.1 first and then
+//! AJP13.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,10 +22,10 @@ use crate::flaky::{read_request, serve_apart};
 use crate::tally::Tally;
 use crate::tier::{Besieged, event_loop, pause, upstream};
 
-/// What the backend saw and did.
+/// What the backend received and did.
 #[derive(Debug, Default)]
 struct Seen {
-    /// How often each POST arrived, by its number.
+    /// How often each POST arrived; the index is its number.
     posts: Mutex<Vec<u8>>,
     dropped: AtomicU64,
 }
@@ -128,7 +128,7 @@ fn start(protocol: &str, seen: &Arc<Seen>) -> anyhow::Result<SocketAddr> {
     serve_apart(move |stream| {
         let seen = Arc::clone(&seen);
         async move {
-            // The front closes connections, too.
+            // The front closes connections, too, which is not a failure.
             if is_ajp {
                 serve_ajp(stream, &seen).await.ok();
             } else {
@@ -139,7 +139,7 @@ fn start(protocol: &str, seen: &Arc<Seen>) -> anyhow::Result<SocketAddr> {
 }
 
 impl Seen {
-    /// Waits for a request; `false` if the time at random is over and the connection is to be closed.
+    /// Waits for a request; `false` if the connection is to be closed, after a random time.
     async fn waits(&self, stream: &TcpStream) -> bool {
         let idle = Duration::from_micros(fastrand::u64(..IDLE_MAX_MICROS));
         let comes = timeout(idle, stream.readable()).await.is_ok();
@@ -149,7 +149,7 @@ impl Seen {
         comes
     }
 
-    /// Counts a POST to this path.
+    /// Counts a request if it is a POST.
     fn deliver(&self, method: &str, path: &str) {
         let number = path
             .strip_prefix('/')
@@ -217,13 +217,13 @@ async fn serve_ajp(mut stream: TcpStream, seen: &Seen) -> anyhow::Result<()> {
     }
 }
 
-/// Clients, each with one request at a time.
+/// The number of clients, each with one request at a time.
 const CLIENTS: usize = 20;
 
-/// Milliseconds between a client's requests, at most: about 2,000 requests a second.
+/// The longest pause between two requests of a client, in milliseconds: about 2,000 requests per second in all.
 const PAUSE_MAX: u64 = 20;
 
-/// How long a connection may be idle, at most.
+/// How long a connection may be idle at most.
 const IDLE_MAX_MICROS: u64 = 30_000;
 
 const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";

@@ -1,4 +1,4 @@
-//! `failover`: three Tomcats, one of which is killed, started again, stopped and cut off under load
+//! `failover`: three Tomcats under load, of which one is killed, started again, stopped, and cut off from the network
 //! (F2 to F5).
 
 use std::net::TcpListener;
@@ -30,7 +30,7 @@ pub(crate) fn run() -> anyhow::Result<Verdict> {
     Ok(verdict)
 }
 
-/// F2: nothing fails but what was on its way to the one that is killed and must not run twice.
+/// F2: only requests fail that were on their way to the killed Tomcat and must not be repeated.
 fn kill_and_restart(
     verdict: &mut Verdict,
     tomcats: &mut [Tomcat],
@@ -75,7 +75,7 @@ fn kill_and_restart(
     Ok(())
 }
 
-/// F3: the others' clients notice nothing, and after a first-byte timeout nobody does.
+/// F3: clients of the other Tomcats notice nothing; after a first-byte timeout no client does.
 fn stand_still(verdict: &mut Verdict, tomcats: &[Tomcat], urls: &[String]) -> anyhow::Result<()> {
     let front = front_to(urls, "first_byte_timeout = \"2s\"\n")?;
     let load = load(&front);
@@ -106,7 +106,7 @@ fn stand_still(verdict: &mut Verdict, tomcats: &[Tomcat], urls: &[String]) -> an
         millis(tally.percentile(0.99)),
         millis(after.percentile(0.99))
     );
-    // A third of what came until it was out.
+    // A third of the requests that came until the Tomcat was out.
     let exposed = (RATE / 3.0 * (out.as_secs_f64() + 0.5)).ceil() as u64;
     let timed_out = tally.count("file", &["504"]) + tally.count("post", &["504"]);
     verdict.at_most("F3: 504s", timed_out as f64, exposed as f64);
@@ -117,7 +117,7 @@ fn stand_still(verdict: &mut Verdict, tomcats: &[Tomcat], urls: &[String]) -> an
     verdict.never("F3: other failure while one stands still", others);
     judge_requests(verdict, "once it is out", &after);
     verdict.at_most("F3: seconds until it is out", out.as_secs_f64(), 3.5);
-    // Within a tenth, or what this machine's noise is.
+    // A tenth more, or 5 ms, which is the noise of this machine.
     let limit = (millis(calm.percentile(0.99)) * 1.1).max(millis(calm.percentile(0.99)) + 5.0);
     verdict.at_most(
         "F3: p99 of those served, ms",
@@ -127,7 +127,8 @@ fn stand_still(verdict: &mut Verdict, tomcats: &[Tomcat], urls: &[String]) -> an
     Ok(())
 }
 
-/// F4: the client can see that something is missing, as soon as the backend was silent too long.
+/// F4: if a backend stops in the middle of a body, the client sees that the response is incomplete, as soon as the
+/// time for a silent backend is over.
 fn stand_still_in_a_body(verdict: &mut Verdict, tomcat: &Tomcat) -> anyhow::Result<()> {
     let urls = [tomcat.url(Connector::Ajp)];
     let front = front_to(&urls, "idle_body_timeout = \"2s\"\n")?;
@@ -159,7 +160,7 @@ fn stand_still_in_a_body(verdict: &mut Verdict, tomcat: &Tomcat) -> anyhow::Resu
     Ok(())
 }
 
-/// F5: a backend whose SYN is never answered.
+/// F5: a backend that does not answer SYN.
 fn vanish_from_the_network(verdict: &mut Verdict, urls: &[String]) -> anyhow::Result<()> {
     let (hole, _held) = black_hole()?;
     let mut all = urls.to_vec();
@@ -182,7 +183,7 @@ fn vanish_from_the_network(verdict: &mut Verdict, urls: &[String]) -> anyhow::Re
     Ok(())
 }
 
-/// A listener whose backlog is full: Linux drops further SYNs.
+/// A listener whose backlog is full, so that Linux drops further SYNs.
 fn black_hole() -> anyhow::Result<(TcpListener, Vec<Socket>)> {
     let socket = Socket::new(Domain::IPV4, Type::STREAM, None)?;
     socket.bind(&SockAddr::from(std::net::SocketAddr::from((
@@ -196,7 +197,7 @@ fn black_hole() -> anyhow::Result<(TcpListener, Vec<Socket>)> {
     for _ in 0..8 {
         let client = Socket::new(Domain::IPV4, Type::STREAM, None)?;
         client.set_nonblocking(true)?;
-        // What cannot be connected fills the queue as well.
+        // Connections that are not accepted fill the backlog, too.
         client.connect(&address).ok();
         held.push(client);
     }
@@ -219,7 +220,7 @@ fn load(front: &Besieged) -> Load {
     }
 }
 
-/// Waits until so many backends are up; says how long that took.
+/// Waits until `number` backends are up; returns how long that took.
 fn wait_until_up(front: &Besieged, number: usize) -> anyhow::Result<Duration> {
     let began = Instant::now();
     let up = || {
@@ -233,7 +234,7 @@ fn wait_until_up(front: &Besieged, number: usize) -> anyhow::Result<Duration> {
     Ok(began.elapsed())
 }
 
-/// GETs never fail. POSTs may, if they were in flight: there are some clients at a time only.
+/// Judges that no GET failed. After a kill up to three POSTs may fail, which were in flight; otherwise none.
 fn judge_requests(verdict: &mut Verdict, when: &str, tally: &Tally) {
     let failed = |kind| tally.total(kind) - tally.count(kind, &["200"]);
     verdict.never(&format!("GET failed {when}"), failed("file"));

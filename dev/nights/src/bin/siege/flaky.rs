@@ -1,5 +1,5 @@
-//! A backend that fails in every way it can, at random: it answers, closes, resets, stalls, sends
-//! half a response or none that is one.
+//! A backend that fails at random in every way it can: it answers, closes, resets, stalls, sends half a response, or
+//! bytes that are no response.
 
 use std::net::SocketAddr;
 use std::thread;
@@ -12,11 +12,10 @@ use tokio::net::{TcpListener, TcpStream};
 use crate::client::find;
 use crate::tier::{event_loop, pause};
 
-/// Starts the backend on a thread of its own, for as long as this process lives; says where it
-/// listens.
+/// Starts the backend on a thread of its own, which runs as long as this process; returns its address.
 pub(crate) fn start() -> anyhow::Result<SocketAddr> {
     serve_apart(|stream| async move {
-        // However it ends is how it was meant to end.
+        // Errors are expected: the connection ends in one of the random ways.
         serve(stream).await.ok();
     })
 }
@@ -46,17 +45,26 @@ where
     Ok(address)
 }
 
+/// Serves a connection until a request gets one of the endings. Of 20 requests, 13 get a good response, one of them
+/// slowly, and one more is followed by a close.
 async fn serve(mut stream: TcpStream) -> io::Result<()> {
     let mut input = Vec::new();
     while read_request(&mut stream, &mut input).await?.is_some() {
         match fastrand::u8(..20) {
             0..=11 => stream.write_all(ANSWER).await?,
+            // Closes without a response.
             12 => return Ok(()),
+            // Resets: with this setting the socket is closed by RST.
             13 => return SockRef::from(&stream).set_linger(Some(Duration::ZERO)),
+            // Stalls, never answers, and reads the next request.
             14 => pause(Duration::from_secs(3)).await,
+            // Sends a part of the response.
             15 => return stream.write_all(&ANSWER[..ANSWER.len() - 3]).await,
+            // Sends a head that is none.
             16 => return stream.write_all(b"HTTP/1.1 2000 What\r\n\r\n").await,
+            // Sends two responses to one request.
             17 => stream.write_all(&[ANSWER, ANSWER].concat()).await?,
+            // Closes after the response, which did not announce it.
             18 => {
                 stream.write_all(ANSWER).await?;
                 return Ok(());
@@ -67,7 +75,7 @@ async fn serve(mut stream: TcpStream) -> io::Result<()> {
     Ok(())
 }
 
-/// The answer, a few bytes at a time.
+/// Sends the response a few bytes at a time.
 async fn drip(stream: &mut TcpStream) -> io::Result<()> {
     for piece in ANSWER.chunks(7) {
         stream.write_all(piece).await?;
@@ -76,7 +84,7 @@ async fn drip(stream: &mut TcpStream) -> io::Result<()> {
     Ok(())
 }
 
-/// Takes one request from the stream, and gives its head in small letters; `None` at its end.
+/// Reads one request from the stream, and returns its head in lower case; `None` at the end of the stream.
 pub(crate) async fn read_request(
     stream: &mut TcpStream,
     input: &mut Vec<u8>,

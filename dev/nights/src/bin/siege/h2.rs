@@ -1,5 +1,5 @@
-//! `h2`: our own bench over HTTP/2, in clear and over TLS, while the front is reloaded and upgraded in
-//! turns, each every five seconds. No request may fail.
+//! `h2`: our own bench over HTTP/2, without and with TLS, while the front is reloaded and upgraded in turn, each
+//! every five seconds. No request may fail.
 
 use std::fs;
 use std::path::Path;
@@ -61,7 +61,7 @@ pub(crate) fn run(minutes: u64) -> anyhow::Result<Verdict> {
     Ok(verdict)
 }
 
-/// The keys of the first listener, which speaks HTTP/2 in clear, and another with TLS.
+/// The keys of the first listener, which speaks HTTP/2 without TLS, and a second listener with TLS.
 fn listeners(files: &Path) -> anyhow::Result<String> {
     let certified = rcgen::generate_simple_self_signed(["localhost".to_owned()])?;
     fs::write(files.join("chain.pem"), certified.cert.pem())?;
@@ -81,7 +81,7 @@ fn load(url: &str, time: Duration) -> anyhow::Result<Process> {
     catamaran(&[&words[..], &more[..], &[url]].concat())
 }
 
-/// What the bench has counted.
+/// Judges the counts of the bench.
 fn judge_load(verdict: &mut Verdict, name: &str, mut load: Process) -> anyhow::Result<()> {
     load.wait(Deadline::default())?;
     let report: Value = serde_json::from_str(&load.stdout())
@@ -101,5 +101,5 @@ fn judge_load(verdict: &mut Verdict, name: &str, mut load: Process) -> anyhow::R
     Ok(())
 }
 
-/// Between a reload and an upgrade.
+/// The time between a reload and an upgrade.
 const PERIOD: Duration = Duration::from_millis(2500);

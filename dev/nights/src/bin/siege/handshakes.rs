@@ -1,7 +1,6 @@
-//! `handshakes`: full TLS handshakes as fast as OpenSSL can ask for them, and 10,000 connections on
-//! which no handshake begins. Rounds with and without the flood alternate, because machines drift;
-//! nginx takes turns with the front, because on few cores the flood's own clients cost the others
-//! something whoever serves them.
+//! `handshakes`: full TLS handshakes as fast as OpenSSL can ask for them (the flood), and 10,000 connections on which
+//! no handshake begins. Rounds with and without the flood alternate, because the speed of a machine drifts. The same
+//! is done with nginx: on few cores the flood's own clients slow the other clients down, whichever server they use.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -77,7 +76,7 @@ fn nginx(files: &Space, backend: &str) -> anyhow::Result<Process> {
     })?)
 }
 
-/// The rounds of one front.
+/// The results of one front.
 #[derive(Default)]
 struct Series {
     calm: Vec<Round>,
@@ -85,7 +84,7 @@ struct Series {
 }
 
 impl Series {
-    /// A round without the flood and one with it.
+    /// Measures `front` for one round without the flood and for one round with it, and adds both results.
     fn add(&mut self, name: &str, front: SocketAddr) -> anyhow::Result<()> {
         self.calm.push(round(name, front, "no")?);
         let _flood = Flood::begin(front)?;
@@ -98,7 +97,7 @@ impl Series {
     }
 }
 
-/// What clients see that keep their connections.
+/// Measures clients that keep their connections for one round, and prints the result.
 fn round(name: &str, front: SocketAddr, flood: &str) -> anyhow::Result<Round> {
     let round = paced::round(&format!("https://{front}/"), 20, RATE, ROUND)?;
     println!(
@@ -108,7 +107,7 @@ fn round(name: &str, front: SocketAddr, flood: &str) -> anyhow::Result<Round> {
     Ok(round)
 }
 
-/// Connections on which nothing is sent: few are kept at a time, and all are gone in time.
+/// Opens connections on which nothing is sent. Judges that each is closed in time, and that no handshake stays open.
 fn silent(front: &Besieged, verdict: &mut Verdict) -> anyhow::Result<()> {
     let before = front.usage()?.private;
     let (longest, heap) = event_loop()?.block_on(hold_all(front));
@@ -117,7 +116,7 @@ fn silent(front: &Besieged, verdict: &mut Verdict) -> anyhow::Result<()> {
         mib(before),
         mib(heap)
     );
-    // A deadline has a tick's grace.
+    // A deadline may be a tick late.
     let longest = longest.as_secs_f64();
     verdict.at_most("seconds until a silent connection is closed", longest, 10.5);
     let open = front.metric("catamaran_tls_handshakes_open")?;
@@ -125,12 +124,12 @@ fn silent(front: &Besieged, verdict: &mut Verdict) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The longest that one was open, and the most heap meanwhile.
+/// Opens all silent connections. Returns the longest time until one was closed, and the highest heap meanwhile.
 async fn hold_all(front: &Besieged) -> (Duration, u64) {
     let mut sockets = JoinSet::new();
     for number in 0..SILENT {
         sockets.spawn(hold(front.address()));
-        // As fast as they come; the backlog is finite.
+        // Without a pause the backlog would overflow.
         if number % 500 == 0 {
             pause(Duration::from_millis(20)).await;
         }
@@ -146,20 +145,19 @@ async fn hold_all(front: &Besieged) -> (Duration, u64) {
     (longest, heap)
 }
 
-/// Connects, says nothing, and waits for the front to close; for how long.
+/// Connects, sends nothing, and waits for the front to close; returns how long that took, at most [`HELD_MAX`].
 async fn hold(front: SocketAddr) -> Duration {
     let Ok(mut stream) = TcpStream::connect(front).await else {
         return HELD_MAX;
     };
     let begun = Instant::now();
-    // A reset is a close, too.
+    // A reset counts as a close.
     let _ = timeout(HELD_MAX, stream.read(&mut [0])).await;
     begun.elapsed()
 }
 
-/// `openssl s_time`, several at once, which run only while nobody else wants the CPU: attackers have
-/// machines of their own. With the lowest priority instead they held up the clients that are watched by
-/// a millisecond.
+/// Several `openssl s_time`, which run only while nothing else wants the CPU, because real attackers have machines of
+/// their own. With the lowest priority instead, they delayed the clients that are measured by a millisecond.
 struct Flood(Vec<Child>);
 
 impl Flood {
@@ -188,10 +186,10 @@ impl Drop for Flood {
     }
 }
 
-/// For how long a connection is watched.
+/// How long a connection is watched.
 const HELD_MAX: Duration = Duration::from_secs(60);
 const SILENT: usize = 10_000;
 const FLOODERS: usize = 4;
-/// Requests a second of those that keep their connections.
+/// The rate of the clients that keep their connections, in requests per second.
 const RATE: usize = 500;
 const ROUND: Duration = Duration::from_secs(10);

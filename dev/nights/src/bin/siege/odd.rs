@@ -1,5 +1,5 @@
-//! An application whose responses no cache would expect: they change what they say of themselves, answer what was not
-//! asked, and break off.
+//! An application for trying a cache, whose responses contradict each other, answer something else than was asked, or
+//! break off.
 
 use std::fmt::Write as _;
 use std::net::SocketAddr;
@@ -12,15 +12,15 @@ use tokio::net::TcpStream;
 use crate::flaky::{read_request, serve_apart};
 use crate::tier::pause;
 
-/// The application; all of these lie below.
+/// Starts the application; its address is returned.
 pub(crate) fn start() -> anyhow::Result<SocketAddr> {
     serve_apart(|stream| async move {
-        // However it ends is how it was meant to end.
+        // Errors are expected: the application itself breaks connections off.
         serve(stream).await.ok();
     })
 }
 
-/// What a request is answered below each. `/good` below them is always a page.
+/// The paths below which each kind of response is. `/good` below them is always a page.
 pub(crate) const PATHS: [&str; 4] = ["/page", "/turning", "/large", "/odd"];
 
 async fn serve(mut stream: TcpStream) -> io::Result<()> {
@@ -76,7 +76,7 @@ impl Default for Answer {
 }
 
 impl Answer {
-    /// One that may be stored, and the next time may not, of any length: a stale one is there when it is fetched.
+    /// Makes a response of random length that may be stored or, the next time, may not; it soon becomes stale.
     fn turn(&mut self) {
         self.fields = FIELDS[fastrand::usize(..FIELDS.len())].to_owned();
         self.length = [1000, 100_000, 500_000, 3_000_000][fastrand::usize(..4)];
@@ -103,7 +103,7 @@ impl Answer {
                 self.length = 100;
                 ("206 Partial Content", "Content-Range: bytes 0-99/4000\r\n")
             }
-            // Asked for or not.
+            // A 206 or 304, whether it was asked for or not.
             15 | 16 => {
                 self.length = 0;
                 ("304 Not Modified", "")
@@ -136,7 +136,7 @@ impl Answer {
         head.into_bytes().into_iter().chain(letters).collect()
     }
 
-    /// Sends itself in chunks, a few at a time.
+    /// Sends the response in chunks, a few at a time.
     async fn drip(&self, stream: &mut TcpStream) -> io::Result<()> {
         let Self { status, fields, .. } = self;
         let head = format!("HTTP/1.1 {status}\r\n{fields}Transfer-Encoding: chunked\r\n\r\n");

@@ -1,7 +1,7 @@
-//! `overload`: more than the backend can do (F17), and a flood of connections (F16).
+//! `overload`: more requests than the backend can answer (F17), and a flood of connections (F16).
 //!
-//! The backend is our application behind a cap of connections, each of which answers after 20 ms:
-//! so its capacity is known, and is not the machine's.
+//! The backend is our application behind a limit of connections, and each request takes 20 ms. So its capacity is
+//! known, and does not depend on the machine.
 
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::sync::Arc;
@@ -54,7 +54,7 @@ fn too_much_work(verdict: &mut Verdict) -> anyhow::Result<()> {
         );
         Ok((tally, goodput))
     };
-    // The first is thrown away: pools are filled and codes are warm afterwards.
+    // This result is not used: it fills pools, and the code is in the caches afterwards.
     measure(0.5)?;
     let (calm, _) = measure(0.5)?;
     let (_, peak) = measure(1.0)?;
@@ -124,7 +124,7 @@ fn too_many_connections(verdict: &mut Verdict) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Connections from eight addresses, opened as fast as they are taken and held until the end.
+/// Clients that open connections from eight addresses as fast as the front takes them, and hold them to the end.
 #[derive(Debug, Default)]
 struct Flood {
     attempts: AtomicU64,
@@ -144,7 +144,7 @@ impl Flood {
                     held.push(stream);
                 }
                 if held.len() > 4000 {
-                    // Most of these were closed by the front long ago.
+                    // The front has closed most of these long ago.
                     held.drain(..2000);
                 }
                 due += Duration::from_millis(1);
@@ -165,11 +165,11 @@ async fn connect_from(source: Ipv4Addr, front: SocketAddr) -> Option<tokio::net:
         .ok()
 }
 
-/// Connections to the backend, each of which serves 50 requests a second.
+/// The number of connections to the backend, each of which serves about 50 requests per second.
 const CONNECTIONS: u32 = 8;
 
-/// Requests that wait for one of them: 10 ms.
+/// How many requests may wait for one of them: for 10 ms.
 const QUEUE: u32 = 4;
 
-/// Requests a second.
+/// The backend's capacity in requests per second.
 const CAPACITY: f64 = CONNECTIONS as f64 * 1000.0 / 21.0;

@@ -1,6 +1,5 @@
-//! What clients see that keep their connections and ask by a schedule: our own bench in its open
-//! loop, whose clock is finer than the timers of the other sieges' clients. Latency counts from when a
-//! request was due.
+//! Measures clients that keep their connections and send by a schedule: our own bench in its open loop, whose clock
+//! is finer than the timers of the other clients here. Latency counts from the time at which a request was due.
 
 use std::time::Duration;
 
@@ -11,17 +10,17 @@ use serde_json::Value;
 
 use crate::tier::wait;
 
-/// What one round showed; times in milliseconds.
+/// The results of one round; times in milliseconds.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Round {
     pub(crate) p50: f64,
     pub(crate) p99: f64,
-    /// How late the clients themselves were: p99.
+    /// The 99th percentile of how late the clients themselves sent.
     pub(crate) late: f64,
     pub(crate) failed: u64,
 }
 
-/// `clients` ask `url` so often a second, for so long.
+/// Runs `clients` that send `rate` requests per second to `url`, for `time`.
 pub(crate) fn round(
     url: &str,
     clients: usize,
@@ -50,7 +49,7 @@ pub(crate) fn round(
     })
 }
 
-/// `of` after to before, of neighbours in time; the median.
+/// The median of the ratios of `of` in `after` to that in `before`, for rounds that followed each other.
 pub(crate) fn ratio(before: &[Round], after: &[Round], of: fn(&Round) -> f64) -> f64 {
     let pairs = before.iter().zip(after);
     let mut ratios: Vec<f64> = pairs.map(|(calm, then)| of(then) / of(calm)).collect();

@@ -1,8 +1,8 @@
-//! `payara`: 2,000 requests to Payara over AJP13, half of them uploads of up to 30 KB, half of them over
-//! HTTP/2. Each response is checked whole: it names the length and the digest of what was uploaded.
+//! `payara`: 2,000 requests to Payara over AJP13, half of them uploads of up to 30 KB, and half of them from clients
+//! of HTTP/2. Each response is checked: it names the length and the digest of what was uploaded.
 //!
-//! Payara does not write the byte behind the data of a body chunk, so an upload leaves anything there.
-//! The same requests over HTTP/1.1 go to Apache with either of its modules for AJP13, for comparison.
+//! Payara does not write the zero byte after the data of a body chunk, so any byte of an upload may be there. The
+//! same requests over HTTP/1.1 go to Apache with each of its AJP13 modules, for comparison.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -18,9 +18,9 @@ use crate::tally::Tally;
 
 /// One request.
 struct Exchange {
-    /// What is uploaded; a GET if nothing is.
+    /// The body; `None` for a GET.
     upload: Option<Vec<u8>>,
-    /// The upload's length is told before it.
+    /// Whether the request has a Content-Length.
     has_length: bool,
 }
 
@@ -41,7 +41,7 @@ pub(crate) fn run() -> anyhow::Result<Verdict> {
         over_http11(module, httpd.address(), &tally);
     }
     println!("{tally}");
-    // The log is complete when the front has ended.
+    // When the front has ended, its log is complete.
     front.process().signal(Signal::Terminate)?;
     front.process().wait(Deadline::default())?;
     println!("reasons in the front's log: {:?}", reasons(&mut front));
@@ -63,7 +63,7 @@ fn config(payara: SocketAddr) -> String {
     )
 }
 
-/// What the access log gives as reasons, each with how often.
+/// The reasons in the access log, with their counts.
 fn reasons(front: &mut Front) -> BTreeMap<String, u64> {
     let mut reasons = BTreeMap::new();
     for line in front.process().stdout().lines() {
@@ -77,7 +77,7 @@ fn reasons(front: &mut Front) -> BTreeMap<String, u64> {
     reasons
 }
 
-/// A thousand exchanges: GETs and uploads in turns, the same in each run.
+/// A thousand exchanges: GETs and uploads in turn, the same in each run.
 fn exchanges() -> impl Iterator<Item = Exchange> {
     let mut random = fastrand::Rng::with_seed(26);
     (0..EXCHANGES).map(move |nth| {
@@ -102,7 +102,7 @@ impl Exchange {
         if self.upload.is_some() { "POST" } else { "GET" }
     }
 
-    /// What came of it.
+    /// Judges a response.
     fn outcome(&self, status: u16, body: &[u8]) -> &'static str {
         let (length, digest) = (self.body().len(), sha256_hex(self.body()));
         let method = format!("method={}\n", self.method());
@@ -115,7 +115,7 @@ impl Exchange {
     }
 }
 
-/// All exchanges on one connection, or on another after each failure.
+/// Sends all exchanges on one connection, or on a new one after a failure.
 fn over_http11(kind: &'static str, address: SocketAddr, tally: &Tally) {
     let mut client = None;
     for exchange in exchanges() {

@@ -28,7 +28,7 @@ pub(crate) fn run() -> anyhow::Result<Verdict> {
         latency: Latency::SinceDue,
         requests_max: 0,
     };
-    // And those who connect for each request.
+    // These clients open a connection for each request.
     let new = Load {
         rate: 100.0,
         clients: 30,
@@ -76,7 +76,7 @@ fn judge_requests(verdict: &mut Verdict, tally: &Tally) {
     verdict.at_least("requests", total as f64, 2000.0);
 }
 
-/// The first process has drained, and the last one does when it is told.
+/// Judges that the first process has drained, and that the last one drains when it is told to.
 pub(crate) fn judge_ends(
     verdict: &mut Verdict,
     front: &mut Besieged,
@@ -96,8 +96,8 @@ pub(crate) fn judge_ends(
     Ok(())
 }
 
-/// Reloads: a listener comes with every second, and goes with the next. Says what the heap was when
-/// it had settled, and at the end.
+/// Reloads the front: every second time a listener is added, and removed the next time. Returns the heap after
+/// [`SETTLED`] reloads and at the end.
 fn reload(front: &mut Besieged, tables: &str, tally: &Tally) -> anyhow::Result<(u64, u64)> {
     let file = front.front.directory().join("catamaran.toml");
     let mut early = 0;
@@ -116,7 +116,7 @@ fn reload(front: &mut Besieged, tables: &str, tally: &Tally) -> anyhow::Result<(
     Ok((early, front.usage()?.private))
 }
 
-/// Twenty upgrades; gives the process that serves in the end.
+/// Upgrades the front twenty times; returns the id of the last process.
 fn upgrade(front: &Besieged, tally: &Tally) -> anyhow::Result<u32> {
     let mut id = front.id;
     for turn in 1..=UPGRADES {
@@ -130,7 +130,7 @@ fn upgrade(front: &Besieged, tally: &Tally) -> anyhow::Result<u32> {
     Ok(id)
 }
 
-/// Waits for the `nth` line with `text` in it.
+/// Waits for the `nth` line of the log with `text` in it.
 pub(crate) fn said(front: &Besieged, text: &str, nth: usize) -> anyhow::Result<String> {
     let line = || {
         let said = front.front.log();
@@ -144,7 +144,7 @@ pub(crate) fn said(front: &Besieged, text: &str, nth: usize) -> anyhow::Result<S
 }
 
 const RELOADS: usize = 200;
-/// After so many the allocator has all the memory that reloads need at a time: what comes then leaks.
+/// After this many reloads the allocator has all memory that one reload needs; further growth is a leak.
 const SETTLED: usize = 100;
 const UPGRADES: usize = 20;
 const MIX: &[Kind] = &[Kind::Page, Kind::Page, Kind::Page, Kind::Echo, Kind::Slow];

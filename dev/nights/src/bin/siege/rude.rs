@@ -1,5 +1,5 @@
-//! Clients that no front deserves: those who read slowly, who vanish in the middle of things, and
-//! who send the hostile bytes of the hardening tables.
+//! Clients that do not behave: some read slowly, some vanish in the middle of a request, and some send the hostile
+//! bytes of the hardening tables.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::row::named;
 use crate::tally::Tally;
 use crate::tier::pause;
 
-/// Reads three megabytes a few at a time, again and again.
+/// Reads three megabytes a few bytes at a time, again and again.
 pub(crate) async fn read_slowly(front: SocketAddr, tally: Arc<Tally>) {
     loop {
         random_pause(5.0).await;
@@ -28,7 +28,7 @@ pub(crate) async fn read_slowly(front: SocketAddr, tally: Arc<Tally>) {
     }
 }
 
-/// Bytes that came.
+/// Downloads once; returns the number of bytes.
 async fn download_slowly(front: SocketAddr) -> std::io::Result<usize> {
     let socket = TcpSocket::new_v4()?;
     socket.set_recv_buffer_size(16 * 1024)?;
@@ -47,7 +47,7 @@ async fn download_slowly(front: SocketAddr) -> std::io::Result<usize> {
     }
 }
 
-/// Connects, waits, begins something and is gone.
+/// Connects, waits, begins a request, and closes the connection, again and again.
 pub(crate) async fn vanish(front: SocketAddr, tally: Arc<Tally>) {
     loop {
         let Ok(mut stream) = TcpStream::connect(front).await else {
@@ -66,10 +66,10 @@ pub(crate) async fn vanish(front: SocketAddr, tally: Arc<Tally>) {
             3 => (b"GET /delay/2000 HTTP/1.1\r\nHost: a\r\n\r\n", 0.1),
             4 => (b"GET / HTTP/1.1\r\nHost: a\r\n\r\n", 0.0),
             5 => (b"GET /flaky HTTP/1.1\r\nHost: a\r\n\r\n", 0.01),
-            // Silent until the front's patience ends.
+            // Sends nothing until the front closes the connection.
             _ => (b"GET / HTTP/1.1\r\n", 60.0),
         };
-        // A front that has closed meanwhile is in its right.
+        // The front may have closed the connection meanwhile.
         stream.write_all(bytes).await.ok();
         let mut buffer = [0; 4096];
         timeout(Duration::from_secs_f64(stay), async {
@@ -84,7 +84,7 @@ pub(crate) async fn vanish(front: SocketAddr, tally: Arc<Tally>) {
     }
 }
 
-/// Sends one case of the hardening tables after the other, whole or in pieces.
+/// Sends one case of the hardening tables after the other, in one piece or in several.
 pub(crate) async fn attack(front: SocketAddr, tally: Arc<Tally>) {
     loop {
         let row = &request_rows::ROWS[fastrand::usize(..request_rows::ROWS.len())];
@@ -112,7 +112,7 @@ pub(crate) async fn attack(front: SocketAddr, tally: Arc<Tally>) {
     }
 }
 
-/// Exponentially distributed.
+/// A random pause, exponentially distributed.
 async fn random_pause(mean: f64) {
     let seconds = -fastrand::f64().max(f64::MIN_POSITIVE).ln() * mean;
     pause(Duration::from_secs_f64(seconds.min(mean * 5.0))).await;

@@ -1,5 +1,5 @@
-//! `soak`: 2,000 connections of every kind for as long as you like; nothing may grow, fail or stay
-//! behind.
+//! `soak`: 2,000 connections of all kinds for a given time. Memory and open files may not grow, no honest request may
+//! fail, and nothing may be left at the end.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -108,8 +108,8 @@ fn judge_clients(verdict: &mut Verdict, honest: &Tally, minutes: u64) {
     );
 }
 
-/// After the first sixth, the last quarter may not have more than what came before it. How much is
-/// needed goes up and down by a tenth with what else the machine does; what leaks only goes up.
+/// Judges that the last quarter of the time used no more memory than the time between the first sixth and the last
+/// quarter. Memory in use varies by a tenth with the load of the machine; a leak only grows.
 fn judge_memory(verdict: &mut Verdict, samples: &[Usage]) {
     let warm = &samples[samples.len() / 6..];
     let quarter = (warm.len() / 4).max(1);
@@ -131,7 +131,7 @@ fn judge_memory(verdict: &mut Verdict, samples: &[Usage]) {
     verdict.at_most("growth of open files", files, 2.0 * GROWTH_MAX);
 }
 
-/// Everybody is gone: nothing may be left of them.
+/// Judges that nothing is left when all clients have gone.
 async fn judge_end(
     verdict: &mut Verdict,
     front: &mut Besieged,
@@ -179,7 +179,7 @@ fn median(values: impl Iterator<Item = f64>) -> f64 {
     values[values.len() / 2]
 }
 
-/// Somewhat more than the 2,000 connections that are to be open: not everybody is connected always.
+/// A few more than the 2,000 connections that are to be open, because clients are not always connected.
 const CLIENTS: usize = 2200;
 const SLOW: usize = 100;
 const VANISHING: usize = 200;
@@ -203,8 +203,8 @@ const MIX: &[Kind] = &[
 
 const MIX_NAMES: [&str; 5] = ["page", "echo", "download", "upload", "flaky"];
 
-/// What noise may look like growth.
+/// The growth that is taken for noise.
 const GROWTH_MAX: f64 = 0.02;
 
-/// Connections to backends end soon after their last use.
+/// Idle connections to backends are closed soon.
 const IDLE: &str = "idle_timeout = \"5s\"\n";

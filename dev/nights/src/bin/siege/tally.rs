@@ -1,4 +1,4 @@
-//! What became of requests, by kind, and how long they took.
+//! Counts the results of requests by kind, and how long they took.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -18,7 +18,7 @@ pub(crate) struct Tally {
 
 #[derive(Debug, Default)]
 struct Inner {
-    /// By the kind of request and what came of it: a status, or a failure's name.
+    /// By the kind of request and its result: a status, or the name of a failure.
     counts: BTreeMap<(&'static str, String), u64>,
     /// Microseconds of the requests that were served.
     latencies: Vec<u32>,
@@ -42,14 +42,14 @@ impl Tally {
         self.other(kind, failure);
     }
 
-    /// Waits until so many more requests were served.
+    /// Waits until `more` further requests were served.
     pub(crate) fn wait_for_more(&self, more: usize) -> anyhow::Result<()> {
         let before = self.lock().latencies.len();
         let come = || (self.lock().latencies.len() >= before + more).then_some(());
         Ok(Deadline::default().poll("requests to be served", come)?)
     }
 
-    /// How often one of `outcomes` came of requests of `kind`.
+    /// How many requests of `kind` had one of `outcomes`.
     pub(crate) fn count(&self, kind: &str, outcomes: &[&str]) -> u64 {
         let inner = self.lock();
         let of = |(key, count): (&(&str, String), &u64)| {
@@ -58,14 +58,14 @@ impl Tally {
         inner.counts.iter().filter_map(of).sum()
     }
 
-    /// All requests of `kind`.
+    /// The number of requests of `kind`.
     pub(crate) fn total(&self, kind: &str) -> u64 {
         let inner = self.lock();
         let of = |(key, count): (&(&str, String), &u64)| (key.0 == kind).then_some(*count);
         inner.counts.iter().filter_map(of).sum()
     }
 
-    /// The latency that this part of the served requests did not exceed.
+    /// The latency that the share `part` of the served requests did not exceed; 0.99 for the 99th percentile.
     pub(crate) fn percentile(&self, part: f64) -> Duration {
         let mut latencies = self.lock().latencies.clone();
         latencies.sort_unstable();

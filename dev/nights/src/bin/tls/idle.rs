@@ -1,4 +1,4 @@
-//! The memory of connections that made one request and wait.
+//! Measures the memory of connections that made one request and are idle.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
@@ -16,7 +16,7 @@ use crate::stand::{Key, Stand};
 
 type Client = StreamOwned<ClientConnection, TcpStream>;
 
-/// Bytes for each connection, of a front that was started for this.
+/// The bytes of memory for each connection, in a front that is started for this measurement.
 pub(crate) fn measure(stand: &Stand, target: &str) -> anyhow::Result<f64> {
     let front = stand.front(&format!("{target}-idle"), target, Key::Ecdsa)?;
     let config = config(stand)?;
@@ -53,13 +53,13 @@ fn connect(address: SocketAddr, config: &Arc<ClientConfig>) -> io::Result<Client
     Ok(client)
 }
 
-/// Whether the application's page is there.
+/// Whether the response has the whole page of the application.
 fn is_whole(answer: &[u8]) -> bool {
     let end = answer.windows(4).position(|four| four == b"\r\n\r\n");
     end.is_some_and(|end| answer.len() >= end + 4 + PAGE_BYTES)
 }
 
-/// HTTP/1.1 over X25519, which all fronts have, and new sessions.
+/// A client of HTTP/1.1 with the key exchange X25519, which all fronts have, and without resumption.
 fn config(stand: &Stand) -> anyhow::Result<Arc<ClientConfig>> {
     let mut provider = default_provider();
     provider.kx_groups = vec![kx_group::X25519];
@@ -75,6 +75,7 @@ fn config(stand: &Stand) -> anyhow::Result<Arc<ClientConfig>> {
 }
 
 const PAGE_BYTES: usize = 347;
-/// Connections before memory is looked at, which bring what a front needs once.
+/// The connections that are open before memory is first read, so that what a front allocates only once is not
+/// counted.
 const FIRST: usize = 50;
 const COUNT: usize = 2_000;

@@ -9,19 +9,19 @@ use serde_json::Value;
 
 use crate::stand::LOAD_CORE;
 
-/// Connects for a second; how many handshakes were made.
+/// Connects again and again for a second; returns the number of handshakes.
 pub(crate) fn handshakes(space: &Space, front: &Process, options: &str) -> anyhow::Result<f64> {
     let address = front.address("https");
     let command = format!("openssl s_time -connect {address} -time 1 {options}");
     let said = run(space, &command)?;
-    // The last of its counts: with -reuse one connection before has counted for itself.
+    // The last count: with -reuse an earlier one is about the connection that gets the session.
     let mut counts = said.lines().filter(|line| line.contains(" real seconds"));
     let count = counts.next_back().and_then(|line| line.split(' ').next());
     let count = count.and_then(|count| count.parse().ok());
     count.with_context(|| format!("{command}: {said}"))
 }
 
-/// Makes that many requests.
+/// Sends `count` requests.
 pub(crate) fn requests(
     space: &Space,
     url: &str,
@@ -43,7 +43,7 @@ pub(crate) fn requests(
     Ok(())
 }
 
-/// What a program prints; `command` has spaces between words alone.
+/// Runs a program, and returns its output; words of `command` are separated by spaces.
 fn run(space: &Space, command: &str) -> anyhow::Result<String> {
     let words: Vec<String> = command.split(' ').map(str::to_owned).collect();
     let mut task = space.run(&Job {

@@ -1,7 +1,7 @@
-//! What TLS costs our front, nginx and HAProxy: CPU time for each handshake and each request, and
-//! memory for each idle connection. All have one worker on one core, one certificate, the same
-//! versions, curves and tickets, and the same application behind; load and application have the other
-//! core. Fronts take turns within each round, so that ratios compare neighbours in time.
+//! Measures what TLS costs our front, nginx and HAProxy: CPU time for each handshake and each request, and memory for
+//! each idle connection. All have one worker on one core, the same certificate, versions, curves and tickets, and the
+//! same application behind them; load and application have the other core. The fronts take turns within each round,
+//! so that a ratio compares measurements that follow each other.
 //!
 //! ```text
 //! cargo run --release -p catamaran-nights --bin tls -- [--rounds N] [ROW…]
@@ -78,5 +78,5 @@ fn run(mut arguments: impl Iterator<Item = String>) -> anyhow::Result<()> {
 
 const USAGE: &str = "usage: tls [--rounds N] [ROW…]";
 const ROUNDS: usize = 12;
-/// For an interval of 95 %.
+/// The fewest rounds that give an interval of 95 %.
 const ROUNDS_MIN: usize = 6;

@@ -21,10 +21,10 @@ pub(crate) enum Key {
     Rsa,
 }
 
-/// All that is measured, running.
+/// The servers that are measured, all running.
 pub(crate) struct Stand {
     pub(crate) space: Space,
-    /// By [`FRONTS`] and [`KEYS`].
+    /// By the index in [`FRONTS`], and then in [`KEYS`].
     fronts: Vec<[Process; 2]>,
     app: Process,
     programs: Programs,
@@ -58,7 +58,7 @@ impl Stand {
         Ok(stand)
     }
 
-    /// One more process of a front.
+    /// Starts another process of a front.
     pub(crate) fn front(&self, name: &str, target: &str, key: Key) -> anyhow::Result<Process> {
         let certificate = self.certificate(key).display().to_string();
         let set = [
@@ -81,7 +81,7 @@ impl Stand {
         self.space.directory().join(key.file())
     }
 
-    /// The running front of that number.
+    /// The running front with this index in [`FRONTS`].
     pub(crate) fn running(&self, front: usize, key: Key) -> &Process {
         &self.fronts[front][usize::from(key == Key::Rsa)]
     }
@@ -119,7 +119,7 @@ fn start(
     })?)
 }
 
-/// CPU time that a front has used.
+/// The CPU time that a front has used so far.
 pub(crate) fn cpu(front: &Process) -> anyhow::Result<Duration> {
     let group = front.group().context("a space with groups")?;
     Ok(group.cpu()?.total())
@@ -127,5 +127,5 @@ pub(crate) fn cpu(front: &Process) -> anyhow::Result<Duration> {
 
 const KEYS: [Key; 2] = [Key::Ecdsa, Key::Rsa];
 const FRONT_CORE: usize = 0;
-/// Of the application and all clients.
+/// The core of the application and of all clients.
 pub(crate) const LOAD_CORE: usize = 1;

@@ -1,4 +1,4 @@
-//! A row's figures, and what they say together.
+//! The figures of a row, and their summary.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use catamaran_stats::{Spread, signed_rank};
 use crate::row::Row;
 use crate::stand::FRONTS;
 
-/// Figures of a row, of all rounds.
+/// The figures of a row, of all rounds so far.
 #[derive(Debug)]
 pub(crate) struct Table {
     pub(crate) row: &'static Row,
@@ -22,7 +22,7 @@ impl Table {
         }
     }
 
-    /// Measures each front; every other round begins with the last.
+    /// Measures each front once; every second round is in the reverse order.
     pub(crate) fn add(
         &mut self,
         round: usize,
@@ -41,7 +41,7 @@ impl Table {
         Ok(())
     }
 
-    /// The last round.
+    /// The figures of the last round.
     pub(crate) fn last(&self) -> String {
         let figures = self.rounds.last().into_iter().flatten();
         let figures: Vec<String> = figures.map(|it| format!("{it:9.1}")).collect();
@@ -54,7 +54,7 @@ impl Table {
         Spread::of(&of_front).map_or(f64::NAN, |it| it.median)
     }
 
-    /// Ours to that front's, within rounds.
+    /// The ratio of our figure to that of another front, with its interval.
     fn ratio(&self, front: usize) -> String {
         let log = |round: &[f64; FRONTS.len()]| (round[0] / round[front]).ln();
         let logs: Vec<f64> = self.rounds.iter().map(log).collect();
@@ -65,7 +65,7 @@ impl Table {
     }
 }
 
-/// A line of Markdown.
+/// Writes a line of Markdown.
 impl fmt::Display for Table {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "| {} |", self.row.what)?;

@@ -1,4 +1,4 @@
-//! The application behind each server, which counts the requests that it is at work on.
+//! The application behind each server, which counts the requests that it is answering.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ impl Backend {
         let counted = Arc::clone(&in_flight);
         tokio::spawn(async move {
             while let Ok((socket, _)) = listener.accept().await {
-                // What the kernel takes is not under way any more.
+                // A small buffer, so that responses that are not read stay in the application.
                 SockRef::from(&socket)
                     .set_send_buffer_size(SEND_BUFFER)
                     .ok();
@@ -36,13 +36,13 @@ impl Backend {
         Ok(Self { address, in_flight })
     }
 
-    /// Requests whose responses are not written.
+    /// The number of requests whose responses are not completely written.
     pub(crate) fn in_flight(&self) -> usize {
         self.in_flight.load(Ordering::Relaxed)
     }
 }
 
-/// A request counted as under way.
+/// Counts a request until it is dropped.
 struct InFlight(Arc<AtomicUsize>);
 
 impl InFlight {
@@ -75,7 +75,7 @@ async fn serve(mut socket: TcpStream, in_flight: Arc<AtomicUsize>) {
         let in_flight = InFlight::begin(&in_flight);
         let has = |path: &[u8]| head.windows(path.len()).any(|it| it == path);
         if has(b" /slow ") {
-            // A client that left is no reason to stop, as in most applications.
+            // It does the work also if the client has left, as most applications do.
             pause(Duration::from_secs(1)).await;
         }
         let length = if has(b" /big ") { 300_000 } else { 2 };

@@ -1,4 +1,4 @@
-//! A balancer's connection, on which some users cancel and others wait.
+//! A balancer's connection, on which some users cancel their requests and others wait.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -35,7 +35,7 @@ pub(crate) async fn row(stage: &Stage) -> anyhow::Result<Row> {
     })
 }
 
-/// The balancer: one connection at a time.
+/// The balancer, which has one connection at a time.
 struct Balancer {
     address: SocketAddr,
     connection: Arc<Connection>,
@@ -44,7 +44,7 @@ struct Balancer {
 }
 
 impl Balancer {
-    /// The connection for the next request, and its number there.
+    /// The connection for the next request, and the id of its stream.
     async fn next(&mut self) -> anyhow::Result<(Arc<Connection>, u32)> {
         if !self.connection.is_open() {
             let connection = Connection::open(self.address, WINDOW).await;
@@ -101,13 +101,13 @@ async fn cancel(address: SocketAddr) -> anyhow::Result<String> {
     Ok(format!("{lost} of {asked}; {}", balancer.connections))
 }
 
-/// A user who waits.
+/// Sends a request and waits for the response.
 async fn wait(connection: Arc<Connection>, stream: u32) -> Ended {
     connection.send(&request(stream, "GET", "http", "/")).await;
     connection.wait(stream, PATIENCE).await
 }
 
-/// A user who cancels before the answer.
+/// Sends a request and cancels it before the response.
 async fn give_up(connection: Arc<Connection>, stream: u32) {
     connection
         .send(&request(stream, "GET", "http", "/slow"))

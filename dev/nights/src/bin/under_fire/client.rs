@@ -1,4 +1,4 @@
-//! A client of HTTP/2 that sends what it is told, and notes what becomes of its requests.
+//! An HTTP/2 client that sends what it is told, and notes the results of its requests.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -18,14 +18,14 @@ use crate::pause;
 /// How a request ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ended {
-    /// With this status, and whole.
+    /// With this status, and a complete response.
     Answered(u16),
-    /// The server says that it has not begun: it may be sent again.
+    /// The server says that it has not processed the request: it may be sent again.
     Refused,
     Lost,
 }
 
-/// One connection; dropping it closes it.
+/// One connection. Dropping it closes it.
 #[derive(Debug)]
 pub(crate) struct Connection {
     frames: Sender<Vec<u8>>,
@@ -33,18 +33,18 @@ pub(crate) struct Connection {
     reader: AbortHandle,
 }
 
-/// What the server has said.
+/// What the server has sent.
 #[derive(Debug, Default)]
 struct Heard {
     statuses: HashMap<u32, u16>,
     ended: HashMap<u32, Ended>,
-    /// The last request that the server takes, once it has said so.
+    /// The last request that the server processes, if it has sent GOAWAY.
     last: Option<u32>,
     is_closed: bool,
 }
 
 impl Connection {
-    /// A connection whose responses may be so far ahead of the client.
+    /// Connects, with `window` as the window of each stream.
     pub(crate) async fn open(address: SocketAddr, window: u32) -> std::io::Result<Self> {
         let connecting = timeout(PATIENCE, TcpStream::connect(address));
         let socket = connecting.await.map_err(std::io::Error::other)??;
@@ -62,20 +62,20 @@ impl Connection {
         })
     }
 
-    /// Sends frames; whether the server takes them shows otherwise.
+    /// Sends frames. Whether the server takes them is known only from what it sends.
     pub(crate) async fn send(&self, bytes: &[u8]) {
         timeout(PATIENCE, self.frames.send(bytes.to_vec()))
             .await
             .ok();
     }
 
-    /// Whether further requests would be taken.
+    /// Whether further requests would be processed.
     pub(crate) fn is_open(&self) -> bool {
         let heard = self.heard();
         !heard.is_closed && heard.last.is_none()
     }
 
-    /// How a request ended, if it has.
+    /// How a request ended; `None` if it has not.
     pub(crate) fn ended(&self, stream: u32) -> Option<Ended> {
         let heard = self.heard();
         match heard.ended.get(&stream) {
@@ -86,7 +86,7 @@ impl Connection {
         }
     }
 
-    /// How a request ends within a time; [`Ended::Lost`] if it does not.
+    /// Waits until a request ends; [`Ended::Lost`] if it does not within `limit`.
     pub(crate) async fn wait(&self, stream: u32, limit: Duration) -> Ended {
         let ended = async {
             loop {
@@ -119,7 +119,7 @@ async fn write(mut writer: OwnedWriteHalf, mut frames: Receiver<Vec<u8>>) {
     }
 }
 
-/// Notes what the server says, and acknowledges what every client does.
+/// Notes what the server sends, and acknowledges SETTINGS and PING.
 async fn listen(mut reader: OwnedReadHalf, frames: Sender<Vec<u8>>, heard: Arc<Mutex<Heard>>) {
     let mut input = Vec::new();
     while let Ok(1..) = reader.read_buf(&mut input).await {
@@ -145,7 +145,7 @@ async fn listen(mut reader: OwnedReadHalf, frames: Sender<Vec<u8>>, heard: Arc<M
 }
 
 impl Heard {
-    /// Takes note of a frame; what has to be answered is `owed`.
+    /// Notes a frame; a reply to it is added to `owed`.
     fn frame(&mut self, head: [u8; 9], payload: &[u8], owed: &mut Vec<u8>) {
         let [_, _, _, kind, flags, stream @ ..] = head;
         let stream = u32::from_be_bytes(stream) & 0x7fff_ffff;
@@ -191,7 +191,7 @@ pub(crate) fn request(stream: u32, method: &str, scheme: &str, path: &str) -> Ve
     frame(kind::HEADERS, flags, stream, &block(&fields))
 }
 
-/// Asks once on a connection of its own.
+/// Sends one request on a connection of its own.
 pub(crate) async fn ask(address: SocketAddr, scheme: &str) -> Ended {
     let Ok(connection) = Connection::open(address, 65_535).await else {
         return Ended::Lost;
@@ -203,7 +203,7 @@ pub(crate) async fn ask(address: SocketAddr, scheme: &str) -> Ended {
 /// How long an honest client waits.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Writes that may wait.
+/// How many writes may wait.
 const FRAMES_MAX: usize = 1024;
 
 const REFUSED_STREAM: u32 = 7;

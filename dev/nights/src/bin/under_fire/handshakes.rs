@@ -72,7 +72,7 @@ fn begin(config: &Arc<ClientConfig>) -> anyhow::Result<ClientConnection> {
     Ok(ClientConnection::new(Arc::clone(config), name)?)
 }
 
-/// An attacker, until the server closes.
+/// An attacker: sends a ClientHello and waits until the server closes the connection.
 async fn leave(address: SocketAddr, hello: Arc<Vec<u8>>) {
     let Ok(mut socket) = tokio::net::TcpStream::connect(address).await else {
         return;
@@ -83,7 +83,7 @@ async fn leave(address: SocketAddr, hello: Arc<Vec<u8>>) {
     }
 }
 
-/// An honest client.
+/// An honest client: completes a handshake.
 fn shake_hands(address: SocketAddr, config: Arc<ClientConfig>) -> anyhow::Result<()> {
     let mut socket = TcpStream::connect_timeout(&address, PATIENCE)?;
     socket.set_read_timeout(Some(PATIENCE))?;

@@ -1,4 +1,4 @@
-//! Clients that ask for responses and do not take them, while they keep their connections busy.
+//! Clients that request responses and do not read them, while they keep their connections busy.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -14,15 +14,15 @@ use crate::client::{Connection, Ended, ask, request};
 use crate::server::{Kind, Server, Stage};
 use crate::{Row, ticks};
 
-/// What the attackers go on sending.
+/// How the attackers behave.
 #[derive(Clone, Copy, Debug)]
 struct Attack {
     name: &'static str,
-    /// Responses that each of them asks for.
+    /// The number of responses that each attacker requests.
     asks: u32,
-    /// How much of each response it takes at first.
+    /// The window of each stream at first.
     window: u32,
-    /// The frames of one round.
+    /// The frames that each attacker sends in a round.
     frames: fn(u32) -> Vec<u8>,
 }
 
@@ -30,7 +30,7 @@ fn widened(stream: u32) -> Vec<u8> {
     frame(kind::WINDOW_UPDATE, 0, stream, &1_u32.to_be_bytes())
 }
 
-/// All attacks on all servers at the same time: each has a server and a backend of its own.
+/// Runs all attacks on all servers at the same time; each attack has its own server and backend.
 pub(crate) async fn rows(stage: &Stage) -> anyhow::Result<Vec<Row>> {
     let mut stands = Vec::new();
     for attack in ATTACKS {
@@ -59,7 +59,8 @@ pub(crate) async fn rows(stage: &Stage) -> anyhow::Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// Attacks one server; returns the cell of the table.
+/// Attacks one server, and returns the cell of the table: requests that the backend is answering at three times, then
+/// how many requests of other clients failed.
 async fn besiege(attack: Attack, server: &Server, backend: &Backend) -> String {
     let address = server.clear;
     let begun = Instant::now();
@@ -81,7 +82,7 @@ async fn besiege(attack: Attack, server: &Server, backend: &Backend) -> String {
     format!("{}; {failed} of {asked}", under_way.join(", "))
 }
 
-/// One attacker.
+/// Runs one attacker until `is_over`.
 async fn hold(attack: Attack, address: SocketAddr, is_over: Arc<AtomicBool>) {
     let Ok(connection) = Connection::open(address, attack.window).await else {
         return;
@@ -98,7 +99,7 @@ async fn hold(attack: Attack, address: SocketAddr, is_over: Arc<AtomicBool>) {
     }
 }
 
-/// How many of the others asked, and how many were not answered 200.
+/// Sends requests of honest clients until `until`; returns their number, and how many were not answered 200.
 async fn others(address: SocketAddr, until: Instant) -> (usize, usize) {
     let mut asking = JoinSet::new();
     let mut rounds = ticks(2.0);

@@ -1,11 +1,11 @@
-//! Attacks on our front, nginx and HAProxy beside each other, as a section of `docs/hardening.md`: what is
-//! left for others while a few clients hold responses, cancel requests or stall handshakes.
+//! Attacks our front, nginx and HAProxy, and writes a section of `docs/hardening.md`: how other clients fare while a
+//! few hold responses, cancel requests or stall handshakes.
 //!
 //! ```text
 //! cargo run -p catamaran-nights --bin under_fire > dev/nights/src/bin/under_fire/section.md
 //! ```
 //!
-//! With `held`, `schemes`, `cancels` or `handshakes` it prints the rows of that attack alone.
+//! With `held`, `schemes`, `cancels` or `handshakes` it prints only the rows of that attack.
 //!
 //! It needs nginx and HAProxy (`cargo xtask needs`) and takes four minutes. The binary is that of
 //! `CATAMARAN_BIN`, else the newest in the target directory. The example `hardening` makes the section part
@@ -87,7 +87,7 @@ async fn section(stage: &Stage) -> anyhow::Result<()> {
 #[derive(Debug)]
 pub(crate) struct Row {
     pub(crate) attack: String,
-    /// One of each server.
+    /// One cell for each server.
     pub(crate) cells: Vec<String>,
 }
 
@@ -96,12 +96,12 @@ pub(crate) async fn pause(time: Duration) {
     sleep(time).await;
 }
 
-/// Rounds, so many a second whatever each takes.
+/// An interval with `a_second` ticks per second.
 pub(crate) fn ticks(a_second: f64) -> Interval {
     interval(Duration::from_secs_f64(1.0 / a_second))
 }
 
-/// Attackers and backends have thousands of connections in this one process.
+/// Raises the limit of open files: attackers and backends are all in this process.
 fn raise_descriptors() -> anyhow::Result<()> {
     let limit = getrlimit(Resource::Nofile);
     let raised = Rlimit {

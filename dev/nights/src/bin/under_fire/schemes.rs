@@ -1,4 +1,4 @@
-//! A balancer that ends TLS and speaks HTTP/2 in clear.
+//! A balancer that terminates TLS and speaks HTTP/2 without TLS.
 
 use crate::Row;
 use crate::backend::Backend;

@@ -1,4 +1,4 @@
-//! Our front, nginx and HAProxy with alike settings.
+//! Our front, nginx and HAProxy with similar settings.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -12,9 +12,9 @@ use catamaran_testkit::{Address, Deadline, Process, address};
 /// What all servers of a run share.
 #[derive(Debug)]
 pub(crate) struct Stage {
-    /// Where `www.pem` and `www.key` are, for `localhost`.
+    /// The directory of `www.pem` and `www.key`, which are for `localhost`.
     pub(crate) certificates: PathBuf,
-    /// Who issued them, as DER.
+    /// The certificate of their issuer, as DER.
     pub(crate) authority: Vec<u8>,
 }
 
@@ -28,7 +28,7 @@ pub(crate) enum Kind {
 /// A running server.
 #[derive(Debug)]
 pub(crate) struct Server {
-    /// Where it speaks HTTP/2 in clear.
+    /// The address for HTTP/2 without TLS.
     pub(crate) clear: SocketAddr,
     pub(crate) tls: SocketAddr,
     _process: Running,
@@ -64,7 +64,7 @@ impl Kind {
         Ok(format!("{name} {version}"))
     }
 
-    /// Starts it before `backend`. With `trusts`, its clients are balancers, if it tells them apart.
+    /// Starts the server before `backend`. With `trusts`, our front takes its clients for balancers.
     pub(crate) fn start(
         self,
         stage: &Stage,
@@ -103,8 +103,8 @@ fn ours(stage: &Stage, backend: SocketAddr, trusts: bool) -> anyhow::Result<Serv
     })
 }
 
-/// A program, its arguments, and its file, in which `{clear}`, `{tls}`, `{pem}`, `{key}` and `{directory}`
-/// stand for what is known when it starts.
+/// A program, its arguments, and its file, in which `{clear}`, `{tls}`, `{pem}`, `{key}` and `{directory}` are
+/// replaced at the start.
 struct Program {
     command: &'static [&'static str],
     file: String,
@@ -144,7 +144,7 @@ fn other(stage: &Stage, program: &Program) -> anyhow::Result<Server> {
     let directory = tempfile::tempdir()?;
     let (clear, tls) = (address::unused()?, address::unused()?);
     let [pem, key] = ["www.pem", "www.key"].map(|name| stage.certificates.join(name));
-    // HAProxy wants both in one file.
+    // HAProxy needs the certificate and the key in one file.
     let both = directory.path().join("both.pem");
     fs::write(&both, [fs::read(&pem)?, fs::read(&key)?].concat())?;
     let fill = |text: &str| {

@@ -1,4 +1,5 @@
-//! What others in the network of the nodes may send. Each is refused and counted by its reason, and the nodes stay.
+//! Sends what an attacker in the network of the nodes may send. The front must refuse and count each message by its
+//! reason, and keep the nodes.
 
 use anyhow::Context as _;
 use catamaran_e2e::Front;
@@ -8,7 +9,7 @@ use catamaran_testkit::{Deadline, HttpClient, Response};
 use crate::network::{self, MCMP, STRANGER};
 use crate::standing::refused;
 
-/// Sends all of it.
+/// Sends all of it, and judges.
 pub(crate) fn attack(front: &Front, verdict: &mut Verdict) -> anyhow::Result<()> {
     let forged = "JVMRoute=node1&Host=10.77.0.9&Port=1&Type=http";
     let taken = "JVMRoute=other&Host=10.77.0.2&Port=8009&Type=ajp";
@@ -130,11 +131,11 @@ fn request(command: &str, path: &str, form: &str) -> String {
     format!("{command} {path} HTTP/1.1\r\nHost: front\r\nContent-Length: {length}\r\n\r\n{form}")
 }
 
-/// From an address that is among `peers` and is no node's.
+/// Connects from an address that is among `peers` and is no node's.
 fn connect() -> anyhow::Result<HttpClient> {
     let connected = HttpClient::connect_from(STRANGER.into(), network::address(MCMP));
     connected.context("the listener for nodes")
 }
 
-/// Far more than a node says when it joins.
+/// Far more messages than a node sends when it joins.
 const FLOOD_MAX: u32 = 100_000;

@@ -1,24 +1,24 @@
-//! A network of its own: a bridge with the front's addresses, and a namespace for each node.
+//! Makes a network: a bridge with the front's addresses, and a namespace for each node.
 
 use std::net::SocketAddr;
 use std::process::Command;
 
 use anyhow::{Context as _, ensure};
 
-/// Where the front serves clients.
+/// The address at which the front serves clients.
 pub(crate) const FRONT: ([u8; 4], u16) = ([10, 77, 0, 1], 8000);
-/// Where the front listens for nodes.
+/// The address at which the front listens for nodes.
 pub(crate) const MCMP: ([u8; 4], u16) = ([10, 77, 0, 1], 6666);
-/// Somebody in the same network who is no node.
+/// An address in the same network that belongs to no node.
 pub(crate) const STRANGER: [u8; 4] = [10, 77, 0, 9];
 
-/// Makes the bridge, and a namespace for a node at each of these hosts of the network.
+/// Makes the bridge, and a namespace for each of these last numbers of an address.
 pub(crate) fn build(hosts: &[u8]) -> anyhow::Result<()> {
-    // `ip netns` keeps its names there.
+    // `ip netns` keeps the names of namespaces in /run.
     run("mount", "-t tmpfs tmpfs /run")?;
     for words in [
         "link set lo up",
-        // All ports get what is sent to a group, as from a switch that does not look into IGMP.
+        // Without IGMP snooping the bridge sends multicasts to all ports.
         "link add name br0 type bridge mcast_snooping 0",
         "addr add 10.77.0.1/24 dev br0",
         "addr add 10.77.0.9/24 dev br0",
@@ -41,14 +41,14 @@ pub(crate) fn build(hosts: &[u8]) -> anyhow::Result<()> {
     })
 }
 
-/// A program in the namespace of a host; the caller adds what it is told.
+/// A command that runs a program in the namespace of a host; the caller adds its arguments.
 pub(crate) fn at(host: u8, program: &str) -> Command {
     let mut command = Command::new("ip");
     command.args(["netns", "exec", &format!("n{host}"), program]);
     command
 }
 
-/// One of the addresses above as one to connect to.
+/// One of the addresses above as a socket address.
 pub(crate) fn address(of: ([u8; 4], u16)) -> SocketAddr {
     of.into()
 }

@@ -1,7 +1,7 @@
-//! A WildFly with one webapp, as `standalone-ha.xml` of its distribution has it.
+//! A WildFly with one webapp, configured by `standalone-ha.xml` of its distribution.
 //!
-//! Two things of that file are changed: the listener by which the front reaches it, and that its load is always the
-//! same, so that both nodes get their share of new sessions whatever else this machine does.
+//! Two settings of that file are changed: the listener by which the front reaches it, and its load, which is
+//! constant, so that both nodes get new sessions whatever else this machine does.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -15,36 +15,36 @@ use tempfile::TempDir;
 
 use crate::network;
 
-/// A node, which may run.
+/// A node, which may be running or not.
 #[derive(Debug)]
 pub(crate) struct Node {
     pub(crate) name: &'static str,
     /// The last number of its address.
     host: u8,
-    /// WildFly itself.
+    /// The directory of WildFly.
     home: PathBuf,
-    /// What is the node's own: configuration, deployments, logs.
+    /// The node's directory: configuration, deployments, logs.
     base: TempDir,
     process: Option<Process>,
 }
 
-/// What a node is to be.
+/// The settings of a node.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NodePlan {
     pub(crate) name: &'static str,
     pub(crate) host: u8,
     /// The name of the listener in the subsystem `undertow`: `ajp`, or `default` for HTTP.
     pub(crate) listener: &'static str,
-    /// What the front is to speak, and where.
+    /// The protocol and address by which the front must reach it.
     pub(crate) speech: &'static str,
     pub(crate) address: &'static str,
 }
 
 impl Node {
-    /// Makes its directory.
+    /// Makes the directory of a node.
     ///
     /// # Errors
-    /// WildFly was not fetched, or its file is another one than that of 39.
+    /// WildFly was not fetched, or its file differs from that of version 39.
     pub(crate) fn prepare(plan: NodePlan) -> anyhow::Result<Self> {
         let user = env::var_os("HOME").context("HOME is not set")?;
         let fetched = java::WILDFLY.folder(Path::new(&user));
@@ -68,7 +68,7 @@ impl Node {
         })
     }
 
-    /// Starts it, and does not wait until it serves.
+    /// Starts the node without waiting until it serves.
     pub(crate) fn start(&mut self) -> anyhow::Result<()> {
         let (address, base) = (format!("10.77.0.{}", self.host), self.base.path().display());
         let mut command = self.script("standalone.sh");
@@ -77,7 +77,7 @@ impl Node {
             .args(["-bprivate", &address, "-bmanagement", "127.0.0.1"])
             .arg(format!("-Djboss.server.base.dir={base}"))
             .arg(format!("-Djboss.node.name={}", self.name))
-            // A start that costs little counts more here than speed later.
+            // A cheap start matters more here than speed afterwards.
             .env(
                 "JAVA_OPTS",
                 "-Xmx512m -Djava.net.preferIPv4Stack=true -XX:TieredStopAtLevel=1",
@@ -86,7 +86,7 @@ impl Node {
         Ok(())
     }
 
-    /// Tells it something by its own command line. What it does takes longer than this.
+    /// Runs an operation by the command line client. The operation may take effect later than the client ends.
     pub(crate) fn tell(&self, operation: &str) -> anyhow::Result<Process> {
         let mut command = self.script("jboss-cli.sh");
         command
@@ -96,7 +96,7 @@ impl Node {
         Process::spawn(&mut command)
     }
 
-    /// Waits until it has ended.
+    /// Waits until the node has ended.
     pub(crate) fn wait_for_end(&mut self) -> anyhow::Result<()> {
         let mut process = self.process.take().context("the node does not run")?;
         let status = process.wait(Deadline::after(PATIENCE))?;
@@ -104,7 +104,7 @@ impl Node {
         Ok(())
     }
 
-    /// The end of its log.
+    /// The last lines of the node's log.
     pub(crate) fn log(&self) -> String {
         let said = self.process.as_ref().map(Process::stdout);
         let said = said.unwrap_or_default();
@@ -122,7 +122,7 @@ impl Node {
     }
 }
 
-/// The file of the distribution with another listener and a constant load.
+/// The file of the distribution with the listener of `plan` and a constant load.
 fn configuration(text: &str, plan: NodePlan) -> anyhow::Result<String> {
     let (before, rest) = text
         .split_once(PROXY)
@@ -136,13 +136,13 @@ fn configuration(text: &str, plan: NodePlan) -> anyhow::Result<String> {
     ))
 }
 
-/// The webapp `/demo`.
+/// Writes the webapp `/demo`.
 fn deploy(deployments: &Path) -> anyhow::Result<()> {
     let webapp = deployments.join("demo.war");
     fs::create_dir_all(webapp.join("WEB-INF"))?;
     fs::write(webapp.join("index.jsp"), PAGE)?;
     fs::write(webapp.join("WEB-INF/web.xml"), WEB)?;
-    // WildFly looks for this before it deploys a directory.
+    // WildFly deploys a directory only if this file exists.
     Ok(fs::write(deployments.join("demo.war.dodeploy"), "")?)
 }
 
@@ -154,10 +154,10 @@ fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// How the subsystem `modcluster` names the listener.
+/// The element in the subsystem `modcluster` that names the listener.
 const PROXY: &str = "<proxy name=\"default\" advertise-socket=\"modcluster\" listener=\"ajp\">";
 
-/// Counts the visits of a session.
+/// A page that counts the visits of a session.
 const PAGE: &str = "<%@ page contentType=\"text/plain\" session=\"true\" %><%
 Integer visits = (Integer) session.getAttribute(\"visits\");
 visits = visits == null ? 1 : visits + 1;
@@ -167,8 +167,8 @@ out.print(System.getProperty(\"jboss.node.name\") + \" \" + visits);
 
 const WEB: &str = "<web-app xmlns=\"https://jakarta.ee/xml/ns/jakartaee\" version=\"6.0\"/>\n";
 
-/// Lines of a log that are shown.
+/// How many lines of a log are shown.
 const LINES: usize = 40;
 
-/// For ends and starts on a machine that does other work.
+/// How long a node may take to start or end on a machine that does other work.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(240);

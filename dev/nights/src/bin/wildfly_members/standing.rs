@@ -1,4 +1,4 @@
-//! What the front says of its nodes: by MCMP, and to administrators.
+//! Reads the state of nodes from the front: by MCMP, and by the admin API.
 
 use std::thread;
 use std::time::Duration;
@@ -11,18 +11,18 @@ use serde_json::Value;
 use crate::network::{self, MCMP};
 use crate::node::PATIENCE;
 
-/// How a member stands, by the front's API.
+/// The state of a member in the front's API.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Standing {
     pub(crate) speech: String,
     pub(crate) address: String,
     /// `active`, `drain`, `stopped` and so on.
     pub(crate) state: String,
-    /// Whence it is known.
+    /// From where the front knows the member.
     pub(crate) source: String,
 }
 
-/// How a node stands; `None` if the front knows none of that name.
+/// The state of a node; `None` if the front does not know it.
 pub(crate) fn stands(front: &Front, name: &str) -> Option<Standing> {
     let path = format!("/api/v1/upstreams/wildfly/backends/{name}");
     let answer = front.ask_admin(&path).ok()?;
@@ -36,7 +36,7 @@ pub(crate) fn stands(front: &Front, name: &str) -> Option<Standing> {
     })
 }
 
-/// The status of `/demo` on a node, as the front tells other nodes: `ENABLED`, `DISABLED` or `STOPPED`.
+/// The status of `/demo` on a node, as the front reports it by MCMP: `ENABLED`, `DISABLED` or `STOPPED`.
 pub(crate) fn context(name: &str) -> anyhow::Result<Option<String>> {
     let mut client = HttpClient::connect(network::address(MCMP))?;
     let told = client
@@ -52,7 +52,7 @@ pub(crate) fn context(name: &str) -> anyhow::Result<Option<String>> {
     Ok(lines.find_map(|line| line.strip_prefix(&start).map(str::to_owned)))
 }
 
-/// Waits until a context has this status; without one, that the front does not know the node.
+/// Waits until a context has this status; with `None`, until the front does not know the node.
 pub(crate) fn wait_for_context(name: &str, status: Option<&str>) -> anyhow::Result<()> {
     let what = format!("/demo of {name} to be {}", status.unwrap_or("gone"));
     let is = || {
@@ -63,13 +63,13 @@ pub(crate) fn wait_for_context(name: &str, status: Option<&str>) -> anyhow::Resu
     Ok(Deadline::after(PATIENCE).poll(what, is)?)
 }
 
-/// Waits until the front has no member of that name.
+/// Waits until the front has no member with this name.
 pub(crate) fn wait_until_gone(front: &Front, name: &str) -> Result<(), Expired> {
     let gone = || stands(front, name).is_none().then_some(());
     Deadline::after(PATIENCE).poll(format!("{name} to be no member"), gone)
 }
 
-/// Waits until nodes have said this so often to the process that serves.
+/// Waits until nodes have sent this command so often to the process that serves.
 pub(crate) fn wait_for_messages(front: &Front, command: &str, count: u64) -> anyhow::Result<()> {
     let heard = || {
         thread::park_timeout(PAUSE);
@@ -81,7 +81,7 @@ pub(crate) fn wait_for_messages(front: &Front, command: &str, count: u64) -> any
     Ok(Deadline::after(PATIENCE).poll(what, heard)?)
 }
 
-/// Waits until a node serves, and gives how it stands.
+/// Waits until a node serves, and returns its state.
 pub(crate) fn wait_until_active(front: &Front, name: &str) -> anyhow::Result<Standing> {
     wait_for_context(name, Some("ENABLED"))?;
     let active = || stands(front, name).filter(|it| it.state == "active");
@@ -95,7 +95,7 @@ pub(crate) fn refused(front: &Front, reason: &str) -> anyhow::Result<u64> {
     sample(front, "catamaran_mcmp_refused_total", &labels)
 }
 
-/// A value of the page of metrics; 0 if it is not there.
+/// The value of one sample of `/metrics`; 0 if the page does not have it.
 fn sample(front: &Front, name: &str, labels: &str) -> anyhow::Result<u64> {
     let name = format!("{name}{{{labels}}} ");
     let page = front.ask_admin("/metrics")?.text();
@@ -103,7 +103,7 @@ fn sample(front: &Front, name: &str, labels: &str) -> anyhow::Result<u64> {
     value.map_or(Ok(0), |value| value.parse().context("a number"))
 }
 
-/// The samples of MCMP, and what became of members, for the transcript.
+/// The metrics of MCMP and of members, for the transcript.
 pub(crate) fn summary(front: &Front) -> anyhow::Result<Vec<String>> {
     let page = front.ask_admin("/metrics")?.text();
     let samples = page.lines().filter(|it| it.starts_with("catamaran_mcmp_"));
@@ -118,5 +118,5 @@ pub(crate) fn summary(front: &Front) -> anyhow::Result<Vec<String>> {
     Ok(lines)
 }
 
-/// Between questions.
+/// The pause between two requests.
 const PAUSE: Duration = Duration::from_millis(20);

@@ -1,4 +1,4 @@
-//! What happens, in its order, and what must be true of it.
+//! The steps of the run, and what must be true after each.
 
 use anyhow::ensure;
 use catamaran_e2e::{Front, catamaran};
@@ -11,7 +11,7 @@ use crate::transcript::Transcript;
 use crate::visitor::{Seen, Stream, Visitor};
 use crate::{hostile, network};
 
-/// All of it.
+/// Runs all steps.
 pub(crate) fn run() -> anyhow::Result<Verdict> {
     network::build(&PLANS.map(|plan| plan.host))?;
     let [one, other] = PLANS;
@@ -41,7 +41,7 @@ struct Story {
     verdict: Verdict,
     front: Front,
     nodes: [Node; 2],
-    /// Those who come again and again.
+    /// The visitors that return.
     visitors: Vec<Visitor>,
 }
 
@@ -64,7 +64,7 @@ impl Story {
         Ok(())
     }
 
-    /// Both nodes start and find the front by themselves.
+    /// Both nodes start, find the front and join it.
     fn join(&mut self) -> anyhow::Result<()> {
         self.transcript.say("both nodes start");
         for node in &mut self.nodes {
@@ -93,7 +93,7 @@ impl Story {
         );
     }
 
-    /// Visitors are spread over both nodes, and each stays where it is.
+    /// Visitors are spread over both nodes, and each stays at its node.
     fn keep_sessions(&mut self) -> anyhow::Result<()> {
         self.arrive()?;
         let at = |plan: NodePlan| {
@@ -111,7 +111,7 @@ impl Story {
         self.all_return_often("after many visits", RETURNS)
     }
 
-    /// As many visitors as there should be.
+    /// Adds visitors until there are [`VISITORS`].
     fn arrive(&mut self) -> anyhow::Result<()> {
         while self.visitors.len() < VISITORS {
             self.visitors.push(Visitor::arrive()?);
@@ -119,7 +119,7 @@ impl Story {
         Ok(())
     }
 
-    /// Each visitor comes again, and must find its session where it was.
+    /// Each visitor returns, and must find its session at the same node.
     fn all_return(&mut self, when: &str) -> anyhow::Result<()> {
         self.all_return_often(when, 1)
     }
@@ -146,7 +146,7 @@ impl Story {
         Ok(())
     }
 
-    /// A node is suspended: first it takes no new sessions and serves those that it has, then it serves nobody.
+    /// A node is suspended: first it serves only the sessions that it has, then nobody.
     fn suspend(&mut self, plan: NodePlan) -> anyhow::Result<()> {
         let name = plan.name;
         let ((), seen) = Stream::during(|stream| {
@@ -179,7 +179,7 @@ impl Story {
         );
         let own = self.visitors.iter_mut().filter(|it| it.node == name);
         let kept: anyhow::Result<Vec<()>> = own.map(Visitor::return_to_session).collect();
-        // Sessions that are asked for when it is stopped are others.
+        // After the context has been stopped, sessions would move to the other node.
         let in_time = context(name)?.as_deref() == Some("DISABLED");
         let figure = match (&kept, in_time) {
             (Err(error), _) => format!("{error:#}"),
@@ -192,7 +192,7 @@ impl Story {
         Ok(())
     }
 
-    /// A node ends in order, and is started again.
+    /// A node is ended in order, and started again.
     fn leave(&mut self, plan: NodePlan) -> anyhow::Result<()> {
         let name = plan.name;
         let ((), seen) = Stream::during(|stream| {
@@ -206,7 +206,7 @@ impl Story {
                 format!("{gone:?}"),
                 gone.is_ok(),
             );
-            // Its sessions ended with it.
+            // Its sessions have ended with it.
             self.visitors.retain(|visitor| visitor.node != name);
             self.all_return(&format!("{name} was shut down"))?;
             self.transcript.say(format!("{name} starts again"));
@@ -220,7 +220,7 @@ impl Story {
         self.arrive()
     }
 
-    /// The front is killed and started again: nodes announce themselves anew.
+    /// The front is killed and started again; the nodes must announce themselves again.
     fn restart(&mut self) -> anyhow::Result<()> {
         self.transcript.say("the front is killed");
         self.front.process().signal(Signal::Kill)?;
@@ -235,7 +235,7 @@ impl Story {
         self.all_return("the front was killed and started again")
     }
 
-    /// Another process takes over: it knows the nodes at once.
+    /// Another process takes over from the front, and must know the nodes at once.
     fn upgrade(&mut self) -> anyhow::Result<()> {
         let ((), seen) = Stream::during(|stream| {
             self.transcript.say("the front is upgraded");
@@ -253,7 +253,7 @@ impl Story {
             let before = stream.seen().total();
             let more = || (stream.seen().total() >= before + MORE).then_some(());
             Deadline::after(PATIENCE).poll("more new visitors", more)?;
-            // Both find the next process.
+            // Both nodes find the new process.
             standing::wait_for_messages(&self.front, "status", 2 * PLANS.len() as u64)?;
             for plan in PLANS {
                 wait_until_active(&self.front, plan.name)?;
@@ -282,14 +282,14 @@ impl Story {
     }
 }
 
-/// Whether new visitors are all served elsewhere while the node's context has this status. `false` if it gets
-/// another one before.
+/// Whether other nodes serve all new visitors while the node's context has this status; `false` if the status
+/// changes.
 fn nobody_new_at(name: &str, status: &str) -> anyhow::Result<bool> {
     let has_status = || anyhow::Ok(context(name)?.as_deref() == Some(status));
     while has_status()? {
         let batch: anyhow::Result<Vec<Visitor>> = (0..BATCH).map(|_| Visitor::arrive()).collect();
         let elsewhere = batch?.iter().all(|visitor| visitor.node != name);
-        // The front may have been told just now, and others serve a moment later.
+        // The front may have got the status just before, so that a new visitor may still come to the node.
         if elsewhere && has_status()? {
             return Ok(true);
         }
@@ -297,7 +297,7 @@ fn nobody_new_at(name: &str, status: &str) -> anyhow::Result<bool> {
     Ok(false)
 }
 
-/// Waits until the node serves new visitors.
+/// Waits until the node serves a new visitor.
 fn gets_new(stream: &Stream, name: &str) -> anyhow::Result<()> {
     let count = || stream.seen().served.get(name).copied().unwrap_or_default();
     let before = count();
@@ -306,7 +306,7 @@ fn gets_new(stream: &Stream, name: &str) -> anyhow::Result<()> {
     Ok(Deadline::after(PATIENCE).poll(what, more)?)
 }
 
-/// Waits for the end of a command, which must have done what it was told.
+/// Waits for the end of a command, which must succeed.
 fn succeeded(command: &mut Process) -> anyhow::Result<()> {
     let status = command.wait(Deadline::after(PATIENCE))?;
     let said = || command.stdout() + &command.stderr();
@@ -314,7 +314,7 @@ fn succeeded(command: &mut Process) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// One over AJP13, one over HTTP/1.1.
+/// The node over AJP13, and the one over HTTP/1.1.
 const PLANS: [NodePlan; 2] = [
     NodePlan {
         name: "node1",
@@ -351,12 +351,12 @@ from = "mcmp"
 address = ["unix:admin.sock", "127.0.0.1:9090"]
 "#;
 
-/// Visitors who come again, and how often at the beginning.
+/// The number of visitors that return, and how often they do at the beginning.
 const VISITORS: usize = 24;
 const RETURNS: usize = 20;
 
-/// New visitors of whom none may be at a node.
+/// The number of new visitors of whom none may come to a node.
 const BATCH: usize = 12;
 
-/// New visitors after an upgrade.
+/// The number of new visitors after an upgrade.
 const MORE: u64 = 50;

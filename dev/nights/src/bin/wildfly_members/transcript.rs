@@ -1,4 +1,4 @@
-//! What happened, line by line, with the time since the beginning.
+//! Prints what happens, with the time since the beginning of the run.
 
 use std::time::Instant;
 

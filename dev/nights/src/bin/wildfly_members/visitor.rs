@@ -11,17 +11,17 @@ use catamaran_testkit::HttpClient;
 
 use crate::network::{self, FRONT};
 
-/// Somebody with a browser: it sends the cookie that it was given.
+/// A client that keeps its session cookie.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Visitor {
     cookie: Option<String>,
-    /// Who served the last visit, and how many the session had by then.
+    /// The node of the last visit, and the number of visits in the session by then.
     pub(crate) node: String,
     visits: u32,
 }
 
 impl Visitor {
-    /// A new one, on its first visit.
+    /// A new visitor, on its first visit.
     pub(crate) fn arrive() -> anyhow::Result<Self> {
         let mut visitor = Self::default();
         visitor.visit()?;
@@ -33,7 +33,7 @@ impl Visitor {
         Ok(visitor)
     }
 
-    /// Visits again, and must be known where it was before.
+    /// Visits again; an error if it is another node or another session.
     pub(crate) fn return_to_session(&mut self) -> anyhow::Result<()> {
         let (node, visits) = (self.node.clone(), self.visits);
         self.visit()?;
@@ -76,14 +76,14 @@ impl Visitor {
     }
 }
 
-/// What new visitors got.
+/// The results of new visitors.
 #[derive(Debug, Default)]
 pub(crate) struct Stream {
     seen: Mutex<Seen>,
     ended: AtomicBool,
 }
 
-/// How many were served by whom, and why others were not.
+/// The number of visits by node, and the failures.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Seen {
     pub(crate) served: BTreeMap<String, u64>,
@@ -91,7 +91,7 @@ pub(crate) struct Seen {
 }
 
 impl Stream {
-    /// New visitors come while `work` goes on.
+    /// Sends new visitors while `work` runs.
     pub(crate) fn during<T>(
         work: impl FnOnce(&Self) -> anyhow::Result<T>,
     ) -> anyhow::Result<(T, Seen)> {
@@ -108,7 +108,7 @@ impl Stream {
         Ok((done, seen))
     }
 
-    /// What was seen so far.
+    /// The results so far.
     pub(crate) fn seen(&self) -> Seen {
         let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         seen.clone()
@@ -134,6 +134,6 @@ impl Seen {
     }
 }
 
-/// New visitors at a time, and the pause of each.
+/// The number of visitors at a time, and the pause of each between visits.
 const STREAMS: usize = 2;
 const PACE: Duration = Duration::from_millis(20);

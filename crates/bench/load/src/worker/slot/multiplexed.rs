@@ -27,7 +27,7 @@ pub(in crate::worker) struct MultiplexedSlot {
     waiting: VecDeque<Flight>,
     /// Requests under way, each with the number of its stream, in order.
     flights: VecDeque<(u32, Flight)>,
-    /// Requests sent on this connection, and answers on it.
+    /// The numbers of requests sent and of responses received in full on this connection.
     sent: u64,
     served: u64,
     vacancy: Vacancy,
@@ -35,8 +35,8 @@ pub(in crate::worker) struct MultiplexedSlot {
     counts: bool,
 }
 
-/// Since when the connection has had a free stream. A request that is sent later than that was delayed by the
-/// generator, not for want of a stream. So the time changes only when a full connection gets a free stream.
+/// The time since which the connection has had a free stream. A request that is sent later than that was delayed by the
+/// generator, not by the lack of a stream. So the time changes only when a connection without a free stream gets one.
 #[derive(Debug, Default)]
 struct Vacancy {
     since: u64,
@@ -44,12 +44,12 @@ struct Vacancy {
 }
 
 impl Vacancy {
-    /// Notes that no request can begin now.
+    /// Notes that the connection has no free stream now.
     fn end(&mut self) {
         self.is_full = true;
     }
 
-    /// Notes that a request can begin at `now`; returns since when that is so.
+    /// Notes that the connection has a free stream at `now`; returns the time since which it has had one.
     fn begin(&mut self, now: u64) -> u64 {
         if mem::take(&mut self.is_full) {
             self.since = now;
@@ -79,6 +79,7 @@ impl MultiplexedSlot {
         self.advance(lent);
     }
 
+    /// Handles an event of the slot's connection: continues a connect, or notes what can be read and written.
     pub(super) fn handle_event(&mut self, event: &Event, lent: &mut SlotResources) {
         if let State::Dialling(stream) = &mut self.place.state {
             lent.look_at_the_clock();
@@ -94,6 +95,7 @@ impl MultiplexedSlot {
         self.advance(lent);
     }
 
+    /// Fails the requests that have lasted longer than `timeout`; others on the same connection continue.
     pub(super) fn check_time(&mut self, timeout: u64, lent: &mut SlotResources) {
         let now = lent.now;
         let is_late = |flight: &Flight| now.saturating_sub(flight.begun) >= timeout;
@@ -230,7 +232,8 @@ impl MultiplexedSlot {
         self.place.free_at = self.vacancy.begin(lent.now);
     }
 
-    /// Reads and writes, and handles the events; returns whether another request may begin because of them.
+    /// Reads and writes what the socket allows, and handles the events; returns whether another request may begin
+    /// because of them.
     fn turn(&mut self, lent: &mut SlotResources) -> bool {
         let State::Open(http2) = &mut self.place.state else {
             return false;
@@ -241,7 +244,7 @@ impl MultiplexedSlot {
         }
         http2.borrow_input(&mut lent.input);
         let received = match (self.receive(lent), written) {
-            // What the server said before it closed counts first.
+            // If writing failed, what was received before is handled first.
             (Ok(false), Err(why)) => Err(why),
             (received, _) => received,
         };
@@ -260,7 +263,8 @@ impl MultiplexedSlot {
         received.unwrap_or(true) || matches!(self.place.state, State::Closed)
     }
 
-    /// Reads and takes what there is, as long as others can wait; whether there was something.
+    /// Reads and handles what the server has sent, at most [`READS_MAX`] times so that other slots get their turn;
+    /// returns whether there was anything.
     fn receive(&mut self, lent: &mut SlotResources) -> Result<bool, StreamFailure> {
         for read in 0..READS_MAX {
             let State::Open(http2) = &mut self.place.state else {
@@ -286,6 +290,7 @@ impl MultiplexedSlot {
         max.is_some_and(|max| max.get() <= self.sent)
     }
 
+    /// Handles an event of a stream or of the connection.
     fn take(&mut self, event: http2::Event, lent: &mut SlotResources) {
         match event {
             http2::Event::Head { stream, head, ends } => {
@@ -326,6 +331,7 @@ impl MultiplexedSlot {
         }
     }
 
+    /// Notes the head of a response, and keeps its cookies.
     fn take_head(
         &mut self,
         stream: u32,
@@ -358,7 +364,7 @@ impl MultiplexedSlot {
         }
     }
 
-    /// The answer on a stream is complete.
+    /// Records the response of a stream, which is complete.
     fn complete(&mut self, stream: u32, lent: &mut SlotResources) {
         let Some(mut flight) = self.finish(stream, lent) else {
             return;
@@ -420,7 +426,7 @@ impl MultiplexedSlot {
         found.ok()
     }
 
-    /// The connection has ended, or is of no more use.
+    /// Ends all streams of a connection that has ended or cannot be used any more.
     fn end(&mut self, why: &StreamFailure, lent: &mut SlotResources) {
         while let Some(&(stream, _)) = self.flights.front() {
             self.break_off(stream, why, lent);

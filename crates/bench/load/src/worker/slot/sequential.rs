@@ -57,6 +57,7 @@ impl Sequential {
         self.advance(lent);
     }
 
+    /// Handles an event of the slot's connection: continues a connect, or reads and writes.
     pub(super) fn handle_event(&mut self, event: &Event, lent: &mut SlotResources) {
         match &mut self.place.state {
             State::Closed | State::Pausing => {}
@@ -89,6 +90,7 @@ impl Sequential {
         self.advance(lent);
     }
 
+    /// Breaks the connection off if its first request has lasted longer than `timeout`.
     pub(super) fn check_time(&mut self, timeout: u64, lent: &mut SlotResources) {
         let front = self.flights.front();
         if front.is_some_and(|flight| lent.now.saturating_sub(flight.begun) >= timeout) {
@@ -194,6 +196,7 @@ impl Sequential {
         }
     }
 
+    /// Reads and handles all that has arrived.
     fn read(&mut self, lent: &mut SlotResources) {
         let mut scratch = mem::take(&mut lent.scratch);
         while let State::Open(stream) = &mut self.place.state {
@@ -223,6 +226,7 @@ impl Sequential {
         lent.scratch = scratch;
     }
 
+    /// Handles received bytes: steps of the responses to the requests in flight, in order.
     fn receive(&mut self, bytes: &[u8], lent: &mut SlotResources) {
         let joined;
         let mut input = bytes;
@@ -289,6 +293,8 @@ impl Sequential {
         }
     }
 
+    /// Handles the end of the peer's sending side. What it means for the first request depends on how much of its
+    /// response has arrived.
     fn receive_eof(&mut self, lent: &mut SlotResources) {
         self.peer_closed = true;
         let resend = lent.board.plan.connections.resend;

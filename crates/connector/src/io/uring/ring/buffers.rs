@@ -169,9 +169,9 @@ fn allocate(layout: Layout) -> NonNull<u8> {
     // SAFETY: no layout here is of size 0.
     let pointer = unsafe { alloc(layout) };
     let memory = NonNull::new(pointer).unwrap_or_else(|| handle_alloc_error(layout));
-    // Zeroed by hand, so that all of it is there from the beginning: the kernel goes round and will
-    // use it soon, and a worker's memory does not seem to grow with its connections.
-    // SAFETY: it was allocated just now with this size.
+    // Zeroed by writing, so that the pages are allocated now: the kernel uses the buffers in turn and would soon touch
+    // all of them, and the worker's memory would seem to grow with its connections. SAFETY: it was allocated just now
+    // with this size.
     unsafe { memory.write_bytes(0, layout.size()) };
     memory
 }

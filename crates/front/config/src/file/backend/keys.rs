@@ -1,5 +1,4 @@
-//! The keys of a backend, most of which an upstream may say for all its backends, and some of them a file of members
-//! of one.
+//! The keys of a backend. An upstream may have most of them, for all its backends, and a file of members some.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -15,7 +14,7 @@ use crate::value::address::{BackendUrl, parse_server_name, parse_upstream_url};
 use crate::value::text::{file_path, parse_label, parse_secret, parse_sent_host};
 use crate::value::{Choices, Counts, Durations, Optional, OrOff, Sizes, Switch, Syntax};
 
-/// The keys as written.
+/// The values of a backend's keys, before they are checked against each other.
 pub(crate) struct RawBackend {
     pub(crate) url: Option<BackendUrl>,
     pub(crate) upgrade_url: Option<BackendUrl>,
@@ -25,12 +24,12 @@ pub(crate) struct RawBackend {
     pub(crate) secret: Option<String>,
     pub(crate) secret_file: Option<PathBuf>,
     pub(crate) tls: TlsKeys,
-    /// All others.
+    /// The values of all other keys, and the defaults of those that are not written.
     pub(crate) config: BackendConfig,
 }
 
 impl RawBackend {
-    /// Before anything is read, within an upstream that says this.
+    /// The values to begin with: those that the upstream has for all its backends.
     pub(crate) fn within(shared: &BackendDefaults) -> Self {
         Self {
             url: None,
@@ -55,18 +54,18 @@ impl Default for RawBackend {
     }
 }
 
-/// Whether an upstream may say keys of that group for all its backends.
+/// Whether an upstream may have the keys of a group, for all its backends.
 pub(crate) fn is_shared(group: Group) -> bool {
     ![MEMBER, OWN].contains(&group)
 }
 
-/// Keys that place a backend, and a member of a file of members, too.
+/// Keys that a backend and a member in a file of members have, such as its address.
 pub(crate) const MEMBER: Group = Group("member");
 
-/// Further keys that only a backend has.
+/// Further keys that only a single backend has.
 const OWN: Group = Group("own");
 
-/// Keys of all backends.
+/// Keys of backends of every protocol.
 const SHARED: Group = Group("shared");
 
 /// Keys that are only for HTTP.
@@ -637,5 +636,5 @@ pub(crate) static KEYS: &[Key<RawBackend>] = &[
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
-/// The range of waiting for a backend.
+/// The range of timeouts for a backend.
 const WAIT: Durations = Durations(Duration::from_millis(1)..=DAY);

@@ -33,7 +33,7 @@ fn parse(text: &str) -> Result<Protocol, ProtocolError> {
     }
 }
 
-/// Sets the protocols of the listener to those chosen, and finds the keys of HTTP/2 that do not fit.
+/// Sets the protocols of the listener to those that were chosen, and reports keys of HTTP/2 that do not fit.
 pub(super) fn check(
     table: &mut Table<'_>,
     chosen: Option<Vec<Protocol>>,
@@ -61,6 +61,7 @@ pub(super) fn check(
     }
 }
 
+/// Warns if trusted proxies may reset fewer streams than other clients.
 fn resets(table: &mut Table<'_>, limits: &Http2Config) {
     if limits.resets_per_second_trusted < limits.resets_per_second {
         let named = if table.has("h2_resets_per_second_trusted") {
@@ -81,7 +82,7 @@ fn resets(table: &mut Table<'_>, limits: &Http2Config) {
 
 const RESET_RATES: Counts<u32> = Counts(1..=1_000_000);
 
-/// What the protocol allows, from the window that every connection begins with.
+/// The range of windows: from the one with which each connection begins to the largest of the protocol.
 const WINDOWS: Sizes<u32> = Sizes(65_535..=(1 << 31) - 1);
 
 /// Keys that have no effect where clients do not speak HTTP/2.

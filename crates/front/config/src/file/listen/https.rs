@@ -11,7 +11,7 @@ use crate::table::Table;
 use crate::value::text::{file_path, parse_hsts};
 use crate::value::{Counts, Optional, OrOff, OrSwitch, Syntax};
 
-/// Finds the keys that have no use on this listener.
+/// Reports keys that have no use on this listener.
 pub(super) fn check(
     table: &mut Table<'_>,
     surroundings: &Surroundings<'_>,

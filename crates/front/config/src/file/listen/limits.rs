@@ -9,7 +9,7 @@ use crate::report::Finding;
 use crate::table::Table;
 use crate::value::{Counts, Sizes};
 
-/// Warns of limits that another one leaves nothing to do.
+/// Warns of limits that have no effect, because another limit is reached first.
 pub(super) fn check(table: &mut Table<'_>, limits: &Limits) {
     for (name, bytes) in [
         ("target_max", limits.target_bytes),

@@ -10,7 +10,7 @@ use crate::table::Table;
 use crate::value::text::parse_network;
 use crate::value::{OneOrMore, Switch, Syntax};
 
-/// Finds the keys that are of no use alone.
+/// Reports keys that have no effect without another one.
 pub(super) fn check(table: &mut Table<'_>, listener: &ListenerConfig) {
     let is_tcp = matches!(listener.address, ListenAddress::Tcp(_));
     if listener.proxy_protocol && is_tcp && listener.proxy_protocol_from.is_empty() {

@@ -10,8 +10,8 @@ use crate::report::Finding;
 use crate::table::Table;
 use crate::value::{Choices, OneOrMore, Sizes, Syntax};
 
-/// Reads them; `None` if the route compresses nothing. The front's own answers are not compressed, and Brotli is for
-/// bodies of files and of a cache alone.
+/// Reads the keys; `None` if the route compresses nothing. Reports `compress` on routes that only have the front's own
+/// answers, and Brotli without files or a cache.
 pub(super) fn read(table: &mut Table<'_>, served_by: ServedBy) -> Option<CompressConfig> {
     if table.written(KEYS, |_| true).is_empty() {
         return None;
@@ -42,10 +42,10 @@ pub(super) fn read(table: &mut Table<'_>, served_by: ServedBy) -> Option<Compres
     (!compress.codings.is_empty()).then_some(compress)
 }
 
-/// What is wrong with a text about compression.
+/// Why a text is not a value of a key about compression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 enum CompressError {
-    /// Not a media type.
+    /// The text is not a media type.
     #[error("must be a type and a subtype with a slash between them; the subtype may have one `*`")]
     MediaType,
 }

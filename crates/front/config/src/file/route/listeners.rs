@@ -1,7 +1,6 @@
 //! `listen` of `[[route]]`: the listeners that a route is for.
 //!
-//! A route names them before it is known which there are, so they are looked up when the whole file has
-//! been read.
+//! Routes may come before the listeners in the file, so the names are looked up when the whole file has been read.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -24,7 +23,7 @@ pub(crate) enum ListenerRef {
     Name(String),
 }
 
-/// The listeners that a route names, and where it does.
+/// The listeners that a route names in `listen`, and the place of that key.
 #[derive(Debug)]
 pub(crate) struct ListenerRefs {
     refs: Vec<ListenerRef>,
@@ -32,7 +31,7 @@ pub(crate) struct ListenerRefs {
 }
 
 impl ListenerRefs {
-    /// Those that `listen` names; complains if they are none.
+    /// The listeners that `listen` names; an empty list is a fault.
     pub(super) fn new(mut refs: Vec<ListenerRef>, table: &mut Table<'_>, base: &Path) -> Self {
         let place = table.place_of("listen");
         for named in &mut refs {
@@ -52,10 +51,10 @@ impl ListenerRefs {
 /// Why a text names no listener.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ListenerRefError {
-    /// Not an address.
+    /// The text is neither a name nor an address.
     #[error(transparent)]
     Address(#[from] ListenError),
-    /// Not a name.
+    /// The text is not a valid name.
     #[error(transparent)]
     Name(#[from] TextError),
 }
@@ -100,6 +99,7 @@ pub(crate) fn resolve(
     }
 }
 
+/// The fault of a name or address in `listen` that no listener has.
 fn unknown(
     named: &ListenerRef,
     place: &Range<usize>,
@@ -119,9 +119,9 @@ fn unknown(
     ))
 }
 
-/// Reads an address or a name.
+/// Parses the address or the name of a listener.
 pub(super) fn parse_listener(text: &str) -> Result<ListenerRef, ListenerRefError> {
-    // A name has neither.
+    // A name has neither a colon nor a slash.
     if text.contains([':', '/']) {
         Ok(ListenerRef::Address(parse_listen_address(text)?))
     } else {

@@ -91,6 +91,7 @@ static REFUSED_MESSAGES: Family = Family {
     ],
 };
 
+/// Writes the samples of all upstreams whose members are discovered.
 pub(super) fn render(page: &mut Exposition, views: &[MembersView]) {
     let mut members = page.family(&MEMBERS);
     for view in views {

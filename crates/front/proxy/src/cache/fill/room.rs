@@ -64,7 +64,8 @@ impl FillShare {
             if held.saturating_add(bytes) > most {
                 return false;
             }
-            // The lock is not held meanwhile: that fill may be about to leave.
+            // The list is unlocked before the fill gives up its bytes: the fill may be about to leave the list, which
+            // needs the lock.
             let Some((_, oldest)) = self.room.lock().fills.pop_first() else {
                 return false;
             };

@@ -15,21 +15,21 @@ pub(super) struct Channel {
     pub(super) id: u32,
     /// Bytes of the request's body that were received and not taken.
     pub(super) body: ByteQueue,
-    /// The client has ended its message.
+    /// Whether the client has ended its message.
     pub(super) has_ended: bool,
     /// Why nothing more moves on the stream; `None` while it is open.
     pub(super) over: Option<Over>,
     /// Bytes of the response's body that wait for the client's windows, and for their turn.
     pub(super) queue: ByteQueue,
-    /// Nothing follows `queue`.
+    /// Whether the response ends after `queue`.
     pub(super) ends: bool,
-    /// The end of the response was handed over.
+    /// Whether the end of the response was moved into the connection's output.
     pub(super) is_sent: bool,
-    /// The head of the response waits in the output for what follows it.
+    /// Whether the head of the response waits in the output for what follows it.
     pub(super) has_head: bool,
-    /// The stream is in the line of those that have something to send.
+    /// Whether the stream is in `Line::listed`, because it has something to send.
     pub(super) is_listed: bool,
-    /// Bytes of the response's body that were handed over and that the socket has not taken.
+    /// Bytes of the response's body that were moved into the output and that the socket has not taken.
     pub(super) unwritten: usize,
     /// Bytes of the response's body that the socket has taken, and when it last took some.
     pub(super) written: u64,
@@ -40,9 +40,9 @@ pub(super) struct Channel {
 /// Why nothing more moves on a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Over {
-    /// The client has reset it.
+    /// The client has reset the stream.
     Reset,
-    /// The front has reset it since the client's message is malformed, for the reason with this token.
+    /// The front has reset the stream, because the client's message is malformed; with the token of the fault.
     Malformed(&'static str),
     /// The connection is over, or the front has reset the stream.
     Left,
@@ -78,7 +78,7 @@ impl Channel {
         }
     }
 
-    /// Has the task of `cx` woken when anything changes for it: bytes of the body, the end, or room for the response.
+    /// Has the task of `cx` woken at the next change: bytes of the body, the end, or room for the response.
     pub(super) fn watch(&mut self, cx: &Context<'_>) {
         match &mut self.waker {
             Some(waker) => waker.clone_from(cx.waker()),
@@ -112,14 +112,14 @@ impl Channel {
         self.wake();
     }
 
-    /// Whether something waits to be handed over.
+    /// Whether something waits to be moved into the output.
     pub(super) fn has_output(&self) -> bool {
         self.over.is_none() && !self.is_sent && (self.ends || !self.queue.is_empty())
     }
 
-    /// Bytes of the response's body that are not written; a head or an end alone counts as one. The short end of a response that was handed over counts as
-    /// written unless the socket refuses bytes (`is_blocked`): the exchange is over, and its task need not be woken
-    /// once more.
+    /// Bytes of the response's body that are not written yet; a head or an end without bytes counts as one. The last
+    /// bytes of a response that was handed over, at most [`END_MAX`], count as written unless the socket refuses bytes
+    /// (`is_blocked`): the exchange is over, and its task need not be woken once more.
     pub(super) fn unwritten(&self, is_blocked: bool) -> usize {
         match self.unwritten {
             ..=END_MAX if self.is_sent && !is_blocked => 0,
@@ -144,8 +144,8 @@ impl Channel {
     }
 }
 
-/// A stream is woken for more when no more than this number of bytes is left to be written.
+/// A stream's task is woken to send more when at most this number of bytes is left to be written.
 const LOW_WATER: usize = 32 * 1024;
 
-/// The end of a response that is left to the connection: one frame.
+/// The most bytes at the end of a response for whose writing its task does not wait: one frame.
 const END_MAX: usize = super::line::PIECE_MAX;

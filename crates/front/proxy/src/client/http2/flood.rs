@@ -14,9 +14,9 @@ use crate::deadlines::Tick;
 /// How many streams may be reset, by either side.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ResetLimit {
-    /// How many may be reset at once.
+    /// How many streams may be reset at once.
     pub(crate) at_once: u64,
-    /// How many may be reset each second, for as long as the connection lasts.
+    /// How many streams may be reset each second, for as long as the connection lasts.
     pub(crate) per_second: u64,
 }
 
@@ -61,7 +61,7 @@ impl Flood {
         }
     }
 
-    /// Why the connection is to be closed, if it is.
+    /// The reason to close the connection; `None`: it stays open.
     pub(crate) fn verdict(&self) -> Option<&'static str> {
         self.verdict
     }
@@ -81,6 +81,7 @@ impl Flood {
         }
     }
 
+    /// Counts frames without use. More than [`USELESS_MAX`] in one [`PERIOD`] are the reason to close the connection.
     fn useless(&mut self, frames: u32, now: Tick) {
         if now.since(self.period) >= PERIOD {
             self.period = now;
@@ -114,7 +115,7 @@ impl Flood {
     }
 }
 
-/// Frames without use (see [`Tally::useless`]) in one [`PERIOD`].
+/// The most frames without use (see [`Tally::useless`]) in one [`PERIOD`].
 const USELESS_MAX: u32 = 1000;
 
 const PERIOD: Duration = Duration::from_secs(10);

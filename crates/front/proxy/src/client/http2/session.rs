@@ -65,7 +65,7 @@ impl Session {
         }
     }
 
-    /// Counts what a client did.
+    /// Counts an event that the client caused, under this token.
     pub(crate) fn count(&self, token: &'static str) {
         self.worker.count(Reason::new(Culprit::Client, token));
     }
@@ -92,7 +92,7 @@ pub(crate) fn limits(limits: &catamaran_http1::Limits) -> Limits {
     }
 }
 
-/// What a client is told of the front.
+/// The settings that are announced to the client, and the limits of its connection.
 fn config(listener: &ListenerConfig, is_trusted: bool, has_tunnels: bool) -> Config {
     let settings = &listener.http2;
     Config {

@@ -1,11 +1,10 @@
 //! How the exchanges of one connection share what its client sends, or takes.
 //!
-//! Bytes of bodies that move are divided among the exchanges that wait for the client at that moment:
-//! that is what each would have if it were served as often as the others. An exchange may be so much
-//! behind its part as one turn of the others, since the connection carries a piece of one body after the
-//! other. It may not be further behind: such an exchange is held up by itself, and others do not pay for
-//! it. When one is cut for its pace, the rest have its part. So a client that moves a little holds as many
-//! exchanges as that little is enough for.
+//! Bytes of bodies that move are divided equally among the exchanges that wait for the client at that moment. The sum
+//! is an exchange's part: the bytes that it would have moved if all had been served in turn. The connection carries a
+//! piece of one body after the other, so an exchange may be behind its part by one turn ([`TURN_MAX`]). What it lacks
+//! beyond that, others did not cause, and it is not excused. If an exchange is cut for its pace, its part goes to the
+//! others. So a slow client keeps only as many exchanges open as its rate is enough for.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
@@ -21,7 +20,7 @@ pub(crate) struct SharedWay {
     part: AtomicU64,
 }
 
-/// One exchange in one direction.
+/// The share of one exchange in one direction of its connection.
 #[derive(Debug, Default)]
 pub(crate) struct Share {
     waits: bool,
@@ -70,8 +69,8 @@ impl Share {
         self.waits = waits;
     }
 
-    /// The allowance of the exchange, which itself moved `own` bytes: how far that is behind its part, at most
-    /// [`TURN_MAX`]. `others` becomes [`Turn::others`].
+    /// The allowance of the exchange, which itself has moved `own` bytes: the bytes that are missing to its part, at
+    /// most [`TURN_MAX`]. `others` becomes [`Turn::others`].
     pub(crate) fn turn(&self, own: u64, others: Option<Tick>) -> Turn {
         let behind = (self.part / THOUSAND).saturating_sub(own);
         Turn {

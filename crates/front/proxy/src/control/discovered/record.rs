@@ -1,7 +1,7 @@
 //! The discovered members, as an old process hands them to the new one at an upgrade.
 //!
-//! The new process serves with these members at once, whatever their sources answer. So a name server that fails,
-//! or nodes that have not announced themselves again, matter no more to it than to the old process.
+//! The new process serves with these members at once, whatever their sources answer: a name server that fails does no
+//! harm, and nodes need not announce themselves again.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -55,7 +55,7 @@ impl DiscoveredMembers {
                 known.members = members;
                 let good = |age| Instant::now().checked_sub(age).unwrap_or(self.origin);
                 known.good = record.good.map(good);
-                // Nobody need wait.
+                // The members are known, so the start need not wait for an answer.
                 known.answered = known.good.is_some();
             } else {
                 known.members = members.superseded();

@@ -98,7 +98,7 @@ fn not_found(
     }
     let failure = Failure::new(Culprit::Front, status, token);
     match error {
-        // Between two releases an upstream still serves.
+        // The directory may be absent while a new release replaces it: the upstream still serves.
         FindError::Root(_) => FileEnd::Missing(failure),
         _ => FileEnd::Failed(failure),
     }
@@ -113,7 +113,7 @@ async fn search(
 ) -> Result<(Result<Finding, FindError>, FileResult), FileEnd> {
     let files = scene.worker.files();
     let mut found = directory.search(query, Access::Cached);
-    // What is only remembered has to make room.
+    // Too many files are open: closes those that the worker only keeps for later requests, and tries again.
     if is_short(&found) && files.table().close_all() {
         found = directory.search(query, Access::Cached);
     }
@@ -139,6 +139,7 @@ async fn search(
     }
 }
 
+/// Whether the file could not be opened because no further file descriptor is available.
 fn is_short(found: &Result<Finding, FindError>) -> bool {
     matches!(found, Err(FindError::Open(OpenError::Descriptors)))
 }

@@ -44,7 +44,7 @@ impl Relay<'_, '_, '_> {
         if !self.interims.admit(&head.headers, self.scene.now()) {
             return Err(RelayError::InterimFlood);
         }
-        // We answer `Expect` ourselves.
+        // The front answers `Expect: 100-continue` itself.
         if head.status == StatusCode::CONTINUE || !self.terms.takes_interims {
             return Ok(());
         }

@@ -48,6 +48,8 @@ impl<'a> FileSource<'a> {
         }
     }
 
+    /// The next event of the response. A part of the file that the kernel is to send is kept in `part`, and an empty
+    /// piece of the body stands for it.
     pub(super) fn poll_event(
         &mut self,
         cx: &mut Context<'_>,

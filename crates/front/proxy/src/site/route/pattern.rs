@@ -49,7 +49,7 @@ impl Glob {
     pub(crate) fn matches(&self, path: &[u8]) -> bool {
         let pattern = &self.0[..];
         let (mut at, mut seen) = (0, 0);
-        // Behind the last star, and where what it stands for ends at present.
+        // The place after the last star in the pattern, and the end of what that star matches so far.
         let mut star: Option<(usize, usize)> = None;
         while seen < path.len() {
             match pattern.get(at) {

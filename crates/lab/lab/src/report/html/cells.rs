@@ -33,6 +33,7 @@ pub(super) fn tables(page: &mut Page, result: &ResultDocument) {
     }
 }
 
+/// The cells of a row: the label, and a figure for each measure of the table.
 fn row(cell: &CellResult, group: &Group) -> Vec<String> {
     let runs = match cell.void {
         0 => cell.runs.to_string(),

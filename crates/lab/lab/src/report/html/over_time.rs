@@ -94,6 +94,7 @@ fn shown(result: &ResultDocument) -> (Vec<PanelCell<'_>>, Vec<PanelCell<'_>>) {
     (first, others)
 }
 
+/// Writes the plot `number`: its axes, its legend, the panels of the first cells, and those of the others folded away.
 fn draw(
     page: &mut Page,
     number: usize,
@@ -186,6 +187,7 @@ impl Plot {
         lines
     }
 
+    /// The panel of one cell with the rows `names`; a row that the cell does not have is empty.
     fn panel(&self, names: &[(String, String)], shown: &PanelCell<'_>) -> Panel {
         let steps = |row: &String| Steps {
             edges: shown.over.edges(row),

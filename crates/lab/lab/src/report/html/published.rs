@@ -1,4 +1,4 @@
-//! Writes what was published on a page: the published figures beside ours, and published runs made again.
+//! Writes what was published on a page: each published figure with ours, and the published runs that were repeated.
 
 use catamaran_chart::escaped;
 
@@ -8,7 +8,7 @@ use crate::gate::GateFinding;
 use crate::report::claims;
 use crate::result::{CALLS_MIN, CallResult, PublishedResult, ResultDocument};
 
-/// Writes the published outputs beside those of the same commands here.
+/// Writes the output of each published run, next to that of the same run here.
 pub(super) fn again(page: &mut Page, result: &ResultDocument) {
     if result.as_published.is_empty() {
         return;
@@ -118,7 +118,7 @@ fn words(fired: &GateFinding) -> String {
     format!("<b>{}</b> {}", escaped(&fired.gate), escaped(&fired.words))
 }
 
-/// Writes a published table of system calls beside ours.
+/// Writes a published table of system calls with our counts in the same rows.
 fn calls(page: &mut Page, run: &PublishedResult) {
     page.put(format_args!(
         "<div><h3>System calls of a request: {}</h3>\n<p>Left one process of theirs, under strace; right all \
