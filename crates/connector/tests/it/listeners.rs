@@ -4,6 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
 use catamaran_connector::StartError;
+use catamaran_testkit::address;
 
 use super::*;
 
@@ -26,8 +27,13 @@ fn refused(listeners: Vec<Listener>, model: Model) -> StartError {
 #[test]
 fn a_port_in_use_is_said_plainly_and_free_again_afterwards() {
     on_each_driver(|io| {
-        let first = Tier::start(io);
-        let taken = first.running.addresses().to_vec();
+        // Nobody else takes ports of this address in the moment when it is free.
+        let address = address::unused().unwrap();
+        let taken = vec![Listener {
+            protocol: Protocol::Http,
+            address: catamaran_connector::Address::Tcp(address),
+        }];
+        let first = Tier::with(io, |config| config.listeners = taken.clone());
         let error = refused(taken.clone(), io);
         assert!(matches!(&error, StartError::AddressInUse { listener } if *listener == taken[0]));
         assert!(error.to_string().contains("is in use"), "{error}");

@@ -5,9 +5,9 @@ use std::os::fd::OwnedFd;
 use std::thread;
 use std::time::Duration;
 
-use catamaran_proxy::config::{AdminConfig, Config};
+use catamaran_proxy::config::{AdminConfig, Config, ListenAddress};
 use catamaran_proxy::{HandoverError, Inheritance, OperatorCommands, start_inheriting};
-use catamaran_testkit::{Address, HttpClient};
+use catamaran_testkit::{Address, HttpClient, address};
 
 use crate::{Front, REQUEST, ask, backend, config, get, loopback, start, tcp, to, unix};
 
@@ -124,8 +124,10 @@ fn handovers_under_load_fail_no_request() {
 #[test]
 fn whoever_has_not_asked_for_the_sockets_has_none() {
     let app = backend("app");
-    let running = start(config(&[loopback()], vec![to(&app)])).unwrap();
-    let address = tcp(&running, 0);
+    // Nobody else takes ports of this address in the moment when it is free.
+    let address = address::unused().unwrap();
+    let listen = ListenAddress::Tcp(address);
+    let running = start(config(&[listen], vec![to(&app)])).unwrap();
     let (offer, theirs) = running.offer().unwrap();
     let error = offer.send_and_wait(Duration::from_millis(50)).unwrap_err();
     assert!(matches!(error, HandoverError::Late { .. }), "{error}");
