@@ -11,6 +11,7 @@ pub(crate) mod front;
 pub(crate) mod generate;
 pub(crate) mod import;
 pub(crate) mod lab;
+pub(crate) mod limit;
 pub(crate) mod look;
 pub(crate) mod operate;
 pub(crate) mod probe;
@@ -24,8 +25,8 @@ use std::num::NonZeroUsize;
 
 use crate::own_log;
 
-/// Reports the addresses that the process listens on to standard error, in the words that
-/// scripts wait for.
+/// Prints the addresses that the process listens on to standard error. Scripts wait for this line, so its words must
+/// not change.
 fn announce(addresses: &[impl Display]) -> io::Result<()> {
     addresses
         .iter()

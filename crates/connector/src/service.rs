@@ -15,8 +15,9 @@ use std::task::{Context, Poll, ready};
 
 use bytes::{Buf, Bytes};
 use catamaran_message::Fields;
+use catamaran_message::field::decimal;
 use http::header::CONTENT_LENGTH;
-use http::{HeaderMap, HeaderValue, StatusCode, Uri, Version};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri, Version};
 use http_body::{Body, Frame, SizeHint};
 use tokio::runtime::Handle;
 use tower_service::Service;
@@ -103,10 +104,11 @@ where
 {
     fn spawn(&self, request: http::Request<RequestBody>, response: ResponseEnd, runtime: &Handle) {
         let original = Arc::clone(&self.0);
-        // The task ends with the exchange, which the connection owns.
+        // The task is not joined: it ends when the connection drops its end of the pipe.
         drop(runtime.spawn(async move {
             let answered = {
-                // In here, so that whatever a service does is the task's and not the driver's.
+                // The service is cloned inside the task, so that a panic or a delay of its `clone` does not affect the
+                // driver.
                 let service = original
                     .lock()
                     .unwrap_or_else(PoisonError::into_inner)
@@ -154,7 +156,9 @@ where
     response.set_head(Head {
         status: parts.status,
         length: length(&parts.headers, &body.size_hint()),
-        headers: Fields::from(&parts.headers),
+        headers: (parts.headers.iter())
+            .map(|(name, value)| (name.as_str(), value))
+            .collect(),
     });
     if body.is_end_stream() {
         return Ok(());
@@ -166,7 +170,7 @@ async fn send_body<B>(mut body: Pin<&mut B>, response: &ResponseEnd) -> Result<(
 where
     B: Body<Error: Into<Cause>>,
 {
-    // The head is what has not been sent at first.
+    // At first the head is unsent.
     let mut unsent = true;
     loop {
         let room = poll_fn(|cx| response.poll_room(cx.waker()));
@@ -176,7 +180,7 @@ where
         let frame = poll_fn(|cx| {
             let frame = body.as_mut().poll_frame(cx);
             if frame.is_pending() && std::mem::take(&mut unsent) {
-                // Whether anybody still wants it is asked for elsewhere.
+                // An error means that the client has left, which `poll_room` reports.
                 let _ = response.flush();
             }
             frame
@@ -184,7 +188,7 @@ where
         match frame.await.transpose().map_err(Into::into)? {
             None => return Ok(()),
             Some(frame) => {
-                // Trailers have no place in AJP, so they get none at all.
+                // AJP has no trailers, so they are dropped for both protocols.
                 if let Ok(mut data) = frame.into_data() {
                     let bytes = data.copy_to_bytes(data.remaining());
                     unsent |= response.push(bytes).is_ok();
@@ -196,17 +200,10 @@ where
 
 /// The length of a response body, from `Content-Length` or else from the body's size hint.
 fn length(headers: &HeaderMap, hint: &SizeHint) -> BodyLength {
-    let announced = headers.get(CONTENT_LENGTH).and_then(decimal);
+    let announced = (headers.get(CONTENT_LENGTH)).and_then(|value| decimal(value.as_bytes()));
     announced
         .or_else(|| hint.exact())
         .map_or(BodyLength::Unknown, BodyLength::Known)
-}
-
-fn decimal(value: &HeaderValue) -> Option<u64> {
-    let text = value.to_str().ok()?;
-    text.bytes()
-        .all(|byte| byte.is_ascii_digit())
-        .then(|| text.parse().ok())?
 }
 
 /// Converts a request to the `http` crate's type; what that has no field for goes to its extensions.
@@ -240,7 +237,7 @@ fn into_http(request: Request, body: BodyEnd) -> Result<http::Request<RequestBod
         _ => (Version::HTTP_11, Some(ClientProtocol(version))),
     };
     *request.version_mut() = version;
-    *request.headers_mut() = headers.to_map();
+    *request.headers_mut() = map(&headers);
     if let BodyLength::Known(length @ 1..) = length {
         request.headers_mut().insert(CONTENT_LENGTH, length.into());
     }
@@ -260,6 +257,19 @@ fn into_http(request: Request, body: BodyEnd) -> Result<http::Request<RequestBod
         extensions.insert(Attributes(attributes));
     }
     Ok(request)
+}
+
+/// Converts fields to a map of the `http` crate, with room for one more field.
+fn map(fields: &Fields) -> HeaderMap {
+    let mut map = HeaderMap::with_capacity(fields.len() + 1);
+    for field in fields.iter() {
+        let value = HeaderValue::from_maybe_shared(fields.share(field.value()));
+        if let (Ok(name), Ok(value)) = (HeaderName::from_bytes(field.name()), value) {
+            // A map that is full is one that no codec would have made.
+            map.try_append(name, value).ok();
+        }
+    }
+    map
 }
 
 fn uri(path: Bytes, query: Option<Bytes>) -> Result<Uri, http::Error> {

@@ -1,4 +1,4 @@
-//! What must hold for any blocks of header fields, and for any fields.
+//! Checks HPACK with any blocks of header fields, and with any fields.
 //!
 //! Plain functions that panic on a finding: the fuzz targets call them, and so do the tests of the crate.
 
@@ -8,10 +8,10 @@ use bytes::BytesMut;
 use catamaran_http2::hpack::{Decoder, Encoder, Fault, FieldLine, LineName, Scratch};
 use catamaran_message::NameRef;
 
-/// A field as it was shown: name, value, whether it is never indexed.
+/// A decoded field: name, value, and whether it is never indexed.
 pub(crate) type Shown = (Vec<u8>, Vec<u8>, bool);
 
-/// All fields of a block, names in lower case, and the size of the list.
+/// Decodes all fields of a block, with names in lower case; returns them and the size of the list.
 pub(crate) fn decode_all(
     decoder: &mut Decoder,
     block: &[u8],
@@ -32,8 +32,8 @@ fn is_as_it_came(name: LineName<'_>) -> bool {
     matches!(name, LineName::Field(NameRef::Other(_)))
 }
 
-/// Blocks, each behind its length: one decoder sees all of their fields, another one few of each block, as a limit or
-/// its visitor says. Neither the fields nor the faults of later blocks differ.
+/// The input is blocks, each after its length. One decoder reads all fields; two others read only some of each block,
+/// because of a limit or because the visitor stops. They must have the same size and faults in later blocks.
 pub(crate) fn decode(input: &[u8]) {
     let Some(([table_size, limit], mut rest)) = input.split_first_chunk() else {
         return;
@@ -79,7 +79,8 @@ pub(crate) fn decode(input: &[u8]) {
     }
 }
 
-/// Steps of an encoder: blocks of fields, with the peer's sizes of the table between them. Its decoder shows the same.
+/// The input is steps of an encoder: blocks of fields, and between them sizes of the table that the peer sets. The
+/// decoder must return the same fields.
 pub(crate) fn round_trip(input: &[u8]) {
     let (mut encoder, mut decoder) = (Encoder::new(), Decoder::new());
     let mut steps = Steps { rest: input };
@@ -99,7 +100,11 @@ pub(crate) fn round_trip(input: &[u8]) {
             let value = steps.text();
             let is_never_indexed = step & 0x40 != 0;
             block.line(&FieldLine {
-                name: LineName::read(&name),
+                // A sender recognises the names of the static table in lower and upper case.
+                name: match LineName::read(&name) {
+                    LineName::Field(_) => LineName::Field(NameRef::read(&name)),
+                    pseudo => pseudo,
+                },
                 value: &value,
                 is_never_indexed,
             });
@@ -121,7 +126,7 @@ pub(crate) fn round_trip(input: &[u8]) {
     }
 }
 
-/// What the bytes of an input mean to `round_trip`.
+/// Reads the input of `round_trip` as steps.
 struct Steps<'i> {
     rest: &'i [u8],
 }
@@ -131,7 +136,7 @@ impl Steps<'_> {
         self.rest.split_off_first().copied()
     }
 
-    /// One of the names that are treated in different ways, or any bytes.
+    /// A name of one of the kinds that HPACK treats differently, or any bytes.
     fn name(&mut self) -> Vec<u8> {
         match self.byte() {
             Some(at) if at < 0xC0 => NAMES[usize::from(at) % NAMES.len()].to_vec(),
@@ -139,7 +144,7 @@ impl Steps<'_> {
         }
     }
 
-    /// Any bytes, or many of the same.
+    /// Any bytes, or one byte many times.
     fn text(&mut self) -> Vec<u8> {
         let len = usize::from(self.byte().unwrap_or(0));
         match len {

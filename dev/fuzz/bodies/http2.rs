@@ -1,4 +1,4 @@
-//! What must hold for any bytes at a listener that speaks HTTP/2.
+//! Checks a listener that speaks HTTP/2 with any bytes.
 //!
 //! A plain function that panics on a finding: the fuzz target calls it, and so does the replay of the
 //! committed corpus in the crate's own tests. It talks to a front in this process over a socket.
@@ -15,22 +15,22 @@ use catamaran_proxy::config::{
 use catamaran_proxy::{BoundAddress, Running};
 use http::StatusCode;
 
-/// The client sends `input` after the preface, whole or in pieces as its first byte says, and closes.
-/// The front closes, in time, and serves the next client as if nothing had been.
+/// A client sends `input` after the preface, whole or in pieces as its first byte says, and closes. The front must
+/// close the connection in time, and serve the next client.
 pub(crate) fn listener(input: &[u8]) {
     let (&cut, frames) = input.split_first().unwrap_or((&0, &[]));
     let pieces = match cut {
         0 => usize::MAX,
         cut => usize::from(cut),
     };
-    // The reactions of one front are looked at one after the other.
+    // One front for all inputs; the lock lets it handle one input at a time.
     static FRONT: OnceLock<Mutex<Running>> = OnceLock::new();
     let front = FRONT.get_or_init(|| Mutex::new(start()));
     let front = front.lock().unwrap_or_else(PoisonError::into_inner);
     let [BoundAddress::Tcp(hurried), BoundAddress::Tcp(patient)] = &front.addresses()[..] else {
         unreachable!("it listens on TCP");
     };
-    // What is refused may be closed while it is sent.
+    // The front may close the connection while the client still sends.
     let _ = talk(*hurried, frames, pieces);
     assert!(
         serves(*patient).expect("a further client"),
@@ -41,12 +41,13 @@ pub(crate) fn listener(input: &[u8]) {
     assert!(panicked.is_none(), "a task panicked");
 }
 
-/// A front with a route of its own and one to a backend that nobody is.
+/// A front with a route that it answers itself, and one to a backend that does not exist.
 fn start() -> Running {
     let address = ListenAddress::Tcp((Ipv4Addr::LOCALHOST, 0).into());
     let mut patient = ListenerConfig::new(address);
     patient.protocols = Protocols::Both;
-    // On a busy machine a good client may be slower than the bad one is to be cut.
+    // The deadlines of this listener are short, for the input. A good client uses the other one, because it may be
+    // slow on a busy machine.
     let mut listener = patient.clone();
     listener.keep_alive_timeout = SOON;
     listener.head_timeout = SOON;
@@ -60,6 +61,7 @@ fn start() -> Running {
         server: ServerConfig::default(),
         listeners: vec![listener, patient],
         caches: Vec::new(),
+        limits: Vec::new(),
         upstreams: vec![UpstreamConfig::new("app", vec![backend])],
         routes: vec![
             RouteConfig::new("/", RouteTarget::Upstream("app".to_owned())),
@@ -70,12 +72,13 @@ fn start() -> Running {
             access: AccessLogTarget::Off,
             ..LogConfig::default()
         },
+        trace: None,
         admin: None,
     };
     catamaran_proxy::start(config).expect("a front")
 }
 
-/// Sends the preface and `frames`, then the end; waits until the front has closed.
+/// Sends the preface and `frames`, closes the sending side, and waits until the front has closed.
 fn talk(address: SocketAddr, frames: &[u8], pieces: usize) -> io::Result<()> {
     use io::ErrorKind::{TimedOut, WouldBlock};
     let mut socket = TcpStream::connect(address)?;
@@ -95,7 +98,7 @@ fn talk(address: SocketAddr, frames: &[u8], pieces: usize) -> io::Result<()> {
     }
 }
 
-/// Whether a good request is answered 204.
+/// Whether the front answers a good request with 204.
 fn serves(address: SocketAddr) -> io::Result<bool> {
     let mut socket = TcpStream::connect(address)?;
     socket.set_read_timeout(Some(LONG))?;
@@ -116,7 +119,7 @@ fn serves(address: SocketAddr) -> io::Result<bool> {
 
 const HEADERS: u8 = 1;
 
-/// SETTINGS, and GET of `/ok` at `a`.
+/// SETTINGS, and a GET of `/ok` with the authority `a`.
 const GOOD: &[u8] = b"\0\0\0\x04\0\0\0\0\0\0\0\x0a\x01\x05\0\0\0\x01\x82\x86\x04\x03/ok\x01\x01a";
 
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";

@@ -1,18 +1,18 @@
-//! What must hold for any bytes that a peer of HTTP/2 sends.
+//! Checks the codec of HTTP/2 with any bytes of a peer.
 //!
 //! Plain functions that panic on a finding: the fuzz targets call them, and so does the replay of the
 //! committed corpora in the crate's own tests.
 
 use bytes::BytesMut;
 use catamaran_http2::{Client, Code, Config, Event, Fault, Limits, Server};
-use catamaran_message::{BodyLength, Fields, Request, Response, Scheme};
+use catamaran_message::{BodyLength, Fields, Request, RequestHead, Response, Scheme};
 use http::{Method, StatusCode};
 
-/// What a connection told and wrote, and how it ended.
+/// The events of a connection, what it wrote, and the fault that ended it.
 type Course = (Vec<String>, BytesMut, Option<Fault>);
 
-/// The first byte says how the others are cut. They mean the same however they are: a client's, to which each request
-/// is answered.
+/// Gives any bytes of a client to a server that answers each request. The first byte says how the others are cut,
+/// which must change nothing.
 pub(crate) fn server(input: &[u8]) {
     judge(input, |pieces| {
         let (mut read, mut out, mut told) = (BytesMut::new(), BytesMut::new(), Vec::new());
@@ -21,11 +21,12 @@ pub(crate) fn server(input: &[u8]) {
         for piece in pieces {
             read.extend_from_slice(piece);
             loop {
-                let event = match server.receive(&mut read, &mut out) {
-                    Ok(Some(event)) => event,
-                    Ok(None) => break,
-                    Err(fault) => return (told, out, Some(fault)),
-                };
+                let event =
+                    match server.receive(&mut read, &mut out, || Box::new(RequestHead::empty())) {
+                        Ok(Some(event)) => event,
+                        Ok(None) => break,
+                        Err(fault) => return (told, out, Some(fault)),
+                    };
                 told.push(format!("{event:?}"));
                 if let Event::Head { stream, head, .. } = &event {
                     let response = Response {
@@ -50,8 +51,8 @@ pub(crate) fn server(input: &[u8]) {
     });
 }
 
-/// The same for a server's bytes, which answer three requests: the last has more body than the first windows take. An
-/// answer of 404 is given up.
+/// As [`server`], with bytes of a server, for a client with three requests. The body of the last is larger than the
+/// first windows. The client resets the stream of a 404.
 pub(crate) fn client(input: &[u8]) {
     judge(input, |pieces| {
         let (mut read, mut out, mut told) = (BytesMut::new(), BytesMut::new(), Vec::new());
@@ -110,7 +111,7 @@ pub(crate) fn client(input: &[u8]) {
     });
 }
 
-/// Sends what the windows take of the third request's body.
+/// Sends as much of the third request's body as the windows allow.
 fn send_body(client: &mut Client, unsent: &mut usize, out: &mut BytesMut) {
     while *unsent > 0
         && let Ok(taken @ 1..) = client.connection.begin_data(5, *unsent, true, out)

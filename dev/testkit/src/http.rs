@@ -1,9 +1,8 @@
 //! An HTTP/1.1 client that hides nothing: bytes out as given, exactly one response in.
 //!
-//! The response is read by its own framing and not one byte further, so what a server sends after
-//! a response is still there for the next [`HttpClient::receive`] and is not lost. Interim (1xx)
-//! responses are kept in [`Response::interim`]. How a connection ended is part of the answer:
-//! [`Failure`] tells a clean close from a reset and from a response cut short.
+//! The response is read by its own framing and not one byte further, so what a server sends after a response is left
+//! for the next [`HttpClient::receive`]. Interim (1xx) responses are kept in [`Response::interim`]. [`Failure`] says
+//! how a connection ended: by a clean close, by a reset, or in the middle of a response.
 
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, Shutdown, SocketAddr};
@@ -44,13 +43,13 @@ pub enum Failure {
     /// The server closed before the first byte of a response.
     #[error("the server closed the connection without a response")]
     Closed,
-    /// The server reset the connection, at whatever point.
+    /// The server reset the connection.
     #[error("the server reset the connection after {received:?}")]
     Reset {
-        /// The part of the response that had arrived.
+        /// The bytes that had arrived and were not consumed yet.
         received: String,
     },
-    /// The server closed in the middle of a response. `status` is there once its head was read.
+    /// The server closed the connection in the middle of a response.
     #[error("the response (status {status:?}) was cut short after {body} bytes of body")]
     Truncated {
         /// The status, if the head was complete.
@@ -61,10 +60,10 @@ pub enum Failure {
     /// The bytes are not an HTTP/1.1 response.
     #[error("not a response: {0}")]
     Malformed(String),
-    /// No bytes came before the deadline.
+    /// The deadline passed while the client waited for more bytes.
     #[error("gave up waiting for a response after {received:?}")]
     TimedOut {
-        /// The part of the response that had arrived.
+        /// The bytes that had arrived and were not consumed yet.
         received: String,
     },
     /// Any other error of the socket or the writer.
@@ -223,7 +222,7 @@ impl HttpClient {
     /// Reads one interim (1xx) response and returns its status.
     ///
     /// # Errors
-    /// See [`Failure`]; a final response is one.
+    /// See [`Failure`]. A final response is [`Failure::Malformed`].
     pub fn receive_interim(&mut self) -> Result<u16, Failure> {
         let status = self.one_head()?.status;
         if (100..200).contains(&status) {
@@ -235,16 +234,16 @@ impl HttpClient {
         }
     }
 
-    /// Reads until the server closes and returns everything, which is "" for a clean close at
-    /// once.
+    /// Reads until the server closes the connection, and returns all bytes; none if the server closes at once.
     ///
     /// # Errors
-    /// See [`Failure`]; a reset is one.
+    /// See [`Failure`]; a reset is a failure, too.
     pub fn receive_to_end(&mut self) -> Result<Vec<u8>, Failure> {
         while self.fill()? > 0 {}
         Ok(std::mem::take(&mut self.input))
     }
 
+    /// Reads the head of one response, interim or final.
     fn one_head(&mut self) -> Result<Response, Failure> {
         let lines = self.take_block()?;
         let mut lines = lines.iter();
@@ -369,7 +368,7 @@ impl HttpClient {
         }
     }
 
-    /// Reads once more; 0 at the end.
+    /// Reads once from the socket, and returns the number of bytes; 0 if the server has closed.
     fn fill(&mut self) -> Result<usize, Failure> {
         let Some(left) = self.deadline.remaining() else {
             let received = String::from_utf8_lossy(&self.input).into_owned();
@@ -380,6 +379,11 @@ impl HttpClient {
         self.input.resize(start + 64 * 1024, 0);
         let result = self.socket.read(&mut self.input[start..]);
         self.input.truncate(start + *result.as_ref().unwrap_or(&0));
+        let is_interrupted = |error: &io::Error| error.kind() == io::ErrorKind::Interrupted;
+        if result.as_ref().is_err_and(is_interrupted) {
+            // A signal to the process interrupted the read; it is repeated until the deadline.
+            return self.fill();
+        }
         result.map_err(|error| {
             let received = String::from_utf8_lossy(&self.input).into_owned();
             match error.kind() {

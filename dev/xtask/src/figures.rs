@@ -1,8 +1,9 @@
 //! The figures of pages, from committed results of the lab.
 //!
-//! A page shows no figure that nobody can trace. [`fn@write`] makes `docs/measured.md`, `docs/published.md` and the table
-//! of the README from the `result.json` files below `docs/lab`; [`stale`] says which of them is not what this module makes.
-//! The README's table has claims of verdict *shown* only.
+//! Each figure of a page comes from a committed result. [`fn@write`] makes `docs/measured.md`, the pages of published
+//! tests with their pictures, and two parts of the README from the `result.json` files below `docs/lab`. [`stale`]
+//! names the pages that differ from what [`fn@write`] would write. The README's table shows only claims with the
+//! verdict *shown*.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -12,7 +13,7 @@ use std::path::Path;
 use anyhow::{Context, ensure};
 use serde::Deserialize;
 
-use crate::published;
+use crate::published::{self, PageFile};
 
 /// The members of a lab's `result.json` that pages show.
 #[derive(Debug, Default, Deserialize)]
@@ -27,7 +28,7 @@ pub(crate) struct LabResult {
     pub(crate) claims: Vec<LabClaim>,
     #[serde(default)]
     pub(crate) cells: Vec<LabCell>,
-    /// The start of servers that each round has.
+    /// For each round, the number of the start of servers that it belongs to.
     #[serde(default)]
     pub(crate) starts: Vec<usize>,
     #[serde(default)]
@@ -47,23 +48,43 @@ pub(crate) struct LabClaim {
     pub(crate) ratio: Option<f64>,
     pub(crate) low: Option<f64>,
     pub(crate) high: Option<f64>,
-    /// The ratio of each start of servers.
+    /// The ratio of each start of servers, in their order.
     #[serde(default)]
     pub(crate) starts: Vec<f64>,
-    /// How much wider the interval is because of requests that the two sides lost, as a logarithm.
-    #[serde(default)]
-    pub(crate) bias: f64,
     pub(crate) verdict: String,
-    /// Whether the claim's verdict is the one that its experiment expects; `None` if nothing is decided.
+    /// Whether the verdict is the one that the experiment expects; `None` if the claim is not decided.
     #[serde(default)]
     pub(crate) as_expected: Option<bool>,
     pub(crate) sentence: String,
+    /// The gates that forbid the claim.
+    #[serde(default)]
+    pub(crate) gates: Vec<LabGate>,
+    /// The cells that the claim is about.
+    #[serde(default)]
+    pub(crate) survivors: Vec<LabSurvivors>,
+}
+
+/// A gate that forbids a claim.
+#[derive(Debug, Deserialize)]
+pub(crate) struct LabGate {
+    pub(crate) gate: String,
+    /// What it forbids: `time`, `machine` (CPU time, too) or `claim`.
+    pub(crate) effect: String,
+}
+
+/// The runs of a cell that a claim counts.
+#[derive(Debug, Deserialize)]
+pub(crate) struct LabSurvivors {
+    /// The label of the cell.
+    pub(crate) cell: String,
 }
 
 /// A cell of a result, with its measurements.
 #[derive(Debug, Deserialize)]
 pub(crate) struct LabCell {
     pub(crate) levels: BTreeMap<String, serde_json::Value>,
+    #[serde(default)]
+    pub(crate) label: String,
     #[serde(default)]
     pub(crate) measures: BTreeMap<String, LabMeasure>,
     /// System calls for each request, by server and by name.
@@ -101,15 +122,18 @@ struct ReadmeFigure {
     case: &'static str,
 }
 
-/// Writes the page and the README's table anew.
+/// Writes `docs/measured.md`, the pages of published tests, and the README's table and answers.
 ///
 /// # Errors
 ///
-/// A result that cannot be read, a figure of the README's list whose claim is in no result, or a README
-/// without the marks that the table stands between.
+/// A result cannot be read, no result has the claim of a figure of [`FIGURES`], or the README lacks the marks between
+/// which these parts are written.
 pub(crate) fn write(root: &Path) -> anyhow::Result<()> {
     for (name, text) in pages(root)? {
-        fs::write(root.join(name), text).with_context(|| format!("cannot write {name}"))?;
+        let file = root.join(&name);
+        let folder = file.parent().context("a page lies in a folder")?;
+        fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+        fs::write(file, text).with_context(|| format!("cannot write {name}"))?;
     }
     Ok(())
 }
@@ -119,11 +143,10 @@ pub(crate) fn write(root: &Path) -> anyhow::Result<()> {
 /// # Errors
 ///
 /// As those of [`fn@write`].
-pub(crate) fn stale(root: &Path) -> anyhow::Result<Vec<&'static str>> {
+pub(crate) fn stale(root: &Path) -> anyhow::Result<Vec<String>> {
     let pages = pages(root)?.into_iter();
-    let differs = |(name, text): &(&'static str, String)| {
-        fs::read_to_string(root.join(name)).unwrap_or_default() != *text
-    };
+    let differs =
+        |(name, text): &PageFile| fs::read_to_string(root.join(name)).unwrap_or_default() != *text;
     Ok(pages.filter(differs).map(|(name, _)| name).collect())
 }
 
@@ -134,7 +157,7 @@ pub(crate) fn stale(root: &Path) -> anyhow::Result<Vec<&'static str>> {
 /// As those of [`fn@write`].
 pub(crate) fn untraced(root: &Path) -> anyhow::Result<Vec<String>> {
     let readme = fs::read_to_string(root.join(README)).context("cannot read README.md")?;
-    let bare = with_table(&readme, "")?;
+    let bare = between(&readme, FIGURES_MARKS, "")?;
     Ok(bare
         .lines()
         .filter(|line| has_figure(line))
@@ -156,16 +179,16 @@ fn has_figure(line: &str) -> bool {
             .any(|pair| is_number(pair[0]) && is_unit(pair[1]))
 }
 
-fn pages(root: &Path) -> anyhow::Result<[(&'static str, String); 3]> {
+fn pages(root: &Path) -> anyhow::Result<Vec<PageFile>> {
     let results = load(&root.join("docs/lab"))?;
-    let readme = fs::read_to_string(root.join(README)).context("cannot read README.md")?;
-    let readme = with_table(&readme, &table(&results)?)?;
-    let published = published::page(root, &results)?;
-    Ok([
-        (README, readme),
-        (MEASURED, measured(&results)),
-        (PUBLISHED, published),
-    ])
+    let published = published::files(root, &results)?;
+    let before = fs::read_to_string(root.join(README)).context("cannot read README.md")?;
+    let with_table = between(&before, FIGURES_MARKS, &table(&results)?)?;
+    let readme = between(&with_table, ANSWERS_MARKS, &published.answers)?;
+    let mut files = published.files;
+    files.push((README.to_owned(), readme));
+    files.push((MEASURED.to_owned(), measured(&results)));
+    Ok(files)
 }
 
 /// Loads all results; each comes with the name of its folder.
@@ -219,15 +242,13 @@ fn table(results: &[(String, LabResult)]) -> anyhow::Result<String> {
     Ok(table)
 }
 
-/// Returns the README with `table` between its marks.
-fn with_table(readme: &str, table: &str) -> anyhow::Result<String> {
-    let (before, rest) = readme
-        .split_once(BEGIN)
-        .context("README.md has no mark for its figures")?;
-    let (_, after) = rest
-        .split_once(END)
-        .context("README.md has no mark after its figures")?;
-    Ok(format!("{before}{BEGIN}\n{table}{END}{after}"))
+/// Returns the README with `text` in place of what was between two marks.
+fn between(readme: &str, [begin, end]: [&str; 2], text: &str) -> anyhow::Result<String> {
+    let parts = readme.split_once(begin);
+    let (before, rest) = parts.with_context(|| format!("README.md has no mark {begin:?}"))?;
+    let behind = rest.split_once(end);
+    let (_, after) = behind.with_context(|| format!("README.md has no mark {end:?}"))?;
+    Ok(format!("{before}{begin}\n{text}{end}{after}"))
 }
 
 /// The page of all results.
@@ -278,7 +299,14 @@ impl LabClaim {
         self.each.iter().map(level).collect::<Vec<_>>().join(" ")
     }
 
-    fn is_decided(&self) -> bool {
+    /// How many starts would decide a claim that is open, as the claim's sentence estimates; `None` if it does not
+    /// say.
+    pub(crate) fn starts_to_decide(&self) -> Option<usize> {
+        let (before, _) = self.sentence.split_once(" starts would decide it")?;
+        before.rsplit(' ').next()?.parse().ok()
+    }
+
+    pub(crate) fn is_decided(&self) -> bool {
         WORDS.iter().any(|(verdict, _)| *verdict == self.verdict)
     }
 
@@ -323,12 +351,21 @@ pub(crate) fn rounded(ratio: f64) -> String {
 
 const README: &str = "README.md";
 const MEASURED: &str = "docs/measured.md";
-const PUBLISHED: &str = "docs/published.md";
 
-const BEGIN: &str = "<!-- figures: `cargo xtask figures` writes them -->";
-const END: &str = "<!-- end of figures -->";
+/// The marks in the README before and after the table of figures.
+const FIGURES_MARKS: [&str; 2] = [
+    "<!-- figures: `cargo xtask figures` writes them -->",
+    "<!-- end of figures -->",
+];
 
-/// The units that make a number of the README a measured figure. The certainty of an interval (95 %) is none.
+/// The marks in the README before and after the answers to the published tests.
+const ANSWERS_MARKS: [&str; 2] = [
+    "<!-- answers: `cargo xtask figures` writes them -->",
+    "<!-- end of answers -->",
+];
+
+/// The units that make a number of the README a measured figure. `%` is not among them: it also stands for the
+/// confidence of an interval.
 const UNITS: [&str; 9] = [
     "µs", "ms", "s", "B", "KiB", "MiB", "req/s", "times", "requests",
 ];
@@ -347,34 +384,28 @@ const WORDS: [(&str, &str); 3] = [
 /// The comparisons of the README in order, whether they are in our favour or not.
 const FIGURES: &[ReadmeFigure] = &[
     ReadmeFigure {
-        text: "CPU time of a request, our front over AJP13 / httpd with mod_jk",
+        text: "CPU time of a browser's request, our front over AJP13 / httpd with mod_jk",
         result: "front-page",
         claim: "Our front takes less CPU than mod_jk",
-        case: "",
+        case: "fields=15+13",
     },
     ReadmeFigure {
-        text: "CPU time of a request, our front over AJP13 / httpd with mod_proxy_ajp",
-        result: "front-page",
-        claim: "Our front takes less CPU than mod_proxy_ajp",
-        case: "",
-    },
-    ReadmeFigure {
-        text: "CPU time of a request, our front over HTTP/1.1 / nginx",
+        text: "CPU time of a browser's request, our front over HTTP/1.1 / nginx",
         result: "front-page",
         claim: "Our front takes less CPU than nginx, over HTTP/1.1",
-        case: "",
+        case: "fields=15+13",
     },
     ReadmeFigure {
-        text: "CPU time of a request, our front over HTTP/1.1 / HAProxy",
+        text: "CPU time of a browser's request, our front over HTTP/1.1 / HAProxy",
         result: "front-page",
         claim: "Our front takes less CPU than HAProxy",
-        case: "",
+        case: "fields=15+13",
     },
     ReadmeFigure {
-        text: "CPU time of a request, our front over HTTP/1.1 / a relay that does not parse HTTP",
+        text: "CPU time of a browser's request, our front over HTTP/1.1 / a relay of bytes",
         result: "front-page",
         claim: "Understanding HTTP costs CPU beside moving bytes",
-        case: "",
+        case: "fields=15+13",
     },
     ReadmeFigure {
         text: "Backends 40 ms away: throughput, our front over AJP13 with kept connections / nginx \
@@ -427,7 +458,7 @@ const OTHERS: &str = "
 - [The load generator](lab/bench.md) beside ab, wrk, h2load, wrk2 and oha.
 - [The lab's method](lab/method.md): servers whose difference is known.
 
-Two pages read several results together: [five published tests](published.md), claim by claim, and
+Other pages read several results together: [five published tests](published.md), one page each, and
 [blocking and readiness](lab/blocking-and-readiness.md).
 ";
 
@@ -503,6 +534,18 @@ mod tests {
     }
 
     #[test]
+    fn an_open_claim_says_how_many_starts_would_decide_it() {
+        let claim = |sentence: &str| LabClaim {
+            sentence: sentence.to_owned(),
+            ..LabClaim::default()
+        };
+        let open = claim("up to ×1.15 may be hidden. About 25 starts would decide it. 9 of 12");
+        assert_eq!(open.starts_to_decide(), Some(25));
+        let never = claim("No sensible number of starts would decide it.");
+        assert_eq!(never.starts_to_decide(), None);
+    }
+
+    #[test]
     fn the_page_has_what_is_decided_with_its_verdict() {
         let page = measured(&result("same"));
         assert!(
@@ -540,9 +583,10 @@ mod tests {
 
     #[test]
     fn the_table_stands_between_its_marks() {
-        let readme = format!("a\n{BEGIN}\nold\n{END}\nb\n");
-        let written = with_table(&readme, "new\n").unwrap();
-        assert_eq!(written, format!("a\n{BEGIN}\nnew\n{END}\nb\n"));
-        assert!(with_table("a", "new").is_err());
+        let [begin, end] = FIGURES_MARKS;
+        let readme = format!("a\n{begin}\nold\n{end}\nb\n");
+        let written = between(&readme, FIGURES_MARKS, "new\n").unwrap();
+        assert_eq!(written, format!("a\n{begin}\nnew\n{end}\nb\n"));
+        assert!(between("a", FIGURES_MARKS, "new").is_err());
     }
 }

@@ -1,8 +1,6 @@
-//! What the end-to-end tests run against: what `tier`'s targets need, and tools beside
-//! them, installed when they are missing.
+//! Installs what the end-to-end tests need: the servers of `tier`'s targets, and further tools.
 //!
-//! Nothing is skipped when a server is missing: it is installed, or the command fails and says what to
-//! install.
+//! No test is skipped because a server is missing: it is installed, or the command fails and says what to install.
 
 use std::path::Path;
 use std::process::Command;
@@ -18,7 +16,7 @@ use crate::step::say;
 /// The programs that tests need.
 pub(crate) fn of_tests() -> Vec<Need> {
     let tools = [
-        // The launchers of embedded containers are compiled when they are started.
+        // Compiles the launchers of embedded containers when they are started.
         package("default-jdk-headless", "/usr/bin/javac"),
         // Fetches those containers.
         package("maven", "/usr/bin/mvn"),
@@ -26,18 +24,18 @@ pub(crate) fn of_tests() -> Vec<Need> {
         package("apache2-utils", "/usr/bin/ab"),
         // Looks at the pages of `bench report`.
         package("chromium", "/usr/bin/chromium"),
-        // Whose WebSocket echo the front carries.
+        // Has an application with a WebSocket echo, which tests reach through the front.
         package("tomcat10-examples", "/usr/share/tomcat10-examples"),
         // Clients of the tests of TLS.
         package("curl", "/usr/bin/curl"),
         package("nghttp2-client", "/usr/bin/h2load"),
         package("openssl", "/usr/bin/openssl"),
-        // Tells by the PROXY protocol who the client is.
+        // Sends the PROXY protocol, by which the front learns the client's address.
         package(
             "libnginx-mod-stream",
             "/usr/lib/nginx/modules/ngx_stream_module.so",
         ),
-        // Fetches a parser of nmon's files.
+        // Fetches a parser of nmon's files, and the messages of OpenTelemetry.
         package("python3-pip", "/usr/bin/pip3"),
         // Checks metrics, rules and queries. The server that comes with it is not started.
         package("prometheus", "/usr/bin/promtool"),
@@ -47,14 +45,14 @@ pub(crate) fn of_tests() -> Vec<Need> {
         package("jq", "/usr/bin/jq"),
         // Moves an address between two fronts.
         package("keepalived", "/usr/sbin/keepalived"),
-        // Keeps lists of members.
+        // A source of members for `discover`.
         package("etcd-server", "/usr/bin/etcd"),
         package("etcd-client", "/usr/bin/etcdctl"),
         // Makes network namespaces.
         package("iproute2", "/bin/ip"),
-        // Counts system calls, for `gauge` to be held against.
+        // Counts system calls, with which the counts of `gauge` are compared.
         package("strace", "/usr/bin/strace"),
-        // Complete commands, as people type them.
+        // A shell in which the completions are tried.
         package("zsh", "/usr/bin/zsh"),
         package("fish", "/usr/bin/fish"),
         lintian(),
@@ -86,7 +84,7 @@ pub(crate) fn valgrind() -> Need {
     package("valgrind", "/usr/bin/valgrind")
 }
 
-/// Installs those of `wanted` that are missing, and says so. Takes no time if none is missing.
+/// Installs those of `wanted` that are missing, and prints which. If none is missing, it only looks.
 pub(crate) fn install(wanted: &[Need]) -> anyhow::Result<()> {
     let missing = needs::missing(wanted);
     let packages: Vec<String> = missing
@@ -164,14 +162,16 @@ pub(crate) fn fetch_parsers() -> anyhow::Result<()> {
         "pip could not fetch {}: {said}",
         PARSERS.trim_end()
     );
-    // The last step: whoever finds it finds all packages.
+    // The stamp is written last: if it exists, all packages do.
     Ok(fs::rename(list, stamp)?)
 }
 
-/// Python packages by version and checksum, in pip's format. Their licence is GPL-3.0: tests run them, no
-/// binary contains them.
+/// Python packages with versions and checksums, in pip's format. The first is under GPL-3.0, which is allowed because
+/// tests only run it and no binary contains it.
 const PARSERS: &str = "\
 pynmonanalyzer==1.0.9 --hash=sha256:bd418a25d82be04c676701573b1aebbbbed969d90e8cc8fcf063e1ff6e4eeda8
+opentelemetry-proto==1.45.2 --hash=sha256:03a7ca1b43f89fd5b965d5975902bb2515c0c86e2428b456836e9a6149c6235a
+protobuf==7.36.2 --hash=sha256:bdb3a345d48db958e6ce1f18e508beb0cc981d64f24088427549c866cd039f1e
 ";
 
 #[cfg(test)]

@@ -16,6 +16,7 @@ use anyhow::{Context, ensure};
 use cargo_metadata::MetadataCommand;
 
 use self::bare::Bare;
+use self::programs::Need;
 use self::run::Job;
 use self::times::Times;
 use crate::needs;
@@ -24,7 +25,7 @@ use crate::step::{Steps, cargo, say};
 /// A selection of tests.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Selection<'s> {
-    /// The tests that need neither servers nor root.
+    /// The tests that need neither servers nor root nor much time.
     Fast,
     /// The tests whose name contains one of these texts.
     Named(&'s [&'s str]),
@@ -65,7 +66,7 @@ pub(crate) fn run(steps: &mut Steps, root: &Path, selection: Selection<'_>) -> a
     programs.retain_mut(|program| program.select(selection));
     ensure!(!programs.is_empty(), "no test has such a name");
     let mut binary = None;
-    if programs.iter().any(|program| program.needs_servers) {
+    if programs.iter().any(|program| program.need == Need::Servers) {
         install(steps)?;
         let build = ["build", "--release", "--quiet", "--package", "catamaran"];
         steps.run("build the binary", || cargo(root, &build).finish())?;
@@ -110,7 +111,7 @@ pub(crate) const BINARY: &str = "CATAMARAN_BIN";
 
 const USAGE: &str = "usage: cargo xtask test [--fast | NAME…]
 
-  --fast   the tests that need neither servers nor root
+  --fast   the tests that need neither servers nor root nor ten seconds of CPU time
   NAME…    the tests whose names contain one of these, in whichever crate; installs servers if one of them needs servers
   nothing  installs servers, then every test, and the examples of the documentation
 

@@ -13,6 +13,7 @@
 //!     x: Axis::linear("time (s)"),
 //!     y: Axis::linear("requests/s"),
 //!     series: vec![Series::new("answers", vec![(0.0, 10.0), (1.0, 12.0)])],
+//!     shaded: vec![(0.2, 0.4)],
 //! };
 //! assert!(chart.svg(640, 240).starts_with("<svg "));
 //! ```
@@ -28,7 +29,7 @@ use std::fmt::Write as _;
 use axis::Scale;
 pub use axis::{Axis, round_step};
 pub use panels::{PANEL_HEIGHT, PANEL_WIDTH, Panel, PanelChart, Steps, panels};
-pub use ratios::Ratios;
+pub use ratios::{RatioLegend, RatioRow, Ratios, ratio_file};
 pub use strips::{STRIP_STYLE, StripRow, Strips, strip, strip_file};
 
 /// A line chart: a title, two axes and the lines to draw. [`Chart::svg`] draws it.
@@ -42,6 +43,8 @@ pub struct Chart {
     pub y: Axis,
     /// The lines. The first [`SERIES_MAX`] have different colours; later ones repeat them.
     pub series: Vec<Series>,
+    /// Spans of the horizontal axis, each from and to, with a shaded background behind the lines.
+    pub shaded: Vec<(f64, f64)>,
 }
 
 /// One line of a chart.
@@ -71,6 +74,7 @@ svg.chart .s3 { stroke: light-dark(#2e7d32, #7fc983) }
 svg.chart .s4 { stroke: light-dark(#8e3b9e, #cf93dc) }
 svg.chart .s5 { stroke: light-dark(#8a6d00, #d9bf55) }
 svg.chart .hang { fill: light-dark(#b3261e, #f2a09a) }
+svg.chart .shaded { fill: light-dark(#f3d9d7, #4a2a28) }
 svg.axes { position: absolute }
 ";
 
@@ -108,6 +112,22 @@ impl Chart {
              viewBox=\"0 0 {width} {height}\"><title>{}</title>",
             escaped(&self.title)
         );
+        for (from, to) in self
+            .shaded
+            .iter()
+            .filter_map(|(from, to)| x.at(*from).zip(x.at(*to)))
+        {
+            // Narrower than this it would not be seen.
+            let (from, width) = (from.min(frame.right), (to.min(frame.right) - from).max(2.0));
+            push(
+                &mut svg,
+                format_args!(
+                    "<rect class=\"shaded\" x=\"{from:.1}\" y=\"{}\" width=\"{width:.1}\" height=\"{:.1}\"/>",
+                    frame.top,
+                    frame.bottom - frame.top
+                ),
+            );
+        }
         self.axes(&mut svg, &frame, &x, &y);
         for (number, series) in self.series.iter().enumerate() {
             line(&mut svg, number, series, &x, &y);
@@ -235,6 +255,13 @@ pub fn escaped(text: &str) -> String {
         .replace('"', "&quot;")
 }
 
+/// The width of `text` in pixels at the size of charts, estimated rather too high. A Chinese character takes two letters.
+#[must_use]
+pub fn text_width(text: &str) -> f64 {
+    let letter = |it: char| if it.is_ascii() { LETTER } else { 2.0 * LETTER };
+    text.chars().map(letter).sum()
+}
+
 pub(crate) fn push(text: &mut String, arguments: std::fmt::Arguments<'_>) {
     text.write_fmt(arguments).expect("a string takes all");
 }
@@ -265,6 +292,7 @@ mod tests {
                 Series::new("p50", points),
                 Series::new("p99", vec![(0.0, 100.0)]),
             ],
+            shaded: vec![(5.0, 10.0)],
         }
     }
 
@@ -279,6 +307,10 @@ mod tests {
         ] {
             assert!(svg.contains(part), "{part} {svg}");
         }
+        assert!(
+            svg.contains("<rect class=\"shaded\" x=\"338.0\" y=\"26\" width=\"280.0\""),
+            "{svg}"
+        );
         // From one corner to the middle of the decades 1 to 100.
         assert!(svg.contains("d=\"M58.0 198.0L618.0 112.0\""), "{svg}");
     }

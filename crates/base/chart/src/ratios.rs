@@ -1,7 +1,7 @@
 //! Ratios with their intervals, drawn as bars on one shared logarithmic scale.
 
-use crate::push;
-use crate::strips::open;
+use crate::strips::{file, open};
+use crate::{escaped, push, text_width};
 
 /// A logarithmic scale around 1, on which ratios and their intervals are drawn as bars that can be compared.
 #[derive(Clone, Copy, Debug)]
@@ -30,6 +30,7 @@ impl Ratios {
         Self { width, ..self }
     }
 
+    /// The horizontal place of a ratio; what lies beyond the scale has the place of its end.
     fn at(&self, value: f64) -> f64 {
         let share = value.clamp(1e-9, 1e9).ln() / self.reach;
         self.width / 2.0 + share.clamp(-1.0, 1.0) * (self.width / 2.0 - RATIO_EDGE)
@@ -73,23 +74,124 @@ impl Ratios {
             push(&mut svg, line);
         }
         if let Some(ours) = ours {
-            let [from, dot, to] = ours.map(|value| self.at(value));
-            push(
-                &mut svg,
-                format_args!(
-                    "<path class=\"bar\" d=\"M{from:.1} {middle}H{to:.1}\"/>\
-                     <circle class=\"mark\" cx=\"{dot:.1}\" cy=\"{middle}\" r=\"4\"/>"
-                ),
-            );
+            interval(&mut svg, ours.map(|value| self.at(value)), middle);
         }
-        for ring in rings {
-            let ring = self.at(*ring);
-            let circle =
-                format_args!("<circle class=\"said\" cx=\"{ring:.1}\" cy=\"{middle}\" r=\"5\"/>");
-            push(&mut svg, circle);
+        for value in rings {
+            ring(&mut svg, self.at(*value), middle);
         }
         svg + "</svg>"
     }
+}
+
+/// A row of [`ratio_file`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct RatioRow {
+    /// The text beside the row.
+    pub label: String,
+    /// Values published by others, drawn as rings.
+    pub rings: Vec<f64>,
+    /// Our ratio with the software that was published about, drawn as a diamond.
+    pub then: Option<f64>,
+    /// Our ratio today: the lower end of its interval, the ratio and the upper end.
+    pub now: Option<[f64; 3]>,
+}
+
+/// The words of the legend of [`ratio_file`].
+#[derive(Clone, Copy, Debug)]
+pub struct RatioLegend<'a> {
+    /// The text that explains rings.
+    pub rings: &'a str,
+    /// The text that explains diamonds.
+    pub then: &'a str,
+    /// The text that explains bars.
+    pub now: &'a str,
+}
+
+/// Draws rows of ratios on one scale as an SVG file of its own, with its style inside. A ratio beyond the scale is drawn
+/// at its end.
+#[must_use]
+pub fn ratio_file(title: &str, legend: RatioLegend<'_>, rows: &[RatioRow]) -> String {
+    let values = rows.iter().flat_map(|row| {
+        let ours = row.now.into_iter().flatten();
+        row.rings.iter().copied().chain(row.then).chain(ours)
+    });
+    let scale = Ratios::of(values).with_width(FILE_SCALE);
+    let labels = rows.iter().map(|row| text_width(&row.label));
+    let left = labels.fold(0.0, f64::max) + 16.0;
+    let bottom = FILE_HEAD + rows.len() as f64 * FILE_ROW;
+    let mut svg = open(title, left + FILE_SCALE, bottom + 6.0);
+    let mut x = 16.0;
+    ring(&mut svg, x, 12.0);
+    x = caption(&mut svg, x, legend.rings);
+    diamond(&mut svg, x, 12.0);
+    x = caption(&mut svg, x, legend.then);
+    interval(&mut svg, [x - 8.0, x, x + 8.0], 12.0);
+    caption(&mut svg, x, legend.now);
+    for tick in scale.ticks() {
+        let class = if tick == 1.0 { "one" } else { "grid" };
+        let (x, label) = (left + scale.at(tick), digits_of_tick(tick));
+        push(
+            &mut svg,
+            format_args!(
+                "<text x=\"{x:.1}\" y=\"38\" text-anchor=\"middle\">×{label}</text>\
+                 <path class=\"{class}\" d=\"M{x:.1} 44V{bottom:.1}\"/>"
+            ),
+        );
+    }
+    for (number, row) in rows.iter().enumerate() {
+        let y = FILE_HEAD + (number as f64 + 0.5) * FILE_ROW;
+        let (x, base, label) = (left - 8.0, y + 4.0, escaped(&row.label));
+        push(
+            &mut svg,
+            format_args!("<text x=\"{x:.1}\" y=\"{base:.1}\" text-anchor=\"end\">{label}</text>"),
+        );
+        let place = |value: f64| left + scale.at(value);
+        if let Some(now) = row.now {
+            interval(&mut svg, now.map(place), y);
+        }
+        if let Some(then) = row.then {
+            diamond(&mut svg, place(then), y);
+        }
+        for value in &row.rings {
+            ring(&mut svg, place(*value), y);
+        }
+    }
+    file(&(svg + "</svg>"))
+}
+
+/// Writes what the mark at `x` is, and returns the place of the next mark.
+fn caption(svg: &mut String, x: f64, words: &str) -> f64 {
+    let (left, text) = (x + 14.0, escaped(words));
+    push(
+        svg,
+        format_args!("<text x=\"{left:.1}\" y=\"16\">{text}</text>"),
+    );
+    left + text_width(words) + 22.0
+}
+
+fn interval(svg: &mut String, [from, dot, to]: [f64; 3], y: f64) {
+    push(
+        svg,
+        format_args!(
+            "<path class=\"bar\" d=\"M{from:.1} {y}H{to:.1}\"/>\
+             <circle class=\"mark\" cx=\"{dot:.1}\" cy=\"{y}\" r=\"4\"/>"
+        ),
+    );
+}
+
+fn ring(svg: &mut String, x: f64, y: f64) {
+    push(
+        svg,
+        format_args!("<circle class=\"said\" cx=\"{x:.1}\" cy=\"{y}\" r=\"5\"/>"),
+    );
+}
+
+fn diamond(svg: &mut String, x: f64, y: f64) {
+    let top = y - 6.0;
+    push(
+        svg,
+        format_args!("<path class=\"then\" d=\"M{x:.1} {top}l5 6l-5 6l-5 -6z\"/>"),
+    );
 }
 
 fn digits_of_tick(tick: f64) -> String {
@@ -109,6 +211,11 @@ const REACH_MAX: f64 = 20.0;
 /// The usual width of a scale in pixels, and the space kept free at either end.
 const RATIO_WIDTH: f64 = 190.0;
 const RATIO_EDGE: f64 = 14.0;
+
+/// The width of the scale of a file, the height of its head and of a row, in pixels.
+const FILE_SCALE: f64 = 460.0;
+const FILE_HEAD: f64 = 46.0;
+const FILE_ROW: f64 = 24.0;
 
 /// Sets of ticks above 1, from wide to narrow scales. The first set that fits the scale is used.
 const TICKS: [&[f64]; 5] = [&[10.0], &[2.0, 5.0], &[2.0], &[1.5], &[1.2]];
@@ -137,6 +244,29 @@ mod tests {
         ] {
             assert!(!svg.contains("NaN") && !svg.contains("inf"), "{svg}");
         }
+        let rows = [
+            RatioRow {
+                label: "a<b".to_owned(),
+                rings: vec![3.2],
+                then: Some(0.01),
+                now: Some([1.4, 1.5, f64::INFINITY]),
+            },
+            RatioRow {
+                label: "每秒请求数".to_owned(),
+                rings: vec![1.1, 1.5],
+                then: None,
+                now: None,
+            },
+        ];
+        let legend = RatioLegend {
+            rings: "published",
+            then: "then",
+            now: "now",
+        };
+        let file = ratio_file("five", legend, &rows);
+        assert_eq!(file.matches("class=\"said\"").count(), 1 + 3, "{file}");
+        assert_eq!(file.matches("class=\"then\"").count(), 1 + 1, "{file}");
+        assert!(file.contains("a&lt;b") && !file.contains("inf"), "{file}");
         for (value, ticks) in [(1.0, 3), (1.6, 3), (30.0, 3), (6.0, 5)] {
             let scale = Ratios::of([value].into_iter());
             assert_eq!(scale.ticks().len(), ticks, "{value}");

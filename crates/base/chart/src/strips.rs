@@ -17,6 +17,7 @@ svg.strip .dots, svg.strip .mid { vector-effect: non-scaling-stroke }
 svg.strip .dots { stroke: light-dark(#1f6fb499, #6cb4eeb0); stroke-width: 6; stroke-linecap: round; fill: none }
 svg.strip .mid { stroke: light-dark(#1a1a1a, #eee); stroke-width: 2 }
 svg.strip .said { fill: none; stroke: light-dark(#c2570c, #f0a060); stroke-width: 2 }
+svg.strip .then { fill: light-dark(#2e7d32, #7fc983) }
 ";
 
 /// One row of a strip, such as one cell of an experiment.
@@ -91,9 +92,11 @@ impl Strips {
         format!("<div class=\"wide\">{wide}</div><div class=\"narrow\">{narrow}</div>\n")
     }
 
+    /// Draws the version of a strip with this width.
     fn picture(&mut self, title: &str, rows: &[StripRow<'_>], width: f64) -> String {
         let frame = StripFrame::of(rows, width);
-        // The wide one comes first; dots have to lie alike in both.
+        // Both versions use the scale of the narrow one, because they share the dots. The wide version comes first and
+        // defines them.
         let scale = StripScale::of(rows, &StripFrame::of(rows, PAGE_WIDTHS[1]));
         let number = self.count;
         let mut svg = open(title, width, frame.height);
@@ -174,8 +177,12 @@ pub fn strip(title: &str, rows: &[StripRow<'_>], width: f64) -> String {
 /// A strip as an SVG file of its own, with its style inside, such as for a README.
 #[must_use]
 pub fn strip_file(title: &str, rows: &[StripRow<'_>], width: f64) -> String {
-    let strip = strip(title, rows, width);
-    let (head, rest) = strip.split_once('>').unwrap_or((&strip, ""));
+    file(&strip(title, rows, width))
+}
+
+/// An `svg` element as a file of its own, with its style inside.
+pub(crate) fn file(svg: &str) -> String {
+    let (head, rest) = svg.split_once('>').unwrap_or((svg, ""));
     let head = head.replacen("<svg", "<svg xmlns=\"http://www.w3.org/2000/svg\"", 1);
     format!(
         "{head}>\n<style>\n:root {{ color-scheme: light dark }}\n{STRIP_STYLE}</style>\n{rest}\n"

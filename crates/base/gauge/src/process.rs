@@ -69,7 +69,8 @@ pub fn open_files(id: u32) -> io::Result<usize> {
 }
 
 /// The bytes that the processes `ids` caused to be read from disks and written to them so far (`/proc/ID/io`). Reads from
-/// the kernel's cache do not count; writes count before they reach the disk. A process that has ended is left out.
+/// the kernel's cache do not count; writes count before they reach the disk. Of a process that has
+/// ended they are part of its parent's, once that has waited for it.
 #[must_use]
 pub fn disk_bytes(ids: &[u32]) -> u64 {
     let of = |id: &u32| open(*id).ok()?.io().ok();
@@ -126,7 +127,11 @@ pub(crate) fn stats_of_tree(root: u32) -> io::Result<Vec<Stat>> {
         all.insert(stat.pid.cast_unsigned(), stat);
     }
     let above = |id: &u32| all.get(id).map(|stat: &Stat| stat.ppid.cast_unsigned());
-    let belongs = |id: u32| std::iter::successors(Some(id), above).any(|id| id == root);
+    // No chain of parents is longer than the list, unless an id that was used again closes a circle.
+    let belongs = |id: u32| {
+        let parents = std::iter::successors(Some(id), above);
+        parents.take(all.len() + 1).any(|id| id == root)
+    };
     let ids: Vec<u32> = all.keys().copied().filter(|id| belongs(*id)).collect();
     Ok(ids.iter().filter_map(|id| all.remove(id)).collect())
 }
@@ -180,6 +185,16 @@ mod tests {
         file.write_all(&[1; 1 << 20]).unwrap();
         assert!(disk_bytes(&own) >= before + (1 << 20));
         assert_eq!(disk_bytes(&[u32::MAX >> 1]), 0, "it does not exist");
+        let of_this = disk_bytes(&own);
+        let written = format!("of={}", file.path().display());
+        let child = std::process::Command::new("dd")
+            .args(["if=/dev/zero", "bs=1M", "count=2", &written])
+            .output();
+        assert!(child.unwrap().status.success());
+        assert!(
+            disk_bytes(&own) >= of_this + (2 << 20),
+            "of a child that has ended"
+        );
     }
 
     #[test]

@@ -1,8 +1,8 @@
-//! Latencies in constant memory: an HDR histogram, and beside it the moments it would round.
+//! Latencies in constant memory: an HDR histogram, and beside it the exact moments that its buckets would round.
 //!
-//! The unit is the microsecond: with three digits, 1 µs to an hour fit into 184 KiB, whatever the
-//! number of samples. Count, sum, sum of squares, minimum and maximum are kept exactly.
-//! Percentiles are never averaged: histograms are merged, and asked afterwards.
+//! The unit is the microsecond. With three significant digits, 1 µs to an hour take 184 KiB, whatever the number of
+//! samples. Count, sum, sum of squares, minimum and maximum are kept exactly. Percentiles are never averaged: merge the
+//! histograms, then compute the percentile.
 
 use std::time::Duration;
 
@@ -10,19 +10,19 @@ use hdrhistogram::Histogram as Counts;
 
 use crate::Slice;
 
-/// How often which duration was recorded, to a microsecond or three digits, whichever is coarser.
+/// How often each duration was recorded, to a microsecond or to three significant digits, whichever is coarser.
 #[derive(Clone, Debug)]
 pub struct Histogram {
     counts: Counts<u64>,
     sum: u128,
-    /// An hour squared is 2^64 µs², so no number of samples that anybody waits for overflows it.
+    /// The sum of the squares in µs². An hour squared is less than 2^64, so it does not overflow before 2^64 samples.
     squares: u128,
     min: u64,
     max: u64,
 }
 
 impl Histogram {
-    /// An empty one.
+    /// A histogram without values.
     #[must_use]
     pub fn new() -> Self {
         let counts = Counts::new_with_bounds(1, MICROS_MAX, DIGITS).expect("the bounds are valid");
@@ -35,13 +35,12 @@ impl Histogram {
         }
     }
 
-    /// Counts `value`. What is below a microsecond is cut off; more than an hour counts as an hour
-    /// in the percentiles.
+    /// Counts `value`. A fraction of a microsecond is cut off; more than an hour counts as an hour in the percentiles.
     pub fn record(&mut self, value: Duration) {
         self.record_micros(u64::try_from(value.as_micros()).unwrap_or(u64::MAX));
     }
 
-    /// As [`record`](Self::record), of a number of microseconds.
+    /// As [`record`](Self::record), for a number of microseconds.
     pub fn record_micros(&mut self, micros: u64) {
         let micros = micros.min(MICROS_MAX);
         self.counts.saturating_record(micros);
@@ -51,7 +50,7 @@ impl Histogram {
         self.max = self.max.max(micros);
     }
 
-    /// Counts a value of so many microseconds `times` times.
+    /// Counts a value in microseconds `times` times.
     fn record_many(&mut self, micros: u64, times: u64) {
         let micros = micros.min(MICROS_MAX);
         self.counts.saturating_record_n(micros, times);
@@ -61,7 +60,7 @@ impl Histogram {
         self.max = self.max.max(micros);
     }
 
-    /// Counts zero `times` times: what takes no time still is part of a mean.
+    /// Counts the value zero `times` times.
     pub fn record_zeros(&mut self, times: u64) {
         if times > 0 {
             self.counts.saturating_record_n(0, times);
@@ -69,7 +68,8 @@ impl Histogram {
         }
     }
 
-    /// Adds the values of a slice of time; their sum and extremes exactly, the rest to three digits.
+    /// Adds the values that `slice` recorded. Their sum, minimum and maximum are added exactly; each value and its
+    /// square only to three significant digits, which is how a slice keeps them.
     pub fn add_slice(&mut self, slice: &Slice) {
         if slice.count() == 0 {
             return;
@@ -84,7 +84,7 @@ impl Histogram {
         self.max = self.max.max(slice.max_micros());
     }
 
-    /// Adds all that `other` has counted.
+    /// Adds the values that `other` counted.
     pub fn merge(&mut self, other: &Self) {
         self.counts
             .add(&other.counts)
@@ -95,7 +95,7 @@ impl Histogram {
         self.max = self.max.max(other.max);
     }
 
-    /// Adds all that `other` has counted, what is below `floor` as `floor`.
+    /// Adds the values that `other` counted; a value below `floor` counts as `floor`.
     pub(crate) fn merge_at_least(&mut self, other: &Self, floor: Duration) {
         let floor = u64::try_from(floor.as_micros()).unwrap_or(u64::MAX);
         for bucket in other.counts.iter_recorded() {
@@ -104,7 +104,7 @@ impl Histogram {
         }
     }
 
-    /// How many values were recorded.
+    /// The number of values recorded.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.counts.len()
@@ -116,8 +116,8 @@ impl Histogram {
         self.counts.is_empty()
     }
 
-    /// The value that `percent` (0 to 100) of the values do not exceed, to three digits; zero when
-    /// there are none. 0 is the minimum and 100 the maximum, both exact.
+    /// The value that `percent` (0 to 100) of the values do not exceed, to three significant digits; zero when there
+    /// are none. 0 is the minimum and 100 the maximum, both exact.
     #[must_use]
     pub fn percentile(&self, percent: f64) -> Duration {
         if self.is_empty() {
@@ -136,7 +136,7 @@ impl Histogram {
         Duration::from_micros(micros)
     }
 
-    /// By how much the values of `from` or more exceed `limit`, all together.
+    /// The sum of the amounts by which values of at least `from` exceed `limit`.
     #[must_use]
     pub fn beyond(&self, limit: Duration, from: Duration) -> Duration {
         let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
@@ -148,6 +148,29 @@ impl Histogram {
             )
         });
         Duration::from_micros(excess.fold(0, u64::saturating_add))
+    }
+
+    /// Counts the values by spans that divide each decade evenly on a logarithmic scale into `parts`. Returns the end
+    /// of each span with its count, from the span of the smallest value to that of the largest, empty ones between them
+    /// included. Values below a microsecond count as one.
+    #[must_use]
+    pub fn bars(&self, parts: u32) -> Vec<(Duration, u64)> {
+        let parts = f64::from(parts.max(1));
+        let place =
+            |micros: u64| (micros.max(1) as f64).log10().mul_add(parts, 1e-9).floor() as u32;
+        let mut bars: Vec<(Duration, u64)> = Vec::new();
+        let first = place(self.min);
+        for bucket in self.counts.iter_recorded() {
+            let at = place(bucket.value_iterated_to().clamp(self.min, self.max));
+            while bars.len() <= (at - first) as usize {
+                let end = 10_f64.powf(f64::from(first + bars.len() as u32 + 1) / parts);
+                bars.push((Duration::from_secs_f64(end / 1e6), 0));
+            }
+            if let Some((_, count)) = bars.last_mut() {
+                *count += bucket.count_since_last_iteration();
+            }
+        }
+        bars
     }
 
     /// The 50th percentile.
@@ -168,7 +191,7 @@ impl Histogram {
         Duration::from_micros(self.max)
     }
 
-    /// The arithmetic mean, of the exact values; zero when there are none.
+    /// The arithmetic mean of the exact values; zero when there are none.
     #[must_use]
     pub fn mean(&self) -> Duration {
         let mean = self.sum.checked_div(u128::from(self.count())).unwrap_or(0);
@@ -181,16 +204,16 @@ impl Histogram {
         Duration::from_micros(u64::try_from(self.sum).unwrap_or(u64::MAX))
     }
 
-    /// The standard deviation of the exact values, as of a sample (divided by n - 1, as `ab`
-    /// does); zero for fewer than two.
+    /// The standard deviation of a sample (divided by n - 1, as in `ab`), from the exact values; zero for fewer than
+    /// two.
     #[must_use]
     pub fn stddev(&self) -> Duration {
         let n = u128::from(self.count());
         if n < 2 {
             return Duration::ZERO;
         }
-        // Σ(x-m)² = Σx² - (Σx)²/n, in integers as far as they reach: the difference of two large
-        // floats would lose what is asked for.
+        // Σ(x-m)² = Σx² - (Σx)²/n, in integers unless they overflow: the difference of two large floats would lose the
+        // digits that matter.
         let mean_of_square = match self.sum.checked_mul(self.sum) {
             Some(square) => square / n,
             None => (self.sum / n) * self.sum,
@@ -211,8 +234,8 @@ impl Default for Histogram {
     }
 }
 
-/// Whether a percentile (0 to 100) of `count` values may be quoted: at least ten of them lie beyond
-/// it. Fewer say where ten requests happened to be, not where one in a thousand is.
+/// Whether a percentile (0 to 100) of `count` values may be reported: at least ten values must lie beyond it. With
+/// fewer, it shows where single requests happened to be.
 #[must_use]
 pub fn is_quotable(percent: f64, count: u64) -> bool {
     // The slack is for percentiles such as 99.9, which no float is.
@@ -256,6 +279,24 @@ mod tests {
         ] {
             assert_eq!(value, Duration::ZERO);
         }
+    }
+
+    #[test]
+    fn bars_divide_each_decade_alike() {
+        let bars = of([100, 105, 150, 900, 1000]).bars(2);
+        let ends: Vec<u128> = bars.iter().map(|(end, _)| end.as_micros()).collect();
+        let counts: Vec<u64> = bars.iter().map(|(_, count)| *count).collect();
+        assert_eq!(ends, [316, 1000, 3162]);
+        assert_eq!(counts, [3, 1, 1]);
+        assert_eq!(
+            of([0, 7, 9_000_000])
+                .bars(1)
+                .iter()
+                .map(|(_, count)| count)
+                .sum::<u64>(),
+            3
+        );
+        assert!(Histogram::new().bars(10).is_empty());
     }
 
     #[test]

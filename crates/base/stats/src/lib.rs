@@ -1,21 +1,21 @@
 //! Histograms, and what may be concluded from the numbers of a run.
 //!
-//! Where the numbers come from is `load`'s and `lab`'s business: nothing here reads a clock, a
-//! socket or a file, so that every conclusion can be tested by asking for it.
+//! This crate reads no clock, socket or file: `load` and `lab` provide the numbers, so that every conclusion can be
+//! tested.
 //!
-//! - [`Histogram`]: latencies in memory that does not grow, and [`log`], their exchange format;
+//! - [`Histogram`]: latencies in constant memory, and [`log`], their exchange format;
 //! - [`CensoredLatencies`]: latencies of which some are lower bounds, because no answer came;
-//! - [`is_quotable`]: whether a percentile has the samples behind it;
-//! - [`Spread`]: how far apart the values of a series are;
-//! - [`warm_up()`]: whether a series is steady enough to begin measuring; [`change()`]: where its
-//!   level changes;
-//! - [`signed_rank`]: whether pairs differ, and by how much; [`looks`]: how strict each of several looks at them is;
-//!   [`order`]: several claims together; [`rank`]: samples that are no pairs;
-//! - [`blocks`]: in which order to measure; [`fisher`]: whether two shares differ;
-//! - [`repetition`]: whether a published figure is borne out by ours;
+//! - [`is_quotable`]: whether a percentile has enough samples to be reported;
+//! - [`Spread`]: extremes, mean, median and deviation of a series;
+//! - [`warm_up()`]: whether a series is steady enough to begin measuring; [`change()`]: where its level changes;
+//! - [`signed_rank`]: whether pairs differ, and by how much; [`looks`]: the level of each of several looks at them;
+//!   [`flips`]: whether any of several figures of pairs differs; [`order`]: several claims together;
+//!   [`rank`]: two samples that are not pairs;
+//! - [`blocks`]: the order in which to measure; [`fisher`]: whether two shares differ;
+//! - [`repetition`]: whether a repetition confirms a published figure;
 //! - [`estimate`]: intervals of what a run estimates; [`Slice`]: the values of a short time;
-//! - [`tally`]: latencies of a server that goes on for ever, of the last minute;
-//! - [`buckets`]: latencies of such a server since its start, as Prometheus wants them;
+//! - [`tally`]: latencies of a running server, of the last minute;
+//! - [`buckets`]: latencies of a running server since its start, in the form of Prometheus;
 //! - [`LittlesLaw`]: whether a run's own figures fit each other.
 //!
 //! ```
@@ -38,6 +38,7 @@ mod change;
 #[cfg(test)]
 mod duels;
 pub mod estimate;
+pub mod flips;
 mod histogram;
 mod little;
 pub mod log;

@@ -1,21 +1,21 @@
-//! Whether two samples that have nothing to do with each other lie at different places: the rank sum
-//! test of Mann and Whitney, exact, and the interval of Hodges and Lehmann that goes with it.
+//! Whether two independent samples differ in location: the rank sum test of Mann and Whitney, exact, with the interval
+//! of Hodges and Lehmann that belongs to it.
 
-/// By how much the second of two samples lies above the first.
+/// The amount by which the second of two samples lies above the first.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Shift {
     /// The lower end of the interval.
     pub low: f64,
     /// The median of all differences.
     pub estimate: f64,
-    /// The upper end.
+    /// The upper end of the interval.
     pub high: f64,
-    /// The probability of ranks at least so far apart if there is no difference.
+    /// The p value: the probability of ranks at least so far apart if there is no difference.
     pub p: f64,
 }
 
-/// The shift from `before` to `after`, with an interval that holds it with a probability of at least
-/// `level`; `None` if they are too few. Values may not be NaN.
+/// The shift from `before` to `after`, with an interval that contains it with a probability of at least `level`; `None`
+/// if there are too few values. Values may not be NaN.
 #[must_use]
 pub fn shift(before: &[f64], after: &[f64], level: f64) -> Option<Shift> {
     let each = |one: &f64| {
@@ -26,16 +26,20 @@ pub fn shift(before: &[f64], after: &[f64], level: f64) -> Option<Shift> {
     };
     let mut differences: Vec<f64> = before.iter().flat_map(each).collect();
     differences.sort_by(f64::total_cmp);
-    let chances = chances(before.len(), after.len());
-    let below = |count: usize| chances[..count.min(chances.len())].iter().sum::<f64>();
-    // The largest rank such that a true shift lies outside so rarely.
+    let distribution = null_distribution(before.len(), after.len());
+    let below = |count: usize| {
+        distribution[..count.min(distribution.len())]
+            .iter()
+            .sum::<f64>()
+    };
+    // The largest rank at which the true shift lies below the interval with at most this probability.
     let outside = (1.0 - level) / 2.0;
     let rank = (1..=differences.len() / 2)
         .take_while(|rank| below(*rank) <= outside)
         .last()?;
     let over = differences.iter().filter(|&&it| it > 0.0).count();
     let under = differences.iter().filter(|&&it| it < 0.0).count();
-    // Ties count for neither side, which leaves the larger p.
+    // Half of the ties count for the smaller side, so that ties never make p smaller.
     let tail = below(over.min(under) + 1 + (differences.len() - over - under) / 2);
     Some(Shift {
         low: differences[rank - 1],
@@ -45,9 +49,10 @@ pub fn shift(before: &[f64], after: &[f64], level: f64) -> Option<Shift> {
     })
 }
 
-/// How probable each count of pairs is in which the second value is the smaller one, of `one` and
-/// `other` values without a difference: coefficients of a Gaussian binomial.
-fn chances(one: usize, other: usize) -> Vec<f64> {
+/// The null distribution of the rank sum statistic for samples of `one` and `other` values: element n is the
+/// probability that in n pairs of values the second one is the smaller. Computed as the coefficients of a Gaussian
+/// binomial.
+fn null_distribution(one: usize, other: usize) -> Vec<f64> {
     let length = one * other + 1;
     let mut counts = vec![0.0; length];
     counts[0] = 1.0;
@@ -68,15 +73,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn chances_are_those_of_the_tables() {
+    fn the_null_distribution_is_that_of_the_tables() {
         // Of 3 and 3 values: 1 1 2 3 3 3 3 2 1 1 of 20.
         let expected = [1.0, 1.0, 2.0, 3.0, 3.0, 3.0, 3.0, 2.0, 1.0, 1.0].map(|it| it / 20.0);
-        let found = chances(3, 3);
+        let found = null_distribution(3, 3);
         assert_eq!(found.len(), expected.len());
         for (found, expected) in found.iter().zip(expected) {
             assert!((found - expected).abs() < 1e-12, "{found} {expected}");
         }
-        assert!((chances(20, 20).iter().sum::<f64>() - 1.0).abs() < 1e-9);
+        assert!((null_distribution(20, 20).iter().sum::<f64>() - 1.0).abs() < 1e-9);
     }
 
     #[test]

@@ -1,26 +1,27 @@
-//! Whether paired measurements differ, and by how much: the signed rank test of Wilcoxon, exact, and the interval of Hodges
-//! and Lehmann that goes with it.
+//! Whether paired measurements differ, and by how much: the signed rank test of Wilcoxon, exact, with the interval of
+//! Hodges and Lehmann that belongs to it.
 //!
-//! A pair is given as the logarithm of its ratio. The estimate is the median of all means of two pairs (a pair with itself
-//! counts, too), and the interval is made of two of these means. Test and interval are one: the interval excludes 0 exactly
-//! where the p value is below the rest of its level. What is assumed is that a pair is as likely to be off to one side as
-//! to the other. Signs and a median need not even that, but they see a difference later; the tests simulate by how much.
+//! A pair is given as the logarithm of its ratio. The estimate is the median of the means of all combinations of two
+//! pairs (a pair with itself counts, too), and the ends of the interval are two of these means. Test and interval
+//! agree: the interval excludes 0 exactly if the p value is below 1 - `level`. Both assume that a pair is equally
+//! likely to deviate to either side. A sign test does not need that, but finds a difference later; the tests simulate
+//! by how much.
 
 use crate::spread::median_of_sorted;
 
-/// The centre of paired measurements, with the interval that holds it.
+/// The centre of paired measurements, with its interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Centre {
-    /// The lower end.
+    /// The lower end of the interval.
     pub low: f64,
     /// The estimate.
     pub estimate: f64,
-    /// The upper end.
+    /// The upper end of the interval.
     pub high: f64,
 }
 
-/// The centre of `pairs`, with an interval that holds it with a probability of at least `level`; `None` if they are too few
-/// (below 6 for 0.95). Pairs may be infinite, not NaN.
+/// The centre of `pairs`, with an interval that contains it with a probability of at least `level`; `None` if there are
+/// too few pairs (fewer than 6 for 0.95). Pairs may be infinite, but not NaN.
 #[must_use]
 pub fn centre(pairs: &[f64], level: f64) -> Option<Centre> {
     let rank = rank(pairs.len(), level)?;
@@ -33,8 +34,8 @@ pub fn centre(pairs: &[f64], level: f64) -> Option<Centre> {
     })
 }
 
-/// The centre of `pairs` alone, of however few; `None` without any. It is what a start gives of its pairs of blocks, which
-/// are no sample: what the start has brought is in all of them.
+/// The centre of `pairs` without an interval; `None` only without pairs. For pairs that are not an independent sample,
+/// such as the blocks of one start of a server, which share the noise of that start.
 #[must_use]
 pub fn estimate(pairs: &[f64]) -> Option<f64> {
     let mut means = means(pairs);
@@ -42,8 +43,9 @@ pub fn estimate(pairs: &[f64]) -> Option<f64> {
     (!means.is_empty()).then(|| median_of_sorted(&means))
 }
 
-/// The two-sided p value: how probable pairs are that lie on one side of 0 as clearly as these, or more so, if they are as
-/// likely to lie on the other. A mean of two pairs that is exactly 0 counts for neither side, which leaves the larger p.
+/// The two-sided p value: the probability that pairs deviate to one side of 0 at least as clearly as these, if they are
+/// equally likely to deviate to either side. Means of two pairs that are exactly 0 count for neither side, which gives
+/// the larger p.
 #[must_use]
 pub fn p_value(pairs: &[f64]) -> f64 {
     let means = means(pairs);
@@ -53,7 +55,7 @@ pub fn p_value(pairs: &[f64]) -> f64 {
     (2.0 * tail(pairs.len(), means.len() - clear)).min(1.0)
 }
 
-/// The least p value that so many pairs can have: that of pairs which all lie on one side.
+/// The smallest p value that this number of pairs can have: that of pairs which all lie on one side.
 #[must_use]
 pub fn p_value_min(pairs: usize) -> f64 {
     (2.0 * tail(pairs, 0)).min(1.0)
@@ -68,14 +70,14 @@ pub fn count_min(level: f64) -> usize {
 }
 
 impl Centre {
-    /// Whether `value` is not in the interval.
+    /// Whether `value` lies outside the interval.
     #[must_use]
     pub fn excludes(&self, value: f64) -> bool {
         value < self.low || value > self.high
     }
 }
 
-/// The means of each two of `pairs`.
+/// The mean of every combination of two pairs, a pair with itself included.
 fn means(pairs: &[f64]) -> Vec<f64> {
     let of_one = |(at, one): (usize, &f64)| {
         let others = pairs[at..].iter();
@@ -87,14 +89,14 @@ fn means(pairs: &[f64]) -> Vec<f64> {
     pairs.iter().enumerate().flat_map(of_one).collect()
 }
 
-/// The largest k for which the k-th smallest and the k-th largest mean hold the centre with a probability of at least
-/// `level`.
+/// The largest k for which the interval from the k-th smallest to the k-th largest mean contains the centre with a
+/// probability of at least `level`; `None` if there is none.
 fn rank(count: usize, level: f64) -> Option<usize> {
-    let chances = chances(count);
+    let distribution = null_distribution(count);
     let outside = (1.0 - level) / 2.0 + ROUNDING;
     let mut sum = 0.0;
-    let fits = chances.iter().take_while(|chance| {
-        sum += **chance;
+    let fits = distribution.iter().take_while(|probability| {
+        sum += **probability;
         sum <= outside
     });
     let rank = fits.count();
@@ -103,26 +105,27 @@ fn rank(count: usize, level: f64) -> Option<usize> {
 
 /// The probability that at most `most` means of two pairs lie below 0.
 fn tail(count: usize, most: usize) -> f64 {
-    chances(count).iter().take(most + 1).sum()
+    null_distribution(count).iter().take(most + 1).sum()
 }
 
-/// How probable each sum of the ranks of the negative ones is, of `count` pairs without a difference: half of all sets of
-/// ranks have a rank, half do not.
-fn chances(count: usize) -> Vec<f64> {
-    let mut chances = vec![0.0; count * (count + 1) / 2 + 1];
-    chances[0] = 1.0;
+/// The null distribution of the signed rank sum of `count` pairs: element s is the probability that the ranks with a
+/// negative sign add up to s. Each rank has a negative sign with the probability 1/2.
+fn null_distribution(count: usize) -> Vec<f64> {
+    let mut distribution = vec![0.0; count * (count + 1) / 2 + 1];
+    distribution[0] = 1.0;
     for rank in 1..=count {
-        for sum in (0..chances.len()).rev() {
-            let with = sum.checked_sub(rank).map_or(0.0, |rest| chances[rest]);
-            chances[sum] = f64::midpoint(chances[sum], with);
+        // From the largest sum down, so that each rank is used only once.
+        for sum in (0..distribution.len()).rev() {
+            let with_rank = sum.checked_sub(rank).map_or(0.0, |rest| distribution[rest]);
+            distribution[sum] = f64::midpoint(distribution[sum], with_rank);
         }
     }
-    chances
+    distribution
 }
 
 const ROUNDING: f64 = 1e-12;
 
-/// No level below 1 - 2^-63 needs more pairs.
+/// The most pairs that a level can need; a level below 1 - 2^-63 needs no more.
 const COUNT_MAX: usize = 64;
 
 #[cfg(test)]
@@ -147,7 +150,7 @@ mod tests {
         assert_eq!((rank(0, 0.95), rank(5, 0.95)), (None, None));
         assert_eq!((count_min(0.95), count_min(0.99)), (6, 8));
         for count in [1, 6, 12, 60] {
-            let all: f64 = chances(count).iter().sum();
+            let all: f64 = null_distribution(count).iter().sum();
             assert!((all - 1.0).abs() < 1e-12, "{count} {all}");
         }
     }

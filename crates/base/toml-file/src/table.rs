@@ -141,16 +141,6 @@ impl<'f> Table<'f> {
         self.findings.push(finding);
     }
 
-    /// Adds a hint to the findings about the value of the key `name`.
-    pub fn hint_at(&mut self, name: &str, hint: &str) {
-        let place = self.place_of(name);
-        for finding in &mut self.findings {
-            if finding.span.as_ref() == Some(&place) {
-                hint.clone_into(&mut finding.hint);
-            }
-        }
-    }
-
     /// Whether the table has no findings so far.
     pub fn is_good(&self) -> bool {
         self.findings.is_empty()

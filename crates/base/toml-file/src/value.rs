@@ -128,6 +128,34 @@ impl Values for Percents {
     }
 }
 
+/// A number from 0 to 1.
+pub struct Fractions;
+
+impl Values for Fractions {
+    type Read = f64;
+
+    fn read(&self, value: &Spanned<DeValue<'_>>) -> Result<f64, Vec<Complaint>> {
+        const WHAT: &str = "a number from 0 to 1, such as 0.01";
+        let got = value.get_ref();
+        let float = got.as_float().map(|float| float.as_str().parse().ok());
+        let number = match integer(got) {
+            Some(whole) => Some(if whole > 1 {
+                f64::INFINITY
+            } else {
+                whole as f64
+            }),
+            None => float.ok_or_else(|| wrong_type(WHAT, got, value))?,
+        };
+        number
+            .filter(|number| (0.0..=1.0).contains(number))
+            .ok_or_else(|| complaint(format!("must be {WHAT}"), value))
+    }
+
+    fn describe(&self) -> String {
+        "number, 0 to 1".to_owned()
+    }
+}
+
 /// A whole number within this range.
 pub struct Counts<T>(pub RangeInclusive<T>);
 

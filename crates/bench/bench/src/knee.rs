@@ -38,7 +38,7 @@ pub(crate) fn run(
     }
     let knee = match climb(&plan, search, &settings, program, &interrupted) {
         Ok(knee) => knee,
-        Err(end) => return end.told(name, mode),
+        Err(end) => return end.report(name, mode),
     };
     let json = render::knee::json(&knee);
     parts::write(&settings, &render::knee::conclusion(&knee), &json)?;

@@ -1,4 +1,4 @@
-//! `bench report RUN.json [PAGE.html]`: makes an HTML page of a run's JSON report.
+//! `bench report RUN.json [PAGE.html]`: makes an HTML page of a run's JSON report; of two reports the page of both.
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -13,27 +13,30 @@ use crate::{BenchFailure, output};
 /// The first word of a command line that asks for a page.
 pub(crate) const WORD: &str = "report";
 
-/// Writes a report as an HTML page. Without a second argument, the page is written beside the report.
+/// Writes an HTML page of one report, or of two to compare. Without a name, the page is written to the directory of the
+/// last report.
 pub(crate) fn run(arguments: &[String]) -> Result<u8, BenchFailure> {
-    let (from, to) = match arguments {
-        [from] => (
-            from,
-            Path::new(from)
-                .with_extension("html")
-                .to_string_lossy()
-                .into_owned(),
-        ),
-        [from, to] => (from, to.clone()),
+    let is_report = |name: &&String| Path::new(name).extension().is_some_and(|it| it == "json");
+    let (runs, to) = match arguments {
+        [one, other, rest @ ..] if is_report(&other) && rest.len() < 2 => {
+            (vec![one, other], rest.first())
+        }
+        [one, rest @ ..] if rest.len() < 2 => (vec![one], rest.first()),
         _ => return Err(BenchFailure::Usage(USAGE.to_owned())),
     };
-    if from.starts_with('-') || *from == to {
+    let to = to.cloned().unwrap_or_else(|| beside(&runs));
+    if runs
+        .iter()
+        .any(|from| from.starts_with('-') || **from == to)
+    {
         return Err(BenchFailure::Usage(USAGE.to_owned()));
     }
-    let text = fs::read_to_string(from)
-        .map_err(|error| BenchFailure::Fault(format!("cannot read {from}: {}", reason(&error))))?;
-    let report =
-        Report::parse(&text).map_err(|fault| BenchFailure::Fault(format!("{from}: {fault}")))?;
-    let page = html::page(&report);
+    let reports = runs.iter().map(|from| read(from));
+    let page = match &reports.collect::<Result<Vec<_>, _>>()?[..] {
+        [before, after] => html::page_beside(before, after),
+        [run, ..] => html::page(run),
+        [] => return Err(BenchFailure::Usage(USAGE.to_owned())),
+    };
     if to == "-" {
         io::stdout().lock().write_all(page.as_bytes())?;
     } else {
@@ -42,5 +45,23 @@ pub(crate) fn run(arguments: &[String]) -> Result<u8, BenchFailure> {
     Ok(0)
 }
 
-const USAGE: &str = "`catamaran bench report RUN.json [PAGE.html]` makes a page of what --json=RUN.json \
-                     wrote; `-` is standard output";
+/// The page's file: that of the last report with another ending, and with the names of both if there are two.
+fn beside(runs: &[&String]) -> String {
+    let stem = |name: &String| {
+        let stem = Path::new(name).file_stem().unwrap_or_default();
+        stem.to_string_lossy().into_owned()
+    };
+    let names: Vec<String> = runs.iter().map(|name| stem(name)).collect();
+    let last = runs.last().map_or("", |name| name.as_str());
+    let page = Path::new(last).with_file_name(names.join("-and-") + ".html");
+    page.to_string_lossy().into_owned()
+}
+
+fn read(from: &str) -> Result<Report, BenchFailure> {
+    let text = fs::read_to_string(from)
+        .map_err(|error| BenchFailure::Fault(format!("cannot read {from}: {}", reason(&error))))?;
+    Report::parse(&text).map_err(|fault| BenchFailure::Fault(format!("{from}: {fault}")))
+}
+
+const USAGE: &str = "`catamaran bench report RUN.json [PAGE.html]` makes a page of what --json=RUN.json wrote, and \
+                     `catamaran bench report BEFORE.json AFTER.json [PAGE.html]` one of two runs; `-` is standard output";

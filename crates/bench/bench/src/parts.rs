@@ -21,7 +21,7 @@ pub(crate) enum End {
 
 impl End {
     /// Reports why the command ended early; returns the exit code.
-    pub(crate) fn told(self, name: &str, mode: Mode) -> Result<u8, BenchFailure> {
+    pub(crate) fn report(self, name: &str, mode: Mode) -> Result<u8, BenchFailure> {
         match self {
             Self::Refused(refusal) => refuse(name, mode, &refusal),
             Self::Failed(failure) => Err(failure),

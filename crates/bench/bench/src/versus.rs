@@ -39,9 +39,9 @@ pub(crate) fn run(
         }
     }
     let is_shown = !settings.output.quiet && io::stderr().is_terminal();
-    let duel = match fight(duel, is_shown, program, &interrupted) {
+    let duel = match run_blocks(duel, is_shown, program, &interrupted) {
         Ok(duel) => duel,
-        Err(end) => return end.told(name, mode),
+        Err(end) => return end.report(name, mode),
     };
     let mut result = duel.finish();
     if !settings.checks.ratios.is_empty() {
@@ -89,7 +89,7 @@ fn duel(settings: &mut Settings) -> Result<(Duel, [Plan; 2]), Refusal> {
 }
 
 /// Runs all blocks, or those up to the interrupt.
-fn fight(
+fn run_blocks(
     mut duel: Duel,
     is_shown: bool,
     program: &Program,
@@ -100,7 +100,7 @@ fn fight(
         let server = Server::of(&plan);
         let report = execution::part(plan, program, interrupted).map_err(End::Refused)?;
         if let Ending::Failure(error) = &report.ending {
-            // Before there is anything to keep it is a fault like any other.
+            // If the first block fails, there is no result to keep: its error is reported as that of a single run.
             if duel.done() == 0 {
                 return Err(End::Failed(BenchFailure::Fault(error.message.clone())));
             }

@@ -135,9 +135,9 @@ impl Board {
         &self.targets[target].requests[place]
     }
 
-    /// The target of the request `number` of the plan.
-    pub(crate) fn target_of(&self, number: usize) -> usize {
-        self.places[number].0
+    /// The target of the request with the number `place` in the plan.
+    pub(crate) fn target_of(&self, place: usize) -> usize {
+        self.places[place].0
     }
 
     pub(crate) fn measure_from(&self) -> u64 {

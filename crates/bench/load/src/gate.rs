@@ -123,6 +123,7 @@ fn judge(
     }
 }
 
+/// The verdict on a condition by the interval of its figure, with the reason if it is undecided.
 fn decide(condition: &Condition, figure: &Figure, report: &Report) -> (Verdict, Option<String>) {
     let Limit { side, value: limit } = condition.limit;
     if condition.measure == Measure::Errors && limit == 0.0 && side == Side::Above {
@@ -294,7 +295,7 @@ fn own_lacks(report: &Report) -> u64 {
     own.map(|(_, count)| count).sum()
 }
 
-/// Why the figures of a run are not those of the server; `None` if they are.
+/// Why the figures of a run are not those of the server; `None` if they are. What to do about it is in the warning.
 pub fn invalid(report: &Report) -> Option<String> {
     match &report.ending {
         Ending::Failure(error) => return Some(format!("the run was given up: {}", error.message)),
@@ -309,7 +310,7 @@ pub fn invalid(report: &Report) -> Option<String> {
     }
     let mut warnings = report.warnings.iter();
     let found = warnings.find(|warning| warning.weight() == WarningWeight::Invalid);
-    found.map(Warning::text)
+    found.map(Warning::finding)
 }
 
 const OWN_LACK: &str = "this machine had no descriptor or no port for them";

@@ -99,6 +99,8 @@ impl Search {
         self.next = self.choose();
     }
 
+    /// The next rate: twice the highest that passed, half of the lowest that did not, or their geometric mean. `None`:
+    /// the search is over.
     fn choose(&mut self) -> Option<f64> {
         match (self.passed, self.unproven) {
             (Some(passed), None) => (passed < self.max).then(|| (passed * 2.0).min(self.max)),
@@ -131,14 +133,16 @@ impl Search {
 pub fn step(rate: f64, report: &Report, gate: &Gate) -> Step {
     let judged = gate.judge(report);
     let seconds = report.elapsed.as_secs_f64();
+    // Without a schedule there are no latencies from due times (0). A step has a rate, thus a schedule.
     let percentile = |percent| {
         let corrected = report.latency.censored();
         let value = corrected.map(|corrected| corrected.percentile(percent).at_least);
         value.unwrap_or_default().as_secs_f64() * 1e3
     };
-    let is_generator = is_generator(&judged);
-    let failures = judged.conditions.iter().filter(|it| it.verdict != "passed");
-    let broken = failures.map(|it| match &it.reason {
+    let is_late = is_late(&judged);
+    let passed = Verdict::Passed.word();
+    let not_passed = judged.conditions.iter().filter(|it| it.verdict != passed);
+    let broken = not_passed.map(|it| match &it.reason {
         Some(reason) => format!("{} ({reason})", it.condition),
         None => it.condition.clone(),
     });
@@ -149,19 +153,19 @@ pub fn step(rate: f64, report: &Report, gate: &Gate) -> Step {
         p50_ms: percentile(50.0),
         p99_ms: percentile(99.0),
         unsent: report.unfinished.unsent,
-        verdict: if is_generator {
+        verdict: if is_late {
             LATE.to_owned()
         } else {
             judged.verdict.clone()
         },
-        is_generator,
+        is_generator: is_late,
         broken: broken.collect(),
     }
 }
 
 /// Whether the step is undecided only because the generator was late: no condition has failed. A
 /// gate that waives lateness has no such condition.
-fn is_generator(judged: &document::Gate) -> bool {
+fn is_late(judged: &document::Gate) -> bool {
     let undecided = Verdict::Undecided.word();
     let mut conditions = judged.conditions.iter();
     let is_invalid =

@@ -210,7 +210,7 @@ impl Record {
         );
         self.timeline.answer(at, is_2xx, total, since_due);
         if self.samples.len() < self.samples_max {
-            self.keep(flight, total);
+            self.keep_sample(flight, total);
         }
         if fits {
             self.counts.ok += 1;
@@ -379,7 +379,8 @@ impl Record {
         self.timeline.fail(at);
     }
 
-    fn keep(&mut self, flight: &Flight, total: u64) {
+    /// Keeps the times of an answered request.
+    fn keep_sample(&mut self, flight: &Flight, total: u64) {
         self.samples.push(Sample {
             start: flight.begun.saturating_sub(self.origin),
             connect: flight.connect,
@@ -431,7 +432,7 @@ impl Seconds {
         &mut self.list[self.place]
     }
 
-    /// The counts of all seconds, up to the one in which `elapsed` ends.
+    /// The counts of each second up to the one in which `elapsed` ends, or to the last counted one if that is later.
     pub(crate) fn into_list(mut self, elapsed: u64) -> Vec<Second> {
         let wanted = usize::try_from(elapsed.div_ceil(SECOND)).unwrap_or(SECONDS_MAX);
         let count = wanted.clamp(self.list.len(), SECONDS_MAX + 1);

@@ -24,7 +24,10 @@ pub use failure::{FailureKind, Failures};
 use serde::{Deserialize, Serialize};
 pub use subject::{MemcachedSubject, SpokenProtocol, Subject};
 use thiserror::Error;
-pub use times::{CorrectedTimes, CurvePoint, Curves, Latencies, NamedFacts, SecondFacts, Times};
+pub(crate) use times::BARS;
+pub use times::{
+    CorrectedTimes, CurvePoint, Curves, Latencies, LatencyBar, NamedFacts, SecondFacts, Times,
+};
 pub(crate) use warning::WarningWeight;
 pub use warning::{ThreadShare, Warning};
 use written::seconds;
@@ -41,10 +44,12 @@ pub const SCHEMA: &str = "catamaran-bench/1";
 pub struct Report {
     /// The schema of the report: [`SCHEMA`].
     pub schema: String,
-    /// The judgement of the figures: `valid`, `doubtful` or `invalid`; empty in files that older versions wrote.
+    /// The judgement of the figures: `valid`, `imprecise`, `doubtful` or `invalid`; empty in files that older versions
+    /// wrote.
     #[serde(default)]
     pub verdict: String,
-    /// Why the figures are invalid, or the kinds of warnings that make them doubtful; `None` if they are valid.
+    /// Why the figures are invalid, or the kinds of warnings that make them doubtful or imprecise; `None` if they are
+    /// valid.
     #[serde(default)]
     pub verdict_reason: Option<String>,
     /// The first URL that the user gave.
@@ -127,7 +132,7 @@ pub struct Report {
     /// The longest span without a response, whether it is a silence or not; `None` if none was as long as 1 ms.
     #[serde(default)]
     pub longest_silence: Option<Silence>,
-    /// The counts and latencies of each second since measuring began, the drain included; the last second is shorter.
+    /// The counts and latencies of each second since measuring began, the drain included; the last second may be shorter.
     pub seconds: Vec<SecondFacts>,
     /// Latencies by percentile, for a chart.
     pub curves: Curves,
@@ -285,10 +290,11 @@ pub struct WarmUp {
     pub requests: u64,
     /// Whether the run became steady; `None`: not examined.
     pub steady: Option<bool>,
-    /// The result of the test: `steady`, `moving`, or `unclear` if noise may hide a movement; `None`: not examined.
+    /// The result of the test for steadiness: `steady`, `moving`, or `unclear` if noise may hide a movement; `None`:
+    /// not examined.
     pub verdict: Option<String>,
-    /// The share of the level by which the run would move, or could move unnoticed, over the
-    /// measured time; `None` if it was steady.
+    /// The share of the level by which the run would move, or could move unnoticed, over the measured time; `None` if
+    /// it was steady, was not examined, or if the share is infinite.
     pub movement: Option<f64>,
 }
 

@@ -31,7 +31,7 @@ use self::timer::Timer;
 use crate::board::Board;
 use crate::clock::{NEVER, after, nanos};
 use crate::pace::{self, ArrivalList, Feed, Level, Mode, Open, Schedule};
-use crate::plan::{Arrivals, Pace, Plan};
+use crate::plan::{Arrivals, Pace, Plan, Samples};
 use crate::record::{Record, merge_connections};
 use crate::report::{Connections, Ending, Thread, UnfinishedRequests};
 use crate::stop::Share;
@@ -316,6 +316,8 @@ impl Worker {
         }
     }
 
+    /// Does what is due every tick: looks at the warm-up and at the limit without events, starts further clients,
+    /// publishes counts.
     fn tick(&mut self) {
         if let Some(controller) = &mut self.controller {
             controller.look(&self.lent.board, self.lent.now);
@@ -348,6 +350,7 @@ impl Worker {
         self.lent.publish(line, self.is_measuring);
     }
 
+    /// Ends the warm-up: from now on requests are recorded, and the run's time runs.
     fn begin_to_measure(&mut self) {
         let board = Arc::clone(&self.lent.board);
         let (plan, now) = (&board.plan, self.lent.now);
@@ -357,41 +360,16 @@ impl Worker {
             (None, true) => NEVER,
             (None, false) => after(now, Some(plan.stages.iter().map(|s| s.duration).sum())),
         };
-        let schedule = match &plan.replay {
-            Some(replay) => {
-                let (index, threads) = (self.part.index, board.lines.len());
-                let arrivals = Arc::clone(&replay.arrivals);
-                Some(Schedule::Listed(ArrivalList::new(
-                    arrivals, index, threads, now,
-                )))
-            }
-            None => self
-                .timer
-                .is_some()
-                .then(|| thread_schedule(plan, self.part, &self.level, now)),
-        };
+        self.span_end = self.planned_end(plan);
+        let schedule = self.schedule(&board);
         self.lent.feed.measure(now, self.until, schedule);
-        let samples = match plan.samples {
-            crate::plan::Samples::None => 0,
-            crate::plan::Samples::First(max) => max.get(),
-        };
-        self.span_end = match (plan.pace, plan.stop.requests) {
-            (Pace::Open { .. }, Some(requests)) => {
-                let seconds = self.level.reach(0.0, requests.get() as f64);
-                let planned = seconds.and_then(|time| Duration::try_from_secs_f64(time).ok());
-                self.until
-                    .min(planned.map_or(NEVER, |time| after(now, Some(time))))
-            }
-            _ => {
-                let replayed = plan.replay.as_ref();
-                let planned = replayed.map_or(NEVER, |replay| after(now, Some(replay.span)));
-                self.until.min(planned)
-            }
-        };
         self.lent.busy = 0;
         self.lent.span = (now, self.until);
-        let is_open = self.timer.is_some();
-        let from = board.measure_from();
+        let samples = match plan.samples {
+            Samples::None => 0,
+            Samples::First(max) => max.get(),
+        };
+        let (is_open, from) = (self.timer.is_some(), board.measure_from());
         self.lent.record = Record::new(is_open, samples, from, self.span_end);
         self.lent.record.by_name = board.names.record();
         self.usage_from = (now, ThreadTimes::now(plan.starved_time));
@@ -399,6 +377,33 @@ impl Worker {
         self.next_tick = 0;
     }
 
+    /// The time at which the last request of an open loop or a replay that begins now is due, at most the end of the run.
+    fn planned_end(&self, plan: &Plan) -> u64 {
+        let span = match (plan.pace, plan.stop.requests, &plan.replay) {
+            (Pace::Open { .. }, Some(requests), _) => {
+                let seconds = self.level.reach(0.0, requests.get() as f64);
+                seconds.and_then(|time| Duration::try_from_secs_f64(time).ok())
+            }
+            (_, _, replay) => replay.as_ref().map(|replay| replay.span),
+        };
+        let planned = span.map_or(NEVER, |span| after(self.lent.now, Some(span)));
+        self.until.min(planned)
+    }
+
+    /// The times at which this thread's requests are due, of a replay or an open loop; `None` for a closed loop.
+    fn schedule(&self, board: &Board) -> Option<Schedule> {
+        let now = self.lent.now;
+        if let Some(replay) = &board.plan.replay {
+            let (index, threads) = (self.part.index, board.lines.len());
+            let arrivals = Arc::clone(&replay.arrivals);
+            let list = ArrivalList::new(arrivals, index, threads, now);
+            return Some(Schedule::Listed(list));
+        }
+        let is_open = self.timer.is_some();
+        is_open.then(|| thread_schedule(&board.plan, self.part, &self.level, now))
+    }
+
+    /// Whether no request of this worker will begin and none is in flight, or its time or grace is over.
     fn is_over(&self) -> bool {
         let now = self.lent.now;
         self.lent.board.is_stopped()
@@ -406,6 +411,7 @@ impl Worker {
             || now >= after(self.until, Some(self.lent.board.plan.stop.grace))
     }
 
+    /// Waits for events, or until the next work by time is due. A wait that is too short for a timer is spent spinning.
     fn wait(&mut self, events: &mut Events) -> io::Result<()> {
         let now = self.lent.now;
         let pause = self
@@ -467,6 +473,7 @@ impl Worker {
         &self.lent.board.lines[self.part.index]
     }
 
+    /// Ends the worker: counts its unfinished and unsent requests, and returns its results.
     fn end(mut self) -> Outcome {
         self.lent.look_at_the_clock();
         let now = self.lent.now;

@@ -73,10 +73,12 @@ fn unconfigured() -> Config {
         tls: Vec::new(),
         listeners: Vec::new(),
         caches: Vec::new(),
+        limits: Vec::new(),
         upstreams: Vec::new(),
         routes: Vec::new(),
         error_pages: None,
         log: LogConfig::default(),
+        trace: None,
         admin: None,
     }
 }

@@ -6,6 +6,7 @@ mod export;
 mod extra;
 mod judge;
 mod list;
+mod needs;
 mod prepare;
 mod report;
 mod run;
@@ -30,6 +31,7 @@ enum Command {
     List(list::LabListArgs),
     Run(run::LabRunArgs),
     Up(up::LabUpArgs),
+    Prepare(prepare::LabPrepareArgs),
     Report(report::LabReportArgs),
     Judge(judge::LabJudgeArgs),
     Compare(compare::LabCompareArgs),
@@ -45,6 +47,7 @@ pub(crate) fn run(args: LabArgs) -> ExitCode {
         Command::List(args) => list::run(&args),
         Command::Run(args) => run::run(&args),
         Command::Up(args) => up::run(&args),
+        Command::Prepare(args) => prepare::run(&args).map(|()| ExitCode::SUCCESS),
         Command::Report(args) => report::run(&args),
         Command::Judge(args) => judge::run(&args),
         Command::Compare(args) => compare::run(&args),

@@ -9,7 +9,7 @@ use catamaran_units::parse_duration;
 use serde_json::{Map, Value, json};
 
 use super::client::{At, Client, pretty, understood};
-use super::probe::{fresh, is_over, now, words};
+use super::probe::{is_over, now, probe_now, words};
 use super::status::{is_out, moment};
 use crate::failure::Failure;
 
@@ -177,7 +177,7 @@ pub(crate) fn activate(args: &Activate) -> Result<(), Failure> {
     let patch = args.change.patch("active");
     args.change
         .apply(&args.target, patch, |backend| match activation(backend) {
-            // It was waited for before.
+            // `wait_until_fit` has waited before the change.
             "active" => State::Done,
             other => State::Changed(other.to_owned()),
         })
@@ -304,7 +304,7 @@ impl Change {
                         );
                         return Err(Failure::Fault(text));
                     }
-                    // The deadline is said once.
+                    // The deadline, which is in `whole`, is printed only once.
                     State::Waiting { whole, step } => {
                         wait.progress.begin_or_say(&whole, step)?;
                         unfinished.push(wait);
@@ -341,8 +341,8 @@ impl Change {
         }
     }
 
-    /// Waits until a probe that began after this call was answered. If the backend is out, it waits for as
-    /// many answered probes as bring it back.
+    /// Waits, on each front in turn, for a good answer to a probe that began after this call. If the backend is out,
+    /// it waits until enough probes in a row were answered to bring it back. After `--timeout` it fails.
     fn wait_until_fit(&self, target: &Target) -> Result<(), Failure> {
         let fronts = Fronts::of(&self.at)?;
         let until = self.until();
@@ -352,6 +352,7 @@ impl Change {
         Ok(())
     }
 
+    /// As [`Self::wait_until_fit`], on one front. `until` is the time at which it fails; `None`: never.
     fn wait_until_fit_at(
         &self,
         client: &Client,
@@ -361,7 +362,7 @@ impl Change {
     ) -> Result<(), Failure> {
         let mut progress = Progress::new(target, place);
         loop {
-            let probe = fresh(client, target, until)?;
+            let probe = probe_now(client, target, until)?;
             let now = match &probe {
                 Some(probe) if probe.answered => {
                     let backend = super::status::expect_whole(client, target)?;
@@ -489,7 +490,7 @@ fn pause(until: Option<Instant>) {
     std::thread::park_timeout(PAUSE.min(left));
 }
 
-/// The failure that a backend was not activated because its probes are not answered as they should be.
+/// The failure that a backend was not activated; `why` says how its probes were answered.
 fn unfit(client: &Client, target: &Target, why: &str) -> Failure {
     let backend = super::status::expect_whole(client, target);
     let now = backend.map_or_else(|_| "as it was".to_owned(), |it| activation(&it).to_owned());
@@ -498,7 +499,7 @@ fn unfit(client: &Client, target: &Target, why: &str) -> Failure {
     ))
 }
 
-/// Prints what the probe does not prove that let a backend be activated.
+/// Prints what the successful probe does not prove, if there is anything.
 fn note_unproved(probe: &BackendProbe) -> Result<(), Failure> {
     if let Some(unproved) = &probe.unproved {
         writeln!(io::stderr(), "note: {unproved}")?;
@@ -566,8 +567,8 @@ pub(super) fn drain_progress(member: &BackendMember) -> String {
     }
 }
 
-/// Until when a drain that sees no session waits for those that the front cannot know of; `None` if it does
-/// not.
+/// The time until which a drain without visible sessions goes on, for sessions that began before the front did and
+/// that it cannot count. `None` if the drain does not wait for such sessions.
 fn unseen_until(drain: &DrainProgress) -> Option<String> {
     let earliest = drain.earliest.as_ref()?;
     let moment_of: jiff::Timestamp = earliest.parse().ok()?;
@@ -575,7 +576,7 @@ fn unseen_until(drain: &DrainProgress) -> Option<String> {
     waits.then(|| moment(earliest))
 }
 
-/// As [`drain_progress`], but short and without what changes with each request. A new line is printed
+/// As [`drain_progress`], but short, and without figures that change with each request, because a line is printed
 /// whenever this text changes.
 fn drain_step(member: &BackendMember) -> String {
     let drain = member.drain.as_ref();
@@ -587,7 +588,8 @@ fn drain_step(member: &BackendMember) -> String {
 
 fn sessions_left(drain: &DrainProgress) -> Option<String> {
     let now = drain.sessions_now?;
-    // Clients may come with sessions of before that were not seen lately.
+    // Sessions from before the drain that the front had not seen lately may appear, so that there are more now than
+    // at the start.
     let start = drain.sessions_at_start.max(now);
     Some(format!("{now} of {start} sessions left"))
 }

@@ -31,7 +31,7 @@ pub(crate) struct ProbeArgs {
 
 pub(crate) fn run(args: &ProbeArgs) -> Result<(), Failure> {
     let client = args.at.client()?;
-    let probe = fresh(&client, &args.target, None)?.unwrap_or_default();
+    let probe = probe_now(&client, &args.target, None)?.unwrap_or_default();
     let text = words(&probe);
     let mut stdout = io::stdout();
     if args.json {
@@ -48,8 +48,8 @@ pub(crate) fn run(args: &ProbeArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Has a new probe begin, and returns it when it has ended; `None` if it has not ended before `until`.
-pub(super) fn fresh(
+/// Asks the front to probe a backend, and returns the result; `None` if there is none before `until`.
+pub(super) fn probe_now(
     client: &Client,
     target: &Target,
     until: Option<Instant>,
@@ -58,7 +58,7 @@ pub(super) fn fresh(
     let ProbeResult {
         number, mut probe, ..
     } = client.object("POST", &path, None)?;
-    // A later one that has ended before says the same.
+    // A higher number is that of a later probe, which another client asked for; its result is as good.
     while probe.as_ref().is_none_or(|probe| probe.number < number) {
         if is_over(until) {
             return Ok(None);

@@ -125,7 +125,7 @@ enum Event {
     Asked(SignalRequest),
     Upgraded(upgrade::Outcome),
     Reload(ReloadRequest),
-    /// The time of `drain_delay` is over.
+    /// `drain_delay` is over.
     DelayOver,
 }
 
@@ -201,7 +201,7 @@ impl ServeLoop<'_> {
                 request.answer(Err(refusal.reason.to_owned()));
             }
             (Event::Asked(SignalRequest::Reload), None) => {
-                // Its result is in the log.
+                // `reload` has logged the result.
                 reload(self.running, self.args, self.manager).ok();
             }
             (Event::Reload(request), None) => {
@@ -214,7 +214,7 @@ impl ServeLoop<'_> {
         Ok(None)
     }
 
-    /// Why the front reloads and upgrades nothing now; `None` if it does.
+    /// Why the front refuses to reload or upgrade now; `None` if it does not refuse.
     fn refusal(&self) -> Option<Refusal> {
         if self.is_leaving {
             Some(Refusal {
@@ -254,7 +254,7 @@ impl ServeLoop<'_> {
 
     fn handle_upgraded(&mut self, outcome: upgrade::Outcome) -> Option<DrainReason> {
         if self.is_leaving {
-            // The upgrade was abandoned.
+            // Leaving has abandoned the upgrade, so that its outcome does not matter.
             return None;
         }
         match outcome {
@@ -272,11 +272,11 @@ impl ServeLoop<'_> {
     }
 }
 
-/// The means by which administrators ask for a reload or an upgrade; they are sent to `events`.
+/// What the admin listener calls for a reload or an upgrade: both put an event into `events`.
 fn commands(events: &SyncSender<Event>) -> OperatorCommands {
     let (reloads, upgrades) = (events.clone(), events.clone());
     OperatorCommands {
-        // Dropped unanswered if too much waits already.
+        // If the queue is full, the request is dropped, which the one who waits for its answer notices.
         reload: Some(Box::new(move |request| {
             reloads.try_send(Event::Reload(request)).ok();
         })),
@@ -292,10 +292,10 @@ fn commands(events: &SyncSender<Event>) -> OperatorCommands {
 fn after(delay: Duration, events: SyncSender<Event>) -> io::Result<()> {
     let thread = thread::Builder::new().name("drain-delay".into());
     thread.spawn(move || {
-        // Nothing is ever sent there: it only takes its time.
+        // Nothing is ever sent on this channel: its timeout is the delay.
         let (_kept, never) = sync_channel::<()>(0);
         never.recv_timeout(delay).ok();
-        // Nobody listens any more if a second signal was faster.
+        // After a second signal the receiver may be gone.
         events.send(Event::DelayOver).ok();
     })?;
     Ok(())
@@ -304,7 +304,8 @@ fn after(delay: Duration, events: SyncSender<Event>) -> io::Result<()> {
 /// Reads the configuration again and applies it. Returns what changed, or why nothing did.
 fn reload(running: &Running, args: &ServeArgs, manager: &Manager) -> Result<String, String> {
     manager.tell(News::Reloading);
-    // Faults of the file show its lines, which only those may read who may read the file.
+    // The message shows lines of the file. Clients of the admin listener may not be allowed to read it, so they get a
+    // hint instead.
     let faults = |failure| (failure, "`catamaran check` shows what is wrong".to_owned());
     let reloaded = configuration(args).map_err(faults).and_then(|config| {
         let reloaded = running.reload(config);
@@ -326,8 +327,8 @@ fn reload(running: &Running, args: &ServeArgs, manager: &Manager) -> Result<Stri
     outcome
 }
 
-/// The configuration from the arguments and the file. Also raises the limit of open files, and notes it
-/// there.
+/// Reads the configuration from the arguments and the file. It also raises the limit of open files, and notes the
+/// limit in the configuration.
 fn configuration(args: &ServeArgs) -> Result<Config, Failure> {
     let mut config = match &args.config {
         Some(path) => from_file(path)?,
@@ -412,9 +413,11 @@ pub(super) fn without_file(
         listeners: listen.into_iter().map(ListenerConfig::new).collect(),
         routes: vec![RouteConfig::new("/", RouteTarget::Upstream(name.clone()))],
         caches: Vec::new(),
+        limits: Vec::new(),
         upstreams: vec![UpstreamConfig::new(name, backends)],
         error_pages: None,
         log: LogConfig::default(),
+        trace: None,
         admin: None,
     })
 }

@@ -1,11 +1,14 @@
 //! `status`: prints the backends of a running front as a table or as JSON.
 
+mod limits;
+
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal as _, Write as _};
 use std::time::Duration;
 
 use catamaran_admin_api::{
-    Backend, BackendMember, FoundMembers, FrontStatus, Override, ReachedLimit, UpstreamStatus,
+    Backend, BackendMember, FoundMembers, FrontStatus, LimitList, Override, ReachedLimit,
+    UpstreamStatus,
 };
 use rustix::termios::tcgetwinsize;
 
@@ -28,6 +31,10 @@ pub(crate) struct StatusArgs {
     #[arg(value_name = "UPSTREAM[/BACKEND]")]
     target: Option<String>,
 
+    /// Show the limits of requests instead, and the ten keys that they refused most often
+    #[arg(long, conflicts_with = "target")]
+    limits: bool,
+
     /// Print what the admin listener answers
     #[arg(long)]
     json: bool,
@@ -42,6 +49,9 @@ pub(crate) struct StatusArgs {
 
 pub(crate) fn run(args: &StatusArgs) -> Result<(), Failure> {
     let client = args.at.client()?;
+    if args.limits {
+        return show_limits(args, &client);
+    }
     loop {
         let answer = client.expect("GET", "/api/v1/status", None)?;
         let status: FrontStatus = understood(answer.clone())?;
@@ -60,6 +70,26 @@ pub(crate) fn run(args: &StatusArgs) -> Result<(), Failure> {
             } else {
                 Err(Failure::Said(String::new()))
             };
+        }
+        std::thread::park_timeout(PERIOD);
+        writeln!(stdout)?;
+    }
+}
+
+/// Prints the limits, with `--watch` every second.
+fn show_limits(args: &StatusArgs, client: &Client) -> Result<(), Failure> {
+    loop {
+        let list: LimitList = client.object("GET", "/api/v1/limits", None)?;
+        let text = if args.json {
+            pretty(&list)?
+        } else {
+            limits::text(&list)
+        };
+        let mut stdout = io::stdout();
+        stdout.write_all(text.as_bytes())?;
+        stdout.flush()?;
+        if !args.watch {
+            return Ok(());
         }
         std::thread::park_timeout(PERIOD);
         writeln!(stdout)?;
@@ -143,7 +173,7 @@ fn table(status: &FrontStatus, upstreams: &[UpstreamStatus], drawing: Drawing) -
         text.push_str(&wrapped(&format!("  {trouble}\n"), drawing.width));
     }
     for upstream in upstreams {
-        // Of the upstream only some backends may be shown.
+        // `upstream` may contain only the backends that were asked for; whether it takes clients depends on all.
         let mut all = status.upstreams.iter();
         let whole = all.find(|it| it.name == upstream.name);
         let is_closed = !takes_new(whole.unwrap_or(upstream));
@@ -165,7 +195,7 @@ fn readiness(status: &FrontStatus) -> (&'static str, &'static str) {
     }
 }
 
-/// The backends that a reload removed and that still have requests, below a heading; empty without any.
+/// The backends that a reload removed and that still have requests, below a heading; empty if there are none.
 fn retired_backends(retired: &[Backend]) -> String {
     let mut text = String::new();
     if !retired.is_empty() {
@@ -261,7 +291,7 @@ fn row(member: &BackendMember) -> [String; COLUMNS] {
         or_dash(member.sessions),
         busy,
         format!("{}/{}", connections.open, connections.max),
-        // With a digit behind the point, as JSON has it.
+        // With one decimal place, as in the JSON.
         or_dash(
             backend
                 .rates
@@ -300,7 +330,7 @@ fn state(member: &BackendMember) -> String {
     }
 }
 
-/// The number of failed attempts within the last minute for each reason.
+/// The reasons for which attempts failed within the last minute, each with the number of these attempts.
 fn failed(backend: &Backend) -> Vec<(u64, &String)> {
     let reasons = backend.errors.iter();
     let recent = reasons.filter(|(_, counts)| counts.minute > 0);
@@ -309,7 +339,7 @@ fn failed(backend: &Backend) -> Vec<(u64, &String)> {
         .collect()
 }
 
-/// Shortens names and states in the middle, as far as the terminal is too narrow for them.
+/// Shortens the columns of names and states if the table is wider than the terminal.
 fn fit(rows: &mut [[String; COLUMNS]], width: Option<usize>) {
     let Some(width) = width else {
         return;
@@ -402,6 +432,7 @@ fn is_failing(member: &BackendMember) -> bool {
     member.backend.server_errors.mostly
 }
 
+/// Whether the backend is out: its checks or its requests failed.
 pub(super) fn is_out(member: &BackendMember) -> bool {
     member.backend.state.starts_with("out")
 }
@@ -495,7 +526,7 @@ fn change_at_run_time(change: &Override) -> String {
         write!(text, ", until {}", moment(until)).expect("a string takes all");
     }
     if let Some(reason) = &change.reason {
-        // Escaped: it is somebody's text, and this is a terminal.
+        // Escaped, because anybody may have written it and the terminal would obey control characters.
         write!(text, ", reason {}", reason.escape_debug()).expect("a string takes all");
     }
     text
@@ -512,7 +543,7 @@ pub(super) fn moment(text: &str) -> String {
 
 /// A text that is escaped so that it is safe for a terminal.
 pub(super) fn word(text: &str) -> String {
-    // An apostrophe is one of a sentence.
+    // `escape_debug` also escapes apostrophes, which are harmless and frequent in sentences.
     text.escape_debug().to_string().replace("\\'", "'")
 }
 

@@ -25,6 +25,10 @@ impl Conn {
         }
     }
 
+    /// Moves body and response on, and ends the request once its response is complete.
+    ///
+    /// The pipe is taken out of the exchange meanwhile, so that `relay` can borrow the connection. It is there from
+    /// [`Self::attach`] until [`Self::abandon`], which is for connections that end.
     pub(super) fn poll_piped(&mut self, io: &mut Io<'_>) -> Result<Action, Refusal> {
         let Some(port) = self.exchange.port.take() else {
             return Err(Refusal::new(
@@ -32,7 +36,7 @@ impl Conn {
                 "handler-gave-up",
             ));
         };
-        let stepped = self.meet(&port, io);
+        let stepped = self.relay(&port, io);
         // Put back even on failure: the refusal that follows tells the application.
         self.exchange.port = Some(port);
         match stepped? {
@@ -51,7 +55,7 @@ impl Conn {
     }
 
     /// Moves body and response as far as both sides allow; `None` if the response is complete.
-    fn meet(&mut self, port: &ConnEnd, io: &mut Io<'_>) -> Result<Option<Action>, Refusal> {
+    fn relay(&mut self, port: &ConnEnd, io: &mut Io<'_>) -> Result<Option<Action>, Refusal> {
         let before = io.out.len();
         let read = self.receive_for(port, io)?;
         if let Some(head) = port.take_head() {

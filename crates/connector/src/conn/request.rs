@@ -220,15 +220,11 @@ fn escape(path: &[u8]) -> Bytes {
 
 /// The host that the client asked for, from the Host field; `None` if there is none.
 fn authority(headers: &Fields) -> Result<Option<Authority>, Refusal> {
-    let mut hosts = headers.get_all(HOST);
-    let Some(host) = hosts.next() else {
-        return Ok(None);
-    };
-    if hosts.next().is_some() {
-        return Err(http1::Fault::HostDuplicate.into());
+    match headers.only(HOST).map(|host| headers.share(host)) {
+        Some(host) => Ok(Some(Authority::parse(&host).map_err(http1::Fault::from)?)),
+        None if headers.contains(HOST) => Err(http1::Fault::HostDuplicate.into()),
+        None => Ok(None),
     }
-    let host = headers.share(host);
-    Ok(Some(Authority::parse(&host).map_err(http1::Fault::from)?))
 }
 
 /// Removes an attribute and returns its value; of several with this name the last, as in Tomcat.

@@ -9,11 +9,11 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use catamaran_connector::{
-    Application, Attributes, Body, BodyError, BodyLength, ClientProtocol, Fields, Handler,
-    Identity, Request, RequestBody, Response, Route,
+    Application, Attributes, Body, BodyError, BodyLength, ClientProtocol, Handler, Identity,
+    Request, RequestBody, Response, Route,
 };
-use http::Version;
 use http::header::CONTENT_LENGTH;
+use http::{HeaderName, HeaderValue, Version};
 use http_body::{Frame, SizeHint};
 use http_body_util::BodyExt;
 use tokio::runtime::Runtime;
@@ -81,7 +81,9 @@ fn described(mut parts: http::request::Parts, body: &RequestBody) -> Request {
             .uri
             .query()
             .map(|query| Bytes::copy_from_slice(query.as_bytes())),
-        headers: Fields::from(&parts.headers),
+        headers: (parts.headers.iter())
+            .map(|(name, value)| (name.as_str(), value))
+            .collect(),
         body: match http_body::Body::size_hint(body).exact() {
             Some(length) => BodyLength::Known(length),
             None => BodyLength::Unknown,
@@ -129,7 +131,11 @@ fn played(answer: Response, length: BodyLength, body: RequestBody) -> http::Resp
     };
     let mut response = http::Response::new(PlayedBody { rest, length });
     *response.status_mut() = answer.status;
-    *response.headers_mut() = answer.headers.to_map();
+    for field in answer.headers.iter() {
+        let name = HeaderName::from_bytes(field.name()).expect("a name");
+        let value = HeaderValue::from_bytes(field.value()).expect("a value");
+        response.headers_mut().append(name, value);
+    }
     response
 }
 

@@ -1,4 +1,4 @@
-//! What may be asked, and which object is the answer.
+//! The requests of the API, each with the object that is its answer.
 
 /// A request of the API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -122,5 +122,17 @@ pub const ENDPOINTS: &[Endpoint] = &[
         path: "/caches/C/purge",
         answer: "PurgeResult",
         meaning: "takes responses out of a cache",
+    },
+    Endpoint {
+        method: "GET",
+        path: "/limits",
+        answer: "LimitList",
+        meaning: "what limits did, and the keys that they refused most often",
+    },
+    Endpoint {
+        method: "POST",
+        path: "/limits/L/forget",
+        answer: "ForgottenKey",
+        meaning: "has a limit forget what a key owes: `{\"key\": \"192.0.2.1\"}`",
     },
 ];

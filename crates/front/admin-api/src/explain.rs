@@ -1,4 +1,6 @@
-//! What would become of a request, and why. Texts in it may be a client's or the file's.
+//! The decision about a request, with its reasons. Texts may be from a client or from the configuration file.
+
+use crate::limit::LimitOutlook;
 
 objects! {
     /// The decision about a request.
@@ -19,6 +21,8 @@ objects! {
         pub route: Option<RouteStatus>,
         /// The routes that come next, the best first; at most three.
         pub others: Vec<OtherRoute>,
+        /// The limits that the request is subject to, as they stand now.
+        pub limits: Vec<LimitOutlook>,
         /// The path after the route's rewriting, if the route rewrites it.
         pub rewrite: Option<String>,
         /// What the route's cache would do, if the route has one.
@@ -37,7 +41,8 @@ objects! {
         /// The request that the front sends to `backend`, or else to the first backend that may get the
         /// request.
         pub sent: Option<BackendRequest>,
-        /// What follows the decision and has effects, a rule each: what is counted, picked, made or read.
+        /// The rules that apply after the decision and have effects, each in a sentence: what is counted, picked, made
+        /// or read.
         pub then: Vec<String>,
     }
 
@@ -111,15 +116,21 @@ objects! {
         pub pattern: Option<String>,
         /// The regular expression of the path, in the place of path, exactness, suffix and pattern.
         pub regex: Option<String>,
+        /// Whether a request is refused whose parameters (`;NAME=VALUE`) decide whether the expression matches.
+        pub refuse_parameters: bool,
         /// Whether expressions are not asked if this path would be chosen without them.
         pub before_regex: bool,
         /// The methods that the route is for; empty for all.
         pub methods: Vec<String>,
+        /// The fields, parameters of the query, and cookies that a request must have, and the clients that are left to
+        /// other routes, such as `?v=2, a field x-beta, not from 10.0.0.0/8`; empty for none. Values of fields and cookies
+        /// are left out.
+        pub conditions: String,
         /// The listeners that the route is for, by name, or by address if they have none; empty for all.
         pub listen: Vec<String>,
         /// `http` or `https`, if the route is for only one of them.
         pub scheme: Option<String>,
-        /// The route's target: `upstream NAME`, `files`, `status CODE`, or `redirect CODE`.
+        /// The route's target: `upstream NAME`, `split NAME SHARE, …`, `files`, `status CODE`, or `redirect CODE`.
         pub target: String,
     }
 

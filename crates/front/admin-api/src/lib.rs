@@ -16,6 +16,7 @@ mod backend;
 mod cache;
 mod endpoint;
 mod explain;
+mod limit;
 mod operation;
 mod reference;
 mod site;
@@ -33,6 +34,7 @@ pub use explain::{
     AffinityStep, BackendRequest, CacheOutlook, ExplainedRequest, Explanation, FrontAnswer,
     MemberShare, OtherRoute, PathForms, RouteList, RouteStatus, SessionAffinity, UpstreamOutlook,
 };
+pub use limit::{ForgottenKey, LimitList, LimitOutlook, LimitStatus, RefusedKey};
 pub use object::{MemberDoc, ObjectDoc};
 pub use operation::{OperationReport, ProbeResult, Problem, UpgradeStart};
 pub use reference::reference;
@@ -51,6 +53,7 @@ pub fn objects() -> Vec<ObjectDoc> {
         status::OBJECTS,
         backend::OBJECTS,
         cache::OBJECTS,
+        limit::OBJECTS,
         site::OBJECTS,
         tls::OBJECTS,
         explain::OBJECTS,

@@ -2,11 +2,9 @@
 //! member is out.
 //!
 //! A session id ends in a route (Tomcat's `jvmRoute`): `3F2A.a` belongs to the member with the route
-//! `a`. [`values`] finds the ids in a request, [`Affinity::decide`] reads them in order until one
+//! `a`. [`Affinity::decide`] reads the ids of a request in order until one
 //! leads to a member. Ids may be hostile: one that names no member costs a few lookups in a hash map,
 //! however long it is, and only the first [`IDS_MAX`] are read.
-
-pub mod values;
 
 use std::collections::HashMap;
 

@@ -4,6 +4,7 @@
 //! If a directive is given twice, the first counts. A number that is too large becomes [`SECONDS_MAX`]; a
 //! value that is not a number becomes 0, so that a malformed response is never fresh.
 
+use catamaran_message::field::unquoted;
 use catamaran_message::name::{CACHE_CONTROL, PRAGMA};
 use catamaran_message::{FieldName, Fields};
 use sfv::{BareItem, Dictionary, ListEntry, Parser};
@@ -47,15 +48,11 @@ impl Directives {
     /// The directives of the field `Cache-Control`; `None` if there is no such field.
     #[must_use]
     pub fn of(headers: &Fields) -> Option<Self> {
-        let mut lines = headers.get_all(CACHE_CONTROL).peekable();
-        lines.peek()?;
         let mut directives = Self::default();
-        for line in lines {
-            for element in elements(line) {
-                directives.take(element);
-            }
+        for element in headers.get_all(CACHE_CONTROL).flat_map(elements) {
+            directives.take(element);
         }
-        Some(directives)
+        headers.contains(CACHE_CONTROL).then_some(directives)
     }
 
     /// Parses the directives of a request: of `Cache-Control`, or else of `Pragma`.
@@ -64,11 +61,9 @@ impl Directives {
         if let Some(directives) = Self::of(headers) {
             return directives;
         }
-        let mut lines = headers.get_all(PRAGMA);
-        let no_cache = lines
-            .any(|line| elements(line).any(|it| it.trim_ascii().eq_ignore_ascii_case(b"no-cache")));
+        let mut pragmas = headers.get_all(PRAGMA).flat_map(elements);
         Self {
-            no_cache,
+            no_cache: pragmas.any(|it| it.eq_ignore_ascii_case(b"no-cache")),
             ..Self::default()
         }
     }
@@ -77,9 +72,7 @@ impl Directives {
     /// if there is no such field, or if it is malformed and so ignored.
     #[must_use]
     pub fn targeted(headers: &Fields, name: &FieldName) -> Option<Self> {
-        let mut all = headers.get_all(name).peekable();
-        all.peek()?;
-        let lines: Vec<&[u8]> = all.collect();
+        let lines: Vec<&[u8]> = headers.get_all(name).collect();
         let dictionary: Dictionary = Parser::new(&lines.join(&b", "[..])).parse().ok()?;
         let mut directives = Self::default();
         for (key, entry) in &dictionary {
@@ -88,7 +81,10 @@ impl Directives {
             };
             let seconds = match &item.bare_item {
                 BareItem::Boolean(false) => continue,
-                BareItem::Integer(number) => Some(seconds_of(i64::from(*number))),
+                BareItem::Integer(number) => {
+                    let number = i64::from(*number).clamp(0, SECONDS_MAX.into());
+                    Some(u32::try_from(number).unwrap_or(0))
+                }
                 _ => None,
             };
             directives.set(key.as_str().as_bytes(), seconds);
@@ -97,17 +93,11 @@ impl Directives {
     }
 
     fn take(&mut self, element: &[u8]) {
-        let equals = element.iter().position(|byte| *byte == b'=');
-        let (name, value) = match equals {
-            Some(at) => (&element[..at], Some(&element[at + 1..])),
-            None => (element, None),
-        };
         // White space around the equals sign is not allowed: such a name is none that is known.
-        let name = match value {
-            Some(_) => name.trim_ascii_start(),
-            None => name.trim_ascii(),
-        };
-        self.set(name, value.map(seconds));
+        match element.iter().position(|byte| *byte == b'=') {
+            Some(at) => self.set(&element[..at], Some(seconds(&element[at + 1..]))),
+            None => self.set(element, None),
+        }
     }
 
     /// Sets one directive; `seconds` is its value, `None`: it has none.
@@ -176,11 +166,7 @@ fn separator(text: &[u8]) -> Option<usize> {
 
 /// Parses a number of seconds, possibly in quotes; 0 if it is not a number.
 fn seconds(value: &[u8]) -> u32 {
-    let value = value.trim_ascii_end();
-    let quoted = value
-        .strip_prefix(b"\"")
-        .and_then(|it| it.strip_suffix(b"\""));
-    number(quoted.unwrap_or(value)).unwrap_or(0)
+    number(unquoted(value.trim_ascii_end())).unwrap_or(0)
 }
 
 /// Parses a number that has digits only; a greater one than [`SECONDS_MAX`] becomes [`SECONDS_MAX`].
@@ -194,10 +180,6 @@ pub fn number(digits: &[u8]) -> Option<u32> {
         number.saturating_mul(10).saturating_add(digit)
     });
     Some(number.min(SECONDS_MAX))
-}
-
-fn seconds_of(number: i64) -> u32 {
-    u32::try_from(number.clamp(0, i64::from(SECONDS_MAX))).unwrap_or(0)
 }
 
 /// The largest number of seconds; greater ones become this one (RFC 9111, section 1.2.2).

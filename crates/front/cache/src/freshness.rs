@@ -78,11 +78,8 @@ pub fn directives(headers: &Fields, rules: &FreshnessRules) -> (Directives, bool
     if !rules.obey {
         return (Directives::default(), false);
     }
-    let names = rules.targeted.iter();
-    let targeted = names
-        .filter_map(|name| Directives::targeted(headers, name))
-        .next();
-    match targeted {
+    let mut names = rules.targeted.iter();
+    match names.find_map(|name| Directives::targeted(headers, name)) {
         Some(directives) => (directives, true),
         None => (Directives::of(headers).unwrap_or_default(), false),
     }
@@ -144,17 +141,10 @@ fn ttl(status: StatusCode, rules: &FreshnessRules) -> Option<u32> {
 pub fn initial_age(headers: &Fields, asked: Millis, arrived: Millis) -> u32 {
     let apparent = date_of(headers).map_or(0, |made| seconds_between(made, arrived));
     let delay = seconds_between(asked, arrived);
-    let told = told_age(headers).saturating_add(delay);
+    // The first member counts; 0 if that is not a number.
+    let age = headers.elements(AGE).next().and_then(number);
+    let told = age.unwrap_or(0).saturating_add(delay);
     apparent.max(told).min(SECONDS_MAX)
-}
-
-/// The age in the field `Age`: its first member, 0 if that is not a number.
-fn told_age(headers: &Fields) -> u32 {
-    let line = headers.get(AGE);
-    let first = line.and_then(|line| line.split(|byte| *byte == b',').next());
-    first
-        .and_then(|first| number(first.trim_ascii()))
-        .unwrap_or(0)
 }
 
 /// The time in the field `Date`; `None` if the field is missing, repeated or malformed.
@@ -165,9 +155,7 @@ pub fn date_of(headers: &Fields) -> Option<Millis> {
 
 /// The time in a field; `None` if the field is missing, repeated or malformed.
 fn only(headers: &Fields, name: Id) -> Option<Millis> {
-    let mut lines = headers.get_all(name);
-    let time = date::parse(lines.next()?);
-    time.filter(|_| lines.next().is_none())
+    headers.only(name).and_then(date::parse)
 }
 
 /// Whole seconds from one time to a later one; 0 if it is not later.

@@ -129,9 +129,7 @@ pub fn clean(headers: &mut Fields, set_cookie: SetCookie, date: Option<&[u8]>) {
 
 /// The fields that are not stored. Those for framing are among them: codecs remove them, but stored fields are
 /// sent unchanged, so a field that was missed would do harm.
-const NOT_STORED: Traits = Traits::NOT_STORED
-    .with(Traits::HOP_BY_HOP)
-    .with(Traits::FRAMING);
+const NOT_STORED: Traits = Traits::NOT_STORED.with(Traits::OF_CONNECTION);
 
 #[cfg(test)]
 mod tests {

@@ -1,5 +1,6 @@
 //! Decides whether a response may be stored, and on which terms it is then used (RFC 9111, section 3).
 
+use catamaran_message::field::begins;
 use catamaran_message::name::{CONTENT_TYPE, ETAG, IF_RANGE, LAST_MODIFIED, RANGE, SET_COOKIE};
 use catamaran_message::{Field, Fields, Traits};
 use http::{Method, StatusCode};
@@ -43,8 +44,7 @@ impl RequestScope {
     /// The scope by one field of a request. Names that begin with `If-` are conditions.
     #[must_use]
     pub fn of_field(field: Field<'_>) -> Self {
-        let begin = field.name().get(..3).unwrap_or_default();
-        let is_in_if = begin.eq_ignore_ascii_case(b"if-");
+        let is_in_if = begins(field.name(), b"if-");
         match field.id() {
             Some(RANGE | IF_RANGE) => Self::Range,
             Some(id) if id.traits().has_any(Traits::CONDITION) => Self::Condition,
@@ -255,6 +255,7 @@ pub fn judge(
     Ok(terms)
 }
 
+/// Checks the directives of a response that forbid storing it.
 fn check_directives(directives: &Directives, status: StatusCode) -> Result<(), Refusal> {
     let is_known = status.canonical_reason().is_some();
     if directives.must_understand && !is_known {
@@ -269,6 +270,7 @@ fn check_directives(directives: &Directives, status: StatusCode) -> Result<(), R
     Ok(())
 }
 
+/// The terms on which a response is used if it is stored.
 fn terms(
     request: &RequestFacts<'_>,
     response: &ResponseFacts<'_>,
@@ -291,16 +293,11 @@ fn terms(
     let never_stale =
         directives.must_revalidate || directives.proxy_revalidate || directives.no_cache;
     // `s-maxage` means `proxy-revalidate`, unless the same response names how stale it may be.
-    let by_rule = |seconds| match directives.s_maxage {
-        Some(_) => 0,
-        None => seconds,
-    };
-    let stale = |told: Option<u32>, seconds| {
-        if never_stale {
-            0
-        } else {
-            told.unwrap_or_else(|| by_rule(seconds))
-        }
+    let stale = |told: Option<u32>, by_rule| match (told, directives.s_maxage) {
+        _ if never_stale => 0,
+        (Some(told), _) => told,
+        (None, Some(_)) => 0,
+        (None, None) => by_rule,
     };
     let while_revalidate = directives.stale_while_revalidate;
     Terms {
@@ -321,15 +318,13 @@ fn terms(
 /// Whether a stored response could answer any later request.
 fn is_of_use(terms: &Terms, status: StatusCode, headers: &Fields) -> bool {
     let lasts = terms.lifetime > 0 || terms.stale_while_revalidate > 0 || terms.stale_if_error > 0;
-    let has_word = match terms.source {
-        LifetimeSource::Explicit | LifetimeSource::Ttl => true,
-        LifetimeSource::Heuristic | LifetimeSource::Unknown => freshness::is_heuristic(status),
-    };
     let validates = headers.contains(ETAG) || headers.contains(LAST_MODIFIED);
     match terms.source {
-        LifetimeSource::Unknown => has_word && validates,
+        LifetimeSource::Unknown => freshness::is_heuristic(status) && validates,
         _ if terms.no_cache => validates,
-        _ => lasts || validates,
+        LifetimeSource::Explicit | LifetimeSource::Ttl | LifetimeSource::Heuristic => {
+            lasts || validates
+        }
     }
 }
 

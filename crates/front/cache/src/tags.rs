@@ -11,16 +11,14 @@ pub fn read(headers: &Fields) -> Option<Box<[u8]>> {
     let mut text = Vec::new();
     let mut count = 0;
     let lines = FIELDS.iter().flat_map(|name| headers.get_all(*name));
-    for line in lines {
-        let separates = |byte: &u8| matches!(byte, b' ' | b'\t' | b',');
-        let tags = line.split(separates).filter(|tag| !tag.is_empty());
-        for tag in tags {
-            count += 1;
-            text.extend_from_slice(tag);
-            text.push(b'\n');
-            if count > TAGS_MAX || text.len() > TAG_BYTES_MAX {
-                return None;
-            }
+    let separates = |byte: &u8| matches!(byte, b' ' | b'\t' | b',');
+    let tags = lines.flat_map(|line| line.split(separates));
+    for tag in tags.filter(|tag| !tag.is_empty()) {
+        count += 1;
+        text.extend_from_slice(tag);
+        text.push(b'\n');
+        if count > TAGS_MAX || text.len() > TAG_BYTES_MAX {
+            return None;
         }
     }
     Some(text.into())

@@ -33,9 +33,7 @@ pub trait RequestFields {
 
 impl RequestFields for Fields {
     fn lines(&self, name: &FieldName, line: &mut dyn FnMut(&[u8])) {
-        for value in self.get_all(name) {
-            line(value);
-        }
+        self.get_all(name).for_each(line);
     }
 }
 
@@ -45,20 +43,18 @@ impl RequestFields for Fields {
 /// Why the response cannot be stored.
 pub fn names(headers: &Fields) -> Result<Vec<FieldName>, VaryFault> {
     let mut names: Vec<FieldName> = Vec::new();
-    for line in headers.get_all(VARY) {
-        for element in elements(line) {
-            if element == b"*" {
-                return Err(VaryFault::Any);
-            }
-            let name = FieldName::parse(element).ok_or(VaryFault::Many)?;
-            if names.contains(&name) {
-                continue;
-            }
-            if names.len() == NAMES_MAX {
-                return Err(VaryFault::Many);
-            }
-            names.push(name);
+    for element in headers.get_all(VARY).flat_map(elements) {
+        if element == b"*" {
+            return Err(VaryFault::Any);
         }
+        let name = FieldName::parse(element).ok_or(VaryFault::Many)?;
+        if names.contains(&name) {
+            continue;
+        }
+        if names.len() == NAMES_MAX {
+            return Err(VaryFault::Many);
+        }
+        names.push(name);
     }
     Ok(names)
 }
@@ -94,11 +90,8 @@ impl Selection {
     /// The bytes of memory that the selection takes beyond its own size.
     #[must_use]
     pub fn weight(&self) -> usize {
-        let names = self
-            .names
-            .iter()
-            .map(|name| size_of_val(name) + name.as_str().len());
-        names.sum::<usize>() + self.values.len()
+        let weigh = |name: &FieldName| size_of_val(name) + name.as_str().len();
+        self.names.iter().map(weigh).sum::<usize>() + self.values.len()
     }
 }
 
@@ -119,8 +112,10 @@ pub fn values(names: &[FieldName], request: &dyn RequestFields) -> Vec<u8> {
                 values.extend_from_slice(element);
             }
             if NameRef::from(name).is(ACCEPT_LANGUAGE) {
-                values[from..].make_ascii_lowercase();
-                values.retain_from(from, |byte| byte != b' ');
+                let mut tail = values.split_off(from);
+                tail.make_ascii_lowercase();
+                tail.retain(|byte| *byte != b' ');
+                values.extend(tail);
             }
         });
         if !any {
@@ -129,22 +124,6 @@ pub fn values(names: &[FieldName], request: &dyn RequestFields) -> Vec<u8> {
         values.push(b'\n');
     }
     values
-}
-
-/// A list whose end can be filtered.
-trait RetainFrom {
-    /// Removes the bytes from the index `from` on for which `keeps` returns false.
-    fn retain_from(&mut self, from: usize, keeps: impl Fn(u8) -> bool);
-}
-
-impl RetainFrom for Vec<u8> {
-    fn retain_from(&mut self, from: usize, keeps: impl Fn(u8) -> bool) {
-        let mut at = 0;
-        self.retain(|byte| {
-            at += 1;
-            at <= from || keeps(*byte)
-        });
-    }
 }
 
 /// The `Accept-Encoding` to send to the backend: the codings in `offered` that the client accepts, in the order
@@ -179,14 +158,11 @@ pub fn accepted_codings(headers: &Fields, offered: &[String]) -> Option<String> 
 
 /// Whether a parameter is the weight 0, such as `q=0`.
 fn is_zero(parameter: &[u8]) -> bool {
-    let Some((b'q' | b'Q', rest)) = parameter.split_first().map(|(first, rest)| (*first, rest))
-    else {
+    let [b'q' | b'Q', rest @ ..] = parameter else {
         return false;
     };
-    let Some(weight) = rest.trim_ascii_start().strip_prefix(b"=") else {
-        return false;
-    };
-    let weight = weight.trim_ascii();
+    let value = rest.trim_ascii_start().strip_prefix(b"=");
+    let weight = value.unwrap_or_default().trim_ascii();
     weight.starts_with(b"0") && weight.iter().all(|byte| matches!(byte, b'0' | b'.'))
 }
 

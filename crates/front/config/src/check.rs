@@ -6,8 +6,10 @@
 mod addresses;
 mod caches;
 mod directories;
+mod limits;
 mod listeners;
 mod redirects;
+mod splits;
 
 use std::collections::{HashMap, HashSet};
 use std::net::{IpAddr, SocketAddr};
@@ -34,7 +36,7 @@ use crate::report::{Finding, Report};
 use crate::suggest::{meant_or, nearest};
 use crate::value::address::is_local;
 
-/// Adds to the report what is wrong between tables, which no table can know by itself. With `sees_files`, the machine's
+/// Adds to the report what is wrong between tables, such as a name that no table has. With `sees_files`, the machine's
 /// directories are checked as well.
 pub(crate) fn check(file: &File, sees_files: bool, report: &mut Report) {
     addresses::check(file, sees_files, report);
@@ -47,11 +49,13 @@ pub(crate) fn check(file: &File, sees_files: bool, report: &mut Report) {
     ready(file, report);
     profiles(file, report);
     caches::check(file, sees_files, report);
+    limits::check(file, report);
     listeners::check(file, report);
     routes(file, report);
     rules(file, report);
     if report.faults() == 0 {
         warn_unused_upstreams(file, report);
+        splits::warn_of_shared_routes(file, report);
         listeners::check_ways_around(file, report);
         listeners::check_wider_routes(file, report);
         let upstreams = file.upstreams.iter();
@@ -60,6 +64,7 @@ pub(crate) fn check(file: &File, sees_files: bool, report: &mut Report) {
     }
 }
 
+/// Checks the backends of each upstream: their names, addresses, secrets and sessions.
 fn backends(file: &File, report: &mut Report) {
     for upstream in &file.upstreams {
         let mut seen: HashMap<&str, &Range<usize>> = HashMap::new();
@@ -108,7 +113,8 @@ fn nodes(file: &File, report: &mut Report) {
     }
 }
 
-/// Faults a backend whose address is the listener for nodes: requests to it would come back as orders of nodes.
+/// Faults a backend whose address is that of the listener for nodes: the front would take its own requests for messages
+/// of nodes.
 fn loops(file: &File, listen: SocketAddr, report: &mut Report) {
     let is_there = |host: &str| match host.parse::<IpAddr>() {
         Ok(ip) => ip == listen.ip() || listen.ip().is_unspecified() && ip.is_loopback(),
@@ -136,7 +142,7 @@ fn same_url(upstream: &Upstream, report: &mut Report) {
             None => {
                 seen.insert(url, backend);
             }
-            // Equal names have been complained of.
+            // Two backends with one name are reported already.
             Some(first) if first.value.name == backend.value.name => {}
             Some(first) => {
                 let spot = report.spot(first.place.start, backend.place.start);
@@ -201,7 +207,8 @@ fn unasked(file: &File, upstream: &Upstream, report: &mut Report) {
     report.push(Finding::warning(message, upstream.place.clone()).hint(hint));
 }
 
-/// Warns of fields that attributes are taken from, if they can never be present.
+/// Warns if fields from which attributes are taken can never arrive: no proxy is trusted to send them, or their names
+/// have an underscore.
 fn believed(upstream: &Upstream, server: &ServerConfig, report: &mut Report) {
     let name = &upstream.name;
     let Some(first) = upstream.attributes.headers().next() else {
@@ -242,6 +249,7 @@ fn sessions(upstream: &Upstream, report: &mut Report) {
     }
 }
 
+/// Warns of an upstream with several AJP backends that says nothing about sessions.
 fn warn_of_unsaid_sessions(upstream: &Upstream, report: &mut Report) {
     let speaks_ajp = |backend: &&Backend| backend.value.protocol == Protocol::Ajp;
     let in_file = upstream.backends.iter().filter(speaks_ajp).count();
@@ -279,6 +287,7 @@ fn warn_of_names_without_sessions(upstream: &Upstream, report: &mut Report) {
     }
 }
 
+/// Faults backends of one upstream that have the same `jvm_route`.
 fn routes_of_sessions(upstream: &Upstream, report: &mut Report) {
     let mut seen: HashMap<&str, &Backend> = HashMap::new();
     for backend in &upstream.backends {
@@ -287,7 +296,7 @@ fn routes_of_sessions(upstream: &Upstream, report: &mut Report) {
             None => {
                 seen.insert(route, backend);
             }
-            // Equal names have been complained of.
+            // Two backends with one name are reported already.
             Some(first) if first.value.name == backend.value.name => {}
             Some(first) => {
                 let spot = report.spot(first.place.start, backend.place.start);
@@ -299,6 +308,7 @@ fn routes_of_sessions(upstream: &Upstream, report: &mut Report) {
     }
 }
 
+/// Faults a `fallback` that is not the `jvm_route` of another backend.
 fn fallbacks(upstream: &Upstream, report: &mut Report) {
     let routes = || {
         upstream
@@ -362,14 +372,16 @@ pub fn exposed_admin(address: &ListenAddress, has_token: bool) -> Option<String>
     })
 }
 
+/// Faults names of upstreams, in routes, that do not exist.
 fn targets(file: &File, report: &mut Report) {
     let names = || file.upstreams.iter().map(|upstream| upstream.name.as_str());
     let known: HashSet<&str> = names().collect();
-    for route in &file.routes {
-        let RouteTarget::Upstream(name) = &route.target else {
-            continue;
-        };
-        if known.contains(name.as_str()) {
+    let named = file.routes.iter().flat_map(|route| {
+        let names = route.target.upstreams();
+        names.map(move |name| (route, name))
+    });
+    for (route, name) in named {
+        if known.contains(name) {
             continue;
         }
         let message = format!("there is no upstream `{name}`");
@@ -385,7 +397,7 @@ fn targets(file: &File, report: &mut Report) {
     }
 }
 
-/// Faults the names in `ready` of which there is no upstream.
+/// Faults names in `ready` of `[admin]` for which there is no upstream.
 fn ready(file: &File, report: &mut Report) {
     let Some(admin) = &file.admin else {
         return;
@@ -403,7 +415,7 @@ fn ready(file: &File, report: &mut Report) {
     }
 }
 
-/// Faults the names of TLS profiles in listeners of which there is no profile. Warns of profiles that no listener uses,
+/// Faults names of TLS profiles in listeners for which there is no profile. Warns of profiles that no listener uses,
 /// and of AJP packets that may be too small for a client's certificate.
 fn profiles(file: &File, report: &mut Report) {
     let names = || file.tls.iter().map(|profile| profile.value.name.as_str());
@@ -454,7 +466,11 @@ fn profiles(file: &File, report: &mut Report) {
 ///
 /// Called only for a file without faults, because a faulty route may be the one that should lead there.
 fn warn_unused_upstreams(file: &File, report: &mut Report) {
-    let used: HashSet<&str> = file.routes.iter().filter_map(upstream_of).collect();
+    let used: HashSet<&str> = file
+        .routes
+        .iter()
+        .flat_map(|route| route.target.upstreams())
+        .collect();
     let gets_routes_from_members = |it: &Members| matches!(&it.value.source, MemberSource::Mcmp(mcmp) if !mcmp.paths.is_empty());
     for upstream in &file.upstreams {
         let has_routes = upstream
@@ -469,13 +485,7 @@ fn warn_unused_upstreams(file: &File, report: &mut Report) {
     }
 }
 
-fn upstream_of(route: &Route) -> Option<&str> {
-    match &route.target {
-        RouteTarget::Upstream(name) => Some(name),
-        RouteTarget::Status(_) | RouteTarget::Redirect(_) | RouteTarget::Files => None,
-    }
-}
-
+/// Faults a route for the same requests as an earlier one, and warns of too many routes with a `pattern`.
 fn routes(file: &File, report: &mut Report) {
     let mut seen = HashMap::with_capacity(file.routes.len());
     for route in file.routes.iter().filter(|route| route.matching) {
@@ -522,6 +532,7 @@ struct RouteMatch<'v> {
     scheme: Option<RouteScheme>,
     /// The method; `None` if the route is for all methods.
     method: Option<&'v Method>,
+    conditions: String,
     pattern: Option<&'v str>,
     regex: Option<&'v str>,
     path: Bytes,
@@ -538,6 +549,7 @@ fn matched(value: &RouteConfig) -> impl Iterator<Item = RouteMatch<'_>> {
         listener: None,
         scheme: value.scheme,
         method: None,
+        conditions: value.conditions.identity(),
         pattern: value.pattern.as_deref(),
         regex: value.regex.as_ref().map(PathExpression::as_str),
         // `/adm@in`, `/adm%40in` and `/adm@in/` are one prefix to the front.
@@ -563,7 +575,7 @@ fn matched(value: &RouteConfig) -> impl Iterator<Item = RouteMatch<'_>> {
     })
 }
 
-/// Faults a file with more expressions than a request should be compared with.
+/// Faults a file with more expressions than the front may have to compare with a request.
 fn expressions(file: &File, report: &mut Report) {
     let has = |route: &&Route| route.values.iter().any(|value| value.regex.is_some());
     let mut beyond = file
@@ -579,8 +591,8 @@ fn expressions(file: &File, report: &mut Report) {
     }
 }
 
-/// Faults names in `activation` of which there is no backend, and a redirect to https that would also send clients of
-/// https to the URL that they asked for.
+/// Faults names in `activation` for which there is no backend, and a redirect to https that would send clients of https
+/// to the URL that they asked for.
 fn rules(file: &File, report: &mut Report) {
     let by_name: HashMap<&str, &Upstream> = file
         .upstreams
@@ -611,11 +623,12 @@ fn rules(file: &File, report: &mut Report) {
                     report.push(Finding::fault(message, place).hint(hint));
                 }
             }
-            RouteTarget::Status(_) | RouteTarget::Files => {}
+            RouteTarget::Split(_) | RouteTarget::Status(_) | RouteTarget::Files => {}
         }
     }
 }
 
+/// Faults names in `activation` for which the route's upstream has no backend.
 fn named_backends(upstream: &Upstream, route: &Route, rules: &RouteRules, report: &mut Report) {
     let names = || upstream.backends.iter().map(|it| it.value.name.as_str());
     for (name, _) in &rules.activation {

@@ -10,6 +10,7 @@ pub(crate) mod backend_tls;
 mod backend_upgrade;
 pub(crate) mod cache;
 pub(crate) mod error_pages;
+pub(crate) mod limit;
 pub(crate) mod listen;
 pub(crate) mod log;
 pub(crate) mod mcmp;
@@ -20,12 +21,15 @@ pub(crate) mod route;
 pub(crate) mod server;
 pub(crate) mod sticky;
 pub(crate) mod tls;
+pub(crate) mod trace;
 pub(crate) mod upstream;
 
 use std::ops::Range;
 use std::path::Path;
 
-use catamaran_proxy::config::{BackendConfig, ErrorPages, ListenerConfig, LogConfig, ServerConfig};
+use catamaran_proxy::config::{
+    BackendConfig, ErrorPages, ListenerConfig, LogConfig, ServerConfig, TraceConfig,
+};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -54,10 +58,12 @@ pub(crate) struct File {
     pub(crate) tls: Vec<tls::Profile>,
     pub(crate) upstreams: Vec<upstream::Upstream>,
     pub(crate) caches: Vec<cache::Cache>,
+    pub(crate) limits: Vec<limit::Limit>,
     /// The routes; the place of each is that of its header.
     pub(crate) routes: Vec<route::Route>,
     pub(crate) error_pages: Option<ErrorPages>,
     pub(crate) log: LogConfig,
+    pub(crate) trace: Option<TraceConfig>,
     pub(crate) admin: Option<admin::Admin>,
     pub(crate) mcmp: Option<mcmp::Mcmp>,
 }
@@ -98,12 +104,14 @@ impl Surroundings<'_> {
         table: &mut Table<'_>,
     ) -> Option<String> {
         let path = self.base.join(path);
-        let secret = (self.read_secret)(&path).and_then(check);
-        let fault = |error| {
-            let message = format!("the file {} {error}", path.display());
-            table.push(Finding::fault(message, table.place_of(key)));
-        };
-        secret.map_err(fault).ok()
+        match (self.read_secret)(&path).and_then(check) {
+            Ok(secret) => Some(secret),
+            Err(error) => {
+                let message = format!("the file {} {error}", path.display());
+                table.push(Finding::fault(message, table.place_of(key)));
+                None
+            }
+        }
     }
 
     /// Whether the check may look at directories and files of this machine.
@@ -141,7 +149,7 @@ pub(crate) fn read(
     report: &mut Report,
 ) -> File {
     let mut file = File::default();
-    // First, since routes have them where they have none of their own.
+    // Read first, because routes without pages of their own use these.
     let pages = root
         .get("error_pages")
         .and_then(|value| error_pages::read(value, &error_pages::SECTION, surroundings, report));
@@ -162,10 +170,12 @@ pub(crate) fn read(
             }
             "mcmp" => {} // Read before upstreams, which need it.
             "cache" => file.caches = cache::read(value, report),
+            "limit" => file.limits = limit::read(value, report),
             "route" => file.routes = route::read(value, surroundings, for_all, report),
             "error_pages" => {}
             "admin" => file.admin = admin::read(value, surroundings, report),
             "log" => log::read(value, surroundings, &mut file.log, report),
+            "trace" => file.trace = trace::read(value, surroundings, report),
             include::NAME => {} // Read before all others.
             other => report.push(unknown(other, name, value)),
         }
@@ -176,7 +186,7 @@ pub(crate) fn read(
     route::listeners::resolve(&mut file.routes, &file.listeners, complete, report);
     file.error_pages = pages.map(|pages| pages.before(None));
     let nodes = file.mcmp.as_ref().and_then(|it| it.value.as_ref());
-    // Their contexts are routes.
+    // The contexts of nodes become routes.
     let has_contexts = nodes.is_some_and(|it| !it.paths.is_empty());
     for (name, what, hint) in NEEDED {
         let is_there = root.contains_key(*name) || (has_contexts && *name == "route");
@@ -187,6 +197,7 @@ pub(crate) fn read(
     file
 }
 
+/// The fault of a name at the top of the file that is no table.
 fn unknown(
     name: &str,
     key: &Spanned<toml::de::DeString<'_>>,
@@ -205,10 +216,12 @@ fn unknown(
         "upstream",
         "mcmp",
         "cache",
+        "limit",
         "route",
         "error_pages",
         "admin",
         "log",
+        "trace",
         include::NAME,
     ];
     finding.hint(hint_of_unknown(name, nearest(name, names), "tables"))
@@ -228,9 +241,9 @@ fn hint_of_unknown(name: &str, meant: Option<&str>, kind: &str) -> String {
     meant_or(meant, || elsewhere(name, kind))
 }
 
-/// The tables of a kind that have names, such as `[cache.NAME]`, each with its name and place.
+/// The tables of one kind that have names, such as `[cache.NAME]`: the name, place and keys of each.
 ///
-/// A key of one of the sections in the place of a name is a fault: a key of the table itself, or of a list in it.
+/// If a key of the table, or of one of its lists, stands where a name should, the name is missing, which is a fault.
 fn named<'f>(
     sections: &[&Section],
     what: &str,
@@ -268,7 +281,7 @@ fn named<'f>(
 /// here.
 fn elsewhere(name: &str, kind: &str) -> String {
     let home = SECTIONS.iter().find(|section| section.has(name));
-    // What other servers call like our key is that key.
+    // An answer that names this very key tells nothing more than where it belongs.
     let quoted = format!("`{name}`");
     let names_it = |answer: &String| home.is_some() && answer.contains(&format!(": {quoted}"));
     let all_answers = foreign::answers(name);
@@ -308,9 +321,12 @@ pub(crate) const SECTIONS: &[&Section] = &[
     &attributes::SECTION,
     &backend::SECTION,
     &cache::SECTION,
+    &limit::SECTION,
     &route::SECTION,
+    &route::UNLESS_SECTION,
     &route::REQUEST_SECTION,
     &route::RESPONSE_SECTION,
+    &route::CORS_SECTION,
     &error_pages::SECTION,
     &error_pages::ROUTE_SECTION,
     &probe::SECTION,
@@ -318,6 +334,7 @@ pub(crate) const SECTIONS: &[&Section] = &[
     &mcmp::SECTION,
     &admin::SECTION,
     &log::SECTION,
+    &trace::SECTION,
 ];
 
 /// The tables of other files that the configuration names. They are at the end of the reference page.

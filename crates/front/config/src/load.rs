@@ -144,6 +144,8 @@ pub(crate) fn parse_with(
     parse_within(name, text, &surroundings)
 }
 
+/// Reads a text with its surroundings: expands includes and variables, reads all tables, and checks whether they fit
+/// together.
 pub(crate) fn parse_within(
     name: &str,
     text: &str,
@@ -164,7 +166,9 @@ pub(crate) fn parse_within(
     variables::put(&mut root, &expanded);
     let file = file::read(&root, surroundings, &mut report);
     check::check(&file, surroundings.sees_files(), &mut report);
+    // A text whose variables could not be replaced is reported already, and its content is not what was meant.
     report.retain_from(known, |place| !expanded.failed_at(place));
+    // What seems to be missing may be in a file that could not be included.
     if !is_complete {
         report.forget_absences();
     }
@@ -198,8 +202,7 @@ fn merged<'t>(texts: impl Iterator<Item = &'t str>, report: &mut Report) -> Opti
     root
 }
 
-/// The settings of a backend of which only the URL is known: every default, and for TLS the issuers that
-/// this system trusts.
+/// The settings of a backend by its URL alone: every default, and for TLS the issuers that this system trusts.
 ///
 /// # Errors
 /// The system trusts no issuer, or a certificate cannot contain the host's name.
@@ -207,6 +210,7 @@ pub fn backend(url: BackendUrl) -> Result<BackendConfig, String> {
     backend_tls::plain(url)
 }
 
+/// The configuration of a file without faults.
 fn typed(file: File, report: &Report) -> Config {
     let mut names: HashMap<&str, Arc<str>> = HashMap::new();
     let mut routes = |route: file::route::Route| {
@@ -245,9 +249,11 @@ fn typed(file: File, report: &Report) -> Config {
             .collect(),
         upstreams: file.upstreams.into_iter().map(upstream).collect(),
         caches: file.caches.into_iter().map(|cache| cache.value).collect(),
+        limits: file.limits.into_iter().map(|limit| limit.value).collect(),
         routes: file.routes.into_iter().flat_map(&mut routes).collect(),
         error_pages: file.error_pages.map(Arc::new),
         log: file.log,
+        trace: file.trace.map(Arc::new),
         admin: file.admin.map(|admin| admin.value),
     }
 }

@@ -14,8 +14,8 @@ pub(crate) struct CommonSettings {
 }
 
 impl CommonSettings {
-    /// Collects the fields and pages that all routes of `groups` have alike. With fewer than two
-    /// routes it finds none.
+    /// Collects the fields and pages that all routes of `groups` have alike; empty if there are fewer than two
+    /// routes.
     pub(crate) fn new(groups: &[RouteGroup]) -> Self {
         let routes = || groups.iter().flat_map(|it| it.routes.iter());
         let mut shared = Self::default();
@@ -51,8 +51,7 @@ impl CommonSettings {
         shared
     }
 
-    /// The fields of `own` that the common settings lack, so that the route's own table must have
-    /// them.
+    /// The fields of `own` that are not among the common settings, so that the route's own table must have them.
     pub(crate) fn fields_left(&self, own: &Fields) -> Fields {
         let left = |own: &BTreeMap<String, String>, shared: &BTreeMap<String, String>| {
             let is_left = |it: &(&String, &String)| !shared.contains_key(it.0);
@@ -71,8 +70,7 @@ impl CommonSettings {
         }
     }
 
-    /// The pages of `own` that the common settings lack, so that the route's own table must have
-    /// them.
+    /// The pages of `own` that are not among the common settings, so that the route's own table must have them.
     pub(crate) fn pages_left<'o>(
         &'o self,
         own: &'o Keys,
@@ -127,6 +125,7 @@ mod tests {
             rule.settings.response_fields.set = texts(fields);
             rule.settings.pages = texts(pages);
             Route {
+                before_regex: false,
                 rule,
                 exclude: std::collections::BTreeSet::new(),
             }

@@ -8,8 +8,8 @@ use crate::mod_jk::workers::number;
 use crate::plan::Keys;
 use crate::toml_text::{quoted, quoted_list};
 
-/// The compression keys of an nginx location, or of a server outside its locations; `find` returns the directive of a
-/// name that is in force there.
+/// The compression keys of an nginx location, or of a server outside its locations; `find` returns the directive with
+/// a given name that is in force there.
 pub(crate) fn of_nginx<'d>(
     find: impl Fn(&str) -> Option<&'d Directive>,
     ledger: &mut Ledger,
@@ -32,6 +32,7 @@ pub(crate) fn of_nginx<'d>(
         let all = std::iter::once("text/html").chain(listed.iter().map(String::as_str));
         keys.extend(media_types(all));
     }
+    keys.insert("compress_min".to_owned(), NGINX_MIN.to_owned());
     if let Some(least) = find("gzip_min_length") {
         let bytes = number(least.word(0)).filter(|it| *it <= MIN_MAX);
         match bytes {
@@ -39,10 +40,7 @@ pub(crate) fn of_nginx<'d>(
                 keys.insert("compress_min".to_owned(), bytes.to_string());
                 ledger.mapped(least.id);
             }
-            None => ledger.dropped(
-                least.id,
-                "it is not a length; the default of the front applies",
-            ),
+            None => ledger.dropped(least.id, "it is not a length; the default applies"),
         }
     }
     keys
@@ -126,6 +124,9 @@ fn media_types<'t>(types: impl IntoIterator<Item = &'t str>) -> Option<(String, 
     }
     (!found.is_empty()).then(|| ("compress_types".to_owned(), quoted_list(found)))
 }
+
+/// The length in bytes from which on nginx compresses if `gzip_min_length` is not set.
+const NGINX_MIN: &str = "20";
 
 /// The largest `compress_min` that the front accepts, in bytes.
 const MIN_MAX: u64 = 1 << 30;

@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 
 use crate::common_settings::{CommonSettings, REPLACE_ERRORS, shows_pages};
 use crate::condition::Scheme;
+use crate::expression::ESCAPED_SLASH;
 use crate::ledger::{Remark, Weight};
 use crate::matcher::{Matcher, encoded};
 use crate::plan::{Access, Action, Fields, Keys, Listener, Plan, Rule, Upstream};
@@ -18,9 +19,9 @@ pub(crate) struct Form<'a> {
     /// The URL of the old server, which gets what cannot be converted; `None`: such
     /// requests are answered 403.
     pub(crate) keep: Option<&'a str>,
-    /// Whether secrets are written into the file itself, or else into files beside it.
+    /// Whether secrets are written into the file itself; if not, into files beside it.
     pub(crate) inline_secrets: bool,
-    /// The beginning of the names of the files with secrets.
+    /// The prefix of the names of files with secrets.
     pub(crate) secrets_of: &'a str,
     /// Indices of routes that are written as closed, because they would open what the
     /// source keeps closed.
@@ -56,6 +57,8 @@ pub(crate) fn write(plan: &Plan, groups: &[RouteGroup], form: Form<'_>) -> Writt
     if plan.has_status {
         writer.out.push_str(ADMIN);
     }
+    writer.table("log", &plan.log);
+    writer.limits(plan, groups);
     writer.upstreams(plan, groups);
     for group in groups {
         for route in group.routes.iter() {
@@ -70,7 +73,7 @@ pub(crate) fn write(plan: &Plan, groups: &[RouteGroup], form: Form<'_>) -> Writt
     }
 }
 
-/// A whole file with this listener alone, whose requests are answered 404.
+/// A whole file with only this listener, whose requests are answered 404.
 pub(crate) fn listener_alone(plan: &Plan, listener: &Listener) -> String {
     let mut writer = Writer::new(ALONE, &[]);
     writer.listener(plan, listener);
@@ -78,7 +81,7 @@ pub(crate) fn listener_alone(plan: &Plan, listener: &Listener) -> String {
     writer.out
 }
 
-/// A whole file with this upstream alone, which gets all requests.
+/// A whole file with only this upstream, which gets all requests.
 pub(crate) fn upstream_alone(upstream: &Upstream) -> String {
     let mut writer = Writer::new(ALONE, &[]);
     writer
@@ -108,7 +111,7 @@ pub(crate) fn head(sources: &[String], remarks: &[Remark]) -> String {
     text
 }
 
-/// Appends a remark with its place to `out`, as the rest of a line.
+/// Appends a remark with its place to `out`, to complete a line.
 pub(crate) fn say(remark: &Remark, out: &mut String) {
     if let Some(place) = &remark.place {
         let _ = write!(out, "{}:{}: ", comment(&place.file), place.line);
@@ -127,8 +130,7 @@ fn comment(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// The value of `cookie_flags`; `None` if one of the words is no flag that the front can
-/// add.
+/// The value of `cookie_flags` as TOML. `None` if there are no words, or if one is no flag that the front can add.
 pub(crate) fn flags<'t>(words: impl Iterator<Item = &'t str>) -> Option<String> {
     let flag = |word: &str| {
         let known = [
@@ -226,18 +228,37 @@ impl<'a> Writer<'a> {
         }
     }
 
+    /// Writes a table, unless it has no keys.
+    fn table(&mut self, name: &str, keys: &Keys) {
+        if !keys.is_empty() {
+            let _ = writeln!(self.out, "\n[{name}]");
+            self.keys(keys);
+        }
+    }
+
+    /// Writes the limits that a route has.
+    fn limits(&mut self, plan: &Plan, groups: &[RouteGroup]) {
+        let routes = groups.iter().flat_map(|it| it.routes.iter());
+        let asked = routes.filter(|it| asks_limits(&outcome(&it.rule)));
+        let used: HashSet<&String> = asked.flat_map(|it| &it.rule.settings.limits).collect();
+        let limits = plan.limits.iter();
+        limits
+            .filter(|(name, _)| used.iter().any(|it| it == name))
+            .for_each(|(name, keys)| self.table(&format!("limit.{name}"), keys));
+    }
+
     /// Writes the upstreams that a route uses.
     fn upstreams(&mut self, plan: &Plan, groups: &[RouteGroup]) {
         let routes = || groups.iter().flat_map(|it| it.routes.iter());
-        let used: HashSet<usize> = routes()
+        let used: HashSet<&str> = routes()
             .filter_map(|it| outcome(&it.rule).upstream())
+            .flat_map(|it| plan.shares(it))
+            .map(|(upstream, _)| upstream.name.as_str())
             .collect();
-        for (index, upstream) in plan.upstreams.iter().enumerate() {
-            if !used.contains(&index) {
-                continue;
-            }
-            self.upstream(upstream);
-        }
+        let upstreams = plan.upstreams.iter();
+        upstreams
+            .filter(|it| used.contains(it.name.as_str()))
+            .for_each(|it| self.upstream(it));
         let keeps = |it: &Route| matches!(outcome(&it.rule), Action::Files | Action::Closed);
         if let Some(url) = self.form.keep
             && routes().any(keeps)
@@ -301,11 +322,11 @@ impl<'a> Writer<'a> {
         let number = self.routes;
         self.routes += 1;
         let action = outcome(rule);
-        self.conditions(plan, group, rule, &action);
+        self.conditions(plan, group, route, &action);
         if !route.exclude.is_empty() {
             self.line("exclude", &quoted_list(&route.exclude));
         }
-        // They are sorted.
+        // `closed` is sorted.
         if self.form.closed.binary_search(&number).is_ok() {
             return self.line("status", "403");
         }
@@ -334,8 +355,9 @@ impl<'a> Writer<'a> {
         self.line("statuses", &quoted_list(SUCCESSES));
     }
 
-    /// The beginning of a route: which requests it takes.
-    fn conditions(&mut self, plan: &Plan, group: &RouteGroup, rule: &Rule, action: &Action) {
+    /// Writes the keys that say which requests the route takes.
+    fn conditions(&mut self, plan: &Plan, group: &RouteGroup, route: &Route, action: &Action) {
+        let rule = &route.rule;
         let place = rule.place.as_ref();
         let from = place.map(|it| format!(" # from {}", comment(&it.to_string())));
         let _ = writeln!(self.out, "\n[[route]]{}", from.unwrap_or_default());
@@ -358,9 +380,18 @@ impl<'a> Writer<'a> {
             None => {}
         }
         self.matcher(&rule.matcher);
+        if route.before_regex {
+            self.line("before_regex", "true");
+        }
+        if !rule.methods.is_empty() {
+            self.line("methods", &quoted_list(&rule.methods));
+        }
+        if !rule.tests.is_empty() {
+            self.line("match_regex", &quoted_list(&rule.tests));
+        }
     }
 
-    /// Pages of errors that not all routes have.
+    /// Writes the error pages of the route that are not common to all routes.
     fn pages(&mut self, route: &Route) {
         let unshared = self.shared.pages_left(&route.rule.settings.pages);
         let forwards = outcome(&route.rule).upstream().is_some();
@@ -387,6 +418,16 @@ impl<'a> Writer<'a> {
                 self.line("suffix", &quoted(&encoded(suffix)));
             }
             Matcher::Pattern(text) => self.line("pattern", &quoted(&encoded(text))),
+            Matcher::Expression(expression) => {
+                let said = match expression.text() {
+                    ESCAPED_SLASH => " # an escaped slash (%2F)",
+                    _ => "",
+                };
+                self.line("regex", &(quoted(expression.text()) + said));
+                // The source compares the expression with the path including its parameters, which the front cuts off
+                // before it compares.
+                self.line("refuse_parameters", "true");
+            }
         }
     }
 
@@ -411,22 +452,18 @@ impl<'a> Writer<'a> {
                 self.line("status", &status.to_string());
             }
             Action::Forward { upstream, rewrite } => {
-                self.line("upstream", &quoted(&plan.upstreams[*upstream].name));
-                if let Some(rewrite) = rewrite {
-                    self.line("rewrite", &quoted(&encoded(rewrite)));
-                }
+                self.leads_to(plan, *upstream);
+                self.rewrite(rule, rewrite.as_deref());
                 self.route_keys(&rule.settings.keys);
             }
             Action::Serve(serve) => {
                 self.line("files", &quoted(&serve.directory));
-                if let Some(rewrite) = &serve.rewrite {
-                    self.line("rewrite", &quoted(&encoded(rewrite)));
-                }
+                self.rewrite(rule, serve.rewrite.as_deref());
                 self.keys(&serve.keys);
                 let keys = &rule.settings.keys;
                 match serve.upstream {
                     Some(upstream) => {
-                        self.line("upstream", &quoted(&plan.upstreams[upstream].name));
+                        self.leads_to(plan, upstream);
                         self.route_keys(keys);
                     }
                     None => {
@@ -440,7 +477,11 @@ impl<'a> Writer<'a> {
                 self.line("upstream", &quoted(KEPT));
             }
         }
-        // A redirect or a status of the source comes before its guards.
+        let limits = &rule.settings.limits;
+        if asks_limits(action) && !limits.is_empty() {
+            self.line("limits", &quoted_list(limits));
+        }
+        // A source redirects, or answers with a status, before it asks its access rules.
         let is_own = matches!(action, Action::Redirect { .. });
         if let Access::Networks { allow, deny } = &rule.settings.access
             && !is_own
@@ -452,7 +493,7 @@ impl<'a> Writer<'a> {
                 self.line("deny", &quoted_list(deny));
             }
         }
-        // Of the old server itself: it guards its own files by certificates.
+        // The old server asks for certificates of clients for its own files, so the route must, too.
         if action.upstream().is_none()
             && let Some(value) = rule.settings.keys.get("client_certificate")
             && *value != quoted("off")
@@ -462,9 +503,32 @@ impl<'a> Writer<'a> {
         }
     }
 
+    /// Writes the upstream that gets the requests, or the upstreams that share them with their weights.
+    fn leads_to(&mut self, plan: &Plan, upstream: usize) {
+        match &plan.shares(upstream)[..] {
+            [(only, _)] => self.line("upstream", &quoted(&only.name)),
+            all => {
+                let each = all
+                    .iter()
+                    .map(|(it, weight)| format!("{} = {weight}", it.name));
+                let pairs: Vec<String> = each.collect();
+                self.line("split", &format!("{{ {} }}", pairs.join(", ")));
+            }
+        }
+    }
+
+    fn rewrite(&mut self, rule: &Rule, path: Option<&str>) {
+        match path {
+            // The path has placeholders; all else in it is already encoded.
+            Some(path) if rule.matcher.is_expression() => self.line("rewrite", &quoted(path)),
+            Some(path) => self.line("rewrite", &quoted(&encoded(path))),
+            None => {}
+        }
+    }
+
     fn route_keys(&mut self, keys: &Keys) {
         for (key, value) in keys {
-            // That a certificate is not asked for is the default.
+            // `off` is the default.
             if key != "client_certificate" || *value != quoted("off") {
                 self.line(key, value);
             }
@@ -488,8 +552,13 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// The name of a listener: its port, and a number as well if another listener has the
-/// same port.
+/// Whether requests of this action count for limits. The source redirects, and sends texts, before it asks its
+/// limits.
+fn asks_limits(action: &Action) -> bool {
+    matches!(action, Action::Forward { .. } | Action::Serve(_))
+}
+
+/// The name of a listener: `port-PORT`, with a number if other listeners have the same port.
 fn listener_name(plan: &Plan, listener: &Listener) -> String {
     let same = plan.listeners.iter().filter(|it| it.port == listener.port);
     let at = same
@@ -505,7 +574,7 @@ fn listener_name(plan: &Plan, listener: &Listener) -> String {
 /// The name of the upstream that is the old server.
 pub(crate) const KEPT: &str = "kept";
 
-/// For a file with one part of the plan.
+/// The form of a file with only one part of the plan, for a trial by `check`.
 const ALONE: Form<'static> = Form {
     keep: None,
     inline_secrets: true,
@@ -513,7 +582,7 @@ const ALONE: Form<'static> = Form {
     closed: &[],
 };
 
-/// The statuses of the responses to which `add_header` of nginx adds fields without `always`.
+/// The statuses of responses to which nginx's `add_header` without `always` adds fields.
 const SUCCESSES: [&str; 7] = ["200", "201", "204", "206", "301-304", "307", "308"];
 
 const ADMIN: &str = "\n[admin]\naddress = \"127.0.0.1:9901\"\n";

@@ -2,20 +2,26 @@
 //! restrict access.
 
 mod access;
+mod expressions;
 mod fields;
 mod files;
 mod host;
 mod jk;
 mod listen;
+mod logs;
 pub(crate) mod modules;
 mod names;
 mod pages;
 mod processing;
 pub(crate) mod proxy;
+mod question_marks;
 mod redirect;
 mod section;
 mod senders;
+mod slashes;
 pub(crate) mod tree;
+mod tunnel;
 mod usual;
+mod variables;
 
 pub(crate) use host::convert;

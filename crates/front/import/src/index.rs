@@ -1,12 +1,12 @@
-//! Indexes ordered sets of paths, to find the first set that contains a given path
-//! without testing every set.
+//! An index of ordered sets of paths, which finds the set that decides about a path without testing every set.
 
 use std::borrow::Cow;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use crate::matcher::Matcher;
 
-/// Sets of paths, in an order, indexed by their beginnings.
+/// Ordered sets of paths, indexed by the beginnings of their paths. The first set that contains a path decides,
+/// unless it yields: then the first later expression that matches decides, if there is one.
 #[derive(Debug, Default)]
 pub(crate) struct FirstMatch<'m> {
     exact: HashMap<&'m str, Vec<usize>>,
@@ -18,12 +18,23 @@ pub(crate) struct FirstMatch<'m> {
     others: HashMap<Cow<'m, str>, Vec<(usize, &'m Matcher)>>,
     /// The lengths of the keys of `others`.
     starts: BTreeSet<usize>,
+    expressions: Vec<(usize, &'m Matcher)>,
+    /// The indices of the sets that yield to expressions.
+    yielding: HashSet<usize>,
 }
 
 impl<'m> FirstMatch<'m> {
-    pub(crate) fn new(matchers: impl Iterator<Item = &'m Matcher>) -> Self {
+    /// Indexes these sets, each with whether it yields to expressions.
+    pub(crate) fn new(matchers: impl Iterator<Item = (&'m Matcher, bool)>) -> Self {
         let mut index = Self::default();
-        for (at, matcher) in matchers.enumerate() {
+        for (at, (matcher, yields)) in matchers.enumerate() {
+            if yields {
+                index.yielding.insert(at);
+            }
+            if matcher.is_expression() {
+                index.expressions.push((at, matcher));
+                continue;
+            }
             let above = match matcher {
                 Matcher::Pattern(text) => below(text),
                 _ => None,
@@ -42,7 +53,7 @@ impl<'m> FirstMatch<'m> {
         index
     }
 
-    /// The index of the first set that has `path` and for which `wanted` holds.
+    /// The index of the set, among those for which `wanted` holds, that decides about `path`.
     pub(crate) fn find(&self, path: &str, wanted: impl Fn(usize) -> bool) -> Option<usize> {
         let first = |found: Option<&Vec<usize>>| {
             found
@@ -61,7 +72,7 @@ impl<'m> FirstMatch<'m> {
             take(first(self.prefixes.get(&path[..end])));
             take(first(self.below.get(&path[..end])));
         }
-        // A path without a slash is below the root alone.
+        // A path without any slash, such as `*`, is only below the root.
         take(first(self.prefixes.get("")));
         let starts = self.starts.iter().filter_map(|&it| path.get(..it));
         for others in starts.filter_map(|it| self.others.get(it)) {
@@ -71,14 +82,18 @@ impl<'m> FirstMatch<'m> {
             let mut has = before.filter(|(at, matcher)| wanted(*at) && matcher.has(path));
             best = has.next().map(|it| it.0).or(best);
         }
-        best
+        let yields = best.is_none_or(|it| self.yielding.contains(&it));
+        let is_asked = |at: usize| yields || best.is_some_and(|best| at < best);
+        let has = |it: &&(usize, &Matcher)| is_asked(it.0) && wanted(it.0) && it.1.has(path);
+        self.expressions.iter().find(has).map(|it| it.0).or(best)
     }
 }
 
 /// For a pattern `/path/*` without further wildcards: `/path`.
 pub(crate) fn below(pattern: &str) -> Option<&str> {
     let path = pattern.strip_suffix("/*")?;
-    (!path.contains(['*', '?'])).then_some(path)
+    // Paths have their slashes merged, so that none is below `//`.
+    (!path.contains(['*', '?']) && !path.ends_with('/')).then_some(path)
 }
 
 #[cfg(test)]
@@ -91,13 +106,18 @@ mod tests {
     proptest! {
         #[test]
         fn the_first_is_found_as_by_asking_all(
-            matchers in proptest::collection::vec(any_matcher(), 0..12), path in "/[ab./]{0,7}",
+            mut matchers in proptest::collection::vec((any_matcher(), any::<bool>()), 0..12), path in "/[ab./]{0,7}",
         ) {
-            let index = FirstMatch::new(matchers.iter());
+            matchers.iter_mut().for_each(|it| it.1 &= !it.0.is_expression());
+            let index = FirstMatch::new(matchers.iter().map(|it| (&it.0, it.1)));
             for odd in [false, true] {
                 let wanted = |at: usize| !odd || at % 2 == 1;
                 let all = matchers.iter().enumerate();
-                let slow = all.filter(|it| wanted(it.0)).find(|it| it.1.has(&path)).map(|it| it.0);
+                let mut having = all.filter(|it| wanted(it.0) && it.1.0.has(&path));
+                let first = having.next();
+                let yields = first.is_some_and(|it| it.1.1);
+                let behind = having.find(|it| yields && it.1.0.is_expression());
+                let slow = behind.or(first).map(|it| it.0);
                 prop_assert_eq!(index.find(&path, wanted), slow);
             }
         }

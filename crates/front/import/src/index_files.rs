@@ -1,12 +1,15 @@
-//! Files that stand for others: the index of a directory, and the page in the place of what is missing.
+//! Files that are served for other paths: the index of a directory, and the page for missing files.
 //!
-//! The source asks its rules about such a file as if a client had asked for it. The front serves it by the rule of the
-//! directory. So the written route has no such file where another rule of the source decides about it.
+//! The source applies its rules to such a file as if a client had requested it. The front serves it by the rule of
+//! the directory. Therefore the written route does not use such a file if another rule of the source decides about
+//! it.
+
+use std::collections::BTreeMap;
 
 use crate::ledger::{Ledger, Weight};
 use crate::matcher::Matcher;
-use crate::plan::{Action, Plan, Rule};
-use crate::routes::{Earlier, outcome};
+use crate::plan::{Action, Fields, Plan, Rule};
+use crate::routes::{Earlier, gives_way, outcome};
 use crate::toml_text::quoted_list;
 
 /// Removes `index` and `fallback` files from rules where another rule decides about the file.
@@ -27,7 +30,8 @@ pub(crate) fn withdraw(plan: &mut Plan, ledger: &mut Ledger) {
                     index.filter(|it| is_hidden(rule, it) || meets(&host.rules, &order, at, it));
                 let is_met = |page: &String| {
                     let mut pages = pages(&rule.matcher, page).into_iter();
-                    pages.any(|it| decides(&host.rules, &order, at, it))
+                    let other = |it| decides(&host.rules, &order, at, it);
+                    pages.any(|it| other(it).is_some_and(|it| !is_alike(&host.rules[it], rule)))
                 };
                 (at, gone.collect(), page.iter().any(is_met))
             })
@@ -58,7 +62,7 @@ fn take(rule: &mut Rule, gone: &[String], page: bool, ledger: &mut Ledger) {
                     answers 404 instead. If clients may have the page, write it into `fallback`";
         ledger.say(Weight::Risk, rule.place.clone(), text);
     }
-    // The application would get what the source answers by that rule.
+    // Otherwise the application would get requests that the source answers by that other rule.
     if !gone.is_empty() && serve.upstream.is_some() {
         rule.action = Action::Closed;
     }
@@ -73,7 +77,7 @@ fn is_hidden(rule: &Rule, name: &str) -> bool {
         .any(|it| Matcher::pattern(&format!("/{it}")).has(&file))
 }
 
-/// The file names in a key of the rule; `preset` if the key is missing.
+/// The file names in a key of the rule; `preset` if the rule does not have the key.
 fn names(rule: &Rule, key: &str, preset: &str) -> Vec<String> {
     let Action::Serve(serve) = &rule.action else {
         return Vec::new();
@@ -93,8 +97,8 @@ fn path(matcher: &Matcher, name: &str) -> Option<String> {
     }
 }
 
-/// The paths at which a rule's `fallback` page may lie: in its own directory and, for a rule of one path, in each
-/// directory above. Such a rule may have been cut out of a rule for a whole directory.
+/// The paths at which a rule's `fallback` page may be: in its own directory and, for a rule of one path, in each
+/// directory above. Such a rule may be a part of a former rule for a whole directory.
 fn pages(matcher: &Matcher, page: &str) -> Vec<String> {
     let mut found: Vec<String> = path(matcher, page).into_iter().collect();
     if let Matcher::Exact(path) = matcher {
@@ -104,38 +108,67 @@ fn pages(matcher: &Matcher, page: &str) -> Vec<String> {
     found
 }
 
-/// Whether another rule decides about a file of this name in a directory that rule `at` serves.
+/// Whether another rule decides about a file of this name in a directory that the rule at index `at` serves.
 fn meets(rules: &[Rule], order: &Earlier, at: usize, name: &str) -> bool {
     let directories = match &rules[at].matcher {
-        // It is sent to the path with a slash.
+        // Without the slash, the path is redirected to the one with a slash.
         Matcher::Exact(path) if !path.ends_with('/') => return false,
         Matcher::Exact(_) => {
             let file = path(&rules[at].matcher, name);
-            return file.is_some_and(|it| decides(rules, order, at, it));
+            let other = file.and_then(|it| decides(rules, order, at, it));
+            return other.is_some_and(|it| !is_index(&rules[it], &rules[at]));
         }
         Matcher::Prefix(path) => vec![format!("{path}/"), format!("{path}/*/")],
+        // An expression serves no directories.
+        Matcher::Expression(_) => return false,
         other => vec![format!("{}/", other.shown())],
     };
     let is_one = |directory: &String| {
         let files = Matcher::pattern(&format!("{directory}{name}"));
-        let before = order.related(&files).into_iter().filter(|it| *it < at);
-        let mut others = before.filter(|it| !is_alike(&rules[*it], &rules[at]));
+        let is_before = |it: &usize| *it < at || gives_way(&rules[at], &rules[*it]);
+        let before = order.related(&files).into_iter().filter(is_before);
+        let is_other = |it: &usize| {
+            let rule = &rules[*it];
+            rule.takes_get() && !is_index(rule, &rules[at]) && !is_asked_before(rules, *it, at)
+        };
+        let mut others = before.filter(is_other);
         others.any(|it| rules[it].matcher.takes_file(directory, name))
     };
     directories.iter().any(is_one)
 }
 
-/// Whether another rule than `at` decides about a path.
-fn decides(rules: &[Rule], order: &Earlier, at: usize, path: String) -> bool {
+/// The index of the rule that decides about a path; `None` if it is `at` itself.
+fn decides(rules: &[Rule], order: &Earlier, at: usize, path: String) -> Option<usize> {
     let file = Matcher::Exact(path.clone());
-    // Requests for the rule's own paths passed this one, as one of the other scheme.
-    let passed = |it: usize| it < at && rules[it].matcher.covers(&rules[at].matcher);
+    // Requests for this rule did not match the other one, for instance because of their scheme.
+    let passed = |it: usize| {
+        let is_before = it < at && rules[it].matcher.covers(&rules[at].matcher);
+        !rules[it].takes_get() || is_before || is_asked_before(rules, it, at)
+    };
     let mut related = order.related(&file).into_iter();
-    let first = related.find(|it| rules[*it].matcher.has(&path) && !passed(*it));
-    first.is_some_and(|it| it != at && !is_alike(&rules[it], &rules[at]))
+    let mut next = || related.find(|it| rules[*it].matcher.has(&path) && !passed(*it));
+    let mut first = next();
+    if let Some(yielding) = first.filter(|it| rules[*it].yields) {
+        let mut behind = std::iter::from_fn(next);
+        let expression = behind.find(|it| gives_way(&rules[yielding], &rules[*it]));
+        first = expression.or(first);
+    }
+    first.filter(|it| *it != at)
 }
 
-/// The settings that give the files of a rule their media types.
+/// Whether requests for the paths of rule `at` that pass the tests of rule `it` are already answered by an earlier
+/// rule, so that those that reach rule `at` do not pass them.
+fn is_asked_before(rules: &[Rule], it: usize, at: usize) -> bool {
+    let rule = &rules[it];
+    let is_same = |other: &Rule| {
+        other.matcher == rules[at].matcher
+            && other.tests == rule.tests
+            && other.action == rule.action
+    };
+    !rule.tests.is_empty() && rules[..at].iter().any(is_same)
+}
+
+/// The settings that decide the media types of a rule's files.
 fn types(rule: &Rule) -> [Option<&String>; 2] {
     let table = match &rule.action {
         Action::Serve(serve) => serve.keys.get("types"),
@@ -144,13 +177,44 @@ fn types(rule: &Rule) -> [Option<&String>; 2] {
     [table, rule.settings.response_fields.set.get("Content-Type")]
 }
 
-/// Whether two rules serve files to the same clients, with the same media types.
+/// Whether the index file of a directory is the same by the rule that decides about the file as by the rule of the
+/// directory.
+fn is_index(one: &Rule, other: &Rule) -> bool {
+    is_alike(one, other) && !is_elsewhere(one, other)
+}
+
+/// Whether two rules serve files of different directories.
+fn is_elsewhere(one: &Rule, other: &Rule) -> bool {
+    match (&one.action, &other.action) {
+        (Action::Serve(serve), Action::Serve(own)) => serve.directory != own.directory,
+        // The importer has its own reason not to serve these files.
+        (Action::Files, Action::Serve(_)) => true,
+        _ => false,
+    }
+}
+
+/// Whether two rules serve files to the same clients with the same media types, and the second adds all fields that
+/// the first adds. Rules of expressions must serve the same directory.
 fn is_alike(one: &Rule, other: &Rule) -> bool {
     let certificate = |it: &Rule| it.settings.keys.get("client_certificate").cloned();
     matches!(one.action, Action::Serve(_) | Action::Files)
+        && !(one.matcher.is_expression() && is_elsewhere(one, other))
         && types(one) == types(other)
+        && adds_all(
+            &other.settings.response_fields,
+            &one.settings.response_fields,
+        )
         && one.settings.access == other.settings.access
         && certificate(one) == certificate(other)
+}
+
+fn adds_all(one: &Fields, other: &Fields) -> bool {
+    let has = |mine: &BTreeMap<String, String>, theirs: &BTreeMap<String, String>| {
+        theirs
+            .iter()
+            .all(|(name, value)| mine.get(name) == Some(value))
+    };
+    has(&one.set, &other.set) && has(&one.add, &other.add)
 }
 
 /// The default index file of httpd, nginx and the front.

@@ -1,7 +1,8 @@
-//! Judges places of the source: asks what each directive that is in force there is to it, unless a reader converted it.
+//! Judges places of the source, such as a location: what each directive that applies there and that no reader has
+//! converted does to the place.
 //!
-//! A rule leads to a backend or to files only with the [`Admission`] of a [`JudgedPlace`], which only [`PlaceUse::judge`]
-//! makes. So a directive that no reader thought of closes its place, and so does one that no table knows.
+//! A rule may lead to a backend or to files only with the [`Admission`] of a [`JudgedPlace`], which only
+//! [`PlaceUse::judge`] makes. So a directive closes its place if no reader converts it, or if no table knows it.
 
 use catamaran_config::{Nature, foreign_answer};
 
@@ -9,18 +10,18 @@ use crate::directive::{Directive, MISSING};
 use crate::ledger::{Id, Ledger};
 use crate::shown;
 
-/// What a place does with requests, which decides which directives matter there.
+/// What a place does with requests. It decides which directives matter there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PlaceUse {
     /// Whether requests are passed on to backends.
     pub(crate) forwards: bool,
     /// Whether files are sent.
     pub(crate) serves: bool,
-    /// Whether requests are left to files that the front does not send.
+    /// Whether requests are left to files that the front does not serve.
     pub(crate) leaves: bool,
 }
 
-/// A place of which every directive was judged.
+/// The result of judging all directives of a place.
 #[derive(Clone, Copy, Debug)]
 #[must_use]
 pub(crate) struct JudgedPlace {
@@ -32,7 +33,7 @@ pub(crate) struct JudgedPlace {
 pub(crate) struct Admission(bool);
 
 impl PlaceUse {
-    /// What any of two actions of a place asks.
+    /// The union of what two actions do.
     pub(crate) fn or(self, other: Self) -> Self {
         Self {
             forwards: self.forwards || other.forwards,
@@ -41,8 +42,8 @@ impl PlaceUse {
         }
     }
 
-    /// Judges a place by the directives in force there, its own and inherited ones. What they demand is given to the
-    /// ledger, which knows what readers have converted since the place began.
+    /// Judges a place by the directives that apply there, its own and inherited ones. Reports to the ledger those
+    /// that close it; the ledger knows which directives readers have handled since the place began.
     pub(crate) fn judge<'d>(
         self,
         directives: impl IntoIterator<Item = &'d Directive>,
@@ -58,21 +59,22 @@ impl PlaceUse {
                 continue;
             };
             closes = true;
-            // It was reported when its file was not found.
+            // It was reported when the file was not found.
             if directive.name != MISSING {
-                let shown = [
-                    ledger.name(directive.id),
-                    directive.word(0),
-                    directive.word(1),
-                ];
-                let text = format!("`{}` {text}", shown::words(shown).trim_end());
+                let name = ledger.name(directive.id);
+                // The words of an unknown directive are not shown, because one may be a secret.
+                let shown = match foreign_answer(server, &directive.name) {
+                    Some(_) => shown::words([name, directive.word(0), directive.word(1)]),
+                    None => name.to_owned(),
+                };
+                let text = format!("`{}` {text}", shown.trim_end());
                 ledger.unmapped(directive.id, &text);
             }
         }
         JudgedPlace { closes }
     }
 
-    /// Why an unconverted directive of this name closes the place; `None` if the place stays open without it.
+    /// Why a directive of this name that was not converted closes the place; `None` if the place can stay open.
     fn closing(self, server: &str, name: &str) -> Option<String> {
         let Some(answer) = foreign_answer(server, name) else {
             return Some("is not known here and may be a guard".to_owned());
@@ -98,7 +100,7 @@ impl PlaceUse {
     }
 }
 
-/// Whether what any of these directives is to its place depends on what the place does.
+/// Whether the effect of any of these directives on a place depends on what the place does.
 pub(crate) fn depends(directives: &[Directive], ledger: &Ledger) -> bool {
     directives.iter().any(|it| {
         let answer = foreign_answer(ledger.server(it.id), &it.name);
@@ -110,8 +112,8 @@ pub(crate) fn depends(directives: &[Directive], ledger: &Ledger) -> bool {
     })
 }
 
-/// Whether a directive that may not be in force closes what it may be about: it may be a guard, change what is answered,
-/// or say what the application believes. What only leads to a backend is left out.
+/// Whether a directive that possibly applies closes what it is about: it may be an access rule, change responses, or
+/// change what the application believes. Directives that only forward requests do not.
 pub(crate) fn may_close(server: &str, name: &str) -> bool {
     match foreign_answer(server, name).and_then(|it| it.nature) {
         None | Some(Nature::Access | Nature::Identity) => true,
@@ -120,14 +122,15 @@ pub(crate) fn may_close(server: &str, name: &str) -> bool {
     }
 }
 
-/// Notes that a field of responses was not converted, if clients may do no more without it. Others are left to the judge.
+/// Reports a response field that was not converted, if clients can do no more without it. Other fields are left to
+/// the judge.
 pub(crate) fn lose_field(name: &str, id: Id, text: String, ledger: &mut Ledger) {
     if can_be_lost(name) {
         ledger.lost(id, text);
     }
 }
 
-/// Whether clients may do no more without this field of responses.
+/// Whether clients can do no more without this response field.
 pub(crate) fn can_be_lost(name: &str) -> bool {
     let lower = name.to_ascii_lowercase();
     let is_own = lower.starts_with("x-") && !GUARDING.contains(&lower.as_str());
@@ -154,7 +157,7 @@ impl Admission {
     }
 }
 
-/// Fields without which a response is kept for a shorter time, or tells less.
+/// Fields without which a response is cached for a shorter time, or describes itself less.
 const HELPFUL: &[&str] = &[
     "accept-ranges",
     "age",
@@ -179,7 +182,7 @@ const HELPFUL: &[&str] = &[
     "warning",
 ];
 
-/// Beginnings of names of fields that allow clients more.
+/// Prefixes of fields that allow clients something.
 const ALLOWING: &[&str] = &["access-control-", "timing-allow-"];
 
 /// Fields that begin with `X-` and forbid clients something, or that servers act on; all others are the source's own.

@@ -1,10 +1,10 @@
 //! Converts configurations of mod_jk, httpd and nginx into a configuration file of the front.
 //!
-//! A text is read by the grammar of its server ([`read`]). Its directives become a plan: listeners, hosts,
-//! ordered rules and upstreams, in which the first rule that matches a path decides, as on the source's side.
-//! Routes are made of the rules so that the front's own order decides the same, and the result is compared with
-//! the plan, path by path. Each directive is mapped, dropped, kept or a risk; a risk needs a decision, and names
-//! file and line. What the front cannot do stays closed, or goes to the old server.
+//! The text of a file is parsed by the grammar of its server ([`read`]). Its directives become a plan: listeners,
+//! hosts, ordered rules and upstreams. The first rule that matches a path decides, as in the source. Routes are made
+//! of the rules in such a way that the front's own order gives the same result. Each directive is mapped, dropped,
+//! kept, or a risk; a risk needs a decision, and names file and line. What the front cannot do is closed, or goes to
+//! the old server.
 //!
 //! The crate opens no file: the caller passes [`Files`].
 #![forbid(unsafe_code)]
@@ -15,6 +15,7 @@ mod condition;
 mod directive;
 mod directory;
 mod emit;
+mod expression;
 mod files;
 mod hosts;
 mod httpd;
@@ -23,15 +24,18 @@ mod index_files;
 mod judge;
 mod kept;
 mod ledger;
+mod logs;
 mod matcher;
+mod methods;
 mod mod_jk;
 mod nginx;
 mod pages;
+mod parameters;
 mod plan;
-mod proof;
 pub mod read;
 mod regex;
 mod report;
+mod route_tests;
 mod routes;
 mod shown;
 mod sources;
@@ -42,6 +46,7 @@ mod toml_text;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
+use catamaran_config::{Finding, Severity};
 pub use emit::SideFile;
 pub use files::{Files, ImportError};
 pub use ledger::{Directive, Fate, Place, Remark, Sums, Weight};
@@ -51,10 +56,10 @@ pub use sources::Kind;
 use crate::emit::{Form, WrittenFile};
 use crate::files::{Budget, Text};
 use crate::httpd::modules::Modules;
-use crate::httpd::tree::Expansion;
+use crate::httpd::tree::{Expansion, environment};
+use crate::judge::can_be_lost;
 use crate::ledger::Ledger;
-use crate::plan::{Action, Plan};
-use crate::proof::Comparison;
+use crate::plan::{Action, Plan, Upstream};
 use crate::sources::Sources;
 
 /// What to convert, and how.
@@ -75,10 +80,9 @@ pub struct Options {
     pub tomcats: Vec<PathBuf>,
     /// Addresses to listen on, which replace the source's in their order.
     pub listens: Vec<String>,
-    /// Whether secrets are written into the text, or else into files beside it.
+    /// Whether secrets are written into the text; if not, into files beside it.
     pub inline_secrets: bool,
-    /// The beginning of the names of files with secrets. With different ones, two conversions can use one
-    /// directory.
+    /// The prefix of the names of files with secrets. With different prefixes, two conversions can use one directory.
     pub secrets_of: String,
 }
 
@@ -117,8 +121,11 @@ pub fn import(files: &dyn Files, options: &Options) -> Result<Import, ImportErro
         )?;
     }
     plan.close_unjudged(&mut ledger);
+    close_bare_texts(&mut plan, &mut ledger);
     plan.close_unsayable(&mut ledger);
     hosts::resolve(&mut plan, &mut ledger);
+    parameters::close(&mut plan, &mut ledger);
+    route_tests::close(&mut plan, &mut ledger);
     routes::close_crossing(&mut plan, &mut ledger);
     index_files::withdraw(&mut plan, &mut ledger);
     let paths = options.tomcats.iter();
@@ -130,6 +137,7 @@ pub fn import(files: &dyn Files, options: &Options) -> Result<Import, ImportErro
     }
     keep_refused_private(&mut plan, files, &mut ledger);
     close_refused_upstreams(&mut plan, files, &mut ledger);
+    routes::close_beyond(&mut plan, &mut ledger);
     let names = options
         .files
         .iter()
@@ -185,6 +193,11 @@ fn of_httpd(
         ledger,
         budget,
         defines: options.defines.iter().cloned().collect(),
+        environment: sources
+            .httpd
+            .first()
+            .map(|it| environment(files, &it.path))
+            .unwrap_or_default(),
         server_root: None,
         modules: Modules::default(),
         placeholders: HashMap::new(),
@@ -197,7 +210,7 @@ fn of_httpd(
     httpd::convert(&top, sources, &mut expansion, plan, &options.vhosts)
 }
 
-/// Keeps TLS listeners from the network that the front would refuse, for instance because of a key with a password.
+/// Takes TLS listeners that the front would refuse off the network, for instance because of a key with a password.
 fn keep_refused_private(plan: &mut Plan, files: &dyn Files, ledger: &mut Ledger) {
     for index in 0..plan.listeners.len() {
         let text = emit::listener_alone(plan, &plan.listeners[index]);
@@ -218,7 +231,29 @@ fn keep_refused_private(plan: &mut Plan, files: &dyn Files, ledger: &mut Ledger)
     }
 }
 
-/// Closes what leads to HTTPS backends that the front would refuse, for instance because of their client's certificate.
+/// Closes texts with response fields that restrict browsers, because the front adds no fields to texts.
+fn close_bare_texts(plan: &mut Plan, ledger: &mut Ledger) {
+    let is_of_body = |name: &String| {
+        let lower = name.to_ascii_lowercase();
+        lower.starts_with("content-") && !lower.starts_with("content-security-policy")
+    };
+    let rules = plan.hosts.iter_mut().flat_map(|host| &mut host.rules);
+    for rule in rules.filter(|it| matches!(it.action, Action::Text(_))) {
+        let (all, some) = (
+            &rule.settings.response_fields,
+            &rule.settings.success_fields,
+        );
+        let mut names = all.names().chain(some.names());
+        if names.any(|it| is_of_body(it) && !can_be_lost(it)) {
+            let text = "the front sends this text without the fields that guard it: it is closed";
+            ledger.say(Weight::Risk, rule.place.clone(), text);
+            rule.action = Action::Closed;
+        }
+    }
+}
+
+/// Closes rules that lead to HTTPS backends that the front would refuse, for instance because of the client
+/// certificate's file.
 fn close_refused_upstreams(plan: &mut Plan, files: &dyn Files, ledger: &mut Ledger) {
     for index in 0..plan.upstreams.len() {
         let upstream = &plan.upstreams[index];
@@ -237,14 +272,23 @@ fn close_refused_upstreams(plan: &mut Plan, files: &dyn Files, ledger: &mut Ledg
             "the front cannot reach the upstream `{name}`: {fault}; what leads there is closed"
         );
         ledger.say(Weight::Risk, None, text);
+        let leads_there = |(at, it): &(usize, &Upstream)| {
+            *at == index || it.shares.iter().any(|share| share.0 == index)
+        };
+        let all = plan.upstreams.iter().enumerate();
+        let leading: Vec<usize> = all.filter(leads_there).map(|it| it.0).collect();
         let rules = plan.hosts.iter_mut().flat_map(|host| &mut host.rules);
         rules
-            .filter(|rule| rule.action.upstream() == Some(index))
+            .filter(|rule| {
+                rule.action
+                    .upstream()
+                    .is_some_and(|it| leading.contains(&it))
+            })
             .for_each(|rule| rule.action = Action::Closed);
     }
 }
 
-/// Writes the plan as a file, with routes closed that would open what the source keeps closed.
+/// Writes the plan as a file, with routes closed that `check` would refuse.
 fn finished(plan: &Plan, mut ledger: Ledger, options: &Options, names: Vec<String>) -> Import {
     let groups = routes::groups(plan);
     let write = |closed: &[usize], inline_secrets: bool| {
@@ -256,7 +300,7 @@ fn finished(plan: &Plan, mut ledger: Ledger, options: &Options, names: Vec<Strin
         };
         emit::write(plan, &groups, form)
     };
-    let (probe, closed) = proved(plan, &|closed| write(closed, true), &mut ledger);
+    let (probe, closed) = accepted(&|closed| write(closed, true), &mut ledger);
     let WrittenFile {
         text,
         files,
@@ -286,73 +330,72 @@ fn finished(plan: &Plan, mut ledger: Ledger, options: &Options, names: Vec<Strin
     }
 }
 
-/// Writes the plan and compares it with the source, until no route opens what is closed there. Returns the file,
-/// and the indices of the routes that had to be closed.
-fn proved(
-    plan: &Plan,
+/// Writes the plan; closes routes with lines that `check` refuses, and writes it again until `check` refuses none of
+/// a route. Returns the file, and the indices of the routes that were closed.
+fn accepted(
     write: &dyn Fn(&[usize]) -> WrittenFile,
     ledger: &mut Ledger,
 ) -> (WrittenFile, Vec<usize>) {
     let mut closed: Vec<usize> = Vec::new();
     let mut probe = write(&closed);
     for _ in 0..ROUNDS_MAX {
-        let config = match catamaran_config::parse("catamaran.toml", &probe.text) {
-            Ok(loaded) => loaded.config,
-            Err(report) => {
-                refused(&report, &probe.text, ledger);
+        let report = match catamaran_config::parse("catamaran.toml", &probe.text) {
+            Ok(loaded) => {
+                if loaded.config.routes.iter().all(|it| it.target.is_error()) {
+                    ledger.say(Weight::Risk, None, NOTHING);
+                }
                 break;
             }
+            Err(report) => report,
         };
-        if config.routes.iter().all(|it| it.target.is_error()) {
-            let text = "nothing that was read leads to a backend, to files or elsewhere: the front answers each \
-                        request with an error";
-            ledger.say(Weight::Risk, None, text);
-        }
-        let Comparison {
-            differences,
-            is_cut,
-        } = proof::compare(plan, &config);
-        let opens: Vec<usize> = differences.iter().filter_map(|it| it.opens).collect();
-        if opens.is_empty() {
-            for it in differences {
-                ledger.say(Weight::Risk, it.place, it.text);
-            }
-            if is_cut {
-                let text = "there are too many paths to compare the source with the routes for all of them: \
-                            the first ones were compared";
-                ledger.say(Weight::Note, None, text);
-            }
-            break;
-        }
-        for it in differences.into_iter().filter(|it| it.opens.is_some()) {
-            let text = format!("{}; the route is closed", it.text);
-            ledger.say(Weight::Risk, it.place, text);
-        }
-        closed.extend(opens);
+        let known = closed.len();
+        closed.extend(refused(&report, &probe.text, ledger));
         closed.sort_unstable();
         closed.dedup();
+        if closed.len() == known {
+            break;
+        }
         probe = write(&closed);
     }
     (probe, closed)
 }
 
-/// Adds to the ledger the lines of the written text that `check` refuses, unless they contain a secret.
-fn refused(report: &catamaran_config::Report, written: &str, ledger: &mut Ledger) {
-    for finding in report.findings().iter().take(FINDINGS_MAX) {
+/// Reports the lines of the written text that `check` refuses, unless they contain a secret. Returns the indices of
+/// the routes in which they are.
+fn refused(report: &catamaran_config::Report, written: &str, ledger: &mut Ledger) -> Vec<usize> {
+    let mut routes = Vec::new();
+    let is_fault = |it: &&Finding| it.severity == Severity::Fault;
+    let faults = report.findings().iter().filter(is_fault);
+    for finding in faults.take(FINDINGS_MAX) {
         let line = report.position(finding).place.map_or(0, |it| it.0);
         let named_line = written.lines().nth(line.saturating_sub(1));
-        let shown = named_line
-            .filter(|it| !it.contains("secret"))
-            .unwrap_or_default();
+        let shown = named_line.map(shown).unwrap_or_default();
+        let above = written.lines().take(line);
+        let begun = above.filter(|it| it.starts_with("[[route]]")).count();
+        // Lines outside of routes are above all routes.
+        let route = begun.checked_sub(1);
         let text = format!(
-            "`check` refuses a line that was written, {shown:?}: {}",
-            finding.message
+            "`check` refuses a line that was written, {shown:?}: {}{}",
+            finding.message,
+            route.map_or("", |_| "; its route is closed")
         );
         ledger.say(Weight::Risk, None, text);
+        routes.extend(route);
     }
+    routes
 }
 
-/// The most rounds of closing routes and comparing again.
+/// A written line for a remark: without secrets, and without the values that `match_regex` compares with.
+fn shown(line: &str) -> &str {
+    let is_secret = line.contains("secret");
+    let key = line.split(" = ").next().filter(|it| *it == "match_regex");
+    key.unwrap_or(if is_secret { "" } else { line })
+}
+
+const NOTHING: &str = "nothing that was read leads to a backend, to files or elsewhere: the front answers each request with \
+    an error";
+
+/// The most rounds of closing routes and checking again.
 const ROUNDS_MAX: usize = 20;
 const FINDINGS_MAX: usize = 20;
 

@@ -1,10 +1,12 @@
 //! Sets of paths: which paths a rule of the source matches, and how specific the front considers a route for them.
 //!
-//! Every set is one or two patterns in which `*` stands for any characters and `?` for one that is no slash. So
-//! covering and overlapping are questions about patterns. Paths are decoded here; [`encoded`] converts them to the form
-//! of the file.
+//! Every set is one or two patterns, in which `*` matches any characters and `?` one character that is no slash; so
+//! whether sets cover each other or overlap is a question about patterns. Of an expression only the beginning of its
+//! paths is known. Paths are decoded here; [`encoded`] converts them to the form of the file.
 
 use std::borrow::Cow;
+
+use crate::expression::{EVERYTHING, Expression};
 
 /// A set of paths. The path of a prefix or suffix has no closing slash, so that `/` is empty.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -22,6 +24,8 @@ pub(crate) enum Matcher {
     },
     /// A pattern with `*` and `?`, as mod_jk has them.
     Pattern(String),
+    /// All paths in which an expression matches.
+    Expression(Expression),
 }
 
 /// The intersection of two sets.
@@ -35,8 +39,9 @@ pub(crate) enum Common {
     Unsaid,
 }
 
-/// How specific the front considers a route: whether it is exact, then its slashes, then its length. The greater wins.
-pub(crate) type Rank = (bool, usize, usize);
+/// How specific the front considers a route: first whether it is exact, then whether it is an expression, the number
+/// of its slashes, and its length. The greater rank wins; of expressions, the first in the file.
+pub(crate) type Rank = (bool, bool, usize, usize);
 
 impl Matcher {
     /// The set of all paths.
@@ -73,6 +78,8 @@ impl Matcher {
             Some((path, suffix))
                 if !path.contains(['*', '?'])
                     && !suffix.is_empty()
+                    // A route for the suffix would also match the path itself.
+                    && !path.ends_with(suffix)
                     && !suffix.contains(['*', '?', '/']) =>
             {
                 Self::Suffix {
@@ -84,7 +91,7 @@ impl Matcher {
         }
     }
 
-    /// The patterns whose union is the set.
+    /// Patterns whose union is the set. For an expression the union contains the set.
     fn globs(&self) -> Vec<String> {
         match self {
             Self::Exact(path) => vec![path.clone()],
@@ -92,6 +99,7 @@ impl Matcher {
             Self::Prefix(path) => vec![path.clone(), format!("{path}/*")],
             Self::Suffix { path, suffix } => vec![format!("{path}/*{suffix}")],
             Self::Pattern(text) => vec![text.clone()],
+            Self::Expression(_) => vec!["*".to_owned()],
         }
     }
 
@@ -102,12 +110,18 @@ impl Matcher {
             Self::Exact(path) | Self::Prefix(path) => Cow::Borrowed(path),
             Self::Suffix { path, .. } => Cow::Owned(format!("{path}/")),
             Self::Pattern(text) => Cow::Borrowed(text.split(['*', '?']).next().unwrap_or_default()),
+            Self::Expression(expression) => Cow::Borrowed(expression.start()),
         }
     }
 
     /// Whether the set is one path, or a path with all that lies below it.
     pub(crate) fn is_plain(&self) -> bool {
         matches!(self, Self::Exact(_) | Self::Prefix(_))
+    }
+
+    /// Whether the set is that of an expression.
+    pub(crate) fn is_expression(&self) -> bool {
+        matches!(self, Self::Expression(_))
     }
 
     /// Whether a path is in the set.
@@ -126,6 +140,7 @@ impl Matcher {
                     && rest.ends_with(suffix.as_str())
             }),
             Self::Pattern(text) => matches(text.as_bytes(), path.as_bytes()),
+            Self::Expression(expression) => expression.has(path),
         }
     }
 
@@ -133,6 +148,15 @@ impl Matcher {
     pub(crate) fn covers(&self, other: &Self) -> bool {
         if self == other || *self == Self::everything() {
             return true;
+        }
+        match (self, other) {
+            (Self::Expression(mine), Self::Exact(path)) => return mine.has(path),
+            (Self::Expression(mine), _) => return mine.text() == EVERYTHING,
+            (Self::Prefix(path), Self::Expression(theirs)) => {
+                return theirs.start().starts_with(&format!("{path}/"));
+            }
+            (_, Self::Expression(_)) => return false,
+            _ => {}
         }
         let mine = self.globs();
         let covered = |glob: &String| {
@@ -147,6 +171,10 @@ impl Matcher {
         match (self, other) {
             (Self::Exact(path), set) | (set, Self::Exact(path)) => set.has(path),
             (Self::Prefix(one), Self::Prefix(_)) => other.has(one) || self.covers(other),
+            (Self::Expression(_), _) | (_, Self::Expression(_)) => {
+                let (one, two) = (self.start(), other.start());
+                one.starts_with(&*two) || two.starts_with(&*one)
+            }
             _ => {
                 let theirs = other.globs();
                 let meets = |mine: &String| {
@@ -158,18 +186,19 @@ impl Matcher {
         }
     }
 
-    /// Whether the set has a file of this name in a directory that `directory` matches, a pattern ending with `/`, but
-    /// not the directory itself. May return `true` where the answer is no.
+    /// Whether the set may contain the file `name` in a directory that the pattern `directory` (which ends with `/`)
+    /// matches, without containing the directory itself. May return `true` where the answer is no.
     pub(crate) fn takes_file(&self, directory: &str, name: &str) -> bool {
         let file = format!("{directory}{name}");
         let glob = match self {
+            Self::Expression(expression) => return expression.takes_file(name),
             Self::Exact(path) | Self::Prefix(path) => {
                 return matches(file.as_bytes(), path.as_bytes());
             }
             other => other.globs().concat(),
         };
         match glob.strip_suffix('*') {
-            // A text that ends before the name is in the path of the directory, too.
+            // If the set's text ends before the name does, the directory's path also begins with it.
             Some(start) => meet(start.as_bytes(), file.as_bytes(), directory.len() + 1),
             None => meet(glob.as_bytes(), file.as_bytes(), file.len()),
         }
@@ -217,32 +246,51 @@ impl Matcher {
             Self::Prefix(path) => format!("{path}/*"),
             Self::Suffix { path, suffix } => format!("{path}/*{suffix}"),
             Self::Pattern(text) => text.clone(),
+            Self::Expression(_) => String::new(),
         };
         let slashes = text.bytes().filter(|&byte| byte == b'/').count();
-        (matches!(self, Self::Exact(_)), slashes, text.len())
+        let is_exact = matches!(self, Self::Exact(_));
+        (is_exact, self.is_expression(), slashes, text.len())
     }
 
-    /// The entry of a route's `exclude` that removes this set. For an exact path it removes paths below it as well.
-    pub(crate) fn exclusion(&self) -> String {
-        match self {
+    /// The entry of a route's `exclude` that removes this set. For an exact path it also removes paths below it.
+    /// `None` for an expression.
+    pub(crate) fn exclusion(&self) -> Option<String> {
+        Some(match self {
+            Self::Expression(_) => return None,
             Self::Exact(path) | Self::Pattern(path) => encoded(path),
             Self::Prefix(path) if path.is_empty() => "/".to_owned(),
             Self::Prefix(path) => encoded(path),
             Self::Suffix { path, suffix } => format!("{}/*{}", encoded(path), encoded(suffix)),
-        }
+        })
     }
 
-    /// The set as a pattern, for messages.
+    /// Whether a route can have this set as its paths.
+    pub(crate) fn can_be_written(&self) -> bool {
+        let is_controlled = |it: &str| it.bytes().any(|it| it.is_ascii_control());
+        let exclusion = self.exclusion();
+        exclusion.is_none_or(|it| can_be_written(&it) && !is_controlled(&self.shown()))
+    }
+
+    /// Whether the set names several slashes in a row. The front merges slashes before it compares, so no path
+    /// matches.
+    pub(crate) fn names_slashes(&self) -> bool {
+        self.shown().contains("//")
+    }
+
+    /// The set for messages: a pattern, or `~` and an expression.
     pub(crate) fn shown(&self) -> String {
         match self {
             Self::Prefix(path) if path.is_empty() => "/".to_owned(),
             Self::Suffix { path, suffix } => format!("{path}/*{suffix}"),
             Self::Exact(path) | Self::Prefix(path) | Self::Pattern(path) => path.clone(),
+            Self::Expression(expression) => format!("~ {}", expression.text()),
         }
     }
 }
 
-/// What of a prefix ends with a suffix that counts below `path`, which is above the prefix.
+/// The part of a prefix whose paths end with a suffix; `path` is the path below which the suffix counts, and lies
+/// above the prefix.
 fn suffix_below(prefix: &str, path: &str, suffix: &str) -> Option<Matcher> {
     (prefix.starts_with(path) && !prefix.ends_with(suffix)).then(|| Matcher::Suffix {
         path: prefix.to_owned(),
@@ -250,7 +298,8 @@ fn suffix_below(prefix: &str, path: &str, suffix: &str) -> Option<Matcher> {
     })
 }
 
-/// What of a pattern ends with a suffix that counts below `path`, if the pattern has one wildcard, at its end.
+/// The part of a pattern whose paths end with a suffix that counts below `path`; `None` unless the pattern has one
+/// wildcard, at its end.
 fn pattern_with_suffix(pattern: &str, path: &str, suffix: &str) -> Option<Matcher> {
     let start = pattern.strip_suffix('*')?;
     if start.contains(['*', '?']) || !start.starts_with(path) {
@@ -269,7 +318,8 @@ fn longer(one: &str, other: &str) -> String {
     if one.len() > other.len() { one } else { other }.to_owned()
 }
 
-/// Whether a text without wildcards ends with no beginning of a suffix, so that the suffix lies behind it.
+/// Whether no beginning of the suffix is the end of `start`, a text without wildcards, so that the suffix must follow
+/// it.
 fn is_apart(start: &str, suffix: &str) -> bool {
     let mut ends = suffix.char_indices().map(|(at, sign)| at + sign.len_utf8());
     !ends.any(|end| start.ends_with(&suffix[..end]))
@@ -300,7 +350,7 @@ pub(crate) fn can_be_written(path: &str) -> bool {
         && (inner.is_empty() || !inner.split('/').any(|it| matches!(it, "" | "." | "..")))
 }
 
-/// Whether a pattern matches the whole of a text; the time is at most the product of both lengths.
+/// Whether a pattern matches the whole text. The time is at most the product of both lengths.
 fn matches(pattern: &[u8], text: &[u8]) -> bool {
     #[cfg(test)]
     tests::COMPARISONS.with(|it| it.set(it.get() + 1));
@@ -333,12 +383,12 @@ fn matches(pattern: &[u8], text: &[u8]) -> bool {
     pattern[at..].iter().all(|&byte| byte == b'*')
 }
 
-/// Whether some text matches one pattern, and begins with `least` or more bytes that match the other.
+/// Whether some text matches one pattern, and at least `least` bytes at its beginning match the other.
 fn meet(one: &[u8], two: &[u8], least: usize) -> bool {
     #[cfg(test)]
     tests::COMPARISONS.with(|it| it.set(it.get() + 1));
     let width = two.len() + 1;
-    // Whether what is left of both patterns from here on can meet.
+    // Whether the remaining parts of both patterns can match the same text, by position.
     let mut known = vec![false; (one.len() + 1) * width];
     for a in (0..=one.len()).rev() {
         for b in (0..=two.len()).rev() {
@@ -360,6 +410,10 @@ fn meet(one: &[u8], two: &[u8], least: usize) -> bool {
     known[0]
 }
 
+/// The remark on a server that is closed because it distinguishes several slashes in a row from one.
+pub(crate) const MERGED: &str =
+    "a rule here is about several slashes in a row, and the front takes them for one";
+
 /// The bytes of paths that need no escape besides letters and digits: RFC 3986, section 3.3, without `;`.
 const PLAIN: &[u8] = b"-._~!$&'()+,=:@/";
 
@@ -373,6 +427,7 @@ pub(crate) mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::expression::translated;
 
     thread_local! {
         /// Counts the patterns compared, as a measure of work in tests.
@@ -425,6 +480,8 @@ pub(crate) mod tests {
             "(/[ab]){0,2}".prop_map(Matcher::Prefix),
             ("(/[ab]){0,2}", "[.][ab]").prop_map(|(path, suffix)| Matcher::Suffix { path, suffix }),
             "/[ab/*?]{0,5}".prop_map(|text| Matcher::pattern(&text)),
+            prop::sample::select(vec!["^/a", "^/a/b", "b$", "^/(a|b)/[^/]*$", r"\.a$", "^"])
+                .prop_map(|text| Matcher::Expression(translated(text, false))),
         ]
     }
 

@@ -2,14 +2,25 @@
 
 mod answer;
 mod backends;
+mod conditions;
 mod fields;
 mod files;
+mod guards;
+mod jumps;
+mod limits;
 mod listen;
 pub(crate) mod location;
+mod logs;
+mod maps;
+mod methods;
 mod nested;
 mod pages;
+mod referers;
+mod request_tests;
 mod rewrite;
 mod server;
+mod slashes;
+mod splits;
 pub(crate) mod tree;
 mod upstream;
 mod variables;

@@ -1,16 +1,22 @@
-//! What the source does, in the terms of the front: listeners, hosts, ordered rules, upstreams.
+//! The plan: what the source does, in the terms of the front (listeners, hosts, ordered rules, upstreams).
 //!
-//! The rules of a host are ordered: the first that matches a path decides. Each reader of a server's files puts
-//! them in that server's order, so [`Model::decide`] does what the source does. [`crate::emit`] writes routes that
-//! decide the same by the front's own order, and [`crate::proof`] compares the two.
+//! The rules of a host are ordered: the first that matches a path decides, unless it yields to a later expression.
+//! Each reader of a server's files puts the rules in that server's order, so that they do what the source does.
+//! [`crate::emit`] writes routes that give the same result by the front's own order.
+
+mod limits;
+mod model;
+mod shared_settings;
+mod shares;
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
-use std::ops::{Deref, DerefMut};
-use std::rc::Rc;
+
+pub(crate) use limits::{Limits, ZoneLimit};
+pub(crate) use model::{Model, first_match};
+pub(crate) use shared_settings::SharedSettings;
 
 use crate::condition::{Scheme, When};
-use crate::index::FirstMatch;
 use crate::judge::{Admission, JudgedPlace, PlaceUse};
 use crate::ledger::{Id, Ledger, Place, Weight};
 use crate::matcher::{Common, Matcher};
@@ -22,9 +28,12 @@ pub(crate) struct Plan {
     pub(crate) listeners: Vec<Listener>,
     pub(crate) hosts: Vec<VirtualHost>,
     pub(crate) upstreams: Vec<Upstream>,
+    pub(crate) limits: Limits,
+    /// The keys of `[log]`.
+    pub(crate) log: Keys,
     /// Whether the source has a status page, which becomes the front's admin listener.
     pub(crate) has_status: bool,
-    /// Proxies before the source that it trusts to report clients' addresses.
+    /// The proxies before the source that it trusts to report clients' addresses.
     pub(crate) trusted: Vec<String>,
     /// Whether rules test the scheme that such a proxy reports.
     pub(crate) claims_scheme: bool,
@@ -55,11 +64,24 @@ pub(crate) struct Tls {
     /// The paths of each certificate chain and its key.
     pub(crate) certificates: Vec<(String, String)>,
     pub(crate) keys: Keys,
-    /// Why the listener cannot be served; then it is written so that the network does not reach it.
+    /// Why the listener's certificates cannot be used; then it is written with an address that the network does not
+    /// reach.
     pub(crate) missing: Option<String>,
 }
 
+impl Listener {
+    /// Limits the size of request bodies on the listener, for routes without a limit of their own.
+    pub(crate) fn limit_bodies(&mut self, size: &str) {
+        self.keys.insert("body_max".to_owned(), quoted(size));
+    }
+}
+
 impl Tls {
+    /// Whether this is a higher number of authorities than the front accepts in a chain of client certificates.
+    pub(crate) fn may_have(authorities: usize) -> bool {
+        authorities > AUTHORITIES_MAX
+    }
+
     /// Adds the client certificate settings of another host on the same listener. Where they differ the listener
     /// only requests a certificate; routes enforce what each host requires.
     pub(crate) fn require(&mut self, keys: &Keys) {
@@ -92,7 +114,7 @@ pub(crate) struct VirtualHost {
     pub(crate) listeners: Vec<usize>,
     /// Indices of the listeners on which it also serves hosts that no other virtual host has.
     pub(crate) default_on: Vec<usize>,
-    /// The host's rules; the first that matches a path decides.
+    /// The host's rules, in the order in which they decide.
     pub(crate) rules: Vec<Rule>,
 }
 
@@ -101,20 +123,30 @@ pub(crate) struct VirtualHost {
 pub(crate) struct Rule {
     pub(crate) place: Option<Place>,
     pub(crate) matcher: Matcher,
+    /// Whether a later expression that matches the path wins over this rule, as in nginx over a prefix location
+    /// without `^~`.
+    pub(crate) yields: bool,
+    /// The methods of the requests; empty for all. For requests with other methods there is a later rule with the
+    /// same paths and for all methods.
+    pub(crate) methods: Vec<String>,
+    /// Tests, as the file has them, that a request must all pass. For requests that do not, there is a later rule as
+    /// for other methods.
+    pub(crate) tests: Vec<String>,
     /// The scheme that requests must have come by; `None`: any.
     pub(crate) scheme: Option<Scheme>,
     /// A condition on the host, until [`crate::hosts`] has split the virtual hosts by it.
     pub(crate) when: Option<Box<When>>,
     pub(crate) action: Action,
     pub(crate) settings: SharedSettings,
-    /// Without it the rule is closed before it is written, if it leads to a backend or to files.
+    /// Whether the rule may lead to a backend or to files. Without it, such a rule is closed before it is written.
     pub(crate) admission: Admission,
 }
 
 /// What is done with a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Action {
-    /// Passes the request to the upstream of this index; `rewrite` replaces the rule's path if it is given.
+    /// Passes the request to the upstream with this index. `rewrite` replaces the rule's path; if the matcher is an
+    /// expression, it is the whole new path, as the file has it.
     Forward {
         upstream: usize,
         rewrite: Option<String>,
@@ -133,7 +165,7 @@ pub(crate) enum Action {
     Closed,
 }
 
-/// The text of an answer.
+/// An answer with a text as its body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct AnswerText {
     pub(crate) status: u16,
@@ -157,7 +189,7 @@ pub(crate) struct Serve {
 }
 
 impl Action {
-    /// What the action asks of the directives of its place.
+    /// What the action does with requests, which decides which directives of its place matter.
     pub(crate) fn place_use(&self) -> PlaceUse {
         PlaceUse {
             forwards: self.upstream().is_some(),
@@ -191,6 +223,15 @@ impl Action {
         }
     }
 
+    /// Whether another path replaces the rule's path.
+    pub(crate) fn rewrites(&self) -> bool {
+        match self {
+            Self::Forward { rewrite, .. } => rewrite.is_some(),
+            Self::Serve(serve) => serve.rewrite.is_some(),
+            _ => false,
+        }
+    }
+
     /// The path that replaces the rule's path, for changing it; `None` if there is none.
     pub(crate) fn rewrite_mut(&mut self) -> Option<&mut String> {
         match self {
@@ -198,61 +239,6 @@ impl Action {
             Self::Serve(serve) => serve.rewrite.as_mut(),
             _ => None,
         }
-    }
-}
-
-/// The settings of a rule. Rules with the same settings share them until one of them changes, for a configuration
-/// may have very many rules and few different settings.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct SharedSettings(Option<Rc<Settings>>);
-
-impl SharedSettings {
-    /// Adds the settings of a section that comes later in the file, or lies deeper.
-    pub(crate) fn merge(&mut self, later: &Self) {
-        match (&self.0, &later.0) {
-            (_, None) => {}
-            (None, Some(_)) => self.clone_from(later),
-            (Some(_), Some(later)) => Settings::merge(self, later),
-        }
-    }
-
-    /// Shares the settings of `last` if they are equal, else replaces `last`.
-    pub(crate) fn like(settings: Settings, last: &mut Self) -> Self {
-        if settings != **last {
-            *last = Self::from(settings);
-        }
-        last.clone()
-    }
-}
-
-impl PartialEq for SharedSettings {
-    fn eq(&self, other: &Self) -> bool {
-        match (&self.0, &other.0) {
-            (Some(one), Some(two)) if Rc::ptr_eq(one, two) => true,
-            _ => **self == **other,
-        }
-    }
-}
-
-impl Eq for SharedSettings {}
-
-impl Deref for SharedSettings {
-    type Target = Settings;
-
-    fn deref(&self) -> &Settings {
-        self.0.as_deref().unwrap_or(&NO_SETTINGS)
-    }
-}
-
-impl DerefMut for SharedSettings {
-    fn deref_mut(&mut self) -> &mut Settings {
-        Rc::make_mut(self.0.get_or_insert_with(Rc::default))
-    }
-}
-
-impl From<Settings> for SharedSettings {
-    fn from(settings: Settings) -> Self {
-        Self((settings != NO_SETTINGS).then(|| Rc::new(settings)))
     }
 }
 
@@ -264,6 +250,9 @@ pub(crate) struct Settings {
     /// The clients that a second guard lets in, while sections are being applied to rules; then it is joined to
     /// `access`.
     pub(crate) compat: Access,
+    /// The clients that a third guard lets in, by their methods, while sections are being applied; then it is joined
+    /// to `access`.
+    pub(crate) methods: Access,
     /// Whether TLS is required, while sections are being applied; then a rule of its own closes plain HTTP.
     pub(crate) tls_only: bool,
     /// Whether an unknown directive may keep clients out, while sections are being applied; then it is part of
@@ -273,6 +262,8 @@ pub(crate) struct Settings {
     pub(crate) sent_host: Option<String>,
     /// Further keys of the route.
     pub(crate) keys: Keys,
+    /// The names of the limits that the rule's requests count for.
+    pub(crate) limits: Vec<String>,
     /// Error pages by status, and `replace_errors`: which errors of backends they replace.
     pub(crate) pages: Keys,
     /// Changes to the header fields of requests, and of responses.
@@ -280,6 +271,9 @@ pub(crate) struct Settings {
     pub(crate) response_fields: Fields,
     /// Changes to the fields of responses with the statuses of `add_header` without `always`.
     pub(crate) success_fields: Fields,
+    /// Changes by httpd's `Header always`, which has a table of its own, while sections are being applied; then they are
+    /// part of `response_fields`.
+    pub(crate) always_fields: Fields,
 }
 
 /// The clients that are let in.
@@ -293,9 +287,12 @@ pub(crate) enum Access {
         allow: Vec<String>,
         deny: Vec<String>,
     },
-    /// No client, which the old server says as well.
+    /// All clients with one of these methods, of which GET includes HEAD; with `except`, all with any other method.
+    /// It is used only while sections are being applied; then there are rules by methods.
+    Methods { names: Vec<String>, except: bool },
+    /// No client; the source also refuses all.
     Nobody,
-    /// Clients that only the old server can decide about.
+    /// Clients that only the old server can distinguish; without it, the paths are closed.
     Unsaid,
 }
 
@@ -316,6 +313,15 @@ impl Fields {
 
     pub(crate) fn is_empty(&self) -> bool {
         self.remove.is_empty() && self.set.is_empty() && self.add.is_empty()
+    }
+
+    /// Whether a field is set or added, and this is one of the elements of its value.
+    pub(crate) fn has(&self, name: &str, value: &str) -> bool {
+        let mut all = self.set.iter().chain(&self.add);
+        all.any(|(known, list)| {
+            let mut elements = list.split(',').map(str::trim);
+            known.eq_ignore_ascii_case(name) && (list == value || elements.any(|it| it == value))
+        })
     }
 
     /// How many times the changes name a field.
@@ -349,9 +355,25 @@ impl Fields {
         }
     }
 
-    /// Removes every field that `named` mentions, for its value is not known.
+    /// Removes every field that `named` mentions, because its value is not known.
     pub(crate) fn take_all(&mut self, named: &Self) {
         named.names().for_each(|it| self.take(it));
+    }
+
+    /// Adds the fields of another table for the same response, which gets those of both.
+    pub(crate) fn join(&mut self, other: &Self) {
+        for (name, value) in &other.set {
+            let is_it = |it: &String| it.eq_ignore_ascii_case(name);
+            if self.set.keys().chain(self.add.keys()).any(is_it) {
+                if !self.has(name, value) {
+                    self.add.insert(name.clone(), value.clone());
+                }
+            } else {
+                self.remove.retain(|it| !is_it(it));
+                self.set.insert(name.clone(), value.clone());
+            }
+        }
+        self.add.extend(other.add.clone());
     }
 
     /// Adds the changes of another section, which override earlier ones.
@@ -372,16 +394,23 @@ impl Settings {
         if later.compat != Access::Open {
             self.compat = later.compat.clone();
         }
+        if later.methods != Access::Open {
+            self.methods = later.methods.clone();
+        }
         self.tls_only |= later.tls_only;
         self.is_strange |= later.is_strange;
         if later.sent_host.is_some() {
             self.sent_host.clone_from(&later.sent_host);
         }
         self.keys.extend(later.keys.clone());
+        if self.limits.is_empty() {
+            self.limits.clone_from(&later.limits);
+        }
         self.pages.extend(later.pages.clone());
         self.request_fields.merge(&later.request_fields);
         self.response_fields.merge(&later.response_fields);
         self.success_fields.merge(&later.success_fields);
+        self.always_fields.merge(&later.always_fields);
     }
 }
 
@@ -395,6 +424,8 @@ pub(crate) struct Upstream {
     pub(crate) probe: Keys,
     pub(crate) attributes: Keys,
     pub(crate) backends: Vec<Backend>,
+    /// The indices of the upstreams that share its requests, with their weights; empty if it has backends of its own.
+    pub(crate) shares: Vec<(usize, u32)>,
 }
 
 /// A backend of an upstream.
@@ -405,18 +436,14 @@ pub(crate) struct Backend {
     pub(crate) keys: Keys,
 }
 
-/// What the source does with a request, and for which clients.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Decision<'p> {
-    pub(crate) action: &'p Action,
-    pub(crate) access: &'p Access,
-}
-
 impl Rule {
     pub(crate) fn new(place: Option<&Place>, matcher: Matcher, action: Action) -> Self {
         Self {
             place: place.cloned(),
             matcher,
+            yields: false,
+            methods: Vec::new(),
+            tests: Vec::new(),
             scheme: None,
             when: None,
             action,
@@ -425,7 +452,7 @@ impl Rule {
         }
     }
 
-    /// Admits the rule to what its action leads to, or closes it, as the place demands to which it belongs.
+    /// Admits the rule to what its action leads to, or closes it, by the result of judging its place.
     pub(crate) fn admit(&mut self, judged: JudgedPlace) {
         self.admission = judged.admission();
         if judged.closes() {
@@ -433,14 +460,50 @@ impl Rule {
         }
     }
 
-    /// Whether the rule decides about all requests for its paths, by any scheme and for any host.
-    pub(crate) fn is_unconditional(&self) -> bool {
-        self.scheme.is_none() && self.when.is_none()
+    /// Adds tests that requests must also pass.
+    pub(crate) fn add_tests(&mut self, tests: &[String]) {
+        let new = tests.iter().filter(|it| !self.tests.contains(it));
+        let new: Vec<String> = new.cloned().collect();
+        self.tests.extend(new);
     }
 
-    /// Whether no request is answered by the rule as the source would.
+    /// Whether the rule decides about all requests for its paths, by any scheme and method and for any host.
+    pub(crate) fn is_unconditional(&self) -> bool {
+        let takes_all = self.methods.is_empty() && self.tests.is_empty();
+        self.scheme.is_none() && self.when.is_none() && takes_all
+    }
+
+    /// Whether the rule decides about requests with GET.
+    pub(crate) fn takes_get(&self) -> bool {
+        self.methods.is_empty() || self.methods.iter().any(|it| it == "GET")
+    }
+
+    /// Whether the rule answers no request as the source would.
     pub(crate) fn is_closed(&self) -> bool {
         self.action == Action::Closed || self.settings.access == Access::Unsaid
+    }
+
+    /// Whether the rule's action or fields contain a part of the path that depends on its matcher, such as a group.
+    fn is_of_its_path(&self) -> bool {
+        let fields = [
+            &self.settings.request_fields,
+            &self.settings.response_fields,
+            &self.settings.success_fields,
+        ];
+        let values = |it: &Fields| it.set.values().chain(it.add.values()).cloned().collect();
+        let mut texts: Vec<String> = fields.into_iter().flat_map::<Vec<_>, _>(values).collect();
+        match &self.action {
+            Action::Redirect { to, .. } => texts.push(to.clone()),
+            Action::Forward {
+                rewrite: Some(_), ..
+            } => return true,
+            Action::Serve(serve) if serve.rewrite.is_some() => return true,
+            _ => {}
+        }
+        let Matcher::Expression(expression) = &self.matcher else {
+            return texts.iter().any(|it| it.contains("{rest"));
+        };
+        texts.iter().any(|it| expression.is_named_in(it))
     }
 
     /// The same rule for fewer paths. A rewrite or redirect then includes the part of the path that the narrower
@@ -455,6 +518,12 @@ impl Rule {
             && rule.action.keeps_path(outer)
         {
             rule.action.forget_rewrite();
+        }
+        if self.matcher.is_expression() != rule.matcher.is_expression() && rule.is_of_its_path() {
+            rule.action = Action::Closed;
+            return rule;
+        }
+        if !matches!(rule.matcher, Matcher::Prefix(_)) {
             return rule;
         }
         let (Matcher::Prefix(outer), Matcher::Prefix(inner)) = (&self.matcher, &rule.matcher)
@@ -550,7 +619,7 @@ impl Plan {
         }
     }
 
-    /// Closes all rules that lead to a backend or to files though nobody judged their place.
+    /// Closes all rules that lead to a backend or to files and were not admitted.
     pub(crate) fn close_unjudged(&mut self, ledger: &mut Ledger) {
         let rules = self.hosts.iter_mut().flat_map(|it| &mut it.rules);
         for rule in rules {
@@ -565,8 +634,8 @@ impl Plan {
         }
     }
 
-    /// Closes, on each listener, the hosts that no virtual host names, if another than the default one may serve
-    /// them: by an expression, or by a name that no route can have.
+    /// Closes, on each listener, the hosts that no virtual host names, if the source may serve them by another
+    /// virtual host than the default one: by an expression, or by a name that no route can have.
     pub(crate) fn close_unsayable(&mut self, ledger: &mut Ledger) {
         for listener in 0..self.listeners.len() {
             let others = self.hosts.iter().filter(|it| {
@@ -595,7 +664,7 @@ impl Plan {
         }
     }
 
-    /// The index of an upstream; adds it if there is no equal one, under a name that is still free.
+    /// The index of an upstream. If there is no equal one, it is added, with a name that is still free.
     pub(crate) fn upstream(&mut self, upstream: Upstream) -> usize {
         let bare = |it: &Backend| Backend {
             place: None,
@@ -611,7 +680,7 @@ impl Plan {
         }
         let base = table_name(&upstream.name);
         let mut name = base.clone();
-        // A name such as `a-2` may be that of another one already.
+        // Another upstream may already have a name such as `a-2`.
         while self.names.contains_key(&name) {
             let count = self.names.entry(base.clone()).or_default();
             *count += 1;
@@ -626,7 +695,8 @@ impl Plan {
     }
 }
 
-/// Gives backends with the same URL names of their own, for a backend without a name has its URL as its name.
+/// Names the backends that have no name and the URL of an earlier one: `URL#2`, `URL#3` and so on. Without a name, a
+/// backend is called by its URL, so two of them would have the same name.
 fn name_twins(backends: &mut [Backend]) {
     let mut counts: HashMap<String, usize> = HashMap::new();
     for backend in backends
@@ -638,75 +708,6 @@ fn name_twins(backends: &mut [Backend]) {
         if *count > 1 {
             let name = quoted(&format!("{}#{count}", backend.url));
             backend.keys.insert("name".to_owned(), name);
-        }
-    }
-}
-
-/// A model of the source that answers quickly what it does with a request.
-pub(crate) struct Model<'p> {
-    plan: &'p Plan,
-    /// The first virtual host for each listener and name.
-    names: HashMap<(usize, &'p str), usize>,
-    defaults: HashMap<usize, usize>,
-    rules: Vec<FirstMatch<'p>>,
-}
-
-impl<'p> Model<'p> {
-    pub(crate) fn new(plan: &'p Plan) -> Self {
-        let (mut names, mut defaults) = (HashMap::new(), HashMap::new());
-        for (at, host) in plan.hosts.iter().enumerate() {
-            for &listener in &host.listeners {
-                for name in &host.names {
-                    names.entry((listener, name.as_str())).or_insert(at);
-                }
-            }
-            for &listener in &host.default_on {
-                defaults.entry(listener).or_insert(at);
-            }
-        }
-        let index = |it: &'p VirtualHost| FirstMatch::new(it.rules.iter().map(|it| &it.matcher));
-        Self {
-            plan,
-            names,
-            defaults,
-            rules: plan.hosts.iter().map(index).collect(),
-        }
-    }
-
-    /// The index of the virtual host that serves a host on a listener: by name, then by the longest wildcard, then
-    /// the default.
-    pub(crate) fn host(&self, listener: usize, host: &str) -> Option<usize> {
-        if let Some(&found) = self.names.get(&(listener, host)) {
-            return Some(found);
-        }
-        // Of wildcards the longest.
-        let wild = host.match_indices('.').find_map(|(at, _)| {
-            let name = format!("*{}", &host[at..]);
-            self.names.get(&(listener, name.as_str())).copied()
-        });
-        wild.or_else(|| self.defaults.get(&listener).copied())
-    }
-
-    /// What the source does with a request for this host and path on a listener.
-    pub(crate) fn decide(&self, listener: usize, host: &str, path: &str) -> Decision<'p> {
-        let listens = self.plan.listeners.get(listener);
-        let secure = listens.is_some_and(|it| it.tls.is_some());
-        let scheme = if secure { Scheme::Https } else { Scheme::Http };
-        let host = self.host(listener, host);
-        let rule = host.and_then(|host| {
-            let rules = &self.plan.hosts[host].rules;
-            let fits = |at: usize| rules[at].scheme.is_none_or(|it| it == scheme);
-            self.rules[host].find(path, fits).map(|at| &rules[at])
-        });
-        match rule {
-            Some(rule) => Decision {
-                action: &rule.action,
-                access: &rule.settings.access,
-            },
-            None => Decision {
-                action: &Action::Files,
-                access: &Access::Open,
-            },
         }
     }
 }
@@ -739,24 +740,16 @@ pub(crate) fn table_name(name: &str) -> String {
     }
 }
 
+/// Why a setting for longer chains of client certificates needs no key.
+pub(crate) const LONGEST: &str = "the front verifies no longer chains of certificates";
+
+/// The most authorities that the front accepts between a client's certificate and one of `client_ca`.
+const AUTHORITIES_MAX: usize = 6;
+
 /// A host name that no virtual host has.
 pub(crate) const UNKNOWN_HOST: &str = "unknown.invalid";
 
 const NAME_MAX: usize = 60;
-
-/// The settings of a rule that changes nothing.
-static NO_SETTINGS: Settings = Settings {
-    access: Access::Open,
-    compat: Access::Open,
-    tls_only: false,
-    is_strange: false,
-    sent_host: None,
-    keys: Keys::new(),
-    pages: Keys::new(),
-    request_fields: Fields::NONE,
-    response_fields: Fields::NONE,
-    success_fields: Fields::NONE,
-};
 
 #[cfg(test)]
 mod tests;

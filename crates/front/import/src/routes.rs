@@ -1,22 +1,26 @@
 //! Turns ordered rules into routes of the front, which the front orders by how specific they are.
-//!
-//! A rule that an earlier one covers is not written. Where the front would prefer a later rule to an earlier one that
-//! matches some of the same paths, the later route excludes these paths. So among all routes left for a path, that of
-//! the earliest rule is the most specific.
+//! A rule that an earlier one covers is not written. If the front would prefer a later rule to an earlier one that
+//! matches some of the same paths, the later route excludes these paths. So for each path, the route of the earliest
+//! rule is the most specific one that is left. Expressions keep their order, and come before a rule that yields to
+//! them.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ops::Bound;
 use std::rc::Rc;
 
+use catamaran_proxy::config::PathExpression;
+
 use crate::condition::Scheme;
 use crate::ledger::{Ledger, Weight};
-use crate::matcher::{Common, Matcher, can_be_written};
+use crate::matcher::{Common, Matcher, Rank};
 use crate::plan::{Access, Action, Plan, Rule, VirtualHost};
 
 /// A rule with the paths that its route excludes, because earlier rules decide about them.
 #[derive(Clone, Debug)]
 pub(crate) struct Route {
     pub(crate) rule: Rule,
+    /// Whether the route wins over expressions, if it would win without them.
+    pub(crate) before_regex: bool,
     pub(crate) exclude: BTreeSet<String>,
 }
 
@@ -54,7 +58,8 @@ pub(crate) fn groups(plan: &Plan) -> Vec<RouteGroup> {
                 .iter()
                 .filter(|name| taken.insert((listener, name.as_str())));
             let names: Vec<String> = free.cloned().collect();
-            // It serves every host that no other has, so its names are written only beside wildcards.
+            // It also serves hosts that no virtual host names, so its names are written only if a wildcard would take
+            // them.
             let is_default = host.default_on.contains(&listener);
             if names.is_empty() || is_default && !wild.contains(&listener) {
                 continue;
@@ -91,8 +96,8 @@ fn schemes(plan: &Plan, host: &VirtualHost) -> (bool, bool) {
     (!host.listeners.iter().all(tls), some_tls)
 }
 
-/// Closes rules for one scheme that share paths with a later rule, if the front would prefer the later one and no
-/// pattern separates their paths.
+/// Closes rules for one scheme that share paths with a later rule, if the front would prefer the later rule and no
+/// pattern can divide their paths.
 pub(crate) fn close_crossing(plan: &mut Plan, ledger: &mut Ledger) {
     let mut hosts = std::mem::take(&mut plan.hosts);
     for host in &mut hosts {
@@ -105,8 +110,11 @@ pub(crate) fn close_crossing(plan: &mut Plan, ledger: &mut Ledger) {
                 continue;
             };
             let crosses = |it: &Rule| {
+                let both = it.matcher.is_expression() && before.matcher.is_expression();
                 let is_outranked = it.matcher.rank() >= before.matcher.rank();
                 is_outranked
+                    && !both
+                    && !gives_way(before, it)
                     && match it.matcher.common(&before.matcher) {
                         Common::Nothing => false,
                         Common::Set(set) => set == before.matcher && set != it.matcher,
@@ -129,6 +137,36 @@ pub(crate) fn close_crossing(plan: &mut Plan, ledger: &mut Ledger) {
     plan.hosts = hosts;
 }
 
+/// Closes hosts with more expressions than a file may have.
+pub(crate) fn close_beyond(plan: &mut Plan, ledger: &mut Ledger) {
+    let of_host = |host: &VirtualHost| {
+        let expressions = host.rules.iter().filter(|it| it.matcher.is_expression());
+        expressions.count() * 2 * (host.listeners.len() + 1)
+    };
+    // The number of rules is an upper limit, and is found quickly.
+    if plan.hosts.iter().map(of_host).sum::<usize>() <= PathExpression::COUNT_MAX {
+        return;
+    }
+    let mut counts = vec![0; plan.hosts.len()];
+    for group in groups(plan) {
+        let expressions = group.routes.iter();
+        let is_one = |it: &&Route| it.rule.matcher.is_expression();
+        counts[group.host] += expressions.filter(is_one).count();
+    }
+    let mut left = PathExpression::COUNT_MAX;
+    for (host, count) in plan.hosts.iter_mut().zip(counts) {
+        if let Some(rest) = left.checked_sub(count) {
+            left = rest;
+            continue;
+        }
+        let text = "the expressions of this host are more than a file may have: all of it is closed. Use prefixes and \
+                    suffixes where they say the same";
+        ledger.say(Weight::Risk, host.place.clone(), text);
+        let place = host.place.as_ref();
+        host.rules = vec![Rule::new(place, Matcher::everything(), Action::Closed)];
+    }
+}
+
 /// The routes of a virtual host, in the order of its rules. Rules whose path no route can express are left out; paths
 /// that no rule decides get [`Action::Files`].
 fn host_routes(plan: &Plan, host: &VirtualHost) -> Vec<Route> {
@@ -141,9 +179,7 @@ fn host_routes(plan: &Plan, host: &VirtualHost) -> Vec<Route> {
             Some(Scheme::Https) => some_tls,
             None => true,
         })
-        .filter(|rule| {
-            can_be_written(&rule.matcher.exclusion()) && !has_control(&rule.matcher.shown())
-        })
+        .filter(|rule| rule.matcher.can_be_written())
         .cloned()
         .map(closed_if_unwritable)
         .collect();
@@ -153,11 +189,16 @@ fn host_routes(plan: &Plan, host: &VirtualHost) -> Vec<Route> {
         Action::Files,
     ));
     if some_tls && some_clear {
-        rules = with_schemes(rules);
+        rules = parted(with_schemes(rules));
     } else {
         rules.iter_mut().for_each(|rule| rule.scheme = None);
     }
     excluding(rules)
+}
+
+/// Whether a later rule is asked before an earlier one, like an expression after a prefix in nginx.
+pub(crate) fn gives_way(before: &Rule, later: &Rule) -> bool {
+    before.yields && later.matcher.is_expression()
 }
 
 /// Whether a text has a control character, which the front refuses in every path.
@@ -165,23 +206,41 @@ fn has_control(text: &str) -> bool {
     text.bytes().any(|it| it.is_ascii_control())
 }
 
-/// Closes a rule with a rewrite whose paths are no prefix any more, for the front can only rewrite prefixes.
+/// The index of the first earlier rule that yields to `rule`. Later rules that are no expressions decide only about
+/// paths that this one does not match.
+fn first_to_give_way<'r>(rule: &Rule, mut earlier: impl Iterator<Item = &'r Rule>) -> usize {
+    let is_expression = rule.matcher.is_expression();
+    let first = || earlier.position(|it| gives_way(it, rule));
+    is_expression.then(first).flatten().unwrap_or(usize::MAX)
+}
+
+/// Closes a rule with a rewrite whose paths are no prefix and no expression any more, because the front can rewrite
+/// no others.
 fn closed_if_unwritable(mut rule: Rule) -> Rule {
     let is_prefix = matches!(rule.matcher, Matcher::Prefix(_));
+    let can_rewrite = is_prefix || rule.matcher.is_expression();
     let is_odd = rule.action.rewrite_mut().is_some_and(|it| has_control(it));
     let takes_rest = matches!(&rule.action, Action::Redirect { to, .. } if to.contains("{rest"));
-    if is_odd || !is_prefix && (rule.action.rewrite_mut().is_some() || takes_rest) {
+    let rewrites = rule.action.rewrite_mut().is_some();
+    if is_odd || !can_rewrite && rewrites || !is_prefix && takes_rest {
         rule.action = Action::Closed;
     }
     rule
 }
 
-/// Restricts later rules to the other scheme where an earlier rule takes all their paths for one scheme.
+/// Restricts a later rule to the other scheme if an earlier rule matches all its paths for one scheme.
 fn with_schemes(rules: Vec<Rule>) -> Vec<Rule> {
     let mut done: Vec<Rule> = Vec::new();
     for mut rule in rules {
         let mut copies: Vec<(usize, Rule)> = Vec::new();
-        let earlier = done.iter().enumerate().filter(|it| it.1.scheme.is_some());
+        let end = first_to_give_way(&rule, done.iter());
+        let decides = |(at, before): &(usize, &Rule)| {
+            let takes_all = before.methods.is_empty() && before.tests.is_empty();
+            let is_one = before.scheme.is_some() && takes_all;
+            is_one && (*at < end || before.matcher.is_expression())
+        };
+        let all = done.iter().enumerate();
+        let earlier: Vec<(usize, &Rule)> = all.filter(decides).collect();
         for (at, before) in earlier {
             match before.matcher.common(&rule.matcher) {
                 Common::Set(set) if set == rule.matcher && rule.scheme.is_none() => {
@@ -196,7 +255,7 @@ fn with_schemes(rules: Vec<Rule>) -> Vec<Rule> {
                 _ => {}
             }
         }
-        // Behind the rule that it is a part of, a copy would be left out.
+        // A copy must come before the rule that it is a part of, which would otherwise cover it.
         for (at, copy) in copies.into_iter().rev() {
             done.insert(at, copy);
         }
@@ -205,30 +264,118 @@ fn with_schemes(rules: Vec<Rule>) -> Vec<Rule> {
     done
 }
 
+/// Divides rules for some methods or values into one for each scheme, if a later rule of the same rank has a scheme:
+/// among routes of one rank the front prefers one with a scheme to one with methods or tests.
+fn parted(rules: Vec<Rule>) -> Vec<Rule> {
+    // The matchers of later rules with a scheme, by their texts.
+    let mut later: HashMap<Rank, BTreeMap<String, Matcher>> = HashMap::new();
+    let mut done: Vec<Rule> = Vec::with_capacity(rules.len());
+    for rule in rules.into_iter().rev() {
+        let rank = rule.matcher.rank();
+        let is_limited = !rule.methods.is_empty() || !rule.tests.is_empty();
+        let meets = |known: &BTreeMap<String, Matcher>| {
+            let is_pattern = matches!(rule.matcher, Matcher::Pattern(_));
+            let mut others = known.values().filter(|_| is_pattern);
+            known.contains_key(&rule.matcher.shown()) || others.any(|it| it.overlaps(&rule.matcher))
+        };
+        let parts = if rule.scheme.is_some() {
+            vec![rule]
+        } else if is_limited && !rule.matcher.is_expression() && later.get(&rank).is_some_and(meets)
+        {
+            let of_scheme = |scheme: Scheme| Rule {
+                scheme: Some(scheme),
+                ..rule.clone()
+            };
+            vec![of_scheme(Scheme::Https), of_scheme(Scheme::Http)]
+        } else {
+            done.push(rule);
+            continue;
+        };
+        let matchers = later.entry(rank).or_default();
+        let matcher = |it: &Rule| (it.matcher.shown(), it.matcher.clone());
+        matchers.extend(parts.first().map(matcher));
+        done.extend(parts);
+    }
+    done.reverse();
+    done
+}
+
+/// Makes routes of rules: each excludes the paths about which earlier, less specific rules decide.
 fn excluding(rules: Vec<Rule>) -> Vec<Route> {
     let mut routes: Vec<Route> = Vec::new();
     let mut earlier_ones = Earlier::default();
-    for rule in rules {
-        let earlier = earlier_ones.related(&rule.matcher);
-        let same_scheme = |it: &Rule| it.scheme.is_none() || it.scheme == rule.scheme;
+    for mut rule in rules {
+        let mut earlier = earlier_ones.related(&rule.matcher);
+        earlier.retain(|&at| !gives_way(&routes[at].rule, &rule));
+        if !rule.methods.is_empty() {
+            for before in earlier.iter().map(|&at| &routes[at].rule) {
+                let same_schemes = before.scheme.is_none() || before.scheme == rule.scheme;
+                if same_schemes && before.matcher == rule.matcher && takes_tests(before, &rule) {
+                    rule.methods.retain(|it| !takes_method(before, it));
+                }
+            }
+            if rule.methods.is_empty() {
+                continue;
+            }
+        }
+        let takes_same = |it: &Rule| {
+            // After a rule for some methods there is one for all methods.
+            let takes_all = rule.methods.iter().all(|method| takes_method(it, method));
+            let same_methods = it.methods.is_empty() || !rule.methods.is_empty() && takes_all;
+            same_methods
+                && takes_tests(it, &rule)
+                && (it.scheme.is_none() || it.scheme == rule.scheme)
+        };
+        let end = first_to_give_way(&rule, routes.iter().map(|it| &it.rule));
         let covers = |&at: &usize| {
-            same_scheme(&routes[at].rule) && routes[at].rule.matcher.covers(&rule.matcher)
+            let before = &routes[at].rule;
+            let decides = at < end || before.matcher.is_expression();
+            decides && takes_same(before) && before.matcher.covers(&rule.matcher)
         };
         if earlier.iter().any(covers) {
             continue;
         }
         let mut exclude = BTreeSet::new();
         for &at in &earlier {
-            let before = &routes[at].rule;
-            let outranked = rule.matcher.rank() >= before.matcher.rank();
-            if outranked && same_scheme(before) && before.matcher.overlaps(&rule.matcher) {
-                exclude.insert(before.matcher.exclusion());
+            let before = &routes[at].rule.matcher;
+            let outranked = rule.matcher.rank() >= before.rank();
+            if !outranked || before.is_expression() || !before.overlaps(&rule.matcher) {
+                continue;
+            }
+            if rule.matcher.is_expression() && is_before_all(&routes[..at], before) {
+                routes[at].before_regex = true;
+            } else if takes_same(&routes[at].rule) {
+                exclude.extend(before.exclusion());
             }
         }
         earlier_ones.add(&rule.matcher, routes.len());
-        routes.push(Route { rule, exclude });
+        routes.push(Route {
+            rule,
+            before_regex: false,
+            exclude,
+        });
     }
     routes
+}
+
+/// Whether a rule applies to all requests that pass the tests of another rule.
+fn takes_tests(rule: &Rule, other: &Rule) -> bool {
+    rule.tests.iter().all(|it| other.tests.contains(it))
+}
+
+/// Whether a rule applies to this method; GET includes HEAD.
+fn takes_method(rule: &Rule, method: &str) -> bool {
+    let is_it = |it: &String| it == method || it == "GET" && method == "HEAD";
+    rule.methods.iter().any(is_it)
+}
+
+/// Whether none of the earlier routes is an expression that may match some of these paths.
+fn is_before_all(earlier: &[Route], matcher: &Matcher) -> bool {
+    let mut expressions = earlier
+        .iter()
+        .map(|it| &it.rule.matcher)
+        .filter(|it| it.is_expression());
+    !expressions.any(|it| it.overlaps(matcher))
 }
 
 /// Finds earlier rules by the beginnings of their paths, so that a rule need not be compared with all others.
@@ -268,10 +415,10 @@ impl Earlier {
             }
         }
         match matcher {
-            // What begins with more than it is more specific, but for `/path/?`.
+            // Paths that begin with more than this path are more specific, except those of `/path/?`.
             Matcher::Exact(_) => {}
             Matcher::Prefix(path) => take(self.patterns.get(&format!("{path}/"))),
-            Matcher::Suffix { .. } | Matcher::Pattern(_) => {
+            Matcher::Suffix { .. } | Matcher::Pattern(_) | Matcher::Expression(_) => {
                 for map in [&self.plain, &self.patterns] {
                     let after = map.range::<str, _>((Bound::Excluded(&*start), Bound::Unbounded));
                     let longer = after.take_while(|it| it.0.starts_with(&*start));
@@ -290,7 +437,7 @@ impl Earlier {
 pub(crate) fn outcome(rule: &Rule) -> Action {
     match rule.settings.access {
         Access::Nobody => Action::Answer(403),
-        Access::Unsaid => Action::Closed,
+        Access::Unsaid | Access::Methods { .. } => Action::Closed,
         Access::Open | Access::Networks { .. } => rule.action.clone(),
     }
 }
@@ -299,10 +446,15 @@ pub(crate) fn outcome(rule: &Rule) -> Action {
 pub(crate) mod tests {
     use std::cell::Cell;
 
+    use catamaran_proxy::config::RouteTarget;
+    use catamaran_proxy::explain::{FoundRoute, RouteFinder, RouteRequest};
     use proptest::prelude::*;
 
     use super::*;
+    use crate::emit::{self, Form};
+    use crate::matcher::can_be_written;
     use crate::matcher::tests::any_matcher;
+    use crate::plan::first_match;
 
     thread_local! {
         /// How often the routes of a plan were computed.
@@ -347,18 +499,182 @@ pub(crate) mod tests {
             matchers in proptest::collection::vec(any_matcher(), 0..8),
         ) {
             let rules: Vec<Rule> = matchers.into_iter().map(|it| rule(it, 200)).collect();
-            let mut expected: Vec<(Matcher, BTreeSet<String>)> = Vec::new();
+            let mut expected: Vec<(Matcher, bool, BTreeSet<String>)> = Vec::new();
             for rule in &rules {
                 let of = &rule.matcher;
                 if expected.iter().any(|it| it.0.covers(of)) {
                     continue;
                 }
-                let outranked = expected.iter().filter(|it| of.rank() >= it.0.rank() && it.0.overlaps(of));
-                let exclude = outranked.map(|it| it.0.exclusion()).collect();
-                expected.push((of.clone(), exclude));
+                let mut exclude = BTreeSet::new();
+                for at in 0..expected.len() {
+                    let before = expected[at].0.clone();
+                    let meets = |it: &&(Matcher, bool, BTreeSet<String>)| {
+                        it.0.is_expression() && it.0.overlaps(&before)
+                    };
+                    let is_first = !expected[..at].iter().any(|it| meets(&it));
+                    if before.is_expression() || of.rank() < before.rank() || !before.overlaps(of) {
+                        continue;
+                    }
+                    if of.is_expression() && is_first {
+                        expected[at].1 = true;
+                    } else {
+                        exclude.extend(before.exclusion());
+                    }
+                }
+                expected.push((of.clone(), false, exclude));
             }
-            let found = excluding(rules).into_iter().map(|it| (it.rule.matcher, it.exclude));
+            let routes = excluding(rules).into_iter();
+            let found = routes.map(|it| (it.rule.matcher, it.before_regex, it.exclude));
             prop_assert_eq!(found.collect::<Vec<_>>(), expected);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn the_front_decides_as_the_rules_do(
+            matchers in proptest::collection::vec((any_matcher(), any::<bool>()), 0..8),
+            paths in proptest::collection::vec("/[ab./]{0,7}", 20),
+        ) {
+            let mut plan = Plan::default();
+            plan.listener("127.0.0.1:80", 80);
+            // nginx's expressions come last, and what yields is before them; httpd's stand anywhere.
+            let yields = matchers.first().is_some_and(|it| it.1);
+            let number = |(at, it): (usize, (Matcher, bool))| {
+                let status = 200 + u16::try_from(at).unwrap();
+                (it.1, rule(it.0, status))
+            };
+            let mut rules: Vec<(bool, Rule)> = matchers.into_iter().enumerate().map(number).collect();
+            if yields {
+                for (yields, rule) in &mut rules {
+                    let is_exact = matches!(rule.matcher, Matcher::Exact(_));
+                    rule.yields = *yields && !is_exact && !rule.matcher.is_expression();
+                }
+                rules.sort_by_key(|it| it.1.matcher.is_expression());
+            }
+            plan.hosts.push(VirtualHost {
+                listeners: vec![0],
+                default_on: vec![0],
+                rules: rules.into_iter().map(|it| it.1).collect(),
+                ..VirtualHost::default()
+            });
+            let written = emit::write(&plan, &groups(&plan), Form { keep: None, inline_secrets: true, secrets_of: "", closed: &[] });
+            let config = catamaran_config::parse("t.toml", &written.text).unwrap().config;
+            let finder = RouteFinder::new(&config).unwrap();
+            let rules = &plan.hosts[0].rules;
+            let first = first_match(rules);
+            for path in paths.iter().filter(|it| can_be_written(it)) {
+                let asked = RouteRequest { host: Some("h"), path, listener: 0, secure: false, meets_conditions: false };
+                let FoundRoute::Route(found) = finder.find(asked) else {
+                    continue;
+                };
+                let status = match &config.routes[found].target {
+                    RouteTarget::Status(status) => status.as_u16(),
+                    _ => 0,
+                };
+                let expected = match first.find(path, |_| true).map(|at| &rules[at].action) {
+                    Some(Action::Answer(status)) => *status,
+                    _ => 404,
+                };
+                prop_assert_eq!(status, expected, "{}\n{}", path, written.text);
+            }
+        }
+    }
+
+    /// For which requests a rule is: the place of its paths, its scheme, and its test; `2` is none.
+    type Limits = (usize, u8, u8);
+
+    fn limited(sets: &[Matcher], (set, scheme, test): Limits, status: u16) -> Rule {
+        let mut rule = rule(sets[set].clone(), status);
+        rule.scheme = [Some(Scheme::Http), Some(Scheme::Https), None][usize::from(scheme)];
+        let tests = (0..2).filter(|it| *it == test);
+        rule.tests
+            .extend(tests.map(|it| format!("header:x{it} ~ ^a$")));
+        rule
+    }
+
+    proptest! {
+        #[test]
+        fn the_front_decides_by_schemes_and_tests_as_the_rules_do(
+            mut limits in proptest::collection::vec((0..4_usize, 0..3_u8, 0..3_u8), 0..8),
+            asked in proptest::collection::vec(("/[ab/]{0,4}", any::<bool>(), any::<bool>()), 20),
+        ) {
+            let sets = [
+                Matcher::Exact("/a/b".to_owned()),
+                Matcher::pattern("/a/b*"),
+                Matcher::pattern("/a/*"),
+                Matcher::everything(),
+            ];
+            // As in nginx the longest path comes first, but for what redirects all of a scheme.
+            let before = limits.iter().take_while(|it| it.2 == 2).count();
+            limits[..before].iter_mut().for_each(|it| it.0 = 3);
+            limits[before..].sort_by_key(|it| it.0);
+            let mut plan = Plan::default();
+            plan.listener("127.0.0.1:80", 80);
+            plan.claims_scheme = true;
+            plan.hosts.push(VirtualHost {
+                listeners: vec![0],
+                default_on: vec![0],
+                rules: limits.iter().zip(200..).map(|(&it, status)| limited(&sets, it, status)).collect(),
+                ..VirtualHost::default()
+            });
+            let form = Form { keep: None, inline_secrets: true, secrets_of: "", closed: &[] };
+            let written = emit::write(&plan, &groups(&plan), form);
+            let config = catamaran_config::parse("t.toml", &written.text).unwrap().config;
+            let finder = RouteFinder::new(&config).unwrap();
+            for (path, secure, passes) in asked.iter().filter(|it| can_be_written(&it.0)) {
+                let request = RouteRequest {
+                    host: Some("h"), path, listener: 0, secure: *secure, meets_conditions: *passes,
+                };
+                let FoundRoute::Route(found) = finder.find(request) else {
+                    continue;
+                };
+                let status = match &config.routes[found].target {
+                    RouteTarget::Status(status) => status.as_u16(),
+                    _ => 0,
+                };
+                let decides = |&&(set, scheme, test): &&Limits| {
+                    let is_scheme = scheme == 2 || (scheme == 1) == *secure;
+                    sets[set].has(path) && is_scheme && (test == 2 || *passes)
+                };
+                let place = limits.iter().position(|it| decides(&it));
+                let expected = place.map_or(404, |it| 200 + u16::try_from(it).unwrap());
+                prop_assert_eq!(status, expected, "{} {} {}\n{}", path, secure, passes, written.text);
+            }
+        }
+
+        #[test]
+        fn the_first_of_the_same_paths_decides_whatever_scheme_and_test_it_has(
+            limits in proptest::collection::vec((0..1_usize, 0..3_u8, 0..3_u8), 0..8),
+            by_methods in any::<bool>(), secure in any::<bool>(), passed in 0..4_u8,
+        ) {
+            let all = [Matcher::everything()];
+            let of_methods = |mut rule: Rule| {
+                if by_methods {
+                    rule.methods = std::mem::take(&mut rule.tests);
+                }
+                rule
+            };
+            let rules = limits.iter().zip(200..).map(|(&it, status)| of_methods(limited(&all, it, status)));
+            let routes = excluding(parted(with_schemes(rules.collect())));
+            let is_scheme = |it: Option<Scheme>| it.is_none_or(|it| (it == Scheme::Https) == secure);
+            let passes = |test: &String| (0..2).any(|it| passed & 1 << it != 0 && test.contains(&format!("x{it}")));
+            // A request has one method.
+            prop_assume!(!by_methods || passed < 3);
+            let takes = |it: &&Rule| {
+                is_scheme(it.scheme)
+                    && it.tests.iter().all(passes)
+                    && (it.methods.is_empty() || it.methods.iter().any(passes))
+            };
+            // As the front ranks routes of the same paths.
+            let rank = |it: &&Rule| {
+                (it.scheme.is_none(), it.methods.is_empty(), std::cmp::Reverse(it.tests.len()))
+            };
+            let found = routes.iter().map(|it| &it.rule).filter(takes).min_by_key(rank);
+            let has = |test: u8| test == 2 || passed & 1 << test != 0;
+            let is = |scheme: u8| scheme == 2 || (scheme == 1) == secure;
+            let expected = limits.iter().position(|it| is(it.1) && has(it.2));
+            let status = expected.map(|it| Action::Answer(200 + u16::try_from(it).unwrap()));
+            prop_assert_eq!(found.map(|it| it.action.clone()), status);
         }
     }
 

@@ -1,6 +1,6 @@
-//! What messages show of the source: its words, but no secrets, and not at any length.
+//! What messages show of the source: words without secrets, cut after some length.
 
-/// The words of a directive for a message, without what may be a secret, and cut after [`LENGTH_MAX`] characters.
+/// The words of a directive for a message: without what may be a secret, and cut after [`LENGTH_MAX`] characters.
 pub(crate) fn words<'w>(words: impl IntoIterator<Item = &'w str>) -> String {
     let mut shown: Vec<String> = Vec::new();
     let mut is_named = false;
@@ -19,7 +19,7 @@ pub(crate) fn words<'w>(words: impl IntoIterator<Item = &'w str>) -> String {
     }
 }
 
-/// A name of a directive for a message: of a line of a file of passwords only the user.
+/// The name of a directive for a message. If it is a line of a file of passwords, only the user is shown.
 pub(crate) fn name(name: &str) -> String {
     match name.split_once(':') {
         Some((user, _)) => format!("{user}:{HIDDEN}"),
@@ -33,7 +33,8 @@ pub(crate) fn message(text: &str) -> String {
     words.map(without_secret).collect()
 }
 
-/// A word with `…` in the place of the value of `secret=`, of a password in a URL, and of a password's hash.
+/// A word with `…` in place of a secret: the value of `secret=` or `Token: `, that of a secret parameter in a URL's
+/// query, a password in a URL, and the hash of a password.
 fn without_secret(word: &str) -> String {
     let body = word.trim_end_matches(|it: char| it.is_whitespace() || "`;,".contains(it));
     let end = &word[body.len()..];
@@ -42,29 +43,54 @@ fn without_secret(word: &str) -> String {
     if let Some(at) = hash {
         return hides_from(body[..at].find(':').map_or(at, |it| it + 1));
     }
-    if let Some((key, _)) = body.split_once('=')
-        && names_secret(key)
-    {
-        return hides_from(key.len() + 1);
+    let is_url = body.contains("://");
+    let start = body.find(|it| it == '=' || it == ':' && !is_url);
+    if let Some(at) = start.filter(|at| names_secret(&body[..*at])) {
+        return hides_from(at + 1);
     }
-    let login = body.split_once("://").and_then(|(scheme, rest)| {
-        let authority = rest.split(['/', '?']).next().unwrap_or_default();
-        let (user, _) = authority.rsplit_once('@')?;
-        let start = scheme.len() + 3;
-        let password = start + user.find(':')? + 1;
-        Some(format!(
-            "{}{HIDDEN}{}{end}",
-            &body[..password],
-            &body[start + user.len()..]
-        ))
-    });
-    login.unwrap_or_else(|| word.to_owned())
+    without_login(&without_parameters(word))
 }
 
-/// Whether what stands after this word, or after its `=`, may be a secret.
+/// A URL without the password before its host.
+fn without_login(word: &str) -> String {
+    let start = word.find("://").map_or(0, |it| it + 3);
+    let authority = word[start..].split(['/', '?']).next().unwrap_or_default();
+    let login = authority.rsplit_once('@').map(|it| it.0);
+    match login.and_then(|it| it.find(':')) {
+        Some(colon) => {
+            let behind = start + login.map_or(0, str::len);
+            format!("{}{HIDDEN}{}", &word[..=start + colon], &word[behind..])
+        }
+        None => word.to_owned(),
+    }
+}
+
+/// A URL without the values of those query parameters that may be secrets.
+fn without_parameters(word: &str) -> String {
+    let Some((path, query)) = word.split_once('?') else {
+        return word.to_owned();
+    };
+    let parameter = |it: &str| match it.split_once('=') {
+        Some((name, value)) if is_secret_parameter(name) => {
+            let kept = value.trim_start_matches(|it: char| !"`;,\"' ".contains(it));
+            format!("{name}={HIDDEN}{kept}")
+        }
+        _ => it.to_owned(),
+    };
+    let all: Vec<String> = query.split('&').map(parameter).collect();
+    format!("{path}?{}", all.join("&"))
+}
+
+fn is_secret_parameter(name: &str) -> bool {
+    let lower = name.to_ascii_lowercase();
+    names_secret(&lower) || lower.ends_with("key") || lower.starts_with("sig") || lower == "auth"
+}
+
+/// Whether the text after this word, or after its `=` or `:`, may be a secret.
 fn names_secret(word: &str) -> bool {
     let lower = word.to_ascii_lowercase();
-    SECRET.iter().any(|it| lower.contains(it))
+    let is_pass = |it: &str| it.trim_matches(|it: char| !it.is_alphanumeric()) == "pass";
+    SECRET.iter().any(|it| lower.contains(it)) || is_pass(&lower)
 }
 
 /// Whether a word is a line of a file of passwords, `user:…`.
@@ -77,12 +103,13 @@ fn is_login(word: &str) -> bool {
     })
 }
 
-/// Parts of names whose values are secrets.
+/// Parts of names that mark their values as secrets.
 const SECRET: &[&str] = &[
     "secret",
     "passw",
     "passphrase",
     "bindpw",
+    "pwd",
     "authorization",
     "credential",
     "apikey",
@@ -92,7 +119,7 @@ const SECRET: &[&str] = &[
     "nonce",
 ];
 
-/// How hashes of passwords begin. What a capture may look like needs the colon before it.
+/// The beginnings of hashes of passwords.
 const HASHES: &[&str] = &[
     "$apr1$", "$2a$", "$2b$", "$2y$", "$argon2", ":$1$", ":$5$", ":$6$", ":$y$", "{SHA}", "{SSHA}",
 ];
@@ -122,6 +149,16 @@ mod tests {
                 "proxy_pass http://u:…@h/x",
             ),
             ("motion:$apr1$s$L x", "motion:… …"),
+            ("ProxySet pass=hunter2", "ProxySet pass=…"),
+            ("ProxySet dbpwd=hunter2", "ProxySet dbpwd=…"),
+            ("Frob X-Token:hunter2", "Frob X-Token:…"),
+            (
+                "/a http://h/x?key=hunter2&a=b&sig=c",
+                "/a http://h/x?key=…&a=b&sig=…",
+            ),
+            ("connect u:hunter2@h:80", "connect u:…@h:80"),
+            ("/a https://h:443/@x", "/a https://h:443/@x"),
+            ("ProxyPass /a http://h/", "ProxyPass /a http://h/"),
             (
                 "return 301 https://$host:$server_port/$1$is_args$args",
                 "return 301 https://$host:$server_port/$1$is_args$args",

@@ -27,7 +27,7 @@ struct Connector {
     is_ajp: bool,
     port: u16,
     secret: Option<String>,
-    /// The largest AJP packet, in bytes.
+    /// The largest AJP packet, in bytes (`packetSize`).
     packet_size: u64,
     threads: u64,
     /// How long an idle connection is kept, in milliseconds; `None`: without limit.
@@ -103,7 +103,7 @@ fn numeric(node: Node<'_, '_>, name: &str) -> Option<u64> {
     number(node.attribute(name)?)
 }
 
-/// Sets the keys of backends that their connectors require.
+/// Sets the keys of backends that their Tomcat's connectors require.
 pub(crate) fn apply(tomcats: &[Tomcat], plan: &mut Plan, ledger: &mut Ledger) {
     let mut met: BTreeSet<&Place> = BTreeSet::new();
     for upstream in &mut plan.upstreams {
@@ -112,7 +112,14 @@ pub(crate) fn apply(tomcats: &[Tomcat], plan: &mut Plan, ledger: &mut Ledger) {
             match connector(tomcats, backend) {
                 ConnectorMatch::One(connector) => {
                     met.insert(&connector.place);
-                    demand(connector, backend, &shared, ledger);
+                    let shared = &shared;
+                    let pair = Pair {
+                        connector,
+                        backend,
+                        shared,
+                        ledger,
+                    };
+                    pair.agree();
                 }
                 ConnectorMatch::Several => {
                     let text = format!(
@@ -151,6 +158,7 @@ enum ConnectorMatch<'t> {
     Nothing,
 }
 
+/// The connectors to which the URL of a backend leads, by port and protocol.
 fn connector<'t>(tomcats: &'t [Tomcat], backend: &Backend) -> ConnectorMatch<'t> {
     let Some((is_ajp, port)) = scheme_and_port(&backend.url) else {
         return ConnectorMatch::Nothing;
@@ -210,63 +218,103 @@ fn scheme_and_port(url: &str) -> Option<(bool, u16)> {
     Some((is_ajp, port?))
 }
 
-fn demand(connector: &Connector, backend: &mut Backend, shared: &Keys, ledger: &mut Ledger) {
-    let known =
-        |key: &str, backend: &Backend| backend.keys.get(key).or_else(|| shared.get(key)).cloned();
-    let place = Some(connector.place.clone());
-    if let Some(secret) = connector.secret.as_ref().filter(|_| connector.is_ajp) {
-        match known("secret", backend) {
-            _ if secret.contains("${") => {
-                let text = "its secret is a variable: give `secret` to its backends";
-                ledger.say(Weight::Risk, place.clone(), text);
-            }
-            Some(mine) if mine != *secret => {
-                let text = format!(
-                    "its secret is another one than the source has for `{}`",
-                    backend.url
-                );
-                ledger.say(Weight::Risk, place.clone(), text);
-            }
-            _ => drop(backend.keys.insert("secret".to_owned(), secret.clone())),
+/// A backend and the connector of Tomcat to which it leads: the backend's keys are set to what the connector requires.
+struct Pair<'a> {
+    connector: &'a Connector,
+    backend: &'a mut Backend,
+    /// The keys of the backend's upstream, which apply to keys that the backend does not have.
+    shared: &'a Keys,
+    ledger: &'a mut Ledger,
+}
+
+impl Pair<'_> {
+    /// Sets all keys of the backend that the connector requires.
+    fn agree(mut self) {
+        if self.connector.is_ajp {
+            self.agree_on_secret();
+            self.agree_on_packet_size();
+        }
+        self.agree_on_connections();
+        self.agree_on_idle_timeout();
+    }
+
+    fn agree_on_secret(&mut self) {
+        let Some(secret) = &self.connector.secret else {
+            return;
+        };
+        if secret.contains("${") {
+            let text = "its secret is a variable: give `secret` to its backends";
+            self.say(Weight::Risk, text.to_owned());
+        } else if self.key("secret").is_some_and(|mine| mine != secret) {
+            let url = &self.backend.url;
+            let text = format!("its secret is another one than the source has for `{url}`");
+            self.say(Weight::Risk, text);
+        } else {
+            self.set("secret", secret.clone());
         }
     }
-    let mine = known("packet_size", backend).and_then(|it| kibibytes(&it));
-    if connector.is_ajp && connector.packet_size != mine.unwrap_or(PACKET_MIN) {
-        let size = connector.packet_size.clamp(PACKET_MIN, PACKET_MAX);
+
+    fn agree_on_packet_size(&mut self) {
+        let mine = self.key("packet_size").and_then(|it| kibibytes(it));
+        let theirs = self.connector.packet_size;
+        if theirs == mine.unwrap_or(PACKET_MIN) {
+            return;
+        }
         if mine.is_some() {
+            let url = &self.backend.url;
             let text = format!(
-                "its packetSize is not that of the source for `{}`; that of Tomcat holds",
-                backend.url
+                "its packetSize is not that of the source for `{url}`; that of Tomcat holds"
             );
-            ledger.say(Weight::Note, place, text);
+            self.say(Weight::Note, text);
         }
-        backend
-            .keys
-            .insert("packet_size".to_owned(), size.to_string());
+        self.set(
+            "packet_size",
+            theirs.clamp(PACKET_MIN, PACKET_MAX).to_string(),
+        );
     }
-    // More connections than threads wait in Tomcat without having been read.
-    let threads = connector.threads.clamp(1, CONNECTIONS_MAX);
-    let fewer = known("connections_max", backend)
-        .and_then(|it| number(&it))
-        .is_some_and(|it| it < threads);
-    if !fewer {
-        backend
-            .keys
-            .insert("connections_max".to_owned(), threads.to_string());
+
+    /// Limits the backend's connections to the connector's threads; requests on more connections would wait in
+    /// Tomcat.
+    fn agree_on_connections(&mut self) {
+        let threads = self.connector.threads.clamp(1, CONNECTIONS_MAX);
+        let mine = self.key("connections_max").and_then(|it| number(it));
+        if mine.is_none_or(|connections| connections >= threads) {
+            self.set("connections_max", threads.to_string());
+        }
     }
-    if let Some(keep_alive) = connector.keep_alive {
-        let timeout = known("idle_timeout", backend);
-        let mine = timeout.map_or(Some(IDLE_TIMEOUT), |it| milliseconds(&it));
+
+    /// Makes the front close an idle connection before Tomcat does.
+    fn agree_on_idle_timeout(&mut self) {
+        let Some(keep_alive) = self.connector.keep_alive else {
+            return;
+        };
+        let mine = match self.key("idle_timeout") {
+            Some(text) => milliseconds(text),
+            None => Some(IDLE_TIMEOUT),
+        };
         let below = keep_alive - (keep_alive / 4).min(1_000);
-        if mine.is_none_or(|it| it >= keep_alive)
+        if mine.is_none_or(|timeout| timeout >= keep_alive)
             && let Some(time) = duration(below, 1)
         {
-            backend.keys.insert("idle_timeout".to_owned(), time);
+            self.set("idle_timeout", time);
         }
+    }
+
+    fn key(&self, key: &str) -> Option<&String> {
+        self.backend.keys.get(key).or_else(|| self.shared.get(key))
+    }
+
+    fn set(&mut self, key: &str, value: String) {
+        self.backend.keys.insert(key.to_owned(), value);
+    }
+
+    fn say(&mut self, weight: Weight, text: String) {
+        let place = self.connector.place.clone();
+        self.ledger.say(weight, Some(place), text);
     }
 }
 
-/// The bytes of a size that the importer wrote, in KiB.
+/// The KiB of a size that the importer wrote, in bytes; `None` if it has another form.
 fn kibibytes(text: &str) -> Option<u64> {
     let digits = text.trim_matches('"').strip_suffix("KiB")?;
     number(digits)?.checked_mul(1_024)

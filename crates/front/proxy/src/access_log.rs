@@ -9,10 +9,12 @@
 
 mod hosts;
 mod line;
+mod syslog;
+mod target;
+mod template;
 
 use std::collections::VecDeque;
 use std::io;
-use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
@@ -20,16 +22,18 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use arc_swap::ArcSwapOption;
+use arc_swap::{ArcSwap, ArcSwapOption};
+use catamaran_message::RequestHead;
 use catamaran_transport::PerWorker;
 use hosts::HostLogs;
 use line::Stamp;
-pub(crate) use line::{CacheLine, Record, RequestLine, SessionLine};
+pub(crate) use line::{CacheLine, LoggedFields, Record, RequestLine, SessionLine, TraceLine};
+use target::LineTarget;
 use tokio::time::Instant;
 
-use crate::config::{AccessLogFormat, AccessLogTarget, LogConfig};
+use crate::config::{AccessLogFormat, AccessLogTarget, FieldName, LogCondition, LogConfig};
 use crate::lock::lock;
-use crate::log_target::{END_MAX, LOOK_EVERY, LogTarget, Progress};
+use crate::log_target::{END_MAX, LOOK_EVERY, Progress};
 
 /// The access log, shared by all workers.
 #[derive(Debug)]
@@ -38,7 +42,7 @@ pub(crate) struct AccessLog {
     on: AtomicBool,
     /// Whether lines of hosts without a log of their own are written.
     has_target: AtomicBool,
-    json: AtomicBool,
+    plan: ArcSwap<LinePlan>,
     /// Whether some hosts have logs of their own: a look at this costs less than one at [`Self::hosts`].
     has_hosts: AtomicBool,
     /// The logs of hosts that have one; `None` if none has.
@@ -51,6 +55,29 @@ pub(crate) struct AccessLog {
     config: Mutex<Option<LogConfig>>,
     /// The threads that write; locked only when one starts, gets another target, or ends.
     writers: Mutex<Writers>,
+}
+
+/// Which exchanges have a line, and how it looks.
+#[derive(Debug)]
+struct LinePlan {
+    format: AccessLogFormat,
+    /// The conditions of which an exchange must meet one; empty: each has a line.
+    only: Vec<LogCondition>,
+}
+
+impl LinePlan {
+    fn of(config: &LogConfig) -> Self {
+        Self {
+            format: config.format.clone(),
+            only: config.only.clone(),
+        }
+    }
+
+    /// Whether an exchange has a line.
+    #[inline]
+    fn takes(&self, record: &Record<'_>) -> bool {
+        self.only.is_empty() || record.meets_one(&self.only)
+    }
 }
 
 /// Lines that could not be written.
@@ -98,7 +125,7 @@ struct Writers {
 struct Writer {
     thread: JoinHandle<()>,
     /// Hands the thread its next target. Closing the channel ends the thread.
-    targets: SyncSender<LogTarget>,
+    targets: SyncSender<LineTarget>,
     /// Closed when the thread has ended.
     ended: Receiver<()>,
     shared: Arc<WriterState>,
@@ -114,7 +141,7 @@ struct WriterState {
 
 /// A log whose target is opened but not in use yet.
 pub(crate) struct OpenedLog {
-    target: Option<LogTarget>,
+    target: Option<LineTarget>,
     config: LogConfig,
     /// The hosts' own logs, in the order of the configuration.
     hosts: Vec<Self>,
@@ -123,16 +150,12 @@ pub(crate) struct OpenedLog {
 impl OpenedLog {
     /// Opens the log's target, and those of the hosts' own logs.
     pub(crate) fn new(config: &LogConfig) -> io::Result<Self> {
-        let target = match &config.access {
-            AccessLogTarget::Off => None,
-            // Not `io::stdout()`, whose lock a write that is stuck would keep.
-            AccessLogTarget::Stdout => Some(io::stdout().as_fd().try_clone_to_owned()?.into()),
-            AccessLogTarget::File(path) => Some(LogTarget::append_to(path, FILE_MODE)?),
-        };
+        let target = LineTarget::open(&config.access)?;
         let of_host = |(path, _): &(PathBuf, Vec<String>)| {
             Self::new(&LogConfig {
                 access: AccessLogTarget::File(path.clone()),
-                format: config.format,
+                format: config.format.clone(),
+                only: config.only.clone(),
                 hosts: Vec::new(),
             })
         };
@@ -151,7 +174,7 @@ impl AccessLog {
         Self {
             on: AtomicBool::new(false),
             has_target: AtomicBool::new(false),
-            json: AtomicBool::new(false),
+            plan: ArcSwap::from_pointee(LinePlan::of(&LogConfig::default())),
             has_hosts: AtomicBool::new(false),
             hosts: ArcSwapOption::empty(),
             buffers: Arc::new(PerWorker::new(workers, |_| Mutex::default())),
@@ -168,7 +191,7 @@ impl AccessLog {
     /// # Errors
     /// The thread that writes cannot be started, or too many targets are stuck; nothing changed.
     pub(crate) fn switch(&self, mut to: OpenedLog) -> io::Result<()> {
-        let format = to.config.format;
+        let plan = LinePlan::of(&to.config);
         let hosts = self.host_logs(std::mem::take(&mut to.hosts), &to.config)?;
         let has_target = to.target.is_some();
         if let Some(target) = to.target {
@@ -176,8 +199,7 @@ impl AccessLog {
         }
         let has_hosts = hosts.is_some();
         *self.config() = Some(to.config);
-        self.json
-            .store(format == AccessLogFormat::Json, Ordering::Relaxed);
+        self.plan.store(Arc::new(plan));
         let before = self.hosts.swap(hosts);
         self.has_hosts.store(has_hosts, Ordering::Relaxed);
         self.has_target.store(has_target, Ordering::Relaxed);
@@ -239,7 +261,8 @@ impl AccessLog {
         self.on.load(Ordering::Relaxed)
     }
 
-    /// Adds the line of an exchange to the buffer of `worker`, or drops it if that is full.
+    /// Adds the line of an exchange to the buffer of `worker`, unless `only` leaves the exchange out. If the buffer is
+    /// full, the line is dropped and counted.
     pub(crate) fn write(&self, worker: usize, record: &Record<'_>) {
         if !self.is_on() {
             return;
@@ -250,22 +273,34 @@ impl AccessLog {
         if !self.has_target.load(Ordering::Relaxed) {
             return;
         }
+        let plan = self.plan.load();
+        if !plan.takes(record) {
+            return;
+        }
         let shared_buffer = &self.buffers[worker];
         let mut buffer = lock(shared_buffer);
         if buffer.lines.len() >= BUFFER_MAX {
             self.dropped.fetch_add(1, Ordering::Relaxed);
             return;
         }
-        let format = if self.json.load(Ordering::Relaxed) {
-            AccessLogFormat::Json
-        } else {
-            AccessLogFormat::Combined
-        };
         let Buffer { lines, stamp, .. } = &mut *buffer;
-        record.append(format, stamp, lines);
+        record.append(&plan.format, stamp, lines);
     }
 
-    /// Adds a line to the log of the host that was asked for. `false` if that has none.
+    /// The request's fields that the line of the exchange will show; none unless the format is the operator's own.
+    pub(crate) fn fields_of(&self, head: &RequestHead) -> LoggedFields {
+        let plan = self.plan.load();
+        let AccessLogFormat::Template(template) = &plan.format else {
+            return LoggedFields::default();
+        };
+        let field = |name: &FieldName| {
+            let value = head.headers.get(name)?;
+            Some((name.clone(), head.headers.share(value)))
+        };
+        LoggedFields(template.fields.iter().filter_map(field).collect())
+    }
+
+    /// Adds a line to the log of the host that the request asked for; `false` if that host has no log of its own.
     fn write_of_host(&self, worker: usize, record: &Record<'_>) -> bool {
         let hosts = self.hosts.load();
         let Some(log) = hosts.as_deref().and_then(|hosts| hosts.of(record)) else {
@@ -301,7 +336,7 @@ impl AccessLog {
         logs.map(|log| count(log)).sum()
     }
 
-    /// Writes the lines that are left, of hosts' logs as well, and stops the threads. Does not wait for a thread
+    /// Writes the lines that are left, also those of hosts' logs, and stops the threads. Does not wait for a thread
     /// that is stuck in a write.
     pub(crate) fn finish(&self) {
         let hosts = self.hosts.load();
@@ -312,6 +347,8 @@ impl AccessLog {
         self.end();
     }
 
+    /// Writes the lines that are left, and stops the thread. Gives up after `END_MAX`, or when a write is stuck: then
+    /// the lines are lost.
     fn end(&self) {
         let Some(writer) = self.lock().current.take() else {
             return;
@@ -338,7 +375,7 @@ impl AccessLog {
 
 impl Writers {
     /// Directs all further lines of `log` to `target`: by the present thread, or by a new one if that is stuck.
-    fn direct(&mut self, log: &AccessLog, target: LogTarget) -> io::Result<()> {
+    fn direct(&mut self, log: &AccessLog, target: LineTarget) -> io::Result<()> {
         self.stuck.retain(|thread| !thread.is_finished());
         match &self.current {
             Some(writer) if !writer.shared.progress.is_stuck() => {
@@ -351,7 +388,7 @@ impl Writers {
         if let Some(writer) = self.current.replace(next) {
             writer.shared.is_replaced.store(true, Ordering::Relaxed);
             self.stuck.push(writer.thread);
-            // All that waits is for the new one, also what was for targets in between.
+            // The new thread writes all lines that wait, also those for targets that the stuck thread never took.
             for buffer in log.buffers.iter() {
                 lock(buffer).ends.clear();
             }
@@ -361,7 +398,8 @@ impl Writers {
 }
 
 impl Writer {
-    fn start(log: &AccessLog, target: LogTarget) -> io::Result<Self> {
+    /// Starts a thread that writes the lines in the log's buffers to `target`.
+    fn start(log: &AccessLog, target: LineTarget) -> io::Result<Self> {
         let (targets, next) = sync_channel(TARGETS_MAX);
         let (alive, ended) = sync_channel(0);
         let (buffers, losses) = (Arc::clone(&log.buffers), Arc::clone(&log.losses));
@@ -385,8 +423,8 @@ impl Writer {
     }
 
     /// Directs all further lines to `target`. Fails if too many targets wait for the thread.
-    fn turn(&self, buffers: &PerWorker<Mutex<Buffer>>, target: LogTarget) -> io::Result<()> {
-        // Before the thread knows: it leaves what is beyond the end until it has the target.
+    fn turn(&self, buffers: &PerWorker<Mutex<Buffer>>, target: LineTarget) -> io::Result<()> {
+        // Done before the thread gets the target: until then it leaves the lines beyond the mark in the buffers.
         buffers.iter().for_each(|buffer| lock(buffer).turn());
         self.targets.try_send(target).map_err(|_| {
             for buffer in buffers.iter() {
@@ -401,10 +439,12 @@ fn stuck() -> io::Error {
     io::Error::other("a write to the previous target has not ended for long")
 }
 
+/// Empties the buffers every [`PERIOD`] and writes their lines to `target`, until the channel of targets is closed or
+/// another thread has taken over. What is left is written before the end.
 fn write_lines(
     buffers: &PerWorker<Mutex<Buffer>>,
-    mut target: LogTarget,
-    next: &Receiver<LogTarget>,
+    mut target: LineTarget,
+    next: &Receiver<LineTarget>,
     state: &WriterState,
     losses: &Losses,
 ) {
@@ -452,9 +492,6 @@ const TARGETS_MAX: usize = 16;
 
 /// The most threads that may be stuck in a write to a target that was replaced.
 const STUCK_MAX: usize = 8;
-
-/// The mode of a log file that the front creates, before the umask.
-const FILE_MODE: u32 = 0o666;
 
 /// The interval at which buffers are emptied.
 const PERIOD: Duration = Duration::from_millis(200);

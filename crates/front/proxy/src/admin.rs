@@ -12,6 +12,7 @@ pub(crate) mod exposition;
 mod figures;
 mod health;
 mod health_events;
+mod limits;
 pub(crate) mod metrics;
 mod page;
 mod reply;
@@ -124,7 +125,7 @@ impl Admin {
 
     /// Stops the thread, waits for its end, and removes the files of Unix sockets that were not handed over.
     pub(crate) fn join(self) {
-        // It may have ended, if it handed its sockets over.
+        // An error means that the thread has ended already, as it does after its sockets were handed over.
         self.stop.send(()).ok();
         if self.thread.join().is_err() {
             tracing::error!("the admin listener's thread panicked");
@@ -136,6 +137,7 @@ impl Admin {
     }
 }
 
+/// Serves all addresses and runs [`tick`], until `stopped` is sent or all sockets were handed over.
 async fn run(
     desk: Arc<Desk>,
     doors: Vec<(Arc<Listener>, Arc<Acceptor>)>,
@@ -149,7 +151,7 @@ async fn run(
     tokio::select! {
         () = all_handed_over => {}
         () = tick(&desk.shared) => {}
-        // Dropping the other end means that the front goes on.
+        // An error means that the sender was dropped without a stop: then the listener goes on.
         Ok(()) = stopped => {}
     }
 }
@@ -231,7 +233,7 @@ async fn accept(desk: Arc<Desk>, address: BoundAddress, acceptor: Arc<Acceptor>)
     }
 }
 
-/// The connections of one address.
+/// The connections of administrators that were accepted at one address of the admin listener.
 #[derive(Default)]
 struct Connections {
     tasks: JoinSet<Result<io::Result<()>, Elapsed>>,
@@ -278,10 +280,9 @@ impl Connections {
         let waits = |open: &OpenClient| !open.work.is_under_way();
         match self.open.iter().position(waits) {
             Some(oldest) => {
-                self.open
-                    .remove(oldest)
-                    .iter()
-                    .for_each(|it| it.task.abort());
+                if let Some(closed) = self.open.remove(oldest) {
+                    closed.task.abort();
+                }
                 Room::Made
             }
             None => Room::Refused,

@@ -144,6 +144,7 @@ impl Active {
 /// Frees the reusable memory that busy connections of this thread did not need since the last call.
 pub(crate) fn trim() {
     FREE.with_borrow_mut(FreeList::trim);
+    http2::line::trim();
     buffers::trim();
 }
 
@@ -287,7 +288,7 @@ impl ClientConnection {
         self.stream.close_in_order();
     }
 
-    /// Whether a drain wants the connection closed, instead of a wait for the next request.
+    /// Whether a drain wants the connection closed, so that it must not wait for another request.
     pub(crate) fn must_close(&self) -> bool {
         self.listener.drain().is_grace_over()
     }
@@ -297,7 +298,7 @@ impl ClientConnection {
     /// No buffer is held while there are no bytes. The event loop may announce bytes that are not there (tokio assumes
     /// that an accepted socket has some), so a read that finds nothing gives its buffer back.
     pub(crate) fn poll_first_read(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
-        if !self.half_closed {
+        if !self.half_closed && !self.stream.has_news() {
             ready!(self.stream.poll_readable(cx))?;
         }
         let read = self.poll_read(cx);

@@ -2,15 +2,24 @@
 //!
 //! `catamaran-config` reads the file and converts it into these types. The defaults are here.
 
+pub(crate) mod admin;
 pub(crate) mod attributes;
 pub(crate) mod cache;
 pub(crate) mod compress;
+pub(crate) mod conditions;
+pub(crate) mod cors;
 pub(crate) mod expression;
+pub(crate) mod limit;
+pub(crate) mod log_condition;
+pub(crate) mod log_template;
 pub(crate) mod members;
 pub(crate) mod pages;
+pub(crate) mod request_test;
 pub(crate) mod retry_sent;
+pub(crate) mod route;
 pub(crate) mod rules;
 pub(crate) mod template;
+pub(crate) mod trace;
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -19,8 +28,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use admin::{AdminConfig, HiddenValue};
 pub use attributes::{AttributeSource, ClientFact, RequestAttributes, TlsFact};
-use bytes::Bytes;
 pub use cache::{CacheConfig, FreshnessRules, QueryRule, SetCookie};
 pub use catamaran_balance::Policy;
 pub use catamaran_coding::Coding;
@@ -39,18 +48,24 @@ pub use catamaran_upstream::config::{
     TrustFault, TrustSettings,
 };
 pub use compress::{CompressConfig, MediaPattern};
+pub use conditions::{RequestConditions, Unless};
+pub use cors::{CorsConfig, OriginError, OriginPattern};
 pub use expression::{ExpressionError, PathExpression};
-use http::{HeaderValue, Method, StatusCode};
+use http::HeaderValue;
 use ipnet::IpNet;
+pub use limit::{LimitBy, LimitConfig, Quota};
+pub use log_condition::{Comparison, LogCondition, LogConditionError};
+pub use log_template::{LogTemplate, LogTemplateError, names as log_names};
 pub use members::{MemberTemplate, MemberTrust, MembersConfig};
 pub use pages::{ErrorPages, Page};
+pub use request_test::{RequestTest, RequestTestError};
 pub use retry_sent::RetrySentRule;
+pub use route::{Place, RouteConfig, RouteScheme, RouteTarget};
 pub use rules::{
     CookieFlags, Exclusion, FieldRule, Redirect, ResponseFieldRule, Rewrite, RouteRules, RouteText,
 };
-pub use template::{Placeholder, Template, TemplateError};
-
-use crate::path;
+pub use template::{KnownNames, Placeholder, Template, TemplateError};
+pub use trace::TraceConfig;
 
 /// The configuration of the whole front.
 #[derive(Clone, Debug)]
@@ -65,6 +80,8 @@ pub struct Config {
     pub upstreams: Vec<UpstreamConfig>,
     /// The caches, with unique names, which routes use. Default: none.
     pub caches: Vec<CacheConfig>,
+    /// The limits of requests, with unique names, which listeners and routes use. Default: none.
+    pub limits: Vec<LimitConfig>,
     /// The routes. A request without a match is answered 404; there is no default backend.
     pub routes: Vec<RouteConfig>,
     /// The operator's own error pages, for routes that have none and for requests without a route. Default: none; the
@@ -72,6 +89,8 @@ pub struct Config {
     pub error_pages: Option<Arc<ErrorPages>>,
     /// The access log.
     pub log: LogConfig,
+    /// How requests are traced. Default: they are not, and what clients say of traces is passed on as it is.
+    pub trace: Option<Arc<TraceConfig>>,
     /// The admin listener, which shows the front's state and steers it. Default: none. nginx: `stub_status`; httpd:
     /// `mod_status`, `balancer-manager`; mod_jk: a `status` worker.
     pub admin: Option<AdminConfig>,
@@ -89,12 +108,14 @@ impl Config {
             listeners,
             upstreams: vec![upstream],
             caches: Vec::new(),
+            limits: Vec::new(),
             routes: vec![RouteConfig::new("/", target)],
             error_pages: None,
             log: LogConfig {
                 access: AccessLogTarget::Off,
                 ..LogConfig::default()
             },
+            trace: None,
             admin: None,
         }
     }
@@ -107,57 +128,6 @@ impl Config {
             self.server.workers.get() * self.server.files_open
         } else {
             0
-        }
-    }
-}
-
-/// The settings of the admin listener, which has a thread of its own.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AdminConfig {
-    /// The addresses where it listens; at least one.
-    pub addresses: Vec<ListenAddress>,
-    /// The permissions of a Unix socket's file, as for `chmod`. Default 0600: a client that may connect may change
-    /// everything.
-    pub socket_mode: u32,
-    /// The secret that a client over TCP must send to change anything. Default: none; clients over TCP can only read.
-    pub token: Option<Secret>,
-    /// The names, in lower case, that `Host` of a client over TCP may have, besides `localhost` and the listener's
-    /// address. Default: none.
-    pub hosts: Vec<String>,
-    /// The file that keeps operators' changes for a restart. Default: none. HAProxy: `server-state-file`.
-    pub state_file: Option<PathBuf>,
-    /// Whether changes are refused, whoever asks. Default off.
-    pub read_only: bool,
-    /// The upstreams that `/readyz` needs: it answers that the front is not ready while one of them accepts no new
-    /// clients. Default: `None`, all upstreams.
-    pub ready: Option<Vec<String>>,
-    /// The values of variables and files that the configuration refers to. They are shown only to clients that have the
-    /// token, are root, or are the user who runs the front. Default: none.
-    pub hidden: Vec<HiddenValue>,
-}
-
-/// A value that the configuration takes from a variable or a file.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HiddenValue {
-    /// The value itself.
-    pub value: Secret,
-    /// The text that is shown instead: `${NAME}`, or the path of the file.
-    pub name: String,
-}
-
-impl AdminConfig {
-    /// An admin listener at these addresses, with every default.
-    #[must_use]
-    pub fn new(addresses: Vec<ListenAddress>) -> Self {
-        Self {
-            addresses,
-            socket_mode: 0o600,
-            token: None,
-            hosts: Vec::new(),
-            state_file: None,
-            read_only: false,
-            ready: None,
-            hidden: Vec::new(),
         }
     }
 }
@@ -205,6 +175,9 @@ pub struct ServerConfig {
     /// The memory in which each worker keeps small files, and the names of files, in bytes. Default 16 MiB; 0 keeps
     /// none.
     pub files_memory: u64,
+    /// The memory in which the front knows what clients owe to limits, in bytes. Default 8 MiB; without limits none is
+    /// taken. nginx: `limit_req_zone`.
+    pub limit_memory: u64,
     /// The file to which the secrets of all TLS sessions are appended, for debugging. Default: none. Not a key of the
     /// file, and a reload does not change it.
     pub tls_key_log: Option<PathBuf>,
@@ -226,6 +199,7 @@ impl Default for ServerConfig {
             compress_memory: 64 << 20,
             files_open: 1000,
             files_memory: 16 << 20,
+            limit_memory: 8 << 20,
             tls_key_log: None,
         }
     }
@@ -269,8 +243,8 @@ pub enum QueryForm {
 
 /// One listener and the limits of its clients.
 ///
-/// Each field is the key of that name of `[[listen]]` in `docs/reference.md`, which has its meaning, unit, default and
-/// the directives of other servers.
+/// A field is the key of the same name of `[[listen]]`, unless its comment names other keys. `docs/reference.md` has
+/// each key's meaning, unit and default, and the directives of other servers that do the same.
 #[derive(Clone, Debug)]
 pub struct ListenerConfig {
     /// The name that routes use in `listen`; `None`: they use its address.
@@ -303,6 +277,10 @@ pub struct ListenerConfig {
     pub linger_timeout: Duration,
     /// The limits of a request's head and of chunked framing: the keys from `head_max` on.
     pub limits: Limits,
+    /// The connections that are accepted of one client address; `None`: any number.
+    pub connection_rate: Option<Quota>,
+    /// The names of the limits of all requests: the key `limits`.
+    pub request_limits: Vec<String>,
     /// Whether each connection begins with a header of the PROXY protocol.
     pub proxy_protocol: bool,
     /// The networks of proxies that may send that header.
@@ -389,6 +367,8 @@ impl ListenerConfig {
                 fields: 94,
                 ..Limits::request()
             },
+            connection_rate: None,
+            request_limits: Vec::new(),
             proxy_protocol: false,
             proxy_protocol_from: Vec::new(),
             proxy_protocol_tls: false,
@@ -493,6 +473,17 @@ pub struct UpstreamConfig {
     pub sticky: Option<StickyConfig>,
     /// The user and the named attributes for AJP backends: `remote_user`, `auth_type` and the table `attributes`.
     pub attributes: Option<Arc<RequestAttributes>>,
+    /// How requests wait while no backend can be picked; `None`: they are answered 503 at once.
+    pub hold: Option<HoldConfig>,
+}
+
+/// The wait of requests for a first backend of an upstream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HoldConfig {
+    /// How long a request waits: the key `hold`.
+    pub wait: Duration,
+    /// The most requests that may wait: the key `queue_max` of the upstream.
+    pub queue_max: usize,
 }
 
 impl UpstreamConfig {
@@ -511,6 +502,7 @@ impl UpstreamConfig {
             unwell_max: 50,
             sticky: None,
             attributes: None,
+            hold: None,
         }
     }
 
@@ -620,147 +612,27 @@ pub enum SameSite {
     None,
 }
 
-/// A route: which requests it takes, and their target.
-///
-/// `[[route]]` in `docs/reference.md` says which of several routes that match wins, and has the meaning, default and
-/// directives of other servers of each key. A route of the file with several paths or suffixes becomes one
-/// `RouteConfig` for each.
-#[derive(Clone, Debug)]
-pub struct RouteConfig {
-    /// The hosts, in lower case: `www.example.org`, or `*.example.org` for every name below. Empty: any host.
-    pub hosts: Vec<String>,
-    /// The path prefix, in whole segments, that a request must have.
-    pub path: String,
-    /// Whether the request's path must be equal to `path` instead.
-    pub exact: bool,
-    /// The suffix that the path must also have; `None`: any.
-    pub suffix: Option<String>,
-    /// The pattern that the path must match, instead of `path`, `exact` and `suffix`; `None`: those hold.
-    pub pattern: Option<String>,
-    /// The expression that the path must match, instead of `path`, `exact`, `suffix` and `pattern`; `None`: those hold.
-    pub regex: Option<PathExpression>,
-    /// Whether expressions are not asked if this route would win without them. For a prefix only.
-    pub before_regex: bool,
-    /// The methods of requests that match; `HEAD` is among them if `GET` is. Empty: all.
-    pub methods: Vec<Method>,
-    /// Requests that this route leaves to others although they match.
-    pub exclude: Vec<Exclusion>,
-    /// The listeners that must have accepted the request, by index in [`Config::listeners`]. Empty: any.
-    pub listen: Vec<usize>,
-    /// The scheme that the client must have used; `None`: either.
-    pub scheme: Option<RouteScheme>,
-    /// Where the request goes.
-    pub target: RouteTarget,
-    /// The further rules of the route; `None`: it has none.
-    pub rules: Option<Arc<RouteRules>>,
-    /// The line of the file that has the route; `None` if it was not read from a file.
-    pub place: Option<Place>,
-    /// Whether the route comes from discovered members, not from the file.
-    pub found: bool,
-}
-
-/// A line of a file, for messages to operators.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
-    /// The name of the file, as it was given.
-    pub file: Arc<str>,
-    /// The number of the line, counted from 1.
-    pub line: usize,
-}
-
-impl fmt::Display for Place {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.file, self.line)
-    }
-}
-
-/// The scheme that a client used, to the front or to a trusted proxy that reports it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum RouteScheme {
-    /// The client used clear text.
-    Http,
-    /// The client used TLS.
-    Https,
-}
-
-impl RouteConfig {
-    /// A route for a path and all below it, on any host.
-    #[must_use]
-    pub fn new(path: impl Into<String>, target: RouteTarget) -> Self {
-        Self {
-            hosts: Vec::new(),
-            path: path.into(),
-            exact: false,
-            suffix: None,
-            pattern: None,
-            regex: None,
-            before_regex: false,
-            methods: Vec::new(),
-            exclude: Vec::new(),
-            listen: Vec::new(),
-            scheme: None,
-            target,
-            rules: None,
-            place: None,
-            found: false,
+impl SameSite {
+    /// The value of the cookie's attribute.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Lax => "Lax",
+            Self::Strict => "Strict",
+            Self::None => "None",
         }
     }
-
-    /// The path in the form that requests are compared with. Two routes whose forms, hosts and suffixes are equal match
-    /// the same requests, even if their paths are spelled differently.
-    #[must_use]
-    pub fn compared_path(&self) -> Bytes {
-        let form = path::compared(&Bytes::copy_from_slice(self.path.as_bytes()));
-        match form.strip_suffix(b"/") {
-            // The closing slash of a prefix means nothing; `/` becomes the empty prefix.
-            Some(prefix) if !self.exact => form.slice_ref(prefix),
-            _ => form,
-        }
-    }
-
-    /// Whether the route matches a path and all below it, whatever they end in.
-    #[must_use]
-    pub fn is_prefix(&self) -> bool {
-        let is_bare = self.suffix.is_none() && self.pattern.is_none() && self.regex.is_none();
-        is_bare && !self.exact
-    }
-
-    /// The suffix in the form that requests are compared with.
-    #[must_use]
-    pub fn compared_suffix(&self) -> Option<Bytes> {
-        let suffix = self.suffix.as_ref()?;
-        Some(path::compared(&Bytes::copy_from_slice(suffix.as_bytes())))
-    }
 }
 
-/// The target of a request that a route matches.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum RouteTarget {
-    /// The request goes to the upstream of that name.
-    Upstream(String),
-    /// The front answers with this status.
-    Status(StatusCode),
-    /// The front redirects the client.
-    Redirect(Redirect),
-    /// The front sends a file of the directory in [`RouteRules::files`]; 404 if there is none.
-    Files,
-}
-
-impl RouteTarget {
-    /// Whether the front answers every request of this target with an error.
-    #[must_use]
-    pub fn is_error(&self) -> bool {
-        matches!(self, Self::Status(status) if status.as_u16() >= 400)
-    }
-}
-
-/// The settings of the access log: where lines go, and their format.
+/// The settings of the access log: where lines go, which there are, and their format.
 #[derive(Clone, Debug)]
 pub struct LogConfig {
     /// Where lines are written. Default: standard output.
     pub access: AccessLogTarget,
     /// The format of a line. Default: combined.
     pub format: AccessLogFormat,
+    /// The conditions of which an exchange must meet one to have a line. Default: none, so that each has a line. nginx:
+    /// `access_log … if=`.
+    pub only: Vec<LogCondition>,
     /// Log files for the lines of some hosts, each `www.example.org`, or `*.example.org` for every name below; other
     /// lines go to `access`. Default: none. nginx: `access_log` of a `server`.
     pub hosts: Vec<(PathBuf, Vec<String>)>,
@@ -771,6 +643,7 @@ impl Default for LogConfig {
         Self {
             access: AccessLogTarget::Stdout,
             format: AccessLogFormat::Combined,
+            only: Vec::new(),
             hosts: Vec::new(),
         }
     }
@@ -785,13 +658,52 @@ pub enum AccessLogTarget {
     Stdout,
     /// Lines are appended to a file; a reload opens it again.
     File(PathBuf),
+    /// Lines are sent to a syslog server.
+    Syslog(SyslogAddress),
+}
+
+/// Where a syslog server takes messages (RFC 5424), each a datagram.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SyslogAddress {
+    /// The path of a socket on this machine, such as `/dev/log`.
+    Unix(PathBuf),
+    /// A UDP port.
+    Udp {
+        /// The host name, or IP address without brackets.
+        host: String,
+        /// The port, never 0.
+        port: u16,
+    },
+}
+
+impl SyslogAddress {
+    /// The most bytes of a message; what is beyond them is cut off. Servers need not take more than 2048 (RFC 5424,
+    /// section 6.1); those on the same machine take this much by default.
+    pub(crate) fn message_max(&self) -> usize {
+        match self {
+            Self::Unix(_) => 8192,
+            Self::Udp { .. } => 2048,
+        }
+    }
+}
+
+impl fmt::Display for SyslogAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unix(path) => write!(f, "unix:{}", path.display()),
+            Self::Udp { host, port } if host.contains(':') => write!(f, "udp:[{host}]:{port}"),
+            Self::Udp { host, port } => write!(f, "udp:{host}:{port}"),
+        }
+    }
 }
 
 /// The format of a line of the access log.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AccessLogFormat {
     /// Apache's combined format, followed by upstream, timings, reason and request id.
     Combined,
     /// One JSON object in each line.
     Json,
+    /// A format of the operator's own.
+    Template(Arc<LogTemplate>),
 }

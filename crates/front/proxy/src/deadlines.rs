@@ -194,7 +194,7 @@ impl Deadlines {
                 return 0;
             };
             let Some(entry) = places.entries.get(key as usize).map(Arc::clone) else {
-                debug_assert!(false, "whoever leaves is listed no more");
+                debug_assert!(false, "an entry that was removed is not listed");
                 continue;
             };
             let deadline = Tick(entry.deadline.load(Ordering::Relaxed));
@@ -203,7 +203,8 @@ impl Deadlines {
                 entry.listed.store(UNLISTED, Ordering::Relaxed);
                 entry.wake();
             } else {
-                // Not in the period that is being looked at, or it would never end.
+                // In the next period at the earliest: in the present one, this loop would find the entry again and
+                // never end.
                 places.list(&entry, deadline.period().max(now.period() + 1));
             }
         }
@@ -287,12 +288,12 @@ impl Deadline {
 
 impl Drop for Deadline {
     fn drop(&mut self) {
-        // Before the lock: the task's memory may end with its waker.
+        // Taken before the lock, and dropped after it: the task's memory may be freed with its last waker.
         let _waker = self.entry.waker().take();
         self.entry.deadline.store(Tick::NEVER.0, Ordering::Relaxed);
         let mut places = self.deadlines.lock();
         if places.spare.len() < SPARE_MAX {
-            // Not taken off the list: the next one would be listed again.
+            // It may stay listed: the next task that gets the entry would list it again.
             return places.spare.push(Arc::clone(&self.entry));
         }
         places.unlist(&self.entry);

@@ -62,6 +62,7 @@ pub fn dial(config: &Config) -> std::io::Result<Vec<Check>> {
     Ok(checks)
 }
 
+/// The check of a backend that was asked `question`, or could not be reached.
 fn answered(
     upstream: &str,
     backend: &BackendConfig,
@@ -122,6 +123,8 @@ fn addresses(config: &Config, has_unit: bool) -> Vec<Check> {
     tcp.map(|address| bound(address, has_unit)).collect()
 }
 
+/// Checks that a TCP address is free. `has_unit`: a systemd unit starts the front, with capabilities that this process
+/// lacks.
 fn bound(address: SocketAddr, has_unit: bool) -> Check {
     let what = format!("address {address}");
     let Err(error) = TcpListener::bind(address) else {
@@ -148,6 +151,7 @@ fn bound(address: SocketAddr, has_unit: bool) -> Check {
     }
 }
 
+/// Checks that systemd waits longer for the front to stop than a drain takes; `None` without a unit.
 fn stop(config: &Config, unit: Option<&Unit>) -> Option<Check> {
     let unit = unit?;
     let need = config.server.drain_delay + config.server.drain_timeout;
@@ -219,7 +223,7 @@ fn secret_files(config: &Config, secrets: &[PathBuf]) -> Vec<Check> {
 fn space(config: &Config) -> Vec<Check> {
     let log = match &config.log.access {
         AccessLogTarget::File(path) => Some(path),
-        AccessLogTarget::Off | AccessLogTarget::Stdout => None,
+        AccessLogTarget::Off | AccessLogTarget::Stdout | AccessLogTarget::Syslog(_) => None,
     };
     let hosts = config.log.hosts.iter().map(|(path, _)| path);
     let state = config.admin.as_ref().and_then(|it| it.state_file.as_ref());

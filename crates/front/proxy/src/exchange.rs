@@ -11,6 +11,7 @@ mod cache_hook;
 pub(crate) mod cache_request;
 mod caching;
 pub(crate) mod compression;
+pub(crate) mod cors;
 pub(crate) mod downstream;
 pub(crate) mod elsewhere;
 pub(crate) mod failure;
@@ -19,7 +20,10 @@ pub(crate) mod fields;
 mod files;
 pub(crate) mod grounds;
 pub(crate) mod guards;
+mod hold;
 mod leaving;
+pub(crate) mod limit_keys;
+mod limits;
 mod logged;
 pub(crate) mod outgoing;
 mod own_response;
@@ -32,8 +36,10 @@ mod response_policy;
 pub(crate) mod retry;
 pub(crate) mod scene;
 mod secured;
+mod sites;
 pub(crate) mod source;
 mod source_error;
+mod spans;
 mod state;
 pub(crate) mod tunnel;
 pub(crate) mod verdict;
@@ -44,6 +50,7 @@ use downstream::{After, Downstream};
 use failure::Failure;
 use grounds::Grounds;
 use scene::Scene;
+use sites::Sites;
 use state::Exchange;
 use verdict::{Decision, Forward, Verdict};
 
@@ -61,22 +68,25 @@ pub(crate) async fn serve(
 ) -> After {
     let worker = scene.worker;
     worker.counters().request();
-    let site = worker.site();
-    let mut exchange = Exchange::new(scene, &site, Some(&head));
-    let after = match decide(&mut exchange, head) {
-        Decision::Forward(forward) => serve_forward(&mut exchange, down, forward).await,
+    let sites = Sites::new(worker.site());
+    let trace = spans::begin(scene, sites.first(), &head);
+    let mut exchange = Exchange::new(scene, &sites, Some(&head), trace.as_deref());
+    let served = match decide(&mut exchange, head) {
+        Decision::Forward(forward) => run(&mut exchange, down, forward).await,
         Decision::Files(request) => {
             match Box::pin(files::serve(&mut exchange, down, *request)).await {
-                Ok(after) => after,
-                Err(forward) => Box::pin(serve_forward(&mut exchange, down, forward)).await,
+                Ok(after) => Ok(after),
+                Err(forward) => Box::pin(run(&mut exchange, down, forward)).await,
             }
         }
         Decision::Answer(answer) => {
-            Box::pin(own_response::answer(&mut exchange, down, *answer)).await
+            Ok(Box::pin(own_response::answer(&mut exchange, down, *answer)).await)
         }
-        Decision::Refuse(failure) => {
-            Box::pin(own_response::fail(&mut exchange, down, failure)).await
-        }
+        Decision::Refuse(failure) => Err(failure),
+    };
+    let after = match served {
+        Ok(after) => after,
+        Err(failure) => Box::pin(own_response::fail(&mut exchange, down, failure)).await,
     };
     account::account(&exchange, down);
     after
@@ -84,14 +94,14 @@ pub(crate) async fn serve(
 
 /// Answers a request whose head was refused or did not come in time. The connection must then be closed.
 pub(crate) async fn refuse(scene: Scene<'_>, down: &mut Downstream<'_>, failure: Failure) -> After {
-    let site = scene.worker.site();
-    let mut exchange = Exchange::new(scene, &site, None);
+    let sites = Sites::new(scene.worker.site());
+    let mut exchange = Exchange::new(scene, &sites, None, None);
     let after = own_response::fail(&mut exchange, down, failure).await;
     account::account(&exchange, down);
     after
 }
 
-/// Makes the verdict on the request, and keeps the parts that last as long as the exchange.
+/// Makes the verdict on the request, for which its limits are asked, and keeps the parts that last as long as the exchange.
 #[inline]
 fn decide<'a>(exchange: &mut Exchange<'a>, head: Box<RequestHead>) -> Decision<'a> {
     let Scene { listener, peer, .. } = exchange.scene;
@@ -100,32 +110,24 @@ fn decide<'a>(exchange: &mut Exchange<'a>, head: Box<RequestHead>) -> Decision<'
         listener,
         peer,
         id: exchange.id,
+        trace: exchange.trace,
     };
     let Verdict {
         client_ip,
         route,
         passage,
+        cors,
         decision,
-    } = verdict::decide(grounds, head);
+    } = verdict::decide(grounds, head, &mut |keys| limits::ask(exchange, keys));
     let decided = &mut exchange.decided;
     decided.client_ip = client_ip;
-    let rules = route.and_then(|route| route.rules.as_deref());
+    decided.route = route;
+    let rules = decided.rules();
     decided.pages.prefer(rules.and_then(Rules::error_pages));
-    decided.route = route.filter(|_| passage.is_some());
+    decided.is_unlogged = rules.is_some_and(|rules| rules.config().unlogged);
     decided.passage = passage;
+    decided.cors = cors;
     decision
-}
-
-/// Forwards a request. A failure is answered with a page, or cuts the response.
-async fn serve_forward<'a>(
-    exchange: &mut Exchange<'a>,
-    down: &mut Downstream<'_>,
-    forward: Forward<'a>,
-) -> After {
-    match run(exchange, down, forward).await {
-        Ok(after) => after,
-        Err(failure) => Box::pin(own_response::fail(exchange, down, failure)).await,
-    }
 }
 
 /// Serves a request until the last byte of a backend's response, or of a stored one; with a tunnel, until its end.
@@ -155,7 +157,7 @@ async fn run<'a>(
             outgoing.complete();
             boxed(|| attempts::try_backends(exchange, upstream, down, &outgoing)).await
         }
-        // Whether a backend is asked remains to be seen.
+        // The cache decides whether a backend is asked.
         Some(request) => {
             let planned = RequestPlan::new(request, &outgoing, worker.index());
             match planned.hit() {
@@ -168,7 +170,7 @@ async fn run<'a>(
         }
     };
     if let Err(failure) = served {
-        down.recycle(outgoing.into_head());
+        down.recycle(outgoing.head);
         return Err(failure);
     }
     if let Some(wanted) = exchange.decided.tunnel.take()
@@ -178,7 +180,7 @@ async fn run<'a>(
         Box::pin(tunnel::run(exchange, down, backend, wanted.idle)).await;
         return Ok(After::Cut);
     }
-    down.recycle(outgoing.into_head());
+    down.recycle(outgoing.head);
     Ok(After::Done)
 }
 

@@ -12,27 +12,33 @@ mod choice;
 mod files;
 mod finder;
 pub(crate) mod hidden;
+mod limits;
 pub(crate) mod question;
 mod routes;
 mod sent;
+mod trace;
 mod tunnel;
 
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
 pub use catamaran_admin_api::Explanation;
-use catamaran_admin_api::{ExplainedRequest, FrontAnswer, PathForms, UpstreamOutlook};
+use catamaran_admin_api::{
+    ExplainedRequest, FrontAnswer, LimitOutlook, PathForms, UpstreamOutlook,
+};
 use catamaran_message::RequestHead;
 use catamaran_tls::Profile;
+use catamaran_units::show_duration;
 pub use finder::{FoundRoute, RouteFinder, RouteRequest};
 pub use question::Question;
 use question::SupposedRequest;
 pub(crate) use routes::status as route_status;
 use tunnel::TunnelRefusals;
 
-use crate::config::{Config, ListenerConfig, Policy};
+use crate::config::{Config, ListenerConfig, Policy, RouteTarget};
 use crate::control::discovered;
 use crate::exchange::compression::CompressionOffer;
+use crate::exchange::cors::CorsFields;
 use crate::exchange::failure::Failure;
 use crate::exchange::fields::forwarded::Sender;
 use crate::exchange::grounds::Grounds;
@@ -42,9 +48,12 @@ use crate::exchange::verdict::{self, Decision, Forward, OwnAnswer, OwnContent};
 use crate::path;
 use crate::request_id::RequestId;
 use crate::site::foresight::Foresight;
+use crate::site::hold::LeftOut;
+use crate::site::route::Route;
 use crate::site::rules::Rules;
 use crate::site::{Site, Upstream};
 use crate::tls;
+use crate::traces::Trace;
 
 /// An [`Explanation`] whose parts are filled in one after another.
 struct Draft(Explanation);
@@ -96,16 +105,19 @@ pub(crate) fn explain_on(
     });
     let (listener, peer) = (supposed.listener, supposed.peer.clone());
     match supposed.read(site) {
-        Ok(head) => draft.judge(
-            Grounds {
+        Ok(head) => {
+            let traced = site.trace.as_ref();
+            let trace = traced.map(|_| Trace::supposed(&head.headers));
+            let grounds = Grounds {
                 site,
                 listener,
                 peer: &peer,
                 // No request has an id yet.
                 id: RequestId::from_number(0),
-            },
-            head,
-        ),
+                trace: trace.as_ref(),
+            };
+            draft.judge(grounds, head);
+        }
         Err(it) => draft.refuse(it.status.as_u16(), it.token, &it.text),
     }
     Ok(draft.0)
@@ -128,12 +140,27 @@ impl Draft {
             });
             self.others = routes::runners(&grounds, &sender, &head, normal);
         }
-        let verdict = verdict::decide(grounds, head);
+        let tracing = site.trace.as_deref();
+        let traced = tracing.map(|config| trace::sentence(config, &sender, &head.headers));
+        let mut keys = Vec::new();
+        let verdict = verdict::decide(grounds, head, &mut |asked| {
+            keys = asked.to_vec();
+            None
+        });
         let route = verdict.route;
         self.route = route.map(|route| route_status(&route.config, &site.listeners));
+        let rules = route.and_then(|route| route.rules.as_deref());
         let passage = verdict.passage.as_deref();
         let offer = passage.and_then(|passage| passage.compression.as_ref());
         let compression = offer.map(CompressionOffer::words);
+        let cors = verdict.cors.as_deref().map(CorsFields::words);
+        self.limits = limits::outlooks(site, &keys);
+        let sentences: Vec<String> = self.limits.iter().map(limits::sentence).collect();
+        let exceeded = |it: &LimitOutlook| it.enforced && it.exceeded;
+        if let Some(at) = self.limits.iter().position(exceeded) {
+            let token = keys[at].limit.config.token();
+            return self.refuse(429, token, &sentences[at]);
+        }
         match verdict.decision {
             Decision::Refuse(failure) => {
                 let why = normal.err().map(|fault| fault.to_string());
@@ -142,13 +169,19 @@ impl Draft {
             Decision::Files(request) => self.show_file(site, route, *request),
             Decision::Answer(answer) => self.show_answer(*answer),
             Decision::Forward(mut forward) => {
-                let rules = route.and_then(|route| route.rules.as_deref());
-                self.forward(site, rules, &mut forward);
+                self.forward(site, route, &mut forward);
             }
         }
-        self.then.extend(compression);
+        self.then
+            .extend(compression.into_iter().chain(cors).chain(traced));
+        if rules.is_some_and(|rules| rules.config().unlogged) {
+            self.then
+                .push("it has no line in the access log".to_owned());
+        }
+        self.then.splice(..0, sentences);
     }
 
+    /// Fills in that the front answers itself.
     fn show_answer(&mut self, answer: OwnAnswer) {
         let token = answer.reason.token();
         let why = match answer.guard {
@@ -164,6 +197,9 @@ impl Draft {
                     self.outcome = "refused".to_owned();
                 }
             }
+            OwnContent::Preflight => self.answer(204, token, why),
+            // What limits say is shown beside the decision.
+            OwnContent::Limited(_) => self.answer(429, token, why),
             OwnContent::Redirect(status, location) => {
                 self.redirect(status.as_u16(), token, why, &text(&location));
             }
@@ -184,7 +220,9 @@ impl Draft {
             .for_each(|it| it.location = Some(location.to_owned()));
     }
 
-    fn forward(&mut self, site: &Site, rules: Option<&Rules>, forward: &mut Forward<'_>) {
+    /// Fills in that the request is forwarded: the path, the cache, the backend, and the steps that follow.
+    fn forward(&mut self, site: &Site, route: Option<&Route>, forward: &mut Forward<'_>) {
+        let rules = route.and_then(|route| route.rules.as_deref());
         // The policy may hash one of the front's own fields.
         forward.outgoing.complete();
         let (upstream, outgoing) = (forward.upstream, &forward.outgoing);
@@ -198,6 +236,14 @@ impl Draft {
         let cache = forward.cache.as_ref();
         self.cache = cache.map(|request| cache::outlook(request, outgoing));
         self.then = follow(site, rules, forward);
+        if let Some(RouteTarget::Split(parts)) = route.map(|route| &route.config.target) {
+            let sentence = format!(
+                "an upstream is chosen, by the {}, unless a session decides; here it is {}",
+                routes::shares(parts),
+                upstream.name
+            );
+            self.then.insert(0, sentence);
+        }
         let sentence = self.cache.as_ref().map(cache::sentence);
         self.then.splice(..0, sentence);
         self.outcome = "forward".to_owned();
@@ -224,7 +270,7 @@ impl Draft {
         let ids = choice::ids(upstream, facts.head);
         self.affinity = choice::affinity(upstream, &ids, &foresight);
         let mut passed = TunnelRefusals::default();
-        if outgoing.upgrade().is_some() {
+        if outgoing.upgrade.is_some() {
             let retries = upstream.retries_by(rules);
             (foresight, passed) = tunnel::foresee(upstream, facts, tried, foresight, retries);
         }
@@ -259,12 +305,18 @@ impl Draft {
         self.sent = sent;
     }
 
+    /// Says which of the members that may get the request are chosen, or why there are none.
     fn choose(&mut self, upstream: &Upstream, rules: Option<&Rules>, foresight: &Foresight<'_>) {
         let name = |member: usize| upstream.members[member].name().to_owned();
         match &foresight.members[..] {
             [] => {
                 let held = matches!(foresight.decision, Some(Err(_)));
-                let (token, why) = match (upstream.is_in_maintenance(rules), held) {
+                let stopped = rules.map_or(&[][..], Rules::stopped);
+                let (token, why) = match (upstream.is_in_maintenance(stopped), held) {
+                    _ if upstream.holds(LeftOut::of(rules), stopped) => (
+                        "hold-timeout",
+                        "no backend may get it, unless one comes within `hold`",
+                    ),
                     (true, _) => (MAINTENANCE, "every backend is stopped"),
                     (false, true) => (
                         "sticky-backend-out",
@@ -365,6 +417,12 @@ fn follow(site: &Site, rules: Option<&Rules>, forward: &Forward<'_>) -> Vec<Stri
         };
         then.push(format!(
             "a backend is picked, by {policy} unless a session decides{equal}"
+        ));
+    }
+    if let Some((hold, _)) = upstream.hold() {
+        let wait = show_duration(hold.wait);
+        then.push(format!(
+            "while no backend takes new sessions, it waits for one, at most {wait}"
         ));
     }
     let retries = upstream.retries_by(rules);

@@ -21,6 +21,7 @@
 //!     tls: vec![],
 //!     listeners: vec![ListenerConfig::new(listen)],
 //!     caches: vec![],
+//!     limits: vec![],
 //!     upstreams: vec![UpstreamConfig::new(
 //!         "tomcat",
 //!         vec![BackendConfig::new(Protocol::Ajp, tomcat)],
@@ -28,6 +29,7 @@
 //!     routes: vec![RouteConfig::new("/", RouteTarget::Upstream("tomcat".into()))],
 //!     error_pages: None,
 //!     log: LogConfig::default(),
+//!     trace: None,
 //!     admin: None,
 //! })?;
 //! println!("listening on {}", front.addresses()[0]);
@@ -64,6 +66,8 @@ mod running;
 mod serve;
 mod site;
 pub mod tls;
+mod trace_context;
+mod traces;
 mod trust;
 mod tunnel_request;
 mod version;

@@ -14,6 +14,7 @@ use crate::lock::lock;
 pub(crate) enum Limit {
     Connections,
     Address,
+    ConnectionRate,
     Descriptors,
     Memory,
     Handshakes,
@@ -37,9 +38,10 @@ pub(crate) struct Spell {
 }
 
 impl Limit {
-    pub(crate) const ALL: [Self; 6] = [
+    pub(crate) const ALL: [Self; 7] = [
         Self::Connections,
         Self::Address,
+        Self::ConnectionRate,
         Self::Descriptors,
         Self::Memory,
         Self::Handshakes,
@@ -51,6 +53,7 @@ impl Limit {
         match self {
             Self::Connections => "connections-max",
             Self::Address => "connections-per-address",
+            Self::ConnectionRate => "connection-rate",
             Self::Descriptors => "descriptors-exhausted",
             Self::Memory => "accept-failed",
             Self::Handshakes => "tls-handshakes-max",
@@ -62,7 +65,7 @@ impl Limit {
     pub(crate) fn whom(self) -> &'static str {
         match self {
             Self::Connections | Self::Descriptors | Self::Memory | Self::Handshakes => "clients",
-            Self::Address => "address",
+            Self::Address | Self::ConnectionRate => "address",
             Self::Administrators => "administrators",
         }
     }
@@ -76,6 +79,10 @@ impl Limit {
             }
             Self::Address => {
                 "`connections_per_address` is reached; a proxy that brings many clients belongs in \
+                 `trusted_proxies`"
+            }
+            Self::ConnectionRate => {
+                "`connection_rate` of a listener is reached; a proxy that brings many clients belongs in \
                  `trusted_proxies`"
             }
             Self::Descriptors => {

@@ -6,7 +6,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -25,7 +25,7 @@ pub(crate) struct LogTarget {
     is_torn: bool,
 }
 
-/// An error that lines could not be written, such as for a full disk or a pipe without a reader.
+/// The error that lines could not be written, for example because a disk is full or a pipe has no reader.
 #[derive(Debug)]
 pub(crate) struct WriteFailure {
     pub(crate) error: io::Error,
@@ -56,7 +56,7 @@ impl LogTarget {
     /// Writes whole lines. After a failure, the rest of them is lost.
     pub(crate) fn write(&mut self, lines: &[u8], progress: &Progress) -> Result<(), WriteFailure> {
         if self.is_torn && !lines.is_empty() {
-            // The next line is to be read, although the one before it has no end.
+            // Ends the line that was cut, so that the next one can be read.
             self.is_torn = progress.during(|| self.write_some(b"\n")).is_err();
         }
         let mut rest = lines;
@@ -79,41 +79,50 @@ impl LogTarget {
         Ok(())
     }
 
-    /// Writes some of the bytes and returns how many. If the target is non-blocking and full, waits for
-    /// [`FULL_PATIENCE`] at most. A FIFO is non-blocking, and so is a pipe or a terminal that another process
-    /// has made so.
-    fn write_some(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let mut end = None;
-        loop {
-            match self.file.write(bytes) {
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    let end = *end.get_or_insert_with(|| Instant::now() + FULL_PATIENCE);
-                    self.wait_for_room(end)?;
-                }
-                written => return written,
+    /// Writes some of the bytes and returns how many. A FIFO is non-blocking, and so is a pipe or a terminal that another
+    /// process has made so.
+    fn write_some(&self, bytes: &[u8]) -> io::Result<usize> {
+        let mut file = &self.file;
+        when_there_is_room(&self.file, || file.write(bytes))
+    }
+}
+
+/// Writes to a target, and returns how many bytes it took. If it is non-blocking and full, waits for [`FULL_PATIENCE`]
+/// at most.
+pub(crate) fn when_there_is_room(
+    target: &impl AsFd,
+    mut write: impl FnMut() -> io::Result<usize>,
+) -> io::Result<usize> {
+    let mut end = None;
+    loop {
+        match write() {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                let end = *end.get_or_insert_with(|| Instant::now() + FULL_PATIENCE);
+                wait_for_room(target, end)?;
             }
+            written => return written,
         }
     }
+}
 
-    /// Waits until the target has room for bytes.
-    ///
-    /// # Errors
-    /// `TimedOut`: it has none at `end`.
-    fn wait_for_room(&self, end: Instant) -> io::Result<()> {
-        loop {
-            let left = end.saturating_duration_since(Instant::now());
-            let patience = Timespec::try_from(left).map_err(io::Error::other)?;
-            let mut target = [PollFd::new(&self.file, PollFlags::OUT)];
-            match poll(&mut target, Some(&patience)) {
-                Ok(0) => {
-                    let nobody = "nobody reads what is written";
-                    return Err(io::Error::new(io::ErrorKind::TimedOut, nobody));
-                }
-                // A signal, such as that which opens the log anew.
-                Err(Errno::INTR) => {}
-                polled => return polled.map(|_| ()).map_err(io::Error::from),
+/// Waits until the target has room for bytes.
+///
+/// # Errors
+/// `TimedOut`: it has none at `end`.
+fn wait_for_room(target: &impl AsFd, end: Instant) -> io::Result<()> {
+    loop {
+        let left = end.saturating_duration_since(Instant::now());
+        let patience = Timespec::try_from(left).map_err(io::Error::other)?;
+        let mut polled_target = [PollFd::new(target, PollFlags::OUT)];
+        match poll(&mut polled_target, Some(&patience)) {
+            Ok(0) => {
+                let nobody = "nobody reads what is written";
+                return Err(io::Error::new(io::ErrorKind::TimedOut, nobody));
             }
+            // A signal, such as that which opens the log anew.
+            Err(Errno::INTR) => {}
+            polled => return polled.map(|_| ()).map_err(io::Error::from),
         }
     }
 }
@@ -152,7 +161,8 @@ impl Progress {
         since != NOT_WRITING && now.saturating_sub(since) >= limit
     }
 
-    fn during<T>(&self, write: impl FnOnce() -> T) -> T {
+    /// Notes that a write is under way while `write` runs.
+    pub(crate) fn during<T>(&self, write: impl FnOnce() -> T) -> T {
         self.writing_since.store(self.millis(), Ordering::Relaxed);
         let written = write();
         self.writing_since.store(NOT_WRITING, Ordering::Relaxed);

@@ -26,7 +26,9 @@ pub(crate) struct NormalPath {
     pub(crate) forward: Bytes,
     /// The [`compared`] form of the client's path, with which routes are compared; `None` if it equals `forward`.
     route: Option<Bytes>,
-    /// What the expression of the path's route captured of the compared form.
+    /// The normalised path of the client; `None` if it is forwarded.
+    asked: Option<Bytes>,
+    /// The texts that the route's expression captured in the compared form.
     captured: Captures,
 }
 
@@ -36,10 +38,27 @@ impl NormalPath {
         self.route.as_ref().unwrap_or(&self.forward)
     }
 
+    /// The decoded path with its parameters, for comparison: with escaped slashes as [`ESCAPED_SLASH`] and, if there
+    /// are any, also as slashes. Empty if the path has no parameters. Must be called before [`Self::forward_as`].
+    pub(crate) fn with_parameters(&self) -> impl Iterator<Item = Vec<u8>> {
+        let has_parameters = self.forward.contains(&b';');
+        let form = has_parameters.then(|| decoded(&self.forward));
+        let has_slashes = |form: &&Vec<u8>| form.contains(&ESCAPED_SLASH);
+        let escaped = form.as_ref().filter(has_slashes);
+        let separated = escaped.map(|form| separate(form, &[ESCAPED_SLASH]));
+        form.into_iter().chain(separated)
+    }
+
     /// Replaces the path to forward. Routes are still compared with the form of the client's path.
     pub(crate) fn forward_as(&mut self, path: Bytes) {
         let sent = std::mem::replace(&mut self.forward, path);
-        self.route.get_or_insert(sent);
+        self.route.get_or_insert_with(|| sent.clone());
+        self.asked.get_or_insert(sent);
+    }
+
+    /// The normalised path of the client, whatever is forwarded.
+    pub(crate) fn asked(&self) -> &[u8] {
+        self.asked.as_ref().unwrap_or(&self.forward)
     }
 
     /// The texts that the expression of the path's route captured; none before [`Self::capture`].
@@ -55,7 +74,7 @@ impl NormalPath {
     /// Further forms of the path, for containers that take escaped slashes, escaped backslashes or both for
     /// separators. Empty for a path without them.
     pub(crate) fn readings(&self) -> impl Iterator<Item = Vec<u8>> {
-        // A path that is its own form has no escapes.
+        // If there is no `route`, the path has no escapes.
         let form = self.route.as_deref().unwrap_or_default();
         let separators: [&[u8]; 3] = [&[ESCAPED_SLASH], b"\\", &[ESCAPED_SLASH, b'\\']];
         separators
@@ -114,6 +133,7 @@ pub(crate) fn normalise(path: &Bytes) -> Result<NormalPath, PathFault> {
         return Ok(NormalPath {
             forward: path.clone(),
             route: None,
+            asked: None,
             captured: Captures::default(),
         });
     }
@@ -123,6 +143,7 @@ pub(crate) fn normalise(path: &Bytes) -> Result<NormalPath, PathFault> {
     Ok(NormalPath {
         forward,
         route,
+        asked: None,
         captured: Captures::default(),
     })
 }
@@ -212,6 +233,7 @@ fn separator_len(bytes: &[u8]) -> usize {
     }
 }
 
+/// The path without the parameters of its segments (`;NAME=VALUE`).
 fn strip_parameters(path: &Bytes) -> Bytes {
     if !path.contains(&b';') {
         return path.clone();
@@ -241,11 +263,17 @@ fn strip_parameters(path: &Bytes) -> Bytes {
 /// the form, and no suffix can begin inside an escape.
 pub(crate) fn compared(path: &Bytes) -> Bytes {
     let stripped = strip_parameters(path);
-    if !stripped.contains(&b'%') {
-        return stripped;
+    if stripped.contains(&b'%') {
+        decoded(&stripped).into()
+    } else {
+        stripped
     }
-    let mut form = Vec::with_capacity(stripped.len());
-    let mut rest = &stripped[..];
+}
+
+/// Decodes the escapes of a path.
+fn decoded(path: &[u8]) -> Vec<u8> {
+    let mut form = Vec::with_capacity(path.len());
+    let mut rest = path;
     while let Some((&byte, tail)) = rest.split_first() {
         let escape = escaped(tail).filter(|_| byte == b'%');
         let (value, after) = match escape {
@@ -256,7 +284,7 @@ pub(crate) fn compared(path: &Bytes) -> Bytes {
         form.push(value);
         rest = after;
     }
-    form.into()
+    form
 }
 
 /// The form of a path as read by a container to which each of `separators` is a slash.
@@ -276,8 +304,8 @@ fn separate(form: &[u8], separators: &[u8]) -> Vec<u8> {
     separated
 }
 
-/// Decodes the two hexadecimal digits at the start; returns their byte and what follows, or `None` if they are
-/// none.
+/// Decodes the two hexadecimal digits at the start; returns their byte and what follows. `None`: the text does not
+/// begin with two digits.
 fn escaped(text: &[u8]) -> Option<(u8, &[u8])> {
     let [high, low, rest @ ..] = text else {
         return None;
@@ -291,7 +319,7 @@ pub(crate) fn escape(byte: u8) -> [u8; 3] {
     [b'%', digit(byte >> 4), digit(byte & 15)]
 }
 
-fn is_unreserved(byte: u8) -> bool {
+pub(crate) fn is_unreserved(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~')
 }
 

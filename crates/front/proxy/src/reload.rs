@@ -103,7 +103,7 @@ impl Running {
         let (sources, own) = (SourcedUpstream::all(&config), own_addresses(&config));
         self.shared.control.discovered.fill(&mut config);
         let mut replaced: Vec<Arc<Backend>> = before.backends().cloned().collect();
-        // One that an earlier reload removed comes back with the exchanges that it still has.
+        // A backend that an earlier reload removed may return, with the exchanges that are still in flight.
         replaced.extend(self.shared.retired.in_use());
         let mut site = Site::new(&config, workers, &mut replaced)
             .map_err(|name| StartError::UnknownUpstream { name })?;
@@ -116,6 +116,8 @@ impl Running {
         let plan = ReloadPlan::new(&listeners, config.listeners, bind).map_err(StartError::Bind)?;
         let adopted = self.adopt(plan.added, &profiles);
         let adopted = adopted.map_err(ReloadError::Worker)?;
+        let traced = self.shared.traces.follow(config.trace.as_ref());
+        traced.map_err(StartError::Worker)?;
         self.shared
             .access_log
             .switch(log)
@@ -230,6 +232,8 @@ impl Running {
 }
 
 impl ReloadReport {
+    /// Reports the backends that were added, removed, kept and changed. `known`: those of the old site; `replaced`:
+    /// those of them that the new site `now` does not have.
     fn of_backends(known: &HashSet<*const Backend>, now: &Site, replaced: &[Arc<Backend>]) -> Self {
         let name = |backend: &Arc<Backend>| backend.settings().name.clone();
         let mut report = Self {
@@ -279,7 +283,7 @@ enum ListenerPlace {
     Added,
 }
 
-/// The listeners of the new configuration in its order: those that stay have its settings then.
+/// Returns the listeners of the new configuration, in its order; gives those that stay their new settings.
 fn order(
     order: Vec<ListenerPlace>,
     before: &[Arc<Listener>],
@@ -304,6 +308,8 @@ fn order(
 }
 
 impl ReloadPlan {
+    /// Compares the listeners that are `present` with those that are `wanted`, and binds new ones. If one cannot be
+    /// bound, those bound before are dropped.
     fn new(
         present: &[Arc<Listener>],
         wanted: Vec<ListenerConfig>,
@@ -355,7 +361,7 @@ impl Drop for AddedListeners {
 /// How long a removed listener's sockets may take to close: a drain's grace period and some more.
 const LEAVING_MAX: Duration = Duration::from_secs(2);
 
-/// The pause between checks whether they are closed.
+/// The pause between checks whether the sockets of removed listeners are closed.
 const LEAVING_PAUSE: Duration = Duration::from_millis(5);
 
 #[cfg(test)]

@@ -21,7 +21,8 @@ impl RequestIds {
 
     pub(crate) fn next(&self) -> RequestId {
         let count = self.0.fetch_add(1, Ordering::Relaxed);
-        // An odd factor permutes all numbers: neighbours look unlike and never meet.
+        // Multiplying by an odd number permutes all 64-bit numbers: successive ids look different, and none comes
+        // twice.
         RequestId(count.wrapping_mul(0x9e37_79b9_7f4a_7c15))
     }
 }
@@ -41,12 +42,8 @@ impl RequestId {
     /// Formats the id as digits, for the log: this is quicker than a formatter.
     pub(crate) fn digits(self) -> [u8; Self::DIGITS] {
         let mut digits = [0; Self::DIGITS];
-        for (pair, byte) in digits
-            .as_chunks_mut()
-            .0
-            .iter_mut()
-            .zip(self.0.to_be_bytes())
-        {
+        let pairs = digits.as_chunks_mut().0.iter_mut();
+        for (pair, byte) in pairs.zip(self.0.to_be_bytes()) {
             *pair = PAIRS[usize::from(byte)];
         }
         digits
@@ -62,13 +59,9 @@ impl fmt::Display for RequestId {
 /// Returns the id that a trusted proxy sent in the field `name`, which stays. Otherwise removes the
 /// field, because the front writes its own, and returns `None`.
 pub(crate) fn take_given(headers: &mut Fields, name: NameRef<'_>, trusted: bool) -> Option<Bytes> {
-    if trusted {
-        let mut given = headers.get_all(name);
-        if let (Some(only), None) = (given.next(), given.next())
-            && is_id(only)
-        {
-            return Some(headers.share(only));
-        }
+    let given = headers.only(name).filter(|it| trusted && is_id(it));
+    if let Some(id) = given {
+        return Some(headers.share(id));
     }
     headers.remove(name);
     None

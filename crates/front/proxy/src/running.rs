@@ -38,6 +38,7 @@ use crate::serve::event_loop::{self, Assignment};
 use crate::site::retired::RetiredBackends;
 use crate::site::{BackendStatus, Site};
 use crate::tls::{self, ProfileError, Profiles};
+use crate::traces::Traces;
 use crate::worker::encoders::EncoderMemory;
 use crate::worker::handshakes::FailureLog;
 use crate::worker::{FrontState, RequestFigures, Worker};
@@ -139,6 +140,7 @@ pub fn start_inheriting(
         key_log,
         key_lines,
         access_log: AccessLog::new(count),
+        traces: Traces::default(),
         own_log: OnceLock::new(),
         failure_log: FailureLog::default(),
         control,
@@ -156,6 +158,7 @@ pub fn start_inheriting(
     let adopted = followed.and_then(|()| running.adopt(bound, &profiles));
     let started = adopted.and_then(|adopted| {
         shared.access_log.switch(log)?;
+        shared.traces.follow(config.trace.as_ref())?;
         watch::start(&shared)?;
         let start_admin = |admin| Admin::start(admin, admin_bound, Arc::clone(&shared));
         Ok((adopted, config.admin.map(start_admin).transpose()?))
@@ -250,8 +253,8 @@ impl Running {
         self.shared.drain.begin(Ending::Closed);
     }
 
-    /// Waits until all workers have stopped, then writes the rest of the access log. If its target accepts no lines,
-    /// the rest is lost.
+    /// Waits until all workers have stopped, then writes the rest of the access log and sends the last spans. If nobody
+    /// takes them in time, the rest is lost.
     pub fn join(self) {
         for worker in self.workers {
             if worker.thread.join().is_err() {
@@ -262,6 +265,7 @@ impl Running {
             admin.join();
         }
         self.shared.access_log.finish();
+        self.shared.traces.finish();
         let dropped = self.shared.access_log.dropped();
         if dropped > 0 {
             tracing::warn!(
@@ -416,6 +420,7 @@ pub(crate) struct AdoptedListeners {
 }
 
 impl RunningWorker {
+    /// Starts the thread and the event loop of a worker.
     fn spawn(worker: Arc<Worker>) -> io::Result<Self> {
         let runtime: Runtime = runtime::Builder::new_current_thread()
             .enable_all()

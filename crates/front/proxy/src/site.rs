@@ -7,6 +7,8 @@
 mod clients_max;
 pub(crate) mod foresight;
 mod hash_key;
+pub(crate) mod hold;
+pub(crate) mod limits;
 pub(crate) mod member;
 pub(crate) mod overrides;
 pub(crate) mod retired;
@@ -14,6 +16,7 @@ pub(crate) mod retry_budget;
 pub(crate) mod rewrite;
 pub(crate) mod route;
 pub(crate) mod rules;
+pub(crate) mod split;
 pub(crate) mod sticky;
 mod turns;
 
@@ -33,11 +36,13 @@ use tokio::time::Instant;
 
 use crate::cache::Cache;
 use crate::config::{
-    Activation, BackendConfig, Config, ErrorPages, ListenerConfig, Policy, RouteConfig,
-    ServerConfig, UpstreamConfig,
+    Activation, BackendConfig, Config, ErrorPages, ListenerConfig, Policy, Protocol, RouteConfig,
+    ServerConfig, TraceConfig, UpstreamConfig,
 };
 use crate::path::NormalPath;
 use crate::site::clients_max::WantedLimits;
+use crate::site::hold::HoldQueue;
+use crate::site::limits::SiteLimits;
 pub(crate) use crate::site::member::{Controls, Member};
 use crate::site::overrides::Overrides;
 use crate::site::retry_budget::SharedRetryBudget;
@@ -46,6 +51,7 @@ use crate::site::rules::Rules;
 use crate::site::sticky::Sticky;
 use crate::site::sticky::own_cookie::Own;
 use crate::site::turns::Turns;
+use crate::traces::NextParent;
 use crate::via::Via;
 
 #[derive(Clone, Debug)]
@@ -53,6 +59,8 @@ pub(crate) struct Site {
     pub(crate) routes: Arc<RouteTable>,
     pub(crate) upstreams: Vec<Arc<Upstream>>,
     pub(crate) caches: Arc<[Cache]>,
+    /// The limits of requests; `None`: there are none.
+    pub(crate) limits: Option<Arc<SiteLimits>>,
     /// The server settings; `connections_max` is lowered to what the limit of open files allows.
     pub(crate) server: Arc<ServerConfig>,
     wanted: WantedLimits,
@@ -64,6 +72,8 @@ pub(crate) struct Site {
     pub(crate) via: Option<Arc<Via>>,
     /// The operator's error pages, for routes that have none of their own; `None`: the built-in pages are used.
     pub(crate) error_pages: Option<Arc<ErrorPages>>,
+    /// How requests are traced; `None`: they are not.
+    pub(crate) trace: Option<Arc<TraceConfig>>,
     /// The number of this site: one more than that of the site that it replaced.
     pub(crate) generation: u64,
 }
@@ -82,6 +92,8 @@ pub(crate) struct Upstream {
     turns: Turns,
     /// How sessions are kept on their members; `None`: they are not kept.
     pub(crate) sticky: Option<Arc<Sticky>>,
+    /// The requests that wait for a first member; `None`: none does.
+    hold: Option<Arc<HoldQueue>>,
 }
 
 /// The status of one backend at one moment.
@@ -138,9 +150,12 @@ impl Site {
             backends.position(|backend| backend.name == name)
         });
         routes.resolve_caches(|name| config.caches.iter().position(|cache| cache.name == name));
+        let limits = SiteLimits::new(config, workers);
+        routes.resolve_limits(|name| limits.as_ref()?.index(name));
         let caches = config.caches.iter();
         let site = Self {
             caches: caches.map(|cache| Cache::new(cache, workers)).collect(),
+            limits: limits.map(Arc::new),
             parts_listeners: routes.has_listeners(),
             routes: Arc::new(routes),
             upstreams: config
@@ -153,6 +168,7 @@ impl Site {
             listeners: config.listeners.as_slice().into(),
             via: config.server.via.as_deref().map(Via::new).map(Arc::new),
             error_pages: config.error_pages.clone(),
+            trace: config.trace.clone(),
             generation: 0,
         };
         Ok(site.fitted())
@@ -217,12 +233,13 @@ impl Site {
         let mut configs: Vec<RouteConfig> = own.cloned().collect();
         add_routes(&mut configs, found);
         let index = |name: &str| self.upstreams.iter().position(|it| it.name == name);
-        // All names were known before.
+        // An error cannot occur: all names of upstreams were known before.
         let Ok(mut table) = RouteTable::new(&configs, index) else {
             return self;
         };
         table.resolve(|upstream, name| self.upstreams[upstream].member(name).map(|it| it.0));
         table.resolve_caches(|name| self.caches.iter().position(|it| it.config.name == name));
+        table.resolve_limits(|name| self.limits.as_ref()?.index(name));
         for (brought, of_file) in table.overruled() {
             let context = &brought.config.path;
             let place = of_file.config.place.as_ref().map(|it| format!(" ({it})"));
@@ -246,8 +263,8 @@ impl Site {
         }
     }
 
-    /// Takes over from the site that this one replaces: its generation, whether its routes depend on listeners, and the
-    /// contents of caches of the same name.
+    /// Takes over from the site that this one replaces: its generation, whether its routes depend on listeners, the
+    /// contents of caches of the same name, what clients owe to limits, and the requests that wait for a member.
     pub(crate) fn follow(&mut self, before: &Self) {
         self.generation = before.generation;
         self.parts_listeners |= before.routes.has_listeners();
@@ -259,6 +276,16 @@ impl Site {
             cache
         });
         self.caches = followed.collect();
+        for upstream in &mut self.upstreams {
+            if let Some(before) = before.upstream(&upstream.name)
+                && let Some(upstream) = Arc::get_mut(upstream)
+            {
+                upstream.follow_hold(before);
+            }
+        }
+        if let (Some(limits), Some(before)) = (&mut self.limits, &before.limits) {
+            Arc::make_mut(limits).follow(before);
+        }
     }
 
     /// The index of the listener that had these settings when it accepted a connection: the one at the
@@ -354,6 +381,7 @@ impl Upstream {
         )
     }
 
+    /// Builds an upstream of these parts, without requests that wait for a member.
     fn of(
         config: Arc<UpstreamConfig>,
         workers: usize,
@@ -361,12 +389,17 @@ impl Upstream {
         turns: Turns,
         retry_budget: Arc<SharedRetryBudget>,
     ) -> Self {
-        let has_http = config.all().any(BackendConfig::speaks_http);
-        let has_ajp = config.all().any(|it| !it.speaks_http());
+        let speaks = |protocol| {
+            // Without members, the source tells what those to come may speak.
+            let may_come = || config.members.as_ref()?.may_speak(protocol).then_some(());
+            config.all().any(|it| it.protocol == protocol)
+                || members.is_empty() && may_come().is_some()
+        };
         Self {
             name: config.name.clone(),
-            has_http,
-            has_ajp,
+            has_http: speaks(Protocol::Http),
+            has_ajp: speaks(Protocol::Ajp),
+            hold: config.hold.map(|_| Arc::new(HoldQueue::new(workers))),
             sticky: Sticky::new(&config).map(Arc::new),
             config,
             workers,
@@ -396,7 +429,19 @@ impl Upstream {
         let members: Vec<Member> = own.chain(config.found.iter().map(member)).collect();
         let turns = Turns::new(&config, &members, self.workers);
         let retry_budget = Arc::clone(&self.retry_budget);
-        Self::of(Arc::new(config), self.workers, members, turns, retry_budget)
+        let is_empty = members.is_empty();
+        let next = Self::of(Arc::new(config), self.workers, members, turns, retry_budget);
+        Self {
+            hold: self.hold.clone(),
+            // Members to come are taken to speak what the last ones did.
+            has_http: if is_empty {
+                self.has_http
+            } else {
+                next.has_http
+            },
+            has_ajp: if is_empty { self.has_ajp } else { next.has_ajp },
+            ..next
+        }
     }
 
     /// How many members the file lists; they come before the discovered ones.
@@ -418,6 +463,7 @@ impl Upstream {
         let retry_budget = Arc::clone(&self.retry_budget);
         Self {
             sticky: self.sticky.clone(),
+            hold: self.hold.clone(),
             ..Self::of(config, workers, members, turns, retry_budget)
         }
     }
@@ -447,7 +493,7 @@ impl Upstream {
             } = member;
             backend.configure(Arc::clone(settings), Arc::clone(&group));
             let sticky = self.sticky.as_ref();
-            backend.count_sessions(sticky.map(|sticky| sticky.session_timeout()));
+            backend.count_sessions(sticky.map(|sticky| sticky.config.session_timeout));
             backend.keep_load(self.config.policy.reads_in_flight());
             match member.controls.activation {
                 Activation::Stopped => backend.stop(),
@@ -470,15 +516,6 @@ impl Upstream {
     pub(crate) fn has_others(&self, tried: &[usize]) -> bool {
         let mut members = self.members.iter().enumerate();
         members.any(|(index, member)| !tried.contains(&index) && member.share() > 0)
-    }
-
-    /// Whether operators have stopped every backend: in the upstream, or on the route with these `rules`.
-    pub(crate) fn is_in_maintenance(&self, rules: Option<&Rules>) -> bool {
-        let stopped = rules.map_or(&[][..], Rules::stopped);
-        let mut members = self.members.iter().enumerate();
-        members.all(|(index, member)| {
-            member.controls.activation == Activation::Stopped || stopped.contains(&index)
-        })
     }
 
     /// Chooses a backend that is not in `tried`: the session's, or else one by the policy; `None`: no backend may get
@@ -517,7 +554,7 @@ impl Upstream {
         if let (Some(id), Some(member)) = (decision.id, decision.member) {
             let backend = &self.members[member].backend;
             match decision.outcome {
-                Outcome::Kept if !sticky.counts_unknown() => backend.note_claim(id, now),
+                Outcome::Kept if !sticky.config.count_unknown => backend.note_claim(id, now),
                 _ => backend.note_session(id, now),
             }
         }
@@ -534,8 +571,9 @@ impl Upstream {
         let Some(decision) = choice.decision else {
             return Told::default();
         };
-        // Tomcat's LoadBalancerDrainingValve sends a request of an invalid session away, to come back
-        // without one. One that is here for another reason would come back for ever.
+        // The activation is told only for requests that their session brought here. Tomcat's LoadBalancerDrainingValve
+        // redirects a request with an invalid session, so that it comes back without one; any other request would be
+        // redirected for ever.
         let by_session = decision.outcome == Outcome::Kept && decision.route.is_some();
         let Member {
             settings, controls, ..
@@ -548,6 +586,7 @@ impl Upstream {
             } else {
                 Activation::Active
             }),
+            parent: None,
         }
     }
 
@@ -583,7 +622,7 @@ impl Upstream {
             }
         };
         if picked.is_none() && tried.is_empty() {
-            self.members.iter().for_each(Member::want);
+            self.want();
         }
         picked
     }
@@ -637,11 +676,14 @@ pub(crate) struct Choice<'r> {
     pub(crate) decision: Option<Decision<'r>>,
 }
 
-/// The attributes that tell an AJP backend its route and its activation.
+/// The parts of a request that depend on the attempt: attributes that tell an AJP backend its route and its activation,
+/// and the parent of its span.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Told<'a> {
     pub(crate) route: Option<&'a str>,
     pub(crate) activation: Option<Activation>,
+    /// The change of `traceparent`; `None`: it is right, or there is none.
+    pub(crate) parent: Option<&'a NextParent>,
 }
 
 /// Answers the questions of `balance::affinity` about the members of an upstream, for one request.
@@ -685,78 +727,4 @@ impl MemberStates for UpstreamMembers<'_> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::config::{ListenAddress, LogConfig, RouteConfig, RouteTarget};
-
-    fn listener(name: Option<&str>, address: &str) -> ListenerConfig {
-        let address = ListenAddress::Tcp(address.parse().unwrap());
-        ListenerConfig {
-            name: name.map(str::to_owned),
-            ..ListenerConfig::new(address)
-        }
-    }
-
-    fn site(listeners: Vec<ListenerConfig>, listen: Vec<usize>) -> Site {
-        let status = RouteTarget::Status(http::StatusCode::NOT_FOUND);
-        let route = RouteConfig {
-            listen,
-            ..RouteConfig::new("/", status)
-        };
-        let config = Config {
-            server: ServerConfig::default(),
-            tls: vec![],
-            listeners,
-            upstreams: vec![],
-            caches: vec![],
-            routes: vec![route],
-            error_pages: None,
-            log: LogConfig::default(),
-            admin: None,
-        };
-        Site::new(&config, 1, &mut Vec::new()).unwrap()
-    }
-
-    #[test]
-    fn a_connection_is_of_the_listener_at_its_address() {
-        let [one, two] = ["10.0.0.1:80", "10.0.0.1:81"];
-        let [a, b, none] = [Some("a"), Some("b"), None];
-        let chosen = "10.0.0.1:0";
-        let site = site(
-            vec![
-                listener(a, one),
-                listener(none, two),
-                listener(a, chosen),
-                listener(b, chosen),
-            ],
-            vec![0],
-        );
-        for (name, address, expected) in [
-            (a, one, Some(0)),
-            // A reload may give it another name, or take the name away.
-            (b, one, Some(0)),
-            (none, one, Some(0)),
-            (b, two, Some(1)),
-            (a, "10.0.0.2:80", None),
-            (a, chosen, Some(2)),
-            (b, chosen, Some(3)),
-            (none, chosen, None),
-        ] {
-            let found = site.listener(&listener(name, address));
-            assert_eq!(found, expected, "{name:?} {address}");
-        }
-    }
-
-    /// A client of the previous site may still have a connection from a listener that this site does not have.
-    #[test]
-    fn listeners_are_told_apart_for_one_more_site() {
-        let parted = site(vec![listener(None, "10.0.0.1:80")], vec![0]);
-        let mut alike = site(vec![listener(None, "10.0.0.1:81")], vec![]);
-        assert!(parted.parts_listeners && !alike.parts_listeners);
-        alike.follow(&parted);
-        assert!(alike.parts_listeners);
-        let mut later = site(vec![listener(None, "10.0.0.1:81")], vec![]);
-        later.follow(&alike);
-        assert!(!later.parts_listeners);
-    }
-}
+mod tests;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use catamaran_message::name::{CONNECTION, UPGRADE};
-use catamaran_message::{BodyLength, Fields, Id, RequestHead};
+use catamaran_message::{BodyLength, RequestHead};
 use catamaran_upstream::Tunnel;
 use http::Method;
 
@@ -28,12 +28,22 @@ pub(crate) fn asked<'a>(allowed: &'a [String], head: &RequestHead) -> Option<&'a
     if allowed.is_empty() || !(is_extended_connect(head) || is_upgrade(head)) {
         return None;
     }
-    let mut asked = elements(&head.headers, UPGRADE);
+    let elements = head.headers.elements(UPGRADE);
+    let mut asked = elements.filter(|it| !it.is_empty());
     let (token, None) = (asked.next()?, asked.next()) else {
         return None;
     };
     let mut allowed = allowed.iter().map(String::as_str);
     allowed.find(|it| it.as_bytes().eq_ignore_ascii_case(token))
+}
+
+/// The method by which routes and limits are chosen: GET for a tunnel over HTTP/2, which HTTP/1.1 asks for with GET.
+pub(crate) fn method_for_routes(head: &RequestHead) -> &Method {
+    if is_extended_connect(head) {
+        &Method::GET
+    } else {
+        &head.method
+    }
 }
 
 /// Whether the request is an extended CONNECT (RFC 8441); a CONNECT without a protocol was refused
@@ -46,16 +56,8 @@ fn is_upgrade(head: &RequestHead) -> bool {
     head.method == Method::GET
         && version::has_upgrade(head.version)
         && head.body == BodyLength::Known(0)
-        && elements(&head.headers, CONNECTION).any(|it| it.eq_ignore_ascii_case(b"upgrade"))
+        && (head.headers.elements(CONNECTION)).any(|it| it.eq_ignore_ascii_case(b"upgrade"))
 }
-
-/// The elements of the comma-separated lists in all fields with that name.
-fn elements(headers: &Fields, name: Id) -> impl Iterator<Item = &[u8]> {
-    let values = headers.get_all(name);
-    let elements = values.flat_map(|value| value.split(|&byte| byte == b','));
-    elements.map(<[u8]>::trim_ascii).filter(|it| !it.is_empty())
-}
-
 #[cfg(test)]
 mod tests {
     use bytes::BytesMut;

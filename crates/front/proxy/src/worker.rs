@@ -33,6 +33,7 @@ use crate::request_id::{RequestId, RequestIds};
 use crate::site::Site;
 use crate::site::retired::RetiredBackends;
 use crate::tls::Profiles;
+use crate::traces::Traces;
 use crate::worker::background::Background;
 use crate::worker::encoders::EncoderMemory;
 use crate::worker::files::WorkerFiles;
@@ -56,6 +57,7 @@ pub(crate) struct FrontState {
     /// The queue to which `key_log` writes.
     pub(crate) key_lines: Option<LineQueue>,
     pub(crate) access_log: AccessLog,
+    pub(crate) traces: Traces,
     /// The queue of this process's own log, if the program set one.
     pub(crate) own_log: OnceLock<LineQueue>,
     pub(crate) failure_log: FailureLog,
@@ -212,6 +214,11 @@ impl Worker {
 
     pub(crate) fn access_log(&self) -> &AccessLog {
         &self.shared.access_log
+    }
+
+    /// The state of traces that all workers share.
+    pub(crate) fn traces(&self) -> &Traces {
+        &self.shared.traces
     }
 
     /// The most recent events, for administrators.

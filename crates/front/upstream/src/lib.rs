@@ -66,7 +66,7 @@ pub use backend::{Backend, BackendCounts, Group, Lease, Leasing, LeftBehind};
 pub use catamaran_ajp::{Attribute, IpText};
 pub use catamaran_balance::health::Cause;
 pub use catamaran_message::{BodyLength, Request};
-pub use catamaran_stats::buckets::BucketSums;
+pub use catamaran_stats::buckets::{BucketSums, Buckets};
 pub use client_facts::ClientFacts;
 pub use error::{Culprit, Error, LeaseError, PingFailure, RequestError, Tried};
 pub use figures::{FailureReason, Figures, FiguresSnapshot, FiguresTotals, LastFailure, Rates};

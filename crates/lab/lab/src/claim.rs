@@ -1,8 +1,8 @@
-//! From runs to what may be said: ratios within rounds, their intervals, and words.
+//! Evaluates claims: the ratios of an experiment's runs, their intervals, and the verdicts in words.
 //!
-//! A ratio is taken within a round, so that what changes from round to round cancels out. Rounds that share a start of a
-//! server give one value together, their median: what a start has brought is in all of them. What is concluded from starts
-//! is in `rule`.
+//! Ratios are taken within a round, so that what changes from round to round cancels out. Rounds that share a start of
+//! a server count as one value, the median of their ratios, since the effects of that start are in all of them. Module
+//! `rule` draws the conclusions.
 
 mod bias;
 mod control;
@@ -47,56 +47,59 @@ use crate::measure::{Measure, Spoiler};
 use crate::run::Run;
 use crate::screen;
 
-/// The result of a claim in one case.
+/// The result of one case of a claim.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
     /// The claim, in words.
     pub says: String,
     /// The measure that is compared.
     pub measure: Measure,
-    /// The levels of this case.
+    /// The levels of this case, of the factors in the claim's `each`.
     pub each: Levels,
-    /// The ratio: the estimate of Hodges and Lehmann of the logarithms of starts.
+    /// The estimate of the ratio, by Hodges and Lehmann from the logarithms of `starts`; `None`: there are too few
+    /// starts.
     pub ratio: Option<f64>,
-    /// The lower end of its interval of 95 %.
+    /// The lower end of the ratio's interval of 95 %; `None` as for `ratio`.
     pub low: Option<f64>,
-    /// The upper end.
+    /// The upper end of the interval; `None` as for `ratio`.
     pub high: Option<f64>,
     /// The ratio of each round, in order.
     pub ratios: Vec<f64>,
-    /// The sample: the ratio of each start of servers, the median of its rounds', in order. As `ratios` if servers are
-    /// started anew in each round.
+    /// The sample: for each start of servers the median of the ratios of its rounds. The same as `ratios` if servers
+    /// are started anew in each round.
     #[serde(default)]
     pub starts: Vec<f64>,
-    /// The probability of such ratios if there is no difference, at all looks together.
+    /// The probability of such ratios if there is no difference, corrected for the number of looks at the claims.
     pub p: f64,
-    /// Whether it holds beside the other claims of its question.
+    /// Whether the difference is shown even together with the other claims of its question (Holm's correction).
     pub holm: bool,
-    /// The number of cases that its question has, itself among them: those on the same measure.
+    /// The number of cases in the claim's question, this one included. A question is all cases on the same measure.
     #[serde(default)]
     pub question: usize,
-    /// By how much what the two sides lost differs, as a logarithm: the interval is wider on either side by it.
+    /// The logarithm by which the ratio may be wrong, because one side lost more of its time than the other to
+    /// something else than its servers. The interval is wider by it at either end.
     #[serde(default, skip_serializing_if = "is_none")]
     pub bias: f64,
-    /// Rounds that were made and do not count, by the gate that has taken them.
+    /// The number of rounds that do not count, by the gate because of which they are left out.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub left_out: BTreeMap<String, usize>,
     /// The verdict.
     pub verdict: Verdict,
     /// The verdict as a sentence.
     pub sentence: String,
-    /// The expected result.
+    /// The expected result of the comparison.
     pub expect: Expectation,
-    /// Whether it came as expected; `None` if that is open.
+    /// Whether the result is the expected one; `None`: it is open.
     pub as_expected: Option<bool>,
-    /// The ratio that was published of this case.
+    /// The ratio that the source has published for this case; `None`: there is none.
     pub published: Option<PublishedRatio>,
     /// The true ratio, if the servers are made so that it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub planted: Option<PlantedRatio>,
-    /// Gates that forbid the claim or limit what it says.
+    /// The gates that forbid the claim, and remarks of gates on it.
     pub gates: Vec<GateFinding>,
-    /// Runs of each of its cells, by validity and gates; empty of a result by an older version.
+    /// For each cell of the case, how many of its runs were valid, void or left out; empty in a result by an older
+    /// version.
     #[serde(default)]
     pub survivors: Vec<Survival>,
 }
@@ -110,29 +113,29 @@ fn is_none(bias: &f64) -> bool {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// The interval excludes 1, and it holds beside the other claims of its question.
+    /// A difference: the interval excludes 1, even together with the other claims of the question.
     Differs,
-    /// The interval excludes 1, it holds beside the other claims of its question, and it lies within the margin.
+    /// A difference, but a small one: the same, and the interval lies within the margin.
     DiffersLittle,
-    /// The interval excludes 1, but among so many claims that may be chance.
+    /// The interval excludes 1, but among so many claims this may be chance.
     Suggests,
-    /// The whole interval lies within the margin.
+    /// No difference beyond the margin: the whole interval lies within it.
     Same,
-    /// Anything else.
+    /// The interval contains 1, and reaches beyond the margin.
     NotShown,
-    /// Valid rounds have fewer than six starts of servers.
+    /// There are too few starts of servers for an interval.
     TooFew,
-    /// A gate forbids it.
+    /// A gate forbids the claim.
     NoClaim,
 }
 
-/// The results of all claims of an experiment.
+/// Evaluates all claims of an experiment by its runs.
 #[must_use]
 pub fn evaluate(experiment: &Experiment, runs: &[Run]) -> Vec<Outcome> {
     evaluate_starts(experiment, &StartSpans::of(experiment), runs)
 }
 
-/// The results of all claims; `lasting` says how long the starts of the servers last.
+/// Evaluates all claims; `lasting` has the number of rounds for which servers run.
 fn evaluate_starts(experiment: &Experiment, lasting: &StartSpans, runs: &[Run]) -> Vec<Outcome> {
     let passes = Passes::of(experiment, runs);
     let drawn = |claim| move |case| (claim, case);
@@ -144,7 +147,7 @@ fn evaluate_starts(experiment: &Experiment, lasting: &StartSpans, runs: &[Run]) 
     conclude(experiment, estimates.collect())
 }
 
-/// The verdicts on all claims: the more a question has, the surer each must be.
+/// The outcomes of all cases, considering that several claims are on the same measure.
 fn conclude(experiment: &Experiment, drawn: Vec<CaseEstimate<'_>>) -> Vec<Outcome> {
     let holds = hold(experiment, &drawn);
     let question = |it: &CaseEstimate<'_>| it.claim.measure.base();
@@ -160,7 +163,8 @@ fn conclude(experiment: &Experiment, drawn: Vec<CaseEstimate<'_>>) -> Vec<Outcom
     outcomes.zip(planted).map(with).collect()
 }
 
-/// Which cases hold beside the others of their question; none of a short form, whose warm-up is cut short.
+/// Whether each case holds together with the other cases of its question. None does in the short form, whose warm-up is
+/// too short.
 fn hold(experiment: &Experiment, drawn: &[CaseEstimate<'_>]) -> Vec<bool> {
     if experiment.is_quick {
         return vec![false; drawn.len()];
@@ -173,7 +177,7 @@ fn hold(experiment: &Experiment, drawn: &[CaseEstimate<'_>]) -> Vec<bool> {
 }
 
 impl Claim {
-    /// A case of it among the others, with its p value.
+    /// A case of this claim with its p value, as one of those of its question.
     fn contender(&self, case: &Case, p: f64, subject: Option<&Levels>) -> Contender<'_> {
         let mut each = case.each.iter();
         let is_of_subject =
@@ -186,7 +190,8 @@ impl Claim {
     }
 }
 
-/// Whether no further round can change what is said: each claim has a verdict, or a gate forbids it.
+/// Whether further rounds are not needed: each claim is shown, shown to be within the margin, forbidden by a gate, or
+/// rests on the screen alone.
 #[must_use]
 pub fn is_decided(experiment: &Experiment, runs: &[Run]) -> bool {
     let outcomes = evaluate(experiment, runs);
@@ -198,26 +203,26 @@ pub fn is_decided(experiment: &Experiment, runs: &[Run]) -> bool {
     !outcomes.is_empty() && !outcomes.iter().any(is_open)
 }
 
-/// A case's ratios, before other claims are looked at.
+/// The estimate for a case, without regard to other claims.
 #[derive(Clone)]
 struct CaseEstimate<'a> {
     claim: &'a Claim,
     case: &'a Case,
     ratios: Vec<Ratio>,
-    /// The ratio of each start: the sample.
+    /// The ratio of each start of servers, which are the sample.
     starts: Vec<f64>,
     /// See [`Outcome::bias`].
     bias: f64,
     interval: Option<RatioInterval>,
     p: f64,
-    /// The fewest starts that have an interval.
+    /// The least number of starts for an interval.
     starts_min: usize,
     gates: Vec<GateFinding>,
-    /// A gate that has taken rounds away.
+    /// One of the gates because of which rounds are left out; `None`: no round is.
     taken: Option<GateFinding>,
     /// See [`Outcome::left_out`].
     left_out: BTreeMap<String, usize>,
-    /// The sum of a count at either level, for a claim on a count that is mostly 0.
+    /// The sums of the measure on both sides, if it is a count that is mostly 0; else `None`.
     counts: Option<[f64; 2]>,
     survivors: Vec<Survival>,
 }
@@ -250,6 +255,7 @@ impl<'a> CaseEstimate<'a> {
             claim,
             case,
             runs,
+            spent: &pass.spent,
         };
         gates.extend(subject.check());
         gates.retain(|fired| !experiment.gates_off.contains(&fired.gate));
@@ -274,10 +280,11 @@ impl<'a> CaseEstimate<'a> {
         }
     }
 
-    /// Takes what became of all runs of its pass, void ones included.
+    /// Notes how many runs each cell has lost, and adds the gate on that. `all` are the runs of the pass, void ones
+    /// included.
     fn survive(&mut self, experiment: &Experiment, all: &[&Run]) {
         self.survivors = survivors::of_case(experiment, &self.claim.measure, self.case, all);
-        // First: what is left when runs were lost has other gates by chance.
+        // This gate is the first, since lost runs can make other gates fire by chance.
         if let Some(fired) = survivors::check(self.claim, &self.survivors) {
             self.gates.insert(0, fired);
         }
@@ -323,7 +330,7 @@ impl<'a> CaseEstimate<'a> {
             return Verdict::NoClaim;
         }
         let Some(interval) = self.interval else {
-            // With as many rounds as have an interval, it is the starts that are too few.
+            // If enough rounds have a ratio, the cause is that they share starts, not that a gate has left rounds out.
             let lacks_rounds = self.ratios.len() < self.starts_min;
             return match self.taken {
                 Some(_) if lacks_rounds => Verdict::NoClaim,
@@ -347,11 +354,11 @@ impl<'a> CaseEstimate<'a> {
 
 /// The runs of a screen, or those after it.
 struct Pass<'a> {
-    /// Valid ones by cell and round.
+    /// The valid runs, by cell and round.
     valid: Runs<'a>,
-    /// Void ones as well.
+    /// All runs, void ones included.
     all: Vec<&'a Run>,
-    /// How strict the look after these runs is.
+    /// How much of the error probability the look after these runs may spend.
     spent: SpentLevel,
 }
 
@@ -367,16 +374,16 @@ impl<'a> Pass<'a> {
     }
 }
 
-/// The runs of a screen, and those after it. Levels go on after a screen because they did well in it, so what is
-/// said of them rests on the rounds after it alone.
+/// The runs of a screen, and the runs after it. Levels survive a screen because they did well in it, so claims on
+/// survivors rest only on the rounds after it.
 struct Passes<'a> {
     screen: Pass<'a>,
     after: Pass<'a>,
-    /// Cells that were gone on with.
+    /// The cells that take part in the rounds after the screen.
     then: Vec<usize>,
-    /// Cells of the screen.
+    /// The cells of the screen.
     screened: Vec<usize>,
-    /// Rounds of the screen.
+    /// The number of rounds of the screen.
     rounds: usize,
 }
 
@@ -395,7 +402,7 @@ impl<'a> Passes<'a> {
         }
     }
 
-    /// A case's ratios in the runs that it rests on.
+    /// The estimate for a case, by the runs that it rests on.
     fn estimate<'c>(
         &self,
         experiment: &Experiment,
@@ -409,7 +416,7 @@ impl<'a> Passes<'a> {
         estimate
     }
 
-    /// The runs that a case rests on, and a note if those are the screen's.
+    /// The runs that a case rests on; with a remark if these are the screen's.
     fn of_case(&self, case: &Case) -> (&Pass<'a>, Option<GateFinding>) {
         let all_in = |part: &[usize]| {
             let mut sides = case.contrasts.iter();
@@ -435,8 +442,8 @@ impl<'a> Passes<'a> {
     }
 }
 
-/// The ratio of a round: the geometric mean over the contrasts. `None` if a run is missing. Of a duel it is that of the pairs
-/// of blocks.
+/// The ratio of a round: the geometric mean over the contrasts; in a duel, the estimate from the ratios of its blocks.
+/// `None` if a run or its measure is missing.
 fn ratio(contrasts: &[Contrast], measure: &Measure, round: usize, runs: &Runs<'_>) -> Option<f64> {
     let whole = of_sides(contrasts, round, runs, |run| {
         if takes_away(run, measure).is_some() {
@@ -444,7 +451,7 @@ fn ratio(contrasts: &[Contrast], measure: &Measure, round: usize, runs: &Runs<'_
         }
         let value = run.measures.get(measure.name()).copied()?;
         if measure.record().is_mostly_zero {
-            // One more on both sides keeps the sign.
+            // For counts that may be 0, 1 is added on both sides; this does not change which side is larger.
             return Some(value.ln_1p());
         }
         (value > 0.0).then(|| value.ln())
@@ -452,7 +459,8 @@ fn ratio(contrasts: &[Contrast], measure: &Measure, round: usize, runs: &Runs<'_
     Some(of_blocks(contrasts, measure, round, runs).unwrap_or(whole))
 }
 
-/// The ratio of a round by its pairs of blocks; `None` if it was not measured in blocks.
+/// The ratio of a round of a duel, estimated from the ratios of blocks that were measured in the same turn; `None` if
+/// the runs have no blocks.
 fn of_blocks(
     contrasts: &[Contrast],
     measure: &Measure,
@@ -469,7 +477,7 @@ fn of_blocks(
     signed_rank::estimate(&logs).map(f64::exp)
 }
 
-/// The ratio of the two sides in a round, from the logarithms that `of_run` takes of runs.
+/// The ratio of the two sides in a round; `of_run` returns the logarithm of a run's value.
 fn of_sides(
     contrasts: &[Contrast],
     round: usize,
@@ -489,7 +497,7 @@ fn of_sides(
     Some((sum / contrasts.len() as f64).exp())
 }
 
-/// A count's sum over all valid runs of either side.
+/// The sums of a count over all valid runs of the numerator, and of the denominator.
 fn counts(measure: &Measure, case: &Case, runs: &Runs<'_>) -> [f64; 2] {
     let sum = |side: fn(&Contrast) -> &Vec<usize>| {
         let is_of = |cell: &usize| case.contrasts.iter().any(|it| side(it).contains(cell));
@@ -501,22 +509,22 @@ fn counts(measure: &Measure, case: &Case, runs: &Runs<'_>) -> [f64; 2] {
     [sum(|it| &it.above), sum(|it| &it.below)]
 }
 
-/// The gate of a run that forbids to use this measure of it.
+/// The gate because of which a run's value of this measure must not be used; `None`: it may be used.
 fn takes_away<'a>(run: &'a Run, measure: &Measure) -> Option<&'a GateFinding> {
     let record = measure.record();
     run.gates.iter().find(|fired| match fired.effect {
         Effect::Refuse | Effect::Void => true,
-        // The gate is of the measured span, and such a measure of what was before.
+        // `unsteady` is about the measured span, but a cold measure is taken before it.
         Effect::Machine if record.is_cold && fired.gate == gate::UNSTEADY => false,
         Effect::Machine | Effect::Time if bias::is_bounded(run, fired, measure) => false,
         Effect::Machine => record.spoiler != Spoiler::Nothing,
         Effect::Time => record.spoiler == Spoiler::Times,
-        // It is of claims, not of runs.
+        // These effects are on claims, not on single runs.
         Effect::Claim | Effect::Note => false,
     })
 }
 
-/// One of the gates that have taken rounds away.
+/// One of the gates because of which rounds are left out; `None`: no round is.
 fn taken(contrasts: &[Contrast], measure: &Measure, runs: &Runs<'_>) -> Option<GateFinding> {
     let mut of_cells = runs.iter().filter(|((cell, _), _)| is_in(contrasts, *cell));
     of_cells.find_map(|(_, run)| {
@@ -525,7 +533,7 @@ fn taken(contrasts: &[Contrast], measure: &Measure, runs: &Runs<'_>) -> Option<G
     })
 }
 
-/// The number of rounds that each gate has taken away; a round is counted once, by the first gate.
+/// The number of rounds that each gate makes claims leave out. A round counts once, for the first gate.
 fn left_out(contrasts: &[Contrast], measure: &Measure, runs: &Runs<'_>) -> BTreeMap<String, usize> {
     let mut rounds: BTreeMap<usize, &str> = BTreeMap::new();
     for ((_, round), run) in runs.iter().filter(|((cell, _), _)| is_in(contrasts, *cell)) {
@@ -540,7 +548,7 @@ fn left_out(contrasts: &[Contrast], measure: &Measure, runs: &Runs<'_>) -> BTree
     left_out
 }
 
-/// The gate of a run that says why it lacks a measure.
+/// The gate that says why this measure was not counted in a run; `None` if the run has the measure.
 fn not_counted<'a>(run: &'a Run, measure: &Measure) -> Option<&'a GateFinding> {
     let name = gate::uncounted_gate(measure.base());
     let mut gates = run.gates.iter();
@@ -554,7 +562,7 @@ fn is_in(contrasts: &[Contrast], cell: usize) -> bool {
         .any(|it| it.above.contains(&cell) || it.below.contains(&cell))
 }
 
-/// Gates on the two sides set beside each other, as far as they touch the measure.
+/// The findings of gates that compare both sides, as far as they concern the measure.
 fn beside(claim: &Claim, contrasts: &[Contrast], runs: &Runs<'_>) -> Vec<GateFinding> {
     let measure = &claim.measure;
     let facts = |is_of: &dyn Fn(usize) -> bool| {
@@ -571,13 +579,13 @@ fn beside(claim: &Claim, contrasts: &[Contrast], runs: &Runs<'_>) -> Vec<GateFin
         "unequal-answers" => measure.base() == "bytes",
         "foreign" => measure.record().spoiler != Spoiler::Nothing,
         "confounded" => !claim.names_reuse,
-        // Of several runs the maxima are no more comparable, and no claim is on them.
+        // Other gates on pairs are about single runs, such as their longest requests, and no claim is on these.
         _ => false,
     });
     found
 }
 
-/// The facts of a side that gates on pairs look at, on average.
+/// The mean facts of the runs of one side, for the gates on pairs; `None` without runs.
 fn mean(facts: &[&Facts]) -> Option<Facts> {
     let count = facts.len() as f64;
     let mut mean = (*facts.first()?).clone();
@@ -607,21 +615,21 @@ fn as_expected(expect: Expectation, verdict: Verdict, ratio: Option<f64>) -> Opt
 }
 
 impl Outcome {
-    /// Why nothing may be said of it, as a sentence; `None` if it has a verdict.
+    /// The sentence on why there is no verdict; `None` if there is one.
     #[must_use]
     pub fn without_verdict(&self) -> Option<&str> {
         let has_none = matches!(self.verdict, Verdict::NoClaim | Verdict::TooFew);
         has_none.then_some(&self.sentence)
     }
 
-    /// Whether it is shown, or shown to be none within the margin.
+    /// Whether a difference is shown, or shown to be within the margin.
     #[must_use]
     pub fn is_decided(&self) -> bool {
         use Verdict::{Differs, DiffersLittle, Same};
         matches!(self.verdict, Differs | DiffersLittle | Same)
     }
 
-    /// The gate that forbids it; `None` if none does.
+    /// The name of the gate that forbids the claim; `None` if none does.
     #[must_use]
     pub fn forbidden_by(&self) -> Option<&str> {
         let mut gates = self.gates.iter();
@@ -629,14 +637,14 @@ impl Outcome {
         forbids.map(|fired| fired.gate.as_str())
     }
 
-    /// The size of its sample.
+    /// The number of starts of servers that the verdict rests on.
     #[must_use]
     pub fn sample(&self) -> usize {
         self.starts.len()
     }
 }
 
-/// A ratio with the digits that tell it from 1.
+/// A ratio as text, with more digits if it is close to 1.
 pub(crate) fn number(ratio: f64) -> String {
     let off = (ratio - 1.0).abs();
     if ratio < 0.1 || off < 0.02 {

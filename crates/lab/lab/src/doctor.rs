@@ -8,7 +8,7 @@ use catamaran_gauge::machine::{Check, Machine, Verdict};
 use catamaran_gauge::probe;
 pub use catamaran_tier::Programs;
 use catamaran_tier::java::{self, Jars};
-use catamaran_tier::{Need, Place, needs};
+use catamaran_tier::{Need, Place, needs, then};
 use catamaran_toml_file::report::Report;
 
 use crate::experiment::{Addresses, Experiment, Levels, PreparedServer, check_server};
@@ -50,7 +50,7 @@ pub fn refusal(experiment: &Experiment) -> Result<Option<GateFinding>, Report> {
 }
 
 /// Paths of programs that servers need and no package has: this binary, the folders of jars that
-/// Maven fetches, and modules of servers by name.
+/// Maven fetches, those of prepared software, and modules of servers by name.
 #[must_use]
 pub fn programs(catamaran: &Path, modules: &[(String, PathBuf)]) -> Programs {
     let home = std::env::var_os("HOME").map(PathBuf::from);
@@ -58,7 +58,13 @@ pub fn programs(catamaran: &Path, modules: &[(String, PathBuf)]) -> Programs {
     let own = ("catamaran".to_owned(), catamaran.to_owned());
     let modules = modules.iter().cloned();
     let jars = home.iter().flat_map(folder);
-    jars.chain(modules).chain([own]).collect()
+    let prepared = home.iter().flat_map(|home| {
+        let folder = then::folder(home);
+        then::all()
+            .iter()
+            .map(move |it| (it.name.clone(), folder.join(&it.name)))
+    });
+    jars.chain(prepared).chain(modules).chain([own]).collect()
 }
 
 /// Packages, jars and programs that an experiment's servers need and that are not installed.
@@ -156,6 +162,7 @@ impl LoadDemand {
     }
 }
 
+/// The check of packages and programs: one for each that is missing, or one that all are installed.
 fn installed(missing: &[Need]) -> Vec<Check> {
     if missing.is_empty() {
         return vec![Check::of(true, "servers", "all installed", "")];

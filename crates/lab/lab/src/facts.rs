@@ -288,7 +288,7 @@ impl Facts {
     pub fn of_figures(figures: &TextFigures) -> Self {
         let completed = figures.completed.unwrap_or(0);
         let failed = figures.failed.unwrap_or(0);
-        let (body_bytes, head_bytes) = lengths(figures);
+        let lengths = mean_lengths(figures);
         let mut statuses = figures.statuses.clone();
         if figures.non_2xx == Some(0) && statuses.is_empty() {
             statuses.insert(200, completed);
@@ -310,8 +310,8 @@ impl Facts {
             statuses: successes_as_one(statuses),
             non_2xx: figures.non_2xx,
             kept: figures.kept,
-            body_bytes,
-            head_bytes,
+            body_bytes: lengths.as_ref().map(|it| it.body),
+            head_bytes: lengths.as_ref().map(|it| it.head),
             rate: figures.rate,
             latency_ms: figures.total_ms.map(|times| LatencyFacts {
                 mean: times.mean,
@@ -343,9 +343,9 @@ pub(crate) fn successes_as_one(statuses: BTreeMap<u16, u64>) -> BTreeMap<u16, u6
     folded
 }
 
-/// Answers after which the connection served a further request, or could have at the end of the run. A server may announce
-/// that it keeps a connection and close it all the same, so no more are counted than those for which none was opened. The
-/// connections that clients began with are not a loss.
+/// The number of responses after which the connection was really kept: it served a further request, or could have at
+/// the end of the run. A server may announce that it keeps a connection and close it, so at most as many are counted as
+/// responses that no new connection followed. The connections that clients began with are not counted as new.
 fn kept(document: &Report) -> u64 {
     let announced = document.requests.kept_alive;
     if document.warm_up.requests > 0 {
@@ -355,35 +355,43 @@ fn kept(document: &Report) -> u64 {
     announced.min(answers.saturating_sub(document.connections.opened))
 }
 
-/// The mean length of a body and of what is received beside it, where a text tells it well enough.
-fn lengths(figures: &TextFigures) -> (Option<f64>, Option<f64>) {
-    let none = (None, None);
-    let (Some(completed @ 1..), Some(all), Some(bodies)) =
-        (figures.completed, figures.bytes, figures.body_bytes)
-    else {
-        return none;
-    };
-    let completed = completed as f64;
-    let heads = all.saturating_sub(bodies) as f64;
-    // Bytes of requests in flight at the end are counted, but not their requests. Where all bodies
-    // have one length, the bytes tell the number of responses.
-    let same = figures.document_bytes.filter(|bytes| *bytes > 0);
-    let same = same.filter(|_| figures.other_length.unwrap_or(0) == 0 && figures.unexplained == 0);
-    let under_way = figures.clients.unwrap_or(0) as f64;
-    let answers = same.map(|bytes| bodies as f64 / bytes as f64);
-    match answers.filter(|answers| (completed..=completed + under_way).contains(answers)) {
-        Some(answers) => (Some(bodies as f64 / answers), Some(heads / answers)),
-        None if heads * under_way < completed * completed * HEAD_OFF_MAX => {
-            (Some(bodies as f64 / completed), Some(heads / completed))
-        }
-        None => none,
-    }
+/// The mean lengths of a response, in bytes.
+struct MeanLengths {
+    body: f64,
+    head: f64,
+}
+
+/// The mean lengths of the responses in another tool's run; `None` if the text does not say how many responses its
+/// bytes belong to.
+fn mean_lengths(figures: &TextFigures) -> Option<MeanLengths> {
+    let completed = figures.completed.filter(|count| *count > 0)? as f64;
+    let heads = figures.bytes?.saturating_sub(figures.body_bytes?) as f64;
+    let bodies = figures.body_bytes? as f64;
+    // Bytes of requests in flight at the end are counted, but not their requests.
+    let in_flight = figures.clients.unwrap_or(0) as f64;
+    let by_length = length_of_each(figures)
+        .map(|length| bodies / length as f64)
+        .filter(|responses| (completed..=completed + in_flight).contains(responses));
+    let off_at_most = heads * in_flight / (completed * completed);
+    let responses = by_length.or_else(|| (off_at_most < HEAD_OFF_MAX).then_some(completed))?;
+    Some(MeanLengths {
+        body: bodies / responses,
+        head: heads / responses,
+    })
+}
+
+/// The length of all bodies in bytes, if the text says that all have the same length.
+fn length_of_each(figures: &TextFigures) -> Option<u64> {
+    let others = figures.other_length.unwrap_or(0) + figures.unexplained;
+    figures
+        .document_bytes
+        .filter(|length| *length > 0 && others == 0)
 }
 
 /// The largest error of the mean length of heads, in bytes, because of requests in flight at the end.
 const HEAD_OFF_MAX: f64 = 0.5;
 
-/// Up to which share a failure leaves the figures of another tool's run what they are.
+/// The share of failures up to which another tool's run is still judged by its figures.
 pub(crate) const RARE: f64 = 0.01;
 
 #[cfg(test)]

@@ -1,12 +1,12 @@
-//! Gates: what forbids to draw a conclusion from a run, in words.
+//! Gates: checks that forbid conclusions from runs.
 //!
-//! A gate is a record with a pure function: its name, when it fires, and what it looks at. Records stand with their
-//! functions in a file for each group of subjects: here servers, the load, the machine, counts and samples, for
-//! [`check_run`], [`check_pair`] and [`check_limits`]; elsewhere the cases of claims (`claim/gates`), published rows
-//! (`judge/rows`) and texts (`judge`). A fact that nobody has recorded is `None`, and no gate fires on it: the same gates judge our own runs
-//! and texts of others.
+//! A gate is a record: its name, when it fires, and a pure function. The files here have the gates on servers, the
+//! load, the machine, counts and samples, for [`check_run`], [`check_pair`] and [`check_limits`]. Gates on cases of
+//! claims are in `claim/gates`, those on published rows in `judge/rows`, those on texts in `judge`. A fact that is not
+//! known is `None`, and no gate fires on it. So the same gates judge our own runs and the texts of other tools.
 //!
-//! A new gate takes a record and a function in one of these files, and a row in the table of docs/lab.md.
+//! To add a gate, write a record and a function in one of these files, a row in the table of docs/lab.md, and a case that
+//! fires it, where CONTRIBUTING.md says for its kind.
 
 mod counts;
 mod load;
@@ -25,50 +25,51 @@ pub use self::server::FILE_GATES;
 pub(crate) use self::server::{COMPILING_MAX, LOAD_BUSY, SERVER_BUSY, UNSTEADY};
 use crate::facts::Facts;
 
-/// The effect of a gate that fired: what it forbids.
+/// The effect of a finding: what it forbids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Effect {
     /// The experiment does not begin.
     Refuse,
-    /// The run counts for nothing and is made again.
+    /// The run is void: it counts for nothing, and is made again.
     Void,
-    /// No claim on throughput and latency.
+    /// The run is not used for claims on throughput and latency.
     Time,
-    /// No claim on throughput, latency and CPU time.
+    /// The run is not used for claims on throughput, latency and CPU time.
     Machine,
-    /// No claim of those in whose row the gate appears.
+    /// The claim on which the gate has fired is forbidden.
     Claim,
-    /// A remark beside the claims.
+    /// Nothing is forbidden: it is a remark.
     Note,
 }
 
-/// A gate that fired.
+/// A finding: a gate has fired.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct GateFinding {
     /// The gate's name.
     pub gate: String,
-    /// What it forbids.
+    /// What the finding forbids.
     pub effect: Effect,
     /// The finding, as a sentence.
     pub words: String,
 }
 
-/// All that is known of a gate, with the function that fires it.
+/// A gate, with the function that decides whether it fires.
 #[derive(Debug)]
 pub struct GateRecord<C> {
-    /// Its name. A gate that has several causes has a record for each.
+    /// The gate's name. A gate with several causes has a record for each.
     pub name: &'static str,
-    /// When it fires, as a part of its row in docs/lab.md.
+    /// The condition under which the gate fires, as in its row of docs/lab.md.
     pub words: &'static str,
-    /// Its place among those that look at the same: of several that forbid a claim the one with the lowest rank is named,
-    /// so what explains more has the lower one. Gates on claims, rows and texts stand in the order of their lists.
+    /// The order among gates of the same kind. If several forbid a claim, the one with the lowest rank is named, so a
+    /// gate that explains more has a lower rank. Gates on claims, rows and texts are checked in the order of their
+    /// lists instead.
     pub(crate) rank: u8,
-    /// `()` of one that is fired where more is known than a record's function sees.
+    /// The function; `()` if other code fires the gate, which knows more than such a function would.
     pub(crate) check: C,
 }
 
-/// A gate on a run, by itself.
+/// A gate on a single run.
 #[derive(Debug)]
 pub struct RunGate {
     /// See [`GateRecord`].
@@ -76,39 +77,39 @@ pub struct RunGate {
     /// See [`GateRecord`].
     pub words: &'static str,
     rank: u8,
-    /// Whether the facts are known that it looks at.
+    /// Whether the facts that the gate looks at are known.
     applies: fn(&Facts) -> bool,
     check: fn(&Facts) -> Option<GateFinding>,
 }
 
-/// A gate on two runs, or two levels, that are compared: whether they differ in what is claimed alone.
+/// A gate on two runs or levels that are compared: whether something other than the claimed level differs.
 type PairGate = GateRecord<fn(&Facts, &Facts) -> Option<GateFinding>>;
 
 /// A gate on the machine's limits before an experiment begins.
 type LimitGate = GateRecord<fn(&[Check]) -> Option<GateFinding>>;
 
-/// The gates that fire on one run, by itself.
+/// The findings of all gates on a single run.
 #[must_use]
 pub fn check_run(facts: &Facts) -> Vec<GateFinding> {
     let gates = RUN_GATES.iter();
     gates.filter_map(|gate| (gate.check)(facts)).collect()
 }
 
-/// Gates on two runs: reasons to doubt that `one` and `other` differ in the claimed level alone.
+/// The findings on two runs: reasons to doubt that they differ only in the claimed level.
 #[must_use]
 pub fn check_pair(one: &Facts, other: &Facts) -> Vec<GateFinding> {
     let gates = PAIR_GATES.iter();
     gates.filter_map(|gate| (gate.check)(one, other)).collect()
 }
 
-/// The gates that fire on the machine's limits.
+/// The finding on the limits of a machine; `None` if they suffice.
 #[must_use]
 pub fn check_limits(limits: &[Check]) -> Option<GateFinding> {
     let mut gates = machine::LIMIT_GATES.iter();
     gates.find_map(|gate| (gate.check)(limits))
 }
 
-/// The names of the gates on one run, each once, by their ranks: those that a file may turn off.
+/// The names of the gates on a single run, each once, by rank. A file can turn these gates off.
 #[must_use]
 pub fn run_gates() -> Vec<&'static str> {
     let mut names = Vec::new();
@@ -120,7 +121,16 @@ pub fn run_gates() -> Vec<&'static str> {
     names
 }
 
-/// Whether the facts of a run are known that the gate `name` looks at.
+/// The names of all gates on runs, pairs, limits and files, each with the condition under which it fires.
+pub(crate) fn words() -> Vec<(&'static str, &'static str)> {
+    let runs = RUN_GATES.iter().map(|it| (it.name, it.words));
+    let pairs = PAIR_GATES.iter().map(|it| (it.name, it.words));
+    let limits = machine::LIMIT_GATES.iter().map(|it| (it.name, it.words));
+    let files = FILE_GATES.iter().map(|it| (it.name, it.words));
+    runs.chain(pairs).chain(limits).chain(files).collect()
+}
+
+/// Whether the facts that the gate `name` looks at are known.
 #[must_use]
 pub fn applies(name: &str, facts: &Facts) -> bool {
     let mut of_name = RUN_GATES.iter().filter(|gate| gate.name == name);
@@ -138,12 +148,12 @@ impl GateFinding {
     }
 }
 
-/// `part` of `whole` with thousands apart, as gates say counts.
+/// `part` of `whole` as text, with commas between thousands.
 pub(crate) fn of(part: u64, whole: u64) -> String {
     format!("{} of {}", show_count(part), show_count(whole))
 }
 
-/// All gates on runs, by their ranks.
+/// All gates on a single run, by rank.
 pub static RUN_GATES: LazyLock<Vec<&'static RunGate>> = LazyLock::new(|| {
     let groups = [
         server::RUN_GATES,
@@ -157,7 +167,7 @@ pub static RUN_GATES: LazyLock<Vec<&'static RunGate>> = LazyLock::new(|| {
     gates
 });
 
-/// All gates on two runs, by their ranks.
+/// All gates on two runs, by rank.
 static PAIR_GATES: LazyLock<Vec<&'static PairGate>> = LazyLock::new(|| {
     let groups = [server::PAIR_GATES, machine::PAIR_GATES, samples::PAIR_GATES];
     let mut gates: Vec<&PairGate> = groups.into_iter().flatten().collect();

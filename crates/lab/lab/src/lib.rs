@@ -11,6 +11,7 @@
 //! - [`nmon`](nmon::nmon()) and [`strace`]: samples and system calls in the forms of these tools;
 //! - [`extra`]: small programs that take part in runs;
 //! - [`up`]: starts one cell, to be watched;
+//! - [`reproduce`](reproduce::reproduce()): figures of published tests, with the software that they had;
 //! - [`doctor`]: finds what a machine lacks for an experiment;
 //! - [`judge`](judge::judge()): conclusions that the output of ab, wrk and others does not support;
 //! - [`gate`]: the checks of single runs and of two that are compared;
@@ -41,6 +42,7 @@ pub mod nmon;
 pub mod plan;
 pub mod published;
 pub mod report;
+pub mod reproduce;
 pub mod result;
 pub mod rounds;
 pub mod run;
@@ -49,3 +51,5 @@ pub mod screen;
 pub mod store;
 pub mod strace;
 pub mod up;
+
+pub use catamaran_tier::then;

@@ -95,6 +95,8 @@ pub struct MeasureRecord {
     pub has_shares: bool,
     /// Whether the measure is a count that is 0 in most runs, so that its ratios say little.
     pub is_mostly_zero: bool,
+    /// The measure of the servers that is claimed instead, where this one is of the whole machine.
+    pub of_servers: Option<&'static str>,
     /// Whether the measure is about servers just started, which need not be warm.
     pub is_cold: bool,
     scope: Scope,
@@ -181,12 +183,6 @@ impl Measure {
     /// Whether the measure called `name` is also measured at shares of the capacity.
     pub(crate) fn has_shares(name: &str) -> bool {
         Self::parse(name).is_ok_and(|measure| measure.record.has_shares)
-    }
-
-    /// Whether the measure is the largest value of a run, which varies from run to run.
-    #[must_use]
-    pub fn is_maximum(&self) -> bool {
-        self.name().ends_with(".longest")
     }
 
     /// The unit; empty for a ratio.
@@ -297,9 +293,9 @@ fn apart(name: &str) -> (&str, Option<&str>) {
 /// The number of requests that the server in front could answer with a second of CPU time: 1 / CPU
 /// time per request. It is measured where that server has a declared part of a core.
 pub(crate) const CAPACITY: &str = "capacity";
-/// CPU time of a request: the primary measure where servers share a core.
+/// The CPU time per request: the primary measure where servers share a core.
 pub(crate) const CPU: &str = "cpu";
-/// Answers a second.
+/// The number of responses per second.
 pub(crate) const THROUGHPUT: &str = "throughput";
 /// The number of requests that failed or hung.
 pub(crate) const FAILED: &str = "failed";

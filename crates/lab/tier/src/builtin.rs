@@ -58,6 +58,14 @@ const BUILTIN: &[Builtin] = &[
         include_str!("../targets/httpd.toml"),
         &[("httpd.conf.j2", include_str!("../targets/httpd.conf.j2"))],
     ),
+    (
+        "httpd-then",
+        include_str!("../targets/httpd-then.toml"),
+        &[(
+            "httpd-then.conf.j2",
+            include_str!("../targets/httpd-then.conf.j2"),
+        )],
+    ),
     ("link", include_str!("../targets/link.toml"), &[]),
     ("memcached", include_str!("../targets/memcached.toml"), &[]),
     (
@@ -75,6 +83,14 @@ const BUILTIN: &[Builtin] = &[
             ("nginx.conf.j2", include_str!("../targets/nginx.conf.j2")),
             LOCALHOST,
         ],
+    ),
+    (
+        "nginx-then",
+        include_str!("../targets/nginx-then.toml"),
+        &[(
+            "nginx-then.conf.j2",
+            include_str!("../targets/nginx-then.conf.j2"),
+        )],
     ),
     (
         "tomcat10",

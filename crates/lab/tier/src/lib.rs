@@ -34,6 +34,7 @@ mod space;
 mod target;
 mod task;
 mod template;
+pub mod then;
 
 pub use browser::BROWSER_FIELDS;
 pub use builtin::{builtin, builtin_names};

@@ -165,6 +165,7 @@ impl StartFault {
 }
 
 impl Process {
+    /// Writes the server's files, starts it, and waits until it serves.
     pub(crate) fn start(space: &Space, launch: &Launch<'_>) -> Result<Self, StartFault> {
         let Launch {
             name,
@@ -219,6 +220,7 @@ impl Process {
         Ok(process)
     }
 
+    /// Waits until the server serves; its end, its time limit and an interrupt are faults.
     fn wait_until_ready(&self) -> Result<(), StartFault> {
         let ready = &self.server.ready;
         let address = self.address(&ready.port);
@@ -352,10 +354,11 @@ impl Process {
     /// The server's log: its standard output and standard error.
     #[must_use]
     pub fn log(&self) -> String {
-        String::from_utf8_lossy(&self.said()).into_owned()
+        String::from_utf8_lossy(&self.log_bytes()).into_owned()
     }
 
-    fn said(&self) -> Vec<u8> {
+    /// The bytes of the log; empty if it cannot be read.
+    fn log_bytes(&self) -> Vec<u8> {
         fs::read(self.directory.join(LOG)).unwrap_or_default()
     }
 
@@ -380,7 +383,7 @@ impl Process {
 
     /// The whole lines of the log from byte `from` on that have one of `words`, and the end of the last whole line.
     fn lines_with(&self, words: &[String], from: usize) -> (Vec<String>, usize) {
-        let said = self.said();
+        let said = self.log_bytes();
         let new = said.get(from..).unwrap_or_default();
         let whole = new.iter().rposition(|byte| *byte == b'\n');
         let new = &new[..whole.map_or(0, |end| end + 1)];
@@ -415,15 +418,16 @@ impl Process {
         self.act("upgrade", self.server.upgrade.as_ref())
     }
 
+    /// Starts an action, and waits until the log says that it is done.
     fn act(&self, action: &'static str, how: Option<&Action>) -> Result<(), StartFault> {
         let name = || self.name.clone();
         let Action { way, done } = how.ok_or_else(|| {
             let name = name();
             StartFault::NoAction { name, action }
         })?;
-        let before = self.said().len();
+        let before = self.log_bytes().len();
         let is_done = || {
-            let said = self.said();
+            let said = self.log_bytes();
             let new = String::from_utf8_lossy(said.get(before..)?);
             new.contains(done).then_some(())
         };
@@ -498,6 +502,7 @@ impl Process {
         let last = &lines[lines.len().saturating_sub(LAST_LINES)..];
         let mut words = String::new();
         for line in last {
+            // Writing to a string does not fail.
             let _ = writeln!(words, "  {line}");
         }
         if words.is_empty() {

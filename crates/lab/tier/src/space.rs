@@ -101,6 +101,7 @@ impl Space {
         Self::make(None, None)
     }
 
+    /// Makes the directory and the guard of a space.
     fn make(namespace: Option<Namespace>, group: Option<Group>) -> Result<Self, SpaceFault> {
         let directory = directory().map_err(failed("cannot make a temporary directory"))?;
         let guard = Guard::start(namespace.as_ref(), group.as_ref(), directory.path());
@@ -157,7 +158,8 @@ impl Space {
         }
     }
 
-    /// The value in the space of the sysctl `name`, such as `net.ipv4.ip_local_port_range`.
+    /// Reads the sysctl `name`, such as `net.ipv4.ip_local_port_range`, and returns its value as processes in this
+    /// space see it.
     ///
     /// # Errors
     /// There is no such sysctl, or it may not be read.
@@ -200,7 +202,7 @@ impl Space {
     ) -> Result<Vec<(String, SocketAddr)>, StartFault> {
         let wanted = target.ports(settings)?;
         let mut ports = self.0.ports.lock().unwrap_or_else(PoisonError::into_inner);
-        Ok(ports.of(name, &wanted)?)
+        Ok(ports.addresses(name, &wanted)?)
     }
 
     /// Starts a server and waits until it serves.

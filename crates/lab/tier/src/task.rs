@@ -100,7 +100,7 @@ impl Task {
             .args(arguments)
             .stdin(Stdio::null())
             .process_group(0);
-        // What a Java virtual machine takes from there would say so and change a run.
+        // A Java virtual machine would print that it uses this variable's options, and they would change the run.
         command.env_remove("JAVA_TOOL_OPTIONS");
         output(&mut command);
         let child = space
@@ -145,7 +145,7 @@ impl Task {
     /// it runs. The process is not reaped, so its number stays its own.
     #[must_use]
     pub fn ended(&self) -> Option<String> {
-        match self.look() {
+        match self.exit_status() {
             Ok(status) => status.map(|status| said(&status)),
             Err(_) => Some("an end that was waited for already".to_owned()),
         }
@@ -157,7 +157,7 @@ impl Task {
 
     /// The exit of the process; `None` while it runs. It does not reap the process, so that its
     /// number is not given to another one.
-    fn look(&self) -> Result<Option<WaitIdStatus>, Errno> {
+    fn exit_status(&self) -> Result<Option<WaitIdStatus>, Errno> {
         let pid = self.pid().ok_or(Errno::CHILD)?;
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         waitid(WaitId::Pid(pid), options)
@@ -169,7 +169,7 @@ impl Task {
 
     /// Sends `signal` to the process that was started, unless it has ended.
     pub fn signal(&self, signal: Signal) {
-        if let (Ok(None), Some(pid)) = (self.look(), self.pid()) {
+        if let (Ok(None), Some(pid)) = (self.exit_status(), self.pid()) {
             // It may end at this moment; then there is nothing to tell.
             let _ = kill_process(pid, number(signal));
         }
@@ -178,11 +178,11 @@ impl Task {
     /// Kills the program and all that it started, and waits until they are gone.
     pub fn kill(&mut self) {
         match &self.group {
-            // What cannot be killed within gauge's patience keeps its group.
+            // If its processes cannot be killed in time, the group stays; there is nobody to tell.
             Some(group) => drop(group.kill()),
             None => {
-                // Once it was waited for, its number may be somebody else's.
-                if let (Ok(_), Some(pid)) = (self.look(), self.pid()) {
+                // Once the process was waited for, its id may belong to another process.
+                if let (Ok(_), Some(pid)) = (self.exit_status(), self.pid()) {
                     let _ = kill_process_group(pid, Number::KILL);
                 }
                 self.space.guard().forget(self.child.id());

@@ -33,9 +33,6 @@ pub const FIELD_CODE: u8 = 0xA0;
 /// The field name Content-Length in a request, as its two bytes.
 pub const CONTENT_LENGTH_OF_REQUEST: [u8; 2] = [FIELD_CODE, 0x08];
 
-/// The field name Cookie in a request, as its two bytes.
-pub const COOKIE_OF_REQUEST: [u8; 2] = [FIELD_CODE, 0x09];
-
 /// The field name Content-Length in a response, as its two bytes.
 pub const CONTENT_LENGTH_OF_RESPONSE: [u8; 2] = [FIELD_CODE, 0x03];
 

@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use bytes::Bytes;
 use catamaran_message::field::is_token_text;
-pub(crate) use catamaran_message::field::{LENGTH_MAX, decimal, is_value_text, trim};
+pub(crate) use catamaran_message::field::{LENGTH_MAX, are_all, decimal, is_value_text, trim};
 use catamaran_message::{Fields, Id, name};
 
 use crate::error::FieldFault;
@@ -30,8 +30,8 @@ pub(crate) fn id(field: &ReceivedField<'_>) -> Result<Option<Id>, FieldFault> {
 #[inline]
 pub(crate) fn value<'a>(field: &ReceivedField<'a>) -> Result<&'a [u8], FieldFault> {
     match field.value.unwrap_or_default() {
-        value if has_control(value) => Err(FieldFault::Value),
-        value => Ok(value),
+        value if is_value_text(value) => Ok(value),
+        _ => Err(FieldFault::Value),
     }
 }
 
@@ -62,11 +62,6 @@ fn range(view: &[u8], payload: &Bytes) -> Range<usize> {
     start..start + view.len()
 }
 
-/// Shares `view`, a part of `payload`, without copying it.
-pub(crate) fn shared(view: &[u8], payload: &Bytes) -> Bytes {
-    payload.slice_ref(view)
-}
-
 /// Makes room for `count` fields, of which at most `max` are allowed.
 pub(crate) fn make_room(headers: &mut Fields, count: usize, max: usize) -> Result<(), FieldFault> {
     if count > max {
@@ -74,47 +69,4 @@ pub(crate) fn make_room(headers: &mut Fields, count: usize, max: usize) -> Resul
     }
     headers.reserve(count);
     Ok(())
-}
-
-/// Parses the value of a Content-Length.
-pub(crate) fn content_length(value: &[u8]) -> Result<u64, FieldFault> {
-    decimal(value).ok_or(FieldFault::ContentLength)
-}
-
-/// Whether `text` has a control character other than the tab.
-pub(crate) fn has_control(text: &[u8]) -> bool {
-    !is_value_text(text)
-}
-
-/// Whether `is_sought` holds for any byte of `text`: tests eight at a time without a branch, which
-/// compilers turn into vector instructions.
-#[inline]
-pub(crate) fn has_byte(text: &[u8], is_sought: impl Fn(u8) -> bool) -> bool {
-    let block_has = |block: &[u8; 8]| block.iter().fold(false, |has, &byte| has | is_sought(byte));
-    match text.last_chunk() {
-        // Its bytes may have been in the block before too.
-        Some(last) => text.as_chunks().0.iter().any(block_has) || block_has(last),
-        None => text.iter().any(|&byte| is_sought(byte)),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_byte_is_found_wherever_it_is() {
-        for len in 0..40 {
-            let mut text = vec![b'\t'; len];
-            assert!(!has_control(&text), "{len}");
-            for at in 0..len {
-                for byte in [0, 0x1f, 0x7f] {
-                    text[at] = byte;
-                    assert!(has_control(&text), "{byte} at {at} of {len}");
-                }
-                text[at] = 0xff;
-            }
-            assert!(!has_control(&text), "{len}");
-        }
-    }
 }

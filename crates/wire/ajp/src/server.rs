@@ -32,10 +32,10 @@ pub struct ServerConfig {
     /// Whether body packets are body bytes without a count in front of them, as lighttpd sends them;
     /// an empty packet ends a body. Default `false`: no other web server sends them so.
     pub bare_body: bool,
-    /// The number of body packets to ask for ahead of the one that is awaited, at most 15. Used only
-    /// for bodies of known length, so that no unneeded packet is asked for. Each saves a round trip;
-    /// but a web server that answers one question after the other looks at an early response only
-    /// after its answers. Default 0: deployed containers ask for one at a time.
+    /// The number of body packets to ask for ahead of the one that is awaited, at most 15. Used only for bodies of
+    /// known length, so that no unneeded packet is asked for. Each saves a round trip. But a web server that answers
+    /// one request for a packet after the other reads an early response only after it has answered all of them. Default
+    /// 0: deployed containers ask for one at a time.
     pub body_ahead: u8,
 }
 
@@ -203,7 +203,7 @@ impl Server {
             BodyLength::Known(length) => Some(length),
             BodyLength::Unknown => None,
         };
-        if head.reason.is_some_and(field::has_control) {
+        if !head.reason.is_none_or(field::is_value_text) {
             return Err(ResponseError::Reason);
         }
         send_headers::encode(head, self.config.packet_size, out)
@@ -377,6 +377,7 @@ impl Server {
         matches!(self.stage, Stage::Idle) && !self.is_midway
     }
 
+    /// Takes packets between exchanges: a request, CPINGs, and the stray empty packet of lighttpd.
     fn receive_idle(
         &mut self,
         input: &mut BytesMut,
@@ -405,6 +406,7 @@ impl Server {
         }
     }
 
+    /// Takes the next packet of the request's body, if the web server owes one.
     fn receive_body(&mut self, input: &mut BytesMut) -> Result<Option<ServerEvent>, Fault> {
         if std::mem::take(&mut self.body_end_due) {
             return Ok(Some(ServerEvent::BodyEnd));
@@ -432,7 +434,7 @@ impl Server {
             return Ok(Some(ServerEvent::BodyEnd));
         }
         self.body_end_due = body.has_ended();
-        Ok(Some(ServerEvent::Body(field::shared(bytes, &payload))))
+        Ok(Some(ServerEvent::Body(payload.slice_ref(bytes))))
     }
 
     /// Keeps the response open until the owed packet has come.

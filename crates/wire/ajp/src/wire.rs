@@ -140,11 +140,6 @@ impl<'a> Writer<'a> {
         self.array([value]);
     }
 
-    /// Writes a truth value.
-    pub fn bool(&mut self, value: bool) {
-        self.u8(u8::from(value));
-    }
-
     /// Writes a 16-bit integer.
     pub fn u16(&mut self, value: u16) {
         self.array(value.to_be_bytes());
@@ -176,28 +171,6 @@ impl<'a> Writer<'a> {
                 text.copy_from_slice(value);
             }
             rest = behind;
-        }
-    }
-
-    /// Writes one string made of `parts` with `separator` between them.
-    pub fn joined<'b>(&mut self, parts: impl Iterator<Item = &'b [u8]>, separator: &[u8]) {
-        let at = self.reserve_u16();
-        for (index, part) in parts.enumerate() {
-            if index > 0 {
-                self.bytes(separator);
-            }
-            self.bytes(part);
-        }
-        let len = self.at - at - 2;
-        match u16::try_from(len) {
-            Ok(len) if len != NULL => {
-                self.fill(at, len);
-                self.u8(0);
-            }
-            _ => {
-                self.at = at;
-                self.unwritten += len + STRING_OVERHEAD;
-            }
         }
     }
 
@@ -243,10 +216,6 @@ impl<'a> Writer<'a> {
                 Err(TooLarge { bytes, max })
             }
         }
-    }
-
-    fn bytes(&mut self, bytes: &[u8]) {
-        self.room(bytes.len()).copy_from_slice(bytes);
     }
 
     /// Writes bytes as they are.

@@ -8,7 +8,7 @@
 use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::BytesMut;
 use catamaran_http1::{Client, ClientEvent, Limits};
@@ -74,10 +74,13 @@ pub struct BlockingClient {
     codec: Client,
     input: BytesMut,
     timeout: Duration,
+    /// The longest time of a request with its response.
+    ask_max: Option<Duration>,
 }
 
 impl BlockingClient {
-    /// Connects to a server. `timeout` limits the wait for the connection, and for each read and write.
+    /// Connects to a server. `timeout` limits the wait for the connection, and for each read and write; it is one
+    /// millisecond at least.
     ///
     /// # Errors
     /// Those of the system; `TimedOut` if the server does not accept.
@@ -86,6 +89,7 @@ impl BlockingClient {
             ServerAddress::Tcp(address) => (Domain::for_address(*address), (*address).into()),
             ServerAddress::Unix(path) => (Domain::UNIX, SockAddr::unix(path)?),
         };
+        let timeout = timeout.max(WAIT_MIN);
         let socket = Socket::new(domain, Type::STREAM, None)?;
         socket.set_read_timeout(Some(timeout))?;
         socket.set_write_timeout(Some(timeout))?;
@@ -94,7 +98,7 @@ impl BlockingClient {
                 socket.connect_timeout(&to, timeout)?;
                 socket.set_tcp_nodelay(true)?;
             }
-            // This waits as long as a write (socket(7), SO_SNDTIMEO).
+            // The wait for a connection to a Unix socket is limited by the write timeout (socket(7), SO_SNDTIMEO).
             ServerAddress::Unix(_) => {
                 let connected = socket.connect(&to);
                 connected.map_err(|error| in_time(error, timeout))?;
@@ -105,7 +109,13 @@ impl BlockingClient {
             codec: Client::new(Limits::response()),
             input: BytesMut::new(),
             timeout,
+            ask_max: None,
         })
+    }
+
+    /// Limits the time of each request with its response from now on, however fast bytes come.
+    pub fn limit_asks(&mut self, max: Duration) {
+        self.ask_max = Some(max);
     }
 
     /// Sends a request and reads its response; passes each piece of the body to `keep`. Stops after
@@ -113,18 +123,18 @@ impl BlockingClient {
     ///
     /// # Errors
     /// `InvalidInput` if the request cannot be sent, `InvalidData` if the response is malformed or
-    /// incomplete, `TimedOut` if the server is silent, and those of the system.
+    /// incomplete, `TimedOut` if the server is silent or needs too long, and those of the system.
     pub fn ask(
         &mut self,
         request: &ClientRequest<'_>,
         read_max: u64,
         keep: impl FnMut(&[u8]),
     ) -> io::Result<ClientAnswer> {
-        let timeout = self.timeout;
+        let end = self.ask_max.map(|max| now() + max);
         let answer = self
-            .send(request)
-            .and_then(|()| self.receive(read_max, keep));
-        answer.map_err(|error| in_time(error, timeout))
+            .send(request, end)
+            .and_then(|()| self.receive(read_max, end, keep));
+        answer.map_err(|error| in_time(error, self.ask_max.unwrap_or(self.timeout)))
     }
 
     /// Whether the server accepts another request on this connection.
@@ -133,7 +143,7 @@ impl BlockingClient {
         self.codec.can_reuse() && self.input.is_empty()
     }
 
-    fn send(&mut self, request: &ClientRequest<'_>) -> io::Result<()> {
+    fn send(&mut self, request: &ClientRequest<'_>, end: Option<Instant>) -> io::Result<()> {
         let (path, query) = match request.target.split_once('?') {
             Some((path, query)) => (path, Some(query.as_bytes())),
             None => (request.target, None),
@@ -151,10 +161,37 @@ impl BlockingClient {
         sent.map_err(|error| io::Error::new(ErrorKind::InvalidInput, error))?;
         self.codec.send_data(request.body, &mut out);
         self.codec.finish_body(&mut out).map_err(io::Error::other)?;
-        self.socket.write_all(&out)
+        let mut rest = &out[..];
+        while !rest.is_empty() {
+            self.socket.set_write_timeout(Some(self.next_wait(end)?))?;
+            match self.socket.write(rest) {
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                written => rest = &rest[written?..],
+            }
+        }
+        Ok(())
     }
 
-    fn receive(&mut self, read_max: u64, mut keep: impl FnMut(&[u8])) -> io::Result<ClientAnswer> {
+    /// How long the next wait may take.
+    fn next_wait(&self, end: Option<Instant>) -> io::Result<Duration> {
+        let Some(end) = end else {
+            return Ok(self.timeout);
+        };
+        let rest = end.saturating_duration_since(now());
+        if rest.is_zero() {
+            return Err(ErrorKind::WouldBlock.into());
+        }
+        Ok(rest.clamp(WAIT_MIN, self.timeout))
+    }
+
+    /// Receives a response and passes its body to `keep`. Stops after `read_max` bytes: the answer is then not whole,
+    /// and its head is the default one if the response's head was not complete.
+    fn receive(
+        &mut self,
+        read_max: u64,
+        end: Option<Instant>,
+        mut keep: impl FnMut(&[u8]),
+    ) -> io::Result<ClientAnswer> {
         let mut answer = ClientAnswer::default();
         let mut buffer = vec![0; BUFFER];
         let mut left = read_max;
@@ -173,8 +210,9 @@ impl BlockingClient {
                 None if left == 0 => return Ok(answer),
                 None => {
                     let room = usize::try_from(left).unwrap_or(BUFFER).min(BUFFER);
+                    self.socket.set_read_timeout(Some(self.next_wait(end)?))?;
                     let read = match self.socket.read(&mut buffer[..room]) {
-                        // It was stopped, and goes on: a read with a deadline then fails (signal(7)).
+                        // The process was stopped and continued: a read with a timeout then fails (signal(7)).
                         Err(error) if error.kind() == ErrorKind::Interrupted => continue,
                         read => read?,
                     };
@@ -189,6 +227,14 @@ impl BlockingClient {
             }
         }
     }
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a blocking client has no event loop whose clock it could ask"
+)]
+fn now() -> Instant {
+    Instant::now()
 }
 
 fn broken(fault: catamaran_http1::Fault) -> io::Error {
@@ -207,3 +253,6 @@ fn in_time(error: io::Error, timeout: Duration) -> io::Error {
 }
 
 const BUFFER: usize = 64 << 10;
+
+/// The shortest wait. The system counts microseconds, and takes none of them for a wait without end (socket(7)).
+const WAIT_MIN: Duration = Duration::from_millis(1);

@@ -4,8 +4,9 @@
 //! codec as fields. Anything ambiguous is a fault; there is no lenient reading.
 
 use bytes::{Bytes, BytesMut};
-use catamaran_message::BodyLength;
 use catamaran_message::field::decimal;
+use catamaran_message::name::{CONTENT_LENGTH, TRANSFER_ENCODING};
+use catamaran_message::{BodyLength, Fields};
 use http::Version;
 
 use crate::chunked;
@@ -28,21 +29,9 @@ enum Coding {
     Unsupported,
 }
 
-impl FramingFields {
-    /// Reads a Content-Length field.
-    pub(crate) fn take_content_length(&mut self, value: &[u8]) -> Result<(), Fault> {
-        let length = decimal(value).ok_or(Fault::ContentLength)?;
-        match self.content_length.replace(length) {
-            None => Ok(()),
-            Some(_) => Err(Fault::ContentLengthDuplicate),
-        }
-    }
-
+impl Coding {
     /// Reads a Transfer-Encoding field.
-    pub(crate) fn take_transfer_encoding(&mut self, value: &[u8]) -> Result<(), Fault> {
-        if self.coding.is_some() {
-            return Err(Fault::TransferEncoding);
-        }
+    fn read(value: &[u8]) -> Result<Self, Fault> {
         let mut chunked = false;
         let mut others = false;
         for coding in list(value) {
@@ -59,12 +48,30 @@ impl FramingFields {
             chunked = coding.eq_ignore_ascii_case(b"chunked");
             others |= !chunked;
         }
-        self.coding = Some(match (chunked, others) {
-            (true, false) => Coding::Chunked,
-            (true, true) => Coding::Unsupported,
-            (false, _) => return Err(Fault::TransferEncoding),
-        });
-        Ok(())
+        match (chunked, others) {
+            (true, false) => Ok(Self::Chunked),
+            (true, true) => Ok(Self::Unsupported),
+            (false, _) => Err(Fault::TransferEncoding),
+        }
+    }
+}
+
+impl FramingFields {
+    /// Reads the fields of a head.
+    pub(crate) fn read(headers: &Fields) -> Result<Self, Fault> {
+        let mut framing = Self::default();
+        for value in headers.get_all(CONTENT_LENGTH) {
+            let length = decimal(value).ok_or(Fault::ContentLength)?;
+            if framing.content_length.replace(length).is_some() {
+                return Err(Fault::ContentLengthDuplicate);
+            }
+        }
+        for value in headers.get_all(TRANSFER_ENCODING) {
+            if framing.coding.replace(Coding::read(value)?).is_some() {
+                return Err(Fault::TransferEncoding);
+            }
+        }
+        Ok(framing)
     }
 
     /// The length of a request body. Without framing fields there is none.
@@ -98,6 +105,7 @@ impl FramingFields {
         self.coding.is_some() || self.content_length.is_some_and(|length| length > 0)
     }
 
+    /// Checks that the framing fields are allowed together, and in a message of this version.
     fn check(self, version: Version) -> Result<(), Fault> {
         match self.coding {
             None => Ok(()),
@@ -218,7 +226,9 @@ pub(crate) enum Encoder {
 }
 
 impl Encoder {
-    /// Begins a piece of `len` bytes; returns how many of them may follow.
+    /// Begins a piece of `len` body bytes: for chunked framing, writes the chunk's size to `out`. Returns how many of
+    /// these bytes the caller must write before it calls [`Self::finish`]: fewer than `len` if Content-Length allows
+    /// fewer, and 0 if the message has no body.
     pub(crate) fn begin(&mut self, len: usize, out: &mut BytesMut) -> usize {
         match self {
             Self::Length(left) => match left.checked_sub(len as u64) {
@@ -244,7 +254,7 @@ impl Encoder {
         }
     }
 
-    /// Whether the body is complete without a further byte, as the peer can tell.
+    /// Whether the peer can tell without a further byte that the body is complete.
     pub(crate) fn is_filled(self) -> bool {
         matches!(self, Self::Length(0) | Self::Discard | Self::Overrun)
     }
@@ -258,7 +268,7 @@ impl Encoder {
         }
     }
 
-    /// Ends the body.
+    /// Ends the body: for chunked framing, writes the last chunk.
     ///
     /// # Errors
     /// The body is shorter or longer than announced.

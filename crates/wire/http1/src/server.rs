@@ -56,12 +56,14 @@ impl Server {
 
     /// Resets the state to that of a new connection, but keeps the head that [`Self::recycle`] took.
     pub fn reset(&mut self, limits: &Limits) {
-        self.conn = Conn::new(Role::Server, *limits);
-        self.exchange = None;
-        if let Some(spare) = &mut self.spare {
-            // A connection may have ended amid a head.
+        // The connection may have ended inside a head.
+        if !self.conn.can_reuse()
+            && let Some(spare) = &mut self.spare
+        {
             spare.clear();
         }
+        self.conn = Conn::new(Role::Server, *limits);
+        self.exchange = None;
     }
 
     /// Takes the next event out of `input`; `None` if it needs more bytes.
@@ -111,7 +113,7 @@ impl Server {
 
     /// Takes back a head that is not needed any more; the next one uses its memory.
     pub fn recycle(&mut self, mut head: Box<RequestHead>) {
-        // Where a head is being received, there is one.
+        // While a head is being received, `spare` holds it.
         if self.spare.is_none() {
             head.clear();
             self.spare = Some(head);
@@ -169,7 +171,7 @@ impl Server {
         if head.status.is_informational() {
             return Err(ResponseError::InterimStatus);
         }
-        // Nothing is known of a client whose request was not understood: assume the least.
+        // A client whose request was not understood is treated as an HTTP/1.0 client, and the connection closes.
         let exchange = self.exchange.unwrap_or_else(|| {
             self.conn.close();
             Exchange {
@@ -179,7 +181,8 @@ impl Server {
             }
         });
         let (announcement, encoder) = framing(head, exchange);
-        // Whether a client that was not told to continue sends its body cannot be known.
+        // A client that was not told to continue may or may not send its body, so the next request could not be told
+        // from it.
         if exchange.awaits_continue || encoder == Encoder::UntilClose {
             self.conn.close_after();
         }

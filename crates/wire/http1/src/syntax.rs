@@ -1,13 +1,8 @@
 //! The byte classes of RFC 9110 section 5.6 that more than one part of the codec needs.
 
 pub(crate) use catamaran_message::field::{
-    is_token, is_token_text, is_value, is_value_text, trim, trim_start,
+    is_token, is_token_text, is_value, is_value_text, list, trim,
 };
-
-/// The elements of a comma-separated list, trimmed; empty ones are included.
-pub(crate) fn list(value: &[u8]) -> impl Iterator<Item = &[u8]> {
-    value.split(|&byte| byte == b',').map(trim)
-}
 
 /// The value of a hexadecimal digit; `None` for any other byte.
 pub(crate) const fn hex_value(byte: u8) -> Option<u8> {

@@ -1,11 +1,11 @@
-//! One block of fields as it is decoded: pseudo-fields apart, the others as a list, and what is wrong with them.
+//! Decodes one block of fields: separates pseudo-fields from the list of fields, and checks both.
 
 use std::ops::ControlFlow;
 
 use bytes::{Bytes, BytesMut};
 use catamaran_message::field::{is_token_text, is_value_text};
 use catamaran_message::name::{CONTENT_LENGTH, HOST, TE, TRAILER};
-use catamaran_message::{Fields, Id, NameRef, Traits, field};
+use catamaran_message::{Fields, NameRef, Traits, field};
 
 use crate::conn::FLOOD_FACTOR;
 use crate::error::{Fault, StreamFault};
@@ -15,28 +15,35 @@ use crate::limits::Limits;
 /// The fields of one head, or of trailers.
 #[derive(Debug, Default)]
 pub(crate) struct ReceivedBlock {
-    /// Lines of the fields, and values of pseudo-fields. Its memory is used again once nobody has the last head.
+    /// The lines of the fields and the values of pseudo-fields, while they are read. The memory is reused when no head
+    /// shares it any more.
     text: BytesMut,
-    /// The same, once it is complete.
+    /// The content of `text`, once the block is complete.
     pub(crate) bytes: Bytes,
     pub(crate) fields: Fields,
     pseudo: [Option<(usize, usize)>; Pseudo::ALL.len()],
-    /// The first that makes the message malformed.
+    /// The first fault that makes the message malformed.
     malformed: Option<StreamFault>,
-    /// It is larger than heads may be, and was not kept whole.
+    /// Whether the head is larger than [`Limits::head_bytes`], so that its last fields were not kept.
     is_too_large: bool,
     scratch: Scratch,
 }
 
 impl ReceivedBlock {
-    /// Reads a block.
+    /// Reads a block. Faults of the message are kept for [`Self::check`].
+    ///
+    /// # Errors
+    /// A [`Fault`] of the connection: the block cannot be decoded, or is much too large.
     pub(crate) fn read(
         &mut self,
         decoder: &mut Decoder,
         block: &[u8],
         limits: &Limits,
     ) -> Result<(), Fault> {
+        // Heads of one client are mostly of similar length.
+        let expected_len = self.bytes.len().max(TEXT_MIN);
         self.clear();
+        self.text.reserve(expected_len);
         let mut scratch = std::mem::take(&mut self.scratch);
         let size = decoder
             .decode(block, limits.head_bytes, &mut scratch, |line| {
@@ -50,12 +57,12 @@ impl ReceivedBlock {
         }
         self.bytes = self.text.split().freeze();
         self.fields.keep(self.bytes.clone());
-        // Clients split the field for the sake of compression (section 8.2.3): the one that it was counts.
+        // Clients split `Cookie` for better compression (section 8.2.3); it counts as one field against the limits.
         self.fields.join_cookies();
         Ok(())
     }
 
-    /// Lets go of what was read.
+    /// Discards the block, but keeps its memory.
     pub(crate) fn clear(&mut self) {
         self.text.clear();
         self.bytes = Bytes::new();
@@ -65,13 +72,14 @@ impl ReceivedBlock {
         self.is_too_large = false;
     }
 
-    /// Lets go of what was read, and of memory that a large block took.
+    /// Discards the block and frees its memory, except for buffers of a common size.
     pub(crate) fn shrink(&mut self) {
         self.clear();
+        self.text = BytesMut::new();
         self.scratch.shrink();
     }
 
-    /// Keeps a field; of a message that is malformed nothing more is kept.
+    /// Adds a field. Stops at the first field that makes the message malformed.
     fn take(&mut self, line: FieldLine<'_>) -> ControlFlow<()> {
         let taken = match line.name {
             LineName::Pseudo(pseudo) => self.take_pseudo(pseudo, line.value),
@@ -86,7 +94,7 @@ impl ReceivedBlock {
 
     fn take_pseudo(&mut self, pseudo: Pseudo, value: &[u8]) -> Result<(), StreamFault> {
         let place = &mut self.pseudo[pseudo as usize];
-        // They come first, and once each (section 8.3).
+        // Pseudo-fields come before all other fields, and each only once (section 8.3).
         if place.is_some() || !self.fields.is_empty() {
             return Err(StreamFault::Pseudo);
         }
@@ -100,8 +108,10 @@ impl ReceivedBlock {
     fn take_field(&mut self, name: NameRef<'_>, value: &[u8]) -> Result<(), StreamFault> {
         let (id, name) = match name {
             NameRef::Known(TE) if value != b"trailers" => return Err(StreamFault::Field),
-            // They concern a connection of HTTP/1.1 (section 8.2.2).
-            NameRef::Known(id) if id != TE && id != TRAILER && is_hop_by_hop(id) => {
+            // Fields that concern a connection of HTTP/1.1 (section 8.2.2).
+            NameRef::Known(id)
+                if id != TE && id != TRAILER && id.traits().has_any(Traits::HOP_BY_HOP) =>
+            {
                 return Err(StreamFault::Field);
             }
             NameRef::Known(id) => (Some(id), id.spelling().as_bytes()),
@@ -111,7 +121,6 @@ impl ReceivedBlock {
         };
         check_value(value)?;
         let at = self.text.len();
-        self.text.reserve(name.len() + value.len() + 4);
         self.text.extend_from_slice(name);
         self.text.extend_from_slice(b": ");
         self.text.extend_from_slice(value);
@@ -122,7 +131,7 @@ impl ReceivedBlock {
         Ok(())
     }
 
-    /// What is wrong with the fields of any head.
+    /// Checks the rules and limits that hold for every head and for trailers.
     pub(crate) fn check(&self, limits: &Limits) -> Result<(), StreamFault> {
         if let Some(fault) = self.malformed {
             return Err(fault);
@@ -133,56 +142,62 @@ impl ReceivedBlock {
         if self.fields.len() > limits.fields {
             return Err(StreamFault::TooManyFields);
         }
+        let is_long = |name: &[u8], value: &[u8]| name.len() + 2 + value.len() > limits.line_bytes;
         let mut fields = self.fields.iter();
-        let line = |name: &[u8], value: &[u8]| name.len() + 2 + value.len();
-        if fields.any(|it| line(it.name(), it.value()) > limits.line_bytes) {
+        // A field cannot exceed the limit if all of them together do not.
+        if self.bytes.len() > limits.line_bytes && fields.any(|it| is_long(it.name(), it.value())) {
             Err(StreamFault::FieldTooLong)
         } else {
             Ok(())
         }
     }
 
-    /// The value of a pseudo-field.
+    /// Takes the fields out, as trailers.
+    pub(crate) fn take_trailers(&mut self, limits: &Limits) -> Result<Fields, StreamFault> {
+        self.check(limits)?;
+        if self.has_pseudo_but(&[]) {
+            return Err(StreamFault::Pseudo);
+        }
+        Ok(std::mem::take(&mut self.fields))
+    }
+
+    /// The value of a pseudo-field; `None` if it is missing.
     #[inline]
     pub(crate) fn pseudo(&self, pseudo: Pseudo) -> Option<&[u8]> {
         let (from, to) = self.pseudo[pseudo as usize]?;
         self.bytes.get(from..to)
     }
 
-    /// Whether there are pseudo-fields besides those of `allowed`.
+    /// Whether there are pseudo-fields other than those in `allowed`.
     pub(crate) fn has_pseudo_but(&self, allowed: &[Pseudo]) -> bool {
         let allowed = |at| allowed.iter().any(|it| *it as usize == at);
         let mut pseudo = self.pseudo.iter().enumerate();
         pseudo.any(|(at, value)| value.is_some() && !allowed(at))
     }
 
-    /// Takes the announced length out of the fields.
+    /// Removes Content-Length from the fields and returns its value; `None` if there is none.
     pub(crate) fn take_content_length(&mut self) -> Result<Option<u64>, StreamFault> {
-        let is_only = self.fields.get_all(CONTENT_LENGTH).nth(1).is_none();
-        let Some(length) = self.fields.get(CONTENT_LENGTH).map(field::decimal) else {
+        if !self.fields.contains(CONTENT_LENGTH) {
             return Ok(None);
-        };
+        }
+        let length = self.fields.only(CONTENT_LENGTH).and_then(field::decimal);
         self.fields.remove(CONTENT_LENGTH);
-        let length = length.filter(|_| is_only);
         length.map(Some).ok_or(StreamFault::ContentLength)
     }
 
-    /// The only Host field.
+    /// The value of the Host field; `None` if there is none.
+    ///
+    /// # Errors
+    /// There is more than one.
     pub(crate) fn host(&self) -> Result<Option<&[u8]>, StreamFault> {
-        let mut hosts = self.fields.get_all(HOST);
-        let host = hosts.next();
-        match hosts.next() {
-            Some(_) => Err(StreamFault::HostDuplicate),
-            None => Ok(host),
+        match self.fields.only(HOST) {
+            None if self.fields.contains(HOST) => Err(StreamFault::HostDuplicate),
+            host => Ok(host),
         }
     }
 }
 
-fn is_hop_by_hop(id: Id) -> bool {
-    id.traits().has_any(Traits::HOP_BY_HOP)
-}
-
-/// One line without control characters or white space around it (section 8.2.1).
+/// Checks that a value is one line without control characters, and without white space around it (section 8.2.1).
 fn check_value(value: &[u8]) -> Result<(), StreamFault> {
     match value {
         [b' ' | b'\t', ..] | [.., b' ' | b'\t'] => Err(StreamFault::FieldValue),
@@ -191,7 +206,10 @@ fn check_value(value: &[u8]) -> Result<(), StreamFault> {
     }
 }
 
-/// A token without letters in upper case (section 8.2).
+/// Whether a name is a token without upper-case letters (section 8.2).
 fn is_lower_token(name: &[u8]) -> bool {
     is_token_text(name) && !name.iter().any(u8::is_ascii_uppercase)
 }
+
+/// The least room for the text of a head, in bytes.
+const TEXT_MIN: usize = 512;

@@ -16,17 +16,17 @@ use crate::response;
 use crate::settings::Config;
 use crate::streams::Half;
 
-/// One connection as its client sees it. Streams are told by their numbers.
+/// The client's end of one connection. Streams are named by their numbers.
 #[derive(Debug)]
 pub struct Client {
-    /// What both roles share.
+    /// The state and the functions that both roles share.
     pub connection: Connection,
     /// The number of the next stream.
     next: u32,
 }
 
 impl Client {
-    /// A fresh connection; what it begins with is written.
+    /// The state of a new connection. Writes the preface and the settings to `out`.
     pub fn new(limits: Limits, config: Config, out: &mut BytesMut) -> Self {
         Self {
             connection: Connection::new(Role::Client, limits, config, out),
@@ -34,11 +34,12 @@ impl Client {
         }
     }
 
-    /// Takes the next event out of `input`; `None` means: more bytes, please. What the protocol answers by itself
-    /// (settings, PING, resets) is written to `out`.
+    /// Takes the next event out of `input`; `None` if it needs more bytes. Answers that the protocol demands (settings,
+    /// PING, resets) are written to `out`.
     ///
     /// # Errors
-    /// A [`Fault`] is final: say so with [`Connection::go_away`], then close. Further calls return it again.
+    /// A [`Fault`] is final: send it with [`Connection::go_away`], then close the connection. Further calls return it
+    /// again.
     pub fn receive(
         &mut self,
         input: &mut BytesMut,
@@ -47,26 +48,24 @@ impl Client {
         let Some(received) = self.connection.receive(input, out)? else {
             return Ok(None);
         };
-        Ok(Some(Event::new(received, &mut self.connection, out, begin)))
+        let connection = &mut self.connection;
+        Ok(Some(
+            received.read(|id, ends| begin(connection, id, ends, out)),
+        ))
     }
 
-    /// Streams that the server lets be open at a time. Until its settings have come it is taken to allow 100.
+    /// The number of streams that the server allows to be open at a time; 100 until its settings have arrived.
     pub fn streams_max(&self) -> usize {
         self.connection.peer.streams_max as usize
     }
 
-    /// Whether no further request is ever sent: the server has said that it takes none, or no number is left for a
-    /// stream.
+    /// Whether no further request can be sent: the server has announced by GOAWAY that it takes none, or the stream
+    /// numbers are used up.
     pub fn is_leaving(&self) -> bool {
         self.connection.peer_leaves || self.next > MAX_31_BITS
     }
 
-    /// Whether another request can be sent now.
-    pub fn can_open(&self) -> bool {
-        !self.is_leaving() && self.connection.streams.len() < self.streams_max()
-    }
-
-    /// Writes the head of a request, and returns its stream. `ends`: it has no body.
+    /// Writes the head of a request, and returns its stream. `ends`: the request has no body.
     ///
     /// # Errors
     /// See [`SendError`]; nothing was written.
@@ -76,7 +75,7 @@ impl Client {
         scheme: Scheme,
         out: &mut BytesMut,
     ) -> Result<u32, SendError> {
-        if !self.can_open() {
+        if self.is_leaving() || self.connection.streams.len() >= self.streams_max() {
             return Err(SendError::NoStream);
         }
         check(request)?;
@@ -84,7 +83,7 @@ impl Client {
         self.next += 2;
         let ends = request.body == BodyLength::Known(0);
         let length = match request.body {
-            // Methods without a meaning for a body say nothing of one (RFC 9110, section 8.6).
+            // A method that usually has no body does not announce that there is none (RFC 9110, section 8.6).
             BodyLength::Known(0) if !expects_body(request.method) => None,
             BodyLength::Known(length) => Some(length),
             BodyLength::Unknown => None,
@@ -112,7 +111,7 @@ impl Client {
     }
 }
 
-/// Reads the block as the head of a response.
+/// Reads the block that was received last as the head of a response.
 fn begin(
     connection: &mut Connection,
     id: u32,
@@ -124,7 +123,7 @@ fn begin(
     let limits = connection.limits;
     let missing = match response::read(&mut connection.block, ends, is_head, &limits, &mut head) {
         Ok(missing) => missing,
-        Err(fault) => return Event::fail(connection, id, fault, out),
+        Err(fault) => return connection.fail(id, fault, out),
     };
     if !head.status.is_informational() {
         if let Some(stream) = connection.streams.get(id) {
@@ -142,7 +141,7 @@ fn begin(
     }
 }
 
-/// Checks what would be read in another way than it is meant.
+/// Checks that the server would read the request as it is meant.
 fn check(request: &Request<'_>) -> Result<(), SendError> {
     if *request.method == Method::CONNECT {
         return Err(SendError::Connect);

@@ -1,12 +1,13 @@
-//! One connection, whichever role this side has: frames, windows, settings, and which streams are open.
+//! One connection in either role: frames, windows, settings, and which streams are open.
 //!
-//! The role is asked in two places: who opens streams, and what a block of fields is. What the blocks mean is for
-//! [`crate::server`] and [`crate::client`].
+//! The role decides who may open streams, and how SETTINGS and GOAWAY are read. [`crate::server`] and [`crate::client`]
+//! interpret the blocks of fields.
 
-use bytes::{Buf, Bytes, BytesMut};
+use bytes::{Buf, BytesMut};
 
 use crate::block::ReceivedBlock;
 use crate::error::{Code, Fault, StreamFault};
+use crate::event::{Event, Received};
 use crate::frame::{self, FrameHead, HEAD_LEN, MAX_31_BITS, PAYLOAD_MAX};
 use crate::hpack;
 use crate::limits::Limits;
@@ -23,50 +24,16 @@ pub(crate) enum Role {
     Client,
 }
 
-/// What a frame came to.
-#[derive(Debug)]
-pub(crate) enum Received {
-    /// A block of fields, which is in [`Connection::block`].
-    Block {
-        id: u32,
-        is_trailers: bool,
-        ends: bool,
-    },
-    Data {
-        id: u32,
-        data: Bytes,
-        ends: bool,
-    },
-    /// The peer has reset a stream.
-    Reset {
-        id: u32,
-        code: Code,
-    },
-    /// This side has reset a stream.
-    Refused {
-        id: u32,
-        fault: StreamFault,
-    },
-    /// More may be sent of a body, or with the id 0 of all of them.
-    Window {
-        id: u32,
-    },
-    GoAway {
-        code: Code,
-    },
-    Pong,
-}
-
-/// Bytes of bodies that all streams together may receive and send.
+/// The windows of the whole connection: how many body bytes all streams together may send and receive.
 #[derive(Debug)]
 struct Windows {
     send: i64,
     receive: i64,
-    /// Bytes that were credited and that the peer was not told of.
+    /// The bytes that were credited and not announced to the peer by WINDOW_UPDATE yet.
     untold: u32,
 }
 
-/// A block of fields whose end has not come.
+/// A block of fields that ends with a CONTINUATION still to come.
 #[derive(Debug)]
 struct OpenBlock {
     id: u32,
@@ -76,7 +43,8 @@ struct OpenBlock {
     empty_frames: u32,
 }
 
-/// What both roles of a connection share: what is sent on streams, and what is taken of them.
+/// The part of a connection that both roles share. Its public functions send on streams and give credit for what was
+/// received.
 #[derive(Debug)]
 pub struct Connection {
     role: Role,
@@ -87,37 +55,38 @@ pub struct Connection {
     windows: Windows,
     decoder: hpack::Decoder,
     pub(crate) encoder: hpack::Encoder,
-    /// The last block that was received.
+    /// The block that was received last.
     pub(crate) block: ReceivedBlock,
     open_block: Option<Box<OpenBlock>>,
-    /// The frame whose payload is not complete is of a block.
+    /// Whether the frame that has arrived only in part is a HEADERS or CONTINUATION.
     awaits_block: bool,
-    /// Bytes of the preface that are still to come.
+    /// The number of bytes of the client's preface still to come.
     preface_left: usize,
     stage: Stage,
-    /// Streams beyond this id are not taken: this side has said so.
+    /// The greatest stream number that this side takes, as it announced by GOAWAY.
     last_taken: u32,
-    /// The peer has said that the connection ends: it takes no further streams.
+    /// Whether the peer has announced by GOAWAY that the connection ends.
     pub(crate) peer_leaves: bool,
-    /// Streams beyond this id are not processed: the peer has said so.
+    /// The greatest stream number that the server processes, as it announced by GOAWAY.
     pub(crate) last_processed: u32,
-    /// What happened since it was taken.
+    /// The useless frames since the last [`Self::take_tally`].
     tally: Tally,
     fault: Option<Fault>,
 }
 
-/// How far the settings are.
+/// The progress of the exchange of settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
-    /// The peer's have not come.
+    /// The peer's settings have not arrived.
     Begun,
-    /// The peer has not said that it heeds ours.
+    /// The peer's settings have arrived, but not its acknowledgement of ours.
     Unacknowledged,
     Settled,
 }
 
 impl Connection {
-    /// A connection, whose first bytes of this side are written.
+    /// The state of a new connection. Writes this side's first bytes to `out`: the preface of a client, and the
+    /// settings.
     pub(crate) fn new(role: Role, limits: Limits, config: Config, out: &mut BytesMut) -> Self {
         if role == Role::Client {
             out.extend_from_slice(PREFACE);
@@ -152,7 +121,8 @@ impl Connection {
         }
     }
 
-    /// Takes frames out of `input` until one comes to something. What is to be said at once is written.
+    /// Takes frames out of `input` until one yields an event; `None` if it needs more bytes. Answers that the protocol
+    /// demands are written to `out`.
     pub(crate) fn receive(
         &mut self,
         input: &mut BytesMut,
@@ -161,12 +131,12 @@ impl Connection {
         if let Some(fault) = self.fault {
             return Err(fault);
         }
-        // Streams that the peer does not process, after it said so.
+        // After GOAWAY: streams that the server does not process.
         if let Some(stream) = self.streams.take_beyond(self.last_processed) {
             self.release(stream.held, out);
             let fault = StreamFault::NotProcessed;
-            return Ok(Some(Received::Refused {
-                id: stream.id,
+            return Ok(Some(Event::Failed {
+                stream: stream.id,
                 fault,
             }));
         }
@@ -194,16 +164,14 @@ impl Connection {
                 return Ok(None);
             }
             self.awaits_block = false;
-            input.advance(HEAD_LEN);
-            let payload = input.split_to(head.len);
-            if let Some(received) = self.frame(head, payload, out)? {
+            if let Some(received) = self.frame(head, input, out)? {
                 return Ok(Some(received));
             }
         }
         Ok(None)
     }
 
-    /// Whether the preface is complete.
+    /// Takes the client's preface out of `input`; returns whether all of it has arrived.
     fn take_preface(&mut self, input: &mut BytesMut) -> Result<bool, Fault> {
         if self.preface_left > 0 {
             let wanted = &PREFACE[PREFACE.len() - self.preface_left..];
@@ -217,7 +185,7 @@ impl Connection {
         Ok(self.preface_left == 0)
     }
 
-    /// What may stand where: settings first, and nothing amid a block.
+    /// Checks that a frame of this kind may come now: SETTINGS first, and within a block only its CONTINUATION.
     #[inline]
     fn check_order(&self, head: FrameHead) -> Result<(), Fault> {
         let is_expected = match &self.open_block {
@@ -230,8 +198,9 @@ impl Connection {
         is_expected.then_some(()).ok_or(Fault::Protocol)
     }
 
+    /// Opens a stream with the windows that both sides have announced.
     pub(crate) fn open(&mut self, id: u32, inbound: Half, outbound: Half) {
-        // What the peer was told counts once it has said that it heeds it.
+        // A smaller window of ours is in force once the peer has acknowledged it.
         let window = match self.stage {
             Stage::Settled => self.config.window,
             Stage::Begun | Stage::Unacknowledged => DEFAULT_WINDOW.max(self.config.window),
@@ -250,39 +219,37 @@ impl Connection {
         });
     }
 
-    /// The peer's message has ended.
+    /// Notes that the peer's message on this stream has ended.
     pub(crate) fn end_inbound(&mut self, id: u32, out: &mut BytesMut) {
-        if let Some(stream) = self.streams.get(id) {
-            stream.inbound = Half::Ended;
-            self.forget_ended(id, out);
-        }
+        self.end(id, |stream| stream.inbound = Half::Ended, out);
     }
 
-    /// Removes a stream whose messages have both ended.
-    pub(crate) fn forget_ended(&mut self, id: u32, out: &mut BytesMut) {
+    /// Notes that our message on this stream has ended.
+    pub(crate) fn end_outbound(&mut self, id: u32, out: &mut BytesMut) {
+        self.end(id, |stream| stream.outbound = Half::Ended, out);
+    }
+
+    /// Ends one direction of a stream, and removes it if both have ended.
+    fn end(&mut self, id: u32, end_half: impl FnOnce(&mut Stream), out: &mut BytesMut) {
         let Some(stream) = self.streams.get(id) else {
             return;
         };
-        if (stream.inbound, stream.outbound) != (Half::Ended, Half::Ended) {
-            return;
-        }
-        if let Some(stream) = self.streams.remove(id) {
+        end_half(stream);
+        if (stream.inbound, stream.outbound) == (Half::Ended, Half::Ended)
+            && let Some(stream) = self.streams.remove(id)
+        {
             self.release(stream.held, out);
         }
     }
 
-    /// Resets a stream for what is wrong with it.
-    pub(crate) fn refuse(&mut self, id: u32, fault: StreamFault, out: &mut BytesMut) {
+    /// Resets a stream because of a fault of the peer; returns the event that reports it.
+    pub(crate) fn fail<H>(&mut self, id: u32, fault: StreamFault, out: &mut BytesMut) -> Event<H> {
         self.tally.provoked_resets += 1;
         self.reset(id, fault.code(), out);
+        Event::Failed { stream: id, fault }
     }
 
-    fn refused(&mut self, id: u32, fault: StreamFault, out: &mut BytesMut) -> Received {
-        self.refuse(id, fault, out);
-        Received::Refused { id, fault }
-    }
-
-    /// Resets a stream, whose exchange is over by that. One that is not known is left alone.
+    /// Resets a stream and forgets it, which ends its exchange. Does nothing if the stream is not open.
     pub fn reset(&mut self, id: u32, code: Code, out: &mut BytesMut) {
         if let Some(stream) = self.streams.remove(id) {
             self.release(stream.held, out);
@@ -295,10 +262,11 @@ impl Connection {
         frame::write_reset(id, code, out);
     }
 
-    /// Takes note that bytes of a body were taken: as many more may come.
+    /// Gives credit for `bytes` body bytes of a stream, which the caller has processed: the peer may send as many more.
+    /// Windows are announced once half of one is due.
     pub fn credit(&mut self, id: u32, bytes: u32, out: &mut BytesMut) {
         let Some(stream) = self.streams.get(id) else {
-            // With the stream all of its bytes were credited.
+            // The bytes of a stream that is over were credited when it ended.
             return;
         };
         let bytes = bytes.min(stream.held);
@@ -315,7 +283,7 @@ impl Connection {
         self.release(bytes, out);
     }
 
-    /// The same for the connection alone.
+    /// Gives credit for `bytes` body bytes in the window of the connection.
     fn release(&mut self, bytes: u32, out: &mut BytesMut) {
         let windows = &mut self.windows;
         windows.untold += bytes;
@@ -326,30 +294,23 @@ impl Connection {
         }
     }
 
-    /// Our message has ended.
-    pub(crate) fn end_outbound(&mut self, id: u32, out: &mut BytesMut) {
-        if let Some(stream) = self.streams.get(id) {
-            stream.outbound = Half::Ended;
-            self.forget_ended(id, out);
-        }
-    }
-
-    /// Streams that are open.
+    /// The number of open streams.
     pub fn open_streams(&self) -> usize {
         self.streams.len()
     }
 
-    /// Whether the peer's opening (preface and settings) is not complete, or a head or trailers that have begun to come.
+    /// Whether the connection waits for the rest of something that must not take long: the preface and first settings,
+    /// a head, or trailers.
     pub fn is_amid_head(&self) -> bool {
         self.stage == Stage::Begun || self.open_block.is_some() || self.awaits_block
     }
 
-    /// Whether the window of the connection lets no byte of any body be sent.
+    /// Whether the window of the connection is used up, so that no body byte can be sent on any stream.
     pub fn is_shut(&self) -> bool {
         self.windows.send <= 0
     }
 
-    /// Whether the server takes requests for tunnels (RFC 8441).
+    /// Whether the server accepts extended CONNECT (RFC 8441).
     pub fn takes_tunnels(&self) -> bool {
         match self.role {
             Role::Server => self.config.takes_tunnels,
@@ -357,28 +318,28 @@ impl Connection {
         }
     }
 
-    /// Lets go of memory that is of no use until the next head.
+    /// Frees memory that is not needed before the next head.
     pub fn shrink(&mut self) {
         self.block.shrink();
     }
 
-    /// What the peer has sent without use since this was called last.
+    /// Returns how many useless frames the peer has sent since the last call.
     pub fn take_tally(&mut self) -> Tally {
         std::mem::take(&mut self.tally)
     }
 }
 
-/// Bytes of one frame.
+/// A number of bytes within one frame, which always fits 32 bits.
 pub(crate) fn count(bytes: usize) -> u32 {
     u32::try_from(bytes).unwrap_or(u32::MAX)
 }
 
-/// What a client sends first (RFC 9113, section 3.4).
+/// The bytes with which a client begins a connection (RFC 9113, section 3.4).
 pub const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 pub(crate) const PING_LEN: usize = 8;
 
 const WINDOW_MAX: i64 = MAX_31_BITS as i64;
 
-/// A head of many times its largest size is a flood.
+/// A head of more than this many times [`Limits::head_bytes`] ends the connection.
 pub(crate) const FLOOD_FACTOR: usize = 4;

@@ -1,4 +1,4 @@
-//! Heads and trailers as they are sent.
+//! Encodes heads and trailers.
 
 use bytes::BytesMut;
 use catamaran_message::name::{CONTENT_LENGTH, HOST, TE, TRAILER};
@@ -9,8 +9,8 @@ use crate::conn::Connection;
 use crate::error::SendError;
 use crate::hpack::{Block, Pseudo};
 
-/// Writes the head of a response. Of its fields those that concern a connection of HTTP/1.1, and Content-Length, are
-/// left out.
+/// Writes the head of a response, except fields that concern a connection of HTTP/1.1. `length` is announced as
+/// Content-Length; that of the fields is not written.
 pub(crate) fn response(
     conn: &mut Connection,
     id: u32,
@@ -22,8 +22,7 @@ pub(crate) fn response(
 ) {
     conn.write_block(id, ends, out, |block| {
         block.field(Pseudo::Status, status.as_str().as_bytes());
-        write_fields(headers, false, block);
-        write_length(length, block);
+        write_fields(headers, false, length, block);
     });
 }
 
@@ -45,12 +44,11 @@ pub(crate) fn request(
             None => block.field(Pseudo::Path, request.path),
             Some(query) => block.field(Pseudo::Path, &[request.path, query].join(&b'?')),
         }
-        write_fields(request.headers, true, block);
-        write_length(length, block);
+        write_fields(request.headers, true, length, block);
     });
 }
 
-/// Writes fields behind a body, which end it.
+/// Writes trailers, which end the message.
 pub(crate) fn trailers(
     conn: &mut Connection,
     id: u32,
@@ -61,28 +59,27 @@ pub(crate) fn trailers(
     if stream.unsent.is_some_and(|unsent| unsent > 0) {
         return Err(SendError::Length);
     }
-    conn.write_block(id, true, out, |block| write_fields(trailers, true, block));
+    conn.write_block(id, true, out, |block| {
+        write_fields(trailers, true, None, block);
+    });
     conn.end_outbound(id, out);
     Ok(())
 }
 
-/// Writes fields but for those that the codec says in another way.
-fn write_fields(fields: &Fields, without_host: bool, block: &mut Block<'_>) {
+/// Writes fields, except those that the codec writes itself, and then `length` as Content-Length.
+fn write_fields(fields: &Fields, without_host: bool, length: Option<u64>, block: &mut Block<'_>) {
     for field in fields.iter() {
         let is_left_out = match field.id() {
             Some(TRAILER) => false,
-            // All that it may say here.
+            // The only value that TE may have in HTTP/2.
             Some(TE) => !field.value().eq_ignore_ascii_case(b"trailers"),
             Some(HOST) => without_host,
-            Some(_) | None => field.traits().has_any(NOT_SENT),
+            Some(_) | None => field.traits().has_any(Traits::OF_CONNECTION),
         };
         if !is_left_out {
             block.field(field.name_ref(), field.value());
         }
     }
-}
-
-fn write_length(length: Option<u64>, block: &mut Block<'_>) {
     if let Some(length) = length {
         let mut digits = itoa::Buffer::new();
         block.field(
@@ -91,7 +88,3 @@ fn write_length(length: Option<u64>, block: &mut Block<'_>) {
         );
     }
 }
-
-const NOT_SENT: Traits = Traits::HOP_BY_HOP
-    .with(Traits::FRAMING)
-    .with(Traits::NOMINATED);

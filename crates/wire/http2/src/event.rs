@@ -1,126 +1,110 @@
-//! What is received on a connection, in either role.
+//! The events that the bytes of a connection contain, in either role.
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use catamaran_message::Fields;
 
-use crate::conn::{Connection, Received};
 use crate::error::{Code, StreamFault};
 
-/// What was received. `H` is the head that the peer sends. Streams are told by their numbers.
+/// An event on a connection. `H` is the type of the heads that the peer sends. Streams are named by their numbers.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Event<H> {
-    /// A message begins. A response may begin several times, with interim heads first.
+    /// A head has arrived. A response may have several: interim heads come before the final one.
     Head {
-        /// Its stream.
+        /// The stream of the message.
         stream: u32,
-        /// Its head.
+        /// The head.
         head: Box<H>,
-        /// Nothing follows.
+        /// Whether the message ends with its head.
         ends: bool,
     },
-    /// A request that is to be answered with [`StreamFault::status`].
+    /// A malformed request, which the server must answer with [`StreamFault::status`].
     Refused {
-        /// Its stream, which is open for the answer.
+        /// The stream, which is open for the answer.
         stream: u32,
-        /// What is wrong with it.
+        /// The fault of the request.
         fault: StreamFault,
-        /// Nothing follows.
+        /// Whether the request ends with its head.
         ends: bool,
     },
-    /// A piece of a body, which may be empty if it ends. [`Connection::credit`] takes note that it was taken.
+    /// A piece of a body; empty only if it is the last one. Call [`crate::conn::Connection::credit`] once the bytes
+    /// were processed.
     Body {
-        /// Its stream.
+        /// The stream of the message.
         stream: u32,
-        /// Its bytes.
+        /// The bytes of the body.
         data: Bytes,
-        /// Nothing follows.
+        /// Whether the message ends with this piece.
         ends: bool,
     },
-    /// The fields behind a body, which end it.
+    /// The trailers, with which the message ends.
     Trailers {
-        /// Their stream.
+        /// The stream of the message.
         stream: u32,
         /// The fields.
         fields: Fields,
     },
-    /// The peer has given a stream up. To a client [`Code::REFUSED_STREAM`] is proof that its request was not
-    /// looked at; [`Code::NO_ERROR`] behind a response says that no more of the request's body is needed.
+    /// The peer has reset a stream. For a client, [`Code::REFUSED_STREAM`] proves that the server did not process the
+    /// request; [`Code::NO_ERROR`] after a response means that the rest of the request's body is not needed.
     Reset {
         /// The stream.
         stream: u32,
-        /// Why.
+        /// The reason that the peer gave.
         code: Code,
     },
-    /// The codec has given a stream up, which [`Self::Head`] may have told of before. To a client
-    /// [`StreamFault::NotProcessed`] is proof that its request was not looked at.
+    /// This codec has given up a stream, because of a fault of the peer. The stream may have had a [`Self::Head`]. For
+    /// a client, [`StreamFault::NotProcessed`] proves that the server did not process the request.
     Failed {
         /// The stream.
         stream: u32,
-        /// What is wrong with it.
+        /// The fault of the peer.
         fault: StreamFault,
     },
-    /// More may be sent on a stream, or with the number 0 on all of them.
+    /// A window that was used up has room again: body bytes may be sent on this stream, or on all streams if the number
+    /// is 0.
     Window {
-        /// The stream, or 0.
+        /// The stream; 0 stands for all.
         stream: u32,
     },
-    /// The peer opens or takes no further streams. Requests that it has not looked at fail next.
+    /// The peer has announced that the connection ends: it neither opens nor takes further streams. Each request that
+    /// it does not process fails with an event of its own.
     GoAway {
-        /// Why.
+        /// The reason that the peer gave.
         code: Code,
     },
-    /// The answer to [`Connection::ping`].
+    /// The answer to [`crate::conn::Connection::ping`] has arrived.
     Pong,
 }
 
-impl<H> Event<H> {
-    /// What a frame came to; `begin` reads a block that is a head.
-    pub(crate) fn new(
-        received: Received,
-        connection: &mut Connection,
-        out: &mut BytesMut,
-        begin: impl FnOnce(&mut Connection, u32, bool, &mut BytesMut) -> Self,
-    ) -> Self {
-        match received {
-            Received::Block {
-                id,
-                is_trailers,
-                ends,
-            } if !is_trailers => begin(connection, id, ends, out),
-            Received::Block { id, .. } => Self::trailers(connection, id, out),
-            Received::Data { id, data, ends } => Self::Body {
-                stream: id,
-                data,
-                ends,
-            },
-            Received::Reset { id, code } => Self::Reset { stream: id, code },
-            Received::Refused { id, fault } => Self::Failed { stream: id, fault },
-            Received::Window { id } => Self::Window { stream: id },
-            Received::GoAway { code } => Self::GoAway { code },
-            Received::Pong => Self::Pong,
-        }
+/// The event that a frame yields, before the role has read its head: that is in the block that was received last.
+pub(crate) type Received = Event<()>;
+
+impl Received {
+    /// The event of a block that is a head.
+    pub(crate) fn block(stream: u32, ends: bool) -> Self {
+        let head = Box::new(());
+        Self::Head { stream, head, ends }
     }
 
-    fn trailers(connection: &mut Connection, id: u32, out: &mut BytesMut) -> Self {
-        let block = &mut connection.block;
-        match block.check(&connection.limits) {
-            Ok(()) if !block.has_pseudo_but(&[]) => Self::Trailers {
-                stream: id,
-                fields: std::mem::take(&mut block.fields),
+    /// The event with its head, which `read` reads from the stream's number and whether the message ends.
+    pub(crate) fn read<H>(self, read: impl FnOnce(u32, bool) -> Event<H>) -> Event<H> {
+        match self {
+            Self::Head { stream, ends, .. } => read(stream, ends),
+            Self::Refused {
+                stream,
+                fault,
+                ends,
+            } => Event::Refused {
+                stream,
+                fault,
+                ends,
             },
-            Ok(()) => Self::fail(connection, id, StreamFault::Pseudo, out),
-            Err(fault) => Self::fail(connection, id, fault, out),
+            Self::Body { stream, data, ends } => Event::Body { stream, data, ends },
+            Self::Trailers { stream, fields } => Event::Trailers { stream, fields },
+            Self::Reset { stream, code } => Event::Reset { stream, code },
+            Self::Failed { stream, fault } => Event::Failed { stream, fault },
+            Self::Window { stream } => Event::Window { stream },
+            Self::GoAway { code } => Event::GoAway { code },
+            Self::Pong => Event::Pong,
         }
-    }
-
-    /// Resets a stream for what is wrong with it.
-    pub(crate) fn fail(
-        connection: &mut Connection,
-        id: u32,
-        fault: StreamFault,
-        out: &mut BytesMut,
-    ) -> Self {
-        connection.refuse(id, fault, out);
-        Self::Failed { stream: id, fault }
     }
 }

@@ -1,8 +1,10 @@
 //! The head of a request, in both directions (RFC 9113, section 8.3.1).
 
 use catamaran_message::field::is_token_text;
-use catamaran_message::name::{EXPECT, UPGRADE};
-use catamaran_message::{Authority, BodyLength, Fields, RequestHead, Scheme, decode_target, host};
+use catamaran_message::name::UPGRADE;
+use catamaran_message::{
+    Authority, BodyLength, RequestHead, Scheme, TargetFault, decode_target, host,
+};
 use http::{Method, Version};
 
 use crate::block::ReceivedBlock;
@@ -10,7 +12,7 @@ use crate::error::StreamFault;
 use crate::hpack::Pseudo;
 use crate::limits::Limits;
 
-/// Reads the block into `head`. Returns the length of the body that is to come, if it is known.
+/// Reads a block into `head`. Returns the length of the body that follows; `None` if it is not known.
 pub(crate) fn read(
     block: &mut ReceivedBlock,
     ends: bool,
@@ -21,7 +23,10 @@ pub(crate) fn read(
     block.check(limits)?;
     let method = block.pseudo(Pseudo::Method).ok_or(StreamFault::Pseudo)?;
     let is_tunnel = check_pseudo(block, method, takes_tunnels)?;
-    head.method = read_method(method)?;
+    if method.len() > METHOD_MAX {
+        return Err(StreamFault::Method);
+    }
+    head.method = Method::from_bytes(method).map_err(|_| StreamFault::Method)?;
     let word = block.pseudo(Pseudo::Scheme).unwrap_or_default();
     let scheme = Scheme::of_word(word).ok_or(StreamFault::Scheme)?;
     let text = block.pseudo(Pseudo::Path).unwrap_or_default();
@@ -30,17 +35,16 @@ pub(crate) fn read(
     }
     let is_whole_server = text == b"*" && head.method == Method::OPTIONS;
     if text.first() != Some(&b'/') && !is_whole_server {
-        return Err(catamaran_message::TargetFault::Form.into());
+        return Err(TargetFault::Form.into());
     }
-    let (target, _) = decode_target(&block.bytes, text, &head.method)?;
-    head.target = target;
+    (head.target, _) = decode_target(&block.bytes, text, &head.method)?;
     head.target.scheme = Some(scheme);
     head.authority = Some(authority(block)?);
     head.version = Version::HTTP_2;
     let length = block.take_content_length()?;
     let is_empty = ends || is_tunnel || length == Some(0);
     match length {
-        // What follows belongs to the tunnel.
+        // The bytes after the head belong to the tunnel.
         Some(_) if is_tunnel => return Err(StreamFault::ContentLength),
         Some(1..) if ends => return Err(StreamFault::LengthMismatch),
         _ => {}
@@ -50,7 +54,9 @@ pub(crate) fn read(
         Some(length) => BodyLength::Known(length),
         None => BodyLength::Unknown,
     };
-    head.expect_continue = expects_continue(&block.fields)? && !is_empty;
+    let expects = block.fields.expects_continue();
+    let expects = expects.ok_or(StreamFault::Expectation)?;
+    head.expect_continue = expects && !is_empty;
     std::mem::swap(&mut head.headers, &mut block.fields);
     if is_tunnel {
         head.headers
@@ -59,7 +65,7 @@ pub(crate) fn read(
     Ok(length)
 }
 
-/// Which pseudo-fields there must be. Returns whether it asks for a tunnel (RFC 8441, section 4).
+/// Checks which pseudo-fields there are. Returns whether the request asks for a tunnel (RFC 8441, section 4).
 fn check_pseudo(
     block: &ReceivedBlock,
     method: &[u8],
@@ -83,46 +89,18 @@ fn check_pseudo(
     }
 }
 
-fn read_method(text: &[u8]) -> Result<Method, StreamFault> {
-    let method = Method::from_bytes(text).map_err(|_| StreamFault::Method)?;
-    match text.len() {
-        0..=METHOD_MAX => Ok(method),
-        _ => Err(StreamFault::Method),
-    }
-}
-
-/// Whom the request is for: `:authority`, or else Host, which says the same if both are there.
+/// The host that the request is for: `:authority`, or else Host. If both are there, they must be equal.
 fn authority(block: &ReceivedBlock) -> Result<Authority, StreamFault> {
     let parse = |text: &[u8]| host::read(text, &block.bytes).map_err(|_| StreamFault::HostSyntax);
-    let named = block.pseudo(Pseudo::Authority);
-    match (named, block.host()?) {
-        (Some(named), Some(host)) if named == host => parse(named),
-        (Some(named), Some(host)) => {
-            let (named, host) = (parse(named)?, parse(host)?);
-            (named == host)
-                .then_some(named)
-                .ok_or(StreamFault::HostMismatch)
+    let (named, host) = (block.pseudo(Pseudo::Authority), block.host()?);
+    let authority = parse(named.or(host).ok_or(StreamFault::HostMissing)?)?;
+    match (named, host) {
+        (Some(named), Some(host)) if named != host && parse(host)? != authority => {
+            Err(StreamFault::HostMismatch)
         }
-        (Some(one), None) | (None, Some(one)) => parse(one),
-        (None, None) => Err(StreamFault::HostMissing),
+        _ => Ok(authority),
     }
 }
 
-/// Whether the client waits for 100 (RFC 9110, section 10.1.1).
-fn expects_continue(fields: &Fields) -> Result<bool, StreamFault> {
-    let mut to_continue = false;
-    let values = fields
-        .get_all(EXPECT)
-        .flat_map(|it| it.split(|byte| *byte == b','));
-    for expectation in values.map(<[u8]>::trim_ascii) {
-        match expectation {
-            [] => {}
-            text if text.eq_ignore_ascii_case(b"100-continue") => to_continue = true,
-            _ => return Err(StreamFault::Expectation),
-        }
-    }
-    Ok(to_continue)
-}
-
-/// The longest method, as in HTTP/1.1.
+/// The longest method in bytes, as in HTTP/1.1.
 const METHOD_MAX: usize = 32;

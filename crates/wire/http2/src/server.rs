@@ -15,51 +15,44 @@ use crate::request;
 use crate::settings::Config;
 use crate::streams::Half;
 
-/// One connection as its server sees it. Streams are told by their numbers.
+/// The server's end of one connection. Streams are named by their numbers.
 #[derive(Debug)]
 pub struct Server {
-    /// What both roles share.
+    /// The state and the functions that both roles share.
     pub connection: Connection,
-    /// The memory of a head that is not needed any more.
-    spare: Option<Box<RequestHead>>,
 }
 
 impl Server {
-    /// A fresh connection; its settings are written.
+    /// The state of a new connection. Writes the settings to `out`.
     pub fn new(limits: Limits, config: Config, out: &mut BytesMut) -> Self {
         Self {
             connection: Connection::new(Role::Server, limits, config, out),
-            spare: None,
         }
     }
 
-    /// Takes the next event out of `input`; `None` means: more bytes, please. What the protocol answers by itself
-    /// (settings, PING, resets) is written to `out`.
+    /// Takes the next event out of `input`; `None` if it needs more bytes. Answers that the protocol demands (settings,
+    /// PING, resets) are written to `out`. A request is read into the head that `empty_head` returns, so that the
+    /// memory of an earlier head can be used.
     ///
     /// # Errors
-    /// A [`Fault`] is final: say so with [`Connection::go_away`], then close. Further calls return it again.
+    /// A [`Fault`] is final: send it with [`Connection::go_away`], then close the connection. Further calls return it
+    /// again.
     pub fn receive(
         &mut self,
         input: &mut BytesMut,
         out: &mut BytesMut,
+        empty_head: impl FnOnce() -> Box<RequestHead>,
     ) -> Result<Option<Event<RequestHead>>, Fault> {
         let Some(received) = self.connection.receive(input, out)? else {
             return Ok(None);
         };
-        let head = &mut self.spare;
-        let begin = |connection: &mut Connection, id, ends, out: &mut BytesMut| {
-            begin(connection, id, ends, head, out)
-        };
-        Ok(Some(Event::new(received, &mut self.connection, out, begin)))
+        let connection = &mut self.connection;
+        Ok(Some(received.read(|id, ends| {
+            begin(connection, id, ends, empty_head(), out)
+        })))
     }
 
-    /// Takes back a head that is not needed any more, for the next one to use its memory.
-    pub fn recycle(&mut self, mut head: Box<RequestHead>) {
-        head.clear();
-        self.spare = Some(head);
-    }
-
-    /// Writes an interim response (1xx but 101).
+    /// Writes an interim response (1xx except 101).
     ///
     /// # Errors
     /// See [`SendError`]; nothing was written.
@@ -86,8 +79,8 @@ impl Server {
         Ok(())
     }
 
-    /// Writes the final head of a response. `ends`: nothing follows it. A response to HEAD, 204 and 304 have no
-    /// body, whatever their head announces. Returns whether nothing follows.
+    /// Writes the final head of a response. `ends`: the response ends with it. A response to HEAD, a 204 and a 304 have
+    /// no body, whatever their heads announce. Returns whether the response ends with its head.
     ///
     /// # Errors
     /// See [`SendError`]; nothing was written.
@@ -131,7 +124,10 @@ impl Server {
         Ok(ends)
     }
 
-    /// Whether the request of a stream whose response has not begun is HEAD.
+    /// Whether the request of this stream is HEAD.
+    ///
+    /// # Errors
+    /// The stream does not wait for the head of a response.
     fn awaited(&mut self, stream: u32) -> Result<bool, SendError> {
         let open = self.connection.streams.get(stream);
         let awaited = open.filter(|it| it.outbound == Half::Awaited);
@@ -139,11 +135,11 @@ impl Server {
     }
 }
 
-/// Reads the head of a request as a server that receives these fields, pseudo-fields first. `ends`: no body follows.
-/// `takes_tunnels`: extended CONNECT is allowed (RFC 8441).
+/// Reads the head of a request from a list of fields, as a server reads one that it receives; pseudo-fields come first.
+/// `ends`: the request has no body. `takes_tunnels`: extended CONNECT is allowed (RFC 8441).
 ///
 /// # Errors
-/// The server ends the connection. Within `Ok`: what is wrong with the request alone.
+/// A [`Fault`] with which the server would end the connection. Within `Ok`: a fault of this request alone.
 pub fn read_request<'f>(
     fields: impl IntoIterator<Item = (&'f [u8], &'f [u8])>,
     ends: bool,
@@ -163,17 +159,14 @@ pub fn read_request<'f>(
     Ok(read.map(|_| head))
 }
 
-/// Reads the block as the head of a request.
+/// Reads the block that was received last as the head of a request.
 fn begin(
     connection: &mut Connection,
     id: u32,
     ends: bool,
-    spare: &mut Option<Box<RequestHead>>,
+    mut head: Box<RequestHead>,
     out: &mut BytesMut,
 ) -> Event<RequestHead> {
-    let mut head = spare
-        .take()
-        .unwrap_or_else(|| Box::new(RequestHead::empty()));
     let (takes_tunnels, limits) = (connection.takes_tunnels(), connection.limits);
     let is_head = connection.block.pseudo(Pseudo::Method) == Some(b"HEAD");
     if let Some(stream) = connection.streams.get(id) {
@@ -200,7 +193,7 @@ fn begin(
             fault,
             ends,
         },
-        (Err(fault), _) => Event::fail(connection, id, fault, out),
-        (Ok(_), None) => Event::fail(connection, id, StreamFault::AfterEnd, out),
+        (Err(fault), _) => connection.fail(id, fault, out),
+        (Ok(_), None) => connection.fail(id, StreamFault::AfterEnd, out),
     }
 }

@@ -57,9 +57,8 @@ pub fn evaluate(
     let own = validators.etag.and_then(EntityTag::parse_whole);
     let modified = validators.modified;
     if headers.contains(IF_MATCH) {
-        if !lists(headers, IF_MATCH, |tag| {
-            own.is_some_and(|own| own.is_strongly(tag))
-        }) {
+        let is_own = |tag: EntityTag<'_>| own.is_some_and(|own| own.is_strongly(tag));
+        if !lists(headers, IF_MATCH, is_own) {
             return ConditionOutcome::Failed;
         }
     } else if let Some(since) = only_date(headers, IF_UNMODIFIED_SINCE)
@@ -68,10 +67,8 @@ pub fn evaluate(
         return ConditionOutcome::Failed;
     }
     if headers.contains(IF_NONE_MATCH) {
-        let is_known = lists(headers, IF_NONE_MATCH, |tag| {
-            own.is_some_and(|own| own.is_weakly(tag))
-        });
-        return match is_known {
+        let is_own = |tag: EntityTag<'_>| own.is_some_and(|own| own.is_weakly(tag));
+        return match lists(headers, IF_NONE_MATCH, is_own) {
             true if reads => ConditionOutcome::NotModified,
             true => ConditionOutcome::Failed,
             false => ConditionOutcome::Met,
@@ -89,13 +86,9 @@ pub fn evaluate(
 /// Whether `If-Range` allows `Range` to have an effect (RFC 9110, section 13.1.5): it is absent, or
 /// names exactly this representation by a strong validator.
 pub(crate) fn allows_range(headers: &Fields, validators: &Validators<'_>) -> bool {
-    let mut lines = headers.get_all(IF_RANGE);
-    let Some(line) = lines.next() else {
-        return true;
+    let Some(line) = headers.only(IF_RANGE) else {
+        return !headers.contains(IF_RANGE);
     };
-    if lines.next().is_some() {
-        return false;
-    }
     if let Some(tag) = EntityTag::parse_whole(line) {
         let own = validators.etag.and_then(EntityTag::parse_whole);
         return own.is_some_and(|own| own.is_strongly(tag));
@@ -123,7 +116,7 @@ fn tags(mut list: &[u8]) -> impl Iterator<Item = EntityTag<'_>> {
         }
         let (tag, rest) = EntityTag::parse(list)?;
         list = rest.trim_ascii_start();
-        // What stands behind a tag is not part of it.
+        // After a tag only a comma or the end may follow.
         matches!(list, [] | [b',', ..]).then_some(tag)
     })
     .fuse()
@@ -131,9 +124,7 @@ fn tags(mut list: &[u8]) -> impl Iterator<Item = EntityTag<'_>> {
 
 /// The date in a field that has only one line, in seconds since the beginning of 1970; else `None`.
 fn only_date(headers: &Fields, name: Id) -> Option<u64> {
-    let mut lines = headers.get_all(name);
-    let line = lines.next()?;
-    date(line).filter(|_| lines.next().is_none())
+    headers.only(name).and_then(date)
 }
 
 /// A date in one of the three forms (RFC 9110, section 5.6.7), in seconds since the beginning of 1970.
@@ -158,7 +149,7 @@ impl<'t> EntityTag<'t> {
         let (is_weak, quoted) = (quoted.is_some(), quoted.unwrap_or(text));
         let inner = quoted.strip_prefix(b"\"")?;
         let end = inner.iter().position(|byte| *byte == b'"')?;
-        // Visible and above ASCII: no space, and no escape.
+        // Visible characters and bytes above ASCII, but no spaces; a backslash escapes nothing.
         let is_tag = inner[..end]
             .iter()
             .all(|byte| *byte > b' ' && *byte != 0x7f);

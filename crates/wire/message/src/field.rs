@@ -9,19 +9,27 @@ pub const fn is_value(byte: u8) -> bool {
 /// Whether `text` may be a field value or a reason phrase: one line without control characters
 /// other than the tab.
 pub fn is_value_text(text: &[u8]) -> bool {
+    are_all(text, is_value)
+}
+
+/// Whether `is_such` holds for each byte of `text`.
+#[inline]
+pub fn are_all(text: &[u8], is_such: impl Fn(u8) -> bool) -> bool {
     // Bytes may be in two blocks.
     if let Some(last) = text.last_chunk::<16>() {
-        return text.as_chunks().0.iter().all(is_block::<16>) && is_block(last);
+        let mut blocks = text.as_chunks::<16>().0.iter();
+        return blocks.all(|block| is_block(block, &is_such)) && is_block(last, &is_such);
     }
-    match (text.first_chunk(), text.last_chunk()) {
-        (Some(first), Some(last)) => is_block::<8>(first) & is_block::<8>(last),
-        _ => text.iter().all(|&byte| is_value(byte)),
+    match (text.first_chunk::<8>(), text.last_chunk::<8>()) {
+        (Some(first), Some(last)) => is_block(first, &is_such) & is_block(last, &is_such),
+        _ => text.iter().all(|&byte| is_such(byte)),
     }
 }
 
-/// Whether all bytes may be in a value. There is no branch for each byte, so compilers make vector instructions of it.
-fn is_block<const N: usize>(block: &[u8; N]) -> bool {
-    block.iter().fold(true, |is, &byte| is & is_value(byte))
+/// [`are_all`] without a branch for each byte, so that compilers make vector instructions of it.
+#[inline(always)]
+fn is_block<const N: usize>(block: &[u8; N], is_such: &impl Fn(u8) -> bool) -> bool {
+    block.iter().fold(true, |is, &byte| is & is_such(byte))
 }
 
 /// Whether a byte may be in a token: a method, field name, coding or chunk extension.
@@ -36,36 +44,50 @@ pub fn is_token_text(text: &[u8]) -> bool {
 }
 
 /// `text` without the spaces and tabs around it (OWS).
-pub fn trim(text: &[u8]) -> &[u8] {
-    let mut text = trim_start(text);
-    while let [rest @ .., b' ' | b'\t'] = text {
+pub fn trim(mut text: &[u8]) -> &[u8] {
+    while let [b' ' | b'\t', rest @ ..] | [rest @ .., b' ' | b'\t'] = text {
         text = rest;
     }
     text
 }
 
-/// `text` without the spaces and tabs in front of it.
-pub fn trim_start(mut text: &[u8]) -> &[u8] {
-    while let [b' ' | b'\t', rest @ ..] = text {
-        text = rest;
+/// The elements of a comma-separated list, trimmed; empty ones are included.
+pub fn list(value: &[u8]) -> impl DoubleEndedIterator<Item = &[u8]> {
+    value.split(|&byte| byte == b',').map(trim)
+}
+
+/// Whether `text` begins with `prefix`, in any case of letters.
+pub fn begins(text: &[u8], prefix: &[u8]) -> bool {
+    let start = text.get(..prefix.len());
+    start.is_some_and(|start| start.eq_ignore_ascii_case(prefix))
+}
+
+/// `text` without the quotes around it, if it has such.
+pub fn unquoted(text: &[u8]) -> &[u8] {
+    match text {
+        [b'"', inner @ .., b'"'] => inner,
+        _ => text,
     }
-    text
 }
 
 /// Parses a Content-Length: digits only, at most 19 of them, below 2^63; else `None`.
 pub fn decimal(digits: &[u8]) -> Option<u64> {
-    if digits.is_empty() || digits.len() > 19 {
+    if digits.is_empty() || digits.len() > LENGTH_DIGITS_MAX {
         return None;
     }
-    let mut value = 0_u64;
-    for &byte in digits {
-        if !byte.is_ascii_digit() {
+    let mut value = 0;
+    for byte in digits {
+        let digit = byte.wrapping_sub(b'0');
+        if digit > 9 {
             return None;
         }
-        value = value.checked_mul(10)?.checked_add(u64::from(byte - b'0'))?;
+        value = value * 10 + u64::from(digit);
     }
     (value <= LENGTH_MAX).then_some(value)
 }
+
+/// The most digits of a Content-Length. A `u64` holds all numbers of so many.
+const LENGTH_DIGITS_MAX: usize = 19;
 
 /// The longest body of a known length, in bytes: the most that every peer can count.
 pub const LENGTH_MAX: u64 = i64::MAX as u64;

@@ -5,9 +5,8 @@ use std::fmt;
 use std::ops::Range;
 
 use bytes::{Bytes, BytesMut};
-use http::{HeaderMap, HeaderName, HeaderValue};
 
-use crate::field::{is_token, is_token_text, is_value, is_value_text};
+use crate::field::{is_token, is_token_text, is_value, is_value_text, list};
 use crate::name::{self, Id, NameRef, Traits};
 
 /// The fields of a head in the order received, repeated ones included.
@@ -16,7 +15,7 @@ use crate::name::{self, Id, NameRef, Traits};
 /// added or changed are written after them. A name in the table ([`name`]) is stored as its number. Values have no
 /// control characters but tabs: in an added value each becomes a space (RFC 9110, section 5.5), and in an added name
 /// a byte that is not allowed becomes `_`.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Fields {
     /// The head as received, or the copy of it that a store keeps.
     received: Bytes,
@@ -37,28 +36,23 @@ struct Entry {
     value_len: u32,
     /// The length of the name; 0: it is written nowhere, and is the spelling in the table.
     name_len: u16,
-    name: EntryName,
-    flags: u8,
+    /// The number of the name in the table; `None` for other names.
+    name: Option<Id>,
+    /// Whether name, colon, space, value and CR LF follow one another in the bytes.
+    is_line: bool,
+    /// Whether `Connection` names the field.
+    is_nominated: bool,
 }
-
-/// The number of a name in the table; `None` for other names.
-type EntryName = Option<Id>;
 
 impl Entry {
     #[inline]
     fn traits(self) -> Traits {
-        let own = match self.name {
-            Some(id) => id.traits(),
-            None => Traits::UNKNOWN,
-        };
-        match self.flags & IS_NOMINATED {
-            0 => own,
-            _ => own.with(Traits::NOMINATED),
+        let own = self.name.map_or(Traits::UNKNOWN, Id::traits);
+        if self.is_nominated {
+            own.with(Traits::NOMINATED)
+        } else {
+            own
         }
-    }
-
-    fn is_line(self) -> bool {
-        self.flags & IS_LINE != 0
     }
 
     /// The offset after the field's line.
@@ -96,12 +90,7 @@ impl<'f> Field<'f> {
     #[inline]
     #[must_use]
     pub fn value(self) -> &'f [u8] {
-        let Entry {
-            value_at,
-            value_len,
-            ..
-        } = *self.entry;
-        self.fields.text(value_at, value_len)
+        self.fields.text(self.entry.value_at, self.entry.value_len)
     }
 
     /// The traits of the field's name.
@@ -137,15 +126,6 @@ impl<'f> Field<'f> {
     pub fn lower_name(self) -> String {
         String::from_utf8_lossy(self.name()).to_ascii_lowercase()
     }
-
-    /// The field's name as a type of the `http` crate; `None` if that does not accept it.
-    #[must_use]
-    pub fn header_name(self) -> Option<HeaderName> {
-        match self.entry.name {
-            Some(id) => Some(id.header_name().clone()),
-            None => HeaderName::from_bytes(self.name()).ok(),
-        }
-    }
 }
 
 impl Fields {
@@ -161,19 +141,15 @@ impl Fields {
         }
     }
 
-    /// Removes all fields. Keeps the memory for the next head, unless it is large.
+    /// Removes all fields. Keeps memory for the next head, but not much.
     pub fn clear(&mut self) {
         self.received = Bytes::new();
         self.names = 0;
         self.traits = Traits::NONE;
-        match self.entries.capacity() {
-            0..=KEPT_FIELDS_MAX => self.entries.clear(),
-            _ => self.entries = Vec::new(),
-        }
-        match self.added.capacity() {
-            0..=KEPT_BYTES_MAX => self.added.clear(),
-            _ => self.added = Vec::new(),
-        }
+        self.entries.clear();
+        self.entries.shrink_to(KEPT_FIELDS_MAX);
+        self.added.clear();
+        self.added.shrink_to(KEPT_BYTES_MAX);
     }
 
     /// The number of field lines.
@@ -195,6 +171,12 @@ impl Fields {
         self.entries.reserve(count);
     }
 
+    /// Makes room for fields that are added, whose lines have so many bytes together.
+    pub fn reserve_lines(&mut self, count: usize, bytes: usize) {
+        self.entries.reserve(count);
+        self.added.reserve(bytes);
+    }
+
     /// Adds a field of the head that is being received, by the positions of its name and value. `is_line`: they
     /// stand exactly as [`Self::write_lines`] writes them. [`Self::keep`] must follow, with the bytes.
     #[inline]
@@ -205,7 +187,8 @@ impl Fields {
             value_len: offset(value.len()),
             name_len: u16::try_from(name.len()).unwrap_or(u16::MAX),
             name: id,
-            flags: if is_line { IS_LINE } else { 0 },
+            is_line,
+            is_nominated: false,
         });
     }
 
@@ -225,6 +208,7 @@ impl Fields {
         self.entries.push(entry);
     }
 
+    /// The bytes at an offset of the received head, or, beyond its end, of the added lines.
     #[inline]
     fn text(&self, at: u32, len: u32) -> &[u8] {
         let (at, len) = (at as usize, len as usize);
@@ -238,11 +222,21 @@ impl Fields {
     /// The fields, in order.
     #[inline]
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = Field<'_>> + ExactSizeIterator {
-        let entries = self.entries.iter();
-        entries.map(move |entry| Field {
-            fields: self,
-            entry,
-        })
+        self.entries.iter().map(move |entry| self.field(entry))
+    }
+
+    /// The fields that have none of these traits, in order.
+    #[inline]
+    pub fn without(&self, traits: Traits) -> impl Iterator<Item = Field<'_>> {
+        let skips = self.may_have(traits);
+        self.iter()
+            .filter(move |field| !(skips && field.traits().has_any(traits)))
+    }
+
+    #[inline]
+    fn field<'f>(&'f self, entry: &'f Entry) -> Field<'f> {
+        let fields = self;
+        Field { fields, entry }
     }
 
     /// Whether any field may have one of these traits; also `true` if only a field that was removed had it.
@@ -250,6 +244,13 @@ impl Fields {
     #[must_use]
     pub fn may_have(&self, traits: Traits) -> bool {
         self.traits.has_any(traits)
+    }
+
+    /// Whether any field has one of these traits.
+    #[inline]
+    #[must_use]
+    pub fn has(&self, traits: Traits) -> bool {
+        self.may_have(traits) && self.iter().any(|field| field.traits().has_any(traits))
     }
 
     /// Whether a field of this name may be there: a quick test that may be wrong only when it is `true`.
@@ -272,10 +273,7 @@ impl Fields {
         } else {
             &[]
         };
-        let fields = entries.iter().map(move |entry| Field {
-            fields: self,
-            entry,
-        });
+        let fields = entries.iter().map(move |entry| self.field(entry));
         fields.filter(move |field| field.is(name))
     }
 
@@ -302,6 +300,36 @@ impl Fields {
         self.named(name.into()).map(Field::value)
     }
 
+    /// The elements of the comma-separated lists in all fields of this name, trimmed; empty ones are included.
+    #[inline]
+    pub fn elements<'n, N: Into<NameRef<'n>>>(
+        &self,
+        name: N,
+    ) -> impl DoubleEndedIterator<Item = &[u8]> + use<'_, 'n, N> {
+        self.get_all(name).flat_map(list)
+    }
+
+    /// The value of the field of this name; `None` if it is missing or repeated.
+    #[must_use]
+    pub fn only<'n>(&self, name: impl Into<NameRef<'n>>) -> Option<&[u8]> {
+        let mut values = self.get_all(name);
+        values.next().filter(|_| values.next().is_none())
+    }
+
+    /// Whether the client waits for 100 (Continue), by `Expect` (RFC 9110, section 10.1.1); `None`: it expects
+    /// something else.
+    #[must_use]
+    pub fn expects_continue(&self) -> Option<bool> {
+        if !self.contains(name::EXPECT) {
+            return Some(false);
+        }
+        let elements = self.elements(name::EXPECT);
+        let mut expectations = elements.filter(|it| !it.is_empty()).peekable();
+        let expects_any = expectations.peek().is_some();
+        let is_known = expectations.all(|it| it.eq_ignore_ascii_case(b"100-continue"));
+        is_known.then_some(expects_any)
+    }
+
     /// Whether there is a field of this name.
     #[inline]
     #[must_use]
@@ -319,33 +347,39 @@ impl Fields {
     pub fn insert<'n>(&mut self, name: impl Into<NameRef<'n>>, value: impl AsRef<[u8]>) {
         let name = name.into();
         let entry = self.write(name, value.as_ref());
-        let Some(first) = self.position(name) else {
+        if !self.may_name(name) {
             return self.enter(entry);
-        };
-        self.entries[first] = entry;
-        self.remove_behind(first, name);
+        }
+        let first = self.iter().position(|field| field.is(name));
+        match first {
+            Some(first) => self.entries[first] = entry,
+            None => self.enter(entry),
+        }
+        self.keep_first(name);
+    }
+
+    /// Removes all fields of this name but the first.
+    pub fn keep_first<'n>(&mut self, name: impl Into<NameRef<'n>>) {
+        let name = name.into();
+        if self.named(name).nth(1).is_some() {
+            let mut is_behind = false;
+            self.retain(|field| !field.is(name) || !std::mem::replace(&mut is_behind, true));
+        }
     }
 
     /// Removes all fields of this name; returns whether there were any.
     pub fn remove<'n>(&mut self, name: impl Into<NameRef<'n>>) -> bool {
-        let name = name.into();
-        let Some(first) = self.position(name) else {
-            return false;
-        };
-        self.remove_behind(first, name);
-        self.entries.remove(first);
-        true
+        let (name, len) = (name.into(), self.len());
+        if self.may_name(name) {
+            self.retain(|field| !field.is(name));
+        }
+        self.len() < len
     }
 
     /// Keeps only the fields for which `is_kept` is true.
     pub fn retain(&mut self, mut is_kept: impl FnMut(Field<'_>) -> bool) {
         let mut entries = std::mem::take(&mut self.entries);
-        entries.retain(|entry| {
-            is_kept(Field {
-                fields: self,
-                entry,
-            })
-        });
+        entries.retain(|entry| is_kept(self.field(entry)));
         self.entries = entries;
     }
 
@@ -360,15 +394,12 @@ impl Fields {
     /// Marks the fields that `Connection` names (RFC 9110, section 7.6.1), except those in `except`, as
     /// [`Traits::NOMINATED`].
     pub fn mark_nominated(&mut self, except: &[Id]) {
-        if !self.contains(name::CONNECTION) {
+        if !self.may_name(name::CONNECTION.into()) {
             return;
         }
-        let options = self
-            .get_all(name::CONNECTION)
-            .flat_map(|value| value.split(|byte| *byte == b','))
-            .map(<[u8]>::trim_ascii);
-        // A peer may name thousands: each field is sought among them, and not each of them among the fields.
-        let named: HashSet<Vec<u8>> = options
+        // A peer may name thousands of fields: the names are hashed once, instead of being compared with each field.
+        let named: HashSet<Vec<u8>> = self
+            .elements(name::CONNECTION)
             .filter(|option| !option.is_empty() && !option.eq_ignore_ascii_case(b"close"))
             .filter(|option| self.may_name(NameRef::read(option)))
             .map(<[u8]>::to_ascii_lowercase)
@@ -376,19 +407,14 @@ impl Fields {
         if named.is_empty() {
             return;
         }
-        let mut entries = std::mem::take(&mut self.entries);
-        for entry in &mut entries {
-            let field = Field {
-                fields: self,
-                entry: &*entry,
-            };
+        for index in 0..self.entries.len() {
+            let field = self.field(&self.entries[index]);
             let is_named = named.contains(field.lower_name().as_bytes());
             if is_named && !field.id().is_some_and(|id| except.contains(&id)) {
-                entry.flags |= IS_NOMINATED;
+                self.entries[index].is_nominated = true;
                 self.traits = self.traits.with(Traits::NOMINATED);
             }
         }
-        self.entries = entries;
     }
 
     /// Replaces each value of a name by the result of `change`; `None` leaves it as it is.
@@ -402,10 +428,7 @@ impl Fields {
             return;
         }
         for index in 0..self.entries.len() {
-            let field = Field {
-                fields: self,
-                entry: &self.entries[index],
-            };
+            let field = self.field(&self.entries[index]);
             if field.is(name)
                 && let Some(value) = change(field.value())
             {
@@ -414,60 +437,60 @@ impl Fields {
         }
     }
 
-    /// Joins all fields of a name to one, with `separator` between their values, and `last` after them. Returns
-    /// `false` if there is none.
-    pub fn join<'n>(
-        &mut self,
-        name: impl Into<NameRef<'n>>,
-        separator: &[u8],
-        last: Option<&[u8]>,
-    ) -> bool {
+    /// Adds an element to the comma-separated list of this name. Its lines become one.
+    pub fn add_element<'n>(&mut self, name: impl Into<NameRef<'n>>, element: impl AsRef<[u8]>) {
         let name = name.into();
         if !self.contains(name) {
-            return false;
+            return self.append(name, element);
         }
-        let values: Vec<&[u8]> = self.named(name).map(Field::value).collect();
-        let joined = [&values[..], last.as_slice()].concat().join(separator);
+        let lines = self.get_all(name).chain([element.as_ref()]);
+        let joined = lines.collect::<Vec<_>>().join(&b", "[..]);
         self.insert(name, joined);
-        true
     }
 
     /// Joins several `Cookie` fields to one, as servlet containers expect (RFC 6265, section 5.4). Returns `true` if
     /// there were several.
     pub fn join_cookies(&mut self) -> bool {
-        let has_several = self.get_all(name::COOKIE).nth(1).is_some();
-        has_several && self.join(name::COOKIE, b"; ", None)
+        self.join_lines(name::COOKIE, b"; ")
+    }
+
+    /// Joins several fields of this name to one. Returns `true` if there were several.
+    pub fn join_lines<'n>(&mut self, name: impl Into<NameRef<'n>>, separator: &[u8]) -> bool {
+        let name = name.into();
+        if self.get_all(name).nth(1).is_none() {
+            return false;
+        }
+        let joined = self.get_all(name).collect::<Vec<_>>().join(separator);
+        self.insert(name, joined);
+        true
     }
 
     /// Writes the fields as lines of HTTP/1.1, except those with one of the traits `without`.
     pub fn write_lines(&self, without: Traits, out: &mut BytesMut) {
-        let skips = self.may_have(without);
-        let mut run = 0..0;
-        for entry in &self.entries {
-            if skips && entry.traits().has_any(without) {
-                continue;
+        let write_run = |run: &Range<u32>, out: &mut BytesMut| {
+            if !run.is_empty() {
+                out.extend_from_slice(self.text(run.start, run.end - run.start));
             }
-            if entry.is_line() {
-                // Lines that stand side by side are copied at once.
-                if entry.name_at != run.end || entry.name_at as usize == self.received.len() {
-                    out.extend_from_slice(self.text(run.start, run.end - run.start));
-                    run.start = entry.name_at;
-                }
+        };
+        let mut run = 0..0;
+        for field in self.without(without) {
+            let entry = field.entry;
+            // Lines that stand side by side are copied at once.
+            let is_beside = entry.name_at == run.end && run.end as usize != self.received.len();
+            if !(entry.is_line && is_beside) {
+                write_run(&run, out);
+                run = entry.name_at..entry.name_at;
+            }
+            if entry.is_line {
                 run.end = entry.line_end();
                 continue;
             }
-            out.extend_from_slice(self.text(run.start, run.end - run.start));
-            run = 0..0;
-            let field = Field {
-                fields: self,
-                entry,
-            };
             out.extend_from_slice(field.name());
             out.extend_from_slice(b": ");
             out.extend_from_slice(field.value());
             out.extend_from_slice(b"\r\n");
         }
-        out.extend_from_slice(self.text(run.start, run.end - run.start));
+        write_run(&run, out);
     }
 
     /// A copy of these fields that takes as little memory as possible, with the pieces of `rest` after them in the
@@ -494,6 +517,21 @@ impl Fields {
         }
         packed.received = bytes.into();
         packed
+    }
+
+    /// A copy to which so many fields, with lines of so many bytes together, can be added without moving it.
+    #[must_use]
+    pub fn with_room(&self, fields: usize, bytes: usize) -> Self {
+        let mut entries = Vec::with_capacity(self.entries.len() + fields);
+        entries.extend_from_slice(&self.entries);
+        let mut added = Vec::with_capacity(self.added.len() + bytes);
+        added.extend_from_slice(&self.added);
+        Self {
+            received: self.received.clone(),
+            added,
+            entries,
+            ..*self
+        }
     }
 
     /// The bytes after the fields, if they were [packed](Self::packed) with such.
@@ -538,37 +576,7 @@ impl Fields {
         }
     }
 
-    /// Converts to a map of the `http` crate, with room for one more field.
-    #[must_use]
-    pub fn to_map(&self) -> HeaderMap {
-        let mut map = HeaderMap::with_capacity(self.len() + 1);
-        for field in self.iter() {
-            let value = HeaderValue::from_maybe_shared(self.share(field.value()));
-            if let (Some(name), Ok(value)) = (field.header_name(), value) {
-                // A map that is full is one that no codec would have made.
-                map.try_append(name, value).ok();
-            }
-        }
-        map
-    }
-
-    fn position(&self, name: NameRef<'_>) -> Option<usize> {
-        if self.may_name(name) {
-            self.iter().position(|field| field.is(name))
-        } else {
-            None
-        }
-    }
-
-    fn remove_behind(&mut self, first: usize, name: NameRef<'_>) {
-        let mut index = 0;
-        self.retain(|field| {
-            index += 1;
-            index <= first + 1 || !field.is(name)
-        });
-    }
-
-    /// Writes a line of a field that is ours.
+    /// Writes a line with an added field.
     #[inline]
     fn write(&mut self, name: NameRef<'_>, value: &[u8]) -> Entry {
         match name {
@@ -577,8 +585,9 @@ impl Fields {
         }
     }
 
+    /// Appends a line to the added ones. Bytes that are not allowed are replaced, and a name is cut at 65,535 bytes.
     fn write_line(&mut self, id: Option<Id>, name: &[u8], value: &[u8]) -> Entry {
-        // What is no name at all is one that nobody has.
+        // A field must have a name. One for an empty name is made up, which no other field has.
         let name = match name {
             [] => b"_",
             name => &name[..name.len().min(usize::from(u16::MAX))],
@@ -603,34 +612,18 @@ impl Fields {
             value_len: offset(value.len()),
             name_len: u16::try_from(name.len()).unwrap_or(u16::MAX),
             name: id,
-            flags: IS_LINE,
+            is_line: true,
+            is_nominated: false,
         }
-    }
-}
-
-impl Clone for Fields {
-    fn clone(&self) -> Self {
-        let mut clone = Self::new();
-        clone.clone_from(self);
-        clone
-    }
-
-    fn clone_from(&mut self, source: &Self) {
-        self.received = source.received.clone();
-        self.added.clone_from(&source.added);
-        self.entries.clone_from(&source.entries);
-        self.names = source.names;
-        self.traits = source.traits;
     }
 }
 
 impl PartialEq for Fields {
     /// Whether both lists have the same names and values in the same order.
     fn eq(&self, other: &Self) -> bool {
-        let is_same = |(one, other): (Field<'_>, Field<'_>)| {
-            one.is(other.name_ref()) && one.value() == other.value()
-        };
-        self.len() == other.len() && self.iter().zip(other.iter()).all(is_same)
+        let mut pairs = self.iter().zip(other.iter());
+        self.len() == other.len()
+            && pairs.all(|(one, other)| one.is(other.name_ref()) && one.value() == other.value())
     }
 }
 
@@ -638,54 +631,19 @@ impl Eq for Fields {}
 
 impl fmt::Debug for Fields {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        let fields = self.iter();
-        f.debug_map()
-            .entries(fields.map(|field| (text(field.name()), text(field.value()))))
-            .finish()
-    }
-}
-
-impl From<&HeaderMap> for Fields {
-    /// Converts a map of the `http` crate, with room for the fields that a front adds.
-    fn from(map: &HeaderMap) -> Self {
-        let mut fields = Self {
-            added: Vec::with_capacity(ADDED_BYTES),
-            entries: Vec::with_capacity(map.len() + ADDED_FIELDS),
-            ..Self::new()
-        };
-        let mut bytes = Vec::with_capacity(USUAL_BYTES);
-        for (name, value) in map {
-            let lower = name.as_str().as_bytes();
-            let id = name::find(lower);
-            let name = id.map_or(lower, |id| id.spelling().as_bytes());
-            let at = bytes.len();
-            bytes.extend_from_slice(name);
-            bytes.extend_from_slice(b": ");
-            let value_at = bytes.len();
-            bytes.extend_from_slice(value.as_bytes());
-            let end = bytes.len();
-            bytes.extend_from_slice(b"\r\n");
-            fields.push(id, at..at + name.len(), value_at..end, true);
-        }
-        fields.keep(bytes.into());
-        fields
+        let text = String::from_utf8_lossy;
+        let fields = self.iter().map(|it| (text(it.name()), text(it.value())));
+        f.debug_map().entries(fields).finish()
     }
 }
 
 impl<'n, N: Into<NameRef<'n>>, V: AsRef<[u8]>> FromIterator<(N, V)> for Fields {
     fn from_iter<T: IntoIterator<Item = (N, V)>>(fields: T) -> Self {
         let mut list = Self::new();
-        list.extend(fields);
-        list
-    }
-}
-
-impl<'n, N: Into<NameRef<'n>>, V: AsRef<[u8]>> Extend<(N, V)> for Fields {
-    fn extend<T: IntoIterator<Item = (N, V)>>(&mut self, fields: T) {
         for (name, value) in fields {
-            self.append(name, value);
+            list.append(name, value);
         }
+        list
     }
 }
 
@@ -695,30 +653,16 @@ fn mend(text: &mut [u8], is_allowed: fn(u8) -> bool, instead: u8) {
     }
 }
 
-/// An offset in a head. One that does not fit is cut, but no limit allows such a head.
+/// An offset in a head as 32 bits. The limits on heads keep offsets far below that.
 #[inline]
 fn offset(at: usize) -> u32 {
     u32::try_from(at).unwrap_or(u32::MAX)
 }
 
-/// Flag: name, colon, space, value and CR LF follow one another in the bytes of the head.
-const IS_LINE: u8 = 1;
-/// Flag: `Connection` names the field.
-const IS_NOMINATED: u8 = 2;
-
-/// The bytes of room for a head; most are no longer.
-const USUAL_BYTES: usize = 1024;
-
-/// The number of fields that a front adds to most heads, such as the client's address.
-const ADDED_FIELDS: usize = 8;
-
-/// The number of bytes for the fields that a front adds.
-const ADDED_BYTES: usize = 256;
-
-/// The most fields for which [`Fields::clear`] keeps the memory; most heads have fewer.
+/// The most fields whose memory [`Fields::clear`] keeps; most heads have fewer.
 const KEPT_FIELDS_MAX: usize = 48;
 
-/// The most bytes of added lines for which [`Fields::clear`] keeps the memory.
+/// The most bytes of added lines whose memory [`Fields::clear`] keeps.
 const KEPT_BYTES_MAX: usize = 4096;
 
 #[cfg(test)]

@@ -17,6 +17,7 @@ pub mod field;
 mod fields;
 pub mod host;
 pub mod name;
+pub mod pairs;
 pub mod range;
 mod request;
 mod response;

@@ -5,9 +5,6 @@
 //! has its [`Traits`], so that deciding about a field needs only its number.
 
 use std::fmt;
-use std::sync::LazyLock;
-
-use http::HeaderName;
 
 use crate::field::is_token_text;
 
@@ -42,10 +39,19 @@ impl Traits {
     pub const UNKNOWN: Self = Self(1 << 7);
     /// Is named by `Connection`, so it concerns one connection only.
     pub const NOMINATED: Self = Self(1 << 8);
+    /// Says that the body has a content coding, or describes its exact bytes, such as `Content-Range` or
+    /// `Content-Digest`. The front must not compress such a body.
+    pub const EXACT_BODY: Self = Self(1 << 12);
+    /// Says how long a response is fresh, for whom it is, or which version it is. The front removes such fields if it
+    /// sends a page of its own instead of the response.
+    pub const OF_CONTENT: Self = Self(1 << 13);
     /// Has a secret value, which must not be in a table of HPACK or QPACK (RFC 7541, section 7.1.3).
     pub const SECRET: Self = Self(1 << 10);
     /// Has a different value in most messages, so that it is useless in a table of HPACK or QPACK.
     pub const UNIQUE: Self = Self(1 << 11);
+
+    /// All traits of fields that no other connection gets: they concern one alone, or say where a body ends.
+    pub const OF_CONNECTION: Self = Self::HOP_BY_HOP.with(Self::FRAMING).with(Self::NOMINATED);
 
     /// The union of both sets of traits.
     #[must_use]
@@ -230,36 +236,12 @@ impl Id {
         self.row().traits
     }
 
-    /// The low byte of the name's code in a request of AJP13; `None` if it has none.
+    /// The name's number in a protocol: the low byte of its code in AJP13, or its first index in the static table of
+    /// HPACK (RFC 7541, appendix A); `None` if it has none.
     #[inline]
     #[must_use]
-    pub fn ajp_request_code(self) -> Option<u8> {
-        self.row().ajp_request
-    }
-
-    /// The low byte of the name's code in a response of AJP13; `None` if it has none.
-    #[inline]
-    #[must_use]
-    pub fn ajp_response_code(self) -> Option<u8> {
-        self.row().ajp_response
-    }
-
-    /// The name's first index in the static table of HPACK (RFC 7541, appendix A); `None` if it is not in it.
-    #[inline]
-    #[must_use]
-    pub fn hpack_index(self) -> Option<u8> {
-        self.row().hpack
-    }
-
-    /// The name as a type of the `http` crate.
-    #[must_use]
-    pub fn header_name(self) -> &'static HeaderName {
-        static NAMES: LazyLock<Vec<HeaderName>> = LazyLock::new(|| {
-            // Kept forever, so that threads which clone a name count no references.
-            let text = |row: &Row| &*row.spelling.to_ascii_lowercase().leak();
-            ROWS.iter().map(text).map(HeaderName::from_static).collect()
-        });
-        &NAMES[usize::from(self.0)]
+    pub fn code(self, of: Protocol) -> Option<u8> {
+        self.row().codes[of as usize]
     }
 
     /// The bit of the name in a 64-bit set. Only names at the front of the table have a bit of their own.
@@ -286,9 +268,8 @@ impl fmt::Debug for Id {
 struct Row {
     spelling: &'static str,
     traits: Traits,
-    ajp_request: Option<u8>,
-    ajp_response: Option<u8>,
-    hpack: Option<u8>,
+    /// The codes in each [`Protocol`].
+    codes: [Option<u8>; PROTOCOLS],
 }
 
 impl Row {
@@ -296,9 +277,7 @@ impl Row {
         Self {
             spelling,
             traits: Traits::NONE,
-            ajp_request: None,
-            ajp_response: None,
-            hpack: None,
+            codes: [None; PROTOCOLS],
         }
     }
 
@@ -307,30 +286,21 @@ impl Row {
         self
     }
 
-    /// Sets the name's code in a request of AJP13.
-    const fn request(mut self, code: u8) -> Self {
-        self.ajp_request = Some(code);
-        self
+    const fn request(self, code: u8) -> Self {
+        self.code(Protocol::AjpRequest, code)
     }
 
-    /// Sets the name's code in a response of AJP13.
-    const fn response(mut self, code: u8) -> Self {
-        self.ajp_response = Some(code);
-        self
+    const fn response(self, code: u8) -> Self {
+        self.code(Protocol::AjpResponse, code)
     }
 
-    /// Sets the name's first index in the static table of HPACK.
-    const fn hpack(mut self, index: u8) -> Self {
-        self.hpack = Some(index);
-        self
+    const fn hpack(self, index: u8) -> Self {
+        self.code(Protocol::Hpack, index)
     }
 
-    const fn code(self, of: Protocol) -> Option<u8> {
-        match of {
-            Protocol::AjpRequest => self.ajp_request,
-            Protocol::AjpResponse => self.ajp_response,
-            Protocol::Hpack => self.hpack,
-        }
+    const fn code(mut self, of: Protocol, code: u8) -> Self {
+        self.codes[of as usize] = Some(code);
+        self
     }
 }
 
@@ -369,7 +339,7 @@ names! {
     CONTENT_TYPE "Content-Type".hpack(31).request(0x07).response(0x01);
     CONTENT_LENGTH "Content-Length".hpack(28).request(0x08).response(0x03).is(Traits::FRAMING).is(Traits::UNIQUE);
     COOKIE "Cookie".hpack(32).request(0x09).is(Traits::SECRET);
-    PRAGMA "Pragma".request(0x0C);
+    PRAGMA "Pragma".request(0x0C).is(Traits::OF_CONTENT);
     REFERER "Referer".hpack(51).request(0x0D).is(Traits::UNIQUE);
     CACHE_CONTROL "Cache-Control".hpack(24);
     ORIGIN "Origin";
@@ -396,21 +366,21 @@ names! {
     X_FORWARDED_PORT "X-Forwarded-Port".is(Traits::CLAIM);
     X_FORWARDED_PROTO "X-Forwarded-Proto".is(Traits::CLAIM);
     X_REQUEST_ID "X-Request-Id".is(Traits::UNIQUE);
-    DATE "Date".hpack(33).response(0x04).is(Traits::UNIQUE);
+    DATE "Date".hpack(33).response(0x04);
     SERVER "Server".hpack(54);
-    SET_COOKIE "Set-Cookie".hpack(55).response(0x07).is(Traits::SECRET);
-    LAST_MODIFIED "Last-Modified".hpack(44).response(0x05).is(Traits::UNIQUE);
-    ETAG "ETag".hpack(34).is(Traits::UNIQUE);
+    SET_COOKIE "Set-Cookie".hpack(55).response(0x07).is(Traits::SECRET).is(Traits::OF_CONTENT);
+    LAST_MODIFIED "Last-Modified".hpack(44).response(0x05).is(Traits::UNIQUE).is(Traits::OF_CONTENT);
+    ETAG "ETag".hpack(34).is(Traits::UNIQUE).is(Traits::OF_CONTENT);
     LOCATION "Location".hpack(46).response(0x06).is(Traits::UNIQUE);
     VARY "Vary".hpack(59);
-    EXPIRES "Expires".hpack(36);
-    AGE "Age".hpack(21).is(Traits::NOT_STORED).is(Traits::UNIQUE);
-    ACCEPT_RANGES "Accept-Ranges".hpack(18);
-    CONTENT_ENCODING "Content-Encoding".hpack(26);
+    EXPIRES "Expires".hpack(36).is(Traits::OF_CONTENT);
+    AGE "Age".hpack(21).is(Traits::NOT_STORED).is(Traits::UNIQUE).is(Traits::OF_CONTENT);
+    ACCEPT_RANGES "Accept-Ranges".hpack(18).is(Traits::OF_CONTENT);
+    CONTENT_ENCODING "Content-Encoding".hpack(26).is(Traits::EXACT_BODY);
     CONTENT_LANGUAGE "Content-Language".hpack(27).response(0x02);
-    CONTENT_RANGE "Content-Range".hpack(30).is(Traits::UNIQUE);
+    CONTENT_RANGE "Content-Range".hpack(30).is(Traits::UNIQUE).is(Traits::EXACT_BODY);
     CONTENT_DISPOSITION "Content-Disposition".hpack(25);
-    CONTENT_LOCATION "Content-Location".hpack(29).is(Traits::UNIQUE);
+    CONTENT_LOCATION "Content-Location".hpack(29).is(Traits::UNIQUE).is(Traits::OF_CONTENT);
     CONTENT_SECURITY_POLICY "Content-Security-Policy";
     STRICT_TRANSPORT_SECURITY "Strict-Transport-Security".hpack(56);
     X_CONTENT_TYPE_OPTIONS "X-Content-Type-Options";
@@ -436,14 +406,14 @@ names! {
     CDN_CACHE_CONTROL "CDN-Cache-Control";
     CLIENT_CERT "Client-Cert".is(CERTIFICATE);
     CLIENT_CERT_CHAIN "Client-Cert-Chain".is(CERTIFICATE);
-    CONTENT_DIGEST "Content-Digest".is(Traits::UNIQUE);
-    CONTENT_MD5 "Content-MD5".is(Traits::UNIQUE);
+    CONTENT_DIGEST "Content-Digest".is(Traits::UNIQUE).is(Traits::EXACT_BODY);
+    CONTENT_MD5 "Content-MD5".is(Traits::UNIQUE).is(Traits::EXACT_BODY);
     CONTENT_SECURITY_POLICY_REPORT_ONLY "Content-Security-Policy-Report-Only";
     COOKIE2 "Cookie2".request(0x0A);
     CROSS_ORIGIN_EMBEDDER_POLICY "Cross-Origin-Embedder-Policy";
     CROSS_ORIGIN_OPENER_POLICY "Cross-Origin-Opener-Policy";
     CROSS_ORIGIN_RESOURCE_POLICY "Cross-Origin-Resource-Policy";
-    DIGEST "Digest".is(Traits::UNIQUE);
+    DIGEST "Digest".is(Traits::UNIQUE).is(Traits::EXACT_BODY);
     EARLY_DATA "Early-Data";
     EXPECT "Expect".hpack(35).is(Traits::NOT_FORWARDED).is(Traits::OF_CODEC);
     EXPECT_CT "Expect-CT";
@@ -464,7 +434,7 @@ names! {
     PURPOSE "Purpose";
     REFRESH "Refresh".hpack(52);
     REPORT_TO "Report-To";
-    REPR_DIGEST "Repr-Digest".is(Traits::UNIQUE);
+    REPR_DIGEST "Repr-Digest".is(Traits::UNIQUE).is(Traits::EXACT_BODY);
     RETRY_AFTER "Retry-After".hpack(53);
     SAVE_DATA "Save-Data";
     SEC_WEBSOCKET_ACCEPT "Sec-WebSocket-Accept".is(Traits::UNIQUE);
@@ -476,7 +446,7 @@ names! {
     SERVLET_ENGINE "Servlet-Engine".response(0x09);
     SET_COOKIE2 "Set-Cookie2".response(0x08);
     STATUS "Status".response(0x0A);
-    SURROGATE_CONTROL "Surrogate-Control";
+    SURROGATE_CONTROL "Surrogate-Control".is(Traits::OF_CONTENT);
     SURROGATE_KEY "Surrogate-Key".is(Traits::NOT_STORED);
     TE "TE".is(HOP_BY_HOP);
     TIMING_ALLOW_ORIGIN "Timing-Allow-Origin";
@@ -490,36 +460,39 @@ names! {
     X_REAL_IP "X-Real-IP".is(Traits::CLAIM);
 }
 
-/// The names by the low byte of their code in a request of AJP13.
-pub static OF_AJP_REQUEST: [Option<Id>; CODES_END] = by_code(Protocol::AjpRequest);
-
-/// The names by the low byte of their code in a response of AJP13.
-pub static OF_AJP_RESPONSE: [Option<Id>; CODES_END] = by_code(Protocol::AjpResponse);
-
-/// The names by their first index in the static table of HPACK.
-pub static OF_HPACK: [Option<Id>; CODES_END] = by_code(Protocol::Hpack);
-
 /// The protocols that abbreviate names by numbers.
-#[derive(Clone, Copy)]
-enum Protocol {
+#[derive(Clone, Copy, Debug)]
+pub enum Protocol {
+    /// A request of AJP13.
     AjpRequest,
+    /// A response of AJP13.
     AjpResponse,
+    /// The static table of HPACK (RFC 7541, appendix A).
     Hpack,
 }
 
-const fn by_code(protocol: Protocol) -> [Option<Id>; CODES_END] {
-    let mut names = [None; CODES_END];
+impl Protocol {
+    /// The names by their [codes](Id::code).
+    #[must_use]
+    pub const fn names(self) -> &'static [Option<Id>; CODES_END] {
+        &NAMES[self as usize]
+    }
+}
+
+static NAMES: [[Option<Id>; CODES_END]; PROTOCOLS] = {
+    let mut names = [[None; CODES_END]; PROTOCOLS];
     let mut index = 0;
-    while index < COUNT {
-        if let Some(code) = TABLE[index].code(protocol) {
-            let slot = &mut names[code as usize];
+    while index < COUNT * PROTOCOLS {
+        let (row, protocol) = (index / PROTOCOLS, index % PROTOCOLS);
+        if let Some(code) = TABLE[row].codes[protocol] {
+            let slot = &mut names[protocol][code as usize];
             assert!(slot.is_none(), "two names have the same code");
-            *slot = Some(Id(index as u8));
+            *slot = Some(Id(row as u8));
         }
         index += 1;
     }
     names
-}
+};
 
 /// Finds a name in the table, in any case of letters.
 #[inline]
@@ -588,6 +561,7 @@ static SLOTS: [u8; 1 << SLOTS_BITS] = match slots(SEED) {
     None => panic!("two names have the same slot"),
 };
 
+/// The table of hash slots for a factor; `None` if two names have the same slot.
 const fn slots(seed: u32) -> Option<[u8; 1 << SLOTS_BITS]> {
     let mut slots = [u8::MAX; 1 << SLOTS_BITS];
     let mut index = 0;
@@ -618,6 +592,8 @@ const SEED: u32 = {
 
 const SLOTS_BITS: u32 = 11;
 
+const PROTOCOLS: usize = 3;
+
 /// A number greater than every code of AJP13 and every index of HPACK's static table.
 const CODES_END: usize = 62;
 
@@ -645,7 +621,6 @@ mod tests {
                     assert_eq!(is_spelt(name.as_bytes(), &text), is_same, "{text:?}");
                 }
             }
-            assert_eq!(id.header_name().as_str(), name.to_ascii_lowercase());
         }
         for other in ["", "x", "hos\u{b4}", "x-forwarded-fox"] {
             assert_eq!(find(other.as_bytes()), None, "{other}");

@@ -8,6 +8,7 @@ use http::Method;
 
 use crate::Fields;
 use crate::condition::{self, Validators};
+use crate::field::list;
 use crate::name::RANGE;
 
 /// A range of bytes, at least one, that lies within a representation.
@@ -100,11 +101,9 @@ fn range_set<'h>(method: &Method, headers: &'h Fields) -> Option<&'h [u8]> {
     if *method != Method::GET {
         return None;
     }
-    let mut lines = headers.get_all(RANGE);
-    let line = lines.next()?.trim_ascii();
+    let line = headers.only(RANGE)?.trim_ascii();
     let (unit, set) = line.split_at_checked(UNIT.len())?;
-    let is_bytes = unit.eq_ignore_ascii_case(UNIT) && lines.next().is_none();
-    is_bytes.then_some(set)
+    unit.eq_ignore_ascii_case(UNIT).then_some(set)
 }
 
 /// The parts of a list of ranges; `None` if the list is to be ignored.
@@ -112,9 +111,8 @@ fn of_set(set: &[u8], length: u64, parts_max: usize) -> Option<RangeSelection> {
     let mut any = false;
     let mut first = None;
     let mut parts: Vec<ByteRange> = Vec::new();
-    let elements = set.split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
     // Empty elements mean nothing (RFC 9110, section 5.6.1).
-    for element in elements.filter(|element| !element.is_empty()) {
+    for element in list(set).filter(|element| !element.is_empty()) {
         any = true;
         let Some(range) = of_element(element, length)? else {
             continue;

@@ -36,6 +36,23 @@ fn a_line_in_the_combined_format() {
 }
 
 #[test]
+fn a_format_of_ones_own_with_a_field_of_the_request() {
+    let tomcat = Tomcat::shared().unwrap();
+    let front = Front::to_app(&format!(
+        "{}[log]\nformat = '{{{{{{client}}}}}} \"{{request}}\" {{status}} {{backend}} {{header:X-Tenant}} {{header:X-None}}'\n",
+        tomcat.backend_table("app", Connector::Ajp)
+    ))
+    .unwrap();
+    let upload = "Content-Length: 5\r\nX-Tenant: a \"b\"\r\n";
+    let upload = front.head("POST", "/upload.jsp?a=b", upload) + "hello";
+    assert_eq!(front.ask(upload).unwrap().status, 200);
+    let line = front.wait_for_log("/upload.jsp").unwrap();
+    let expected = "{127.0.0.1} \"POST /upload.jsp?a=b HTTP/1.1\" 200 ajp://";
+    assert!(line.starts_with(expected), "{line}");
+    assert!(line.trim_end().ends_with(" a \\\"b\\\" -"), "{line}");
+}
+
+#[test]
 fn a_file_of_json_lines() {
     let tomcat = Tomcat::shared().unwrap();
     let front = Front::to_app(&format!(

@@ -13,6 +13,7 @@ fn an_answer_of_the_front_keeps_the_connection() {
         ("GET", "/gone", "", 410),
         ("GET", "/no-route", "", 404),
         ("TRACE", "/gone", "", 405),
+        ("TRACK", "/gone", "", 405),
         ("TRACE", "/gone", "Max-Forwards: 0\r\n", 405),
         ("OPTIONS", "/gone", "Max-Forwards: 1\r\n", 410),
         ("OPTIONS", "/gone", "Max-Forwards: 0\r\n", 204),

@@ -56,7 +56,19 @@ fn nothing_overlaps_or_is_cut_at_any_width() {
         is_plot: true,
     };
     let frames = [frame(1280, false), frame(360, false), frame(688, true)];
-    assert_eq!(looked_at(&frames, directory.path()), ["4 pictures"; 3]);
+    assert_eq!(looked_at(&frames, directory.path()), ["5 pictures"; 3]);
+    let pair = file("run-and-run.html");
+    let with_itself = ["bench", "report", &run, &run];
+    done(catamaran(&with_itself).unwrap());
+    let pair = fs::read_to_string(pair).unwrap();
+    let frame_of_pair = |width| Frame {
+        page: &pair,
+        width,
+        is_print: false,
+        is_plot: true,
+    };
+    let frames = [frame_of_pair(1280), frame_of_pair(360)];
+    assert_eq!(looked_at(&frames, directory.path()), ["5 pictures"; 2]);
     let wide = page.replacen("<h1>", "<h1 style=\"white-space:nowrap\">", 1);
     let frame = Frame {
         page: &wide,
@@ -65,7 +77,7 @@ fn nothing_overlaps_or_is_cut_at_any_width() {
         is_plot: true,
     };
     let found = looked_at(&[frame], directory.path()).remove(0);
-    assert!(found.starts_with("4 pictures; wide: "), "{found}");
+    assert!(found.starts_with("5 pictures; wide: "), "{found}");
 }
 
 #[test]

@@ -111,7 +111,7 @@ fn what_is_explained_is_what_a_backend_receives() {
         ("reset", 50),
         ("file", 50),
         ("directory", 10),
-        ("no file", 20),
+        ("no file", 10),
     ] {
         assert!(count(what) >= least, "{what}: {seen:?}");
     }
@@ -426,7 +426,7 @@ const CONFIGURATIONS: u64 = 25;
 const RECEIVED: usize = 200;
 
 /// Requests to one configuration; what it refuses and answers itself is compared, too.
-const ASKED_MAX: usize = 20 * RECEIVED;
+const ASKED_MAX: usize = 40 * RECEIVED;
 
 /// Tables for listeners and for all routes, by the reference. Others are named after the route.
 const TABLES: [&str; 3] = ["[[listen]]", "[server.response_headers]", "[error_pages]"];

@@ -1,6 +1,7 @@
 //! Members that a file lists, as an operator meets them.
 
 use std::fs;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use catamaran_e2e::{Front, catamaran};
 use catamaran_testkit::{Deadline, Process};
@@ -99,6 +100,53 @@ fn members_of_a_file_serve_drain_and_are_shown() {
     )
     .unwrap();
     wait_for(front, "green", "drain");
+}
+
+/// Asks the front again and again until `is_over`; gives the statuses that were not 200.
+fn failures(front: &Front, is_over: &AtomicBool) -> Vec<u16> {
+    let mut failed = Vec::new();
+    while !is_over.load(Ordering::Relaxed) {
+        let status = front.get("/").unwrap().status;
+        failed.extend(Some(status).filter(|status| *status != 200));
+    }
+    failed
+}
+
+fn wait_for_held(front: &Front, expected: f64) {
+    let held = || {
+        let waiting = front.metric("catamaran_upstream_held_requests").ok()?;
+        (waiting == [expected]).then_some(())
+    };
+    Deadline::default()
+        .poll("requests that wait", held)
+        .unwrap();
+}
+
+#[test]
+fn no_request_is_lost_while_there_is_no_member_yet_or_the_only_one_is_replaced() {
+    let ((old, old_url), (_new, new_url)) = (application(), application());
+    let files = tempfile::tempdir().unwrap();
+    let list = files.path().join("members.toml");
+    fs::write(&list, "").unwrap();
+    let config = CONFIG.replace("members.toml", list.to_str().unwrap());
+    let config = config.replace("[upstream.app.sticky]", "[upstream.app]\nhold = \"60s\"");
+    let front = Front::with_config(&config).unwrap();
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let asking = [(); 8].map(|()| scope.spawn(|| failures(&front, &is_over)));
+        wait_for_held(&front, 8.0);
+        fs::write(&list, member("old", &old_url)).unwrap();
+        wait_for_held(&front, 0.0);
+        // Its connections break, and nobody listens at its address any more.
+        drop(old);
+        wait_for_held(&front, 8.0);
+        fs::write(&list, member("new", &new_url)).unwrap();
+        wait_for_held(&front, 0.0);
+        is_over.store(true, Ordering::Relaxed);
+        for asked in asking {
+            assert_eq!(asked.join().unwrap(), [0_u16; 0], "no request may fail");
+        }
+    });
 }
 
 #[test]

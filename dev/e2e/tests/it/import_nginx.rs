@@ -14,18 +14,18 @@ use crate::import_beside::started;
 type Request = (&'static str, &'static str, &'static [&'static str]);
 
 /// nginx with the inside of its `http`, and the front with what is imported from it.
-struct Pair {
+pub(crate) struct Pair {
     _nginx: Process,
-    nginx: SocketAddr,
-    front: Front,
+    pub(crate) nginx: SocketAddr,
+    pub(crate) front: Front,
     code: Option<i32>,
-    said: String,
+    pub(crate) said: String,
     directory: tempfile::TempDir,
 }
 
 impl Pair {
     /// `@DIR@` in the configuration is a directory of files, `@LISTEN@` nginx's address, `@BACKEND@` that of a backend.
-    fn start(conf: &str, backend: SocketAddr, trusts: bool) -> Self {
+    pub(crate) fn start(conf: &str, backend: SocketAddr, trusts: bool) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let place = directory.path();
         for (name, text) in FILES {
@@ -96,7 +96,7 @@ impl Pair {
         assert_eq!(self.code, Some(1), "{}", self.said);
     }
 
-    fn written(&self) -> String {
+    pub(crate) fn written(&self) -> String {
         fs::read_to_string(self.directory.path().join("out.toml")).unwrap_or_default()
     }
 }

@@ -148,15 +148,13 @@ fn a_level_that_never_serves_is_a_result() {
     );
 }
 
-/// It computes beside the server, on the same core, for the first seconds after each start.
+/// It computes beside the server, on the same core, for the first seconds after each start. Throughput is not looked at:
+/// beside other work six starts may not show that it moved.
 #[test]
 fn a_server_that_is_cold_at_first_has_no_claim() {
     let fault = "timeout 2 sh -c 'while :; do :; done' &";
     let ended = run(fault, 6, ["100ms", "3s"]);
-    for measure in ["cpu", "throughput"] {
-        let Some(words) = ended.forbids("unsteady", measure) else {
-            continue;
-        };
+    if let Some(words) = ended.forbids("unsteady", "cpu") {
         assert!(
             words.starts_with("Within the measured span the ratio moved from ×"),
             "{words}"

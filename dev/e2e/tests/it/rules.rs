@@ -198,3 +198,50 @@ fn cookies_get_flags_that_they_lack() {
         );
     }
 }
+
+/// A canary gets its share, keeps its sessions, and is reached by those who ask for it; operators get through
+/// maintenance.
+#[test]
+fn requests_are_split_chosen_by_fields_and_let_through() {
+    let app = app();
+    let upstream = |name: &str| {
+        format!(
+            "[upstream.{name}.sticky]\nset_cookie = \"{name}\"\n\
+             [[upstream.{name}.backend]]\nurl = \"ajp://{}\"\njvm_route = \"{name}\"\n",
+            app.ajp()
+        )
+    };
+    let front = Front::with_tables(&format!(
+        "{}{}[[route]]\nsplit = {{ stable = 9, canary = 1 }}\n\
+         [[route]]\nmatch_headers = {{ X-Beta = \"yes\" }}\nupstream = \"canary\"\n\
+         [[route]]\npath = \"/status\"\nstatus = 503\n\
+         [route.unless]\naddress = \"192.0.2.0/24\"\ncookie = \"operator=let-me-in\"\n\
+         [[route]]\npath = \"/status\"\nupstream = \"stable\"\n",
+        upstream("stable"),
+        upstream("canary")
+    ))
+    .unwrap();
+    let given = |response: &Response| response.header("set-cookie").map(str::to_owned);
+    let mut cookies: Vec<String> = (0..200)
+        .filter_map(|_| given(&get(&front, "/", "")))
+        .collect();
+    assert_eq!(cookies.len(), 200, "each has no session yet");
+    cookies.retain(|it| it.starts_with("canary="));
+    assert!((18..=22).contains(&cookies.len()), "{cookies:?}");
+    let cookie = cookies[0].split(';').next().unwrap_or_default();
+    for _ in 0..20 {
+        let kept = get(&front, "/", &format!("Cookie: {cookie}\r\n"));
+        assert_eq!(kept.header("set-cookie"), None);
+    }
+    let asked = get(&front, "/", "X-Beta: yes\r\n");
+    assert!(given(&asked).is_some_and(|it| it.starts_with("canary=")));
+    let other = "X-Beta: yes\r\nX-Beta: yes\r\nCookie: stable=x\r\n";
+    assert_eq!(get(&front, "/", other).status, 200);
+    assert_eq!(get(&front, "/status/204", "").status, 503);
+    assert_eq!(
+        get(&front, "/status/204", "Cookie: operator=x\r\n").status,
+        503
+    );
+    let operator = "Cookie: a=b; operator=let-me-in\r\n";
+    assert_eq!(get(&front, "/status/204", operator).status, 204);
+}

@@ -77,6 +77,13 @@ fn a_reload_needs_no_other_package() {
     let mut told = Command::new("env");
     told.args(["--default-signal=HUP", "sleep", "60"]);
     let mut told = Process::spawn(&mut told).unwrap();
+    let name = format!("/proc/{}/comm", told.id());
+    Deadline::default()
+        .poll("env that has become sleep", || {
+            let name = fs::read_to_string(&name).ok()?;
+            (name.trim_end() == "sleep").then_some(())
+        })
+        .unwrap();
     let mut shell = Command::new("/bin/sh");
     shell.args(["-c", &line]).env_clear();
     shell

@@ -260,6 +260,30 @@ fn a_backend_is_drained_by_curl() {
 }
 
 #[test]
+fn preflights_are_answered_as_the_page_prints() {
+    let page = include_str!("../../../../docs/cors.md");
+    let reader = Reader::new();
+    reader.saves("catamaran.toml", block(page, "toml", 0));
+    let asked = page.split("$ curl").skip(1).map(|rest| {
+        let (command, rest) = rest.split_once('\n').unwrap();
+        let (shown, _) = rest.split_once("```").unwrap();
+        (format!("curl{command}"), shown)
+    });
+    let (commands, shown): (Vec<String>, Vec<&str>) = asked.unzip();
+    assert_eq!(commands.len(), 2, "{commands:?}");
+    let printed = reader.types(&format!(
+        "catamaran serve --config catamaran.toml > access.log 2> front.log &
+         says 'listening on'
+         {}",
+        commands.join("\n")
+    ));
+    let lines = printed.lines().map(|line| line.trim_end_matches('\r'));
+    let lines = lines.filter(|line| !line.is_empty() && !line.starts_with("Date: "));
+    let lines: Vec<&str> = lines.collect();
+    assert_eq!(lines.join("\n"), shown.concat().trim_end());
+}
+
+#[test]
 fn explain_shows_what_a_tunnel_sends() {
     let page = include_str!("../../../../docs/websocket.md");
     let reader = Reader::new();
@@ -352,6 +376,40 @@ fn the_log_in_json_is_asked_by_jq() {
         commands.join("\n")
     ));
     assert!(printed.contains("client:route-status"), "{printed}");
+}
+
+#[test]
+fn a_trace_reaches_a_collector() {
+    let page = include_str!("../../../../docs/traces.md");
+    let reader = Reader::new();
+    let tables = block(page, "toml", 0);
+    reader.saves(
+        "catamaran.toml",
+        &format!("[[listen]]\naddress = \"127.0.0.1:80\"\n[[route]]\nstatus = 404\n{tables}"),
+    );
+    // In the place of a collector: prints what it is sent.
+    reader.saves(
+        "collector.py",
+        "from http.server import *
+class Collector(BaseHTTPRequestHandler):
+    def do_POST(self):
+        print(self.path, self.rfile.read(int(self.headers['Content-Length'])), flush=True)
+        self.send_response(200)
+        self.end_headers()
+HTTPServer(('127.0.0.1', 4318), Collector).serve_forever()
+",
+    );
+    let [ask, find] = ["$ curl", "$ tail"].map(|start| line(page, start).trim_start_matches("$ "));
+    reader.types(&format!(
+        "python3 collector.py > collected 2> errors &
+         catamaran serve --config catamaran.toml 2> front.log &
+         says 'listening on'
+         {ask}
+         until [ -s access.log ]; do sleep 0.1; done
+         id=$({find})
+         [ ${{#id}} = 32 ]
+         until grep --quiet \"/v1/traces .*$id\" collected; do sleep 0.1; done"
+    ));
 }
 
 #[test]

@@ -1,7 +1,8 @@
-//! The codec of HTTP/2 alone: answers each request in clear with its body, until it is ended.
+//! A server of only the HTTP/2 codec, for h2spec: it answers each request without TLS with the request's body, until
+//! it is ended. The second argument is the window of a stream in bytes.
 //!
 //! ```text
-//! cargo run --release -p catamaran-nights --bin http2_echo -- 127.0.0.1:8080
+//! cargo run --release -p catamaran-nights --bin http2_echo -- 127.0.0.1:8080 256
 //! h2spec -h 127.0.0.1 -p 8080
 //! ```
 
@@ -13,26 +14,29 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use catamaran_http2::{Code, Config, Event, Limits, Server};
-use catamaran_message::{BodyLength, Fields, Response};
+use catamaran_message::{BodyLength, Fields, RequestHead, Response};
 use http::StatusCode;
 
 fn main() -> std::io::Result<()> {
     let address = std::env::args().nth(1);
+    let window = std::env::args().nth(2).and_then(|it| it.parse().ok());
+    let mut config = Config::default();
+    config.window = window.unwrap_or(config.window);
     let listener = TcpListener::bind(address.as_deref().unwrap_or("127.0.0.1:0"))?;
     for client in listener.incoming() {
         let client = client?;
         client.set_read_timeout(Some(Duration::from_secs(30)))?;
-        thread::spawn(move || serve(client));
+        thread::spawn(move || serve(client, config));
     }
     Ok(())
 }
 
-/// What waits to be sent on a stream, and whether it is all.
+/// The bytes that wait to be sent on a stream, and whether they are all of its body.
 type Queue = (BytesMut, bool);
 
-fn serve(mut client: TcpStream) -> std::io::Result<()> {
+fn serve(mut client: TcpStream, config: Config) -> std::io::Result<()> {
     let (mut input, mut out) = (BytesMut::new(), BytesMut::new());
-    let mut server = Server::new(Limits::request(), Config::default(), &mut out);
+    let mut server = Server::new(Limits::request(), config, &mut out);
     let mut queues = BTreeMap::<u32, Queue>::new();
     loop {
         client.write_all(&out.split())?;
@@ -43,7 +47,7 @@ fn serve(mut client: TcpStream) -> std::io::Result<()> {
         }
         input.extend_from_slice(&buffer[..len]);
         loop {
-            match server.receive(&mut input, &mut out) {
+            match server.receive(&mut input, &mut out, || Box::new(RequestHead::empty())) {
                 Ok(Some(event)) => handle(event, &mut server, &mut queues, &mut out),
                 Ok(None) => break,
                 Err(fault) => {
@@ -57,7 +61,7 @@ fn serve(mut client: TcpStream) -> std::io::Result<()> {
 }
 
 fn handle(
-    event: Event<catamaran_message::RequestHead>,
+    event: Event<RequestHead>,
     server: &mut Server,
     queues: &mut BTreeMap<u32, Queue>,
     out: &mut BytesMut,
@@ -107,7 +111,7 @@ fn echo(
     }
 }
 
-/// Whether a response is over.
+/// Sends as much as the windows allow; returns whether the response is complete.
 fn flush(stream: u32, queue: &mut Queue, server: &mut Server, out: &mut BytesMut) -> bool {
     let (bytes, is_whole) = queue;
     loop {

@@ -1,20 +1,21 @@
-//! Whether the lab finds what is there, and nothing else.
+//! Checks whether the lab finds a difference that exists, and none that does not.
 //!
 //! ```text
 //! cargo run --release -p catamaran-nights --bin truth -- same [TIMES] | more | copy [TIMES] | planted
 //! ```
 //!
-//! `same` sets nginx beside itself, in 40 experiments of 12 rounds of half a second unless TIMES says otherwise,
-//! and counts how many intervals of 95 % exclude 1: about one in 20 should, whatever else the machine does.
-//! `more` sets a server beside itself that computes 0.7 µs longer for each request, about a tenth, and says what
-//! twelve rounds make of it. Verdicts are taken from the runs as they are: gates forbid claims on a busy machine, and it is the
-//! intervals that are tried here.
+//! `same` compares nginx with itself, in 40 experiments of 12 rounds of half a second unless TIMES says otherwise,
+//! and counts how many intervals of 95 % exclude 1: about one in 20 should, whatever else the machine does. `more`
+//! compares a server with itself that computes 0.7 µs longer for each request, about a tenth, and prints the interval
+//! of twelve rounds. Both use all runs, because gates forbid claims on a busy machine, and only intervals are checked
+//! here.
 //!
-//! `copy` runs `lab run --against` a byte copy of the binary, ten times unless TIMES says otherwise, on a server of ours:
-//! twelve rounds of 0.8 s, each with starts of its own, so that each of the four claims can be shown. It prints all
-//! verdicts and ends with 1 if any is a difference. `planted` is the same plan, but that the server computes 0.7 µs longer
-//! for each request with the new binary, about a tenth; it ends with 1 unless that is shown. Gates have their say in both.
-//! (Behind a front the front would have more answers at each turn, and need less for each: the sum hardly changes.)
+//! `copy` runs `lab run --against` a byte copy of the binary, ten times unless TIMES says otherwise, on a server of
+//! ours: twelve rounds of 0.8 s, each with new starts, so that each of the four claims can be shown. It prints all
+//! verdicts, and exits with 1 if any is a difference. `planted` is the same plan, but the server computes 0.7 µs
+//! longer for each request with the new binary, about a tenth; it exits with 1 unless this is shown. Both respect
+//! gates. (With a front before it, the sum of CPU time would hardly change: the front would get more responses at
+//! each turn of its event loop, and need less time for each.)
 //!
 //! It needs root, two cores and nginx (`cargo xtask needs`), and takes 25 minutes (`same`), ten (`copy`), or one. The binary is that of
 //! `CATAMARAN_BIN`, else the newest in the target directory.
@@ -54,7 +55,7 @@ fn run(words: &[String]) -> anyhow::Result<()> {
     }
 }
 
-/// How often one and the same server seems to differ from itself.
+/// Counts how often a server seems to differ from itself.
 fn same(times: u64) -> anyhow::Result<()> {
     let mut calls = BTreeMap::from(MEASURES.map(|name| (name, 0)));
     for seed in 1..=times {
@@ -73,11 +74,12 @@ fn same(times: u64) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What a tenth more CPU time comes to.
+/// Prints what the lab finds if one side needs a tenth more CPU time.
 fn more() -> anyhow::Result<()> {
-    let server =
-        "target = 'bare'\nset = { spin = \"{{ '0.7us' if factor.side == 'b' else '0us' }}\" }\n";
-    for (name, interval) in intervals(&experiment(1, server))? {
+    let server = format!(
+        "target = 'bare'\nset = {{ spin = \"{{{{ '{PLANTED}' if factor.side == 'b' else '0us' }}}}\" }}\n"
+    );
+    for (name, interval) in intervals(&experiment(1, &server))? {
         let found = if interval.excludes(0.0) {
             "found"
         } else {
@@ -88,7 +90,7 @@ fn more() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// How often a byte copy of the binary seems to differ from it.
+/// Counts how often a byte copy of the binary seems to differ from the binary.
 fn copy(times: u64) -> anyhow::Result<()> {
     let mut shown = 0;
     for seed in 1..=times {
@@ -104,9 +106,9 @@ fn copy(times: u64) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Whether a tenth more CPU time is shown by the same plan.
+/// Checks that the lab shows it if the new binary computes for [`PLANTED`] more for each request.
 fn planted() -> anyhow::Result<()> {
-    let claims = against(&plan(1, "0.7us"))?;
+    let claims = against(&plan(1, PLANTED))?;
     let cpu = claims.iter().find(|claim| claim["measure"] == "cpu");
     let is_found = cpu.is_some_and(|claim| is_shown(claim) && claim["ratio"].as_f64() > Some(1.0));
     ensure!(is_found, "a tenth more CPU time is not shown");
@@ -122,7 +124,7 @@ fn against(text: &str) -> anyhow::Result<Vec<Value>> {
     let directory = tempfile::tempdir()?;
     let place = |name: &str| directory.path().join(name);
     fs::write(place("copy.toml"), text)?;
-    // A path of another length takes another page of the stack, which twelve starts show.
+    // A path of another length would move the stack to other addresses, which twelve starts show as a difference.
     for name in ["new", "old"] {
         fs::copy(binary()?, place(name))?;
     }
@@ -147,7 +149,7 @@ fn against(text: &str) -> anyhow::Result<Vec<Value>> {
     Ok(claims.clone())
 }
 
-/// A server of ours, which with the new binary computes `more` for each answer.
+/// The plan of a server of ours that computes `more` for each answer with the new binary.
 fn plan(seed: u64, more: &str) -> String {
     format!(
         "name = 'copy'\nquestion = 'Is a copy the same?'\ncontrol = {{ side = 'one' }}\n\
@@ -170,7 +172,7 @@ fn words_of(interval: &Centre) -> String {
     format!("{ratio:.3} [{low:.3}..{high:.3}]")
 }
 
-/// Runs an experiment; of each measure the logarithm of the second side over the first.
+/// Runs an experiment; returns for each measure the interval of the logarithm of side b over side a.
 fn intervals(text: &str) -> anyhow::Result<Vec<(&'static str, Centre)>> {
     let directory = tempfile::tempdir()?;
     let (file, out) = (
@@ -203,7 +205,7 @@ fn intervals(text: &str) -> anyhow::Result<Vec<(&'static str, Centre)>> {
     MEASURES.into_iter().map(of).collect()
 }
 
-/// The valid runs of each round, by side.
+/// The measures of the runs that are not void, by round and by side.
 fn runs(out: &Path) -> anyhow::Result<BTreeMap<u64, BTreeMap<String, Value>>> {
     let mut rounds: BTreeMap<u64, BTreeMap<String, Value>> = BTreeMap::new();
     for line in fs::read_to_string(out.join("runs.jsonl"))?.lines() {
@@ -222,13 +224,13 @@ fn runs(out: &Path) -> anyhow::Result<BTreeMap<u64, BTreeMap<String, Value>>> {
     Ok(rounds)
 }
 
-/// Side b over side a, if both are valid.
+/// The ratio of a measure on side b to that on side a; `None` if a run is missing.
 fn ratio(sides: &BTreeMap<String, Value>, name: &str) -> Option<f64> {
     let of = |side: &str| sides.get(side)?[name].as_f64();
     Some(of("b")? / of("a")?)
 }
 
-/// Two sides of one server; they differ in what `server` makes of `factor.side` alone.
+/// An experiment with two sides of one server; they differ only in what `server` does with `factor.side`.
 fn experiment(seed: u64, server: &str) -> String {
     format!(
         "name = 'truth'\nquestion = 'Are a and b the same?'\ncontrol = {{ side = 'a' }}\n\
@@ -241,6 +243,9 @@ fn experiment(seed: u64, server: &str) -> String {
          level = {{ side = 'b' }}\nover = {{ side = 'a' }}\nexpect = 'same'\n"
     )
 }
+
+/// How much longer the slower side computes for each request: about a tenth of its CPU time.
+const PLANTED: &str = "0.7us";
 
 const USAGE: &str = "usage: truth same [TIMES] | more | copy [TIMES] | planted";
 const TIMES: u64 = 40;

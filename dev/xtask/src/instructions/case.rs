@@ -27,8 +27,10 @@ pub(super) enum ClientProtocol {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ResponseSource {
     Backend(BackendProtocol),
-    /// The front's cache: a backend is asked for the first response alone.
+    /// The front's cache. Only the first requests reach a backend.
     Cache,
+    /// A limit, which refuses all requests but the first.
+    Refusal,
 }
 
 /// The settings of the front besides a route to one backend.
@@ -37,9 +39,27 @@ pub(super) enum Extras {
     Nothing,
     CombinedLog,
     JsonLog,
-    /// A configuration as it is in use: two backends with sessions, two fields set in each response,
-    /// compression, `allow` and a combined log.
+    /// A log in a format of the operator's own, with the facts of Apache's combined one.
+    TemplateLog,
+    /// A limit by client, which all requests pass.
+    Limit,
+    /// A route that tests a field, which all requests have, beside one for all others.
+    FieldMatch,
+    /// Settings as in production: two backends with sessions, two fields set in each response, compression, `allow`
+    /// and a combined log.
     InUse,
+}
+
+impl Extras {
+    /// The format of the access log, as the front's target names it.
+    pub(super) fn log(self) -> &'static str {
+        match self {
+            Self::Nothing | Self::Limit | Self::FieldMatch => "off",
+            Self::CombinedLog | Self::InUse => "combined",
+            Self::JsonLog => "json",
+            Self::TemplateLog => "template",
+        }
+    }
 }
 
 impl Case {
@@ -51,8 +71,8 @@ impl Case {
             .collect()
     }
 
-    /// The numbers of requests of the two runs. The difference counts; the first requests fill pools and
-    /// buffers.
+    /// The numbers of requests of the two runs. The first requests of a run fill pools and buffers, which the
+    /// difference of the runs leaves out.
     pub(super) fn requests(self) -> (u64, u64) {
         match self.request {
             RequestHead::Long { .. } => (300, 1_500),
@@ -71,10 +91,15 @@ impl fmt::Display for Case {
             ResponseSource::Backend(BackendProtocol::Ajp) => "AJP13",
             ResponseSource::Backend(BackendProtocol::Http) => "HTTP/1.1",
             ResponseSource::Cache => "the cache",
+            ResponseSource::Refusal => "a refusal",
         };
         let fields = self.request.fields();
-        let (asked, answered) = (fields.len(), self.response.fields().count());
-        write!(f, "{client} to {source}, {asked}+{answered} fields")?;
+        let asked = fields.len();
+        write!(f, "{client} to {source}, {asked}")?;
+        if self.source != ResponseSource::Refusal {
+            write!(f, "+{}", self.response.fields().count())?;
+        }
+        f.write_str(" fields")?;
         if matches!(self.request, RequestHead::Long { .. }) {
             let bytes: usize = fields.iter().map(String::len).sum();
             write!(f, ", {} KiB", bytes.div_ceil(1 << 10))?;
@@ -83,6 +108,9 @@ impl fmt::Display for Case {
             Extras::Nothing => "",
             Extras::CombinedLog => ", combined log",
             Extras::JsonLog => ", JSON log",
+            Extras::TemplateLog => ", template log",
+            Extras::Limit => ", a limit",
+            Extras::FieldMatch => ", a match",
             Extras::InUse => ", as people run it",
         })
     }
@@ -109,6 +137,7 @@ const H2: ClientProtocol = ClientProtocol::Http2;
 const AJP: ResponseSource = ResponseSource::Backend(BackendProtocol::Ajp);
 const HTTP: ResponseSource = ResponseSource::Backend(BackendProtocol::Http);
 const CACHE: ResponseSource = ResponseSource::Cache;
+const REFUSAL: ResponseSource = ResponseSource::Refusal;
 const BARE: RequestHead = RequestHead::Bare;
 const BROWSER: RequestHead = RequestHead::Browser;
 const HALF: RequestHead = RequestHead::Long { fields: 50 };
@@ -120,6 +149,10 @@ const STORED: ResponseHead = ResponseHead::Stored;
 const ALL: &[Case] = &[
     case(H1, BARE, AJP, LITTLE, Extras::Nothing),
     case(H1, BARE, AJP, LITTLE, Extras::CombinedLog),
+    case(H1, BARE, AJP, LITTLE, Extras::TemplateLog),
+    case(H1, BARE, AJP, LITTLE, Extras::Limit),
+    case(H1, BARE, AJP, LITTLE, Extras::FieldMatch),
+    case(H1, BARE, REFUSAL, LITTLE, Extras::Nothing),
     case(H1, BARE, HTTP, LITTLE, Extras::Nothing),
     case(H1, BARE, CACHE, LITTLE, Extras::Nothing),
     case(H2, BARE, AJP, LITTLE, Extras::Nothing),
@@ -138,8 +171,8 @@ const ALL: &[Case] = &[
     case(H2, BROWSER, HTTP, APPLICATION, Extras::Nothing),
     case(H1, BROWSER, CACHE, STORED, Extras::Nothing),
     case(H2, BROWSER, CACHE, STORED, Extras::Nothing),
-    // The second has twice the fields and bytes of the first, and should take about twice as much. AJP13 carries at
-    // most 100 fields, with those that the front adds.
+    // The second case has twice the fields and bytes of the first, and should take about twice as many instructions.
+    // An AJP13 response has at most 100 fields with those that the front adds.
     case(H1, HALF, HTTP, LITTLE, Extras::Nothing),
     case(H1, LONG, HTTP, LITTLE, Extras::Nothing),
 ];
@@ -160,6 +193,8 @@ mod tests {
             "HTTP/1.1 to AJP13, 15+3 fields, as people run it",
             "HTTP/1.1 to AJP13, 15+3 fields, JSON log",
             "HTTP/2 to the cache, 15+13 fields",
+            "HTTP/1.1 to AJP13, 3+3 fields, a limit",
+            "HTTP/1.1 to a refusal, 3 fields",
             "HTTP/1.1 to HTTP/1.1, 50+3 fields, 30 KiB",
             "HTTP/1.1 to HTTP/1.1, 100+3 fields, 60 KiB",
         ] {

@@ -1,6 +1,9 @@
 //! The header fields of requests and responses that are counted: few, those of a browser and of an
 //! application, and very many.
 
+use std::sync::LazyLock;
+use std::time::SystemTime;
+
 use catamaran_tier::BROWSER_FIELDS;
 
 /// The fields of a request.
@@ -45,7 +48,8 @@ impl ResponseHead {
             Self::Application => APPLICATION,
             Self::Stored => STORED,
         };
-        BARE_RESPONSE.iter().chain(more).copied()
+        let bare = [CONTENT_TYPE, CONTENT_LENGTH, &**DATE];
+        bare.into_iter().chain(more.iter().copied())
     }
 }
 
@@ -58,11 +62,12 @@ const HOST: &str = "Host: www.example.org";
 
 const BARE_REQUEST: [&str; 2] = ["User-Agent: catamaran-bench/0.1.0", "Accept: */*"];
 
-const BARE_RESPONSE: &[&str] = &[
-    "Content-Type: text/html; charset=utf-8",
-    "Content-Length: 347",
-    "Date: Sat, 28 Nov 2026 16:00:00 GMT",
-];
+const CONTENT_TYPE: &str = "Content-Type: text/html; charset=utf-8";
+const CONTENT_LENGTH: &str = "Content-Length: 347";
+
+/// The present time: a response with an older Date would already be stale in the cache.
+static DATE: LazyLock<String> =
+    LazyLock::new(|| format!("Date: {}", httpdate::fmt_http_date(SystemTime::now())));
 
 const APPLICATION: &[&str] = &[
     "Cache-Control: private, max-age=0, must-revalidate",
@@ -78,7 +83,7 @@ const APPLICATION: &[&str] = &[
 ];
 
 /// Response fields that allow storing: `public`, so that a request with a session's cookie also gets the
-/// response from the cache; fresh for a year, because the bare response's `Date` is fixed.
+/// response from the cache.
 const STORED: &[&str] = &[
     "Cache-Control: public, max-age=31536000",
     "ETag: \"0123456789abcdef\"",

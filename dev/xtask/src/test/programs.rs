@@ -1,11 +1,11 @@
-//! The test programs of the workspace, and which of their tests need servers or root.
+//! The test programs of the workspace, and which of their tests need servers, root, or much time.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread;
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use cargo_metadata::{Message, TargetKind};
 
 use super::bare::Bare;
@@ -13,8 +13,19 @@ use super::run::Job;
 use super::{BINARY, Selection};
 use crate::step::cargo;
 
-/// A built program of tests, or a part of one: its tests that need servers or root, or its other tests.
-#[derive(Debug)]
+/// What a test needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Need {
+    /// Nothing: it is one of the fast tests.
+    Nothing,
+    /// Ten seconds of CPU time or more, which cannot be reduced.
+    Time,
+    /// Servers or root.
+    Servers,
+}
+
+/// A built program of tests, or a part of one: its tests with the same need.
+#[derive(Clone, Debug)]
 pub(super) struct Program {
     /// The crate and the target of the program, such as `front it`.
     name: String,
@@ -26,11 +37,12 @@ pub(super) struct Program {
     /// Whether the program also has tests that do not belong to this part.
     is_part: bool,
     is_benchmark: bool,
-    /// Whether the tests of this part need servers or root.
-    pub(super) needs_servers: bool,
+    /// What the tests of this part need.
+    pub(super) need: Need,
 }
 
-/// Builds all test programs: first those of `tests` folders, which take the longest, those with the most tests first.
+/// Builds all test programs. Those of `tests` folders come first, because they take longest; among them those with
+/// the most tests.
 pub(super) fn build(root: &Path) -> anyhow::Result<Vec<Program>> {
     let build = ["test", "--workspace", "--no-run", "--quiet"];
     let messages = cargo(root, &build)
@@ -61,9 +73,19 @@ pub(super) fn build(root: &Path) -> anyhow::Result<Vec<Program>> {
                 executable,
                 is_part: false,
                 is_benchmark,
-                needs_servers: false,
+                need: Need::Nothing,
             };
             programs.extend(program.split());
+        }
+    }
+    for (program, parts, _) in NEEDY {
+        for part in *parts {
+            let has = |it: &Program| it.tests.iter().any(|test| test.contains(part));
+            let is_there = programs.iter().any(|it| it.name == *program && has(it));
+            ensure!(
+                is_there,
+                "NEEDY: no test of {program} has {part:?} in its name"
+            );
         }
     }
     programs.sort_by_key(|program| {
@@ -74,36 +96,38 @@ pub(super) fn build(root: &Path) -> anyhow::Result<Vec<Program>> {
 }
 
 impl Program {
-    /// Splits the program into its tests that need servers or root, and the others.
-    fn split(mut self) -> impl Iterator<Item = Self> {
-        let row = NEEDY.iter().find(|(program, _)| *program == self.name);
-        let parts = row.map_or(&[][..], |(_, parts)| *parts);
-        let is_needy = |test: &String| parts.iter().any(|part| test.contains(part));
-        let (needy, others): (Vec<_>, Vec<_>) = self.tests.drain(..).partition(is_needy);
-        let is_part = !needy.is_empty() && !others.is_empty();
-        let needy = Self {
-            name: self.name.clone(),
-            folder: self.folder.clone(),
-            executable: self.executable.clone(),
-            tests: needy,
-            is_part,
-            is_benchmark: false,
-            needs_servers: true,
+    /// Splits the program by what its tests need.
+    fn split(self) -> Vec<Self> {
+        if self.is_benchmark {
+            return vec![self];
+        }
+        let is_in = |test: &str, (program, parts, _): &Needy| {
+            *program == self.name && parts.iter().any(|part| test.contains(part))
         };
-        let others = Self {
-            tests: others,
-            is_part,
-            ..self
+        let need_of = |test: &str| {
+            let row = NEEDY.iter().find(|row| is_in(test, row));
+            row.map_or(Need::Nothing, |(.., need)| *need)
         };
-        let all = [needy, others].into_iter();
-        all.filter(|program| program.is_benchmark || !program.tests.is_empty())
+        let part = |need| {
+            let needing = self.tests.iter().filter(|test| need_of(test) == need);
+            let tests: Vec<String> = needing.cloned().collect();
+            Self {
+                is_part: tests.len() < self.tests.len(),
+                tests,
+                need,
+                ..self.clone()
+            }
+        };
+        let parts = [Need::Nothing, Need::Time, Need::Servers].map(part);
+        let with_tests = parts.into_iter().filter(|part| !part.tests.is_empty());
+        with_tests.collect()
     }
 
     /// Keeps the tests of `selection`; returns `false` if there are none.
     pub(super) fn select(&mut self, selection: Selection<'_>) -> bool {
         match selection {
             Selection::All => true,
-            Selection::Fast => !self.needs_servers,
+            Selection::Fast => self.need == Need::Nothing,
             Selection::Named(names) => {
                 let is_named = |test: &String| names.iter().any(|name| test.contains(name));
                 self.tests.retain(is_named);
@@ -124,7 +148,7 @@ impl Program {
             words.extend(self.tests.iter().map(OsString::from));
         }
         let mut threads = cores();
-        if !self.needs_servers {
+        if self.need != Need::Servers {
             threads *= THREADS_WITHOUT_SERVERS;
             words = bare.wrap(words);
         }
@@ -132,7 +156,7 @@ impl Program {
         command
             .args(&words[1..])
             .current_dir(&self.folder)
-            // Without it a stable compiler's tests do not say their times.
+            // Without this variable a stable compiler's test programs cannot print the time of each test.
             .env("RUSTC_BOOTSTRAP", "1")
             .env("RUST_TEST_THREADS", threads.to_string())
             .env("CARGO_MANIFEST_DIR", &self.folder);
@@ -159,19 +183,28 @@ fn cores() -> usize {
     thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// How many such tests run at a time for each core: most of them wait.
+/// How many tests without servers run at a time for each core: most of them wait.
 const THREADS_WITHOUT_SERVERS: usize = 3;
 
-/// The test programs with tests that need servers or root, and parts of the names of those tests. All others are run
-/// without both ([`Bare`]), so a test that ought to be here fails.
-const NEEDY: &[(&str, &[&str])] = &[
+/// A test program, parts of the names of some of its tests, and what those tests need.
+type Needy = (&'static str, &'static [&'static str], Need);
+
+/// The tests that need something. All tests that are not listed with [`Need::Servers`] run without servers and
+/// without root ([`Bare`]), so a test that is missing here fails.
+const NEEDY: &[Needy] = &[
     // Cgroups and network namespaces; completions in the shells that are installed.
-    ("cli it", &["doctor::each_l", "generate::"]),
-    ("e2e it", &[""]),
+    ("cli it", &["doctor::each_l", "generate::"], Need::Servers),
+    ("e2e it", &[""], Need::Servers),
     // The kernel may refuse a filter to others than root.
-    ("proxy it", &["drain::whoever_could_connect_is_served"]),
-    ("gauge it", &[""]),
-    ("gauge unit", &["strace::"]),
-    ("lab it", &[""]),
-    ("tier it", &[""]),
+    (
+        "proxy it",
+        &["drain::whoever_could_connect_is_served"],
+        Need::Servers,
+    ),
+    ("gauge it", &[""], Need::Servers),
+    ("gauge unit", &["strace::"], Need::Servers),
+    ("lab it", &[""], Need::Servers),
+    // Hundreds of simulated experiments.
+    ("lab unit", &["no_simulated_plan_shows"], Need::Time),
+    ("tier it", &[""], Need::Servers),
 ];

@@ -1,8 +1,9 @@
 //! Who may depend on whom: the drawing in ARCHITECTURE.md as a table.
 //!
-//! The leaves decide without seeing the world: no runtime, no socket, not even through a third
-//! crate. They depend on no crate of this repository, except that the codecs and `cache` use `message`, and
-//! `toml-file` uses `units`. An instrument (`load`, `bench`, `lab`) must not share its subject's bugs.
+//! Leaves decide without I/O: they use no runtime and no socket, not even through a third crate. They depend on no
+//! crate of this repository, except that the codecs and `cache` use `message`, and `toml-file` uses `units`. The
+//! tools that measure (`load`, `bench`, `lab`) share no code with what they measure, because both would have the same
+//! faults.
 
 use super::Problem;
 use crate::graph::{Graph, Package};
@@ -63,7 +64,7 @@ fn check_leaf(graph: &Graph, folder: &str, id: &str) -> Vec<Problem> {
 }
 
 /// The crates without I/O and clock, by folder.
-pub(super) const LEAVES: [&str; 13] = [
+pub(super) const LEAVES: [&str; 14] = [
     "message",
     "ajp",
     "http1",
@@ -73,6 +74,7 @@ pub(super) const LEAVES: [&str; 13] = [
     "balance",
     "cache",
     "coding",
+    "limit",
     "stats",
     "chart",
     "toml-file",
@@ -98,6 +100,7 @@ const ARROWS: &[Row] = &[
     Row { folder: "admin-api", may_use: &[] },
     Row { folder: "balance", may_use: &[] },
     Row { folder: "coding", may_use: &[] },
+    Row { folder: "limit", may_use: &[] },
     Row { folder: "stats", may_use: &[] },
     Row { folder: "chart", may_use: &[] },
     Row { folder: "units", may_use: &[] },
@@ -108,7 +111,7 @@ const ARROWS: &[Row] = &[
     Row { folder: "transport", may_use: &["tls"] },
     Row { folder: "upstream", may_use: &["ajp", "http1", "balance", "message", "stats", "tls", "transport"] },
     Row { folder: "files", may_use: &["coding", "message"] },
-    Row { folder: "proxy", may_use: &["admin-api", "gauge", "coding", "discover", "files", "upstream", "http1", "http2", "balance", "cache", "message", "tls", "transport", "units"] },
+    Row { folder: "proxy", may_use: &["admin-api", "gauge", "coding", "discover", "files", "upstream", "http1", "http2", "http-client", "balance", "cache", "limit", "message", "tls", "transport", "units"] },
     Row { folder: "connector", may_use: &["ajp", "http1", "message", "transport"] },
     Row { folder: "load", may_use: &["ajp", "http1", "http2", "memcache", "message", "stats", "chart", "tls", "units"] },
     Row { folder: "bench", may_use: &["gauge", "load", "units"] },
@@ -121,7 +124,7 @@ const ARROWS: &[Row] = &[
     Row { folder: "testkit", may_use: &["tls"] },
     Row { folder: "e2e", may_use: &["gauge", "testkit", "tier"] },
     Row { folder: "nights", may_use: &["ajp", "e2e", "gauge", "http2", "message", "stats", "testkit", "tier"] },
-    Row { folder: "xtask", may_use: &["gauge", "http-client", "stats", "testkit", "tier", "units"] },
+    Row { folder: "xtask", may_use: &["chart", "gauge", "http-client", "stats", "testkit", "tier", "units"] },
 ];
 
 #[cfg(test)]

@@ -105,7 +105,7 @@ mod tests {
         assert_eq!(prepared.send(&mut client, &mut wire), Ok(1));
         let mut out = BytesMut::new();
         let mut server = Server::new(Limits::request(), Config::default(), &mut out);
-        match server.receive(&mut wire, &mut out) {
+        match server.receive(&mut wire, &mut out, || Box::new(RequestHead::empty())) {
             Ok(Some(Event::Head { head, .. })) => head,
             other => panic!("{other:?}"),
         }

@@ -5,31 +5,37 @@
 //! the one that fits. Colours follow the reader's choice of light or dark; printing uses the wide
 //! charts in light colours.
 
+mod beside;
+mod charts;
+
 use std::fmt::Write as _;
 
-use catamaran_chart::{Axis, Chart, STYLE, Series, escaped};
+use catamaran_chart::{STYLE, escaped};
 
-use crate::report::{CurvePoint, Report, SecondFacts};
+pub use self::beside::page_beside;
+use self::charts::ChartedRun;
+use crate::report::Report;
 
 /// The whole page of a run.
 pub fn page(run: &Report) -> String {
-    let mut page = format!(
-        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta \
-         name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>{url}</title>\n\
-         <style>\n{PAGE_STYLE}{STYLE}</style>\n</head>\n<body>\n<h1>{url}</h1>\n",
-        url = escaped(&run.url)
-    );
+    let mut page = begin(&run.url);
     verdict(&mut page, run);
     summary(&mut page, run);
-    percentiles(&mut page, run);
-    // The last, partial second and the drain would look like a drop.
-    let whole = usize::try_from(run.elapsed.as_secs())
-        .unwrap_or(usize::MAX)
-        .min(run.seconds.len());
-    over_time(&mut page, &run.seconds[..whole]);
+    charts::all(&mut page, &[ChartedRun { name: None, run }]);
     super::by_name::html(&mut page, &run.by_name);
+    page.push_str(WORDS);
     page.push_str("</body>\n</html>\n");
     page
+}
+
+/// The beginning of a page, up to its heading.
+fn begin(title: &str) -> String {
+    format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta \
+         name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>{title}</title>\n\
+         <style>\n{PAGE_STYLE}{STYLE}</style>\n</head>\n<body>\n<h1>{title}</h1>\n",
+        title = escaped(title)
+    )
 }
 
 /// Writes the verdict on the figures with its reason, before all figures; a sign and a word repeat
@@ -57,6 +63,21 @@ fn verdict(page: &mut String, run: &Report) {
 
 /// Writes the main figures. Those of an invalid run are struck out.
 fn summary(page: &mut String, run: &Report) {
+    page.push_str(match run.verdict.as_str() {
+        "invalid" => "<dl class=\"void\">\n",
+        _ => "<dl>\n",
+    });
+    for (name, value) in figures(run) {
+        push(
+            page,
+            format_args!("<div><dt>{name}</dt><dd>{}</dd></div>\n", escaped(&value)),
+        );
+    }
+    page.push_str("</dl>\n");
+}
+
+/// The main figures, each with its name.
+fn figures(run: &Report) -> [(&'static str, String); 8] {
     let corrected = run.latency.corrected.as_ref();
     let best = corrected.map_or(&run.latency.total, |corrected| &corrected.times);
     let kind = if corrected.is_some() {
@@ -72,7 +93,7 @@ fn summary(page: &mut String, run: &Report) {
     let rate = run.rate_asked_per_s;
     let asked = rate.map_or_else(String::new, |rate| format!(" of {rate:.1} asked for"));
     let unanswered = run.requests.unfinished;
-    let figures = [
+    [
         (
             "Rate",
             format!("{:.1}/s{asked}", run.throughput.requests_per_s),
@@ -90,18 +111,7 @@ fn summary(page: &mut String, run: &Report) {
         answers(run),
         ("Clients", run.concurrency.to_string()),
         ("Measured", format!("{:.1} s", run.elapsed.as_secs_f64())),
-    ];
-    page.push_str(match run.verdict.as_str() {
-        "invalid" => "<dl class=\"void\">\n",
-        _ => "<dl>\n",
-    });
-    for (name, value) in figures {
-        push(
-            page,
-            format_args!("<div><dt>{name}</dt><dd>{}</dd></div>\n", escaped(&value)),
-        );
-    }
-    page.push_str("</dl>\n");
+    ]
 }
 
 /// The tile about responses: how many are not 2xx; for memcached, how many gets found a value.
@@ -116,88 +126,6 @@ fn answers(run: &Report) -> (&'static str, String) {
     }
 }
 
-/// Writes the chart of raw and corrected latency by percentile.
-fn percentiles(page: &mut String, run: &Report) {
-    let line = |name: &str, curve: &[CurvePoint]| {
-        let points = curve.iter();
-        Series::new(name, points.map(|it| (place(it.percent), it.ms)).collect())
-    };
-    let mut series = vec![line("raw", &run.curves.total)];
-    if let Some(corrected) = &run.curves.corrected {
-        series.push(line("corrected", corrected));
-    }
-    let percents = [0.0, 50.0, 90.0, 99.0, 99.9, 99.99, 99.999];
-    let ticks = percents.map(|percent| (place(percent), percent.to_string()));
-    chart(
-        page,
-        "Latency by percentile",
-        &Chart {
-            title: "Latency by percentile".to_owned(),
-            x: Axis::places("requests not slower (%)", ticks.to_vec()),
-            y: Axis::log("latency (ms)"),
-            series,
-        },
-    );
-}
-
-/// The place of a percentile on the chart's horizontal axis, from 0 to 1: 90 %, 99 % and 99.9 % are equally far apart.
-fn place(percent: f64) -> f64 {
-    -(1.0 - percent / 100.0).max(1e-5).log10() / 5.0
-}
-
-fn over_time(page: &mut String, seconds: &[SecondFacts]) {
-    let line = |name: &str, of: &dyn Fn(&SecondFacts) -> Option<f64>| {
-        let seconds = (1_u32..).zip(seconds);
-        let points = seconds.filter_map(|(at, second)| Some((f64::from(at), of(second)?)));
-        Series::new(name, points.collect())
-    };
-    let micros = |value: Option<u64>| value.map(|micros| micros as f64 / 1000.0);
-    let time = || Axis::linear("time since measuring began (s)");
-    for (title, y, series) in [
-        (
-            "Answers per second",
-            Axis::linear("answers/s"),
-            vec![line("answers", &|second| Some(second.completed as f64))],
-        ),
-        (
-            "Latency over time",
-            Axis::log("latency (ms)"),
-            vec![
-                line("p50", &|second| micros(second.p50_us)),
-                line("p99", &|second| micros(second.p99_us)),
-                line("max", &|second| micros(second.max_us)),
-            ],
-        ),
-        (
-            "Errors over time",
-            Axis::linear("requests/s"),
-            vec![
-                line("failed", &|second| Some(second.failed as f64)),
-                line("not 2xx", &|second| Some(second.non_2xx as f64)),
-            ],
-        ),
-    ] {
-        let found = Chart {
-            title: title.to_owned(),
-            x: time(),
-            y,
-            series,
-        };
-        chart(page, title, &found);
-    }
-}
-
-fn chart(page: &mut String, title: &str, chart: &Chart) {
-    push(
-        page,
-        format_args!(
-            "<section>\n<h2>{title}</h2>\n<div class=\"wide\">{}</div>\n<div class=\"narrow\">{}</div>\n</section>\n",
-            chart.svg(880, 260),
-            chart.svg(320, 220)
-        ),
-    );
-}
-
 fn warnings(page: &mut String, run: &Report) {
     if run.warnings.is_empty() {
         return;
@@ -206,7 +134,11 @@ fn warnings(page: &mut String, run: &Report) {
     for warning in &run.warnings {
         push(
             page,
-            format_args!("<li>{}</li>\n", escaped(&warning.text())),
+            format_args!(
+                "<li><code>{}</code>: {}</li>\n",
+                warning.token(),
+                escaped(&warning.text())
+            ),
         );
     }
     page.push_str("</ul>\n</section>\n");
@@ -215,6 +147,22 @@ fn warnings(page: &mut String, run: &Report) {
 fn push(text: &mut String, arguments: std::fmt::Arguments<'_>) {
     text.write_fmt(arguments).expect("a string takes all");
 }
+
+/// What the page's words mean, folded at its end.
+const WORDS: &str = "\
+<details>\n<summary>What the words mean</summary>\n<dl class=\"words\">\n\
+<dt>valid</dt><dd>Nothing is against the figures.</dd>\n\
+<dt>valid, imprecise</dt><dd>The figures are the server's, from too few answers or too short a time to be exact.</dd>\n\
+<dt>doubtful</dt><dd>The figures may be something else than they seem to be: see the warnings.</dd>\n\
+<dt>invalid</dt><dd>The figures are not the server's. They are struck out.</dd>\n\
+<dt>p50, p99</dt><dd>Latency that 50 % and 99 % of the requests do not exceed.</dd>\n\
+<dt>raw</dt><dd>From when a request was sent. A server that stands still delays what was not sent yet, too: raw latency \
+hides that.</dd>\n\
+<dt>corrected</dt><dd>From when a request was due by its schedule. <code>&gt;</code> stands before a lower bound.</dd>\n\
+<dt>failed</dt><dd>Without a whole answer. An error page is an answer: it counts under \"not 2xx\".</dd>\n\
+<dt>unanswered</dt><dd>Without an answer when the run ended. Unsent requests were due, and no connection was free.</dd>\n\
+<dt>shaded</dt><dd>A silence: no answer came although requests waited for one.</dd>\n\
+</dl>\n</details>\n";
 
 const PAGE_STYLE: &str = "\
 :root { color-scheme: light dark }
@@ -225,12 +173,13 @@ h2 { font-size: 15px; margin: 26px 0 8px }
 dl { display: grid; grid-template-columns: repeat(auto-fill, minmax(150px, 1fr)); gap: 14px; margin: 0 }
 dt { color: light-dark(#666, #9a9a9a); font-size: 12px }
 dd { margin: 0; font-variant-numeric: tabular-nums; overflow-wrap: anywhere }
-li { overflow-wrap: anywhere }
+li, p { overflow-wrap: anywhere }
 .verdict { border-left: 4px solid; padding: 6px 12px; overflow-wrap: anywhere }
 .valid { border-color: light-dark(#2e7d32, #66bb6a) }
 .doubtful { border-color: light-dark(#b26a00, #ffb74d) }
 .invalid { border-color: light-dark(#b3261e, #f2645a) }
-.void dd { text-decoration: line-through; color: light-dark(#666, #9a9a9a) }
+.words { grid-template-columns: max-content 1fr; gap: 4px 14px }
+.struck, .void dd { text-decoration: line-through; color: light-dark(#666, #9a9a9a) }
 section { break-inside: avoid }
 .table { overflow-x: auto }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: 13px; width: 100% }
@@ -257,7 +206,7 @@ mod tests {
 
     use super::super::sample;
     use super::*;
-    use crate::report::Warning;
+    use crate::report::{Silence, Warning};
 
     #[test]
     fn has_its_figures_and_charts_and_nothing_from_elsewhere() {
@@ -268,12 +217,12 @@ mod tests {
             "<h1>http://h/?a=&lt;b&gt;&amp;c</h1>",
             "<dt>Rate</dt><dd>250.0/s</dd>",
             "<dt>p50</dt><dd>4.403 ms, raw</dd>",
-            ">answers/s</text>",
-            ">latency (ms)</text>",
+            "<summary>What the words mean</summary>",
         ] {
             assert!(page.contains(part), "{part} {page}");
         }
-        assert_eq!(page.matches("<svg ").count(), 8);
+        // Of three requests no percentile can be quoted, and no second is whole.
+        assert_eq!(page.matches("<svg ").count(), 2);
         for part in ["<script", "src=", "href=", "@import", "url("] {
             assert!(!page.contains(part), "{part}");
         }
@@ -325,7 +274,85 @@ mod tests {
             (99.999, 1.0),
             (100.0, 1.0),
         ] {
-            assert!((place(percent) - expected).abs() < 1e-6, "{percent}");
+            assert!(
+                (charts::place(percent) - expected).abs() < 1e-6,
+                "{percent}"
+            );
         }
+    }
+
+    /// A run of three seconds, with 300 requests and a silence.
+    fn lasting() -> Report {
+        let mut run = sample::report();
+        run.elapsed = Duration::from_millis(3200);
+        run.seconds = [100, 50, 150].map(sample::second).to_vec();
+        run.silences = vec![Silence {
+            from: Duration::from_millis(1100),
+            to: Duration::from_millis(1700),
+        }];
+        run.latency.total = sample::times((1..=300).map(|number| number * 10));
+        run.conclude();
+        run
+    }
+
+    #[test]
+    fn a_chart_has_what_is_known_and_nothing_empty() {
+        let run = lasting();
+        let whole = page(&run);
+        for title in [
+            "Latency by percentile",
+            "Histogram of latency",
+            "Answers per second",
+        ] {
+            assert!(whole.contains(&format!("<h2>{title}</h2>")), "{title}");
+        }
+        // Latencies of seconds are not known, and there was no error.
+        for title in ["Latency over time", "Errors over time"] {
+            assert!(!whole.contains(title), "{title}");
+        }
+        assert_eq!(
+            whole.matches("class=\"shaded\"").count(),
+            2,
+            "wide and narrow"
+        );
+        // Of 300 requests ten lie beyond the 96th percentile: the axis ends before 99.
+        assert!(
+            whole.contains(">90</text>") && !whole.contains(">99</text>"),
+            "{whole}"
+        );
+        let silent = Report {
+            seconds: Vec::new(),
+            silences: Vec::new(),
+            ..run
+        };
+        assert!(!page(&silent).contains("Answers per second"));
+    }
+
+    #[test]
+    fn two_runs_stand_beside_each_other() {
+        let before = lasting();
+        let mut after = lasting();
+        after.warnings = vec![Warning::GeneratorLate {
+            p99: Duration::from_millis(7),
+        }];
+        after.conclude();
+        let alike = page_beside(&before, &after);
+        for part in [
+            "<h2>Before</h2>",
+            "✗ Invalid</strong>",
+            "<td class=\"struck\">",
+            ">before</text>",
+            ">after</text>",
+            "--versus URL",
+        ] {
+            assert!(alike.contains(part), "{part} {alike}");
+        }
+        assert!(!alike.contains("No comparison"), "{alike}");
+        after.concurrency = 50;
+        after.server.document_bytes = Some(29_000);
+        let unlike = page_beside(&before, &after);
+        let words =
+            "the runs were not asked alike: clients: 1 and 50; bytes of a body: 347 and 29000";
+        assert!(unlike.contains(words), "{unlike}");
     }
 }

@@ -120,49 +120,43 @@ fn facts(report: &Report) -> Facts {
 /// Whether the figures of a run can be trusted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Judgement {
-    /// The judgement as a word: `valid`, `doubtful` or `invalid`.
+    /// The judgement as a word: `valid`, `imprecise`, `doubtful` or `invalid`.
     pub(crate) word: &'static str,
-    /// The reason: what makes the figures invalid, or the kinds of warnings that make them
-    /// doubtful; `None` if they are valid.
+    /// The reason: what makes the figures invalid, or the kinds of warnings that make them doubtful or imprecise;
+    /// `None` if they are valid.
     pub(crate) reason: Option<String>,
 }
 
 impl Judgement {
+    /// Judges a run by its gravest warning, and by why it ended.
     pub(crate) fn of(report: &Report) -> Self {
         if let Some(reason) = invalid(report).or_else(|| errors_alone(report)) {
-            // What to do about it is in the warning.
-            let what = reason.split(": the run is invalid").next();
             return Self {
                 word: "invalid",
-                reason: what.map(str::to_owned),
+                reason: Some(reason),
             };
         }
-        let of_weight = |weight: WarningWeight| -> Vec<&str> {
-            let of = report
-                .warnings
-                .iter()
-                .filter(|warning| warning.weight() == weight);
-            of.map(Warning::token).collect()
-        };
-        let kinds = [
-            ("doubtful", of_weight(WarningWeight::Doubt)),
-            ("imprecise", of_weight(WarningWeight::Imprecise)),
-        ];
-        let found = kinds.into_iter().find(|(_, kinds)| !kinds.is_empty());
-        found.map_or(
-            Self {
-                word: "valid",
-                reason: None,
-            },
-            |(word, kinds)| Self {
-                word,
-                reason: Some(kinds.join(", ")),
-            },
-        )
+        for (word, weight) in [
+            ("doubtful", WarningWeight::Doubt),
+            ("imprecise", WarningWeight::Imprecise),
+        ] {
+            let of_weight = report.warnings.iter().filter(|it| it.weight() == weight);
+            let tokens: Vec<&str> = of_weight.map(Warning::token).collect();
+            if !tokens.is_empty() {
+                return Self {
+                    word,
+                    reason: Some(tokens.join(", ")),
+                };
+            }
+        }
+        Self {
+            word: "valid",
+            reason: None,
+        }
     }
 }
 
-/// Why the figures are of no page, if each answer was an error.
+/// The reason why the figures are invalid, if every response was an error.
 fn errors_alone(report: &Report) -> Option<String> {
     let good: u64 = report.statuses.range(..400).map(|(_, count)| count).sum();
     (!report.statuses.is_empty() && good == 0).then(|| "each answer was an error page".to_owned())

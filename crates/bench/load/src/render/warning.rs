@@ -36,6 +36,18 @@ impl Warning {
         }
     }
 
+    /// What happened, without what to do about it, as the reason for which a run is invalid.
+    #[must_use]
+    pub fn finding(&self) -> String {
+        match self {
+            Self::GeneratorLate { p99 } => format!(
+                "the generator sent its requests late, by {:.3} ms at the 99th percentile",
+                p99.as_secs_f64() * 1000.0
+            ),
+            _ => self.text(),
+        }
+    }
+
     /// The warning as a sentence: what happened, and what it means or what to do.
     #[expect(
         clippy::too_many_lines,
@@ -139,10 +151,9 @@ impl Warning {
                 total.as_secs_f64(),
                 longest.as_secs_f64()
             ),
-            Self::GeneratorLate { p99 } => format!(
-                "the generator sent its requests late, by {:.3} ms at the 99th percentile: the run is \
-             invalid; lower --rate, or give it more --threads or connections (-c)",
-                p99.as_secs_f64() * 1000.0
+            Self::GeneratorLate { .. } => format!(
+                "{}: the run is invalid; lower --rate, or give it more --threads or connections (-c)",
+                self.finding()
             ),
             Self::LateMedian {
                 lateness,

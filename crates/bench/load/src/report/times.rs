@@ -189,12 +189,12 @@ pub struct SecondFacts {
     pub latency_max_us: f64,
     /// The number of responses outside 200 to 299; 0 if the run is too long for values of each second.
     pub non_2xx: u64,
-    /// The median of this second's latencies, corrected where there is a schedule; `None`: there
-    /// were no responses, or the run is too long for values of each second.
+    /// The median of this second's latencies, counted in an open loop from when requests were due; `None`: there were
+    /// no responses, or the run is too long for values of each second.
     pub p50_us: Option<u64>,
-    /// The 99th percentile of this second's latencies, corrected where there is a schedule; `None` as for `p50_us`.
+    /// The 99th percentile of the same latencies; `None` as for `p50_us`.
     pub p99_us: Option<u64>,
-    /// The longest of this second's latencies, corrected where there is a schedule; `None` as for `p50_us`.
+    /// The longest of the same latencies; `None` as for `p50_us`.
     pub max_us: Option<u64>,
 }
 
@@ -228,6 +228,10 @@ pub struct Curves {
     /// The curve of corrected latencies, from when requests were due; lower bounds where requests
     /// had no response. `None` in a closed loop.
     pub corrected: Option<Vec<CurvePoint>>,
+    /// The number of latencies in each tenth of a decade, in an open loop counted from when requests were due; empty in
+    /// files that older versions wrote.
+    #[serde(default)]
+    pub bars: Vec<LatencyBar>,
 }
 
 impl Curves {
@@ -246,8 +250,27 @@ impl Curves {
         Self {
             total: curve(&latency.total.histogram),
             corrected: corrected.map(|corrected| curve(&corrected.times.histogram)),
+            bars: corrected
+                .map_or(&latency.total, |corrected| &corrected.times)
+                .histogram
+                .bars(BARS)
+                .into_iter()
+                .map(|(end, count)| LatencyBar {
+                    to_ms: end.as_secs_f64() * 1000.0,
+                    count,
+                })
+                .collect(),
         }
     }
+}
+
+/// A bar of the histogram of latencies. It begins where the one before it ends.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LatencyBar {
+    /// The upper end of the bar, in milliseconds.
+    pub to_ms: f64,
+    /// The number of latencies in the bar.
+    pub count: u64,
 }
 
 /// One point of a curve. A percentile has a point only if ten values lie beyond it.
@@ -262,6 +285,9 @@ pub struct CurvePoint {
 fn micros(time: Duration) -> u64 {
     u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }
+
+/// The number of bars for each decade of latencies.
+pub(crate) const BARS: u32 = 10;
 
 /// The keys of the figures in [`Times`], in the order of [`PERCENTILES`].
 const PERCENTILE_KEYS: [&str; 8] = [

@@ -14,6 +14,7 @@ mod failures;
 mod http2;
 mod memcached;
 mod open;
+mod planted;
 mod server;
 mod silence;
 mod stress;

@@ -1,58 +1,111 @@
-//! Prepares what an experiment needs before anything is started.
+//! `lab prepare`: builds the software of a published test.
 
+use std::io::{self, Write as _};
 use std::path::PathBuf;
 
-use catamaran_lab::doctor::{self, Programs};
-use catamaran_lab::experiment::Experiment;
+use catamaran_lab::{reproduce, then};
 
-use crate::descriptors::raise_limit;
+use super::needs;
 use crate::failure::Failure;
 
-/// The programs that servers are started from and that are in no package.
-pub(super) fn programs(modules: &[(String, PathBuf)]) -> Result<Programs, Failure> {
-    Ok(doctor::programs(&super::own_path()?, modules))
+/// Build the software of a published test from its own sources, so that experiments can run it; list it without a name
+#[derive(clap::Args)]
+pub(super) struct LabPrepareArgs {
+    /// The software, such as httpd-2.0.63
+    #[arg(value_name = "NAME")]
+    name: Option<String>,
+
+    /// A clone of a repository, an archive, or a folder with clones and archives; may be repeated
+    #[arg(long, value_name = "DIR|FILE", requires = "name")]
+    source: Vec<PathBuf>,
+
+    /// Build into DIR/NAME [default: ~/.local/share/catamaran/then/NAME]; `lab run` needs --module NAME=DIR/NAME then
+    #[arg(long, value_name = "DIR", requires = "name")]
+    into: Option<PathBuf>,
+
+    /// Reproduce the figures of the published test that are the same on any machine: bytes and system calls. It needs
+    /// root and strace
+    #[arg(long, requires = "name")]
+    check: bool,
 }
 
-/// Parses the value of `--module`.
-pub(super) fn module(text: &str) -> Result<(String, PathBuf), String> {
-    let parts = text.split_once('=').filter(|(name, _)| !name.is_empty());
-    let (name, file) = parts.ok_or("it is NAME=FILE")?;
-    let file = std::fs::canonicalize(file).map_err(|error| format!("{file}: {error}"))?;
-    Ok((name.to_owned(), file))
+pub(super) fn run(args: &LabPrepareArgs) -> Result<(), Failure> {
+    let Some(name) = &args.name else {
+        return list();
+    };
+    let software = then::find(name).ok_or_else(|| {
+        let names: Vec<&str> = then::all().iter().map(|it| it.name.as_str()).collect();
+        Failure::Usage(format!(
+            "no software `{name}`; there is {}",
+            names.join(" ")
+        ))
+    })?;
+    let folder = match &args.into {
+        // The software keeps the path that it is built for.
+        Some(folder) => std::path::absolute(folder)?,
+        None => needs::then_folder()?,
+    };
+    let out = folder.join(name);
+    if !software.is_prepared(&out) {
+        writeln!(
+            io::stderr(),
+            "preparing {name}; building takes some minutes"
+        )?;
+        let prepared = software.prepare(&out, &args.source);
+        prepared.map_err(|fault| Failure::Fault(fault.to_string()))?;
+    }
+    writeln!(io::stdout(), "{name} is in {}", out.display())?;
+    if args.check {
+        return check(name, out);
+    }
+    Ok(())
 }
 
-/// Parses the value of `--against` into an absolute path. Servers are started in directories of their own, where a
-/// relative path would lead elsewhere.
-pub(super) fn binary(text: &str) -> Result<PathBuf, String> {
-    let path = std::fs::canonicalize(text).map_err(|error| error.to_string())?;
-    if !path.is_file() {
-        return Err("it is no file".to_owned());
+/// Prints each figure beside the published one; one that is not as expected is a failure.
+fn check(name: &str, out: PathBuf) -> Result<(), Failure> {
+    if !reproduce::has_cases(name) {
+        return Err(Failure::Fault(format!("no figures are known of {name}")));
     }
-    Ok(path)
+    let programs = needs::programs(&[(name.to_owned(), out)])?;
+    let space = format!("catamaran-lab.{}", std::process::id());
+    let figures = reproduce::reproduce(name, &programs, &space);
+    let figures = figures.map_err(|fault| Failure::Fault(fault.to_string()))?;
+    let mut stdout = io::stdout().lock();
+    writeln!(
+        stdout,
+        "{:<34}{:<28}{:>10}{:>10}{:>11}",
+        "a request of", "figure", "published", "expected", "measured"
+    )?;
+    for figure in &figures {
+        let published = figure
+            .published
+            .map_or_else(String::new, |it| format!("{it:.1}"));
+        let verdict = if figure.holds() { "" } else { "  differs" };
+        writeln!(
+            stdout,
+            "{:<34}{:<28}{published:>10}{:>10.1}{:>11.3}{verdict}",
+            figure.case, figure.figure, figure.expected, figure.measured
+        )?;
+    }
+    match figures.iter().filter(|figure| !figure.holds()).count() {
+        0 => Ok(()),
+        count => Err(Failure::Fault(format!(
+            "{count} figures are not as expected"
+        ))),
+    }
 }
 
-/// Checks what must exist before anything is started: limits, packages, and containers from Maven's repository.
-pub(super) fn check(
-    experiment: &Experiment,
-    modules: &[(String, PathBuf)],
-    is_to_install: bool,
-) -> Result<(), Failure> {
-    // The servers and the load inherit it.
-    raise_limit();
-    let refusal = doctor::refusal(experiment);
-    if let Some(refusal) = refusal.map_err(|report| Failure::of_report(&report))? {
-        let words = format!("gate {}: {}", refusal.gate, refusal.words);
-        return Err(Failure::Fault(words));
+fn list() -> Result<(), Failure> {
+    let folder = needs::then_folder()?;
+    for software in then::all() {
+        let is_prepared = software.is_prepared(&folder.join(&software.name));
+        let state = if is_prepared { "prepared" } else { "" };
+        writeln!(
+            io::stdout(),
+            "{:<22} {state:<9} {}",
+            software.name,
+            software.what
+        )?;
     }
-    let lacks = doctor::lacks(experiment, &programs(modules)?);
-    let lacks = lacks.map_err(|report| Failure::of_report(&report))?;
-    if is_to_install {
-        let installed = lacks.install();
-        return installed.map_err(|error| Failure::Fault(error.to_string()));
-    }
-    lacks.message().map_or(Ok(()), |what| {
-        Err(Failure::Fault(format!(
-            "{what}\n`lab run --install` installs packages and fetches jars"
-        )))
-    })
+    Ok(())
 }

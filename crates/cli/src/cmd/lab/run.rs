@@ -18,7 +18,7 @@ use catamaran_lab::run::{Run, ServerRecord};
 use catamaran_lab::store::Store;
 use catamaran_lab::{builtin, report, screen};
 
-use super::prepare;
+use super::needs;
 use crate::failure::Failure;
 use crate::profile;
 
@@ -55,7 +55,7 @@ pub(super) struct LabRunArgs {
     exploratory: bool,
 
     /// Compare this binary of ours with an older one, in all cells that have a server of ours
-    #[arg(long, value_name = "BINARY", value_parser = prepare::binary)]
+    #[arg(long, value_name = "BINARY", value_parser = needs::binary)]
     against: Option<PathBuf>,
 
     /// Take the time of system calls, too, and count each process, for `lab report --strace`; this costs
@@ -68,7 +68,7 @@ pub(super) struct LabRunArgs {
     no_bpf: bool,
 
     /// A module of a server that is in no package, such as nginx_ajp=FILE.so: its levels are run, too
-    #[arg(long, value_name = "NAME=FILE", value_parser = prepare::module)]
+    #[arg(long, value_name = "NAME=FILE", value_parser = needs::module)]
     module: Vec<(String, PathBuf)>,
 
     /// Install missing packages, and fetch containers with Maven
@@ -96,7 +96,7 @@ pub(super) fn run(args: &LabRunArgs) -> Result<ExitCode, Failure> {
     let driver = Driver {
         catamaran: super::own_path()?,
         against: args.against.clone(),
-        programs: prepare::programs(&args.module)?,
+        programs: needs::programs(&args.module)?,
         space: format!("catamaran-lab.{}", std::process::id()),
         stop: Arc::clone(&stop),
     };
@@ -172,7 +172,7 @@ fn begin(args: &LabRunArgs) -> Result<(Store, Experiment, ResumedResult), Failur
             experiment.name
         )));
     }
-    prepare::check(&experiment, &args.module, args.install)?;
+    needs::check(&experiment, &args.module, args.install)?;
     let now = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .unwrap_or_default()
@@ -223,7 +223,7 @@ fn resume(
         experiment.rounds = rounds;
         store.keep_form(&experiment).map_err(fault)?;
     }
-    prepare::check(&experiment, &args.module, args.install)?;
+    needs::check(&experiment, &args.module, args.install)?;
     let resumed = ResumedResult {
         runs: stored.runs,
         capacity: stored.capacity,

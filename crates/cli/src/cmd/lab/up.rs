@@ -7,7 +7,7 @@ use std::time::Duration;
 use catamaran_lab::builtin;
 use catamaran_lab::experiment::Form;
 
-use super::prepare;
+use super::needs;
 use crate::cmd::look::{self, LookSubject};
 use crate::failure::Failure;
 
@@ -32,7 +32,7 @@ pub(super) struct LabUpArgs {
     load: bool,
 
     /// A module of a server that is in no package, such as nginx_ajp=FILE.so: there are its levels, too
-    #[arg(long, value_name = "NAME=FILE", value_parser = prepare::module)]
+    #[arg(long, value_name = "NAME=FILE", value_parser = needs::module)]
     module: Vec<(String, PathBuf)>,
 
     /// Install missing packages, and fetch containers with Maven
@@ -54,10 +54,10 @@ pub(super) fn run(args: &LabUpArgs) -> Result<ExitCode, Failure> {
     let cell = whole.choose(&args.cell);
     let cell = cell.map_err(|fault| Failure::Usage(format!("--cell: {fault}")))?;
     let experiment = whole.only(cell);
-    prepare::check(&experiment, &args.module, args.install)?;
+    needs::check(&experiment, &args.module, args.install)?;
     look::show(LookSubject {
         experiment: &experiment,
-        programs: prepare::programs(&args.module)?,
+        programs: needs::programs(&args.module)?,
         is_shared: false,
         is_driven: args.load,
         time: args.time,

@@ -9,7 +9,7 @@ use std::cell::RefCell;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::sync::atomic::Ordering::{AcqRel, Release};
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Release};
 use std::task::Waker;
 use std::time::Instant;
 use std::{fmt, io};
@@ -45,14 +45,27 @@ impl Bell {
 
     /// Whether the bell was rung since the last call.
     fn take(&self) -> bool {
-        if !self.rung.swap(false, AcqRel) {
-            return false;
+        let was_rung = self.rung.swap(false, AcqRel);
+        if was_rung {
+            self.clear_signal();
         }
+        was_rung
+    }
+
+    /// Clears a signal whose ring was taken before [`Wake::wake`] had written it. Left readable, it
+    /// would end every wait at once.
+    fn clear_late_signal(&self) {
+        if !self.rung.load(Acquire) {
+            self.clear_signal();
+        }
+    }
+
+    fn clear_signal(&self) {
         if let Some(signal) = &self.signal {
-            // Rung again since? Then the signal may go unread, and one check finds nothing.
+            // Fails only if there is no signal. One of a ring since may be cleared, too: `rung` stays set for the next
+            // `take`, which precedes each wait.
             let _ = rustix::io::read(signal, &mut [0; 8]);
         }
-        true
     }
 
     fn signal(&self) -> Option<BorrowedFd<'_>> {
@@ -141,6 +154,9 @@ impl Connection {
         let limit = next.map(|at| at.saturating_duration_since(now()));
         let bell = Arc::<Bell>::clone(&self.bell);
         let seen = self.stream.watch(asked, bell.signal(), limit);
+        if seen.rung {
+            self.bell.clear_late_signal();
+        }
         let gone = PollFlags::HUP | PollFlags::ERR;
         match reads {
             Some(awaiting) if seen.flags.intersects(gone | PollFlags::IN) => {
@@ -274,6 +290,8 @@ impl ParkedState<'_> {
         }
     }
 
+    /// Stores the connection's next action, after sending what the socket takes. Tells the application if the
+    /// connection is over.
     fn say(&mut self, last: Result<Action, Reason>) {
         let connection = &mut *self.connection;
         self.last = last.and_then(|action| {
@@ -293,5 +311,40 @@ impl ParkedState<'_> {
 impl fmt::Debug for Host<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Host").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::event::{PollFd, Timespec, poll};
+
+    use super::*;
+
+    fn is_readable(bell: &Bell) -> bool {
+        let signal = bell.signal().expect("the bell has a signal");
+        let mut asked = [PollFd::from_borrowed_fd(signal, PollFlags::IN)];
+        poll(&mut asked, Some(&Timespec::default())) == Ok(1)
+    }
+
+    #[test]
+    fn a_signal_written_after_its_ring_was_taken_is_cleared() {
+        let bell = Bell::new(true).expect("an eventfd");
+        // `wake` stops after its first step, and goes on when the ring was taken.
+        bell.rung.store(true, Release);
+        assert!(bell.take());
+        let signal = bell.signal().expect("the bell has a signal");
+        rustix::io::write(signal, &1_u64.to_ne_bytes()).expect("room in the eventfd");
+        assert!(is_readable(&bell) && !bell.take());
+        bell.clear_late_signal();
+        assert!(!is_readable(&bell));
+    }
+
+    #[test]
+    fn a_ring_is_not_lost_to_the_clearing() {
+        let bell = Bell::new(true).expect("an eventfd");
+        bell.wake(0);
+        bell.clear_late_signal();
+        assert!(is_readable(&bell) && bell.take() && !is_readable(&bell));
+        assert!(!bell.take());
     }
 }

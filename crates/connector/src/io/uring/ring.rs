@@ -188,9 +188,10 @@ impl Ring {
         self.start(Some(owner), OperationKind::Hangup, socket, entry)
     }
 
-    /// Starts to send, once the socket has room: as much of `out` as it takes at once.
+    /// Starts to send as much of `out` as the socket takes at once, when it has room.
     pub(super) fn send(&mut self, owner: usize, socket: &Rc<OwnedFd>, out: Output) -> OperationId {
-        let mut message = None;
+        // Boxed, because the kernel keeps its address until the last completion.
+        let mut list: Option<Box<Message>> = None;
         let entry = {
             let mut slices = [IoSlice::new(&[]); SLICES_MAX];
             match out.slices(&mut slices) {
@@ -201,20 +202,19 @@ impl Ring {
                         .build()
                 }
                 slices => {
-                    let message: &Message = message.insert(Message::new(slices));
+                    let message = &**list.insert(Message::new(slices));
                     opcode::SendMsg::new(fd(socket), &raw const message.header)
                         .flags(libc::MSG_NOSIGNAL as u32)
                         .build()
                 }
             }
         };
-        // Moving `out` and the boxed message into the table moves none of the bytes the entry
-        // points to: the one promises that, the other is on the heap.
+        // Moving `out` into the table does not move its bytes: `Output::slices` promises that.
         self.start(
             Some(owner),
             OperationKind::Send {
                 out,
-                _message: message,
+                _message: list,
             },
             socket,
             entry,
@@ -316,7 +316,7 @@ impl Ring {
         OperationId(id)
     }
 
-    /// Queues an operation behind those already queued.
+    /// Queues an operation after those already queued.
     fn submit(&mut self, entry: squeue::Entry) {
         self.waiting.push_back(entry);
         if self.waiting.len() == 1 {
@@ -387,7 +387,7 @@ impl Ring {
             OperationKind::Wake { .. } => result.ok().map(|_| Completion::Woken),
         };
         if last {
-            // The kernel has said its last word: nothing of it is in use any more.
+            // This was the last completion: the kernel does not use the operation's memory any more.
             self.operations.remove(id);
         }
         if matches!(completion, Some(Completion::Woken)) {

@@ -4,7 +4,6 @@ use std::cell::Cell;
 
 use proptest::prelude::*;
 
-use super::values::{cookies, parameters, without};
 use super::*;
 
 /// The affinity of `a` and `b` in domain 1, `c` and `d` in domain 2, `e.f` and `solo` in none. The
@@ -278,61 +277,6 @@ fn the_first_of_equal_routes_counts() {
 }
 
 #[test]
-fn cookies_are_found_by_their_exact_names() {
-    let names = ["JSESSIONID".to_owned(), "SID".to_owned()];
-    for (field, expected) in [
-        ("JSESSIONID=1.a", "1.a"),
-        ("a=b; JSESSIONID=1.a; c=d;SID=2.b", "1.a 2.b"),
-        ("JSESSIONID=1.a;JSESSIONID=2.b", "1.a 2.b"),
-        ("  JSESSIONID \t=  \"1.a\"  ", "1.a"),
-        ("JSESSIONID=\"1.a", "\"1.a"),
-        ("jsessionid=1.a; XJSESSIONID=1.a; JSESSIONIDX=1.a", ""),
-        ("JSESSIONID; JSESSIONID=; =1.a; ; JSESSIONID=\"\"", ""),
-        ("JSESSIONID=1=2.a", "1=2.a"),
-        ("x=\"; JSESSIONID=1.a\"", "1.a\""),
-        ("", ""),
-    ] {
-        let found: Vec<_> = cookies(field.as_bytes(), &names).collect();
-        let expected: Vec<_> = expected.split_whitespace().map(str::as_bytes).collect();
-        assert_eq!(found, expected, "{field}");
-    }
-}
-
-#[test]
-fn parameters_are_found_in_any_segment() {
-    let names = ["jsessionid".to_owned()];
-    for (path, expected) in [
-        ("/app/page;jsessionid=1.a", "1.a"),
-        ("/app;jsessionid=1.a/page;x=1;jsessionid=2.b", "1.a 2.b"),
-        ("/app/page;JSESSIONID=1.a", ""),
-        ("/app/jsessionid=1.a", ""),
-        ("/app/page;x;jsessionid=", ""),
-        ("/app/;a=b;jsessionid=1.a;/", "1.a"),
-        ("*", ""),
-        ("", ""),
-    ] {
-        let found: Vec<_> = parameters(path.as_bytes(), &names).collect();
-        let expected: Vec<_> = expected.split_whitespace().map(str::as_bytes).collect();
-        assert_eq!(found, expected, "{path}");
-    }
-}
-
-#[test]
-fn a_cookie_of_ours_is_taken_out() {
-    for (field, rest) in [
-        ("a=1; ROUTE=x; b=2", Some("a=1; b=2")),
-        ("ROUTE=x; b=2", Some("b=2")),
-        ("a=1;ROUTE=x;ROUTE=y", Some("a=1")),
-        ("ROUTE=x", Some("")),
-        ("a=1; XROUTE=x; ROUTE", None),
-        ("", None),
-    ] {
-        let rest = rest.map(|rest| rest.as_bytes().to_vec());
-        assert_eq!(without(field.as_bytes(), "ROUTE"), rest, "{field}");
-    }
-}
-
-#[test]
 fn a_cookie_of_ours_alone_does_not_hold_a_client_to_a_member_that_drains() {
     let mut now = Now {
         draining: vec![1],
@@ -384,30 +328,6 @@ proptest! {
         let decision = affinity(false).decide([id.as_bytes()], None, &mut now).unwrap();
         prop_assert_eq!((decision.outcome, decision.member), (Outcome::Moved, None));
         prop_assert!(now.asked.get() <= PIECES_MAX + 1, "{} members were asked", now.asked.get());
-    }
-
-    /// Removing our own cookie keeps all other cookies, and removes every one of ours.
-    #[test]
-    fn other_cookies_stay(pairs in prop::collection::vec(("[ab]", "[0-9]{1,3}"), 0..20)) {
-        let field: Vec<_> = pairs.iter().map(|(name, value)| format!("{name}={value}")).collect();
-        let field = field.join("; ");
-        let rest = without(field.as_bytes(), "a").unwrap_or_else(|| field.clone().into_bytes());
-        let names = |name: &str| [name.to_owned()];
-        prop_assert_eq!(cookies(&rest, &names("a")).count(), 0);
-        let (ours, kept) = (names("b"), names("b"));
-        let before: Vec<_> = cookies(field.as_bytes(), &ours).collect();
-        let after: Vec<_> = cookies(&rest, &kept).collect();
-        prop_assert_eq!(before, after);
-    }
-
-    /// Reading never panics, whatever the bytes are.
-    #[test]
-    fn any_bytes_are_read(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
-        let names = ["a".to_owned()];
-        prop_assert!(cookies(&bytes, &names).all(|value| value.len() < bytes.len()));
-        prop_assert!(parameters(&bytes, &names).all(|value| !value.contains(&b'/')));
-        let rest = without(&bytes, "a");
-        prop_assert!(rest.is_none_or(|rest| rest.len() < bytes.len()));
     }
 }
 

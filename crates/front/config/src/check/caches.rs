@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use catamaran_proxy::config::{RouteTarget, SetCookie};
+use catamaran_proxy::config::SetCookie;
 
 use crate::file::File;
 use crate::file::route::Route;
@@ -66,10 +66,8 @@ fn keeps_sessions(file: &File, cache: &str) -> bool {
         .routes
         .iter()
         .filter(|route| named(route) == Some(cache));
-    let mut upstreams = behind.filter_map(|route| match &route.target {
-        RouteTarget::Upstream(name) => file.upstreams.iter().find(|it| it.name == *name),
-        RouteTarget::Status(_) | RouteTarget::Redirect(_) | RouteTarget::Files => None,
-    });
+    let names = behind.flat_map(|route| route.target.upstreams());
+    let mut upstreams = names.filter_map(|name| file.upstreams.iter().find(|it| it.name == *name));
     upstreams.any(|upstream| matches!(upstream.sticky, Sticky::On(_)))
 }
 

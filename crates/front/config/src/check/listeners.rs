@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use catamaran_proxy::config::{
-    Address, ClientCertificate, ListenerConfig, RouteConfig, RouteScheme, RouteTarget,
+    Address, ClientCertificate, ListenerConfig, RouteConfig, RouteScheme,
 };
 use catamaran_proxy::explain::{FoundRoute, RouteFinder, RouteRequest};
 
@@ -49,14 +49,14 @@ fn names(file: &File, report: &mut Report) {
 /// Warns of routes that clients without a certificate can reach through another listener than the one whose profile
 /// requires certificates.
 ///
-/// A route that names its listeners is taken to be meant so.
+/// A route with `listen` is left out: its listeners were chosen on purpose.
 pub(super) fn check_ways_around(file: &File, report: &mut Report) {
     let is_guarded = |it: &ListenerConfig| is_guarded(file, it);
     let Some(guarded) = file.listeners.iter().find(|it| is_guarded(&it.value)) else {
         return;
     };
     let has_proxies = !file.server.trusted_proxies.is_empty();
-    // One that sends everybody to https serves nobody, but those of whom a proxy says that they are there.
+    // A listener that redirects all clients to https serves only those who are there already, as a trusted proxy says.
     let is_open =
         |it: &ListenerConfig| !is_guarded(it) && (it.redirect_https.is_none() || has_proxies);
     let leads_around = |route: &Route, open: &ListenerConfig| match scheme(route) {
@@ -69,7 +69,7 @@ pub(super) fn check_ways_around(file: &File, report: &mut Report) {
         listeners.find(|it| is_open(it) && leads_around(route, it))
     };
     let mut ways = file.routes.iter().filter_map(|route| {
-        let forwards = matches!(route.target, RouteTarget::Upstream(_));
+        let forwards = route.target.forwards();
         if !forwards || route.listen.is_some() || asks_certificate(route) {
             return None;
         }
@@ -103,7 +103,7 @@ pub(super) fn check_wider_routes(file: &File, report: &mut Report) {
         listener.is_some_and(|it| is_guarded(file, &it.value))
     };
     let is_confined = |route: &&Route| {
-        let forwards = matches!(route.target, RouteTarget::Upstream(_));
+        let forwards = route.target.forwards();
         let value = route.values.first();
         let confined =
             value.is_some_and(|it| !it.listen.is_empty() && it.listen.iter().all(is_guarded));
@@ -114,6 +114,7 @@ pub(super) fn check_wider_routes(file: &File, report: &mut Report) {
         return;
     }
     let front = FrontOfRoutes::new(file);
+    // None of its routes names an upstream, so this does not fail.
     let Ok(finder) = RouteFinder::new(&front.config) else {
         return;
     };
@@ -156,12 +157,16 @@ fn wider<'f>(
     for value in &route.values {
         let host = sample_host(value);
         for path in samples(value) {
-            for (listener, secure) in &open {
+            let ways = open
+                .iter()
+                .flat_map(|(listener, secure)| [true, false].map(|met| (listener, secure, met)));
+            for (listener, secure, meets_conditions) in ways {
                 let request = RouteRequest {
                     host: Some(&host),
                     path: &path,
                     listener: *listener,
                     secure: *secure,
+                    meets_conditions,
                 };
                 let FoundRoute::Route(found) = finder.find(request) else {
                     continue;
@@ -190,14 +195,16 @@ fn samples(value: &RouteConfig) -> Vec<String> {
 
 /// Whether two routes lead to one upstream, or to two upstreams that have a backend at the same address.
 fn is_same_application(file: &File, one: &Route, other: &Route) -> bool {
-    let (RouteTarget::Upstream(one), RouteTarget::Upstream(other)) = (&one.target, &other.target)
-    else {
-        return false;
-    };
-    one == other || {
-        let (one, other) = (addresses(file, one), addresses(file, other));
-        one.iter().any(|it| other.contains(it))
-    }
+    let mut pairs = one
+        .target
+        .upstreams()
+        .flat_map(|one| other.target.upstreams().map(move |other| (one, other)));
+    pairs.any(|(one, other)| {
+        one == other || {
+            let (one, other) = (addresses(file, one), addresses(file, other));
+            one.iter().any(|it| other.contains(it))
+        }
+    })
 }
 
 fn addresses<'f>(file: &'f File, upstream: &str) -> Vec<&'f Address> {

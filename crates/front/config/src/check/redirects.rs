@@ -19,7 +19,7 @@ pub(super) fn check(file: &File, report: &mut Report) {
         let all = file.routes.iter().enumerate();
         all.filter(|(_, route)| matches!(route.target, RouteTarget::Redirect(_)))
     };
-    // The routes are read anew for each question.
+    // The routes are built anew for each redirect, which costs the product of both numbers.
     if redirects().count() * file.routes.len() > WORK_MAX {
         return;
     }
@@ -72,6 +72,7 @@ pub(super) struct FrontOfRoutes {
 }
 
 impl FrontOfRoutes {
+    /// The routes of a file. A route that leads to backends or files answers 200 instead.
     pub(super) fn new(file: &File) -> Self {
         let nameless: Arc<str> = "".into();
         let placed = |(number, route): (usize, &Route)| {
@@ -81,7 +82,7 @@ impl FrontOfRoutes {
             };
             let bare = |value: &RouteConfig| RouteConfig {
                 target: match &value.target {
-                    RouteTarget::Upstream(_) | RouteTarget::Files => {
+                    RouteTarget::Upstream(_) | RouteTarget::Split(_) | RouteTarget::Files => {
                         RouteTarget::Status(StatusCode::OK)
                     }
                     other => other.clone(),
@@ -97,10 +98,12 @@ impl FrontOfRoutes {
             tls: Vec::new(),
             listeners: file.listeners.iter().map(|it| it.value.clone()).collect(),
             caches: Vec::new(),
+            limits: Vec::new(),
             upstreams: Vec::new(),
             routes: file.routes.iter().enumerate().flat_map(placed).collect(),
             error_pages: None,
             log: LogConfig::default(),
+            trace: None,
             admin: None,
         };
         Self {
@@ -110,7 +113,7 @@ impl FrontOfRoutes {
         }
     }
 
-    /// A URL whose client would never arrive, and where it is sent; `None` if all clients arrive.
+    /// A URL at which a client would be redirected for ever, and where it is sent; `None` if all clients arrive.
     fn trap(&self, number: usize, value: &RouteConfig) -> Option<(String, String)> {
         let host = sample_host(value);
         let both = [(RouteScheme::Http, "http"), (RouteScheme::Https, "https")];

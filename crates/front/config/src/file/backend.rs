@@ -20,13 +20,13 @@ use crate::table::Table;
 use crate::value::address::{BackendUrl, backend_from};
 use crate::value::text::parse_secret;
 
-/// What an upstream says for all its backends.
+/// The settings of an upstream that hold for all its backends.
 pub(crate) struct BackendDefaults {
     pub(crate) config: BackendConfig,
     pub(crate) tls: TlsKeys,
 }
 
-/// Reads one table, starting from the settings of its upstream.
+/// Reads one `[[upstream.NAME.backend]]`. What it does not set is taken from its upstream.
 pub(crate) fn read(
     place: Range<usize>,
     entries: &DeTable<'_>,
@@ -81,7 +81,7 @@ pub(crate) fn read(
     })
 }
 
-/// Lets the relative path in the URL of a key start from the base.
+/// Makes a relative path in a URL start from the directory `base`. `key` is the key that has the URL.
 pub(super) fn resolve(key: &str, url: Option<&mut BackendUrl>, table: &mut Table<'_>, base: &Path) {
     if let Some(Err(error)) = url.map(|it| backend_from(base, it)) {
         let message = format!("`{key}` {error}");
@@ -89,21 +89,21 @@ pub(super) fn resolve(key: &str, url: Option<&mut BackendUrl>, table: &mut Table
     }
 }
 
-/// The domain that a route begins with.
+/// The domain with which a `jvm_route` begins: the text before its first dot; `None` if it has none.
 fn domain_of(jvm_route: &str) -> Option<String> {
     let (domain, _) = jvm_route.split_once('.')?;
-    // A URL is no route that anybody gave.
+    // Without a name, a backend has its URL as its route, which has no domain.
     let given = !domain.is_empty() && !is_url(jvm_route);
     given.then(|| domain.to_owned())
 }
 
-/// Whether a route is the URL that stands in for a backend's name.
+/// Whether a route is a URL, which a backend without a name has in its place.
 pub(crate) fn is_url(route: &str) -> bool {
     route.contains(":/")
 }
 
-/// Puts the backend's own host in the place of `"backend"`, which may stand in its upstream. `has_url` is
-/// whether its address is known.
+/// Replaces `host = "backend"`, which an upstream may say for all backends, by the host of this one. `has_url`: its
+/// address is known.
 fn settle_host(table: &mut Table<'_>, backend: &mut BackendConfig, has_url: bool) {
     if backend.host != SentHost::Backend || !has_url {
         return;
@@ -119,7 +119,8 @@ fn settle_host(table: &mut Table<'_>, backend: &mut BackendConfig, has_url: bool
     }
 }
 
-/// Takes what was written to what it means, beside what the upstream says of TLS.
+/// Makes settings of the keys of a backend or an upstream. `shared` has the keys about TLS that the upstream of a
+/// backend sets.
 pub(super) fn settle(
     mut written: RawBackend,
     shared: &TlsKeys,
@@ -142,7 +143,7 @@ pub(super) fn settle(
     }
 }
 
-/// A secret that is at fault counts as one, so that its absence is not warned of as well.
+/// Reads the secret of a backend. If it is not valid, returns an empty one, so that no warning says that it is missing.
 fn secret(
     secret: Option<String>,
     path: Option<PathBuf>,
@@ -167,7 +168,7 @@ fn secret(
     Some(read.unwrap_or_default())
 }
 
-/// Warns of a limit that another one reaches first.
+/// Warns of a limit that has no effect, because another limit is reached first.
 fn compare(table: &mut Table<'_>, backend: &BackendConfig) {
     let whole = backend.exchange_timeout.unwrap_or(Duration::MAX);
     for (key, part) in [
@@ -188,13 +189,14 @@ fn compare(table: &mut Table<'_>, backend: &BackendConfig) {
     }
 }
 
-fn never_reached(table: &mut Table<'_>, key: &str, first: &str) {
+/// Warns that the limit `key` is never reached, because the limit `first` ends sooner.
+pub(super) fn never_reached(table: &mut Table<'_>, key: &str, first: &str) {
     let message = format!("`{key}` is never reached, because `{first}` ends sooner");
     let hint = format!("lower `{key}`, or raise `{first}`");
     table.push(Finding::warning(message, table.place_of(key)).hint(hint));
 }
 
-/// A setting of AJP on a backend that does not speak it is a slip, in the key or in the URL.
+/// Reports keys for AJP on a backend that speaks HTTP.
 fn ajp_keys_at_fault(table: &mut Table<'_>) {
     for (name, place) in table.written(KEYS, |group| group == AJP) {
         let message = format!("`{name}` is for AJP, and this backend speaks HTTP");
@@ -202,7 +204,7 @@ fn ajp_keys_at_fault(table: &mut Table<'_>) {
     }
 }
 
-/// Keys that only HTTP has, of a backend that speaks AJP.
+/// Reports keys for HTTP on a backend that speaks AJP.
 fn http_keys_at_fault(table: &mut Table<'_>) {
     for (name, place) in table.written(KEYS, |group| group == HTTP) {
         let message = format!("`{name}` is for HTTP, and this backend speaks AJP");

@@ -20,33 +20,34 @@ use crate::value::{
     Syntax, Values, complaint,
 };
 
-/// A cache and where it stands.
+/// A cache and its place in the file.
 #[derive(Debug)]
 pub(crate) struct Cache {
     pub(crate) value: CacheConfig,
     pub(crate) place: Range<usize>,
-    /// Where `memory` stands, or else the header.
+    /// Where `memory` is in the file; without it, the table's header.
     pub(crate) memory_place: Range<usize>,
-    /// Where `session_cookies` stands, or else the header.
+    /// Where `session_cookies` is in the file; without it, the table's header.
     pub(crate) sessions_place: Range<usize>,
 }
 
-/// The table as written.
+/// The values of the keys of `[cache.NAME]`, before they are checked against each other.
 struct RawCache {
     cache: CacheConfig,
-    /// Seconds by statuses.
+    /// How many seconds a response is fresh, by a status or a range of statuses.
     ttl: Vec<(String, u32)>,
 }
 
-/// Reads the tables.
+/// Reads all tables `[cache.NAME]`.
 pub(crate) fn read(value: &Spanned<DeValue<'_>>, report: &mut Report) -> Vec<Cache> {
     let tables = named(&[&SECTION], "a cache", value, report).into_iter();
     tables
-        .map(|(name, place, entries)| one(name, place, entries, report))
+        .map(|(name, place, entries)| read_one(name, place, entries, report))
         .collect()
 }
 
-fn one(name: &str, place: Range<usize>, entries: &DeTable<'_>, report: &mut Report) -> Cache {
+/// Reads one `[cache.NAME]`.
+fn read_one(name: &str, place: Range<usize>, entries: &DeTable<'_>, report: &mut Report) -> Cache {
     let mut table = Table::new(&SECTION, place.clone(), entries);
     let mut written = RawCache {
         cache: CacheConfig::new(name),
@@ -66,7 +67,8 @@ fn one(name: &str, place: Range<usize>, entries: &DeTable<'_>, report: &mut Repo
     }
 }
 
-/// How long responses are fresh that do not say it, by their statuses.
+/// Adds the rows of `ttl` to `fresh`: how long responses with these statuses are fresh if they do not say so
+/// themselves. Reports rows that are not valid.
 fn fresh_for(
     written: Vec<(String, u32)>,
     table: &mut Table<'_>,
@@ -90,11 +92,11 @@ fn fresh_for(
             }
         }
     }
-    // One status before a range that has it.
+    // A single status comes before a range that contains it.
     fresh.sort_by_key(|(statuses, _)| statuses.len());
 }
 
-/// What the keys of one cache make of each other.
+/// Reports keys of a cache that contradict each other, and lowers `object_max` to what `memory` permits.
 fn check(table: &mut Table<'_>, cache: &mut CacheConfig) {
     if cache.object_max > cache.memory / 8 {
         if table.has("object_max") {
@@ -137,11 +139,11 @@ pub(crate) static SECTION: Section = Section {
 };
 
 fn parse_cookie(text: &str) -> Result<String, TextError> {
-    // A star is a character of tokens.
+    // A star is allowed in tokens.
     parse_token(text)
 }
 
-/// What of a query counts.
+/// The value of `query`: which parameters belong to a cache's key.
 struct Queries;
 
 impl Values for Queries {
@@ -178,7 +180,7 @@ fn parse_parameter(text: &str) -> Result<String, TextError> {
     Ok(text.to_owned())
 }
 
-/// Statuses that are about a part of a response, or about one that is stored.
+/// Statuses that cannot be in `ttl`: a part of a response, and the news that a stored one is valid.
 const NEVER: [u16; 2] = [206, 304];
 
 const LONG: Durations = Durations(Duration::ZERO..=Duration::from_secs(365 * 24 * 3600));

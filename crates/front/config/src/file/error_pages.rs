@@ -20,20 +20,20 @@ use crate::table::{Table, table};
 use crate::value::text::{FilePath, TextError, file_path, parse_statuses};
 use crate::value::{Complaint, OneOrMore, Optional, Syntax, Values, complaint};
 
-/// The name of both tables.
+/// The name of `[error_pages]`, and of the table of the same name in a `[[route]]`.
 pub(super) const NAME: &str = "error_pages";
 
-/// Pages as one table has them.
+/// The pages of one table.
 #[derive(Debug, Default)]
 pub(crate) struct Pages {
     pages: Vec<(RangeInclusive<u16>, Arc<Page>)>,
-    /// `None` if the table does not say.
+    /// The statuses of backends' responses that pages replace; `None` if the table does not say.
     replaced: Option<Vec<RangeInclusive<u16>>>,
     maintenance: Option<Arc<Page>>,
 }
 
 impl Pages {
-    /// These before those that hold in general.
+    /// These pages; for statuses that they do not have, those of `general`. The first page for a status is sent.
     pub(crate) fn before(&self, general: Option<&Self>) -> ErrorPages {
         let none = Self::default();
         let general = general.unwrap_or(&none);
@@ -48,14 +48,14 @@ impl Pages {
     }
 }
 
-/// The keys as written, but for those of statuses.
+/// The values of the keys that are no statuses.
 #[derive(Default)]
 struct RawErrorPages {
     replaced: Option<Vec<RangeInclusive<u16>>>,
     maintenance: Option<PathBuf>,
 }
 
-/// Reads the table of this section.
+/// Reads the table of `section`: [`by_status`] reads the keys that are statuses, this function the others.
 pub(crate) fn read(
     value: &Spanned<DeValue<'_>>,
     section: &'static Section,
@@ -73,15 +73,14 @@ pub(crate) fn read(
     };
     if let Some(file) = written.maintenance {
         let place = table.place_of("maintenance_page");
-        let read = page(&file, surroundings);
-        pages.maintenance = keep(read, "maintenance_page", place, &mut table);
+        let read = load_page(&file, surroundings);
+        pages.maintenance = report_finding(read, "maintenance_page", place, &mut table);
     }
     table.finish(report);
     Some(pages)
 }
 
-/// Reads the pages that are named by a status: those of one status first, since they are the more
-/// specific.
+/// Reads the pages that keys name by a status or a class of statuses. Those for one status come first, since they win.
 fn by_status(
     table: &mut Table<'_>,
     entries: &DeTable<'_>,
@@ -101,8 +100,8 @@ fn by_status(
         };
         match PAGE.read(value) {
             Ok(file) => {
-                let outcome = page(&file, surroundings);
-                let read = keep(outcome, name, value.span(), table);
+                let outcome = load_page(&file, surroundings);
+                let read = report_finding(outcome, name, value.span(), table);
                 pages.extend(read.map(|page| (statuses, page)));
             }
             Err(complaints) => {
@@ -117,14 +116,14 @@ fn by_status(
     pages
 }
 
-/// A page, and the message about its file.
+/// A page that was loaded, and what to report about its file.
 struct PageFile {
     page: Option<Page>,
     finding: Option<(bool, String, &'static str)>,
 }
 
-/// Passes on the message about a file; `None` if that is a fault.
-fn keep(
+/// Reports what was found about a page's file, and returns the page; `None` if it cannot be used.
+fn report_finding(
     read: PageFile,
     key: &str,
     place: std::ops::Range<usize>,
@@ -142,8 +141,8 @@ fn keep(
     read.page.map(Arc::new)
 }
 
-/// Reads a page's file.
-fn page(file: &Path, surroundings: &Surroundings<'_>) -> PageFile {
+/// Loads a page from its file. A file that cannot be read is a warning: the page then has no body.
+fn load_page(file: &Path, surroundings: &Surroundings<'_>) -> PageFile {
     let file = surroundings.base.join(file);
     let Some((plain, utf_8)) = content_types(&file) else {
         let message = format!(
@@ -165,7 +164,7 @@ fn page(file: &Path, surroundings: &Surroundings<'_>) -> PageFile {
             (None, Some((false, message, hint)))
         }
     };
-    // Text of another encoding says so itself, or the browser guesses.
+    // If the text is not UTF-8, it names its encoding itself, or the browser guesses.
     let is_utf_8 = body
         .as_ref()
         .is_none_or(|it| std::str::from_utf8(it).is_ok());
@@ -180,7 +179,7 @@ fn page(file: &Path, surroundings: &Surroundings<'_>) -> PageFile {
     }
 }
 
-/// The type that a suffix stands for, and the same for a text in UTF-8.
+/// The media type for the end of a file's name, and the one if its text is UTF-8.
 fn content_types(file: &Path) -> Option<(&'static str, &'static str)> {
     let suffix = file.extension()?.to_str()?.to_ascii_lowercase();
     Some(match &suffix[..] {
@@ -193,12 +192,12 @@ fn content_types(file: &Path) -> Option<(&'static str, &'static str)> {
     })
 }
 
-/// Whether a key is meant as a status: none of the others begins with a digit.
+/// Whether a key is a status: no other key begins with a digit.
 fn is_statuses(name: &str) -> bool {
     name.as_bytes().first().is_some_and(u8::is_ascii_digit)
 }
 
-/// The statuses that a key names: one, or a class such as `5xx`.
+/// The error statuses that a key names: one, or a class such as `5xx`; `None`: it names none.
 fn statuses(name: &str) -> Option<RangeInclusive<u16>> {
     let statuses = match name {
         "4xx" => 400..=499,
@@ -209,7 +208,7 @@ fn statuses(name: &str) -> Option<RangeInclusive<u16>> {
     (one_or_class && *statuses.start() >= FIRST_ERROR).then_some(statuses)
 }
 
-/// A status from which on all are meant, or a list of statuses and ranges.
+/// The value of `replace_errors`: a status from which on all are replaced, or a list of statuses and ranges.
 struct ReplacedStatuses;
 
 impl Values for ReplacedStatuses {
@@ -268,10 +267,10 @@ pub(crate) static ROUTE_SECTION: Section = Section {
     later: &[],
 };
 
-/// The value of a key that is a status.
+/// The value of a key that is a status: the path of a page.
 const PAGE: FilePath = file_path("the path of a file, such as \"errors/404.html\"");
 
-/// One key that stands for many: each error status is one. It is read apart.
+/// One key for the reference page that stands for all statuses. [`by_status`] reads them.
 static STATUS: &[Key<PathBuf>] = &[Key {
     name: "404",
     group: ALL,

@@ -8,11 +8,12 @@ mod proxy;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use catamaran_proxy::config::{ListenAddress, ListenerConfig, QueryForm};
+use catamaran_proxy::config::{ListenAddress, ListenerConfig, QueryForm, Quota};
 use http2::Protocol;
 use toml::Spanned;
 use toml::de::DeValue;
 
+use super::limit::{self, RateError, parse_rate};
 use super::{PlacedValue, Surroundings};
 use crate::fill;
 use crate::key::{ALL, Key, Part, Preset, Section};
@@ -22,14 +23,14 @@ use crate::value::address::{listen_from, parse_listen_address};
 use crate::value::text::parse_name;
 use crate::value::{Choices, Counts, Durations, Optional, OrOff, Sizes, Switch, Syntax};
 
-/// The table as written.
+/// The values of the keys of `[[listen]]`, before they are checked against each other.
 struct RawListen {
     address: Option<ListenAddress>,
     protocols: Option<Vec<Protocol>>,
     listener: ListenerConfig,
 }
 
-/// Reads the tables.
+/// Reads all tables `[[listen]]`.
 pub(crate) fn read(
     value: &Spanned<DeValue<'_>>,
     surroundings: &Surroundings<'_>,
@@ -41,22 +42,22 @@ pub(crate) fn read(
         let mut written = RawListen {
             address: None,
             protocols: None,
-            // A bad address must not hide the faults of the other keys.
+            // A placeholder: a bad address must not hide the faults of the other keys.
             listener: ListenerConfig::new(ListenAddress::Unix(PathBuf::new())),
         };
         for keys in [KEYS, proxy::KEYS, http2::KEYS, https::KEYS, limits::KEYS] {
             table.read(keys, &mut written);
         }
         let place = table.place_of("address");
-        let listener = one(written, &mut table, surroundings);
+        let listener = read_one(written, &mut table, surroundings);
         table.finish(report);
         listeners.extend(listener.map(|value| PlacedValue { value, place }));
     }
     listeners
 }
 
-/// The listener of a table; `None` if it has no good address.
-fn one(
+/// The listener of a table; `None` if its address is missing or not valid.
+fn read_one(
     written: RawListen,
     table: &mut Table<'_>,
     surroundings: &Surroundings<'_>,
@@ -84,6 +85,12 @@ fn one(
     is_placed.then_some(listener)
 }
 
+/// Parses a rate of connections, such as `30/m`. The whole number may come at once.
+fn parse_connections(text: &str) -> Result<Quota, RateError> {
+    let (count, period) = parse_rate(text)?;
+    Ok(Quota::rate(count, period, count))
+}
+
 pub(crate) static SECTION: Section = Section {
     header: "[[listen]]",
     intro: "Where clients are accepted; one table per address, at least one.",
@@ -107,7 +114,7 @@ const TLS_ADVICE: &str = "certificates stand in [[tls.NAME.certificate]]; write 
 
 const RATE: Counts<u64> = Counts(0..=1_000_000_000);
 
-/// The range of waiting for clients: less than a moment is a slip, more than a day is for ever.
+/// The range of timeouts for clients: less than 10 ms would be a mistake, and more than a day has no use.
 const WAIT: Durations = Durations(Duration::from_millis(10)..=Duration::from_secs(24 * 3600));
 
 static KEYS: &[Key<RawListen>] = &[
@@ -283,6 +290,36 @@ static KEYS: &[Key<RawListen>] = &[
         extremes: "As received, a Tomcat behind HTTP answers 400 to `\"<>[\\]^`{|}` in a query, \
                    unless its `relaxedQueryChars` lists them; over AJP it takes them.",
         elsewhere: "Tomcat `relaxedQueryChars`; nginx, httpd and mod_jk pass a query on as received",
+    },
+    Key {
+        name: "limits",
+        group: ALL,
+        value: fill!(limit::NAMES, RawListen.listener.request_limits),
+        preset: Preset::Value("[]"),
+        sample: "[\"NAME\"]",
+        effect: "The limits, at most four, that all requests of this listener are subject to, before those of their \
+                 routes. A request beyond one of them is answered 429 (`rate-limited`).",
+        extremes: "Requests that are refused or redirected to `https` before a route is looked for are not counted.",
+        elsewhere: "nginx `limit_req`; HAProxy `http-request deny if`; Traefik `rateLimit`",
+    },
+    Key {
+        name: "connection_rate",
+        group: ALL,
+        value: fill!(
+            OrOff(Syntax {
+                what: "a rate such as \"20/s\", \"30/m\" or \"100/h\"",
+                parse: parse_connections,
+            }),
+            RawListen.listener.connection_rate
+        ),
+        preset: Preset::Value("\"off\""),
+        sample: "\"20/s\"",
+        effect: "How many connections of one client address, or network of 64 bits, are accepted in a time; as many may \
+                 come at once. One more is closed before TLS (`connection-rate`), and the log, `status` and the events \
+                 say so. Peers in `trusted_proxies` and clients of Unix sockets are not counted.",
+        extremes: "Too low turns away many people behind one address. Clients of HTTP/1.0, and those that keep no \
+                   connection, need one for each request.",
+        elsewhere: "HAProxy `src_conn_rate`; nftables `limit rate` with `ct state new`",
     },
     Key {
         name: "linger_max",

@@ -2,28 +2,32 @@
 
 use std::path::{Path, PathBuf};
 
-use catamaran_proxy::config::{AccessLogFormat, AccessLogTarget, LogConfig};
+use catamaran_proxy::config::{
+    AccessLogFormat, AccessLogTarget, LogCondition, LogConfig, LogTemplate, LogTemplateError,
+    SyslogAddress,
+};
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 use toml::Spanned;
-use toml::de::{DeTable, DeValue};
+use toml::de::DeValue;
 
 use super::Surroundings;
 use crate::fill;
 use crate::key::{ALL, Key, Part, Preset, Section};
 use crate::report::{Finding, Report};
 use crate::table::{Table, table};
+use crate::value::address::from_directory;
 use crate::value::route::{HostError, parse_host};
 use crate::value::text::{file_path, parse_access_log};
-use crate::value::{Choices, NamedValues, Syntax};
+use crate::value::{NamedValues, OneOrMore, Syntax};
 
-/// The table as written.
+/// The values of the keys of `[log]`, before they are checked against each other.
 struct RawLog {
     log: LogConfig,
-    /// Files by hosts.
+    /// The files for the lines of some hosts: each host, and its file.
     hosts: Vec<(String, PathBuf)>,
 }
 
-/// Reads the table.
+/// Reads `[log]`.
 pub(crate) fn read(
     value: &Spanned<DeValue<'_>>,
     surroundings: &Surroundings<'_>,
@@ -40,13 +44,7 @@ pub(crate) fn read(
     };
     table.read(KEYS, &mut written);
     *log = written.log;
-    if let AccessLogTarget::File(path) = &mut log.access {
-        *path = surroundings.base.join(&path);
-        if surroundings.sees_files() {
-            writable(&mut table, "access", path);
-        }
-    }
-    own_format(&mut table, entries);
+    place_target(&mut table, &mut log.access, surroundings);
     for (host, path) in written.hosts {
         let host = match parse_host(&host) {
             Ok(host) => host,
@@ -85,19 +83,59 @@ pub(crate) fn read(
     table.finish(report);
 }
 
-/// Says of a format as httpd or nginx have it what there is in its place.
-fn own_format(table: &mut Table<'_>, entries: &DeTable<'_>) {
-    let written = entries.get("format").and_then(|it| it.get_ref().as_str());
-    if written.is_some_and(|it| it.contains(['%', '$', '{'])) {
-        let hint = "formats of one's own are not available: \"combined\" is httpd's, with more fields \
-                    behind it; \"json\" has every field by its name, for jq or a log shipper to choose \
-                    from (docs/log.md)";
-        table.hint_at("format", hint);
+/// Makes a relative path of the log start from the directory of the configuration, and reports if lines cannot be
+/// written there.
+fn place_target(
+    table: &mut Table<'_>,
+    target: &mut AccessLogTarget,
+    surroundings: &Surroundings<'_>,
+) {
+    match target {
+        AccessLogTarget::Off | AccessLogTarget::Stdout => {}
+        AccessLogTarget::File(path) => {
+            *path = surroundings.base.join(&path);
+            if surroundings.sees_files() {
+                writable(table, "access", path);
+            }
+        }
+        AccessLogTarget::Syslog(SyslogAddress::Udp { .. }) => {}
+        AccessLogTarget::Syslog(SyslogAddress::Unix(path)) => {
+            if let Err(error) = from_directory(surroundings.base, path) {
+                let message = format!("`access` {error}");
+                table.push(Finding::fault(message, table.place_of("access")));
+            } else if surroundings.sees_files() && !path.exists() {
+                let message = format!("there is no socket {}", path.display());
+                let hint = "start the syslog server; lines are lost until it is there";
+                table.push(Finding::warning(message, table.place_of("access")).hint(hint));
+            }
+        }
     }
 }
 
-/// Adds a finding to the table if no file can be written at `path`: a warning if only this user may not, who
-/// need not be the user that serves.
+/// Why a text is not a format.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+enum FormatError {
+    /// The text has no name in braces, and is neither `combined` nor `json`.
+    #[error(
+        "must be \"combined\", \"json\" or a line with names in braces, such as \"{{client}} {{status}}\": httpd's `%h` and \
+         nginx's `$remote_addr` are `{{client}}` (docs/log.md)"
+    )]
+    Plain,
+    #[error(transparent)]
+    Template(#[from] LogTemplateError),
+}
+
+fn parse_format(text: &str) -> Result<AccessLogFormat, FormatError> {
+    match text {
+        "combined" => Ok(AccessLogFormat::Combined),
+        "json" => Ok(AccessLogFormat::Json),
+        _ if !text.contains('{') || text.contains("%{") => Err(FormatError::Plain),
+        _ => Ok(AccessLogFormat::Template(LogTemplate::parse(text)?)),
+    }
+}
+
+/// Adds a finding to the table if no file can be written at `path`. It is only a warning if this user has no right to
+/// write, because the front may run as another user.
 fn writable(table: &mut Table<'_>, key: &str, path: &Path) {
     let place = table.place_of(key);
     let directory = match path.parent() {
@@ -130,7 +168,7 @@ pub(crate) static SECTION: Section = Section {
     later: &[],
 };
 
-/// Each has a thread.
+/// The most log files for hosts: each has a thread.
 const HOST_FILES_MAX: usize = 64;
 
 static KEYS: &[Key<RawLog>] = &[
@@ -139,7 +177,7 @@ static KEYS: &[Key<RawLog>] = &[
         group: ALL,
         value: fill!(
             Syntax {
-                what: "a path, \"-\" for standard output, or \"off\"",
+                what: "a path, \"-\" for standard output, \"off\", or a syslog server such as \"unix:/dev/log\"",
                 parse: parse_access_log,
             },
             RawLog.log.access
@@ -147,19 +185,21 @@ static KEYS: &[Key<RawLog>] = &[
         preset: Preset::Value("\"-\""),
         sample: "\"access.log\"",
         effect: "Where the lines go. A file is appended to; a relative path starts from the \
-                 directory of the configuration file.",
+                 directory of the configuration file. `unix:PATH` and `udp:HOST:PORT` are a syslog server: each line is \
+                 a message of its own (RFC 5424; facility `local7`, severity `info`, program `catamaran`), cut off at 8192 \
+                 bytes, over UDP at 2048. [log.md](log.md#to-syslog) explains it.",
         extremes: "A thread of its own writes the lines from a bounded queue. If the disk stalls, \
-                   the front drops and counts lines; requests do not wait.",
-        elsewhere: "nginx `access_log`; httpd `CustomLog`; mod_jk `JkRequestLogFormat`",
+                   the front drops and counts lines; requests do not wait. Nobody confirms what is sent over UDP.",
+        elsewhere: "nginx `access_log`, `syslog:server=`; httpd `CustomLog`; mod_jk `JkRequestLogFormat`",
     },
     Key {
         name: "format",
         group: ALL,
         value: fill!(
-            Choices(&[
-                ("combined", AccessLogFormat::Combined),
-                ("json", AccessLogFormat::Json),
-            ]),
+            Syntax {
+                what: "\"combined\", \"json\" or a line with names in braces, such as \"{client} {status}\"",
+                parse: parse_format,
+            },
             RawLog.log.format
         ),
         preset: Preset::Value("\"combined\""),
@@ -167,9 +207,31 @@ static KEYS: &[Key<RawLog>] = &[
         effect: "How a line looks: Apache's combined format with upstream, timings, reason, protocol, \
                  TLS and request id behind it, or one JSON object. Of TLS the first has version and \
                  cipher; the other also `tls_group`, `sni`, `resumed`, `alpn` and \
-                 `client_cert_sha256`.",
-        extremes: "Tools that read the combined format ignore what follows it.",
+                 `client_cert_sha256`. Or a line of one's own, with the names of \
+                 [log.md](log.md#a-format-of-your-own) in braces; `{header:NAME}` is a field of the request, `{{` a brace. \
+                 What there is not is `-`, and what a client sent is escaped.",
+        extremes: "Tools that read the combined format ignore what follows it. A field may hold a secret: `Authorization` \
+                   and `Cookie` are written as they came.",
         elsewhere: "nginx `log_format`; httpd `LogFormat`",
+    },
+    Key {
+        name: "only",
+        group: ALL,
+        value: fill!(
+            OneOrMore(Syntax {
+                what: "a condition such as \"status >= 400\"",
+                parse: LogCondition::parse,
+            }),
+            RawLog.log.only
+        ),
+        preset: Preset::Value("[]"),
+        sample: "[\"status >= 400\", \"duration >= 1s\"]",
+        effect: "Which exchanges have a line, in every file: those that meet the condition, or one of several. A condition \
+                 is `status`, `duration` (to the last byte of the response) or `bytes` (of its body), then `>=`, `<` or \
+                 `==`, then a value. A status of 0 is that of an exchange without a response. Empty: each has a line.",
+        extremes: "An exchange without a line is only counted in the metrics: what a client did before it failed is not \
+                   to be seen.",
+        elsewhere: "nginx `access_log … if=`; httpd `CustomLog expr=`",
     },
     Key {
         name: "hosts",

@@ -30,13 +30,14 @@ pub(crate) fn parse(path: &Path, text: &str) -> (Vec<FoundMember>, Report) {
     (found.unwrap_or_default(), report)
 }
 
+/// Reads all members; those with faults are reported and left out.
 fn read(root: &DeTable<'_>, base: &Path, report: &mut Report) -> Vec<FoundMember> {
     let mut found = Vec::new();
     for (name, value) in root {
         if name.get_ref() == LIST {
             let lists = tables(SECTION.header, value, report);
-            let one = |(place, entries)| one(place, entries, base, report);
-            found.extend(lists.into_iter().filter_map(one));
+            let member = |(place, entries)| read_one(place, entries, base, report);
+            found.extend(lists.into_iter().filter_map(member));
         } else {
             let message = format!("`{}` is no table of a file of members", name.get_ref());
             let hint = match nearest(name.get_ref(), [LIST]) {
@@ -50,8 +51,8 @@ fn read(root: &DeTable<'_>, base: &Path, report: &mut Report) -> Vec<FoundMember
     found.into_iter().map(|(found, _)| found).collect()
 }
 
-/// One member and where it stands.
-fn one(
+/// Reads one member, with its place in the file; `None` if it has faults.
+fn read_one(
     place: Range<usize>,
     entries: &DeTable<'_>,
     base: &Path,
@@ -94,7 +95,7 @@ fn at(url: BackendUrl) -> (MemberPlace, Speech) {
     (place, speech)
 }
 
-/// Names, routes and addresses are one member's.
+/// Reports members that share a name, a `jvm_route` or an address.
 fn unique(found: &[(FoundMember, Range<usize>)], report: &mut Report) {
     let mut seen: HashMap<String, &Range<usize>> = HashMap::new();
     for (member, place) in found {
@@ -111,16 +112,16 @@ fn unique(found: &[(FoundMember, Range<usize>)], report: &mut Report) {
             let (_, value) = key.rsplit_once(' ').unwrap_or_default();
             let message = format!("the member of {spot} {what} `{value}` too");
             report.push(Finding::fault(message, place.clone()).hint("keep one of them"));
-            // The rest follows from it.
+            // Further faults of this member would follow from this one.
             break;
         }
     }
 }
 
-/// The list's name in the file.
+/// The name of the list in the file.
 const LIST: &str = "member";
 
-/// Ten thousand members take some two megabytes.
+/// The most bytes of a file of members; ten thousand members take some 2 MB.
 pub(crate) const BYTES_MAX: usize = 4 << 20;
 
 pub(crate) static SECTION: Section = Section {
@@ -139,7 +140,7 @@ pub(crate) static SECTION: Section = Section {
     ],
 };
 
-/// The key that comes first, before those of a backend.
+/// The group of `name`, which the reference page shows before the keys of a backend.
 const NAME: Group = Group("name");
 
 static KEYS: &[Key<FoundMember>] = &[

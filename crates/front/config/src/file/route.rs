@@ -1,19 +1,22 @@
 //! `[[route]]`: which request goes where, and what it changes on the way.
 
 mod compress;
+mod cors;
 mod fields;
 mod files;
 pub(crate) mod listeners;
 mod matching;
 mod rules;
 mod text;
+mod unless;
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use catamaran_proxy::config::{
-    PathExpression, Redirect, ResponseFieldRule, RouteConfig, RouteTarget,
+    PathExpression, Redirect, ResponseFieldRule, RouteConfig, RouteRules, RouteTarget,
 };
+pub(crate) use cors::SECTION as CORS_SECTION;
 pub use fields::is_ruled_field;
 pub(crate) use fields::{
     REQUEST_SECTION, RESPONSE_NAME, RESPONSE_SECTION, SERVER_SECTION, reserved_of_requests,
@@ -24,6 +27,7 @@ use rules::ServedBy;
 pub use text::{TEXT_MAX, is_inert_type};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
+pub(crate) use unless::SECTION as UNLESS_SECTION;
 
 use super::Surroundings;
 use super::error_pages::{self, Pages};
@@ -33,27 +37,29 @@ use crate::report::{Finding, Report};
 use crate::table::{Table, tables};
 use crate::value::route::{parse_location, parse_redirect};
 use crate::value::text::parse_name;
-use crate::value::{Counts, Optional, Syntax};
+use crate::value::{Counts, NamedValues, Optional, Syntax};
 
-/// A route, placed by its header and by its target.
+/// A route, with the places of its header and of its target.
 #[derive(Debug)]
 pub(crate) struct Route {
-    /// One for each of its paths and suffixes.
+    /// One route for each combination of its paths and suffixes.
     pub(crate) values: Vec<RouteConfig>,
     pub(crate) target: RouteTarget,
-    /// `None`: it is for all listeners.
+    /// The listeners that the route is for; `None`: all.
     pub(crate) listen: Option<ListenerRefs>,
     pub(crate) place: Range<usize>,
     pub(crate) target_place: Range<usize>,
-    /// Where `activation` stands, or else the header.
+    /// Where `activation` is in the file; without it, the table's header.
     pub(crate) activation_place: Range<usize>,
-    /// Where `cache` stands, or else the header.
+    /// Where `cache` is in the file; without it, the table's header.
     pub(crate) cache_place: Range<usize>,
-    /// Whether what it matches was without fault, so that it may be compared with other routes.
+    /// Where `limits` is in the file; without it, the table's header.
+    pub(crate) limits_place: Range<usize>,
+    /// Whether the keys that say which requests it matches have no fault, so that it may be compared with other routes.
     pub(crate) matching: bool,
 }
 
-/// What routes have where they have nothing of their own, or besides.
+/// What the file sets for all routes: pages for those without their own, and changes of responses' fields.
 #[derive(Clone, Copy)]
 pub(crate) struct ForAll<'f> {
     pub(crate) pages: Option<&'f Pages>,
@@ -65,7 +71,7 @@ pub(crate) fn response_headers(root: &DeTable<'_>, report: &mut Report) -> Vec<R
     fields::of_all_routes(root, report)
 }
 
-/// Reads the tables.
+/// Reads all tables `[[route]]`.
 pub(crate) fn read(
     value: &Spanned<DeValue<'_>>,
     surroundings: &Surroundings<'_>,
@@ -75,11 +81,12 @@ pub(crate) fn read(
     let entries = tables(SECTION.header, value, report);
     entries
         .into_iter()
-        .filter_map(|(place, entries)| one(place, entries, surroundings, for_all, report))
+        .filter_map(|(place, entries)| read_one(place, entries, surroundings, for_all, report))
         .collect()
 }
 
-fn one(
+/// Reads one `[[route]]`; `None` if it has no valid target.
+fn read_one(
     place: Range<usize>,
     entries: &DeTable<'_>,
     surroundings: &Surroundings<'_>,
@@ -89,13 +96,18 @@ fn one(
     let mut table = Table::new(&SECTION, place.clone(), entries).except(&[
         fields::REQUEST_NAME,
         RESPONSE_NAME,
+        cors::NAME,
         error_pages::NAME,
+        unless::NAME,
     ]);
-    let (matched, listen) = matching::read(&mut table, surroundings.base);
+    let unless = entries
+        .get(unless::NAME)
+        .and_then(|value| unless::read(value, report));
+    let (matched, listen) = matching::read(&mut table, surroundings.base, unless);
     let matching = table.is_good();
     let expression = matched.first().and_then(|it| it.regex.as_ref());
     let target = target(&mut table, expression);
-    let forwards = matches!(target, Some((RouteTarget::Upstream(_), _)));
+    let forwards = target.as_ref().is_some_and(|(target, _)| target.forwards());
     let serves = ServedBy {
         upstream: target.is_none() || forwards,
         files: table.has("files"),
@@ -104,9 +116,7 @@ fn one(
     let own_files = files::read(&mut table, surroundings);
     rules.compress = compress::read(&mut table, serves).map(Arc::new);
     if forwards && own_files.as_ref().is_some_and(|it| it.fallback.is_some()) {
-        let message = "`fallback` has no use beside `upstream`, which answers what is no file";
-        let place = table.place_of("fallback");
-        table.push(Finding::fault(message, place).hint("remove one of them"));
+        files::complain_of_fallback(&mut table);
     }
     rules.files = own_files.map(Arc::new);
     let status = match &target {
@@ -115,7 +125,7 @@ fn one(
     };
     rules.text = text::read(&mut table, status);
     let exact = matched.iter().any(|it| it.exact);
-    matching::check_rewrite(&mut table, exact);
+    matching::check_rewrite(&mut table, exact, rules.rewrite.is_some());
     if let Some((RouteTarget::Redirect(to), _)) = &target
         && to.to.names_rest()
     {
@@ -123,20 +133,14 @@ fn one(
     }
     let activation_place = table.place_of("activation");
     let cache_place = table.place_of("cache");
+    let limits_place = table.place_of("limits");
     if !forwards && target.is_some() && fields::changes_requests(entries) {
         let message = "`request_headers` has no use without `upstream`";
         table.push(Finding::fault(message, place.clone()).hint("remove it"));
     }
     table.finish(report);
-    (rules.request_headers, rules.response_headers) = fields::read(entries, expression, report);
-    // A route's own come last, so that they win.
-    let all = for_all.response_headers.iter().cloned();
-    rules.response_headers = all.chain(rules.response_headers).collect();
-    let own = entries.get(error_pages::NAME).and_then(|value| {
-        error_pages::read(value, &error_pages::ROUTE_SECTION, surroundings, report)
-    });
-    rules.error_pages = own.map(|own| Arc::new(own.before(for_all.pages)));
-    let rules = (rules != Default::default()).then(|| Arc::new(rules));
+    let all_rules = with_tables(rules, entries, expression, surroundings, for_all, report);
+    let rules = (all_rules != Default::default()).then(|| Arc::new(all_rules));
     let (target, target_place) = target?;
     let value = |value: RouteConfig| RouteConfig {
         target: target.clone(),
@@ -151,14 +155,42 @@ fn one(
         target_place,
         activation_place,
         cache_place,
+        limits_place,
         matching,
     })
 }
 
-/// The keys about where it leads, as written.
+/// The rules, completed by the tables that the route has besides its keys.
+fn with_tables(
+    rules: RouteRules,
+    entries: &DeTable<'_>,
+    expression: Option<&PathExpression>,
+    surroundings: &Surroundings<'_>,
+    for_all: ForAll<'_>,
+    report: &mut Report,
+) -> RouteRules {
+    let (request_headers, own) = fields::read(entries, expression, report);
+    let cors = entries
+        .get(cors::NAME)
+        .and_then(|value| cors::read(value, &own, report));
+    let pages = entries.get(error_pages::NAME).and_then(|value| {
+        error_pages::read(value, &error_pages::ROUTE_SECTION, surroundings, report)
+    });
+    RouteRules {
+        request_headers,
+        // The route's own changes come last, so that they win.
+        response_headers: [for_all.response_headers, &own].concat(),
+        cors: cors.map(Arc::new),
+        error_pages: pages.map(|own| Arc::new(own.before(for_all.pages))),
+        ..rules
+    }
+}
+
+/// The values of the keys that say where the route leads.
 #[derive(Default)]
 struct RawRoute {
     upstream: Option<String>,
+    split: Vec<(String, u32)>,
     status: Option<u16>,
     redirect: Option<String>,
 }
@@ -172,12 +204,16 @@ fn target(
     table.read(KEYS, &mut written);
     let RawRoute {
         upstream,
+        split,
         status,
         redirect,
     } = written;
     let clashes = [
         ("files", "redirect"),
         ("files", "status"),
+        ("split", "redirect"),
+        ("split", "status"),
+        ("split", "upstream"),
         ("upstream", "redirect"),
         ("upstream", "status"),
     ];
@@ -189,16 +225,31 @@ fn target(
         return None;
     }
     let Some(name) = TARGETS.into_iter().find(|name| table.has(name)) else {
-        // A slip is said where the key is told to be unknown.
+        // If one of these keys is only misspelled, the report about that key says so.
         if !table.has_slip_of(&TARGETS) {
             let message = "[[route]] leads nowhere";
-            let hint = "give it an `upstream`, `files`, a `redirect`, or a `status` to answer with";
+            let hint = "give it an `upstream`, `split`, `files`, a `redirect`, or a `status` to answer with";
             table.push(Finding::fault(message, table.place()).hint(hint));
         }
         return None;
     };
     let target = match name {
         "upstream" => RouteTarget::Upstream(upstream?),
+        "split" => {
+            if split.iter().all(|(_, weight)| *weight == 0) {
+                let message = "`split` has no upstream with a weight above 0";
+                let place = table.place_of("split");
+                let hint = "name the upstreams with their weights, such as { a = 9, b = 1 }";
+                table.push(Finding::fault(message, place).hint(hint));
+                return None;
+            }
+            if table.has("activation") {
+                let message = "`activation` has no use beside `split`, whose upstreams have backends of their own";
+                let place = table.place_of("activation");
+                table.push(Finding::fault(message, place).hint("write a route for each upstream"));
+            }
+            RouteTarget::Split(split)
+        }
         "files" => RouteTarget::Files,
         "redirect" => {
             let status = if table.has("status") {
@@ -220,18 +271,18 @@ fn target(
     Some((target, table.place_of(name)))
 }
 
-/// A status that sends the client elsewhere, in a way that is the same for all clients.
+/// The status of a redirect: one that all clients follow in the same way; otherwise a fault.
 fn redirect_status(status: u16, table: &mut Table<'_>) -> Option<StatusCode> {
-    if [301, 302, 307, 308].contains(&status) {
+    if [301, 302, 303, 307, 308].contains(&status) {
         return StatusCode::from_u16(status).ok();
     }
     let message = format!("`status` is {status}, and not all clients follow it alike");
-    let hint = "write 301 or 308 for a permanent redirect, 302 or 307 for a temporary one; 307 and 308 keep the method";
+    let hint = "write 301 or 308 for a permanent redirect, 302 or 307 for a temporary one, 303 for a page to GET; 307 and 308 keep the method";
     table.push(Finding::fault(message, table.place_of("status")).hint(hint));
     None
 }
 
-/// A status that makes sense without further fields.
+/// The status of a plain answer; a redirect without a target is a fault.
 fn answer(status: u16, table: &mut Table<'_>) -> Option<StatusCode> {
     if (300..400).contains(&status) {
         let message = format!("`status` is {status}, a redirect, but no `redirect` says where to");
@@ -247,8 +298,8 @@ pub(crate) static SECTION: Section = Section {
     intro: "Which request goes where, and what is changed on the way. Among the routes that match, \
             the most specific wins: an exact host before a wildcard before none, then an exact path \
             before a `regex` before the longest prefix, then a suffix before none, then one with a `listen` before one \
-            without, then one with a `scheme` before one without, then one with `methods` before one without, then the \
-            earlier in the file; of several `regex` the earlier. A request that matches none is answered 404; \
+            without, then one with a `scheme` before one without, then one with `methods` before one without, then one \
+            with more `match_headers`, then `match_query`, then `match_cookies`, then `match_regex`, then one with [route.unless], then the earlier in the file; of several `regex` the earlier. A request that matches none is answered 404; \
             there is no default backend. At least one route is needed. \
             [routes.md](routes.md) has examples.",
     keys: &[
@@ -262,8 +313,8 @@ pub(crate) static SECTION: Section = Section {
     later: &[],
 };
 
-/// The keys of which a route needs one. Where there are several, the first says where it leads.
-const TARGETS: [&str; 4] = ["upstream", "files", "redirect", "status"];
+/// The keys of which a route must have one. If it has several, the first in this order says where it leads.
+const TARGETS: [&str; 5] = ["upstream", "split", "files", "redirect", "status"];
 
 static KEYS: &[Key<RawRoute>] = &[
     Key {
@@ -283,6 +334,24 @@ static KEYS: &[Key<RawRoute>] = &[
         elsewhere: "nginx `proxy_pass`; httpd `ProxyPass`; mod_jk `JkMount`",
     },
     Key {
+        name: "split",
+        group: ALL,
+        value: fill!(
+            NamedValues {
+                what: "upstreams with their weights, such as { a = 9, b = 1 }",
+                of: Counts(0..=1_000_000),
+            },
+            RawRoute.split
+        ),
+        preset: Preset::Unset("one upstream gets all"),
+        sample: "{ NAME = 9, tomcat = 1 }",
+        effect: "Instead of `upstream`: the upstreams that share the requests, by their weights. A request whose session \
+                 has its backend in one of them goes there, whatever the weights; 0 leaves an upstream its sessions alone.",
+        extremes: "Backends of all of them need a `jvm_route` of their own, or a session is looked for in the first that \
+                   has its route. A failed request is not sent to another upstream.",
+        elsewhere: "nginx `split_clients`; HAProxy `use_backend` with `rand`; Traefik `weighted`",
+    },
+    Key {
         name: "status",
         group: ALL,
         value: fill!(Optional(Counts(200..=599)), RawRoute.status),
@@ -291,7 +360,7 @@ static KEYS: &[Key<RawRoute>] = &[
         ),
         sample: "404",
         effect: "The front answers with this status itself; beside `redirect`, its status: 301 or 308 \
-                 for a permanent redirect, 302 or 307 for a temporary one. With 301 and 302 most clients turn a POST into a GET.",
+                 for a permanent redirect, 302 or 307 for a temporary one, 303 for another page, which the client asks for by GET. With 301 and 302 most clients turn a POST into a GET.",
         extremes: "404 hides a part of an application, such as `/app/admin`.",
         elsewhere: "nginx `return`; mod_jk `JkUnMount` (404)",
     },
@@ -308,8 +377,8 @@ static KEYS: &[Key<RawRoute>] = &[
         preset: Preset::Unset("then `upstream`, `files` or `status` is needed"),
         sample: "\"https://{host}{path_query}\"",
         effect: "The client is sent there. `{host}` is the host that it asked for, `{authority}` the \
-                 host with its port, `{scheme}`, `{path}`, `{query}`, and `{path_query}` the path with \
-                 its query; `{rest}` is what is behind `path`, empty or with a slash at its beginning, and \
+                 host with its port, `{scheme}`, `{path}`, `{query}`, `{search}` `?` and the query if there is \
+                 one, and `{path_query}` the path with its query; `{rest}` is what is behind `path`, empty or with a slash at its beginning, and \
                  `{rest_query}` that with the query. Beside `regex` `{1}` and `{name}` are what its groups captured, \
                  percent-encoded again; directly behind the host it begins with a slash. `{{` stands for a brace.",
         extremes: "Behind a trusted proxy they are what the proxy was asked for. A redirect to the \

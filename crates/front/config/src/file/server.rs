@@ -15,7 +15,7 @@ use crate::table::{Table, table};
 use crate::value::text::{parse_network, parse_request_id, parse_token, parse_underscored};
 use crate::value::{Counts, Durations, Map, OneOrMore, Optional, OrOff, Sizes, Syntax};
 
-/// Reads the table.
+/// Reads `[server]`.
 pub(crate) fn read(value: &Spanned<DeValue<'_>>, server: &mut ServerConfig, report: &mut Report) {
     let Some((place, entries)) = table(SECTION.header, value, report) else {
         return;
@@ -34,7 +34,7 @@ pub(crate) fn read(value: &Spanned<DeValue<'_>>, server: &mut ServerConfig, repo
     table.finish(report);
 }
 
-/// Of a count from 1.
+/// Turns a count, which is at least 1, into the type for such numbers.
 fn not_zero(count: usize) -> NonZeroUsize {
     NonZeroUsize::new(count).unwrap_or(NonZeroUsize::MIN)
 }
@@ -107,6 +107,19 @@ static KEYS: &[Key<ServerConfig>] = &[
         extremes: "A response holds its memory until its client has it: many slow clients, or many event \
                    streams, need more. The default is enough for 73 with zstd, 170 with gzip.",
         elsewhere: "nginx `gzip_buffers` (each request); httpd `DeflateMemLevel` (each request)",
+    },
+    Key {
+        name: "limit_memory",
+        group: ALL,
+        value: fill!(Sizes(64 << 10..=1 << 36), ServerConfig.limit_memory),
+        preset: Preset::Value("\"8MiB\""),
+        sample: "\"64MiB\"",
+        effect: "Memory in which the front knows what clients owe to limits ([limit.NAME]), 17 bytes for each client \
+                 and limit: 8 MiB for 490,000. If there are more, those that owe least are forgotten. Without limits \
+                 none is taken.",
+        extremes: "Too small forgets what clients owe; it never refuses a client that owes nothing. A reload that \
+                   changes it forgets everything.",
+        elsewhere: "nginx `limit_req_zone zone=NAME:SIZE`; HAProxy `stick-table size`",
     },
     Key {
         name: "files_open",
@@ -208,11 +221,12 @@ static KEYS: &[Key<ServerConfig>] = &[
         ),
         preset: Preset::Value("[]"),
         sample: "[\"SM_USER\"]",
-        effect: "Fields that are passed on although their names have an underscore. All others are \
-                 dropped, since CGI and some containers take `X_Real_IP` for `X-Real-IP`.",
+        effect: "Fields that are passed on although their names have an underscore, or another sign than \
+                 letters, digits and hyphens. All others are dropped, since CGI and some containers take \
+                 `X_Real_IP` for `X-Real-IP`.",
         extremes: "Clients can send a listed field, too: list only what a trusted agent in front of \
                    this listener sets or removes.",
-        elsewhere: "nginx `underscores_in_headers` (all or none)",
+        elsewhere: "nginx `underscores_in_headers`, `ignore_invalid_headers` (all or none)",
     },
     Key {
         name: "via",

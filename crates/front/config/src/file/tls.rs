@@ -16,15 +16,15 @@ use crate::table::{Table, list_header, tables};
 use crate::value::text::file_path;
 use crate::value::{Choices, Counts, Durations, Optional, OrOff, Switch};
 
-/// A profile and where it stands. It is there even when its files are at fault, so that the
-/// listeners that name it are not blamed as well.
+/// A profile and its place in the file. It exists even if its files have faults, so that listeners that name it get no
+/// further faults.
 #[derive(Debug)]
 pub(crate) struct Profile {
     pub(crate) value: TlsConfig,
     pub(crate) place: Range<usize>,
 }
 
-/// Reads the tables.
+/// Reads all tables `[tls.NAME]`.
 pub(crate) fn read(
     value: &Spanned<DeValue<'_>>,
     surroundings: &Surroundings<'_>,
@@ -34,11 +34,12 @@ pub(crate) fn read(
     let tables = named(&sections, "a TLS profile", value, report);
     let profiles = tables
         .into_iter()
-        .map(|(name, place, entries)| one(name, place, entries, surroundings, report));
+        .map(|(name, place, entries)| read_one(name, place, entries, surroundings, report));
     profiles.collect()
 }
 
-fn one(
+/// Reads one `[tls.NAME]`, and checks its files if the surroundings allow it.
+fn read_one(
     name: &str,
     place: Range<usize>,
     entries: &DeTable<'_>,
@@ -94,7 +95,7 @@ fn one(
         if complete {
             check(&profile, |_| true, &places, report);
         } else {
-            // What is missing was said; the files of the others are checked all the same.
+            // The missing certificates are reported already. The other files are checked nevertheless.
             let mut trust = profile.clone();
             trust.certificates.clear();
             let is_trust =
@@ -108,17 +109,18 @@ fn one(
     }
 }
 
-/// Where the files of a profile are named.
+/// The places in the configuration where the files of a profile are named.
 struct Places {
     profile: Range<usize>,
     client_ca: Range<usize>,
     client_crl: Range<usize>,
     ticket_keys: Range<usize>,
-    /// The chain, the key and `default` of each certificate.
+    /// For each certificate the places of `chain`, `key` and `default`.
     certificates: Vec<[Range<usize>; 3]>,
 }
 
 impl Places {
+    /// The place where the file of a part is named; that of the profile if it is not.
     fn of(&self, part: Part) -> Range<usize> {
         let certificate = |index: usize, which: usize| {
             let places = self.certificates.get(index);
@@ -136,6 +138,7 @@ impl Places {
     }
 }
 
+/// Reads one `[[tls.NAME.certificate]]`; `None` if a file is missing. Adds its places to `places`.
 fn certificate(
     place: Range<usize>,
     entries: &DeTable<'_>,
@@ -162,7 +165,7 @@ fn certificate(
     Some(certificate)
 }
 
-/// Reads the files and tells what is wrong with these parts of them.
+/// Reads the files of a profile, and reports what is wrong with those parts for which `is_meant` is true.
 fn check(profile: &TlsConfig, is_meant: fn(Part) -> bool, places: &Places, report: &mut Report) {
     let finding = |make: fn(String, Range<usize>) -> Finding, fault: Fault| {
         let finding = make(fault.message, places.of(fault.part));
@@ -202,7 +205,7 @@ pub(crate) static CERTIFICATE_SECTION: Section = Section {
     later: &[],
 };
 
-/// What is said of certificates of clients.
+/// The keys about certificates of clients.
 const CLIENTS: Group = Group("clients");
 
 static KEYS: &[Key<TlsConfig>] = &[

@@ -1,9 +1,10 @@
 //! `[upstream.NAME]`: a named group of backends with a policy.
 
 use std::ops::{Range, RangeInclusive};
+use std::time::Duration;
 
 use catamaran_proxy::config::{
-    BackendConfig, Policy, Protocol, RequestAttributes, RetrySentRule, UpstreamConfig,
+    BackendConfig, HoldConfig, Policy, Protocol, RequestAttributes, RetrySentRule, UpstreamConfig,
 };
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -18,30 +19,31 @@ use crate::key::{ALL, Key, Part, Preset, Section};
 use crate::report::{Finding, Report};
 use crate::table::{Table, list_header, tables};
 use crate::value::text::{parse_hash_by, parse_statuses};
-use crate::value::{Choices, Counts, OneOrMore, Optional, OrOff, Percents, Syntax};
+use crate::value::{Choices, Counts, Durations, OneOrMore, Optional, OrOff, Percents, Syntax};
 
-/// An upstream, placed by its header. It is there even when its backends are at fault, so that the
-/// routes that lead to it are not blamed as well.
+/// An upstream; its place is that of its header. It exists even if its backends have faults, so that routes to it get
+/// no further faults.
 #[derive(Debug)]
 pub(crate) struct Upstream {
     pub(crate) name: String,
     pub(crate) place: Range<usize>,
-    /// What its own keys say, without backends and the like.
+    /// The settings of the upstream's own keys, without backends, members and sessions.
     pub(crate) config: UpstreamConfig,
     pub(crate) sticky: Sticky,
     pub(crate) attributes: RequestAttributes,
     pub(crate) backends: Vec<Backend>,
     pub(crate) members: Option<Members>,
-    /// Whether there is a table of members, well or badly.
+    /// Whether there is a table `members`, even one with faults.
     pub(crate) finds_members: bool,
 }
 
-/// The keys of the table as written.
+/// The values of the keys of `[upstream.NAME]`, before they are checked against each other.
 struct RawUpstream {
     config: UpstreamConfig,
+    hold: Option<Duration>,
     unwell_max: Option<u8>,
     attributes: RequestAttributes,
-    /// What holds for all backends.
+    /// The keys that hold for all backends.
     shared: backend::RawBackend,
 }
 
@@ -49,6 +51,7 @@ impl RawUpstream {
     fn new(name: &str) -> Self {
         let config = UpstreamConfig::new(name, Vec::new());
         Self {
+            hold: None,
             unwell_max: Some(config.unwell_max),
             config,
             attributes: RequestAttributes::default(),
@@ -57,7 +60,7 @@ impl RawUpstream {
     }
 }
 
-/// Reads the tables.
+/// Reads all tables `[upstream.NAME]`.
 pub(crate) fn read(
     value: &Spanned<DeValue<'_>>,
     surroundings: &Surroundings<'_>,
@@ -71,6 +74,7 @@ pub(crate) fn read(
         .collect()
 }
 
+/// Reads one `[upstream.NAME]` with its backends, members, sessions and attributes.
 fn read_one(
     name: &str,
     place: Range<usize>,
@@ -90,6 +94,7 @@ fn read_one(
     table.read(KEYS, &mut written);
     let RawUpstream {
         mut config,
+        hold,
         unwell_max,
         mut attributes,
         mut shared,
@@ -101,6 +106,10 @@ fn read_one(
     let shared_keys = keys.filter(|key| backend::is_shared(key.group));
     table.read(shared_keys, &mut shared);
     let mut shared = backend::settle(shared, &TlsKeys::default(), &mut table, surroundings);
+    config.hold = hold.map(|wait| HoldConfig {
+        wait,
+        queue_max: shared.config.queue_max,
+    });
     if let Some(value) = entries.get("probe") {
         shared.config.probe = probe::read(value, report);
     }
@@ -125,6 +134,7 @@ fn read_one(
         table.push(Finding::fault(message, place.clone()).hint(hint));
     }
     let backends = read_backends(name, entries, &shared, surroundings, report);
+    holding(&mut table, config.hold, &backends, &shared.config);
     keys_without_use(&mut table, &backends, members.as_ref(), report);
     table.finish(report);
     Upstream {
@@ -154,7 +164,7 @@ fn read_backends(
     lists.into_iter().filter_map(read).collect()
 }
 
-/// Which statuses another backend is asked after.
+/// Reports statuses of `retry_status` that are no errors.
 fn retry_status(table: &mut Table<'_>, shared: &BackendConfig) {
     let is_failure = |range: &RangeInclusive<u16>| *range.start() >= 400;
     if !shared.retry_status.iter().all(is_failure) {
@@ -164,7 +174,22 @@ fn retry_status(table: &mut Table<'_>, shared: &BackendConfig) {
     }
 }
 
-/// Warns of keys that none of its backends and members can have.
+/// Warns of a `hold` that is longer than an exchange may take. Members have the settings `shared`.
+fn holding(
+    table: &mut Table<'_>,
+    hold: Option<HoldConfig>,
+    backends: &[Backend],
+    shared: &BackendConfig,
+) {
+    let whole = |backend: &BackendConfig| backend.exchange_timeout.unwrap_or(Duration::MAX);
+    let of_backends = backends.iter().map(|it| whole(&it.value));
+    let longest = of_backends.max().unwrap_or_else(|| whole(shared));
+    if hold.is_some_and(|hold| hold.wait > longest) {
+        backend::never_reached(table, "hold", "exchange_timeout");
+    }
+}
+
+/// Warns of keys that have no use for any backend or member.
 fn keys_without_use(
     table: &mut Table<'_>,
     backends: &[Backend],
@@ -188,7 +213,7 @@ fn keys_without_use(
             table.push(Finding::warning(message, place).hint(hint));
         }
     }
-    // A backend whose certificates are at fault has none, too.
+    // A backend whose certificates have faults has no TLS settings, either.
     let tls = |backend: &Backend| backend.value.tls.is_some();
     let member_tls = members.is_some_and(Members::may_have_tls);
     if report.faults() == 0 && !backends.iter().any(tls) && !member_tls {
@@ -200,7 +225,7 @@ fn keys_without_use(
     }
 }
 
-/// `hash` and `hash_by` need each other.
+/// Reports the policy `hash` without `hash_by`, and the reverse.
 fn hashing(table: &mut Table<'_>, policy: Policy) {
     let hashes = policy == Policy::Hash;
     if hashes && !table.has("hash_by") {
@@ -209,7 +234,7 @@ fn hashing(table: &mut Table<'_>, policy: Policy) {
         let place = table.place_of("policy");
         table.push(Finding::fault(message, place).hint("write hash_by = \"address\""));
     }
-    // A policy at fault may have been meant to be this one.
+    // A policy with a fault may have been meant to be `hash`.
     let is_known = !table.has("policy") || table.is_good_at("policy");
     if !hashes && is_known && table.is_good_at("hash_by") {
         let message = "`hash_by` has no effect without policy = \"hash\"";
@@ -286,6 +311,25 @@ static KEYS: &[Key<RawUpstream>] = &[
         extremes: "By address, all clients behind one NAT share a backend. By path, the busiest page \
                    loads one backend.",
         elsewhere: "nginx `ip_hash`, `hash`; HAProxy `balance source`, `uri`, `hdr()`, `url_param`",
+    },
+    Key {
+        name: "hold",
+        group: ALL,
+        value: fill!(
+            Optional(Durations(
+                Duration::from_millis(1)..=Duration::from_secs(600)
+            )),
+            RawUpstream.hold
+        ),
+        preset: Preset::Unset("a request is answered 503 at once"),
+        sample: "\"10s\"",
+        effect: "How long a request waits while no backend takes new sessions: there is none yet, or all are out or \
+                 drain. It is served by the first that comes, also after its connection was refused. At most \
+                 `queue_max` of the upstream wait. After it: 503 (`hold-timeout`).",
+        extremes: "Shorter than a backend takes to be started anew, its clients see errors. Long, clients wait for an \
+                   upstream that is gone; those that leave are noticed. If operators stopped all backends, nobody waits; \
+                   when the front drains, nobody waits any longer.",
+        elsewhere: "HAProxy: `timeout queue` for a backend without servers",
     },
     Key {
         name: "retries",

@@ -36,10 +36,16 @@ fn file(header: &str, added: &str) -> String {
         ),
         ("[cache.NAME]", ""),
         ("[cache.pages]", ""),
+        ("[limit.NAME]", "rate = \"1/s\""),
         ("[[route]]", "upstream = \"NAME\"\nrewrite = \"/inner\""),
         ("[server.response_headers]", ""),
+        ("[route.unless]", "cookie = \"operator=1\""),
         ("[route.request_headers]", ""),
         ("[route.response_headers]", ""),
+        (
+            "[route.cors]",
+            "origins = [\"https://app.example.org\", \"https://*.example.net\"]",
+        ),
         ("[route.error_pages]", ""),
         ("[error_pages]", ""),
         (
@@ -47,12 +53,14 @@ fn file(header: &str, added: &str) -> String {
             "address = [\"unix:/run/catamaran/admin.sock\", \"127.0.0.1:9090\"]",
         ),
         ("[log]", ""),
+        ("[trace]", "address = \"http://127.0.0.1:4318\""),
     ] {
         let key = added.split('=').next().unwrap_or_default();
         let here = table == header && !key.is_empty();
         // A route has one target, and a rewrite a prefix alone.
         let other = |line: &str| match key {
             "status " | "redirect " => table == "[[route]]",
+            "split " => table == "[[route]]" && line.starts_with("upstream"),
             "exact " | "suffix " | "pattern " => {
                 !added.ends_with("false") && line.starts_with("rewrite")
             }
@@ -114,6 +122,11 @@ fn file_for(key: &str, header: &str, added: &str) -> String {
                 "upstream = \"NAME\"\nrewrite",
                 "files = \"/srv/www\"\nrewrite",
             )
+        }
+        "in_flight" if !added.is_empty() => text.replace("rate = \"1/s\"\n", ""),
+        "refuse_parameters" => {
+            let regex = "upstream = \"NAME\"\nregex = \"^/x$\"\nrewrite";
+            text.replace("upstream = \"NAME\"\nrewrite", regex)
         }
         "text" => text.replace("upstream = \"NAME\"\nrewrite = \"/inner\"", "status = 200"),
         "text_type" => text.replace(

@@ -104,6 +104,7 @@ pub fn parse_upstream_url(text: &str) -> Result<BackendUrl, UrlError> {
     })
 }
 
+/// Parses the host and port of a URL. Without a port, the error names `usual_port`.
 fn tcp(scheme: &str, rest: &str, usual_port: u16) -> Result<Address, UrlError> {
     let authority = rest.strip_prefix("//").ok_or(UrlError::NoScheme)?;
     if authority.contains(['/', '?', '#']) {
@@ -182,6 +183,13 @@ pub(crate) fn is_label(label: &str) -> bool {
         .bytes()
         .all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_');
     (1..=63).contains(&label.len()) && letters && !label.starts_with('-') && !label.ends_with('-')
+}
+
+/// Parses a host and a port such as `log.example.org:514`; `None`: the text is no such thing.
+pub(super) fn host_and_port(text: &str) -> Option<(String, u16)> {
+    let (host, port) = text.rsplit_once(':')?;
+    let port = port_number(port).filter(|&port| port != 0)?;
+    Some((host_name(host)?, port))
 }
 
 /// Parses a port. It accepts digits only: `str::parse` would accept a leading plus.
@@ -287,7 +295,7 @@ pub enum UnixPathError {
     Control,
 }
 
-fn unix_path(text: &str) -> Result<PathBuf, UnixPathError> {
+pub(super) fn unix_path(text: &str) -> Result<PathBuf, UnixPathError> {
     if text.starts_with("//") {
         return Err(UnixPathError::Slashes);
     }

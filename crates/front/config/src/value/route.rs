@@ -5,7 +5,7 @@
 
 use catamaran_proxy::config::FieldName;
 use catamaran_proxy::config::{
-    Exclusion, PathExpression, Placeholder, SameSite, Template, TemplateError,
+    Exclusion, KnownNames, PathExpression, Placeholder, SameSite, Template, TemplateError,
 };
 use http::Method;
 
@@ -91,7 +91,7 @@ pub(crate) fn parse_host(text: &str) -> Result<String, HostError> {
     if name.contains(':') {
         return Err(HostError::Port);
     }
-    // The name of a request has lost its closing dot before it is compared.
+    // Only without a closing dot, because the host of a request is compared without it.
     let good = name.len() <= 253 && name.split('.').all(is_label);
     if good {
         Ok(text)
@@ -151,8 +151,8 @@ pub(crate) fn parse_path(text: &str) -> Result<String, PathError> {
     Ok(text.to_owned())
 }
 
-/// Parses what replaces a path: a path, in which a route's expression may be known to have groups such as `{id}`. Those
-/// are read by [`parse_new_path`].
+/// Parses what replaces a path: a path, which may have groups of the route's expression such as `{id}`. Only
+/// [`parse_new_path`] knows which groups there are.
 pub(crate) fn parse_rewrite(text: &str) -> Result<String, PathError> {
     if text.contains(['{', '}']) {
         return Ok(text.to_owned());
@@ -160,10 +160,10 @@ pub(crate) fn parse_rewrite(text: &str) -> Result<String, PathError> {
     parse_path(text)
 }
 
-/// Why a text is not a path with groups of an expression.
+/// Why a text is not a path with groups of the route's expression.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum NewPathError {
-    /// The text with something in the place of its groups is no path.
+    /// The text is not a path, even with something in the place of its groups.
     #[error(transparent)]
     Path(#[from] PathError),
     /// The text has a group that the expression does not have.
@@ -176,7 +176,7 @@ pub(crate) fn parse_new_path(
     text: &str,
     expression: &PathExpression,
 ) -> Result<Template, NewPathError> {
-    let template = Template::parse_with(text, &[], Some(expression))?;
+    let template = Template::parse_with(text, KnownNames::NONE, Some(expression))?;
     parse_path(&template.sample())?;
     Ok(template)
 }
@@ -190,7 +190,7 @@ pub(crate) enum MethodError {
     /// The text has small letters. No registered method has any, and methods are compared letter by letter.
     #[error("has small letters, and methods are compared letter by letter; write \"{0}\"")]
     Case(String),
-    /// The front answers the method itself.
+    /// The front answers requests with this method itself.
     #[error("is answered by the front itself, without a route; remove it")]
     Own,
 }
@@ -236,7 +236,7 @@ pub(crate) fn parse_suffix(text: &str) -> Result<String, SuffixError> {
 /// Why a text is not a pattern that a route can match.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum PatternError {
-    /// The text begins so that it can match no path.
+    /// The text begins in such a way that it can match no path.
     #[error("must begin with `/` or `*`, because every path begins with a slash")]
     Start,
     /// The text is longer than any sensible path.
@@ -264,7 +264,7 @@ pub(crate) fn parse_pattern(text: &str) -> Result<String, PatternError> {
     if lower.contains("%2a") || lower.contains("%3f") {
         return Err(PatternError::Wildcard);
     }
-    // Both are ordinary characters to the check.
+    // The wildcards are replaced by ordinary characters for the check.
     let plain = text.replace(['*', '?'], "x");
     check_characters(&plain)?;
     let bad = |segment: &str| matches!(segment, "." | "..");
@@ -313,7 +313,7 @@ pub(crate) enum RedirectError {
     Template(#[from] TemplateError),
 }
 
-/// Parses the target of a redirect, but for its placeholders.
+/// Parses the target of a redirect. Its placeholders are not checked; [`parse_location`] does that.
 pub(crate) fn parse_redirect(text: &str) -> Result<String, RedirectError> {
     let after = ["http://", "https://", "{scheme}://"]
         .iter()
@@ -400,7 +400,7 @@ pub(crate) fn parse_field_name(text: &str) -> Result<FieldName, FieldError> {
     FieldName::parse(text.as_bytes()).ok_or(FieldError::Name)
 }
 
-/// Parses the value of a field, but for its placeholders. White space around it is removed (RFC 9110, section 5.5).
+/// Parses the value of a field; placeholders are not checked. White space around it is removed (RFC 9110, section 5.5).
 pub(crate) fn parse_field_value(text: &str) -> Result<String, FieldError> {
     let text = text.trim_matches([' ', '\t']);
     if text.len() > FIELD_MAX || text.chars().any(|c| c.is_control() && c != '\t') {
@@ -409,6 +409,7 @@ pub(crate) fn parse_field_value(text: &str) -> Result<String, FieldError> {
     Ok(text.to_owned())
 }
 
+/// Faults characters and escapes that no normalised path has.
 fn check_characters(text: &str) -> Result<(), PathError> {
     if text.contains('*') {
         return Err(PathError::Wildcard);

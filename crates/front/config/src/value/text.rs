@@ -5,11 +5,11 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
 use catamaran_proxy::config::FieldName;
-use catamaran_proxy::config::{AccessLogTarget, HashBy, HostName, SentHost};
+use catamaran_proxy::config::{AccessLogTarget, HashBy, HostName, SentHost, SyslogAddress};
 use http::HeaderValue;
 use ipnet::IpNet;
 
-use super::address::is_label;
+use super::address::{UnixPathError, host_and_port, is_label, unix_path};
 use crate::value::Syntax;
 
 /// Why a text is not a valid value of its key.
@@ -24,8 +24,10 @@ pub(crate) enum TextError {
     /// The text is not a token.
     #[error("must be a token (RFC 9110, section 5.6.2) of 1 to {NAME_MAX} characters")]
     Token,
-    /// The text is not the name of a field with an underscore.
-    #[error("must be a field's name (RFC 9110, section 5.1) with an underscore in it")]
+    /// The text is not the name of a field with an underscore or another odd sign.
+    #[error(
+        "must be a field's name (RFC 9110, section 5.1) with an underscore in it, or another sign than letters, digits and `-`"
+    )]
     Underscored,
     /// The text is an empty secret.
     #[error("is empty; leave it out when the connector has no secret")]
@@ -52,6 +54,14 @@ pub(crate) enum TextError {
     /// The text does not say which part of a request to hash.
     #[error("must be \"address\", \"path\", \"cookie:NAME\", \"header:NAME\" or \"query:NAME\"")]
     HashBy,
+    /// The text does not say what makes requests one key of a limit.
+    #[error("must be \"client\", \"host\", \"header:NAME\" or \"all\"")]
+    LimitBy,
+    /// The text is `user`, but the front has no sign-on and so knows no users.
+    #[error(
+        "is \"user\", and this front does not know users yet, since it has no sign-on; write \"client\""
+    )]
+    LimitByUser,
     /// The text is not the target of a probe.
     #[error(
         "must begin with `/` and be at most {TARGET_MAX} printable ASCII characters without `#`"
@@ -71,6 +81,9 @@ pub(crate) enum TextError {
         "must be a status such as \"200\", a class such as \"2xx\" or a range such as \"200-399\", from 100 to 599"
     )]
     Statuses,
+    /// The text is not a cookie with a value.
+    #[error("must be NAME=VALUE, in printable ASCII characters without spaces and any of `\",;\\`")]
+    Cookie,
     /// The text is not the path of a cookie.
     #[error(
         "must begin with `/` and be at most {COOKIE_PATH_MAX} printable ASCII characters without `;`"
@@ -132,10 +145,12 @@ pub(crate) fn parse_request_id(text: &str) -> Result<FieldName, TextError> {
     name.filter(is_free).ok_or(TextError::RequestId)
 }
 
-/// Parses the name of a field with an underscore, and converts it to lower case.
+/// Parses the name of a field with an underscore, or another sign than letters, digits and `-`, and converts it to lower
+/// case.
 pub(crate) fn parse_underscored(text: &str) -> Result<String, TextError> {
     let token = parse_token(text).map_err(|_| TextError::Underscored)?;
-    let name = Some(token.to_ascii_lowercase()).filter(|name| name.contains('_'));
+    let is_odd = |it: char| !it.is_ascii_alphanumeric() && it != '-';
+    let name = Some(token.to_ascii_lowercase()).filter(|it| it.contains(is_odd));
     name.ok_or(TextError::Underscored)
 }
 
@@ -278,6 +293,11 @@ pub(crate) fn parse_sent_host(text: &str) -> Result<SentHost, TextError> {
     }
 }
 
+/// Parses the host that a route has backends get.
+pub(crate) fn parse_forward_host(text: &str) -> Result<HostName, TextError> {
+    HostName::new(text).ok_or(TextError::Host)
+}
+
 /// Parses a value of Strict-Transport-Security (RFC 6797, section 6.1).
 pub(crate) fn parse_hsts(text: &str) -> Result<HeaderValue, TextError> {
     let mut ages = 0;
@@ -298,22 +318,53 @@ pub(crate) fn parse_hsts(text: &str) -> Result<HeaderValue, TextError> {
     value.filter(|_| good && ages == 1).ok_or(TextError::Hsts)
 }
 
-/// Parses where the access log goes: a path, `-` for standard output, or `off`.
+/// Parses where the access log goes: a path, `-` for standard output, `off`, or a syslog server as `unix:PATH` or
+/// `udp:HOST:PORT`.
 ///
 /// # Errors
-/// The text is empty.
+/// The text is empty, or what follows `unix:` or `udp:` is not the address of a server.
 pub fn parse_access_log(text: &str) -> Result<AccessLogTarget, AccessLogError> {
     Ok(match text {
         "off" => AccessLogTarget::Off,
         "-" => AccessLogTarget::Stdout,
-        path => AccessLogTarget::File(parse_file_path(path).map_err(|_| AccessLogError)?),
+        path => match parse_syslog(path) {
+            Some(address) => AccessLogTarget::Syslog(address?),
+            None => {
+                let path = parse_file_path(path).map_err(|_| AccessLogError::Empty)?;
+                AccessLogTarget::File(path)
+            }
+        },
     })
 }
 
-/// The text does not say where the access log goes.
+/// Parses the address of a syslog server; `None`: the text is none of its forms.
+fn parse_syslog(text: &str) -> Option<Result<SyslogAddress, AccessLogError>> {
+    if let Some(path) = text.strip_prefix("unix:") {
+        let path = unix_path(path).map_err(AccessLogError::Unix);
+        return Some(path.map(SyslogAddress::Unix));
+    }
+    let server = host_and_port(text.strip_prefix("udp:")?);
+    let server = server.ok_or(AccessLogError::Udp);
+    Some(server.map(|(host, port)| SyslogAddress::Udp { host, port }))
+}
+
+/// Why a text does not say where the access log goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("is empty; write a path, \"-\" for standard output, or \"off\"")]
-pub struct AccessLogError;
+pub enum AccessLogError {
+    /// The text is empty.
+    #[error(
+        "is empty; write a path, \"-\" for standard output, \"off\", or a syslog server such as \"unix:/dev/log\""
+    )]
+    Empty,
+    /// What follows `unix:` is not the path of a socket.
+    #[error(transparent)]
+    Unix(#[from] UnixPathError),
+    /// What follows `udp:` is not a host with a port.
+    #[error(
+        "needs a host and a port behind `udp:`, such as \"udp:log.example.org:514\" or \"udp:[2001:db8::1]:514\""
+    )]
+    Udp,
+}
 
 /// Parses a network; a single address is the network that contains only itself.
 pub(crate) fn parse_network(text: &str) -> Result<IpNet, TextError> {
@@ -383,6 +434,7 @@ mod tests {
     #[test]
     fn takes_field_names_with_underscores() {
         assert_eq!(parse_underscored("SM_USER"), Ok("sm_user".to_owned()));
+        assert_eq!(parse_underscored("Sm.User"), Ok("sm.user".to_owned()));
         for bad in ["", "SM-USER", "SM_USER:", "S M_"] {
             assert_eq!(parse_underscored(bad), Err(TextError::Underscored), "{bad}");
         }

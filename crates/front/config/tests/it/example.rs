@@ -141,6 +141,7 @@ fn routes() {
         .map(|route| {
             let target = match &route.target {
                 RouteTarget::Upstream(name) => name.clone(),
+                RouteTarget::Split(parts) => format!("{parts:?}"),
                 RouteTarget::Status(status) => status.as_str().to_owned(),
                 RouteTarget::Redirect(redirect) => redirect.status.as_str().to_owned(),
                 RouteTarget::Files => "files".to_owned(),

@@ -187,7 +187,7 @@ impl Nodes {
             .min()
     }
 
-    /// The answer with all nodes as members, and those that left since the last one.
+    /// The answer with all nodes as members, and those that left since the last call, which are then forgotten.
     pub fn answer(&mut self) -> Answer {
         Answer::Members {
             found: self.nodes.values().map(Node::as_member).collect(),
@@ -399,25 +399,19 @@ impl Node {
             (false, true) => FoundState::Drain,
             (false, false) => FoundState::Stopped,
         };
-        let NodeConfig {
-            route,
-            host,
-            port,
-            speech,
-            domain,
-        } = &self.config;
+        let config = &self.config;
         let place = Place::Tcp {
-            host: host.clone(),
-            port: *port,
+            host: config.host.clone(),
+            port: config.port,
         };
         FoundMember {
             weight: u32::try_from(self.load).unwrap_or_default().max(1),
             distance: u32::from(self.load == 0),
-            jvm_route: Some(route.clone()),
-            domain: domain.clone(),
+            jvm_route: Some(config.route.clone()),
+            domain: config.domain.clone(),
             state,
             contexts: self.contexts(),
-            ..FoundMember::new(route.clone(), place, *speech)
+            ..FoundMember::new(config.route.clone(), place, config.speech)
         }
     }
 

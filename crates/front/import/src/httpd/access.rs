@@ -7,14 +7,16 @@ use crate::judge::JudgedPlace;
 use crate::ledger::{Id, Ledger};
 use crate::plan::Access;
 
-/// The access rules of a section. mod_authz_core and mod_access_compat decide one after the other, and a
-/// section replaces what an outer one says to the same module.
+/// The access rules of a section. mod_authz_core and mod_access_compat decide independently, and both must let a
+/// client in. What a section says to one of them replaces what an outer section says to it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Guards {
     /// The clients that `Require` lets in; `None` if the section has no `Require`.
     pub(crate) authz: Option<Access>,
     /// The clients that `Order`, `Allow` and `Deny` let in; `None` if the section has none of them.
     pub(crate) compat: Option<Access>,
+    /// The clients that `AllowMethods` lets in; `None` if the section has none.
+    pub(crate) methods: Option<Access>,
     /// Whether clients must have come over TLS.
     pub(crate) tls_only: bool,
     /// Whether a directive that the importer does not know may keep clients out; a deeper section cannot
@@ -25,13 +27,15 @@ pub(crate) struct Guards {
 impl Guards {
     /// Whether the section says anything about access.
     pub(crate) fn is_some(&self) -> bool {
-        self.authz.is_some() || self.compat.is_some() || self.tls_only || self.is_strange
+        let is_asked = [&self.authz, &self.compat, &self.methods];
+        is_asked.into_iter().any(Option::is_some) || self.tls_only || self.is_strange
     }
 
     /// Whether the section may keep any client out.
     pub(crate) fn closes(&self) -> bool {
+        let mut all = [&self.authz, &self.compat, &self.methods].into_iter();
         let closes = |it: &Option<Access>| it.as_ref().is_some_and(|it| *it != Access::Open);
-        closes(&self.authz) || closes(&self.compat) || self.tls_only || self.is_strange
+        all.any(closes) || self.tls_only || self.is_strange
     }
 
     /// Guards that only the old server can evaluate.
@@ -42,15 +46,16 @@ impl Guards {
         }
     }
 
-    /// Closes the section if its place is judged so.
+    /// Closes the section if its place was judged to be closed.
     pub(crate) fn add(&mut self, judged: JudgedPlace) {
         self.is_strange |= judged.closes();
     }
 
-    /// Adds the guards of a section that comes later in the file, or lies deeper.
+    /// Adds the guards of a section that comes later in the file, or is nested deeper.
     pub(crate) fn merge(&mut self, later: Self) {
         self.authz = later.authz.or_else(|| self.authz.take());
         self.compat = later.compat.or_else(|| self.compat.take());
+        self.methods = later.methods.or_else(|| self.methods.take());
         self.tls_only |= later.tls_only;
         self.is_strange |= later.is_strange;
     }
@@ -59,7 +64,8 @@ impl Guards {
     pub(crate) fn joined(&self) -> Access {
         let authz = self.authz.clone().unwrap_or_default();
         let said = both(authz, self.compat.clone().unwrap_or_default());
-        if_strange(self.is_strange, said)
+        let methods = self.methods.clone().unwrap_or_default();
+        if_strange(self.is_strange, both(said, methods))
     }
 }
 
@@ -73,8 +79,8 @@ pub(crate) fn both(one: Access, two: Access) -> Access {
     }
 }
 
-/// The clients let in if an unknown directive may keep out some of those in `said`: [`Access::Unsaid`],
-/// or nobody.
+/// The clients that are let in if an unknown directive may refuse some of those in `said`: [`Access::Unsaid`], or
+/// [`Access::Nobody`] if nobody is let in anyway.
 pub(crate) fn if_strange(is_strange: bool, said: Access) -> Access {
     if is_strange {
         both(said, Access::Unsaid)
@@ -86,17 +92,19 @@ pub(crate) fn if_strange(is_strange: bool, said: Access) -> Access {
 /// Reads the access rules of a section.
 pub(crate) fn of_section(directives: &[Directive], ledger: &mut Ledger) -> Guards {
     let mut guards = Guards {
-        authz: required(directives, ledger),
-        compat: ordered(directives, ledger),
+        authz: with_limits(directives, required, ledger),
+        compat: with_limits(directives, ordered, ledger),
         ..Guards::default()
     };
+    say_limits(directives, &guards, ledger);
     for directive in directives {
         match directive.name.as_str() {
+            "allowmethods" => guards.methods = Some(allowed_methods(directive, ledger)),
             "sslrequiressl" => {
                 guards.tls_only = true;
                 ledger.mapped(directive.id);
             }
-            // One of both modules is enough.
+            // `Satisfy any`: it is enough that one of both modules lets the client in.
             "satisfy" => {
                 let any = directive.word(0).eq_ignore_ascii_case("any");
                 if any {
@@ -129,7 +137,112 @@ pub(crate) fn of_section(directives: &[Directive], ledger: &mut Ledger) -> Guard
     guards
 }
 
-/// Decides about the directives of a section by which clients sign on: one remark tells of all.
+/// The clients that `AllowMethods` lets in, by their methods.
+fn allowed_methods(directive: &Directive, ledger: &mut Ledger) -> Access {
+    if let [only] = &directive.words[..]
+        && only.eq_ignore_ascii_case("reset")
+    {
+        ledger.mapped(directive.id);
+        return Access::Open;
+    }
+    let Some(names) = methods(directive) else {
+        ledger.unmapped(directive.id, "these are no methods");
+        return Access::Unsaid;
+    };
+    ledger.mapped(directive.id);
+    Access::Methods {
+        names,
+        except: false,
+    }
+}
+
+/// The methods that a directive names; GET includes HEAD. `None` if a word is no method.
+fn methods(directive: &Directive) -> Option<Vec<String>> {
+    let is_name = |it: &String| it.bytes().all(|byte| byte.is_ascii_uppercase());
+    let mut names: Vec<String> = directive.words.clone();
+    let heads = names.iter_mut().filter(|it| *it == "HEAD");
+    heads.for_each(|it| "GET".clone_into(it));
+    names.sort();
+    names.dedup();
+    names.iter().all(is_name).then_some(names)
+}
+
+/// Reads the guards of one module in a section, as `read` does, including those in its `<Limit>` and `<LimitExcept>`.
+/// As in httpd, these apply to their methods, in addition to those outside.
+fn with_limits(
+    directives: &[Directive],
+    read: fn(&[Directive], &mut Ledger) -> Option<Access>,
+    ledger: &mut Ledger,
+) -> Option<Access> {
+    let limits = || directives.iter().filter(|it| is_limit(&it.name));
+    let named: Option<Vec<Vec<String>>> = limits().map(methods).collect();
+    let is_known = |it: &Directive| {
+        it.name.starts_with("require") || matches!(it.name.as_str(), "order" | "allow" | "deny")
+    };
+    let mut inner = limits().flat_map(Directive::inside);
+    let Some(named) = named.filter(|_| inner.all(is_known)) else {
+        limits().for_each(|it| drop(read(it.inside(), ledger)));
+        read(directives, ledger);
+        return Some(Access::Unsaid);
+    };
+    let mut names = named.concat();
+    names.sort();
+    names.dedup();
+    let mut of = |method: Option<&String>| {
+        let own = |it: &Directive| {
+            if !is_limit(&it.name) {
+                return vec![it.clone()];
+            }
+            let of_limit = methods(it).unwrap_or_default();
+            let is_named = method.is_some_and(|it| of_limit.contains(it));
+            let applies = is_named == (it.name == "limit");
+            it.inside().iter().filter(|_| applies).cloned().collect()
+        };
+        let all: Vec<Directive> = directives.iter().flat_map(own).collect();
+        read(&all, ledger)
+    };
+    let others = of(None);
+    let each: Vec<Option<Access>> = names.iter().map(|it| of(Some(it))).collect();
+    if each.iter().all(|it| *it == others) {
+        return others;
+    }
+    let is_open = |it: &Option<Access>| *it.as_ref().unwrap_or(&Access::Open) == Access::Open;
+    let is_sure = |it: &Option<Access>| is_open(it) || *it == Some(Access::Nobody);
+    if !each.iter().chain([&others]).all(is_sure) {
+        return Some(Access::Unsaid);
+    }
+    let except = is_open(&others);
+    let differing = names.into_iter().zip(&each);
+    let others_names = differing.filter(|it| is_open(it.1) != except);
+    let names: Vec<String> = others_names.map(|it| it.0).collect();
+    Some(match (names.is_empty(), except) {
+        (true, true) => Access::Open,
+        (true, false) => Access::Nobody,
+        (false, except) => Access::Methods { names, except },
+    })
+}
+
+/// Reports the `<Limit>` and `<LimitExcept>` of a section.
+fn say_limits(directives: &[Directive], guards: &Guards, ledger: &mut Ledger) {
+    let unsaid = Some(Access::Unsaid);
+    for limit in directives.iter().filter(|it| is_limit(&it.name)) {
+        if guards.authz == unsaid || guards.compat == unsaid {
+            ledger.unmapped(
+                limit.id,
+                "routes cannot say whom it admits with which methods",
+            );
+        } else {
+            ledger.mapped(limit.id);
+        }
+    }
+}
+
+/// Whether a section applies only to some methods: `<Limit>` or `<LimitExcept>`.
+pub(crate) fn is_limit(name: &str) -> bool {
+    matches!(name, "limit" | "limitexcept")
+}
+
+/// Reports the directives of a section about authentication, all by one remark.
 fn say_sign_on(directives: &[Directive], ledger: &mut Ledger) {
     let all = || directives.iter().filter(|it| is_sign_on(&it.name));
     let is_off = |it: &&Directive| it.word(0).eq_ignore_ascii_case("off");
@@ -172,6 +285,7 @@ pub(crate) fn is_sign_on(name: &str) -> bool {
     SIGN_ON.iter().any(|it| name.starts_with(it)) && !name.starts_with("casefilter")
 }
 
+/// The clients that `Require` lets in, on its own or in sections such as `<RequireAny>`; `None` if there is none.
 fn required(directives: &[Directive], ledger: &mut Ledger) -> Option<Access> {
     let mut networks: Vec<String> = Vec::new();
     let (mut seen, mut open, mut nobody, mut unsaid) = (false, false, false, false);
@@ -187,7 +301,7 @@ fn required(directives: &[Directive], ledger: &mut Ledger) -> Option<Access> {
                 ledger.mapped(directive.id);
                 all_required(directive.inside(), ledger)
             }
-            "requirenone" | "limit" | "limitexcept" | "if" => {
+            "requirenone" | "if" => {
                 ledger.unmapped(directive.id, "the front cannot express whom it admits");
                 claim_all(directive.inside(), ledger);
                 Access::Unsaid
@@ -196,7 +310,7 @@ fn required(directives: &[Directive], ledger: &mut Ledger) -> Option<Access> {
         };
         single = (!seen).then(|| nested.clone());
         seen = true;
-        // One of several is enough.
+        // In `<RequireAny>` one line is enough.
         match nested {
             Access::Open => open = true,
             Access::Nobody => nobody = true,
@@ -204,7 +318,7 @@ fn required(directives: &[Directive], ledger: &mut Ledger) -> Option<Access> {
             _ => unsaid = true,
         }
     }
-    // Alone, what no list of networks says is said as it is.
+    // If there is only one line, it may be one that is no list of networks.
     if let Some(single) = single {
         return Some(single);
     }
@@ -282,6 +396,7 @@ fn all_required(directives: &[Directive], ledger: &mut Ledger) -> Access {
     }
 }
 
+/// The words of a directive, in lower case.
 fn lower(directive: &Directive) -> Vec<String> {
     let words = directive.words.iter();
     words.map(|it| it.to_ascii_lowercase()).collect()
@@ -313,7 +428,7 @@ fn requirement(directive: &Directive, ledger: &mut Ledger) -> Access {
     access
 }
 
-/// Marks all directives of a section that was decided on as a whole.
+/// Marks all directives of a section that was not converted.
 fn claim_all(directives: &[Directive], ledger: &mut Ledger) {
     for directive in directives {
         ledger.kept_or_risk(
@@ -324,7 +439,7 @@ fn claim_all(directives: &[Directive], ledger: &mut Ledger) {
     }
 }
 
-/// The clients that `Order`, `Allow` and `Deny` of httpd 2.2 let in; `None` if there are none of these.
+/// The clients that `Order`, `Allow` and `Deny` of httpd 2.2 let in; `None` if the section has none of these.
 fn ordered(directives: &[Directive], ledger: &mut Ledger) -> Option<Access> {
     let mut order = "deny,allow".to_owned();
     let (mut allow, mut deny): (Vec<String>, Vec<String>) = (Vec::new(), Vec::new());
@@ -400,7 +515,7 @@ pub(crate) fn network(text: &str) -> Option<String> {
 /// The networks that `Require local` lets in.
 const LOCAL: [&str; 2] = ["127.0.0.0/8", "::1"];
 
-/// Beginnings of the names of authentication modules' directives.
+/// Prefixes of the names of authentication directives.
 const SIGN_ON: &[&str] = &[
     "auth",
     "shib",

@@ -25,6 +25,9 @@ pub(crate) fn settings(
                     settings.keys.insert("cookie_flags".to_owned(), flags);
                     ledger.mapped(directive.id);
                 }
+                None if directive.word(0).eq_ignore_ascii_case("always") => {
+                    field(directive, &mut settings.always_fields, false, tls, ledger);
+                }
                 None => field(directive, &mut settings.response_fields, false, tls, ledger),
             },
             "requestheader" if is_host(directive) => {
@@ -64,8 +67,8 @@ fn is_host(directive: &Directive) -> bool {
     names.any(|it| it.trim_end_matches(':').eq_ignore_ascii_case("host"))
 }
 
-/// The `Host` that backends get after a `RequestHeader`. If the directive cannot be converted it is each backend's
-/// own name, so that no client can choose it.
+/// The `Host` that backends get after a `RequestHeader`. If the directive cannot be converted, it is each backend's
+/// own name, so that clients cannot choose it.
 fn sent_host(directive: &Directive, ledger: &mut Ledger) -> String {
     let is_sign = |it: char| it.is_ascii_alphanumeric() || "-.:".contains(it);
     match &directive.words[..] {
@@ -85,7 +88,7 @@ fn sent_host(directive: &Directive, ledger: &mut Ledger) -> String {
     }
 }
 
-/// Whether a directive concerns a field that the front writes itself; if so, notes that in the ledger.
+/// Whether a directive sets a field that the front sets itself; if so, marks the directive.
 fn is_usual(directive: &Directive, has_tls: bool, ledger: &mut Ledger) -> bool {
     let lower = directive.word(1).to_ascii_lowercase();
     let name = lower.trim_end_matches(':');
@@ -141,7 +144,7 @@ fn field(
     };
     let word = |at: usize| words.get(at).map_or("", String::as_str);
     let name = word(1).trim_end_matches(':').to_owned();
-    // A request has no earlier value than the client's, so `early` is no condition on it.
+    // The front adds no value of its own before, so `early` makes no difference.
     let is_condition = |it: &&String| {
         it.starts_with("env=") || it.starts_with("expr=") || *it == "early" && !of_request
     };
@@ -173,6 +176,9 @@ fn field(
             fields.set.insert(name, value);
             return ledger.mapped(directive.id);
         }
+        // The client may already have sent this value.
+        "merge" if of_request && fields.mentions(&name) == 0 => {}
+        "merge" if fields.has(&name, &value) => return ledger.mapped(directive.id),
         "add" | "append" | "merge" => {
             fields.add.insert(name, value);
             return ledger.mapped(directive.id);
@@ -184,7 +190,7 @@ fn field(
         _ => {}
     }
     if of_request && !name.is_empty() && name.bytes().all(is_token_byte) {
-        // The application may trust what the source writes, so no client may write it.
+        // The application may trust this field, so clients must not be able to set it.
         fields.take(&name);
     }
     let text = format!("`{operation}` of the field `{name}` was not converted");

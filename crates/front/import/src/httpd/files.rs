@@ -1,8 +1,8 @@
 //! Files that httpd serves itself: `DocumentRoot`, `Alias`, and the `<Directory>` and `<Files>` sections about
 //! them.
 //!
-//! The front serves a directory if all its guards can be converted, it contains no programs, and no `.htaccess`
-//! may restrict access to its files. Otherwise requests for it go to the old server, or are closed.
+//! The front serves a directory if all its access rules can be converted, it contains no programs, and no `.htaccess`
+//! may restrict access to its files. Otherwise its requests go to the old server, or are closed.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use crate::directory::{Contents, contents};
 use crate::files::Files;
 use crate::httpd::access::{self, Guards};
 use crate::httpd::fields;
-use crate::httpd::processing::{self, FileTreatment, paths_of_names, placed};
+use crate::httpd::processing::{self, FileTreatment, has_alternatives, names_of, placed};
 use crate::httpd::section::skip_template;
 use crate::judge::PlaceUse;
 use crate::ledger::{Id, Ledger};
@@ -27,7 +27,7 @@ pub(crate) struct Site<'a> {
     pub(crate) files: &'a dyn Files,
 }
 
-/// A directory that the front serves.
+/// A directory that the front serves, with the settings for its files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ServedDirectory {
     pub(crate) action: Action,
@@ -38,7 +38,7 @@ pub(crate) struct ServedDirectory {
 /// The settings of the files of one directory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct FileScope {
-    /// The path of the directory relative to the one that is served; empty for that itself.
+    /// The path of the directory, relative to the directory that is served; empty for that directory itself.
     below: String,
     guards: Guards,
     settings: SharedSettings,
@@ -92,6 +92,7 @@ impl<'a> Site<'a> {
         self.directory(directive.id, target, inside, rewrite, ledger)
     }
 
+    /// The directory at a path on the source's machine, if the front can serve it with all its settings.
     fn directory(
         &self,
         id: Id,
@@ -175,21 +176,11 @@ impl<'a> Site<'a> {
                 .filter(|it| it.name == "directory")
                 .flat_map(Directive::inside)
         };
-        // One of each holds for all directories of a server.
+        // The directive is global: its last value applies to all directories of a server.
         let find = |name: &str| in_sections().chain(self.all()).find(|it| it.name == name);
-        let is_of_all = |it: &&Directive| {
-            let name = it.name.as_str();
-            name == "directoryindex" || name == "fallbackresource"
-        };
-        let all = in_sections().chain(self.all()).filter(is_of_all);
-        all.for_each(|it| ledger.handle(it.id));
-        if let Some(index) = find("directoryindex") {
-            let names: Vec<&String> = index.words.iter().filter(|it| !it.contains('/')).collect();
-            if !names.is_empty() {
-                keys.insert("index".to_owned(), quoted_list(names));
-            }
-            ledger.mapped(index.id);
-        }
+        let all = in_sections().chain(self.all());
+        let fallbacks = all.filter(|it| it.name == "fallbackresource");
+        fallbacks.for_each(|it| ledger.handle(it.id));
         if let Some(fallback) = find("fallbackresource").filter(|_| is_root) {
             match fallback
                 .word(0)
@@ -206,8 +197,9 @@ impl<'a> Site<'a> {
         keys
     }
 
-    /// Whether `.htaccess` in this directory, above or below it may change settings: some section allows it, or none
-    /// forbids it here. Without any `AllowOverride` httpd reads the file, and refuses all that is in its directory.
+    /// Whether `.htaccess` in this directory, or above or below it, may change settings: some section allows it, or
+    /// none forbids it here. Without any `AllowOverride` httpd reads the file, and refuses all requests for its
+    /// directory.
     fn overrides(&self, path: &str) -> bool {
         let sections = self.all().filter(|it| it.name.starts_with("directory"));
         let said = sections.flat_map(|section| {
@@ -222,7 +214,7 @@ impl<'a> Site<'a> {
         !said.iter().all(|it| is_forbidden(&it)) || !said.iter().any(covers)
     }
 
-    /// The names that `.htaccess` has.
+    /// The names of files that httpd reads as `.htaccess` (`AccessFileName`).
     fn htaccess_names(&self) -> Vec<String> {
         let directives = self.all().filter(|it| it.name == "accessfilename");
         let named = directives.flat_map(|it| it.words.iter().cloned());
@@ -249,13 +241,15 @@ impl<'a> Site<'a> {
         sections.sort_by_key(depth);
         let mut names = NameSections::default();
         let mut scopes = vec![FileScope::default()];
-        scopes[0].processing.add(self.all(), ledger);
+        for block in [self.main, self.inner] {
+            scopes[0].processing.add(block, ledger);
+        }
         for section in sections {
             directory_section(section, path, &mut scopes, &mut names, ledger)?;
         }
         for section in self.all() {
             match section.name.as_str() {
-                "directorymatch" => match_section(section, &mut names, ledger)?,
+                "directorymatch" => match_section(section, path, &mut names, ledger)?,
                 "files" | "filesmatch" => files_section(section, &mut names, ledger)?,
                 _ => {}
             }
@@ -273,13 +267,13 @@ impl<'a> Site<'a> {
     }
 }
 
-/// What `<Files>` sections say of file names.
+/// The rules on file names in `<Files>` sections.
 #[derive(Debug, Default)]
 struct NameSections {
-    /// Names of files that nobody may get.
+    /// Patterns of names that no client may get.
     hidden: Vec<String>,
-    /// Paths of files that the front cannot treat as their section asks, so that they are closed.
-    closed: Vec<Matcher>,
+    /// Files whose section the front cannot express, so that they are closed.
+    closed: Vec<String>,
 }
 
 impl FileScope {
@@ -294,7 +288,7 @@ impl FileScope {
 }
 
 impl ServedDirectory {
-    /// Turns rules that leave paths to files into rules that serve this directory, with its guards.
+    /// Replaces the action [`Action::Files`] of rules: they serve this directory, with its guards.
     pub(crate) fn fill(&self, rules: &mut [Rule]) {
         for rule in rules.iter_mut().filter(|it| it.action == Action::Files) {
             rule.action = self.action.clone();
@@ -336,7 +330,7 @@ impl ServedDirectory {
         self.close_programs(above, rules);
     }
 
-    /// Closes paths of files that httpd runs or changes, in each directory.
+    /// Closes the paths of files that httpd runs or changes, in each directory.
     fn close_programs(&self, above: &str, rules: &mut Vec<Rule>) {
         let mut next = Vec::with_capacity(rules.len());
         for mut rule in rules.drain(..) {
@@ -352,7 +346,7 @@ impl ServedDirectory {
                 .filter(|_| self.is_own(&rule));
             let place = scope.map_or(String::new(), |it| format!("{above}{}", it.below));
             for program in scope.iter().flat_map(|it| it.processing.programs()) {
-                let program = placed(&place, program);
+                let program = placed(&place, program.as_str());
                 match rule.matcher.common(&program) {
                     Common::Nothing => {}
                     Common::Set(set) if set == rule.matcher => rule.action = Action::Closed,
@@ -378,14 +372,16 @@ impl ServedDirectory {
     }
 }
 
+/// Gives a rule the guards of a directory.
 fn guard(rule: &mut Rule, guards: &Guards) {
     rule.settings.access = guards.authz.clone().unwrap_or_default();
     rule.settings.compat = guards.compat.clone().unwrap_or_default();
+    rule.settings.methods = guards.methods.clone().unwrap_or_default();
     rule.settings.tls_only = guards.tls_only;
     rule.settings.is_strange = guards.is_strange;
 }
 
-/// A directory's path without empty and `.` segments; `None` if it has wildcards or `..`, or is relative.
+/// A directory's path without empty and `.` segments; `None` if it has wildcards or `..`, or if it is relative.
 fn plain(path: &str) -> Option<String> {
     let inner = path.strip_prefix('/')?;
     let mut names = inner.split('/').filter(|it| !matches!(*it, "" | "."));
@@ -393,15 +389,15 @@ fn plain(path: &str) -> Option<String> {
     is_one.then(|| names.by_ref().map(|it| format!("/{it}")).collect())
 }
 
-/// Whether `above` is the directory `below`, or contains it.
+/// Whether the directory `above` is `below` itself, or contains it.
 fn is_above(above: &str, below: &str) -> bool {
     below
         .strip_prefix(above)
         .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// Adds what a `<Directory>` section says of the directory `path`, or of one below it, to `scopes`; `None` if the
-/// importer cannot express it.
+/// Adds the settings of a `<Directory>` section about the directory `path`, or one below it, to `scopes`; `None` if
+/// the importer cannot express them.
 fn directory_section(
     section: &Directive,
     path: &str,
@@ -441,9 +437,9 @@ fn directory_section(
     };
     drop_rest(section, ledger);
     if !is_plain {
-        // Of which directories it is cannot be said.
+        // The section may be about any of the directories.
         let is_open = !said.closes() && !section.inside().iter().any(is_of_responses);
-        return is_open.then_some(());
+        return (is_open && !changes_files(section)).then_some(());
     }
     scope.guards.merge(said);
     scope.guards.add(judged);
@@ -458,8 +454,8 @@ fn directory_section(
     Some(())
 }
 
-/// Whether a `<Directory>` with wildcards is about other directories than `path` and those below it, by what stands
-/// before the first wildcard.
+/// Whether a `<Directory>` with wildcards cannot match `path` or a directory below it, because the text before its
+/// first wildcard differs.
 fn is_elsewhere(section: &Directive, path: &str) -> bool {
     let text = section.word(0);
     let start = text.split(['*', '?', '[']).next().unwrap_or_default();
@@ -468,16 +464,27 @@ fn is_elsewhere(section: &Directive, path: &str) -> bool {
     is_sure && !start.contains("//") && !own.starts_with(start) && !start.starts_with(&own)
 }
 
-/// Reads a `<DirectoryMatch>`; `None` if the importer cannot express what it does.
-fn match_section(section: &Directive, names: &mut NameSections, ledger: &mut Ledger) -> Option<()> {
+/// Reads a `<DirectoryMatch>` that may match the directory `path`; `None` if the importer cannot express what the
+/// section does.
+fn match_section(
+    section: &Directive,
+    path: &str,
+    names: &mut NameSections,
+    ledger: &mut Ledger,
+) -> Option<()> {
     ledger.begin();
     let said = section_guards(section, names, ledger);
     let judged = SERVES.judge(section.inside(), ledger);
     ledger.end();
     drop_rest(section, ledger);
-    let is_changed = section.inside().iter().any(is_of_responses);
+    let is_changed = section.inside().iter().any(is_of_responses) || changes_files(section);
     let is_open = !said?.closes() && !judged.closes() && !is_changed;
-    (is_open || is_of_dots(section)).then_some(())
+    // What is served may lie in a hidden directory itself.
+    let dotted = behind_dot(section).filter(|_| !path.contains("/."));
+    if !is_open && dotted.is_some_and(|it| !names_others(it)) {
+        names.hidden.push(WELL_KNOWN.to_owned());
+    }
+    (is_open || dotted.is_some()).then_some(())
 }
 
 /// The access rules of a section; `None` if it does more than the importer can express.
@@ -500,6 +507,7 @@ fn section_guards(
                 is_strange = true;
             }
             "header" if is_of_freshness(directive) => ledger.handle(directive.id),
+            "options" => ledger.handle(directive.id),
             "allowoverride" | "allowoverridelist" => {
                 ledger.dropped(
                     directive.id,
@@ -508,7 +516,8 @@ fn section_guards(
             }
             name => {
                 skip_template(directive, ledger);
-                is_strange |= directive.inner.is_some() && !name.starts_with("require");
+                let is_guard = name.starts_with("require") || access::is_limit(name);
+                is_strange |= directive.inner.is_some() && !is_guard;
             }
         }
     }
@@ -520,15 +529,23 @@ fn section_guards(
     Some(guards)
 }
 
-/// Drops what is left of a section, after it was judged.
+/// Drops the directives of a section that were not handled, after the section was judged.
 fn drop_rest(section: &Directive, ledger: &mut Ledger) {
-    for directive in section.inside().iter().filter(|it| !is_of_responses(it)) {
+    let is_needless = |it: &&Directive| !is_of_responses(it) && !it.name.starts_with("expires");
+    for directive in section.inside().iter().filter(is_needless) {
         let text = "it is about files that the front serves without it";
         ledger.dropped_if_open(directive.id, text);
     }
 }
 
-/// Whether a directive changes the content of a file's response or its header fields, apart from caching.
+/// Whether a section may refuse symbolic links, or sets the index of directories.
+fn changes_files(section: &Directive) -> bool {
+    let refuses = |it: &Directive| it.name == "options" && processing::refuses_links(it, false);
+    let mut all = section.inside().iter();
+    all.any(|it| refuses(it) || it.name == "directoryindex")
+}
+
+/// Whether a directive changes the body or the header fields of a file's response, apart from caching.
 fn is_of_responses(directive: &Directive) -> bool {
     let name = directive.name.as_str();
     let is_field = name == "header" && !is_of_freshness(directive);
@@ -550,7 +567,7 @@ fn is_of_freshness(directive: &Directive) -> bool {
 fn files_section(section: &Directive, names: &mut NameSections, ledger: &mut Ledger) -> Option<()> {
     let mut none = NameSections::default();
     if is_of_dots(section) {
-        // They are hidden in any case.
+        // The files are hidden whatever the result is.
         access::of_section(section.inside(), ledger);
         ledger.mapped(section.id);
         return Some(());
@@ -559,7 +576,7 @@ fn files_section(section: &Directive, names: &mut NameSections, ledger: &mut Led
     let guards = section_guards(section, &mut none, ledger);
     let changes = section.inside().iter().any(is_of_responses);
     if changes {
-        // The files are closed, whatever it changes.
+        // The files are closed, so changes to their responses do not matter.
         let all = section.inside().iter().filter(|it| is_of_responses(it));
         all.for_each(|it| ledger.unmapped(it.id, UNSAID));
     }
@@ -574,42 +591,60 @@ fn files_section(section: &Directive, names: &mut NameSections, ledger: &mut Led
         && !name.contains(['/', '[', '\\']);
     match guards.joined() {
         Access::Open if changes || judged.closes() => {
-            names.closed.extend(paths_of_names(section)?);
-            Some(())
+            names.closed.push(names_of(section)?);
         }
-        Access::Open => Some(()),
-        Access::Nobody if is_plain => {
-            names.hidden.push(name.to_owned());
-            Some(())
+        Access::Open => {}
+        Access::Nobody if is_plain => names.hidden.push(name.to_owned()),
+        Access::Nobody => names.closed.push(names_of(section)?),
+        Access::Networks { .. } | Access::Methods { .. } | Access::Unsaid => {
+            names.closed.push(names_of(section)?);
+            ledger.unmapped(section.id, UNSAID);
+            let asked = access::addresses(section.inside());
+            ledger.address_guards.void(asked);
         }
-        _ => None,
+    }
+    Some(())
+}
+
+/// Whether a section is only about names that begin with a dot, which the front never serves.
+fn is_of_dots(section: &Directive) -> bool {
+    let is_expression = section.name.ends_with("match") || section.words.len() > 1;
+    if is_expression {
+        behind_dot(section).is_some()
+    } else {
+        section.word(0).starts_with(".ht")
     }
 }
 
-/// Whether a section concerns only names that begin with a dot, which the front never serves.
-fn is_of_dots(section: &Directive) -> bool {
+/// What stands in the expression of a section behind the dot with which all names begin that it concerns; `None`: it may
+/// concern others.
+fn behind_dot(section: &Directive) -> Option<&str> {
     let text = section.words.last().map_or("", String::as_str);
-    let is_expression = section.name.ends_with("match") || section.words.len() > 1;
-    if !is_expression {
-        return text.starts_with(".ht");
-    }
     let starts = ["^\\.", "/\\.", "(^|/)\\.", "(^|\\/)\\."];
     let mut found = starts.iter().filter_map(|it| text.strip_prefix(*it));
-    found.any(|rest| !rest.starts_with(['?', '*', '{']) && !has_alternatives(rest))
+    found.find(|rest| !rest.starts_with(['?', '*', '{']) && !has_alternatives(rest))
 }
 
-/// Whether a regular expression has, or may have, alternatives (`|`) outside its groups.
-fn has_alternatives(expression: &str) -> bool {
-    let mut depth = 0;
-    let is_outside = |it: char| {
-        depth += i32::from(it == '(') - i32::from(it == ')');
-        it == '|' && depth < 1
+/// Whether an expression behind a dot begins with other names than that of [`WELL_KNOWN`].
+fn names_others(rest: &str) -> bool {
+    let group = rest.strip_prefix("(?:").or_else(|| rest.strip_prefix('('));
+    let text = group.unwrap_or(rest);
+    let is_plain = |it: char| it.is_ascii_alphanumeric() || "-_|".contains(it);
+    let end = text.find(|it| !is_plain(it)).unwrap_or(text.len());
+    let (names, after) = text.split_at(end);
+    let behind = match group {
+        Some(_) => after.strip_prefix(')'),
+        None => Some(after),
     };
-    let is_odd = ["\\(", "\\)", "["].iter().any(|it| expression.contains(it));
-    is_odd && expression.contains('|') || expression.chars().any(is_outside)
+    let is_other =
+        |it: &str| it.starts_with(|it: char| it.is_ascii_alphanumeric() && !"wW".contains(it));
+    behind.is_some_and(|it| !it.starts_with(['?', '*', '{'])) && names.split('|').all(is_other)
 }
 
-/// What a section of files asks of its directives.
+/// The directory whose name begins with a dot and that the front serves.
+const WELL_KNOWN: &str = ".well-known";
+
+/// What a section about files does with requests: it serves files.
 const SERVES: PlaceUse = PlaceUse {
     forwards: false,
     serves: true,

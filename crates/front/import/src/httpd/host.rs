@@ -15,18 +15,20 @@ use crate::files::ImportError;
 use crate::httpd::files::{ServedDirectory, Site};
 use crate::httpd::jk::{drop_dead_mounts, jk_files, jk_mounts, read_given_jk_files, worker_mounts};
 use crate::httpd::names::names;
-use crate::httpd::proxy::{self, Balancers};
+use crate::httpd::proxy::{self, Balancers, ProxyTargets};
 use crate::httpd::redirect::{Clients, Rewrite};
 use crate::httpd::section::{call_by_host, overlay, proxies, settle, skip_template};
 use crate::httpd::tree::Expansion;
-use crate::httpd::{access, fields, pages, redirect, senders, usual};
+use crate::httpd::{
+    access, fields, logs, pages, redirect, senders, slashes, tunnel, usual, variables,
+};
 use crate::judge::PlaceUse;
 use crate::ledger::{Ledger, Weight};
 use crate::matcher::{Common, Matcher};
+use crate::methods::guard_all;
 use crate::mod_jk::mounts::{self, Mount, join_prefixes};
 use crate::mod_jk::workers::{Workers, duration, number};
 use crate::plan::{Access, Action, Plan, Rule, VirtualHost};
-use crate::regex::{PathSet, path_set};
 use crate::sources::Sources;
 
 /// Converts the directives of a server into the plan.
@@ -82,11 +84,7 @@ pub(crate) fn convert(
         let taken = |it: &usize| plan.hosts.iter().any(|host| host.listeners.contains(it));
         (0..plan.listeners.len()).filter(|it| !taken(it)).collect()
     };
-    if reader.plan.hosts.is_empty() && reader.plan.listeners.is_empty() {
-        reader.plan.listener("[::]:80", 80);
-        let text = "the source names no address: the front listens on [::]:80; choose another with --listen";
-        reader.files.ledger.say(Weight::Note, None, text);
-    }
+    reader.settle_listeners();
     let left = served(reader.plan);
     if left.is_empty() {
         drop_dead_mounts(&server_mounts, is_copied, reader.files.ledger);
@@ -99,11 +97,14 @@ pub(crate) fn convert(
     ledger.address_guards.enter(access::addresses(top), REMEDY);
     senders::read(&main, &hosts, plan, ledger);
     unserved(&main, &hosts, expansion.ledger);
+    if plan.log.is_empty() {
+        plan.log = logs::keys(top, expansion.ledger);
+    }
     usual::drop_all(top, expansion.ledger);
     Ok(())
 }
 
-/// Drops directives about served files where the front serves no directory by them.
+/// Drops directives about files if the front serves no directory to which they apply.
 fn unserved(main: &[Directive], hosts: &[&Directive], ledger: &mut Ledger) {
     let inner = hosts.iter().flat_map(|it| it.inside());
     for directive in main.iter().chain(inner) {
@@ -130,11 +131,25 @@ pub(super) struct Reader<'a, 'e> {
     pub(super) single_names: bool,
     /// For each name, the indices of the virtual hosts that have it.
     pub(super) named: HashMap<String, Vec<usize>>,
-    /// For each virtual host, its names that no route can have.
+    /// For each virtual host, those of its names that no route can have.
     pub(super) unsaid: Vec<Vec<String>>,
 }
 
 impl Reader<'_, '_> {
+    /// Adds a listener if the source names none, and httpd's default limit on bodies.
+    fn settle_listeners(&mut self) {
+        if self.plan.hosts.is_empty() && self.plan.listeners.is_empty() {
+            self.plan.listener("[::]:80", 80);
+            let text = "the source names no address: the front listens on [::]:80; choose another with --listen";
+            self.files.ledger.say(Weight::Note, None, text);
+        }
+        let limits_bodies = |it: &Directive| it.name == "limitrequestbody";
+        if !self.sources.httpd.is_empty() && !self.main.iter().any(limits_bodies) {
+            let all = self.plan.listeners.iter_mut();
+            all.for_each(|it| it.limit_bodies("1GiB"));
+        }
+    }
+
     /// Adds a virtual host to the plan; with `None`, the server itself.
     fn host(
         &mut self,
@@ -204,7 +219,7 @@ impl Reader<'_, '_> {
         Ok(())
     }
 
-    /// Those of these listeners that no virtual host has yet.
+    /// The listeners of these that have no virtual host yet.
     fn free_listeners(&self, listeners: Vec<usize>) -> Vec<usize> {
         let mut left = listeners;
         let hosts = &self.plan.hosts;
@@ -246,11 +261,18 @@ impl Reader<'_, '_> {
             ports: &ports,
             is_canonical: is_canonical(inner, self.main),
         };
-        let rewrites = rewrites(site, clients, ledger);
-        let mut proxied = proxied(inner, main, &balancers, self.plan, ledger);
-        turn_back(&mut proxied, self.plan);
-        redirect::open_tunnels(&rewrites, &mut proxied, self.plan, ledger);
-        pages::replace(pages::replaced(site, ledger).as_deref(), &mut proxied);
+        let mut targets = ProxyTargets {
+            balancers: &balancers,
+            plan: self.plan,
+        };
+        let mut rewrites = rewrites(site, clients, &mut targets, ledger);
+        let mut passed = variables::declining(site, "no-proxy", ledger);
+        passed.extend(proxied(inner, main, &balancers, self.plan, ledger));
+        turn_back(&mut passed, self.plan);
+        tunnel::open_tunnels(&rewrites, &mut passed, self.plan, ledger);
+        let replaced = pages::replaced(site, ledger);
+        let own = rewrites.iter_mut().filter_map(Rewrite::rule_mut);
+        pages::replace(replaced.as_deref(), passed.iter_mut().chain(own));
         let mut others = redirect::redirects(inner, ledger);
         others.extend(redirect::redirects(main, ledger));
         let root = site.root(ledger);
@@ -261,11 +283,10 @@ impl Reader<'_, '_> {
             served.extend(directories);
         }
         jk.extend(inherited.iter().cloned());
-        others.extend(rules_without_jk(inner, ledger));
-        others.extend(rules_without_jk(main, ledger));
+        others.extend(variables::declining(site, "no-jk", ledger));
         others.extend(mounts::rules(&jk, &mut self.workers, self.plan, ledger));
         others.push(Rule::new(None, Matcher::everything(), Action::Files));
-        let mut rules = in_order(rewrites, proxied, others);
+        let mut rules = in_order(rewrites, passed, others);
         join_prefixes(&mut rules, ledger);
         if let Some(root) = root {
             root.fill(&mut rules);
@@ -296,7 +317,7 @@ impl Reader<'_, '_> {
         for (path, directory) in served {
             directory.lay(path, rules);
         }
-        // Whatever stands first in the file: `<Proxy>` is asked before `<Location>`.
+        // `<Proxy>` sections are applied before `<Location>`, in whatever order they are in the file.
         proxies(site.all(), rules, self.files.ledger);
         for section in site.all() {
             overlay(section, rules, self.plan, self.files.ledger);
@@ -304,9 +325,10 @@ impl Reader<'_, '_> {
         call_by_host(rules, self.plan);
         settle(rules, self.files.ledger);
         self.admit(site, rules);
+        slashes::guard(site, rules, self.files.ledger);
     }
 
-    /// Judges the server by its directives outside sections, and admits its rules or closes them.
+    /// Judges the directives outside of sections, and admits the rules of the server, or closes them.
     fn admit(&mut self, site: Site<'_>, rules: &mut [Rule]) {
         let plain = || site.all().filter(|it| it.inner.is_none());
         let has_tls = site
@@ -324,15 +346,16 @@ impl Reader<'_, '_> {
         rules.iter_mut().for_each(|it| it.admit(judged));
     }
 
-    /// Notes what was decided about for the whole server: sign-on, which only guards what a section says; addresses and
-    /// their TLS, where the front is stricter than what it does not convert; without TLS, all that is about TLS; and who
-    /// clients behind proxies are, which [`senders::read`] decides for all servers.
+    /// Marks a directive that is decided for the whole server: authentication, which only applies where a section
+    /// requires it; addresses and their TLS, where the front is stricter than a setting that is not converted;
+    /// without TLS, everything about TLS; and which proxies are trusted, which [`senders::read`] decides for all
+    /// servers.
     fn handle_whole(&mut self, directive: &Directive, has_tls: bool) {
         let name = directive.name.as_str();
         let ledger = &mut *self.files.ledger;
         skip_template(directive, ledger);
         let nature = foreign_answer("httpd", name).and_then(|it| it.nature);
-        let is_own = nature == Some(Nature::Transport) && !name.starts_with("sslproxy");
+        let is_own = nature == Some(Nature::Transport) && !name.contains("proxy");
         let is_idle = !has_tls && name.starts_with("ssl") && !name.starts_with("sslproxy");
         if is_idle && nature == Some(Nature::Transport) {
             ledger.dropped_if_open(directive.id, "SSLEngine is not on here");
@@ -369,8 +392,8 @@ fn proxied(
     plan: &mut Plan,
     ledger: &mut Ledger,
 ) -> Vec<Rule> {
-    // Those of sections go before the others, and of sections the last: a virtual host's are behind the server's. Of
-    // the others the server's go first.
+    // The rules of sections go before the others: those of the virtual host's sections after those of the server's,
+    // and the last section first. Of the rules outside of sections, the server's go first.
     let (mut proxied, own) = passes(inner, balancers, plan, ledger);
     let (located, servers) = passes(main, balancers, plan, ledger);
     proxied.extend(located);
@@ -406,6 +429,18 @@ fn passes(
                 for pass in
                     inner.filter(|it| matches!(it.name.as_str(), "proxypass" | "proxypassmatch"))
                 {
+                    if proxy::has_wildcards(path) {
+                        let as_match = Directive {
+                            name: "proxypassmatch".to_owned(),
+                            ..pass.clone()
+                        };
+                        located.push(if is_match {
+                            proxy::pass(&as_match, Some(path), balancers, plan, ledger)
+                        } else {
+                            vec![proxy::unsaid(pass, path, ledger)]
+                        });
+                        continue;
+                    }
                     let is_plain = path.starts_with('/') && !path.contains(EXPRESSION);
                     if is_match && pass.name == "proxypass" && !is_plain {
                         let text = "ProxyPass takes the expression of its section for a path, which no request has: \
@@ -443,7 +478,7 @@ fn preserve_host(inner: &[Directive], main: &[Directive], ledger: &mut Ledger) -
 }
 
 /// Adds a rewrite to rules whose upstream gets its own `Host`, so that the front corrects the redirects of an
-/// application that knows itself by that name. The rewrite may put a path in its own place.
+/// application that uses this name. The rewrite may replace a path by itself.
 fn turn_back(rules: &mut [Rule], plan: &Plan) {
     for rule in rules {
         let Action::Forward { upstream, rewrite } = &mut rule.action else {
@@ -466,19 +501,20 @@ fn in_order(rewrites: Vec<Rewrite>, proxied: Vec<Rule>, others: Vec<Rule>) -> Ve
     let mut rest: Vec<Rule> = Vec::new();
     rest.extend(proxied.into_iter().flat_map(|it| declined(it, &others)));
     rest.extend(others);
-    let mut rules = Vec::new();
-    for rewrite in rewrites {
+    let mut rules = rest.clone();
+    for rewrite in rewrites.into_iter().rev() {
         match rewrite {
-            Rewrite::Rule(rule) => rules.push(rule),
-            Rewrite::Pass(rule) => rules.extend(left(&rule, &rest)),
+            Rewrite::Rule(rule) => rules.insert(0, rule),
+            Rewrite::Pass(rule) => drop(rules.splice(0..0, left(&rule, &rest))),
+            Rewrite::Methods(guard) => guard_all(&mut rules, &[guard]),
             Rewrite::Tunnel(_) => {}
         }
     }
-    rules.extend(rest);
     rules
 }
 
-/// Whether `SERVER_NAME` is the configured name, whatever host clients ask for (`UseCanonicalName`).
+/// Whether `SERVER_NAME` does not depend on the host that clients ask for (`UseCanonicalName`). It is taken for the
+/// configured name then, also with `DNS`, where httpd looks up the name of its address.
 fn is_canonical(inner: &[Directive], main: &[Directive]) -> bool {
     let last = |block: &[Directive]| {
         let mut all = block.iter().filter(|it| it.name == "usecanonicalname");
@@ -489,9 +525,14 @@ fn is_canonical(inner: &[Directive], main: &[Directive]) -> bool {
 }
 
 /// The rules of mod_rewrite of a virtual host, with those that it inherits from the server.
-fn rewrites(site: Site<'_>, clients: Clients<'_>, ledger: &mut Ledger) -> Vec<Rewrite> {
+fn rewrites(
+    site: Site<'_>,
+    clients: Clients<'_>,
+    targets: &mut ProxyTargets<'_>,
+    ledger: &mut Ledger,
+) -> Vec<Rewrite> {
     let (inner, main) = (site.inner, site.main);
-    // The last word counts, wherever the rules stand.
+    // The last `RewriteEngine` applies, wherever the rules are.
     let switch = site.find("rewriteengine");
     let is_on = switch.is_some_and(|it| it.word(0).eq_ignore_ascii_case("on"));
     let inherited = rewrites_inherited(inner, main, ledger);
@@ -504,7 +545,7 @@ fn rewrites(site: Site<'_>, clients: Clients<'_>, ledger: &mut Ledger) -> Vec<Re
         Some(false) => (inner, main),
         None => (inner, &[][..]),
     };
-    redirect::rewrites(first.iter().chain(second), is_on, clients, ledger)
+    redirect::rewrites(first.iter().chain(second), is_on, clients, targets, ledger)
 }
 
 /// Whether a virtual host inherits the server's mod_rewrite rules: `Some(true)`: before its own; `Some(false)`: after
@@ -533,7 +574,7 @@ fn rewrites_inherited(
     }
 }
 
-/// The rules of other modules for the paths of a `RewriteRule` that changes nothing, for its scheme.
+/// The rules of other modules for the paths of a `RewriteRule` that does nothing (`-`), for its scheme.
 fn left(pass: &Rule, others: &[Rule]) -> Vec<Rule> {
     let fits =
         |it: &&Rule| it.scheme.is_none() || pass.scheme.is_none() || it.scheme == pass.scheme;
@@ -562,41 +603,7 @@ fn declined(rule: Rule, others: &[Rule]) -> Vec<Rule> {
     others.iter().filter_map(narrowed).collect()
 }
 
-/// Rules for the paths that `SetEnvIf` takes from mod_jk.
-fn rules_without_jk(directives: &[Directive], ledger: &mut Ledger) -> Vec<Rule> {
-    let is_such = |it: &&Directive| {
-        it.name.starts_with("setenvif") && it.words.iter().any(|word| word == "no-jk")
-    };
-    let mut rules = Vec::new();
-    for directive in directives.iter().filter(is_such) {
-        let set = set_without_jk(directive);
-        let action = if set.is_exact {
-            ledger.mapped(directive.id);
-            Action::Files
-        } else {
-            let text = "routes cannot say exactly which paths this expression takes from mod_jk";
-            ledger.unmapped(directive.id, text);
-            Action::Closed
-        };
-        let place = ledger.place(directive.id);
-        let matchers = set.matchers.into_iter();
-        rules.extend(matchers.map(|it| Rule::new(Some(place), it, action.clone())));
-    }
-    rules
-}
-
-/// The paths that a `SetEnvIf` is about: those that it names, or any if it asks for something else.
-fn set_without_jk(directive: &Directive) -> PathSet {
-    if directive.word(0).eq_ignore_ascii_case("request_uri") {
-        return path_set(directive.word(1), directive.name == "setenvifnocase");
-    }
-    PathSet {
-        matchers: vec![Matcher::everything()],
-        is_exact: false,
-    }
-}
-
-/// Applies to all rules of a host what holds for the whole of it.
+/// Applies the settings of a whole host to all of its rules.
 fn apply_to_all(
     directives: &[Directive],
     has_tls: bool,
@@ -632,7 +639,7 @@ fn apply_timeout(directive: &Directive, rules: &mut [Rule]) {
 /// The httpd directives by which the old server learns clients' addresses behind the front.
 const REMEDY: &str = "`RemoteIPHeader X-Forwarded-For` and `RemoteIPInternalProxy 127.0.0.1`";
 
-/// Why directives need no counterpart, by their names in lower case.
+/// The reason why a directive needs no counterpart, by the directive's name in lower case.
 static NEEDLESS: LazyLock<HashMap<&str, &str>> = LazyLock::new(|| {
     let names = |(names, reason): &(&'static str, &'static str)| {
         let reason = *reason;
@@ -657,5 +664,5 @@ const DROPPED: &[(&str, &str)] = &[
     ),
 ];
 
-/// Characters by which an expression is no path.
+/// Characters that make a word an expression and no path.
 const EXPRESSION: [char; 9] = ['^', '$', '*', '?', '(', '[', '{', '|', '\\'];

@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::directive::Directive;
 use crate::httpd::host::Reader;
 use crate::ledger::Weight;
-use crate::plan::{Listener, Tls};
+use crate::plan::{LONGEST, Listener, Tls};
 use crate::toml_text::quoted;
 
 impl Reader<'_, '_> {
@@ -25,7 +25,8 @@ impl Reader<'_, '_> {
         }
     }
 
-    /// The listeners on which a virtual host is asked: a wildcard stands behind each host that names the address.
+    /// The listeners on which httpd asks a virtual host. A host with wildcards only is not asked on an address that
+    /// another host names.
     pub(super) fn listeners_of(&mut self, host: &Directive) -> Vec<usize> {
         let mut found = self.listeners(&host.words);
         let is_wild = |word: &String| {
@@ -44,6 +45,7 @@ impl Reader<'_, '_> {
         found
     }
 
+    /// The listeners whose addresses and ports these words of `<VirtualHost>` name.
     fn listeners(&mut self, words: &[String]) -> Vec<usize> {
         let mut found = Vec::new();
         for word in words {
@@ -61,7 +63,7 @@ impl Reader<'_, '_> {
                 found.extend(known);
                 continue;
             }
-            // A wildcard listener has the port of a narrower address as well.
+            // A listener on all addresses also receives requests to a single address of its port.
             match self.plan.listeners.iter().position(|it| it.port == port) {
                 Some(wild) => found.push(wild),
                 None if addresses.is_empty() => {
@@ -158,9 +160,15 @@ impl Reader<'_, '_> {
             own.or_else(|| main.iter().find(|it| it.name == name))
         };
         let authority = find("sslcacertificatefile");
+        let depth = find("sslverifydepth");
         let Some((verify, is_whole)) = verify else {
+            if let Some(depth) = depth {
+                let text = "no certificates of clients are verified";
+                self.files.ledger.dropped(depth.id, text);
+            }
             return;
         };
+        self.chain_length(verify, depth);
         let Some(authority) = authority else {
             tls.missing = Some("its authority of clients' certificates is not named".to_owned());
             let text = match find("sslcacertificatepath") {
@@ -198,6 +206,16 @@ impl Reader<'_, '_> {
         self.revoked(list, tls);
     }
 
+    /// Reports whether the front accepts longer chains of client certificates than httpd.
+    fn chain_length(&mut self, verify: &Directive, depth: Option<&Directive>) {
+        let Some(depth) = depth else {
+            return self.files.ledger.risk(verify.id, DEEPER);
+        };
+        if depth.word(0).parse().is_ok_and(Tls::may_have) {
+            self.files.ledger.dropped(depth.id, LONGEST);
+        }
+    }
+
     /// Converts the list of revoked client certificates.
     fn revoked(&mut self, list: Option<&Directive>, tls: &mut Tls) {
         let Some(list) = list else { return };
@@ -214,7 +232,7 @@ impl Reader<'_, '_> {
         }
     }
 
-    /// Replaces a listener on all addresses by one for each address, where all virtual hosts of its port name single
+    /// Replaces a listener on all addresses by one for each address, if all virtual hosts of its port name single
     /// addresses.
     pub(super) fn split_addresses(&mut self) {
         let hosts = self.hosts;
@@ -222,7 +240,7 @@ impl Reader<'_, '_> {
         let mut names: Vec<&str> = words().map(|it| host_of(it)).collect();
         names.sort_unstable();
         names.dedup();
-        // Such as one name throughout, which is the machine's own.
+        // For instance, all may have the name of the machine.
         self.single_names = matches!(&names[..], [name] if ips(name).is_empty());
         for index in 0..self.plan.listeners.len() {
             let (address, port) = (
@@ -256,8 +274,8 @@ impl Reader<'_, '_> {
         }
     }
 
-    /// Whether the front has no listener that separates this virtual host's address from others, as for a host name:
-    /// only the source's machine knows its address.
+    /// Whether the front has no listener of its own for the address of this virtual host, as for a host name, which
+    /// only the source's machine can resolve.
     pub(super) fn shares_address(&self, host: &Directive, listeners: &[usize]) -> bool {
         let own = |word: &String| {
             let (addresses, _) = addresses_of(word);
@@ -274,7 +292,7 @@ impl Reader<'_, '_> {
     }
 }
 
-/// Whether a word of `<VirtualHost>` has the very address of a listener.
+/// Whether a word of `<VirtualHost>` names exactly the address of a listener.
 fn names_address(word: &str, listener: &Listener) -> bool {
     let Ok(own) = listener.address.parse::<SocketAddr>() else {
         return false;
@@ -285,7 +303,7 @@ fn names_address(word: &str, listener: &Listener) -> bool {
     (!has_port || port == own.port()) && addresses.iter().any(is_own)
 }
 
-/// Whether `SSLProtocol` admits TLS 1.3 only.
+/// Whether `SSLProtocol` allows only TLS 1.3.
 fn is_newest_alone(words: &[String]) -> bool {
     let mut older = false;
     for word in words {
@@ -314,7 +332,7 @@ fn host_of(word: &str) -> &str {
     }
 }
 
-/// The addresses of a host; empty for a name that only the source's machine can resolve.
+/// The addresses of a host; empty for a name, which only the source's machine can resolve.
 fn ips(host: &str) -> Vec<IpAddr> {
     match host {
         "" | "*" | "_default_" => vec![Ipv6Addr::UNSPECIFIED.into()],
@@ -334,6 +352,10 @@ fn addresses_of(text: &str) -> (Vec<SocketAddr>, u16) {
     let all = ips(host).into_iter().map(|it| SocketAddr::new(it, port));
     (all.collect(), port)
 }
+
+const DEEPER: &str = "without SSLVerifyDepth, httpd accepts only certificates that an authority of \
+                      SSLCACertificateFile has issued itself; the front also accepts those of authorities below it. \
+                      Name only authorities whose subordinates you trust as well";
 
 const LOOPBACK: [IpAddr; 2] = [
     IpAddr::V4(Ipv4Addr::LOCALHOST),

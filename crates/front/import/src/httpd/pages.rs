@@ -19,7 +19,7 @@ pub(super) fn give(site: Site<'_>, rules: &mut [Rule], ledger: &mut Ledger) {
             Some(status) => drop(documents.insert(status, directive)),
             None => ledger.dropped(directive.id, "it is no status of an error"),
         }
-        // Another of the same status further down counts.
+        // A later one for the same status replaces it.
         ledger.mapped(directive.id);
     }
     if documents.is_empty() || sends_all_away(rules) {
@@ -64,18 +64,18 @@ pub(super) fn replaced(site: Site<'_>, ledger: &mut Ledger) -> Option<String> {
 }
 
 /// Sets `replace_errors` on the rules that lead to backends of mod_proxy.
-pub(super) fn replace(replaced: Option<&str>, rules: &mut [Rule]) {
+pub(super) fn replace<'r>(replaced: Option<&str>, rules: impl Iterator<Item = &'r mut Rule>) {
     let Some(replaced) = replaced else {
         return;
     };
     let forwards = |it: &&mut Rule| matches!(it.action, Action::Forward { .. });
-    for rule in rules.iter_mut().filter(forwards) {
+    for rule in rules.filter(forwards) {
         let pages = &mut rule.settings.pages;
         pages.insert(REPLACE_ERRORS.to_owned(), replaced.to_owned());
     }
 }
 
-/// Whether every request is redirected, so that no error page is ever shown.
+/// Whether every request is redirected, so that the front never shows an error page.
 fn sends_all_away(rules: &[Rule]) -> bool {
     let everything = Matcher::everything();
     let first = rules
@@ -88,10 +88,10 @@ fn sends_all_away(rules: &[Rule]) -> bool {
             .all(|it| matches!(it.action, Action::Redirect { .. }))
 }
 
-/// The file of an `ErrorDocument`; `None` for httpd's built-in page.
+/// The file of an `ErrorDocument`; `None` for the built-in page of httpd.
 ///
 /// # Errors
-/// Why the front cannot show the page.
+/// The reason why the front cannot show the page.
 fn document(
     directive: &Directive,
     site: Site<'_>,

@@ -7,19 +7,19 @@ use std::collections::BTreeMap;
 
 use crate::directive::Directive;
 use crate::directory::SCRIPTS;
+use crate::expression::{literal, translated};
 use crate::ledger::Ledger;
 use crate::matcher::Matcher;
 use crate::plan::{Action, Rule};
-use crate::regex::{PathSet, path_set};
-use crate::toml_text::quoted;
+use crate::toml_text::{quoted, quoted_list};
 
 /// How httpd processes the files of a directory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct FileTreatment {
-    /// Paths below the directory whose files have a handler or a filter.
-    handled: Vec<Matcher>,
-    /// Paths of files that run because of their type, unless `ForceType` replaces it.
-    typed: Vec<Matcher>,
+    /// Files below the directory that have a handler or a filter, as expressions for [`placed`].
+    handled: Vec<String>,
+    /// Files that run because of their type, unless `ForceType` replaces it.
+    typed: Vec<String>,
     /// Name patterns of program files, for the key `hide`. A directory is only served if it contains none.
     pub(super) hidden: Vec<String>,
     /// Whether any file of the directory may have a handler or filter, so that all are closed.
@@ -30,6 +30,10 @@ pub(super) struct FileTreatment {
     forced: Option<String>,
     /// The forced type of an outer directory that `ForceType None` takes back.
     unforced: Option<String>,
+    /// Whether symbolic links are not followed, or only those of their target's owner (`Options`).
+    refuses_links: bool,
+    /// The files that stand for a directory (`DirectoryIndex`); `None`: the front's own.
+    index: Option<Vec<String>>,
 }
 
 impl FileTreatment {
@@ -39,12 +43,17 @@ impl FileTreatment {
         directives: impl IntoIterator<Item = &'d Directive>,
         ledger: &mut Ledger,
     ) {
+        let mut index: Option<Vec<&'d String>> = None;
         for it in directives {
             let value = it.word(0);
             match it.name.as_str() {
+                "directoryindex" => {
+                    index.get_or_insert_default().extend(&it.words);
+                    ledger.mapped(it.id);
+                }
                 "addhandler" => self.run(it, ledger),
                 "addoutputfilter" if !compresses(value) => self.run(it, ledger),
-                // httpd asks for a handler by a type that is none.
+                // A type that is no media type is the name of a handler.
                 "addtype" if is_run(value) || !is_media_type(value) => self.run(it, ledger),
                 "addtype" => self.add_type(it, ledger),
                 "forcetype" if value.eq_ignore_ascii_case("none") => {
@@ -64,7 +73,11 @@ impl FileTreatment {
                     ledger.handle(it.id);
                 }
                 "xbithack" if value.eq_ignore_ascii_case("off") => ledger.handle(it.id),
-                // Of a handler's name `AddHandler` tells the files.
+                "options" => {
+                    self.refuses_links = refuses_links(it, self.refuses_links);
+                    ledger.mapped(it.id);
+                }
+                // The handler's files are those that `AddHandler` gives it.
                 "action" if !value.contains('/') => ledger.handle(it.id),
                 "forcetype"
                 | "sethandler"
@@ -78,10 +91,19 @@ impl FileTreatment {
                 _ => {}
             }
         }
+        if let Some(names) = index {
+            let is_off = matches!(names[..], [only] if only.eq_ignore_ascii_case("disabled"));
+            // A name with a slash is in another directory, where the front has no index. The names after it count
+            // only if it is missing, so they are left out, too.
+            let own = names
+                .into_iter()
+                .take_while(|it| !it.contains('/') && !is_off);
+            self.index = Some(own.cloned().collect());
+        }
     }
 
-    /// Notes that files with these extensions run. Those in [`SCRIPTS`] are hidden, for no directory with such
-    /// files is served; the others get closed routes.
+    /// Marks files with these extensions as programs. Those in [`SCRIPTS`] are hidden, because no directory with such
+    /// files is served; the paths of others are closed.
     fn run(&mut self, directive: &Directive, ledger: &mut Ledger) {
         for extension in directive.words.iter().skip(1) {
             let extension = extension.trim_start_matches('.');
@@ -96,15 +118,11 @@ impl FileTreatment {
                 continue;
             }
             ledger.unmapped(directive.id, SHOWN);
-            let within = Matcher::pattern(&format!("/*.{extension}.*"));
-            let mut set = PathSet {
-                matchers: vec![Matcher::pattern(&format!("/*.{extension}")), within],
-                is_exact: true,
-            };
-            set.add_cases();
+            let end = literal(&format!(".{extension}"));
+            let names = [format!(".*(?i:{end})$"), format!(".*(?i:{end}\\.)")];
             match directive.name.as_str() {
-                "addtype" => self.typed.extend(set.matchers),
-                _ => self.handled.extend(set.matchers),
+                "addtype" => self.typed.extend(names),
+                _ => self.handled.extend(names),
             }
         }
     }
@@ -117,19 +135,19 @@ impl FileTreatment {
         ledger.mapped(directive.id);
     }
 
-    /// Closes these paths below the directory.
-    pub(super) fn close(&mut self, paths: Vec<Matcher>) {
-        self.handled.extend(paths);
+    /// Closes these files below the directory.
+    pub(super) fn close(&mut self, files: Vec<String>) {
+        self.handled.extend(files);
     }
 
-    /// Paths below the directory whose files must not be sent as they are.
-    pub(super) fn programs(&self) -> impl Iterator<Item = &Matcher> {
+    /// Files below the directory that must not be sent unchanged, as expressions for [`placed`].
+    pub(super) fn programs(&self) -> impl Iterator<Item = &String> {
         let typed = self.typed.iter().filter(|_| self.forced.is_none());
         self.handled.iter().chain(typed)
     }
 
-    /// Sets the directory's media types for a rule: its table of types, and a forced Content-Type. If every file may have a
-    /// handler, the rule is marked as strange: what it serves is not what the source serves.
+    /// Applies the directory's settings to a rule: media types, index files, and whether links are followed. If any
+    /// file may have a handler, the rule is marked as strange, because the source may not send the files unchanged.
     pub(super) fn over(&self, rule: &mut Rule) {
         if self.is_whole {
             rule.settings.is_strange = true;
@@ -142,9 +160,18 @@ impl FileTreatment {
         if let Some(forced) = &self.forced {
             fields.set.insert("Content-Type".to_owned(), forced.clone());
         }
-        if let Action::Serve(serve) = &mut rule.action
-            && !self.types.is_empty()
-        {
+        let Action::Serve(serve) = &mut rule.action else {
+            return;
+        };
+        // The key may be that of an outer directory, which follows no links.
+        serve.keys.remove("links");
+        if let Some(names) = &self.index {
+            serve.keys.insert("index".to_owned(), quoted_list(names));
+        }
+        if self.refuses_links {
+            serve.keys.insert("links".to_owned(), quoted("off"));
+        }
+        if !self.types.is_empty() {
             let pairs = self.types.iter();
             let entries = pairs.map(|(name, to)| format!("{} = {}", quoted(name), quoted(to)));
             let list: Vec<String> = entries.collect();
@@ -152,6 +179,20 @@ impl FileTreatment {
             serve.keys.insert("types".to_owned(), types);
         }
     }
+}
+
+/// Whether `Options` refuses symbolic links, or follows only those whose owner is that of their target. `before` is
+/// the answer without this directive.
+pub(super) fn refuses_links(options: &Directive, before: bool) -> bool {
+    let is_relative = options.words.iter().any(|it| it.starts_with(['+', '-']));
+    let mut refuses = before || !is_relative;
+    for word in &options.words {
+        let name = word.trim_start_matches(['+', '-']).to_ascii_lowercase();
+        if matches!(name.as_str(), "followsymlinks" | "all") {
+            refuses = word.starts_with('-');
+        }
+    }
+    refuses
 }
 
 /// Whether a directive makes httpd run files.
@@ -168,27 +209,49 @@ pub(super) fn runs(directive: &Directive) -> bool {
     }
 }
 
-/// Paths of the files of a `<Files>` or `<FilesMatch>` section, and maybe of others; `None` if they may be any.
-pub(super) fn paths_of_names(section: &Directive) -> Option<Vec<Matcher>> {
+/// The files of a `<Files>` or `<FilesMatch>` section, and maybe others, as an expression for [`placed`]; `None` if
+/// they may be any.
+pub(super) fn names_of(section: &Directive) -> Option<String> {
     let text = section.words.last().map_or("", String::as_str);
     if section.name == "files" && section.words.len() == 1 {
-        let text = text.replace('[', "*").replace(['\\', ']'], "*");
-        return Some(vec![Matcher::pattern(&format!("*/{text}"))]);
+        let sign = |sign: char| match sign {
+            '*' => "[^/]*".to_owned(),
+            '?' => "[^/]".to_owned(),
+            other => literal(&other.to_string()),
+        };
+        // The expression is used only up to a bracket or a backslash.
+        let (plain, end) = match text.find(['[', '\\']) {
+            Some(at) => (&text[..at], ""),
+            None => (text, "$"),
+        };
+        let name: String = plain.chars().map(sign).collect();
+        return Some(format!("(?:.*/)?{name}{end}"));
     }
-    // Of a whole path the beginning of a name is no beginning.
-    let matchers = path_set(text, false).matchers;
-    (!text.contains('^') && !matchers.contains(&Matcher::everything())).then_some(matchers)
+    // `^` is the beginning of the name, which is not that of the path.
+    match text.strip_prefix('^') {
+        Some(name) if !name.contains('^') && !has_alternatives(name) => {
+            Some(format!("(?:.*/)?{name}"))
+        }
+        None if !text.contains('^') => Some(format!(".*(?:{text})")),
+        _ => None,
+    }
 }
 
-/// The paths of `matcher`, below the path `above`.
-pub(super) fn placed(above: &str, matcher: &Matcher) -> Matcher {
-    match matcher {
-        Matcher::Suffix { path, suffix } => Matcher::Suffix {
-            path: format!("{above}{path}"),
-            suffix: suffix.clone(),
-        },
-        other => Matcher::pattern(&format!("{above}{}", other.shown())),
-    }
+/// Whether a regular expression has, or may have, alternatives (`|`) outside its groups.
+pub(super) fn has_alternatives(expression: &str) -> bool {
+    let mut depth = 0;
+    let is_outside = |it: char| {
+        depth += i32::from(it == '(') - i32::from(it == ')');
+        it == '|' && depth < 1
+    };
+    let is_odd = ["\\(", "\\)", "["].iter().any(|it| expression.contains(it));
+    is_odd && expression.contains('|') || expression.chars().any(is_outside)
+}
+
+/// The paths below `above` whose remaining part, after a slash, matches the expression `files`.
+pub(super) fn placed(above: &str, files: &str) -> Matcher {
+    let text = format!("^{}/{files}", literal(above));
+    Matcher::Expression(translated(&text, false))
 }
 
 /// Whether these filters only compress.

@@ -4,12 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use crate::directive::Directive;
+use crate::expression::{Expression, literal, translated};
+use crate::httpd::expressions;
 use crate::httpd::files::Site;
 use crate::ledger::{Id, Ledger};
 use crate::matcher::Matcher;
 use crate::mod_jk::workers::{duration, hoist, number};
 use crate::plan::{Action, Backend, Keys, Plan, Rule, Upstream};
-use crate::regex::path_set;
 use crate::target::Target;
 use crate::toml_text::{quoted, quoted_list};
 
@@ -87,6 +88,7 @@ impl Balancers {
         }
     }
 
+    /// The upstream of the balancer with this name; adds it if there is none.
     fn of(&mut self, name: &str) -> &mut Upstream {
         self.known
             .entry(name.to_owned())
@@ -96,6 +98,7 @@ impl Balancers {
             })
     }
 
+    /// Adds a `BalancerMember` to its balancer.
     fn member(&mut self, name: &str, words: &[String], id: Id, ledger: &mut Ledger) {
         let url = words.first().map_or("", String::as_str);
         let Some(target) = Target::new(url) else {
@@ -116,10 +119,10 @@ impl Balancers {
             member_key(&key, &value, id, &mut backend.keys, ledger);
         }
         let upstream = self.of(name);
-        // A socket of WebSocket beside an AJP one of the same route is no member of its own.
         upstream.backends.push(backend);
     }
 
+    /// Applies the parameters of a `ProxySet` to its balancer.
     fn set(&mut self, name: &str, words: &[String], id: Id, ledger: &mut Ledger) {
         ledger.mapped(id);
         for (key, value) in parameters(words) {
@@ -137,7 +140,7 @@ pub(crate) fn verification(site: Site<'_>, ledger: &mut Ledger) -> Option<Keys> 
         .chain(in_sections())
         .filter(|it| it.name == "sslproxyengine");
     engines.for_each(|it| ledger.dropped(it.id, "the scheme of a backend's `url` says it"));
-    // One for some backends is for all here: the strictest.
+    // The source may verify only some backends; here the strictest setting is used for all.
     let for_some = || in_sections().filter(|it| it.name == "sslproxyverify");
     let all = || for_some().chain(site.find("sslproxyverify"));
     let verifies = |it: &&Directive| !it.word(0).eq_ignore_ascii_case("none");
@@ -178,6 +181,7 @@ pub(crate) fn verification(site: Site<'_>, ledger: &mut Ledger) -> Option<Keys> 
     Some(keys)
 }
 
+/// The words `KEY=VALUE` as pairs, with keys in lower case. A word without `=` is a key with the value `on`.
 fn parameters(words: &[String]) -> Vec<(String, String)> {
     let pairs = words
         .iter()
@@ -206,29 +210,32 @@ pub(crate) fn pass(
     };
     let url = words.first().map_or("", String::as_str);
     let is_match = directive.name == "proxypassmatch";
-    let (matchers, is_exact) = if is_match {
-        let set = path_set(path, false);
+    let (mut matchers, is_exact) = if is_match {
+        let set = expressions::paths(path, false);
         (set.matchers, set.is_exact)
     } else {
         (vec![prefix(path)], true)
     };
-    let rules = |action: Action| -> Vec<Rule> {
+    let rules = |matchers: &[Matcher], action: Action| -> Vec<Rule> {
         let rule = |it: &Matcher| Rule::new(Some(&place), it.clone(), action.clone());
         matchers.iter().map(rule).collect()
     };
     if url == "!" {
         if is_exact {
             ledger.mapped(id);
-            return rules(Action::Files);
-        } else {
-            ledger.unmapped(id, &format!("routes cannot express the pattern `{path}`"));
-            return rules(Action::Closed);
+            return rules(&matchers, Action::Files);
         }
+        ledger.unmapped(id, &format!("routes cannot express the pattern `{path}`"));
+        return rules(&matchers, Action::Closed);
     }
-    let url = if is_match {
-        whole_path(path, url)
-    } else {
-        Some(url.to_owned())
+    let changes = is_match && whole_path(path, url).is_none() && url.contains('$');
+    let grouped = changes
+        .then(|| GroupedTarget::new(translated(path, false), url))
+        .flatten();
+    let url = match &grouped {
+        Some(grouped) => Some(grouped.authority.clone()),
+        None if is_match => whole_path(path, url),
+        None => Some(url.to_owned()),
     };
     let forwarded = url.filter(|_| is_exact).and_then(|url| {
         let words = words.get(1..).unwrap_or_default();
@@ -237,25 +244,115 @@ pub(crate) fn pass(
     let Some((upstream, target_path, keys)) = forwarded else {
         let text = format!("`{}` cannot be converted", directive.shown(ledger));
         ledger.unmapped(id, &text);
-        return rules(Action::Closed);
+        return rules(&matchers, Action::Closed);
     };
+    if !is_match && !is_joined(path, words[0].as_str(), id, ledger) {
+        return rules(&matchers, Action::Closed);
+    }
     ledger.mapped(id);
-    let rewrite = if is_match {
-        None
-    } else {
-        rewrite(path, &target_path)
-    };
-    let mut found = rules(Action::Forward { upstream, rewrite });
-    if !keys.is_empty() {
-        for rule in &mut found {
-            rule.settings.keys.extend(keys.clone());
+    let rewrite = match grouped {
+        Some(grouped) => {
+            matchers = vec![grouped.matcher];
+            Some(grouped.path)
         }
+        None if is_match => None,
+        None => rewrite(path, &target_path),
+    };
+    // If the matchers are expressions, `rewrite` is the whole new path.
+    let is_text = !is_match && matchers.iter().any(Matcher::is_expression);
+    if is_text && rewrite.is_some() {
+        ledger.unmapped(id, "routes cannot change a path with `*` or `?`");
+        return rules(&matchers, Action::Closed);
+    }
+    let mut found = rules(&matchers, Action::Forward { upstream, rewrite });
+    for rule in found.iter_mut().filter(|_| !keys.is_empty()) {
+        rule.settings.keys.extend(keys.clone());
     }
     found
 }
 
-/// The URL without its path, if the target gets each request's path unchanged; `None` if the expression changes
-/// it.
+/// Whether a `ProxyPass` takes the path of its section for an expression, because it has wildcards.
+pub(crate) fn has_wildcards(path: &str) -> bool {
+    let bracket = path.find('[').and_then(|at| path[at..].find(']'));
+    path.contains(['*', '?']) || bracket.is_some()
+}
+
+/// A closed rule for a `ProxyPass` in a section with wildcards. httpd uses the section's path both as a pattern and
+/// as an expression, and the importer cannot tell which paths match both.
+pub(crate) fn unsaid(directive: &Directive, path: &str, ledger: &mut Ledger) -> Rule {
+    let text = "ProxyPass takes the wildcards of its section for an expression: write ProxyPassMatch outside of it";
+    ledger.unmapped(directive.id, text);
+    let start = path.split(['*', '?', '[']).next().unwrap_or_default();
+    let wide = || Matcher::pattern(&format!("{start}*"));
+    let matcher = expressions::of_wildcards(path).unwrap_or_else(wide);
+    Rule::new(Some(ledger.place(directive.id)), matcher, Action::Closed)
+}
+
+/// The backends to which `RewriteRule`s with `[P]` forward requests.
+pub(crate) struct ProxyTargets<'a> {
+    pub(crate) balancers: &'a Balancers,
+    pub(crate) plan: &'a mut Plan,
+}
+
+impl ProxyTargets<'_> {
+    /// The action of a `RewriteRule` with `[P]`, and the matcher of its paths if it changes them; `None` if the front
+    /// cannot forward requests in this way. `text` is the expression as in the source.
+    pub(crate) fn rewritten(
+        &mut self,
+        text: &str,
+        expression: Expression,
+        target: &str,
+        id: Id,
+        ledger: &mut Ledger,
+    ) -> Option<(Option<Matcher>, Action)> {
+        let keeps = match target.strip_suffix("%{REQUEST_URI}") {
+            Some(base) => Some(base.to_owned()),
+            // Without a group, all paths become the path of the target.
+            None => whole_path(text, target).filter(|_| target.contains('$')),
+        };
+        let changed = match &keeps {
+            Some(_) => None,
+            None => Some(GroupedTarget::new(expression, target)?),
+        };
+        let url = keeps
+            .as_ref()
+            .or_else(|| changed.as_ref().map(|it| &it.authority))?;
+        if url.contains(['$', '%', '?']) {
+            return None;
+        }
+        let (upstream, path, keys) = forward(url, &[], id, self.balancers, self.plan, ledger)?;
+        let is_whole = path.trim_end_matches('/').is_empty() && keys.is_empty();
+        let (matcher, rewrite) = changed.map(|it| (it.matcher, it.path)).unzip();
+        is_whole.then_some((matcher, Action::Forward { upstream, rewrite }))
+    }
+}
+
+/// A target whose path contains groups of the expression.
+struct GroupedTarget {
+    matcher: Matcher,
+    /// The URL without its path.
+    authority: String,
+    path: String,
+}
+
+impl GroupedTarget {
+    /// Reads the target of an expression that changes paths; `None` if the front cannot change them in this way.
+    fn new(expression: Expression, url: &str) -> Option<Self> {
+        let (scheme, rest) = url.split_once("://")?;
+        let at = rest.find('/').unwrap_or(rest.len());
+        let (authority, path) = rest.split_at(at);
+        let is_sayable = !authority.contains('$') && !path.contains(['?', '#', '%', '*']);
+        let rooted = if path.is_empty() { "/" } else { path };
+        let filled = expressions::path_with_groups(rooted, &expression).filter(|_| is_sayable)?;
+        Some(Self {
+            authority: format!("{scheme}://{authority}"),
+            path: filled,
+            matcher: Matcher::Expression(expression),
+        })
+    }
+}
+
+/// The URL without its path, if the target has each request's path unchanged; `None` if the path is changed.
 pub(crate) fn whole_path(expression: &str, url: &str) -> Option<String> {
     let (scheme, rest) = url.split_once("://")?;
     let (authority, path) = match rest.find(['/', '$']) {
@@ -277,9 +374,43 @@ pub(crate) fn whole_path(expression: &str, url: &str) -> Option<String> {
     whole.then(|| format!("{scheme}://{authority}"))
 }
 
-/// The paths that `ProxyPass /path` matches: with a trailing slash, only those below it.
+/// Whether the front can append the remaining path to the target. httpd appends it without adding or removing a
+/// slash.
+fn is_joined(path: &str, url: &str, id: Id, ledger: &mut Ledger) -> bool {
+    let authority = url.split_once("://").map_or(url, |it| it.1);
+    let target = authority.split_once('/').map(|it| it.1);
+    match (path.ends_with('/'), target) {
+        (true, Some(target)) if !target.is_empty() && !target.ends_with('/') => {
+            let text = "one of path and target ends with a slash, and httpd puts none between the target and the rest of the \
+                        path: end both with a slash";
+            ledger.unmapped(id, text);
+            return false;
+        }
+        (true, None) => {
+            let text = "httpd puts no slash between host and path, so that it serves only the path itself; the front has the \
+                        slash";
+            ledger.note(id, text);
+        }
+        (false, Some(target)) if !target.is_empty() && target.ends_with('/') => {
+            let text = format!(
+                "for `{path}` itself httpd asks for `/{target}`, the front without the last slash"
+            );
+            ledger.note(id, text);
+        }
+        _ => {}
+    }
+    true
+}
+
+/// The paths that `ProxyPass /path` matches; if it ends with a slash, only those below it. `*` and `?` are no
+/// wildcards.
 pub(crate) fn prefix(path: &str) -> Matcher {
     match path {
+        path if path.contains(['*', '?']) => {
+            let end = if path.ends_with('/') { "" } else { "(?:/|$)" };
+            let text = format!("^{}{end}", literal(path));
+            Matcher::Expression(translated(&text, false))
+        }
         "/" => Matcher::everything(),
         path if path.ends_with('/') => Matcher::pattern(&format!("{path}*")),
         path => Matcher::prefix(path),
@@ -298,7 +429,7 @@ fn rewrite(path: &str, target: &str) -> Option<String> {
     })
 }
 
-/// The upstream of a URL, the path in the URL, and keys of the route.
+/// The upstream of a URL, the path in the URL, and keys for the route; `None` if the front cannot reach it.
 fn forward(
     url: &str,
     words: &[String],
@@ -312,7 +443,7 @@ fn forward(
         let (name, target) = rest.split_once('/').unwrap_or((rest, ""));
         let name = name.to_ascii_lowercase();
         let mut upstream = balancers.known.get(&name)?.clone();
-        // Members below different paths cannot be one upstream.
+        // Members with different paths in their URLs cannot be in one upstream.
         let mut paths = balancers.paths.get(&name)?.iter();
         let (Some(member), None) = (paths.next(), paths.next()) else {
             return None;

@@ -4,14 +4,18 @@ use crate::condition::{
     CAPTURED, Condition, Port, Scheme, SettledCondition, When, captured, of_host, of_port,
 };
 use crate::directive::Directive;
+use crate::expression::translated;
+use crate::httpd::expressions::{self, PathSet};
 use crate::httpd::files::{ServedDirectory, Site};
-use crate::httpd::proxy::{prefix, whole_path};
+use crate::httpd::proxy::{ProxyTargets, prefix};
+use crate::httpd::question_marks::with_refusal;
+use crate::httpd::tunnel::{TunnelRule, tunnel};
+use crate::httpd::variables::is_of;
 use crate::ledger::{Id, Ledger, Place};
 use crate::matcher::Matcher;
-use crate::plan::{Action, Plan, Rule, redirect_status};
-use crate::regex::{HostTest, PathSet, path_set, rest_of};
-use crate::target::Target;
-use crate::toml_text::quoted;
+use crate::methods::MethodGuard;
+use crate::plan::{Action, Rule, redirect_status};
+use crate::regex::HostTest;
 
 /// The rules of `Redirect` and its variants, in the source's order. mod_alias asks them before any `Alias`.
 pub(crate) fn redirects(directives: &[Directive], ledger: &mut Ledger) -> Vec<Rule> {
@@ -28,8 +32,7 @@ pub(crate) fn redirects(directives: &[Directive], ledger: &mut Ledger) -> Vec<Ru
     rules
 }
 
-/// The rules of `Alias` and its variants, in the source's order, and those of its directories that the
-/// front serves.
+/// The rules of `Alias` and its variants, in the source's order. They serve those directories that the front serves.
 pub(crate) fn aliases(
     directives: &[Directive],
     site: Site<'_>,
@@ -58,7 +61,7 @@ pub(crate) fn aliases(
             "aliasmatch" | "scriptaliasmatch" | "wsgiscriptaliasmatch" => {
                 let place = place();
                 ledger.unmapped(directive.id, "the old server serves these files");
-                let set = path_set(directive.word(0), false);
+                let set = expressions::paths(directive.word(0), false);
                 let closed = |it: &Matcher| Rule::new(Some(&place), it.clone(), Action::Closed);
                 rules.extend(set.matchers.iter().map(closed));
             }
@@ -72,8 +75,8 @@ fn ledger_place(ledger: &Ledger, directive: &Directive) -> Place {
     ledger.place(directive.id).clone()
 }
 
-/// The action of a `Redirect` without a path of its own, which stands in a section such as `<Location>`: all requests of
-/// that section are sent to one URL, to which nothing of their paths is appended.
+/// The action of a `Redirect` without a path of its own, in a section such as `<Location>`: all requests of the
+/// section are redirected to one URL, to which no part of their path is appended.
 pub(crate) fn within(directive: &Directive, ledger: &mut Ledger) -> Action {
     let (status, words) = status(directive);
     let action = match (status, words) {
@@ -122,6 +125,7 @@ fn status(directive: &Directive) -> (Option<u16>, &[String]) {
     }
 }
 
+/// The rule of a `Redirect`; `None` if it has no path of its own or cannot be converted.
 fn redirect(directive: &Directive, ledger: &mut Ledger) -> Option<Rule> {
     let id = directive.id;
     let place = ledger.place(id).clone();
@@ -156,6 +160,7 @@ fn redirect(directive: &Directive, ledger: &mut Ledger) -> Option<Rule> {
     }
 }
 
+/// The rules of a `RedirectMatch`.
 fn redirect_match(directive: &Directive, ledger: &mut Ledger) -> Vec<Rule> {
     let id = directive.id;
     let place = ledger.place(id).clone();
@@ -163,14 +168,20 @@ fn redirect_match(directive: &Directive, ledger: &mut Ledger) -> Vec<Rule> {
     let (Some(status), Some(expression)) = (status, words.first()) else {
         return Vec::new();
     };
-    let set = path_set(expression, false);
+    let mut set = expressions::paths(expression, false);
     let target = words.get(1).map_or("", String::as_str);
     let converted = if (300..400).contains(&status) {
-        action_of(target, status, expression, &set.matchers)
+        action_of(target, status, &set.matchers)
     } else {
         Some(Action::Answer(status))
     };
-    let action = converted.filter(|_| set.is_exact);
+    let mut action = converted.filter(|_| set.is_exact);
+    if action.is_none()
+        && let Some((matcher, grouped)) = grouped(target, status, expression, false)
+    {
+        set.matchers = vec![matcher];
+        action = Some(grouped);
+    }
     match action {
         Some(_) => ledger.mapped(id),
         None => ledger.unmapped(
@@ -183,21 +194,15 @@ fn redirect_match(directive: &Directive, ledger: &mut Ledger) -> Vec<Rule> {
     set.matchers.iter().map(rule).collect()
 }
 
-/// A redirect to the result of a rewrite; `None` if the front's redirect templates cannot express it.
-fn action_of(target: &str, status: u16, expression: &str, matchers: &[Matcher]) -> Option<Action> {
-    let all = matchers == [Matcher::everything()];
-    let below = rest_of(expression);
+/// A redirect to the result of a rewrite without groups; `None` if the front's redirect templates cannot express it.
+fn action_of(target: &str, status: u16, matchers: &[Matcher]) -> Option<Action> {
     let marked = target
-        .replace("%{HTTP_HOST}", "\u{1}host")
-        .replace("%{SERVER_NAME}", "\u{1}host");
-    let text = match marked
-        .strip_suffix("%{REQUEST_URI}")
-        .or_else(|| marked.strip_suffix("/$1"))
-        .or_else(|| marked.strip_suffix("$1"))
-    {
-        Some(base) if all => format!("{}\u{1}path_query", base.trim_end_matches('/')),
-        Some(base) if marked.ends_with("/$1") && !base.is_empty() && below.is_some() => {
-            format!("{base}\u{1}rest_query")
+        .replace("%{HTTP_HOST}", HOST)
+        .replace("%{SERVER_NAME}", HOST);
+    let ends = ["%{REQUEST_URI}", "/$1", "$1"];
+    let text = match ends.iter().find_map(|it| marked.strip_suffix(it)) {
+        Some(base) if matchers == [Matcher::everything()] => {
+            format!("{}\u{1}path_query", base.trim_end_matches('/'))
         }
         Some(_) => return None,
         None => marked,
@@ -207,11 +212,34 @@ fn action_of(target: &str, status: u16, expression: &str, matchers: &[Matcher]) 
     }
     let to = escaped(&text)
         .replace(CAPTURE, CAPTURED)
-        .replace("\u{1}host", "{host}")
-        .replace("\u{1}path_query", "{path_query}")
-        .replace("\u{1}rest_query", "{rest_query}");
+        .replace(HOST, "{host}")
+        .replace("\u{1}path_query", "{path_query}");
     let status = redirect_status(status)?;
     is_target(&to).then_some(Action::Redirect { to, status })
+}
+
+/// A redirect to a target with groups of the expression; `None` if the front cannot express it. httpd appends the
+/// request's query if the target has none.
+fn grouped(
+    target: &str,
+    status: u16,
+    expression: &str,
+    ignores_case: bool,
+) -> Option<(Matcher, Action)> {
+    let expression = translated(expression, ignores_case);
+    // The front replaces placeholders only after the host.
+    let authority = target.split_once("://").map_or("", |it| it.1);
+    let host = authority.split(['/', '?']).next().unwrap_or_default();
+    let marked = target.replace("%{HTTP_HOST}", HOST);
+    if !target.contains('$') || marked.contains('%') || host.contains('$') {
+        return None;
+    }
+    let query = if marked.contains('?') { "" } else { "{search}" };
+    let filled = expressions::target_with_groups(marked.trim_end_matches('?'), &expression)?;
+    let to = format!("{}{query}", filled.replace(HOST, "{host}"));
+    let status = redirect_status(status).filter(|_| is_target(&to))?;
+    let action = Action::Redirect { to, status };
+    Some((Matcher::Expression(expression), action))
 }
 
 /// Doubles the braces of a text, so that the front does not take them for placeholders.
@@ -236,73 +264,24 @@ fn is_target(text: &str) -> bool {
 }
 
 /// The route that a `RewriteRule` becomes.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(crate) enum Rewrite {
     /// A rule of the front for the paths of the `RewriteRule`.
     Rule(Rule),
-    /// The paths of this rule go to the other modules, and no later `RewriteRule` is asked.
+    /// Requests with some methods are refused, whatever their path.
+    Methods(MethodGuard),
+    /// The paths of this rule are left to the other modules; later `RewriteRule`s are not asked.
     Pass(Rule),
-    /// The rule passes WebSocket handshakes on.
+    /// The rule forwards WebSocket handshakes.
     Tunnel(TunnelRule),
 }
 
-/// A `RewriteRule` that passes WebSocket handshakes to a backend, with their paths unchanged.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct TunnelRule {
-    ids: Vec<Id>,
-    matchers: Vec<Matcher>,
-    /// The backend's URL.
-    url: String,
-}
-
-/// Allows WebSocket on rules of mod_proxy where a `RewriteRule` passes its handshakes to the same backend.
-pub(crate) fn open_tunnels(
-    rewrites: &[Rewrite],
-    proxied: &mut [Rule],
-    plan: &Plan,
-    ledger: &mut Ledger,
-) {
-    for rewrite in rewrites {
-        if let Rewrite::Tunnel(tunnel) = rewrite {
-            tunnel.open(proxied, plan, ledger);
-        }
-    }
-}
-
-impl TunnelRule {
-    /// Sets `upgrade` on those rules that forward to the same backend with the same paths.
-    fn open(&self, rules: &mut [Rule], plan: &Plan, ledger: &mut Ledger) {
-        let (mut opened, mut left) = (false, false);
-        for rule in rules {
-            let Action::Forward { upstream, rewrite } = &rule.action else {
-                continue;
-            };
-            let mut members = plan.upstreams[*upstream].backends.iter();
-            let is_own = members.all(|it| it.url == self.url);
-            let is_whole = self.matchers.iter().any(|it| it.covers(&rule.matcher));
-            let keeps = |path: &String| rule.action.keeps_path(path);
-            let is_same = match (rewrite, &rule.matcher) {
-                (None, _) => true,
-                (_, Matcher::Prefix(path)) => keeps(path),
-                _ => false,
-            };
-            if is_own && is_whole && is_same {
-                opened = true;
-                let upgrade = quoted("websocket");
-                rule.settings.keys.insert("upgrade".to_owned(), upgrade);
-            } else {
-                left |= self.matchers.iter().any(|it| it.overlaps(&rule.matcher));
-            }
-        }
-        for &id in &self.ids {
-            if opened && !left {
-                ledger.mapped(id);
-            } else {
-                ledger.lost(
-                    id,
-                    "WebSocket is passed on only where all else goes to the same backend",
-                );
-            }
+impl Rewrite {
+    /// The rule for the paths of the `RewriteRule`; `None` if it has none.
+    pub(crate) fn rule_mut(&mut self) -> Option<&mut Rule> {
+        match self {
+            Self::Rule(rule) => Some(rule),
+            Self::Pass(_) | Self::Methods(_) | Self::Tunnel(_) => None,
         }
     }
 }
@@ -321,6 +300,7 @@ pub(crate) fn rewrites<'d>(
     directives: impl IntoIterator<Item = &'d Directive>,
     is_on: bool,
     clients: Clients<'_>,
+    targets: &mut ProxyTargets<'_>,
     ledger: &mut Ledger,
 ) -> Vec<Rewrite> {
     let mut in_force: Vec<(&Directive, Vec<&Directive>)> = Vec::new();
@@ -345,29 +325,31 @@ pub(crate) fn rewrites<'d>(
     let last = in_force.pop();
     let mut rules = Vec::new();
     for (directive, conditions) in in_force {
-        rules.extend(rewrite(directive, &conditions, clients, ledger));
+        rules.extend(rewrite(directive, &conditions, clients, targets, ledger));
     }
     if let Some((directive, conditions)) = last {
-        rules.extend(last_rewrite(directive, &conditions, clients, ledger));
+        rules.extend(last_rewrite(
+            directive,
+            &conditions,
+            clients,
+            targets,
+            ledger,
+        ));
     }
     rules
 }
 
-/// The rules of the last `RewriteRule`. Paths that its conditions exclude go to the other modules.
+/// The rules of the last `RewriteRule`. Paths that its conditions exclude are left to the other modules.
 fn last_rewrite(
     directive: &Directive,
     conditions: &[&Directive],
     clients: Clients<'_>,
+    targets: &mut ProxyTargets<'_>,
     ledger: &mut Ledger,
 ) -> Vec<Rewrite> {
-    let is_joined = |it: &&&Directive| {
-        let flags = it.word(2).to_ascii_lowercase();
-        flags
-            .split([',', '[', ']'])
-            .any(|it| matches!(it.trim(), "or" | "ornext"))
-    };
-    if conditions.iter().any(|it| is_joined(&it)) {
-        return rewrite(directive, conditions, clients, ledger);
+    let is_joined = |it: &&Directive| has_flag(&flags(it), "OR");
+    if conditions.iter().any(is_joined) {
+        return rewrite(directive, conditions, clients, targets, ledger);
     }
     let mut left = Vec::new();
     let mut others: Vec<&Directive> = Vec::new();
@@ -383,7 +365,7 @@ fn last_rewrite(
     let place = ledger.place(directive.id).clone();
     let pass = |it| Rewrite::Pass(Rule::new(Some(&place), it, Action::Files));
     let passes: Vec<Rewrite> = left.into_iter().map(pass).collect();
-    let rules = rewrite(directive, &others, clients, ledger);
+    let rules = rewrite(directive, &others, clients, targets, ledger);
     passes.into_iter().chain(rules).collect()
 }
 
@@ -391,8 +373,7 @@ fn last_rewrite(
 /// conditions.
 fn excepted(condition: &Directive) -> Option<Vec<Matcher>> {
     let expression = condition.word(1).strip_prefix('!')?;
-    let flags = condition.word(2).to_ascii_uppercase();
-    let set = path_set(expression, flags.contains("NC"));
+    let set = expressions::paths(expression, has_flag(&flags(condition), "NC"));
     let is_one = condition.word(0) == "%{REQUEST_URI}" && set.is_exact;
     is_one.then_some(set.matchers)
 }
@@ -402,21 +383,17 @@ fn all_of(conditions: &[&Directive], clients: Clients<'_>) -> Condition {
     let mut parts: Vec<Condition> = Vec::new();
     let mut open: Vec<Condition> = Vec::new();
     for it in conditions {
-        let flags = it.word(2).trim_matches(['[', ']']).to_ascii_lowercase();
-        let goes_on = flags
-            .split(',')
-            .any(|it| matches!(it.trim(), "or" | "ornext"));
         open.push(condition(it, clients));
-        if !goes_on {
+        if !has_flag(&flags(it), "OR") {
             parts.push(Condition::any(std::mem::take(&mut open)));
         }
     }
-    if !open.is_empty() {
-        parts.push(Condition::any(open));
-    }
+    // `[OR]` on the last condition has nothing to join: httpd then applies the rule whether this condition holds or
+    // not.
     Condition::all(parts)
 }
 
+/// The condition of a `RewriteCond`; [`Condition::Unsaid`] if the importer cannot convert it.
 fn condition(directive: &Directive, clients: Clients<'_>) -> Condition {
     let (subject, test) = (directive.word(0), directive.word(1));
     match (subject, test.to_ascii_lowercase().as_str()) {
@@ -435,7 +412,7 @@ fn condition(directive: &Directive, clients: Clients<'_>) -> Condition {
         ) => Condition::Never,
         (_, ".*" | "^.*$") => Condition::Always,
         ("%{HTTP_HOST}", _) => host_condition(test, clients.ports),
-        // The name that was asked for, without its port.
+        // It is the host that the client asked for, without the port.
         ("%{SERVER_NAME}", _) if !clients.is_canonical => host_condition(test, &[]),
         _ => Condition::Unsaid,
     }
@@ -448,7 +425,7 @@ fn host_condition(test: &str, ports: &[Port]) -> Condition {
         None => (false, test),
     };
     let condition = match test.strip_prefix('=') {
-        // Every request that is served has one.
+        // Every request that is served has a host.
         Some("" | "\"\"") => Condition::Never,
         Some(text) if text.contains(':') => Condition::Unsaid,
         Some(text) => Condition::Host(HostTest::Is(text.to_ascii_lowercase())),
@@ -458,18 +435,17 @@ fn host_condition(test: &str, ports: &[Port]) -> Condition {
     condition.negated_if(negated)
 }
 
+/// The rules of one `RewriteRule` with its conditions.
 fn rewrite(
     directive: &Directive,
     conditions: &[&Directive],
     clients: Clients<'_>,
+    targets: &mut ProxyTargets<'_>,
     ledger: &mut Ledger,
 ) -> Vec<Rewrite> {
     let (expression, target) = (directive.word(0), directive.word(1));
-    let flags = directive
-        .word(2)
-        .trim_matches(['[', ']'])
-        .to_ascii_uppercase();
-    let has = |flag: &str| flags.split(',').any(|it| it.trim() == flag);
+    let flags = flags(directive);
+    let has = |flag: &str| has_flag(&flags, flag);
     let condition = all_of(conditions, clients);
     let settled = condition.settled();
     let asks_host = settled == SettledCondition::Waits;
@@ -487,11 +463,15 @@ fn rewrite(
     if let Some(tunnel) = tunnel(directive, conditions) {
         return vec![Rewrite::Tunnel(tunnel)];
     }
-    // Within a server the expression meets a path with its slash.
+    if let Some(guard) = method_guard(directive, conditions, ledger) {
+        return vec![Rewrite::Methods(guard)];
+    }
+    // In the context of a server, paths begin with a slash.
     let negated = expression.starts_with('!');
-    let set = path_set(expression.trim_start_matches('!'), has("NC"));
+    let mut set = expressions::paths(expression.trim_start_matches('!'), has("NC"));
+    let takes_away = takes_away(&flags);
     let passes = |it: &str| matches!(it, "" | "L" | "END" | "NC" | "PT") || it.starts_with("E=");
-    if target == "-" && flags.split(',').all(|it| passes(it.trim())) {
+    if target == "-" && !takes_away && flags.split(',').all(passes) {
         return pass(
             directive,
             conditions,
@@ -507,8 +487,8 @@ fn rewrite(
         Some(_) => target.replace("%1", CAPTURE),
         None => target.to_owned(),
     };
-    let converted = rewritten(&target, &flags, expression, &set.matchers);
-    let action = converted.filter(|_| said && set.is_exact && !negated);
+    let converted = converted(directive, &target, &flags, &mut set, targets, ledger);
+    let action = converted.filter(|_| said && set.is_exact && !negated && !takes_away);
     finish(directive.id, conditions, &flags, action.is_some(), ledger);
     let place = ledger.place(directive.id).clone();
     let action = action.unwrap_or(Action::Closed);
@@ -530,61 +510,131 @@ fn rewrite(
         when: when.clone(),
         ..Rule::new(Some(&place), it.clone(), action.clone())
     };
-    matchers.iter().map(rule).map(Rewrite::Rule).collect()
+    let rules = matchers.iter().map(rule).collect();
+    with_refusal(rules).into_iter().map(Rewrite::Rule).collect()
 }
 
-/// The rule as one that passes on WebSocket handshakes; `None` if it does anything else.
-fn tunnel(directive: &Directive, conditions: &[&Directive]) -> Option<TunnelRule> {
-    let (expression, target) = (directive.word(0), directive.word(1));
-    let url = Target::new(&tunnel_authority(expression, target)?)?;
-    let flags = directive
-        .word(2)
-        .trim_matches(['[', ']'])
-        .to_ascii_uppercase();
-    let is_plain = flags
-        .split(',')
-        .all(|it| matches!(it.trim(), "P" | "L" | "NC" | "PROXY" | "LAST"));
-    let set = path_set(expression, false);
-    let all = conditions.iter().all(|it| is_handshake(it));
-    let asks = conditions
-        .iter()
-        .any(|it| it.word(0).eq_ignore_ascii_case("%{HTTP:Upgrade}"));
-    (url.is_tunnel && url.path.is_empty() && is_plain && set.is_exact && all && asks).then(|| {
-        TunnelRule {
-            ids: conditions
-                .iter()
-                .map(|it| it.id)
-                .chain([directive.id])
-                .collect(),
-            matchers: set.matchers,
-            url: url.url,
+/// The flags of a `RewriteRule` or `RewriteCond`, from its third word: in upper case, with their short names,
+/// separated by `,`.
+pub(super) fn flags(directive: &Directive) -> String {
+    let text = directive.word(2).trim().trim_matches(['[', ']']);
+    let short = |flag: &str| {
+        let upper = flag.trim().to_ascii_uppercase();
+        let (name, value) = match upper.split_once('=') {
+            Some((name, value)) => (name.trim_end(), Some(value)),
+            None => (upper.as_str(), None),
+        };
+        let found = LONG_FLAGS.iter().find(|it| it.0 == name);
+        let name = found.map_or(name, |it| it.1);
+        match value {
+            Some(value) => format!("{name}={value}"),
+            None => name.to_owned(),
         }
-    })
+    };
+    text.split(',').map(short).collect::<Vec<_>>().join(",")
 }
 
-/// The target's URL without its path, if the rule keeps the request's path; else `None`.
-fn tunnel_authority(expression: &str, target: &str) -> Option<String> {
-    let bare = expression.trim_start_matches('^').trim_end_matches('$');
-    let base = match bare {
-        "/?(.*)" | "/(.*)" => target.strip_suffix("/$1"),
-        "(.*)" => target.strip_suffix("$1"),
-        ".*" => target.strip_suffix("%{REQUEST_URI}"),
-        _ => return whole_path(expression, target),
-    };
-    base.map(str::to_owned)
+/// Whether `flags`, as [`flags`] returns them, contain this flag without a value.
+fn has_flag(flags: &str, flag: &str) -> bool {
+    flags.split(',').any(|it| it == flag)
 }
 
-/// Whether a condition holds for WebSocket handshakes.
-fn is_handshake(condition: &Directive) -> bool {
-    let test = condition.word(1).to_ascii_lowercase();
-    let word: String = test.chars().filter(char::is_ascii_alphabetic).collect();
-    let expected = match condition.word(0).to_ascii_lowercase().as_str() {
-        "%{http:upgrade}" => "websocket",
-        "%{http:connection}" => "upgrade",
-        _ => return false,
+/// Whether flags set a variable that makes a module leave requests to others.
+fn takes_away(flags: &str) -> bool {
+    let mut set = flags.split(',').filter_map(|it| it.strip_prefix("E="));
+    set.any(|it| is_of(it, "no-jk") || is_of(it, "no-proxy"))
+}
+
+/// The guard of a rule that refuses all requests with some methods; `None` for any other rule.
+fn method_guard(
+    directive: &Directive,
+    conditions: &[&Directive],
+    ledger: &mut Ledger,
+) -> Option<MethodGuard> {
+    let [condition] = conditions else {
+        return None;
     };
-    let flags = condition.word(2).to_ascii_uppercase();
-    word == expected && !test.starts_with('!') && matches!(flags.as_str(), "" | "[NC]" | "[NOCASE]")
+    let flags = flags(directive);
+    let set = expressions::paths(directive.word(0), false);
+    let refuses = flags.split(',').all(|it| matches!(it, "F" | "L" | "NC"));
+    let is_whole = set.is_exact && set.matchers == [Matcher::everything()];
+    if !refuses || !has_flag(&flags, "F") || !is_whole || directive.word(1) != "-" {
+        return None;
+    }
+    let (methods, is_for_others) = tested_methods(condition)?;
+    let place = ledger.place(directive.id);
+    let guard = MethodGuard::new(place, methods, is_for_others, Action::Answer(403))?;
+    ledger.mapped(directive.id);
+    ledger.mapped(condition.id);
+    Some(guard)
+}
+
+/// The methods that a condition tests for, and whether it holds for all others. `None` for any other condition, and
+/// for one that holds for more methods than it names.
+fn tested_methods(condition: &Directive) -> Option<(Vec<String>, bool)> {
+    let test = condition.word(1);
+    let (is_for_others, test) = match test.strip_prefix('!') {
+        Some(test) => (true, test),
+        None => (false, test),
+    };
+    let list = match test.strip_prefix('=') {
+        Some(name) => name,
+        None => {
+            let bound = test.strip_prefix('^')?;
+            // Without an end, the expression matches further methods, too. A negated condition then holds for fewer
+            // methods than the route for all others refuses; any other condition would hold for more.
+            let whole = match bound.strip_suffix('$') {
+                None if is_for_others => bound,
+                whole => whole?,
+            };
+            let group = whole.strip_prefix('(').and_then(|it| it.strip_suffix(')'));
+            let list = group.unwrap_or(whole);
+            // Without a group, `^` and `$` apply only to the first and the last alternative.
+            (group.is_some() || !list.contains('|')).then_some(list)?
+        }
+    };
+    let flags = flags(condition);
+    let is_sure = flags.is_empty() || is_for_others && flags == "NC";
+    let methods = list.trim_start_matches("?:").split('|').map(str::to_owned);
+    (is_sure && condition.word(0) == "%{REQUEST_METHOD}")
+        .then(|| (methods.collect(), is_for_others))
+}
+
+/// The action of a rule whose conditions hold; `None` if the front cannot do it. If it depends on groups of the
+/// expression, `set` becomes the paths of that expression.
+fn converted(
+    directive: &Directive,
+    target: &str,
+    flags: &str,
+    set: &mut PathSet,
+    targets: &mut ProxyTargets<'_>,
+    ledger: &mut Ledger,
+) -> Option<Action> {
+    let expression = directive.word(0);
+    if let Some(action) = rewritten(target, flags, &set.matchers) {
+        return Some(action);
+    }
+    if expression.starts_with('!') {
+        return None;
+    }
+    let ignores_case = has_flag(flags, "NC");
+    let (matcher, action) = if has_flag(flags, "P") {
+        let is_plain = |it: &str| matches!(it, "P" | "L" | "END" | "NC" | "QSA");
+        let own = translated(expression, ignores_case);
+        let is_sayable = flags.split(',').all(is_plain);
+        let passed =
+            is_sayable.then(|| targets.rewritten(expression, own, target, directive.id, ledger));
+        passed.flatten()?
+    } else {
+        let status = redirect_of(target, flags)?;
+        let (matcher, action) = grouped(target, status, expression, ignores_case)?;
+        (Some(matcher), action)
+    };
+    if let Some(matcher) = matcher {
+        set.matchers = vec![matcher];
+        set.is_exact = true;
+    }
+    Some(action)
 }
 
 /// For a condition on the host whose expression has a group: the beginning of the host before `%1`.
@@ -593,7 +643,7 @@ fn capture(condition: &Directive) -> Option<String> {
     captured(condition.word(1)).filter(|_| is_host)
 }
 
-/// Converts a `RewriteRule` that changes no path (`-`): it ends the list for its paths, or sets variables.
+/// Converts a `RewriteRule` that changes no path (`-`): it ends the list of rules for its paths, or sets variables.
 fn pass(
     directive: &Directive,
     conditions: &[&Directive],
@@ -604,7 +654,7 @@ fn pass(
     ledger: &mut Ledger,
 ) -> Vec<Rewrite> {
     let all = || conditions.iter().chain([&directive]);
-    let has = |flag: &str| flags.split(',').any(|it| it.trim() == flag);
+    let has = |flag: &str| has_flag(flags, flag);
     let ends = has("L") || has("END");
     if flags.contains("E=") {
         let text =
@@ -631,56 +681,58 @@ fn pass(
     set.matchers.iter().map(rule).map(Rewrite::Pass).collect()
 }
 
-/// What a rule does if its conditions hold; `None` if the front cannot do it.
-fn rewritten(target: &str, flags: &str, expression: &str, matchers: &[Matcher]) -> Option<Action> {
-    let has = |flag: &str| flags.split(',').any(|it| it.trim() == flag);
-    let status = flags.split(',').find_map(|it| it.trim().strip_prefix("R="));
+/// The action of a rule that refuses, or redirects to a target without groups; `None` if the front cannot do it.
+fn rewritten(target: &str, flags: &str, matchers: &[Matcher]) -> Option<Action> {
+    let has = |flag: &str| has_flag(flags, flag);
     if has("F") {
         return Some(Action::Answer(403));
     }
     if has("G") {
         return Some(Action::Answer(410));
     }
+    let status = redirect_of(target, flags)?;
+    action_of(target, status, matchers)
+}
+
+/// The status with which a rule redirects; `None` if it does not redirect.
+fn redirect_of(target: &str, flags: &str) -> Option<u16> {
+    let has = |flag: &str| has_flag(flags, flag);
+    let status = flags.split(',').find_map(|it| it.strip_prefix("R="));
     let redirects = has("R") || status.is_some() || target.starts_with("http");
-    if !redirects || has("P") {
+    if !redirects || ["P", "F", "G"].into_iter().any(has) {
         return None;
     }
-    let status = match status {
-        Some("PERMANENT") => 301,
-        Some(code) => code.parse().ok().filter(|it| (300..400).contains(it))?,
-        None => 302,
-    };
-    action_of(target, status, expression, matchers)
+    match status {
+        Some("PERMANENT") => Some(301),
+        Some(code) => code.parse().ok().filter(|it| (300..400).contains(it)),
+        None => Some(302),
+    }
 }
 
 /// Why a `RewriteRule` with these flags was not converted.
 fn unsaid(flags: &str) -> &'static str {
-    let has = |names: &[&str]| {
-        let mut all = flags
-            .split(',')
-            .map(|it| it.split('=').next().unwrap_or(it));
-        all.any(|it| names.contains(&it.trim()))
-    };
+    let names = flags
+        .split(',')
+        .map(|it| it.split('=').next().unwrap_or(it));
+    let has = |all: &[&str]| names.clone().any(|it| all.contains(&it));
     match () {
-        () if has(&["P", "PROXY"]) => {
+        () if has(&["P"]) => {
             "the importer cannot write this RewriteRule with [P] as a route with `upstream`"
         }
-        () if has(&["F", "FORBIDDEN", "G", "GONE"]) => {
-            "routes cannot say which requests this RewriteRule refuses"
-        }
-        () if has(&["CO", "COOKIE"]) => {
-            "this RewriteRule sets a cookie ([CO]), and routes set none"
-        }
-        () if has(&["C", "CHAIN"]) => {
+        () if has(&["F", "G"]) => "routes cannot say which requests this RewriteRule refuses",
+        () if has(&["CO"]) => "this RewriteRule sets a cookie ([CO]), and routes set none",
+        () if has(&["C"]) => {
             "this RewriteRule is one of a chain ([C]), which routes cannot express"
         }
-        () if has(&["R", "REDIRECT"]) => {
-            "the front has no redirect that does the same as this RewriteRule"
+        () if has(&["E"]) => {
+            "this RewriteRule sets a variable ([E]) by which modules leave requests to others"
         }
+        () if has(&["R"]) => "the front has no redirect that does the same as this RewriteRule",
         () => "the front cannot change paths as this RewriteRule does",
     }
 }
 
+/// Reports a `RewriteRule`, with its conditions, as mapped or as not converted.
 fn finish(id: Id, conditions: &[&Directive], flags: &str, is_mapped: bool, ledger: &mut Ledger) {
     if is_mapped {
         ledger.mapped(id);
@@ -690,8 +742,33 @@ fn finish(id: Id, conditions: &[&Directive], flags: &str, is_mapped: bool, ledge
     conditions.iter().for_each(|it| ledger.part(it.id, id));
 }
 
-/// Placeholder for `%1` in a target, until the target is escaped.
+/// The long names of flags, with the short ones.
+const LONG_FLAGS: [(&str, &str); 20] = [
+    ("CHAIN", "C"),
+    ("COOKIE", "CO"),
+    ("DISCARDPATH", "DPI"),
+    ("ENV", "E"),
+    ("FORBIDDEN", "F"),
+    ("GONE", "G"),
+    ("HANDLER", "H"),
+    ("LAST", "L"),
+    ("NEXT", "N"),
+    ("NOCASE", "NC"),
+    ("NOESCAPE", "NE"),
+    ("NOSUBREQ", "NS"),
+    ("NOVARY", "NV"),
+    ("ORNEXT", "OR"),
+    ("PASSTHROUGH", "PT"),
+    ("PROXY", "P"),
+    ("QSAPPEND", "QSA"),
+    ("QSDISCARD", "QSD"),
+    ("REDIRECT", "R"),
+    ("SKIP", "S"),
+];
+
+/// Stand for `%1` and for the host in a target, until the target is escaped.
 const CAPTURE: &str = "\u{1}captured";
+const HOST: &str = "\u{1}host";
 
 #[cfg(test)]
 mod tests {
@@ -700,7 +777,7 @@ mod tests {
     #[test]
     fn targets_of_expressions() {
         let all = [Matcher::everything()];
-        let to = |target: &str| match action_of(target, 301, "^(.*)$", &all) {
+        let to = |target: &str| match action_of(target, 301, &all) {
             Some(Action::Redirect { to, .. }) => to,
             _ => String::new(),
         };

@@ -4,12 +4,12 @@ use crate::compress;
 use crate::condition::Scheme;
 use crate::directive::{Directive, close_all, drop_all, keep_all, part_all};
 use crate::httpd::access::{self, Guards};
-use crate::httpd::{fields, processing, proxy, redirect};
+use crate::httpd::variables::sets;
+use crate::httpd::{expressions, fields, processing, proxy, redirect};
 use crate::judge::{self, PlaceUse};
 use crate::ledger::{Ledger, Place};
 use crate::matcher::{Common, Matcher};
-use crate::plan::{Access, Action, Plan, Rule, Settings, SharedSettings};
-use crate::regex::path_set;
+use crate::plan::{Access, Action, Fields, Plan, Rule, Settings, SharedSettings};
 use crate::toml_text::quoted;
 
 /// Applies a section to the rules for its paths.
@@ -23,7 +23,7 @@ pub(crate) fn overlay(
     let (matchers, is_exact) = match section.name.as_str() {
         "location" if section.words.len() == 1 => location(text),
         "location" | "locationmatch" => {
-            let set = path_set(text, false);
+            let set = expressions::paths(text, false);
             (set.matchers, set.is_exact)
         }
         _ => return overlay_other(section, rules, ledger),
@@ -72,7 +72,7 @@ pub(crate) fn overlay(
     }
 }
 
-/// What the rules for some paths ask of the directives of a section about them.
+/// What the rules for these paths do with requests, which decides which directives of a section about them matter.
 fn use_by(rules: &[Rule], matchers: &[Matcher]) -> PlaceUse {
     let mut place_use = PlaceUse::default();
     for rule in rules {
@@ -92,8 +92,8 @@ fn of_section(inner: &[Directive], ledger: &mut Ledger) -> SharedSettings {
     settings.into()
 }
 
-/// The part of a section's settings that is safe for paths that the section may not concern: fields that it names are
-/// removed from requests, so that no client can set them.
+/// The part of a section's settings that may be applied to paths outside of it: fields that it sets are removed from
+/// requests, so that clients cannot set them.
 fn vague(settings: &SharedSettings) -> SharedSettings {
     let mut left = Settings {
         sent_host: settings
@@ -106,14 +106,15 @@ fn vague(settings: &SharedSettings) -> SharedSettings {
     left.into()
 }
 
-/// Whether settings keep clients from something, so that their loss closes the paths that they may be about: they ask
-/// for certificates, or change fields of responses that forbid something.
+/// Whether settings restrict clients, so that paths must be closed if the settings are lost: they ask for
+/// certificates, or set response fields that forbid something.
 fn has_guard(settings: &Settings) -> bool {
-    let mut fields = settings.response_fields.names();
+    let tables = [&settings.response_fields, &settings.always_fields];
+    let mut fields = tables.into_iter().flat_map(Fields::names);
     settings.keys.contains_key("client_certificate") || fields.any(|it| !judge::can_be_lost(it))
 }
 
-/// Makes rules use upstreams that send the `Host` of the sections, unless the upstream has one already.
+/// Makes rules use upstreams with the `Host` of their section, unless the upstream sets one already.
 pub(crate) fn call_by_host(rules: &mut [Rule], plan: &mut Plan) {
     for rule in rules {
         let Action::Forward { upstream, .. } = &mut rule.action else {
@@ -138,7 +139,7 @@ pub(crate) fn call_by_host(rules: &mut [Rule], plan: &mut Plan) {
     }
 }
 
-/// The changes that a section makes to the rules for its paths.
+/// The changes of a section to the rules for its paths.
 struct SectionLayer {
     change: SharedSettings,
     guards: Guards,
@@ -146,13 +147,13 @@ struct SectionLayer {
 }
 
 impl SectionLayer {
-    /// Whether the section changes no rule, as one that only passes requests on.
+    /// Whether the section changes no rule, for instance because it only forwards requests.
     fn is_nothing(&self) -> bool {
         !self.guards.is_some() && self.answer.is_none() && self.change == SharedSettings::default()
     }
 
-    /// Weakens the changes for paths of which only some belong to the section: its guards become unknown, request
-    /// fields that it names are removed, and nothing else is changed.
+    /// Reduces the changes to those for paths of which only some belong to the section: its guards become unknown,
+    /// the request fields that it names are removed, and all else stays.
     fn blur(&mut self) {
         let is_guard = has_guard(&self.change);
         let answers = self.answer.take().is_some();
@@ -165,12 +166,13 @@ impl SectionLayer {
         };
     }
 
+    /// Applies the changes to one rule, all of whose paths belong to the section.
     fn over(&self, rule: &mut Rule) {
         if self.change.keys.contains_key("compress") {
             rule.settings.keys.remove("compress_types");
         }
         rule.settings.merge(&self.change);
-        // httpd redirects before it asks who the client is.
+        // httpd redirects before it asks access rules.
         if matches!(rule.action, Action::Redirect { .. }) && self.answer.is_none() {
             return;
         }
@@ -179,6 +181,9 @@ impl SectionLayer {
         }
         if let Some(access) = &self.guards.compat {
             rule.settings.compat = access.clone();
+        }
+        if let Some(access) = &self.guards.methods {
+            rule.settings.methods = access.clone();
         }
         if self.guards.tls_only {
             rule.settings.tls_only = true;
@@ -191,9 +196,13 @@ impl SectionLayer {
         }
     }
 
-    /// Applies the section to all rules. Returns whether some rule has paths of which no pattern can say whether they
-    /// belong to the section.
+    /// Applies the section to all rules. Returns whether some rule has paths that no pattern can divide into those of
+    /// the section and others.
     fn lay(&self, matcher: &Matcher, place: &Place, rules: &mut Vec<Rule>) -> bool {
+        if let Some((at, whole)) = self.whole(matcher, rules) {
+            rules.insert(at, whole);
+            return false;
+        }
         let mut instead = self.instead(matcher, place);
         let mut is_left = false;
         let mut next = Vec::with_capacity(rules.len() + 1);
@@ -209,7 +218,7 @@ impl SectionLayer {
                 Common::Unsaid => {
                     is_left = true;
                     rule.settings.merge(&vague(&self.change));
-                    // httpd redirects before it asks who the client is.
+                    // httpd redirects before it asks access rules.
                     if !matches!(rule.action, Action::Redirect { .. }) || self.answer.is_some() {
                         next.extend(instead.take());
                     }
@@ -221,8 +230,41 @@ impl SectionLayer {
         is_left
     }
 
-    /// The rule that decides about all the section's paths where they cannot be separated from others: it answers as
-    /// the section does, or closes them. `None` if the section neither answers nor closes.
+    /// One rule for all paths of the section, and its place among the rules. `None` if the rules that decide about
+    /// these paths differ after the change, or if patterns can divide the paths of all of them.
+    fn whole(&self, matcher: &Matcher, rules: &[Rule]) -> Option<(usize, Rule)> {
+        let mut found: Option<(usize, Rule)> = None;
+        let mut is_unsaid = false;
+        for (at, rule) in rules.iter().enumerate() {
+            match rule.matcher.common(matcher) {
+                Common::Nothing => continue,
+                Common::Set(_) => {}
+                Common::Unsaid => is_unsaid = true,
+            }
+            let mut changed = rule.narrowed(matcher.clone());
+            self.over(&mut changed);
+            let is_of_prefix = match &changed.action {
+                Action::Redirect { to, .. } => to.contains("{rest"),
+                other => other.rewrites(),
+            };
+            let is_alike = |it: &Rule| {
+                let is_plain = it.is_unconditional() && changed.is_unconditional() && !is_of_prefix;
+                is_plain && it.action == changed.action && it.settings == changed.settings
+            };
+            if found.as_ref().is_some_and(|it| !is_alike(&it.1)) {
+                return None;
+            }
+            let is_last = rule.matcher.covers(matcher) && changed.is_unconditional();
+            found.get_or_insert((at, changed));
+            if is_last {
+                return found.filter(|_| is_unsaid);
+            }
+        }
+        None
+    }
+
+    /// A rule for all paths of the section, if they cannot be separated from others: it answers as the section does,
+    /// or closes them. `None` if the section neither answers nor restricts.
     fn instead(&self, matcher: &Matcher, place: &Place) -> Option<Rule> {
         let closes = self.guards.closes() || has_guard(&self.change);
         let action = match (&self.answer, self.guards.joined()) {
@@ -241,7 +283,8 @@ fn guards(inner: &[Directive], ledger: &mut Ledger) -> Guards {
     let is_said = guards.joined() != Access::Unsaid;
     for directive in inner {
         let name = directive.name.as_str();
-        let is_section = directive.inner.is_some() && !name.starts_with("require");
+        let is_guard = name.starts_with("require") || access::is_limit(name);
+        let is_section = directive.inner.is_some() && !is_guard;
         if is_section {
             ledger.unmapped(
                 directive.id,
@@ -258,6 +301,10 @@ fn guards(inner: &[Directive], ledger: &mut Ledger) -> Guards {
             );
             guards.is_strange = true;
         }
+        if directive.name == "options" {
+            let text = "it says nothing of symbolic links here, and the front lists no directories";
+            ledger.dropped(directive.id, text);
+        }
         if sets(directive, "no-jk") || sets(directive, "no-proxy") {
             ledger.unmapped(
                 directive.id,
@@ -272,14 +319,7 @@ fn guards(inner: &[Directive], ledger: &mut Ledger) -> Guards {
     guards
 }
 
-/// Whether a directive sets this request variable.
-fn sets(directive: &Directive, variable: &str) -> bool {
-    let name = directive.name.as_str();
-    let is_setter = name.starts_with("setenv") || name.starts_with("browsermatch");
-    is_setter && directive.words.iter().any(|it| it.starts_with(variable))
-}
-
-/// Leaves out a condition of a template: what is in it is read in any case.
+/// Marks a condition of a template as not needed, because all that is inside of it is read.
 pub(crate) fn skip_template(directive: &Directive, ledger: &mut Ledger) {
     if directive.name.starts_with("{%") {
         let text = "a condition of a template was left out: render the template first";
@@ -287,23 +327,31 @@ pub(crate) fn skip_template(directive: &Directive, ledger: &mut Ledger) {
     }
 }
 
-/// What a section itself answers: with a handler, or with a redirect.
+/// The answer that a section gives itself: by its last redirect, which httpd sends before it runs any handler, or else
+/// by its last `SetHandler`.
 fn answer(inner: &[Directive], plan: &mut Plan, ledger: &mut Ledger) -> Option<Action> {
     let mut found = None;
     for directive in inner {
-        match directive.name.as_str() {
-            "sethandler" => found = set_handler(directive, plan, ledger).or(found),
-            "redirect" | "redirectpermanent" | "redirecttemp" | "redirectmatch" => {
-                found = Some(redirect::within(directive, ledger));
-            }
-            _ => {}
+        if matches!(
+            directive.name.as_str(),
+            "redirect" | "redirectpermanent" | "redirecttemp" | "redirectmatch"
+        ) {
+            found = Some(redirect::within(directive, ledger));
         }
+    }
+    let mut handlers = inner.iter().filter(|it| it.name == "sethandler").rev();
+    if found.is_none() {
+        found = set_handler(handlers.next()?, plan, ledger);
+    }
+    for unused in handlers {
+        let text = "a redirect or a later `SetHandler` of this section takes its place";
+        ledger.dropped(unused.id, text);
     }
     found
 }
 
-/// Applies `<Proxy>` sections to the rules that forward. `<Location>` is applied later and overrides them, whatever the
-/// order in the file.
+/// Applies `<Proxy>` sections to the rules that forward. `<Location>` sections are applied later and override them,
+/// in whatever order they are in the file.
 pub(crate) fn proxies<'d>(
     sections: impl IntoIterator<Item = &'d Directive>,
     rules: &mut [Rule],
@@ -328,7 +376,7 @@ pub(crate) fn proxies<'d>(
             change.merge(&settings);
             continue;
         }
-        // One for some of the backends cannot be told apart here.
+        // The section may be about only some of the backends of a rule.
         if settings != SharedSettings::default() {
             let text =
                 "the importer cannot tell which backends it concerns: its fields were left out";
@@ -355,11 +403,13 @@ fn guard(rule: &mut Rule, said: &Guards) {
     let before = std::mem::take(&mut settings.access);
     settings.access = access::both(before, said.authz.clone().unwrap_or_default());
     settings.compat = said.compat.clone().unwrap_or_default();
+    settings.methods = said.methods.clone().unwrap_or_default();
     settings.tls_only |= said.tls_only;
     settings.is_strange |= said.is_strange;
 }
 
-/// Handles a section that is not about URL paths: one of a kind that is not converted makes all rules guarded.
+/// Handles a section that is not about URL paths. If the importer does not convert its kind, all rules count as
+/// restricted.
 fn overlay_other(section: &Directive, rules: &mut [Rule], ledger: &mut Ledger) {
     let inner = section.inside();
     match section.name.as_str() {
@@ -385,13 +435,18 @@ fn overlay_other(section: &Directive, rules: &mut [Rule], ledger: &mut Ledger) {
     }
 }
 
-/// Joins the guards of both modules and the unknown ones into `access`. Where TLS is required, adds a rule that closes
-/// the same paths to clients in clear.
+/// Completes rules after all sections: joins both tables of fields, and joins the guards of both modules and the
+/// unknown ones in `access`. If TLS is required, adds a rule that closes the same paths over plain HTTP.
 pub(crate) fn settle(rules: &mut Vec<Rule>, ledger: &mut Ledger) {
     let mut settled = Vec::with_capacity(rules.len());
     for mut rule in rules.drain(..) {
+        if !rule.settings.always_fields.is_empty() {
+            let always = std::mem::take(&mut rule.settings.always_fields);
+            rule.settings.response_fields.join(&always);
+        }
         let said = &rule.settings;
-        if !said.tls_only && !said.is_strange && said.compat == Access::Open {
+        let has_one = said.compat == Access::Open && said.methods == Access::Open;
+        if !said.tls_only && !said.is_strange && has_one {
             settled.push(rule);
             continue;
         }
@@ -400,7 +455,8 @@ pub(crate) fn settle(rules: &mut Vec<Rule>, ledger: &mut Ledger) {
         let authz = std::mem::take(&mut settings.access);
         let is_said = authz != Access::Unsaid || compat != Access::Open;
         let is_strange = std::mem::take(&mut settings.is_strange);
-        settings.access = access::if_strange(is_strange, access::both(authz, compat));
+        let others = access::both(compat, std::mem::take(&mut settings.methods));
+        settings.access = access::if_strange(is_strange, access::both(authz, others));
         if is_said && settings.access == Access::Unsaid {
             ledger.address_guards.void_all();
         }
@@ -414,14 +470,35 @@ pub(crate) fn settle(rules: &mut Vec<Rule>, ledger: &mut Ledger) {
         }
         settled.push(rule);
     }
-    *rules = settled;
+    *rules = settled.into_iter().flat_map(by_methods).collect();
 }
 
-/// The paths of a `<Location>`, and whether they are exact: a prefix by whole segments. With wildcards, where `*` means
-/// one segment, the pattern matches at least the section's paths.
+/// Divides a rule that lets in only some methods: into one for these methods, and one for all others.
+fn by_methods(rule: Rule) -> Vec<Rule> {
+    let Access::Methods { names, except } = &rule.settings.access else {
+        return vec![rule];
+    };
+    let with = |methods: &[String], is_open: bool| {
+        let mut rule = rule.clone();
+        rule.methods = methods.to_vec();
+        rule.settings.access = if is_open {
+            Access::Open
+        } else {
+            Access::Nobody
+        };
+        rule
+    };
+    vec![with(names, !except), with(&[], *except)]
+}
+
+/// The paths of a `<Location>`, and whether they are exactly these: a prefix of whole segments. For a path with
+/// wildcards, where `*` matches one segment, the patterns may match more.
 fn location(path: &str) -> (Vec<Matcher>, bool) {
     if !path.contains(['*', '?', '[']) {
         return (vec![proxy::prefix(path)], true);
+    }
+    if let Some(matcher) = expressions::of_wildcards(path) {
+        return (vec![matcher], true);
     }
     let mut pattern = String::with_capacity(path.len());
     let mut rest = path;
@@ -437,6 +514,7 @@ fn location(path: &str) -> (Vec<Matcher>, bool) {
     (vec![Matcher::pattern(&pattern.replace('[', "*"))], false)
 }
 
+/// The action of a `SetHandler`; `None` if it answers nothing by itself.
 fn set_handler(directive: &Directive, plan: &mut Plan, ledger: &mut Ledger) -> Option<Action> {
     match directive.word(0) {
         "balancer-manager" | "server-status" | "jk-status" => {

@@ -1,4 +1,4 @@
-//! Expands files of httpd to the directives in force: includes files, fills in variables, decides conditions.
+//! Expands files of httpd to the directives that apply: includes files, fills in variables, evaluates conditions.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -15,9 +15,11 @@ pub(crate) struct Expansion<'a> {
     pub(crate) ledger: &'a mut Ledger,
     pub(crate) budget: &'a mut Budget,
     pub(crate) defines: HashMap<String, String>,
+    /// The variables of Debian's `envvars`.
+    pub(crate) environment: HashMap<String, String>,
     pub(crate) server_root: Option<PathBuf>,
     pub(crate) modules: Modules,
-    /// For each placeholder found, its number, so that each is reported once.
+    /// A number for each placeholder, so that each is reported once.
     pub(crate) placeholders: HashMap<String, usize>,
     pub(crate) depth: usize,
 }
@@ -46,6 +48,8 @@ impl Expansion<'_> {
         Ok(found)
     }
 
+    /// Adds the directives that a parsed node stands for: itself, those of an included file, or those of a section
+    /// whose condition holds.
     fn node(
         &mut self,
         node: Node,
@@ -151,6 +155,7 @@ impl Expansion<'_> {
         Some(holds != negated)
     }
 
+    /// The directives of the files that an `Include` names.
     fn include(
         &mut self,
         pattern: &str,
@@ -166,7 +171,9 @@ impl Expansion<'_> {
         if paths.is_empty() {
             self.modules.miss_file();
         }
-        if paths.is_empty() && !is_optional && !HARMLESS.iter().any(|it| pattern.ends_with(it)) {
+        let may_be_missing = is_optional && self.has_directory(pattern, text)
+            || HARMLESS.iter().any(|it| pattern.ends_with(it));
+        if paths.is_empty() && !may_be_missing {
             found.push(Directive::missing(pattern, id, self.ledger));
         }
         for path in paths {
@@ -180,19 +187,34 @@ impl Expansion<'_> {
 
     /// The files that a path in a directive names; it may be a pattern.
     pub(crate) fn paths(&self, pattern: &str, text: &Text) -> Vec<PathBuf> {
-        if Path::new(pattern).is_absolute() {
-            return self.files.matching(pattern);
-        }
-        let beside = text.path.parent().map(Path::to_path_buf);
-        let roots = self.server_root.iter().cloned().chain(beside);
-        roots
-            .map(|root| self.files.matching(&root.join(pattern).to_string_lossy()))
-            .find(|paths| !paths.is_empty())
-            .unwrap_or_default()
+        let rooted = self.rooted(pattern, text);
+        let mut found = rooted
+            .iter()
+            .map(|it| self.files.matching(&it.to_string_lossy()));
+        found.find(|it| !it.is_empty()).unwrap_or_default()
     }
 
-    /// A word with its variables filled in. Each variable without a value is reported as a risk, and a host name
-    /// that does not resolve replaces it.
+    /// Whether the directory of a pattern exists here. If not, it is unknown which files the source has there.
+    fn has_directory(&self, pattern: &str, text: &Text) -> bool {
+        self.rooted(pattern, text).iter().any(|path| {
+            let is_plain = |it: &&Path| !it.to_string_lossy().contains(['*', '?', '[']);
+            let above = path.ancestors().skip(1).find(is_plain);
+            above.is_some_and(|it| self.files.names(it).is_some())
+        })
+    }
+
+    /// The paths that a relative path in a directive may mean: below the server's root, or next to the file.
+    fn rooted(&self, pattern: &str, text: &Text) -> Vec<PathBuf> {
+        if Path::new(pattern).is_absolute() {
+            return vec![PathBuf::from(pattern)];
+        }
+        let roots = self.server_root.as_deref().into_iter();
+        let all = roots.chain(text.path.parent());
+        all.map(|it| it.join(pattern)).collect()
+    }
+
+    /// A word with its variables filled in. A variable without a value is reported as a risk, and replaced by a host
+    /// name that does not resolve.
     fn filled(&mut self, word: &str, id: Id) -> String {
         let mut text = word.to_owned();
         for _ in 0..VARIABLES_MAX {
@@ -211,6 +233,7 @@ impl Expansion<'_> {
                 "${" => self
                     .defines
                     .get(&name)
+                    .or_else(|| self.environment.get(&name))
                     .cloned()
                     .or_else(|| self.files.variable(&name)),
                 _ => None,
@@ -224,6 +247,7 @@ impl Expansion<'_> {
         text
     }
 
+    /// A host name that does not resolve, in place of a variable without a value.
     fn placeholder(&mut self, name: &str, id: Id) -> String {
         let next = self.placeholders.len() + 1;
         let number = *self.placeholders.entry(name.to_owned()).or_insert(next);
@@ -234,6 +258,20 @@ impl Expansion<'_> {
         self.ledger.unfilled(name, place, text);
         format!("placeholder-{number}.invalid")
     }
+}
+
+/// The variables of the file `envvars` next to a configuration, or in the directory above it, as on a Debian.
+pub(crate) fn environment(files: &dyn Files, beside: &Path) -> HashMap<String, String> {
+    let mut found = beside.ancestors().skip(1).take(2);
+    let file = found.find_map(|it| files.read(&it.join("envvars")).ok());
+    let text = String::from_utf8_lossy(&file.unwrap_or_default()).into_owned();
+    let set = |line: &str| {
+        let (name, value) = line.trim().strip_prefix("export ")?.split_once('=')?;
+        // `SUFFIX` is empty for the first of several instances, which is assumed here.
+        let value = value.trim_matches(['"', '\'']).replace("$SUFFIX", "");
+        (!value.contains(['$', '`'])).then(|| (name.to_owned(), value))
+    };
+    text.lines().filter_map(set).collect()
 }
 
 /// Included files of distributions that restrict no access, so that they may be missing.

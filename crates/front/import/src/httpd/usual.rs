@@ -1,9 +1,9 @@
-//! Directives of httpd that ask for what the front does in any case, or for nothing that it needs, by their values.
+//! Directives of httpd whose values ask for what the front does in any case, or for nothing that the front needs.
 
 use crate::directive::Directive;
 use crate::ledger::Ledger;
 
-/// Drops such directives, in sections as well, unless a reader decided about them.
+/// Drops such directives, also inside of sections, unless a reader has handled them.
 pub(crate) fn drop_all(directives: &[Directive], ledger: &mut Ledger) {
     for directive in directives {
         let is_it = |it: &&(&str, &[&str], &str)| {
@@ -35,13 +35,7 @@ const USUAL: &[(&str, &[&str], &str)] = &[
         &["off"],
         "no charset is added to what applications send",
     ),
-    (
-        "allowencodedslashes",
-        &["on", "nodecode"],
-        "escaped slashes are passed on as they came",
-    ),
     ("dav", &["off"], "files are not written"),
-    ("mergeslashes", &["on"], "slashes are always merged"),
     (
         "userdir",
         &["disabled"],
@@ -49,7 +43,7 @@ const USUAL: &[(&str, &[&str], &str)] = &[
     ),
 ];
 
-/// Variables by which httpd treats old browsers otherwise.
+/// Variables that make httpd treat old browsers differently.
 const OF_BROWSERS: &[&str] = &[
     "downgrade-1.0",
     "force-response-1.0",

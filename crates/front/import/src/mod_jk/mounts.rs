@@ -1,18 +1,18 @@
 //! Mounts: which worker gets a path, in mod_jk's order of precedence.
 //!
-//! The pattern with the most slashes wins, then the longest, then the source: the map file before
-//! `JkMount` before the property `mount` of a worker. Exclusions are tested after the match, so a path
-//! excluded from its worker goes to no other.
+//! The pattern with the most slashes wins, then the longest one, then the kind of source: the map file before
+//! `JkMount` before the property `mount` of a worker. Exclusions are tested after the match, so a path that is
+//! excluded from its worker does not go to another one.
 
 use std::collections::HashMap;
 
 use crate::common_settings::REPLACE_ERRORS;
 use crate::files::Text;
-use crate::index::{FirstMatch, below};
+use crate::index::below;
 use crate::ledger::{Id, Ledger, Place, Weight};
 use crate::matcher::Matcher;
 use crate::mod_jk::workers::{Kind, Workers, duration, number};
-use crate::plan::{Access, Action, Plan, Rule, split};
+use crate::plan::{Access, Action, Plan, Rule, first_match, split};
 use crate::read::properties;
 use crate::toml_text::quoted;
 
@@ -88,8 +88,7 @@ pub(crate) fn add(mounts: &mut Vec<Mount>, written: &str, mount: impl Fn(String)
     }));
 }
 
-/// The mounts without those that are overwritten: of several that are written alike, the last one counts,
-/// in the place of the first.
+/// The mounts that apply: of several that are written alike, the last one applies, at the place of the first.
 ///
 /// mod_jk stores mounts by their written text, and splits `X|Y` into two only afterwards.
 fn last_ones<'m>(mounts: &'m [Mount], excludes: bool, ledger: &mut Ledger) -> Vec<&'m Mount> {
@@ -112,7 +111,7 @@ fn last_ones<'m>(mounts: &'m [Mount], excludes: bool, ledger: &mut Ledger) -> Ve
     kept
 }
 
-/// The rules of a virtual host's mounts, in mod_jk's order.
+/// The rules of a virtual host's mounts, in the order in which mod_jk asks them.
 pub(crate) fn rules(
     mounts: &[Mount],
     workers: &mut Workers,
@@ -145,6 +144,7 @@ pub(crate) fn rules(
     rules
 }
 
+/// Applies an exclusion (`!/path` or `JkUnMount`) to the rules of the worker's mounts.
 fn exclude(exclusion: &Mount, rules: &mut [(&Mount, Vec<Rule>)], ledger: &mut Ledger) {
     let matcher = Matcher::pattern(&exclusion.pattern);
     let all = exclusion.worker == "*";
@@ -239,6 +239,7 @@ fn rule(
     rule
 }
 
+/// Applies an extension such as `;reply_timeout=5` to the rule of its mount.
 fn extend(rule: &mut Rule, name: &str, value: &str, id: Id, ledger: &mut Ledger) {
     let settings = &mut rule.settings;
     match name {
@@ -295,11 +296,11 @@ fn extend(rule: &mut Rule, name: &str, value: &str, id: Id, ledger: &mut Ledger)
     }
 }
 
-/// Joins the rules for `/app` and `/app/*` of one worker into a prefix. `/app/*` alone becomes a prefix as
-/// well, which also matches `/app` unless another rule decides about that.
+/// Joins the rules for `/app` and `/app/*` of one worker into a prefix. `/app/*` alone becomes a prefix, too, which
+/// also matches `/app`, unless another rule decides about `/app`.
 pub(crate) fn join_prefixes(rules: &mut Vec<Rule>, ledger: &mut Ledger) {
     let before = std::mem::take(rules);
-    let index = FirstMatch::new(before.iter().map(|it| &it.matcher));
+    let index = first_match(&before);
     let mut gone = vec![false; before.len()];
     let mut joined: Vec<Rule> = Vec::with_capacity(before.len());
     for (at, rule) in before.iter().enumerate() {
@@ -318,30 +319,43 @@ pub(crate) fn join_prefixes(rules: &mut Vec<Rule>, ledger: &mut Ledger) {
             matcher: Matcher::Prefix(path.to_owned()),
             ..rule.clone()
         };
-        // What an earlier one decides under a condition it decides in any case.
+        // An earlier rule decides although it has a condition.
         let counts = |it: usize| !gone[it] && (it > at || before[it].is_unconditional());
         let decides = index.find(path, counts);
         match decides.map(|it| (it, &before[it])) {
             Some((other, own))
                 if own.is_unconditional()
                     && own.action == rule.action
+                    && (own.matcher == Matcher::Exact(path.to_owned())
+                        || !own.action.rewrites())
                     && own.settings == rule.settings =>
             {
-                // One that comes first stays: what it has, the prefix has no more.
+                // A rule that comes first stays, but the prefix then does not include its path.
                 gone[other] |= other > at && own.matcher == Matcher::Exact(path.to_owned());
                 joined.push(prefix);
             }
-            Some((_, other)) if other.is_unconditional() => {
-                // Exact paths go before all others, here and there.
-                joined.push(other.narrowed(Matcher::Exact(path.to_owned())));
-                joined.push(prefix);
-            }
             decides => {
-                if let Some((_, other)) = decides {
-                    joined.push(other.narrowed(Matcher::Exact(path.to_owned())));
+                // Exact paths come before all others, in mod_jk and in the front.
+                let mut found: Vec<usize> = decides.map(|it| it.0).into_iter().collect();
+                while let Some(&last) = found.last()
+                    && !before[last].is_unconditional()
+                {
+                    let is_new = |it: usize| counts(it) && !found.contains(&it);
+                    let Some(next) = index.find(path, is_new) else {
+                        break;
+                    };
+                    found.push(next);
                 }
-                let text = format!("{path}/* does not match {path} in the source; here it does");
-                ledger.say(Weight::Note, rule.place.clone(), text);
+                let exact = |it: &usize| before[*it].narrowed(Matcher::Exact(path.to_owned()));
+                joined.extend(found.iter().map(exact));
+                let is_said = found
+                    .last()
+                    .is_some_and(|it| before[*it].is_unconditional());
+                if !is_said {
+                    let text =
+                        format!("{path}/* does not match {path} in the source; here it does");
+                    ledger.say(Weight::Note, rule.place.clone(), text);
+                }
                 joined.push(prefix);
             }
         }

@@ -5,17 +5,18 @@ use catamaran_proxy::config::{Placeholder, Template};
 
 use crate::condition::CAPTURED;
 use crate::directive::Directive;
+use crate::expression::Expression;
 use crate::ledger::Ledger;
 use crate::nginx::location::Scope;
-use crate::nginx::variables::{expand, expand_text};
+use crate::nginx::variables::{expand, expand_text, placeholder};
 use crate::plan::{Action, AnswerText, redirect_status};
 
 /// The media type of the texts that a `return` sends.
 #[derive(Clone, Copy)]
 pub(crate) enum TextType<'d> {
-    /// That of this `default_type`; text/plain without one.
+    /// That of `default_type`; text/plain if there is none.
     Default(Option<&'d Directive>),
-    /// It is not known.
+    /// The type is not known.
     Unknown,
 }
 
@@ -33,10 +34,11 @@ impl<'d> TextType<'d> {
     }
 }
 
-/// Converts a `return`.
+/// Converts a `return`. The groups of `expression` are variables.
 pub(crate) fn answer(
     directive: &Directive,
     text_type: TextType<'_>,
+    expression: Option<&Expression>,
     ledger: &mut Ledger,
 ) -> Action {
     let (first, text) = (directive.word(0), directive.word(1));
@@ -46,7 +48,7 @@ pub(crate) fn answer(
     };
     let action = match status {
         444 => Some(Action::Answer(403)),
-        301 | 302 | 303 | 307 | 308 => template(text)
+        301 | 302 | 303 | 307 | 308 => template(text, expression)
             .zip(redirect_status(status))
             .map(|(to, status)| Action::Redirect { to, status }),
         200..=299 | 400..=599 if text.is_empty() => Some(Action::Answer(status)),
@@ -74,22 +76,10 @@ pub(crate) fn answer(
     }
 }
 
-/// The answer with a text; `None` if the front cannot fill it in, or will not show what clients sent in this type.
+/// The answer with a text. `None` if the front cannot fill in its variables, or if the text has a client's values and
+/// browsers would run this type.
 fn text_answer(status: u16, text: &str, media_type: &str) -> Option<AnswerText> {
-    let known = |name: &str| {
-        Some(match name {
-            "host" => "{host}".to_owned(),
-            "http_host" => "{authority}".to_owned(),
-            "scheme" => "{scheme}".to_owned(),
-            "remote_addr" => "{client_ip}".to_owned(),
-            "request_id" => "{request_id}".to_owned(),
-            "uri" | "document_uri" => "{path}".to_owned(),
-            "request_uri" => PATH_QUERY.to_owned(),
-            "args" | "query_string" => "{query}".to_owned(),
-            _ => return None,
-        })
-    };
-    let filled = expand_text(text, known)?;
+    let filled = expand_text(text, placeholder)?;
     let template = Template::parse_text(&filled, Placeholder::OF_TEXTS);
     let is_type = matches!(media_type.split_once('/'), Some((_, subtype)) if !subtype.is_empty());
     let may_show = !template.shows_client() || is_inert_type(media_type);
@@ -100,18 +90,15 @@ fn text_answer(status: u16, text: &str, media_type: &str) -> Option<AnswerText> 
     })
 }
 
-/// The target of a redirect, with placeholders of the front; `None` if it has other variables.
-pub(crate) fn template(text: &str) -> Option<String> {
+/// The target of a redirect, with placeholders of the front and of the groups of an expression; `None` if it has
+/// variables that the front does not have.
+pub(crate) fn template(text: &str, expression: Option<&Expression>) -> Option<String> {
     let known = |name: &str| {
-        Some(match name {
-            "host" => "{host}".to_owned(),
-            "http_host" => "{authority}".to_owned(),
-            "scheme" => "{scheme}".to_owned(),
-            "request_uri" => PATH_QUERY.to_owned(),
-            _ => return None,
-        })
+        let captured = expression.and_then(|it| it.placeholder(name));
+        let is_known = |it: &String| Template::parse(it, Placeholder::OF_REDIRECTS).is_ok();
+        captured.or_else(|| placeholder(name).filter(is_known))
     };
-    // What an expression of hosts took is marked by a sign that is in no text.
+    // A sign that is in no text of a configuration marks what an expression for hosts captured.
     let pieces: Option<Vec<String>> = text
         .split(HOST_CAPTURE)
         .map(|piece| expand(piece, known))
@@ -130,7 +117,7 @@ pub(crate) fn template(text: &str) -> Option<String> {
         Some(rest) => {
             !rest.is_empty() && !rest.starts_with(['/', '?', '#']) && !rest.starts_with("{path")
         }
-        None => to.starts_with('/') || to.starts_with("{path"),
+        None => to.starts_with('/') && !to.starts_with("/{path") || to.starts_with("{path"),
     };
     let plain = to
         .chars()

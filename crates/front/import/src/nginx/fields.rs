@@ -3,10 +3,11 @@
 use catamaran_config::is_ruled_field;
 
 use crate::directive::Directive;
+use crate::expression::Expression;
 use crate::judge::lose_field;
 use crate::ledger::Ledger;
 use crate::nginx::location::Scope;
-use crate::nginx::variables::expand;
+use crate::nginx::variables::{expand, placeholder};
 use crate::plan::{Fields, Settings};
 use crate::toml_text::quoted_list;
 
@@ -24,9 +25,9 @@ pub(crate) fn response_fields(
         } else {
             &mut settings.response_fields
         };
-        match value(directive.word(1), port).filter(|_| is_field(name)) {
+        match value(directive.word(1), port, scope.expression).filter(|_| is_field(name)) {
             // nginx leaves it out.
-            Some(value) if value.is_empty() => ledger.mapped(directive.id),
+            Some(value) if value.is_empty() && !is_replaced(name) => ledger.mapped(directive.id),
             Some(value) if add_field(fields, name, &value) => ledger.mapped(directive.id),
             _ => {
                 let text = format!(
@@ -48,24 +49,35 @@ pub(crate) fn response_fields(
     }
 }
 
-/// Whether a field says how long a response is fresh, or begins a session: on errors it would do harm. Of other
-/// fields, errors may have more than in nginx.
+/// Whether a field limits how long a response is fresh, or begins a session. On errors such a field would do harm.
+/// Other fields may be on more errors than in nginx.
 fn describes_life(name: &str) -> bool {
     LIFE.iter().any(|it| it.eq_ignore_ascii_case(name))
 }
 
-/// Adds a field as `add_header` does: `ETag` and `Last-Modified` are replaced, others added. Returns `false` if
-/// the front cannot do it.
+/// Whether `add_header` replaces a field, or removes it by an empty value.
+fn is_replaced(name: &str) -> bool {
+    ["ETag", "Last-Modified"]
+        .iter()
+        .any(|it| it.eq_ignore_ascii_case(name))
+}
+
+/// Adds a field as `add_header` does: `ETag` and `Last-Modified` are replaced, others are added. Returns `false` if
+/// the front cannot do this.
 fn add_field(fields: &mut Fields, name: &str, value: &str) -> bool {
     let lower = name.to_ascii_lowercase();
-    if matches!(lower.as_str(), "etag" | "last-modified") {
-        fields.set.insert(name.to_owned(), value.to_owned());
+    if is_replaced(name) {
+        if value.is_empty() {
+            fields.take(name);
+        } else {
+            fields.set.insert(name.to_owned(), value.to_owned());
+        }
         return true;
     }
     if is_ruled_field(name, false) {
         return false;
     }
-    // A table has a name once, but in each of its spellings.
+    // A table has a name only once in each spelling, so another spelling is another line.
     let lines = fields.add.keys().filter(|it| it.eq_ignore_ascii_case(name));
     let spelling = match lines.count() {
         0 => name.to_owned(),
@@ -117,17 +129,26 @@ pub(crate) fn request_fields(
             _ if is_ruled_field(name, true) => {
                 ledger.dropped(directive.id, "the front writes this field itself");
             }
-            _ => request_field(directive, port, &mut settings.request_fields, ledger),
+            _ => request_field(
+                directive,
+                value(directive.word(1), port, scope.expression),
+                &mut settings.request_fields,
+                ledger,
+            ),
         }
     }
 }
 
-fn request_field(directive: &Directive, port: u16, fields: &mut Fields, ledger: &mut Ledger) {
+fn request_field(
+    directive: &Directive,
+    value: Option<String>,
+    fields: &mut Fields,
+    ledger: &mut Ledger,
+) {
     let name = directive.word(0);
-    // nginx sends a field that is named twice with both values.
+    // If a field is named twice, nginx sends both values.
     let is_first = fields.mentions(name) == 0;
-    let value = value(directive.word(1), port).filter(|_| is_field(name) && is_first);
-    if let Some(value) = value {
+    if let Some(value) = value.filter(|_| is_field(name) && is_first) {
         if value.is_empty() {
             fields.take(name);
         } else {
@@ -136,7 +157,7 @@ fn request_field(directive: &Directive, port: u16, fields: &mut Fields, ledger: 
         return ledger.mapped(directive.id);
     }
     if is_field(name) {
-        // The application may trust what the source writes, so no client may write it.
+        // The application may trust this field, so clients must not be able to set it.
         fields.take(name);
     }
     let text = format!("the field `{name}` was not converted, and backends do not get it");
@@ -147,7 +168,7 @@ fn request_field(directive: &Directive, port: u16, fields: &mut Fields, ledger: 
     }
 }
 
-/// Converts `proxy_cookie_flags`, and `proxy_cookie_path / "/; Secure"`, which adds flags as well.
+/// Converts `proxy_cookie_flags`, and `proxy_cookie_path / "/; Secure"`, which also adds flags.
 pub(crate) fn cookie_flags(scope: Scope<'_>, settings: &mut Settings, ledger: &mut Ledger) {
     let own = scope.find("proxy_cookie_flags");
     let directive = scope.find("proxy_cookie_path");
@@ -179,23 +200,21 @@ fn is_field(name: &str) -> bool {
             .all(|it| it.is_ascii_alphanumeric() || it == b'-' || it == b'_')
 }
 
-/// The value of a field with placeholders of the front; `None` if it has other variables.
-fn value(text: &str, port: u16) -> Option<String> {
+/// The value of a field, with placeholders of the front and of the groups of an expression; `None` if it has
+/// variables that the front does not have.
+fn value(text: &str, port: u16, expression: Option<&Expression>) -> Option<String> {
     let known = |name: &str| {
-        Some(match name {
-            "server_port" => port.to_string(),
-            "remote_addr" => "{client_ip}".to_owned(),
-            "http_host" => "{authority}".to_owned(),
-            "host" => "{host}".to_owned(),
-            "scheme" => "{scheme}".to_owned(),
-            "request_id" => "{request_id}".to_owned(),
-            _ => return None,
-        })
+        if name == "server_port" {
+            return Some(port.to_string());
+        }
+        let captured = expression.and_then(|it| it.placeholder(name));
+        captured.or_else(|| placeholder(name))
     };
-    expand(text, known).filter(|it| !it.chars().any(char::is_control))
+    // Blanks and line ends behind a value are no part of it.
+    expand(text.trim_end(), known).filter(|it| !it.chars().any(char::is_control))
 }
 
-/// Values of `X-Forwarded-Host` that say what the front says itself.
+/// Values of `X-Forwarded-Host` that the front sends in any case.
 const TOLD: [&str; 4] = ["$host", "$host:$server_port", "$http_host", "$server_name"];
 
 const LIFE: [&str; 8] = [

@@ -12,18 +12,18 @@ use crate::nginx::location::Scope;
 use crate::plan::{Action, Keys, Rule, Serve};
 use crate::toml_text::{quoted, quoted_list};
 
-/// How a location answers for paths that are no files.
+/// What a location does for paths that are no files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum MissingRule {
     /// With status 404.
     NotFound,
-    /// With the page at this path.
+    /// Sends the page at this path.
     Page(String),
-    /// By passing the request to this named location.
+    /// Passes the request to this named location.
     Named(String),
 }
 
-/// Reads a `try_files`; `None` if the front cannot do the same.
+/// Reads a `try_files`; `None` if the front cannot do what it says.
 pub(crate) fn missing(directive: Option<&Directive>) -> Option<MissingRule> {
     let Some(directive) = directive else {
         return Some(MissingRule::NotFound);
@@ -47,8 +47,29 @@ pub(crate) fn missing(directive: Option<&Directive>) -> Option<MissingRule> {
     is_plain.then(|| MissingRule::Page(page.to_owned()))
 }
 
-/// The action of a location without `proxy_pass`. `upstream` gets requests for which there is no file.
+/// The action of a location without `proxy_pass`. `upstream` gets requests for which there is no file, and all if the front
+/// has none of the files.
 pub(crate) fn serve(
+    scope: Scope<'_>,
+    matcher: &Matcher,
+    path: Option<&str>,
+    upstream: Option<usize>,
+    files: &dyn Files,
+    ledger: &mut Ledger,
+) -> Action {
+    match (
+        served(scope, matcher, path, upstream, files, ledger),
+        upstream,
+    ) {
+        (Action::Files, Some(upstream)) => Action::Forward {
+            upstream,
+            rewrite: None,
+        },
+        (action, _) => action,
+    }
+}
+
+fn served(
     scope: Scope<'_>,
     matcher: &Matcher,
     path: Option<&str>,
@@ -68,7 +89,9 @@ pub(crate) fn serve(
     }
     let is_whole = matches!(matcher, Matcher::Exact(_)) && !is_alias;
     let has_text = matches!(matcher, Matcher::Prefix(_) | Matcher::Pattern(_)) || is_whole;
-    let Some(path) = path.filter(|_| has_text) else {
+    let is_expression = matcher.is_expression() && !is_alias;
+    let of_expression = is_expression.then_some("");
+    let Some(path) = path.filter(|_| has_text).or(of_expression) else {
         ledger.kept_or_risk(root.id, FOR_PREFIXES);
         return Action::Files;
     };
@@ -102,12 +125,22 @@ pub(crate) fn serve(
         return Action::Files;
     }
     ledger.mapped(root.id);
+    let mut keys = keys(scope, path, upstream.is_some(), ledger);
+    if is_expression {
+        keys.insert("index".to_owned(), "[]".to_owned());
+        if let Some(index) = scope.own("index") {
+            ledger.risk(
+                index.id,
+                "directories that an expression matches are answered 404 here",
+            );
+        }
+    }
     Action::Serve(Box::new(Serve {
         directory: files.located(Path::new(directory)),
         source: directory.to_owned(),
         rewrite: is_alias.then(|| "/".to_owned()),
         upstream,
-        keys: keys(scope, path, upstream.is_some(), ledger),
+        keys,
     }))
 }
 
@@ -160,21 +193,21 @@ fn keys(scope: Scope<'_>, path: &str, forwards: bool, ledger: &mut Ledger) -> Ke
     keys
 }
 
-/// The key `index` of a location whose `try_files` tries files but no directories; `None` if the directive `index`
-/// decides.
+/// The value of `index` for a location whose `try_files` tries files but no directories; `None` if the directive
+/// `index` decides.
 fn tried_index(tries: Option<&Directive>) -> Option<&'static str> {
     let tries = tries?;
     let has = |it: &str| tries.words.iter().any(|word| word == it);
     match missing(Some(tries)) {
-        Some(MissingRule::Page(_)) => None,
         _ if has("$uri/") => None,
+        Some(MissingRule::Page(page)) if page == "index.html" => None,
         _ if has("$uri/index.html") => Some("\"index.html\""),
         _ => Some("[]"),
     }
 }
 
-/// Gives served files the media types of `types`. Without an included `mime.types` the source knows no others: then
-/// all files have one type, or they are not served.
+/// Gives served files the media types of `types`. If no `mime.types` is included, the source knows no others: then
+/// all files get one type, or are not served.
 pub(crate) fn give_types(rule: &mut Rule, scope: Scope<'_>, ledger: &mut Ledger) {
     let all = scope.level(|it| matches!(it.name.as_str(), "types" | MIME_TYPES));
     let default = scope.find("default_type");
@@ -183,7 +216,7 @@ pub(crate) fn give_types(rule: &mut Rule, scope: Scope<'_>, ledger: &mut Ledger)
         ledger.dropped(default.id, text);
     }
     if let (Action::Files, Some(own)) = (&rule.action, scope.own("types")) {
-        // Another rule may serve them, as the index of a directory.
+        // Another rule may serve these files, for instance as the index of a directory.
         ledger.unmapped(own.id, TYPES_OF_THEIR_OWN);
         rule.action = Action::Closed;
     }
@@ -230,8 +263,8 @@ pub(crate) fn give_types(rule: &mut Rule, scope: Scope<'_>, ledger: &mut Ledger)
     own.iter().for_each(|it| ledger.mapped(it.id));
 }
 
-/// Gives served files the media types of a source that has no table of them: it knows pages and two kinds of images, and
-/// all other files have the default type. So no other file may become one that browsers run.
+/// Gives served files the media types of a source without `types`: it knows pages and two kinds of images, and sends
+/// all other files with the default type. So no other file may get a type that browsers run.
 fn give_few_types(rule: &mut Rule, default: Option<&Directive>, ledger: &mut Ledger) {
     let kind = default.map_or("text/plain", |it| it.word(0));
     let Action::Serve(serve) = &mut rule.action else {
@@ -271,7 +304,7 @@ fn is_type(text: &str) -> bool {
         .is_some_and(|it| is_name(it.0) && is_name(it.1))
 }
 
-/// The value of `Cache-Control` for an `expires`: empty for `off`; `None` if it cannot be converted.
+/// The value of `Cache-Control` for an `expires`; empty for `off`; `None` if it cannot be converted.
 fn lifetime(text: &str) -> Option<String> {
     let digits: String = text.chars().take_while(char::is_ascii_digit).collect();
     let seconds = match (text, &text[digits.len()..]) {
@@ -290,7 +323,7 @@ fn lifetime(text: &str) -> Option<String> {
     Some(format!("max-age={seconds}"))
 }
 
-/// Extensions of files, other than pages, that the front gives a type by which browsers run what is in them.
+/// Extensions of files, apart from pages, to which the front gives a type that browsers run.
 const RUN_BY_BROWSERS: &[&str] = &[
     "htc", "js", "mht", "mhtml", "mjs", "mml", "rdf", "rss", "atom", "shtml", "svg", "svgz", "swf",
     "wasm", "xht", "xhtml", "xml", "xsl", "xslt",
@@ -304,8 +337,7 @@ const TYPES_OF_THEIR_OWN: &str = "its files have types of their own, which were 
 /// The name of the directive that stands in for an included `mime.types`.
 pub(crate) const MIME_TYPES: &str = "mime.types";
 
-const FOR_PREFIXES: &str =
-    "the front does not serve files of regular expressions, nor an `alias` of one path";
+const FOR_PREFIXES: &str = "the front does not serve an `alias` of an expression or of one path";
 
 #[cfg(test)]
 mod tests {

@@ -9,10 +9,11 @@ use catamaran_config::{Nature, foreign_answer};
 use crate::directive::Directive;
 use crate::files::Files;
 use crate::ledger::{Id, Ledger};
-use crate::plan::{Plan, VirtualHost};
+use crate::plan::{LONGEST, Plan, Tls, VirtualHost};
 use crate::toml_text::{quoted, quoted_list};
 
-/// The addresses that all servers listen on, which decide whether the front can tell two of one port apart.
+/// The addresses on which all servers listen. They decide whether the front can distinguish two addresses of one
+/// port.
 #[derive(Debug, Default)]
 pub(crate) struct Addresses {
     /// Ports on which some server listens on all addresses of IPv4, of IPv6, or of both with one socket.
@@ -69,7 +70,8 @@ impl Addresses {
         !has(&self.ipv4) && !has(&self.ipv6) && !has(&self.both)
     }
 
-    /// The address of the front's listener. `[::]` accepts IPv4 clients as well, unless another listener has those.
+    /// The address of the front's listener. `[::]` also accepts IPv4 clients, unless another listener has the IPv4
+    /// addresses.
     fn written(&self, taken: ListenScope, port: u16) -> String {
         let joined = !self.apart.contains(&port) || self.both.contains(&port);
         match taken {
@@ -81,12 +83,12 @@ impl Addresses {
                 format!("0.0.0.0:{port}")
             }
             ListenScope::AllOfIpv6 if self.is_ipv6_alone(port) => format!("[::1]:{port}"),
-            // What cannot be told from these is closed.
+            // Addresses that these listeners cannot distinguish are closed.
             _ => format!("[::]:{port}"),
         }
     }
 
-    /// Whether no server has all IPv4 addresses of this port, which the front's `[::]` would accept.
+    /// Whether no server listens on all IPv4 addresses of this port, whose clients the front's `[::]` would accept.
     fn is_ipv6_alone(&self, port: u16) -> bool {
         !self.ipv4.contains(&port) && !self.both.contains(&port)
     }
@@ -128,12 +130,13 @@ pub(crate) struct Listens<'a> {
 }
 
 impl Listens<'_> {
+    /// The directive with this name of the server, or else of the outer block.
     fn find(&self, name: &str) -> Option<&Directive> {
         let own = self.inner.iter().find(|it| it.name == name);
         own.or_else(|| self.outer.iter().find(|it| it.name == name))
     }
 
-    /// Adds the listeners of a server. Returns whether the front cannot tell any of its addresses from others.
+    /// Adds the listeners of a server. Returns whether the front cannot distinguish any of its addresses from others.
     pub(crate) fn add(&self, plan: &mut Plan, host: &mut VirtualHost, ledger: &mut Ledger) -> bool {
         let listens: Vec<&Directive> = self.inner.iter().filter(|it| it.name == "listen").collect();
         if listens.is_empty() {
@@ -151,7 +154,7 @@ impl Listens<'_> {
                 self.convert(directive, plan, host, ledger);
             }
         }
-        // A server with no other address has its closed routes there.
+        // If the server has no other address, its routes are there, closed.
         let is_closed = host.listeners.is_empty() && !hidden.is_empty();
         for directive in hidden {
             if is_closed {
@@ -165,9 +168,9 @@ impl Listens<'_> {
         is_closed
     }
 
-    /// Claims what was decided about for the whole server: its addresses and their TLS, where the front is stricter
-    /// than what it does not convert; without TLS, all that is about TLS; and who clients behind proxies are, which
-    /// [`senders`] decides for all servers.
+    /// Marks directives that are decided for the whole server: its addresses and their TLS, where the front is
+    /// stricter than a setting that is not converted; without TLS, everything about TLS; and which proxies are
+    /// trusted, which [`senders`] decides for all servers.
     fn claim(&self, has_tls: bool, ledger: &mut Ledger) {
         for directive in self.inner.iter().chain(self.outer) {
             let name = directive.name.as_str();
@@ -180,6 +183,7 @@ impl Listens<'_> {
         }
     }
 
+    /// Adds the listener of one `listen`, with its TLS and PROXY protocol.
     fn convert(
         &self,
         directive: &Directive,
@@ -214,6 +218,13 @@ impl Listens<'_> {
         let (taken, port) = address(words);
         let written = self.addresses.written(taken, port);
         let index = plan.listener(&written, port);
+        if self
+            .outer
+            .iter()
+            .all(|it| it.name != "client_max_body_size")
+        {
+            plan.listeners[index].limit_bodies("1MiB");
+        }
         if host.listeners.contains(&index) {
             return;
         }
@@ -302,11 +313,21 @@ impl Listens<'_> {
         plan.listeners[listener].tls = Some(tls);
     }
 
-    fn client_certificates(&self, tls: &mut crate::plan::Tls, ledger: &mut Ledger) {
+    /// Converts which certificates a TLS listener asks of clients.
+    fn client_certificates(&self, tls: &mut Tls, ledger: &mut Ledger) {
         let verify = self
             .find("ssl_verify_client")
             .filter(|it| it.word(0) != "off");
-        let Some(verify) = verify else { return };
+        let depth = self.find("ssl_verify_depth");
+        let Some(verify) = verify else {
+            let text = "no certificates of clients are verified";
+            return depth.into_iter().for_each(|it| ledger.dropped(it.id, text));
+        };
+        let is_deep = |it: &Directive| it.word(0).parse().is_ok_and(Tls::may_have);
+        match depth {
+            Some(depth) if is_deep(depth) => ledger.dropped(depth.id, LONGEST),
+            _ => ledger.risk(depth.unwrap_or(verify).id, DEEPER),
+        }
         let authority = self.find("ssl_client_certificate");
         let Some(authority) = authority.filter(|it| self.is_there(it, ledger)) else {
             let text = "its CA file for client certificates cannot be read";
@@ -383,8 +404,8 @@ impl Senders {
         }
     }
 
-    /// Whether the front finds the same client addresses as nginx. The front skips all trusted proxies of a list;
-    /// nginx does so with `real_ip_recursive`. With a single proxy both take the address before it.
+    /// Whether the front finds the same client addresses as nginx. The front skips all trusted proxies of a list, as
+    /// nginx does with `real_ip_recursive`. With a single proxy, both use the address before it.
     fn is_plain(&self) -> bool {
         let is_one = |it: &String| it.parse::<IpAddr>().is_ok();
         let reads_list = match self.header.as_str() {
@@ -401,8 +422,8 @@ impl Senders {
     }
 }
 
-/// Reads which proxies the servers trust. If the front cannot find clients' addresses as nginx does, rules that
-/// admit only some networks are closed.
+/// Reads which proxies the servers trust. If the front would not find the same client addresses as nginx, rules that
+/// let in only some networks are closed.
 pub(crate) fn senders<'d>(
     servers: impl Iterator<Item = &'d Directive>,
     outer: &[Directive],
@@ -449,10 +470,14 @@ const SENDERS: [&str; 3] = ["set_real_ip_from", "real_ip_header", "real_ip_recur
 const HIDDEN: &str = "left out: another server listens on all addresses of this port, and the front does not tell \
     this one from them. If clients need this server there, give it a port of its own in [[listen]]";
 
+const DEEPER: &str = "nginx accepts no longer chains of clients' certificates than `ssl_verify_depth` says, 1 by default: an \
+    authority of `ssl_client_certificate` has issued them itself; the front also accepts those of authorities below it. Name \
+    only authorities whose subordinates you trust as well";
+
 const IPV6_ALONE: &str = "`[::]` of the front takes clients of IPv4 as well, whom nginx does not serve here: until you \
     name another address in [[listen]], it listens on loopback";
 
-/// An address for documentation, which no host has (RFC 5737).
+/// An address from the block for documentation (RFC 5737), which no host has.
 const NOBODY: &str = "192.0.2.1";
 
 #[cfg(test)]

@@ -6,24 +6,29 @@ use std::sync::LazyLock;
 
 use crate::compress;
 use crate::directive::Directive;
+use crate::expression::Expression;
 use crate::files::Files;
 use crate::judge::{JudgedPlace, PlaceUse};
 use crate::ledger::{Id, Ledger, Place};
-use crate::matcher::Matcher;
+use crate::matcher::{Matcher, encoded};
 use crate::mod_jk::workers::{hoist, number};
 use crate::nginx::answer::{TextType, answer};
 use crate::nginx::backends;
 use crate::nginx::fields::{cookie_flags, request_fields, response_fields};
 use crate::nginx::files::serve;
+use crate::nginx::rewrite::redirect_of_all;
+use crate::nginx::splits;
 use crate::nginx::upstream::{Upstreams, target, unreachable, with_scheme};
+use crate::nginx::variables::expand_between;
 use crate::plan::{Access, Action, Backend, Plan, Settings, Upstream};
-use crate::regex::rest_of;
 use crate::toml_text::quoted;
 
 /// The blocks whose directives apply, innermost first, and the upstreams. Inner directives override outer ones.
 #[derive(Clone, Copy)]
 pub(crate) struct Scope<'a> {
     pub(crate) blocks: &'a [&'a [Directive]],
+    /// The expression whose groups are the variables `$1` and so on; `None`: there is none.
+    pub(crate) expression: Option<&'a Expression>,
     pub(crate) upstreams: &'a Upstreams,
 }
 
@@ -39,7 +44,7 @@ impl<'a> Scope<'a> {
         self.level(|it| it.name == name).into_iter().next()
     }
 
-    /// The directives in force: those whose name no inner block has, without those that no location inherits.
+    /// The directives that apply: those whose name no inner block has, except those that a location does not inherit.
     fn in_force(&self) -> Vec<&'a Directive> {
         let mut known: HashSet<&str> = HashSet::new();
         let mut found = Vec::new();
@@ -64,7 +69,7 @@ impl<'a> Scope<'a> {
     }
 }
 
-/// Where the requests of a location may be sent.
+/// The upstreams to which the requests of a location may be sent.
 pub(crate) struct LocationTargets<'a> {
     pub(crate) plan: &'a mut Plan,
     pub(crate) files: &'a dyn Files,
@@ -72,7 +77,7 @@ pub(crate) struct LocationTargets<'a> {
     pub(crate) named: Option<usize>,
 }
 
-/// The action for a location's requests, from clients that are let in.
+/// What is done with a location's requests, for clients that are let in.
 pub(crate) fn action(
     scope: Scope<'_>,
     matcher: &Matcher,
@@ -80,13 +85,18 @@ pub(crate) fn action(
     targets: LocationTargets<'_>,
     ledger: &mut Ledger,
 ) -> Action {
-    // In the order of nginx's phases, whatever that in the file is.
+    // The order is that of nginx's phases, not that of the file.
     if let Some(directive) = scope.own("internal") {
         ledger.mapped(directive.id);
         return Action::Answer(404);
     }
     if let Some(directive) = scope.own("return") {
-        return answer(directive, TextType::of(scope), ledger);
+        return answer(directive, TextType::of(scope), scope.expression, ledger);
+    }
+    let own = scope.blocks.first().copied().unwrap_or_default();
+    if let Some((directive, action)) = redirect_of_all(own) {
+        ledger.mapped(directive.id);
+        return action;
     }
     for name in FOREIGN_PASSES {
         if let Some(directive) = scope.own(name) {
@@ -106,17 +116,10 @@ pub(crate) fn action(
     if let Some(directive) = scope.own("proxy_pass") {
         return pass(directive, scope, matcher, path, targets, ledger);
     }
-    let named = targets.named;
-    let served = serve(scope, matcher, path, named, targets.files, ledger);
-    match (served, named) {
-        (Action::Files, Some(upstream)) => Action::Forward {
-            upstream,
-            rewrite: None,
-        },
-        (served, _) => served,
-    }
+    serve(scope, matcher, path, targets.named, targets.files, ledger)
 }
 
+/// The action of a `proxy_pass`.
 fn pass(
     directive: &Directive,
     scope: Scope<'_>,
@@ -127,29 +130,45 @@ fn pass(
 ) -> Action {
     let id = directive.id;
     let text = directive.word(0);
-    let Some(url) = PassUrl::read(text) else {
+    let shares = splits::urls(text, scope, ledger);
+    let parsed = shares.iter().map(|(url, _)| PassUrl::read(url));
+    let urls: Option<Vec<PassUrl<'_>>> = parsed.collect();
+    // If the URL has a variable, nginx sends the URL's path unchanged.
+    let is_plain =
+        |all: &Vec<PassUrl<'_>>| all.len() == 1 || all.iter().all(|it| it.path.is_empty());
+    let Some(urls) = urls.filter(is_plain) else {
         unreachable(id, text, ledger);
         return Action::Closed;
     };
-    let upstream = passed_upstream(&url, scope, ledger.place(id));
+    let path_of_url = urls.first().map_or("", |it| &*it.path);
+    let found = urls
+        .iter()
+        .map(|it| passed_upstream(it, scope, ledger.place(id)));
+    let upstreams: Option<Vec<Upstream>> = found.collect();
     let own = scope.blocks.first().copied().unwrap_or_default();
     let rewrite = match inner_rewrite(own, path) {
-        // `proxy_pass` with a path of its own means that of the whole location then.
-        Some(Some(_)) if !url.path.is_empty() => None,
+        // A `proxy_pass` with a path then refers to the path of the whole location.
+        Some(Some(_)) if !path_of_url.is_empty() => None,
         Some(Some(rewritten)) => {
             let rewrites = own.iter().filter(|it| it.name == "rewrite");
             rewrites.for_each(|it| ledger.mapped(it.id));
             Some(Some(rewritten))
         }
-        _ => rewrite(path, &url.path, matcher),
+        _ => match scope.expression {
+            Some(expression) => of_expression(expression, path_of_url),
+            None => rewrite(path, path_of_url, matcher),
+        },
     };
-    let (Some(mut upstream), Some(mut rewrite)) = (upstream, rewrite) else {
+    let (Some(mut upstreams), Some(mut rewrite)) = (upstreams, rewrite) else {
         unreachable(id, text, ledger);
         return Action::Closed;
     };
     ledger.mapped(id);
-    backends::call(scope, &url.authority, &mut upstream, targets.files, ledger);
-    if upstream.keys.contains_key("host")
+    for (url, upstream) in urls.iter().zip(&mut upstreams) {
+        backends::call(scope, &url.authority, upstream, targets.files, ledger);
+        hoist(upstream);
+    }
+    if upstreams.iter().any(|it| it.keys.contains_key("host"))
         && rewrite.is_none()
         && let Matcher::Prefix(path) = matcher
     {
@@ -159,9 +178,12 @@ fn pass(
             path.clone()
         });
     }
-    hoist(&mut upstream);
+    let plan = targets.plan;
+    let indices = upstreams.into_iter().map(|it| plan.upstream(it));
+    let weights = shares.iter().map(|(_, weight)| *weight);
+    let shares: Vec<(usize, u32)> = indices.zip(weights).collect();
     Action::Forward {
-        upstream: targets.plan.upstream(upstream),
+        upstream: plan.shared(shares),
         rewrite,
     }
 }
@@ -170,7 +192,7 @@ fn pass(
 struct PassUrl<'a> {
     scheme: &'a str,
     authority: String,
-    /// Comes in the place of the location's path; empty if that stays.
+    /// The path that replaces the location's path; empty if the path is not replaced.
     path: String,
 }
 
@@ -199,7 +221,8 @@ impl<'a> PassUrl<'a> {
     }
 }
 
-/// The upstream of a `proxy_pass` at this place: one that the source names, or one of a single backend.
+/// The upstream of a `proxy_pass`: an `upstream` block of the source, or a new one with a single backend. `None` if
+/// the front cannot reach it.
 fn passed_upstream(url: &PassUrl<'_>, scope: Scope<'_>, place: &Place) -> Option<Upstream> {
     if let Some(known) = scope.upstreams.get(&url.authority) {
         return with_scheme(known, url.scheme);
@@ -216,8 +239,8 @@ fn passed_upstream(url: &PassUrl<'_>, scope: Scope<'_>, place: &Place) -> Option
     })
 }
 
-/// The path that `rewrite ^/path/(.*)$ /other/$1 break` of a location puts in the place of its own: the outer
-/// `None` is what the front cannot say, the inner one that there is none.
+/// The path by which `rewrite ^/path/(.*)$ /other/$1 break` replaces that of its location; `Some(None)` if there is
+/// no `rewrite`, `None` if the front cannot express it.
 pub(crate) fn inner_rewrite(own: &[Directive], path: Option<&str>) -> Option<Option<String>> {
     let all: Vec<&Directive> = own.iter().filter(|it| it.name == "rewrite").collect();
     let [only] = all[..] else {
@@ -234,8 +257,18 @@ pub(crate) fn inner_rewrite(own: &[Directive], path: Option<&str>) -> Option<Opt
     })
 }
 
-/// The path that the URI of a `proxy_pass` puts in place of the location's: `Some(None)` if it stays, `None` if
-/// the front cannot express it.
+/// For an expression such as `^/path/(.*)$`, the path before its only group, here `/path`.
+fn rest_of(expression: &str) -> Option<String> {
+    let (before, group) = expression.strip_prefix('^')?.split_once('(')?;
+    let is_rest = matches!(group, ".*)" | ".*)$");
+    let plain = before.replace("\\.", ".").replace("\\-", "-");
+    let is_sign = |it: u8| it.is_ascii_alphanumeric() || b"/._-~".contains(&it);
+    let is_path = plain.starts_with('/') && plain.ends_with('/') && plain.bytes().all(is_sign);
+    (is_rest && (is_path || plain.is_empty())).then(|| plain.trim_end_matches('/').to_owned())
+}
+
+/// The path by which the URI of a `proxy_pass` replaces that of the location; `Some(None)` if the path is not
+/// replaced, `None` if the front cannot express it.
 fn rewrite(path: Option<&str>, uri: &str, matcher: &Matcher) -> Option<Option<String>> {
     if uri.contains('$') {
         return None;
@@ -258,14 +291,31 @@ fn rewrite(path: Option<&str>, uri: &str, matcher: &Matcher) -> Option<Option<St
     })
 }
 
-/// Who is let in; `None` if nothing is said.
+/// As [`rewrite`], for a path that an expression matched. With variables nginx sends the URI as it is written, so it
+/// must end with the query.
+fn of_expression(expression: &Expression, uri: &str) -> Option<Option<String>> {
+    if uri.is_empty() {
+        return Some(None);
+    }
+    let path = QUERIES.iter().find_map(|it| uri.strip_suffix(it))?;
+    if path.trim_start_matches('/') == "$uri" {
+        return Some(None);
+    }
+    let is_plain = path.starts_with('/') && !path.contains(['?', '#', '*']);
+    let known = |name: &str| expression.placeholder(name);
+    let between = |text: &str| Some(encoded(text));
+    expand_between(path, known, between)
+        .filter(|_| is_plain)
+        .map(Some)
+}
+
+/// The clients that are let in.
 pub(crate) fn access(scope: Scope<'_>, ledger: &mut Ledger) -> Access {
     claim_idle(scope, ledger);
-    let has_others =
-        is_limited(scope, ledger) | signs_on(scope, ledger) | satisfies_any(scope, ledger);
+    let has_others = signs_on(scope, ledger) | satisfies_any(scope, ledger);
     let rules = scope.level(|it| matches!(it.name.as_str(), "allow" | "deny"));
     rules.iter().for_each(|it| ledger.mapped(it.id));
-    // Either takes back what outer blocks say by the other.
+    // `allow` and `deny` of one level together replace those of outer blocks.
     let others = ["allow", "deny"].map(|name| scope.level(|it| it.name == name));
     others.iter().flatten().for_each(|it| ledger.handle(it.id));
     let asked = rules.iter().map(|it| it.id);
@@ -284,7 +334,7 @@ pub(crate) fn access(scope: Scope<'_>, ledger: &mut Ledger) -> Access {
     }
 }
 
-/// The clients whom `allow` and `deny` let in; `None` if the front cannot say that.
+/// The clients that `allow` and `deny` let in; `None` if the front cannot express it.
 fn networks(rules: &[&Directive]) -> Option<Access> {
     let (mut allow, mut deny, mut ends) = (Vec::new(), Vec::new(), None);
     for rule in rules {
@@ -294,7 +344,7 @@ fn networks(rules: &[&Directive]) -> Option<Access> {
                 break;
             }
             (_, word) if !is_network(word) => return None,
-            // What was let in before is not kept out by this, which the front would do.
+            // A `deny` after an `allow` does not refuse what that lets in; in the front it would.
             ("deny", _) if !allow.is_empty() => return None,
             ("allow", word) => allow.push(word.to_owned()),
             (_, word) => deny.push(word.to_owned()),
@@ -311,7 +361,7 @@ fn networks(rules: &[&Directive]) -> Option<Access> {
     })
 }
 
-/// Whether clients sign on.
+/// Whether clients must authenticate.
 fn signs_on(scope: Scope<'_>, ledger: &mut Ledger) -> bool {
     let mut found = false;
     for name in ["auth_basic", "auth_request", "auth_jwt"] {
@@ -326,7 +376,7 @@ fn signs_on(scope: Scope<'_>, ledger: &mut Ledger) -> bool {
             found = true;
         }
     }
-    // They guard nothing by themselves.
+    // These directives alone do not restrict access.
     for name in ["auth_basic_user_file", "auth_request_set", "auth_delay"] {
         let all = scope.level(|it| it.name == name);
         all.iter().for_each(|it| ledger.handle(it.id));
@@ -348,7 +398,7 @@ fn satisfies_any(scope: Scope<'_>, ledger: &mut Ledger) -> bool {
     any
 }
 
-/// Notes that a location's guards by address are left to the old server.
+/// Notes that a location's guards by address are left to the old server, because the front does not have them.
 pub(crate) fn leave_guards(scope: Scope<'_>, ledger: &mut Ledger) {
     let rules = scope.level(|it| matches!(it.name.as_str(), "allow" | "deny"));
     ledger.address_guards.void(rules.iter().map(|it| it.id));
@@ -377,27 +427,13 @@ pub(crate) fn judge(scope: Scope<'_>, place_use: PlaceUse, ledger: &mut Ledger) 
     place_use.judge(scope.in_force(), ledger)
 }
 
-/// Claims directives that change nothing by their value.
+/// Marks directives whose value changes nothing.
 fn claim_idle(scope: Scope<'_>, ledger: &mut Ledger) {
     for (name, harmless) in IDLE {
         if let Some(directive) = scope.find(name).filter(|it| it.word(0) == *harmless) {
             ledger.mapped(directive.id);
         }
     }
-}
-
-/// Whether the old server must go on limiting requests (`limit_req`, `limit_conn`). Without an old server that
-/// is a risk, and the result is `false`.
-fn is_limited(scope: Scope<'_>, ledger: &mut Ledger) -> bool {
-    let mut found = false;
-    for name in ["limit_req", "limit_conn"] {
-        for directive in scope.level(|it| it.name == name) {
-            let text = "the front limits no requests: `connections_per_address` comes near";
-            ledger.kept_or_risk(directive.id, text);
-            found |= ledger.keeps;
-        }
-    }
-    found
 }
 
 pub(crate) fn is_network(text: &str) -> bool {
@@ -497,6 +533,14 @@ fn drop_cache(directive: &Directive, ledger: &mut Ledger) {
     }
 }
 
+/// Ends of a URI that stand for the query of the request.
+const QUERIES: [&str; 4] = [
+    "$is_args$args",
+    "$is_args$query_string",
+    "?$args",
+    "?$query_string",
+];
+
 /// Directives with the value that changes nothing.
 const IDLE: &[(&str, &str)] = &[
     ("proxy_pass_request_headers", "on"),
@@ -540,7 +584,7 @@ const DROPPED: &str = "access_log error_log log_format log_not_found server_toke
     fastcgi_param fastcgi_index fastcgi_split_path_info uwsgi_param port_in_redirect server_name_in_redirect \
     absolute_redirect chunked_transfer_encoding load_module ignore_invalid_headers http2";
 
-/// Beginnings of names of settings that the front does not need. `…_pass` directives are read elsewhere.
+/// Prefixes of the names of settings that the front does not need. `…_pass` directives are read elsewhere.
 const DROPPED_STARTS: &[&str] = &[
     "fastcgi_",
     "uwsgi_",

@@ -1,16 +1,16 @@
-//! Locations inside locations, put beside them.
+//! Moves nested locations out of their locations.
 //!
-//! nginx looks among a prefix's own locations once the prefix is the longest one that matches, and among expressions of the
-//! level above afterwards (`ngx_http_core_find_location`). So a longer prefix or an exact path inside a prefix decides as it
-//! would beside it, with the directives that it inherits, unless another location of the level above lies below that
-//! prefix, too. Expressions inside a location come before those above, which no
-//! order of one level says: such a location stays as it is, and is closed.
+//! nginx looks into a location of a prefix once that is the longest prefix that matches, and at the expressions of
+//! the level above afterwards (`ngx_http_core_find_location`). So a longer prefix or an exact path that is nested
+//! decides as it would next to its location, with the directives that it inherits, unless another location of the
+//! level above also begins with that prefix. Nested expressions are asked before those of the level above, which no
+//! order of one level expresses: such a location is not changed, and is closed.
 
 use crate::directive::Directive;
 use crate::nginx::files::MIME_TYPES;
 use crate::nginx::location::modifier;
 
-/// The directives of a server with nested locations beside those that they were in; `None` if there are none that can be.
+/// The directives of a server, with nested locations moved next to their locations; `None` if none can be moved.
 pub(super) fn unnested(directives: &[Directive]) -> Option<Vec<Directive>> {
     if !directives.iter().any(|it| sign(it, directives).is_some()) {
         return None;
@@ -25,24 +25,32 @@ pub(super) fn unnested(directives: &[Directive]) -> Option<Vec<Directive>> {
     Some(all)
 }
 
-/// The sign of a location whose nested locations can be put beside it; `None` for every other directive. `siblings` are
-/// the directives of its level: another location below its path would be chosen before nginx looks into it.
-fn sign<'d>(location: &'d Directive, siblings: &[Directive]) -> Option<&'d str> {
+/// The modifier of a location whose nested locations can be moved out; `None` for every other directive. `siblings`
+/// are the directives of its level: nginx would choose another location whose path begins with this one before it
+/// looks into this one.
+fn sign<'d>(location: &'d Directive, siblings: &'d [Directive]) -> Option<&'d str> {
     let (sign, text) = prefix(location)?;
     let inside = location.inside();
-    let shadows = |it: &Directive| {
-        let other = modifier(&it.words).filter(|_| it.name == "location");
-        it.id != location.id && other.is_some_and(|(_, other)| other.starts_with(text))
+    let below = |it: &'d Directive| {
+        let (_, other) = modifier(&it.words).filter(|_| it.name == "location")?;
+        (it.id != location.id && other.starts_with(text)).then_some(other)
     };
+    let longer: Vec<&str> = siblings.iter().filter_map(below).collect();
     let mut nested = nested(location).peekable();
     let fits = nested.peek().is_some()
-        && nested.all(|it| lies_inside(it, text, inside))
-        && !siblings.iter().any(shadows)
+        && nested.all(|it| lies_inside(it, text, inside) && !is_below_any(it, &longer))
         && !inside.iter().any(|it| STAYS.contains(&it.name.as_str()));
     fits.then_some(sign)
 }
 
-/// The sign and the path of a location that is a prefix.
+/// Whether the path of a location, or of one inside it, lies below any of these.
+fn is_below_any(location: &Directive, paths: &[&str]) -> bool {
+    let own = modifier(&location.words).map_or("", |it| it.1);
+    let mut all = paths.iter();
+    all.any(|path| own.starts_with(path)) || nested(location).any(|it| is_below_any(it, paths))
+}
+
+/// The modifier and the path of a location that is a prefix.
 fn prefix(location: &Directive) -> Option<(&str, &str)> {
     let found = modifier(&location.words).filter(|_| location.name == "location");
     found.filter(|(sign, text)| matches!(*sign, "" | "^~") && text.starts_with('/'))
@@ -52,7 +60,7 @@ fn nested(location: &Directive) -> impl Iterator<Item = &Directive> {
     location.inside().iter().filter(|it| it.name == "location")
 }
 
-/// Whether a location is a longer prefix than `outer`, or an exact path in it, and so is all that it holds.
+/// Whether a location is a longer prefix than `outer`, or an exact path in it, and all its nested locations are, too.
 fn lies_inside(location: &Directive, outer: &str, siblings: &[Directive]) -> bool {
     let Some((sign_of_it, text)) = modifier(&location.words) else {
         return false;
@@ -64,7 +72,8 @@ fn lies_inside(location: &Directive, outer: &str, siblings: &[Directive]) -> boo
         && (holds_none || sign(location, siblings).is_some())
 }
 
-/// Adds a location without its nested ones, and these with what they inherit. The sign `^~` of the outer one counts.
+/// Adds a location without its nested ones, and then these with the directives that they inherit. They also get the
+/// modifier `^~` of the outer one.
 fn pull_out(location: &Directive, sign_of_it: &str, all: &mut Vec<Directive>) {
     let siblings = location.inside();
     let own: Vec<&Directive> = siblings.iter().filter(|it| it.name != "location").collect();
@@ -110,10 +119,10 @@ fn is_own(name: &str) -> bool {
     name.ends_with("_pass") || OWN.contains(&name)
 }
 
-/// Directives of which those of an inner level replace all of an outer one.
+/// Groups of directives: those of an inner level replace the whole group of the outer one.
 const GROUPS: [&[&str]; 2] = [&["allow", "deny"], &["types", MIME_TYPES]];
 
-/// Directives that nested locations do not inherit: what is done with requests of the location itself.
+/// Directives that nested locations do not inherit, because they are about requests of the location itself.
 const OWN: [&str; 8] = [
     "return",
     "rewrite",
@@ -125,5 +134,5 @@ const OWN: [&str; 8] = [
     "empty_gif",
 ];
 
-/// Directives of a location whose effect on nested ones was not looked into.
+/// A location with one of these directives is not changed, because their effect on nested locations is unknown.
 const STAYS: [&str; 4] = ["alias", "internal", "limit_except", "include"];

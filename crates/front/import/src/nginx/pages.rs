@@ -4,15 +4,15 @@ use std::collections::HashMap;
 
 use crate::common_settings::REPLACE_ERRORS;
 use crate::directive::Directive;
+use crate::expression::translated;
 use crate::files::Files;
 use crate::ledger::{Id, Ledger};
 use crate::nginx::location::{Scope, modifier};
 use crate::pages::{page, status};
 use crate::plan::Keys;
-use crate::regex::path_set;
 use crate::toml_text::quoted_list;
 
-/// The error pages found so far by their URI, so that each is looked for once.
+/// The error pages found so far, by their URIs, so that each is looked up once.
 #[derive(Debug, Default)]
 pub(crate) struct Pages {
     found: HashMap<String, Result<String, String>>,
@@ -50,7 +50,7 @@ impl Pages {
         }
         if let Some(intercepts) = scope.find("proxy_intercept_errors") {
             ledger.mapped(intercepts.id);
-            // Errors without a page are passed on.
+            // Without a page of the source, the backend's error response is passed on.
             if intercepts.word(0) == "on" && !keys.is_empty() {
                 let statuses: Vec<String> = keys.keys().cloned().collect();
                 let value = match &statuses[..] {
@@ -63,6 +63,7 @@ impl Pages {
         keys
     }
 
+    /// The path of the file of an error page, looked up once for each URI.
     fn file(
         &mut self,
         uri: &str,
@@ -95,7 +96,7 @@ impl Pages {
 /// The file of a URI and the directive that places it.
 ///
 /// # Errors
-/// Why the front cannot show the page.
+/// The reason why the front cannot show the page.
 fn locate(uri: &str, scope: Scope<'_>, server: PageServer<'_>) -> Result<(String, Id), String> {
     let location = location(uri, server.inner)?;
     let own = location.map(Directive::inside).unwrap_or_default();
@@ -104,6 +105,7 @@ fn locate(uri: &str, scope: Scope<'_>, server: PageServer<'_>) -> Result<(String
         .chain(scope.blocks[outer..].iter().copied())
         .collect();
     let all = Scope {
+        expression: None,
         blocks: &blocks,
         ..scope
     };
@@ -116,7 +118,7 @@ fn locate(uri: &str, scope: Scope<'_>, server: PageServer<'_>) -> Result<(String
     path_in(location, all, uri)
 }
 
-/// The path below the directory of a location, or of what it inherits from.
+/// The path of a file, below the directory of a location or of a block that it inherits from.
 fn path_in(
     location: Option<&Directive>,
     all: Scope<'_>,
@@ -142,14 +144,17 @@ fn path_in(
         .ok_or_else(|| "the directory of its page is not plain".to_owned())
 }
 
-/// Whether a location with this directive answers otherwise than by a file at the path.
+/// Whether a location with this directive answers in another way than by the file at the path.
 fn decides(directive: &Directive) -> bool {
     let name = directive.name.as_str();
     name.ends_with("_pass") || matches!(name, "return" | "rewrite" | "if" | "try_files")
 }
 
 /// The location that decides about a URI, as far as that is one of a text.
-fn location<'d>(uri: &str, server: &'d [Directive]) -> Result<Option<&'d Directive>, String> {
+pub(super) fn location<'d>(
+    uri: &str,
+    server: &'d [Directive],
+) -> Result<Option<&'d Directive>, String> {
     let mut longest: Option<(usize, bool, &Directive)> = None;
     let mut is_expression = false;
     for it in server.iter().filter(|it| it.name == "location") {
@@ -161,8 +166,8 @@ fn location<'d>(uri: &str, server: &'d [Directive]) -> Result<Option<&'d Directi
                 longest = is_longer.then_some((text.len(), firm, it)).or(longest);
             }
             Some(("~" | "~*", text)) => {
-                let set = path_set(text, it.word(0).starts_with("~*"));
-                is_expression |= set.widened().iter().any(|it| it.has(uri));
+                let ignores_case = it.word(0).starts_with("~*");
+                is_expression |= translated(text, ignores_case).has(uri);
             }
             _ => {}
         }
@@ -174,7 +179,7 @@ fn location<'d>(uri: &str, server: &'d [Directive]) -> Result<Option<&'d Directi
     Ok(longest.map(|it| it.2))
 }
 
-/// Directives by which nginx lets in some clients alone.
+/// Directives by which nginx lets in only some clients.
 const GUARDS: [&str; 6] = [
     "allow",
     "deny",

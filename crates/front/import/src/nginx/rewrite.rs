@@ -4,48 +4,68 @@ use crate::condition::{
     Condition, Port, Scheme, SettledCondition, When, captured, of_host, of_port,
 };
 use crate::directive::{Directive, drop_all, part_all};
+use crate::expression::{Expression, translated};
 use crate::ledger::{Id, Ledger};
 use crate::matcher::Matcher;
 use crate::nginx::answer::{HOST_CAPTURE, TextType, answer, template};
+use crate::nginx::guards::{Guard, OrderedGuards};
+use crate::nginx::request_tests::{Choices, versions};
 use crate::plan::{Action, Rule};
-use crate::regex::{HostTest, path_set, rest_of};
+use crate::regex::HostTest;
 
-/// The rules of a server that precede its locations, in its order. Texts have the type `text_type`.
+/// The rules of a server that come before its locations, in the order of the file, and its guards among them. Texts
+/// have the type `text_type`.
 pub(super) fn of_server(
     directives: &[Directive],
     text_type: TextType<'_>,
     ports: &[Port],
+    choices: &Choices,
     ledger: &mut Ledger,
-) -> Vec<Rule> {
-    let mut rules = Vec::new();
+) -> (Vec<Rule>, OrderedGuards) {
+    let (mut rules, mut among) = (Vec::new(), OrderedGuards::default());
     for directive in directives {
         match directive.name.as_str() {
-            "return" | "rewrite" => rules.extend(one(directive, text_type, ledger)),
-            "if" => rules.extend(condition(directive, ports, ledger)),
+            "return" | "rewrite" => {
+                for (tests, version) in versions(directive, choices) {
+                    let mut found = one(&version, text_type, ledger);
+                    found.iter_mut().for_each(|it| it.add_tests(&tests));
+                    rules.extend(found);
+                }
+            }
+            "if" => match Guard::of_condition(directive, choices, text_type, ledger) {
+                Some(guard) => among.guards.push(guard),
+                None => rules.extend(condition(directive, ports, ledger)),
+            },
             _ => {}
         }
+        among.above.resize(rules.len(), among.guards.len());
+        // Nothing after it is reached.
+        if directive.name == "return" {
+            break;
+        }
     }
-    rules
+    (rules, among)
 }
 
-/// The rules of an `if` in a location that only tests the scheme and only returns; `None` for any
-/// other `if`.
+/// The rules of an `if` in a location that tests only the scheme and only returns, or that is never true; `None` for
+/// any other `if`.
 pub(super) fn of_location(
     directive: &Directive,
     ports: &[Port],
     ledger: &mut Ledger,
 ) -> Option<Vec<Rule>> {
-    let is_scheme = matches!(
-        test(directive, ports).0.settled(),
-        SettledCondition::Holds(_)
-    );
+    let settled = test(directive, ports).0.settled();
+    if settled == SettledCondition::Never {
+        return Some(condition(directive, ports, ledger));
+    }
+    let is_scheme = matches!(settled, SettledCondition::Holds(_));
     let [only] = directive.inside() else {
         return None;
     };
     (is_scheme && only.name == "return").then(|| condition(directive, ports, ledger))
 }
 
-/// The `if`s that test the scheme that a proxy before the server reports, in blocks and inside them.
+/// The `if`s that test the scheme that a proxy before the server reports, in these blocks and inside of them.
 pub(super) fn claims<'d>(directives: impl IntoIterator<Item = &'d Directive>) -> Vec<Id> {
     let mut found = Vec::new();
     for directive in directives {
@@ -57,21 +77,21 @@ pub(super) fn claims<'d>(directives: impl IntoIterator<Item = &'d Directive>) ->
     found
 }
 
-/// The rules of one `return` or `rewrite`.
+/// The rules of a single `return` or `rewrite`.
 fn one(directive: &Directive, text_type: TextType<'_>, ledger: &mut Ledger) -> Vec<Rule> {
     if directive.name == "rewrite" {
         return rewrite(directive, ledger);
     }
     let place = ledger.place(directive.id).clone();
-    let action = answer(directive, text_type, ledger);
+    let action = answer(directive, text_type, None, ledger);
     vec![Rule::new(Some(&place), Matcher::everything(), action)]
 }
 
-/// The rules of a server's `if` that redirects or answers, for a scheme or for some hosts. Others
-/// close all paths.
+/// The rules of a server's `if` that redirects or answers, for a scheme or for some hosts. For any other `if`, all
+/// paths are closed.
 fn condition(directive: &Directive, ports: &[Port], ledger: &mut Ledger) -> Vec<Rule> {
     let inner = directive.inside();
-    // A variable decides nothing by itself; where it stands, it is judged.
+    // `set` decides nothing by itself; the directive that uses the variable is judged.
     if !inner.is_empty() && inner.iter().all(|it| it.name == "set") {
         let text = "the variable that it sets is empty here: what uses it is decided about where it stands";
         ledger.lost(directive.id, text);
@@ -90,12 +110,12 @@ fn condition(directive: &Directive, ports: &[Port], ledger: &mut Ledger) -> Vec<
         _ => None,
     };
     let only = single.filter(|it| matches!(it.name.as_str(), "return" | "rewrite"));
-    // The expression of a `rewrite` takes anew.
+    // A `rewrite` has an expression of its own, so the groups of the condition are lost.
     let capture = capture.filter(|_| only.is_some_and(takes_capture));
     let mut rules = match only {
         Some(only) => {
             ledger.mapped(directive.id);
-            // What a condition took may be part of the text.
+            // The text may contain what the condition captured.
             one(
                 &with_capture(only, capture.is_some()),
                 TextType::Unknown,
@@ -149,7 +169,8 @@ fn with_capture(directive: &Directive, captures: bool) -> Directive {
     }
 }
 
-/// The condition of an `if`, and the beginning of the host before what its expression captures.
+/// The condition of an `if`; if its expression captures the end of the host, also the beginning of the host before
+/// it.
 fn test(directive: &Directive, ports: &[Port]) -> (Condition, Option<String>) {
     let words = directive.words.join(" ");
     let inner = words
@@ -168,14 +189,14 @@ fn test(directive: &Directive, ports: &[Port]) -> (Condition, Option<String>) {
         } else {
             Scheme::Http
         }),
-        // That of the connection is the same on all of its ports.
+        // `$scheme` is the same on all of the server's ports.
         false if ports.iter().all(|it| it.1 == is_https) => Condition::Always,
         false => Condition::Never,
     };
     let condition = match (variable, operator, value) {
         ("$scheme", "=", "http" | "https") => own(value == "https"),
         ("$https", "=", "on" | "") => own(value == "on"),
-        // Without the field a client came in clear, which `!= http` does not say.
+        // Without the field, the request came over HTTP; `!= http` would be true for it, too, so it is not converted.
         (CLAIM, "=", "https") => Condition::Scheme(Scheme::Https),
         (CLAIM, "=", "http") if !negated => Condition::Scheme(Scheme::Http),
         ("$server_port", "=", _) => of_port(&format!("={value}"), ports),
@@ -195,44 +216,80 @@ fn test(directive: &Directive, ports: &[Port]) -> (Condition, Option<String>) {
     (condition.negated_if(negated), capture)
 }
 
+/// The rule of a server's `rewrite`: a redirect, or closed.
 fn rewrite(directive: &Directive, ledger: &mut Ledger) -> Vec<Rule> {
     let place = ledger.place(directive.id).clone();
-    let set = path_set(directive.word(0), false);
-    let status = match directive.word(2) {
-        "permanent" => Some(301),
-        "redirect" => Some(302),
-        _ => None,
-    };
-    let target = directive.word(1);
-    let to = match target.strip_suffix("$1") {
-        Some(base) => rest_of(directive.word(0)).and_then(|below| {
-            let tail = if below.is_empty() {
-                "{path_query}"
-            } else {
-                "{rest_query}"
-            };
-            template(base.trim_end_matches('/')).map(|it| it + tail)
-        }),
-        None => template(target.trim_end_matches('?')),
-    };
-    let redirect = status.zip(to).filter(|_| set.is_exact);
-    let action = match redirect {
-        Some((status, to)) => {
+    let expression = translated(directive.word(0), false);
+    let action = match redirect(directive, &expression) {
+        Some(action) => {
             ledger.mapped(directive.id);
-            Action::Redirect { to, status }
+            action
         }
         None => {
-            ledger.unmapped(
-                directive.id,
-                "the front has no redirect that does the same as this rewrite",
-            );
+            let text = "the front has no redirect that does the same as this rewrite";
+            ledger.unmapped(directive.id, text);
             Action::Closed
         }
     };
-    set.matchers
+    let matcher = if takes_all(&expression) {
+        Matcher::everything()
+    } else {
+        Matcher::Expression(expression)
+    };
+    vec![Rule::new(Some(&place), matcher, action)]
+}
+
+/// The redirect of a location whose only directive of the rewrite module is a `rewrite` of every path; `None` if
+/// there is none.
+pub(super) fn redirect_of_all(own: &[Directive]) -> Option<(&Directive, Action)> {
+    let is_one = |it: &&Directive| matches!(it.name.as_str(), "rewrite" | "return" | "break");
+    let mut all = own.iter().filter(is_one);
+    let only = all.next().filter(|it| it.name == "rewrite")?;
+    let expression = translated(only.word(0), false);
+    let is_whole = all.next().is_none() && takes_all(&expression);
+    let action = redirect(only, &expression).filter(|_| is_whole)?;
+    Some((only, action))
+}
+
+/// The redirect of a `rewrite`; `None` if the front has none that does the same.
+fn redirect(directive: &Directive, expression: &Expression) -> Option<Action> {
+    let status = match directive.word(2) {
+        "permanent" => 301,
+        "redirect" => 302,
+        "" if is_url(directive.word(1)) => 302,
+        _ => return None,
+    };
+    let target = redirected(directive.word(1), expression)?;
+    let to = if takes_all(expression) {
+        let with_query = target.replace("{1}{search}", "{path_query}");
+        with_query.replace("{1}", "{path}")
+    } else {
+        target
+    };
+    (expression.is_exact).then_some(Action::Redirect { to, status })
+}
+
+/// Whether nginx redirects to a target without a flag, because it is a URL.
+fn is_url(target: &str) -> bool {
+    ["http://", "https://", "$scheme"]
         .iter()
-        .map(|it| Rule::new(Some(&place), it.clone(), action.clone()))
-        .collect()
+        .any(|it| target.starts_with(it))
+}
+
+/// Whether an expression matches every path, and captures all of it or nothing.
+fn takes_all(expression: &Expression) -> bool {
+    ["^", "^/", "^.*", "^.*$", ".*", "^(.*)", "^(.*)$", "(.*)"].contains(&expression.text())
+}
+
+/// The target of a `rewrite` that redirects. nginx appends the query, unless the target ends with `?`.
+fn redirected(target: &str, expression: &Expression) -> Option<String> {
+    let without = target.strip_suffix('?');
+    let to = template(without.unwrap_or(target), Some(expression))?;
+    match without {
+        Some(_) => Some(to),
+        None if to.contains('?') || to.contains("{path_query}") => None,
+        None => Some(to + "{search}"),
+    }
 }
 
 /// The variable for the scheme that a proxy before the server reports.

@@ -3,30 +3,39 @@
 //! A location with `=` comes first. Otherwise nginx finds the longest prefix; unless that has `^~`, the first
 //! expression that matches overrides it. Prefixes are compared as texts, not by segments.
 
-use std::collections::HashSet;
+use std::borrow::Cow;
 
 use catamaran_config::is_route_host;
 
 use crate::condition::Port;
-use crate::directive::{Directive, close_all, drop_all, keep_all, part_all};
+use crate::directive::{Directive, close_all, drop_all, keep_all};
+use crate::expression::translated;
 use crate::judge::PlaceUse;
-use crate::ledger::{Id, Ledger, Weight};
-use crate::matcher::{Common, Matcher};
+use crate::ledger::{Id, Ledger};
+use crate::matcher::{MERGED, Matcher};
 use crate::mod_jk::mounts::join_prefixes;
 use crate::nginx::answer::TextType;
-use crate::nginx::files::{MissingRule, give_types, missing};
+use crate::nginx::conditions::{ConditionContext, Conditions, claim, replaces_captures};
+use crate::nginx::fields::response_fields;
+use crate::nginx::files::{MissingRule, give_types, missing, serve};
+use crate::nginx::guards::{OrderedGuards, guarded};
+use crate::nginx::jumps::{self, ErrorJump, Jump};
+use crate::nginx::limits;
 use crate::nginx::listen::{Addresses, Listens, senders};
 use crate::nginx::location::{
-    self, LocationTargets, Scope, access, action, drop_needless, inner_rewrite, modifier, settings,
+    self, LocationTargets, Scope, access, action, drop_needless, modifier, settings,
 };
+use crate::nginx::logs;
 use crate::nginx::nested;
 use crate::nginx::pages::{PageServer, Pages};
+use crate::nginx::request_tests::{self, Choices, VERSIONS_MAX, uses, with_value};
 use crate::nginx::rewrite;
+use crate::nginx::slashes::{LocationRules, slashes};
+use crate::nginx::splits;
 use crate::nginx::tree::Expansion;
 use crate::nginx::upstream::{self, Upstreams};
-use crate::nginx::variables::fill;
+use crate::nginx::variables::{constants, filled, without_redefined};
 use crate::plan::{Access, Action, Keys, Plan, Rule, Settings, SharedSettings, VirtualHost};
-use crate::regex::path_set;
 
 /// Converts the directives of nginx into the plan.
 pub(crate) fn convert(
@@ -35,6 +44,8 @@ pub(crate) fn convert(
     plan: &mut Plan,
     vhosts: &[String],
 ) {
+    let renamed = without_redefined(top);
+    let top = renamed.as_deref().unwrap_or(top);
     let http: Vec<&Directive> = top.iter().filter(|it| it.name == "http").collect();
     http.iter().for_each(|it| expansion.ledger.mapped(it.id));
     let all: Vec<&Directive> = if http.is_empty() {
@@ -43,13 +54,14 @@ pub(crate) fn convert(
         http.iter().flat_map(|it| it.inside()).collect()
     };
     let is_block = |it: &&&Directive| matches!(it.name.as_str(), "server" | "upstream");
-    // Servers inherit the others.
+    // The servers inherit all directives outside of them.
     let outer: Vec<Directive> = all
         .iter()
-        .filter(|it| !is_block(it))
+        .filter(|it| !is_block(it) && !splits::is_changed(it, top))
         .map(|&it| it.clone())
         .collect();
     drop_outer(top, &outer, expansion.ledger);
+    plan.log = logs::keys(top, expansion.ledger);
     let blocks = all.iter().filter(|it| it.name == "upstream");
     let upstreams: Upstreams = blocks
         .map(|it| (it.word(0).to_owned(), upstream::read(it, expansion.ledger)))
@@ -80,12 +92,17 @@ pub(crate) fn convert(
     drop_unused(&rest, expansion.ledger);
 }
 
-/// Decides on what stands outside servers.
+/// Handles the directives outside of servers.
 fn drop_outer(top: &[Directive], outer: &[Directive], ledger: &mut Ledger) {
     drop_needless(top, ledger);
     drop_needless(outer, ledger);
     let is_upgrade = |it: &&Directive| it.name == "map" && it.word(1) == "$connection_upgrade";
-    for directive in outer.iter().filter(is_upgrade) {
+    let choices = request_tests::choices(&[], &[], outer);
+    let is_choice = |it: &&Directive| {
+        let name = it.word(1).trim_start_matches('$');
+        it.name == "map" && choices.contains_key(name)
+    };
+    for directive in outer.iter().filter(|it| is_upgrade(it) || is_choice(it)) {
         ledger.mapped(directive.id);
     }
     for directive in top.iter().filter(|it| it.name == "events") {
@@ -93,7 +110,7 @@ fn drop_outer(top: &[Directive], outer: &[Directive], ledger: &mut Ledger) {
     }
 }
 
-/// Decides on what believes a proxy before nginx: a risk if none is trusted.
+/// Reports directives that believe a proxy before nginx; they are a risk if no proxy is trusted.
 fn settle_claims(top: &[Directive], plan: &mut Plan, ledger: &mut Ledger) {
     let claims = rewrite::claims(top);
     plan.claims_scheme = !claims.is_empty();
@@ -105,7 +122,8 @@ fn settle_claims(top: &[Directive], plan: &mut Plan, ledger: &mut Ledger) {
     }
 }
 
-/// Adds a listener and a host if there is none. Without a server every request is left to the old one, or answered 404.
+/// Adds a listener on port 80 and a host without rules, as far as the plan has none, so that the file is valid.
+/// Requests of such a host go to the old server, or are answered 404.
 fn add_missing(plan: &mut Plan) {
     if plan.listeners.is_empty() {
         plan.listener("[::]:80", 80);
@@ -120,14 +138,17 @@ fn add_missing(plan: &mut Plan) {
     }
 }
 
-/// Drops settings that no location uses, of servers and of what they inherit.
+/// Drops settings that no location uses, of servers and of the blocks that they inherit from.
 fn drop_unused(directives: &[&Directive], ledger: &mut Ledger) {
     let unused = |it: &Directive, ledger: &mut Ledger| match it.name.as_str() {
         "gzip" | "gzip_types" | "gzip_min_length" => {
             ledger.dropped_if_open(it.id, "nothing is compressed by it");
         }
         "index" => ledger.dropped_if_open(it.id, "no location serves files by it"),
-        // Where it is in force and says nothing, the place was judged by it, and is closed.
+        "limit_req_zone" | "limit_conn_zone" => {
+            ledger.dropped_if_open(it.id, "no location that is open counts by it");
+        }
+        // Where it applied, the place was judged by it, and is closed.
         "proxy_set_header" => {
             ledger.dropped_if_open(it.id, "no location that is open inherits it");
         }
@@ -154,20 +175,32 @@ struct ServerReader<'a, 'e> {
     upstreams: &'a Upstreams,
     outer: &'a [Directive],
     addresses: &'a Addresses,
-    /// The settings of the previous location, for sharing: most locations have the same.
+    /// The settings of the previous location, which are shared if they are equal: most locations have the same.
     last_settings: SharedSettings,
 }
 
-/// A server's block, with what the importer knows of it.
+/// The paths of a location.
+#[derive(Clone, Copy)]
+struct LocationPaths<'s> {
+    matchers: &'s [Matcher],
+    path: Option<&'s str>,
+}
+
+/// A server's block, and what is known about it.
 #[derive(Clone, Copy)]
 struct Server<'s> {
     inner: &'s [Directive],
-    /// The directives that locations inherit: all but the locations, of which there may be very many.
+    /// The directives that locations inherit: all but the locations, because there may be very many.
     plain: &'s [Directive],
+    /// The directives that all servers inherit.
+    outer: &'s [Directive],
+    /// The variables that have one of a few known values outside of locations.
+    choices: &'s Choices,
     ports: &'s [Port],
 }
 
 impl ServerReader<'_, '_> {
+    /// Converts one `server` block into a virtual host.
     fn server(&mut self, server: &Directive, vhosts: &[String]) {
         let constants = constants(server.inside(), self.expansion.ledger);
         let filled: Vec<Directive> = if constants.is_empty() {
@@ -211,8 +244,11 @@ impl ServerReader<'_, '_> {
         host.rules = self.rules(Server {
             inner,
             plain: &plain,
+            outer: self.outer,
+            choices: &request_tests::choices(&[], &plain, self.outer),
             ports: &ports,
         });
+        self.keep_slashes(inner, &mut host.rules);
         if is_hidden {
             let text = "the front cannot tell its address from other addresses with the same port";
             self.expansion.ledger.unmapped(server.id, text);
@@ -222,6 +258,19 @@ impl ServerReader<'_, '_> {
         }
         self.plan.hosts.push(host);
         self.expansion.ledger.end();
+    }
+
+    /// If `merge_slashes` is off and a rule names several slashes in a row, closes the server.
+    fn keep_slashes(&mut self, inner: &[Directive], rules: &mut [Rule]) {
+        let mut all = inner.iter().chain(self.outer);
+        let merge = all.find(|it| it.name == "merge_slashes");
+        let is_asked = rules.iter().any(|it| it.matcher.names_slashes());
+        if let Some(merge) = merge.filter(|it| it.word(0) == "off" && is_asked) {
+            self.expansion.ledger.unmapped(merge.id, MERGED);
+            rules
+                .iter_mut()
+                .for_each(|it| it.settings.access = Access::Unsaid);
+        }
     }
 
     /// The names of a server that routes can have, and the directives with names that they cannot.
@@ -258,14 +307,8 @@ impl ServerReader<'_, '_> {
 
     /// The rules of a server, in the order in which nginx decides.
     fn rules(&mut self, server: Server<'_>) -> Vec<Rule> {
-        let scope = Scope {
-            blocks: &[server.plain, self.outer],
-            upstreams: self.upstreams,
-        };
-        let text_type = TextType::of(scope);
-        let ledger = &mut *self.expansion.ledger;
-        let mut rules = rewrite::of_server(server.inner, text_type, server.ports, ledger);
-        let mut prefixes: Vec<(String, bool, Vec<Rule>)> = Vec::new();
+        let (mut rules, guards) = self.before_locations(server);
+        let mut prefixes: Vec<LocationRules> = Vec::new();
         let (mut exact, mut expressions) = (Vec::new(), Vec::new());
         for location in server.inner.iter().filter(|it| it.name == "location") {
             let Some((modifier, text)) = modifier(&location.words) else {
@@ -275,7 +318,7 @@ impl ServerReader<'_, '_> {
                 continue;
             };
             match modifier {
-                // A pattern says no such sign.
+                // A pattern would take these signs for wildcards.
                 "=" | "" | "^~" if text.contains(['*', '?']) => {
                     self.expansion.ledger.unmapped(location.id, NO_PATTERN);
                     let place = self.expansion.ledger.place(location.id).clone();
@@ -292,11 +335,14 @@ impl ServerReader<'_, '_> {
                 "~" | "~*" => {
                     expressions.extend(self.expression(location, text, modifier == "~*", server));
                 }
-                // Read where it is named.
+                // A named location is read where it is named.
                 _ if text.starts_with('@') => {}
                 _ => {
                     let found = self.prefix(location, text, server);
-                    prefixes.push((text.to_owned(), modifier == "^~", found));
+                    // Nested expressions close the location, and nginx asks them before all other expressions.
+                    let mut inside = location.inside().iter();
+                    let is_firm = modifier == "^~" || inside.any(|it| it.name == "location");
+                    prefixes.push((text.to_owned(), is_firm, found));
                 }
             }
         }
@@ -313,11 +359,38 @@ impl ServerReader<'_, '_> {
                 .iter()
                 .for_each(|it| ledger.dropped_if_open(it.id, text));
         }
-        let slashes = slashes(&prefixes, &exact);
+        let slashes = slashes(&prefixes, &exact, server.inner);
         rules.extend(slashes);
-        ordered(prefixes, &expressions, &mut rules, self.expansion.ledger);
+        ordered(prefixes, expressions, &mut rules);
         join_prefixes(&mut rules, self.expansion.ledger);
-        rules
+        guards.guard(rules, |guard| guard.of_rest(Matcher::everything()))
+    }
+
+    /// The rules of a server that precede its locations, with the fields that it adds to its answers, and its guards.
+    fn before_locations(&mut self, server: Server<'_>) -> (Vec<Rule>, OrderedGuards) {
+        let scope = Scope {
+            blocks: &[server.plain, server.outer],
+            expression: None,
+            upstreams: self.upstreams,
+        };
+        let text_type = TextType::of(scope);
+        let ledger = &mut *self.expansion.ledger;
+        let (mut rules, guards) = rewrite::of_server(
+            server.inner,
+            text_type,
+            server.ports,
+            server.choices,
+            ledger,
+        );
+        if !rules.is_empty() {
+            let mut own = Settings::default();
+            ledger.begin();
+            response_fields(scope, server.port(), &mut own, ledger);
+            ledger.end();
+            let shared = SharedSettings::from(own);
+            rules.iter_mut().for_each(|it| it.settings = shared.clone());
+        }
+        (rules, guards)
     }
 
     /// The rules of a location, for these paths.
@@ -328,21 +401,89 @@ impl ServerReader<'_, '_> {
         path: Option<&str>,
         server: Server<'_>,
     ) -> Vec<Rule> {
+        let choices = server.choices_in(location.inside());
+        let names: Vec<&String> = choices.keys().collect();
+        let found = LocationPaths { matchers, path };
+        self.versions(location, &choices, &names, found, server)
+    }
+
+    /// The rules of a location. For each value of the first variable of `names` that it uses there are rules with
+    /// tests for that value; the last rules are for all other requests.
+    fn versions(
+        &mut self,
+        location: &Directive,
+        choices: &Choices,
+        names: &[&String],
+        found: LocationPaths<'_>,
+        server: Server<'_>,
+    ) -> Vec<Rule> {
+        let blocks = [location.inside(), server.plain, server.outer];
+        let is_used = |name: &&String| {
+            let is_short = choices[*name].entries.len() <= VERSIONS_MAX;
+            is_short && blocks.iter().any(|block| uses(block, name))
+        };
+        let Some(at) = names.iter().position(is_used) else {
+            return self.converted(location, choices, found, server);
+        };
+        let choice = &choices[names[at]];
+        let entries = choice.entries.iter();
+        let of_tests = entries.map(|(test, value)| (std::slice::from_ref(test), value));
+        let mut rules = Vec::new();
+        for (tests, value) in of_tests.chain([(&[][..], &choice.otherwise)]) {
+            let [own, plain, outer] = blocks.map(|block| with_value(block, names[at], value));
+            let version = Directive {
+                inner: Some(own),
+                ..location.clone()
+            };
+            let server = Server {
+                plain: &plain,
+                outer: &outer,
+                ..server
+            };
+            let mut own_rules = self.versions(&version, choices, &names[at + 1..], found, server);
+            own_rules.iter_mut().for_each(|it| it.add_tests(tests));
+            rules.extend(own_rules);
+        }
+        rules
+    }
+
+    /// The rules of a location in which each variable has one value.
+    fn converted(
+        &mut self,
+        location: &Directive,
+        choices: &Choices,
+        found: LocationPaths<'_>,
+        server: Server<'_>,
+    ) -> Vec<Rule> {
+        let LocationPaths { matchers, path } = found;
         let inner = location.inside();
         self.expansion.ledger.mapped(location.id);
         drop_needless(inner, self.expansion.ledger);
-        let blocks = [inner, server.plain, self.outer];
+        let blocks = [inner, server.plain, server.outer];
         let scope = Scope {
             blocks: &blocks,
+            expression: match matchers {
+                [Matcher::Expression(expression)] if !replaces_captures(inner) => Some(expression),
+                _ => None,
+            },
             upstreams: self.upstreams,
         };
+        if let Some(rules) = self.jumped(location, scope, matchers, server) {
+            return rules;
+        }
         let place = self.expansion.ledger.place(location.id).clone();
         self.expansion.ledger.begin();
         let mut settled = settings(scope, server.port(), self.expansion.ledger);
         settled.access = access(scope, self.expansion.ledger);
+        limits::add(scope, &mut settled, self.plan, self.expansion.ledger);
         settled.pages = self.pages(scope, server);
-        let mut conditions = Vec::new();
-        if self.is_strange(inner, path, server.ports, &mut conditions) {
+        let context = ConditionContext {
+            path,
+            ports: server.ports,
+            choices,
+        };
+        let conditions = Conditions::read(scope, context, self.expansion.ledger);
+        if conditions.is_strange {
             settled.access = Access::Unsaid;
         }
         let named = self.named(scope.own("try_files"), server, &mut settled);
@@ -350,11 +491,12 @@ impl ServerReader<'_, '_> {
         let settled = SharedSettings::like(settled, &mut self.last_settings);
         let mut rules: Vec<Rule> = Vec::new();
         for matcher in matchers {
-            for condition in &conditions {
+            let narrowed = |condition: &Rule| {
                 let mut rule = condition.narrowed(matcher.clone());
                 rule.settings = settled.clone();
-                rules.push(rule);
-            }
+                rule
+            };
+            let mut found: Vec<Rule> = conditions.rules.iter().map(narrowed).collect();
             let ledger = &mut *self.expansion.ledger;
             let targets = LocationTargets {
                 plan: &mut *self.plan,
@@ -365,7 +507,10 @@ impl ServerReader<'_, '_> {
             let mut rule = Rule::new(Some(&place), matcher.clone(), action);
             rule.settings = settled.clone();
             give_types(&mut rule, scope, self.expansion.ledger);
-            rules.push(rule);
+            found.push(rule.clone());
+            let found = conditions.guards.guard(found, |guard| guard.beside(&rule));
+            // Other methods are in the location of the limit before any `if` or `return` is asked.
+            rules.extend(guarded(found, &rule, &conditions.limits));
         }
         self.admit(&mut rules, scope, is_left);
         if rules.iter().all(Rule::is_closed) {
@@ -374,13 +519,46 @@ impl ServerReader<'_, '_> {
         rules
     }
 
-    /// Judges the place that was read, and admits its rules or closes them. `is_left` says that its guards were found
-    /// to be the old server's.
+    /// The rules of a location whose `return` an `error_page` leads elsewhere; `None` if there is no such one.
+    fn jumped(
+        &mut self,
+        location: &Directive,
+        scope: Scope<'_>,
+        matchers: &[Matcher],
+        server: Server<'_>,
+    ) -> Option<Vec<Rule>> {
+        let jump = ErrorJump::read(scope)?;
+        let ledger = &mut *self.expansion.ledger;
+        let target = jump.target(scope, server.inner, server.port(), ledger)?;
+        ledger.begin();
+        let closes = jumps::closes(scope, ledger);
+        ledger.end();
+        jump.ids().iter().for_each(|it| ledger.mapped(*it));
+        for directive in location.inside() {
+            let text = "the location answers by `return` before it is asked";
+            ledger.dropped_if_open(directive.id, text);
+        }
+        let (action, settings) = match target {
+            _ if closes => (Action::Closed, SharedSettings::default()),
+            Jump::Named(named) => return Some(self.location(named, matchers, None, server)),
+            Jump::Action(action, settings) => (action, settings),
+        };
+        let place = ledger.place(location.id).clone();
+        let rule = |matcher: &Matcher| {
+            let mut rule = Rule::new(Some(&place), matcher.clone(), action.clone());
+            rule.settings = settings.clone();
+            rule
+        };
+        Some(matchers.iter().map(rule).collect())
+    }
+
+    /// Judges the place that was read, and admits its rules or closes them. `is_left` says that its guards are
+    /// already left to the old server.
     fn admit(&mut self, rules: &mut [Rule], scope: Scope<'_>, is_left: bool) {
         let ledger = &mut *self.expansion.ledger;
         let uses = rules.iter().map(|it| it.action.place_use());
         let mut place_use = uses.fold(PlaceUse::default(), PlaceUse::or);
-        // Where another location passes requests on, it was judged for that.
+        // If a named location passes requests on, that location was judged for it.
         place_use.forwards &= scope.own("proxy_pass").is_some();
         let judged = location::judge(scope, place_use, ledger);
         rules.iter_mut().for_each(|it| it.admit(judged));
@@ -397,41 +575,6 @@ impl ServerReader<'_, '_> {
             files: self.expansion.files,
         };
         self.pages.keys(scope, server, self.expansion.ledger)
-    }
-
-    /// Whether a block contains a directive about requests that is not converted. Adds the rules of each `if` that is
-    /// converted to `conditions`.
-    fn is_strange(
-        &mut self,
-        inner: &[Directive],
-        path: Option<&str>,
-        ports: &[Port],
-        conditions: &mut Vec<Rule>,
-    ) -> bool {
-        let ledger = &mut *self.expansion.ledger;
-        let mut found = false;
-        for directive in inner {
-            let is = match directive.name.as_str() {
-                "if" => match rewrite::of_location(directive, ports, ledger) {
-                    Some(rules) => {
-                        conditions.extend(rules);
-                        false
-                    }
-                    None => true,
-                },
-                "location" | "limit_except" => true,
-                "rewrite" => inner_rewrite(inner, path).is_none(),
-                "try_files" => missing(Some(directive)).is_none(),
-                _ => false,
-            };
-            if is {
-                let text = format!("`{}` in a location was not converted", directive.name);
-                ledger.unmapped(directive.id, &text);
-                part_all(directive.inside(), directive.id, ledger);
-                found = true;
-            }
-        }
-        found
     }
 
     /// The upstream of the named location that `try_files` names; `None` if there is none. Joins that location's
@@ -458,13 +601,14 @@ impl ServerReader<'_, '_> {
         let everything = [Matcher::everything()];
         let mut found = self.location(location, &everything, None, server);
         let rule = found.pop()?;
-        // Two guards of one request: what one of them says suffices only if the other says nothing.
+        // Both locations may restrict clients. Only one of two restrictions can be kept, so if both do, the place is
+        // closed.
         let mine = std::mem::take(&mut settled.access);
         settled.merge(&Settings {
             access: Access::Open,
             ..(*rule.settings).clone()
         });
-        // What it does not pass on to backends itself says nothing of their requests.
+        // Its own request fields do not matter, because only the named location passes requests on.
         settled.request_fields = rule.settings.request_fields.clone();
         let theirs = rule.settings.access.clone();
         settled.access = match (mine, theirs) {
@@ -489,6 +633,7 @@ impl ServerReader<'_, '_> {
         }
     }
 
+    /// The rules of a location that is a prefix.
     fn prefix(&mut self, location: &Directive, text: &str, server: Server<'_>) -> Vec<Rule> {
         let exact = match text {
             "/" => Matcher::everything(),
@@ -497,7 +642,7 @@ impl ServerReader<'_, '_> {
         if text.ends_with('/') {
             return self.location(location, &[exact], Some(text), server);
         }
-        // A prefix is a text here, and segments in the front.
+        // A prefix is a text in nginx, and a number of whole segments in the front.
         let segments = [Matcher::prefix(text)];
         let mut rules = self.location(location, &segments, Some(text), server);
         if rules.iter_mut().all(|it| it.action.rewrite_mut().is_none()) {
@@ -522,6 +667,7 @@ impl ServerReader<'_, '_> {
         rules
     }
 
+    /// The rules of a location that is an expression.
     fn expression(
         &mut self,
         location: &Directive,
@@ -529,50 +675,33 @@ impl ServerReader<'_, '_> {
         ignores_case: bool,
         server: Server<'_>,
     ) -> Vec<Rule> {
-        let wide = path_set(text, ignores_case);
-        let mut set = path_set(text, false);
-        if ignores_case {
-            set.add_cases();
-        }
-        let mut rules = self.location(location, &set.matchers, None, server);
-        if wide.is_exact {
+        let expression = translated(text, ignores_case);
+        let is_exact = expression.is_exact;
+        let matcher = Matcher::Expression(expression);
+        let rules = self.location(location, std::slice::from_ref(&matcher), None, server);
+        if is_exact {
             return rules;
         }
-        let closing = rules.iter().any(|it| {
-            it.settings.access != Access::Open
-                || matches!(
-                    it.action,
-                    Action::Closed | Action::Answer(_) | Action::Text(_)
-                )
-        });
         let ledger = &mut *self.expansion.ledger;
-        if set.is_exact && !closing {
-            ledger.note(
-                location.id,
-                "the front compares upper and lower case as they are: it has this in either, and not in a mixture",
-            );
-            return rules;
-        }
-        ledger.unmapped(location.id, NO_PATTERN);
+        ledger.unmapped(location.id, NO_EXPRESSION);
+        close_all([location], ledger);
         let place = ledger.place(location.id).clone();
-        rules = wide
-            .matchers
-            .into_iter()
-            .map(|it| Rule::new(Some(&place), it, Action::Closed))
-            .collect();
-        rules
+        vec![Rule::new(Some(&place), matcher, Action::Closed)]
     }
 
     /// The rule of the server outside its locations, for all paths.
     fn whole(&mut self, server: Server<'_>) -> Vec<Rule> {
-        let blocks = [server.plain, self.outer];
+        let blocks = [server.plain, server.outer];
         let scope = Scope {
             blocks: &blocks,
+            expression: None,
             upstreams: self.upstreams,
         };
         self.expansion.ledger.begin();
+        claim(scope, &[], server.choices, self.expansion.ledger);
         let mut settled = settings(scope, server.port(), self.expansion.ledger);
         settled.access = access(scope, self.expansion.ledger);
+        limits::add(scope, &mut settled, self.plan, self.expansion.ledger);
         settled.pages = self.pages(scope, server);
         let tries = scope.own("try_files");
         if let Some(tries) = tries.filter(|it| missing(Some(it)).is_none()) {
@@ -583,21 +712,8 @@ impl ServerReader<'_, '_> {
         let named = self.named(tries, server, &mut settled);
         let is_left = settled.access == Access::Unsaid;
         let matcher = Matcher::everything();
-        let action = super::files::serve(
-            scope,
-            &matcher,
-            Some("/"),
-            named,
-            self.expansion.files,
-            self.expansion.ledger,
-        );
-        let action = match (action, named) {
-            (Action::Files, Some(upstream)) => Action::Forward {
-                upstream,
-                rewrite: None,
-            },
-            (action, _) => action,
-        };
+        let (files, ledger) = (self.expansion.files, &mut *self.expansion.ledger);
+        let action = serve(scope, &matcher, Some("/"), named, files, ledger);
         let mut rule = Rule::new(None, matcher, action);
         rule.settings = settled.into();
         give_types(&mut rule, scope, self.expansion.ledger);
@@ -607,143 +723,43 @@ impl ServerReader<'_, '_> {
     }
 }
 
-/// The values of variables that a `set` defines once, without other variables, by their names, and the server's first
-/// name if it is a plain one.
-fn constants(inner: &[Directive], ledger: &mut Ledger) -> Vec<(String, String)> {
-    let mut found: Vec<(String, String)> = Vec::new();
-    let named = inner.iter().find(|it| it.name == "server_name");
-    let first = named.map_or("", |it| it.word(0));
-    if is_route_host(first) && !first.starts_with('*') {
-        found.push(("server_name".to_owned(), first.to_ascii_lowercase()));
-    }
-    for directive in inner.iter().filter(|it| it.name == "set") {
-        let (name, value) = (directive.word(0), directive.word(1));
-        if is_set_again(inner, name) || value.contains('$') {
-            continue;
-        }
-        if let Some(name) = name.strip_prefix('$') {
-            ledger.mapped(directive.id);
-            found.push((name.to_owned(), value.to_owned()));
-        }
-    }
-    found
-}
-
-fn is_set_again(inner: &[Directive], name: &str) -> bool {
-    let count = |it: &Directive| usize::from(it.name == "set" && it.word(0) == name);
-    let direct: usize = inner.iter().map(count).sum();
-    let deeper = inner
-        .iter()
-        .any(|it| !it.inside().is_empty() && sets(it.inside(), name));
-    direct > 1 || deeper
-}
-
-fn sets(inner: &[Directive], name: &str) -> bool {
-    inner.iter().any(|it| {
-        (matches!(it.name.as_str(), "set" | "auth_request_set") && it.word(0) == name)
-            || sets(it.inside(), name)
-    })
-}
-
-fn filled(inner: &[Directive], constants: &[(String, String)]) -> Vec<Directive> {
-    let constant = |name: &str| constants.iter().find(|it| it.0 == name);
-    let fill = |word: &String| fill(word, |name| constant(name).map(|it| &*it.1));
-    let fill_one = |it: &Directive| Directive {
-        words: match it.name.as_str() {
-            "set" => it.words.clone(),
-            _ => it.words.iter().map(fill).collect(),
-        },
-        inner: it.inner.as_ref().map(|it| filled(it, constants)),
-        ..it.clone()
-    };
-    inner.iter().map(fill_one).collect()
-}
-
 impl Server<'_> {
+    /// The variables that have one of a few known values (from `map`, `set` and `valid_referers`), as a location with
+    /// the directives `inner` sees them.
+    fn choices_in(&self, inner: &[Directive]) -> Cow<'_, Choices> {
+        if inner
+            .iter()
+            .any(|it| matches!(it.name.as_str(), "valid_referers" | "set"))
+        {
+            Cow::Owned(request_tests::choices(inner, self.plain, self.outer))
+        } else {
+            Cow::Borrowed(self.choices)
+        }
+    }
+
     /// The value of `$server_port`.
     fn port(&self) -> u16 {
         self.ports.first().map_or(80, |it| it.0)
     }
 }
 
-/// Redirects for paths that only lack the slash of a location that forwards: nginx sends them before it tries any
-/// expression.
-fn slashes(
-    prefixes: &[(String, bool, Vec<Rule>)],
-    exact: &[(String, bool, Vec<Rule>)],
-) -> Vec<Rule> {
-    let passes = |rules: &[Rule]| {
-        let forwards = |it: &Rule| matches!(it.action, Action::Forward { .. });
-        rules.iter().any(forwards)
-    };
-    let all = || prefixes.iter().chain(exact);
-    let others: HashSet<&str> = all().map(|it| it.0.as_str()).collect();
-    let is_one = |text: &str| text.len() > 1 && text.ends_with('/');
-    let redirect = |(text, _, rules): &(String, bool, Vec<Rule>)| {
-        let path = text.trim_end_matches('/');
-        let is = is_one(text) && passes(rules) && !others.contains(path);
-        let place = rules.first().and_then(|it| it.place.as_ref());
-        let action = Action::Redirect {
-            to: crate::matcher::encoded(text).replace('{', "{{"),
-            status: 301,
-        };
-        is.then(|| Rule::new(place, Matcher::Exact(path.to_owned()), action))
-    };
-    all().filter_map(redirect).collect()
-}
-
-/// Appends the rules in nginx's order: expressions before prefixes, except prefixes with `^~`.
-fn ordered(
-    mut prefixes: Vec<(String, bool, Vec<Rule>)>,
-    expressions: &[Rule],
-    rules: &mut Vec<Rule>,
-    ledger: &mut Ledger,
-) {
+/// Adds the rules in nginx's order: the longest prefix first, which yields to expressions unless it has `^~`.
+fn ordered(mut prefixes: Vec<LocationRules>, expressions: Vec<Rule>, rules: &mut Vec<Rule>) {
     prefixes.sort_by_key(|it| std::cmp::Reverse(it.0.len()));
-    let firm: Vec<String> = prefixes
-        .iter()
-        .filter(|it| it.1)
-        .map(|it| it.0.clone())
-        .collect();
-    let mut deferred = Vec::new();
-    for (text, is_firm, found) in prefixes {
-        let within = firm.iter().any(|it| text.starts_with(it.as_str()));
-        if is_firm {
-            rules.extend(found);
-            continue;
-        }
-        if !within {
-            deferred.extend(found);
-            continue;
-        }
-        for rule in &found {
-            for expression in expressions {
-                match expression.matcher.common(&rule.matcher) {
-                    Common::Set(set) => rules.push(expression.narrowed(set)),
-                    Common::Unsaid => {
-                        let text = "the front cannot tell which of its paths an expression takes: it answers them with \
-                                    403, or the old server keeps them. Put the expression's paths in a prefix of their own";
-                        ledger.say(Weight::Risk, rule.place.clone(), text);
-                        rules.push(Rule::new(
-                            rule.place.as_ref(),
-                            rule.matcher.clone(),
-                            Action::Closed,
-                        ));
-                    }
-                    Common::Nothing => {}
-                }
-            }
-        }
+    for (_, is_firm, mut found) in prefixes {
+        found.iter_mut().for_each(|it| it.yields = !is_firm);
         rules.extend(found);
     }
-    rules.extend(expressions.iter().cloned());
-    rules.extend(deferred);
+    rules.extend(expressions);
 }
 
 /// The nginx directives by which the old server learns clients' addresses behind the front.
 const REMEDY: &str = "`real_ip_header X-Forwarded-For` and `set_real_ip_from 127.0.0.1`";
 
-const NO_PATTERN: &str = "routes cannot express its regular expression";
+const NO_PATTERN: &str = "routes cannot express its path";
+
+const NO_EXPRESSION: &str = "its expression has a part that routes do not have, such as a look-around, a back-reference or a \
+    possessive repetition";
 
 /// The risk for rules that test the scheme that a proxy before the source reports.
 const PROXY_BEFORE: &str = "a proxy before this server says how clients came: name its address in `trusted_proxies` of \

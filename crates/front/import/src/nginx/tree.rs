@@ -7,6 +7,7 @@ use crate::directive::Directive;
 use crate::files::{Budget, Files, ImportError, Text};
 use crate::ledger::{Id, Ledger, Place, Weight};
 use crate::nginx::files::MIME_TYPES;
+use crate::nginx::maps;
 use crate::read::nginx::{Node, parse};
 
 /// The state of the expansion of one configuration.
@@ -34,6 +35,7 @@ impl Expansion<'_> {
         Ok(found)
     }
 
+    /// Adds the directives of parsed nodes, with those of included files.
     fn nodes(
         &mut self,
         nodes: Vec<Node>,
@@ -58,8 +60,15 @@ impl Expansion<'_> {
             }
             let mut words = node.words;
             let inner = match node.inner {
-                // Their lines are data.
-                Some(_) if matches!(node.name.as_str(), "map" | "geo" | "split_clients") => {
+                // The lines of such a block are data, not directives.
+                Some(_) if node.name == "geo" => Some(Vec::new()),
+                Some(inner) if node.name == "split_clients" => {
+                    let pair = |it: &Node| format!("{}={}", it.name, it.words.join(" "));
+                    words.extend(inner.iter().map(pair));
+                    Some(Vec::new())
+                }
+                Some(inner) if node.name == "map" => {
+                    words.extend(maps::words(inner));
                     Some(Vec::new())
                 }
                 Some(inner) if node.name == "types" => {
@@ -86,6 +95,7 @@ impl Expansion<'_> {
         Ok(())
     }
 
+    /// The directives of the files that an `include` names.
     fn include(
         &mut self,
         pattern: &str,
@@ -131,8 +141,8 @@ impl Expansion<'_> {
         Ok(())
     }
 
-    /// The files that an `include` names. A relative path is looked up beside the main file first, then
-    /// beside this one.
+    /// The files that an `include` names. A relative path is looked up first next to the main file, then next to this
+    /// file.
     fn paths(&self, pattern: &str, text: &Text) -> Vec<PathBuf> {
         if Path::new(pattern).is_absolute() {
             return self.files.matching(pattern);
@@ -152,8 +162,8 @@ impl Expansion<'_> {
             .unwrap_or_default()
     }
 
-    /// The line with the values of `--define` in the place of `${NAME}`, as `envsubst` writes them; nginx's own variables
-    /// stay.
+    /// The line with the values of `--define` in place of `${NAME}`, as `envsubst` writes them; variables of nginx
+    /// are not replaced.
     fn with_defines(&self, line: &str) -> String {
         let defines = self.defines.iter();
         defines.fold(line.to_owned(), |line, (name, value)| {
@@ -161,8 +171,8 @@ impl Expansion<'_> {
         })
     }
 
-    /// The text with placeholders of templates filled in. Each without a value is a risk, and a host name
-    /// that does not resolve replaces it.
+    /// The text with placeholders of templates filled in. A placeholder without a value is reported as a risk, and
+    /// replaced by a host name that does not resolve.
     fn filled(&mut self, text: &Text) -> String {
         let mut out = String::new();
         let mut names: Vec<String> = Vec::new();

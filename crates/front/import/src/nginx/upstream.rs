@@ -44,6 +44,10 @@ pub(crate) fn read(block: &Directive, ledger: &mut Ledger) -> Upstream {
                     policy("hash", &mut upstream);
                     upstream.keys.insert("hash_by".to_owned(), quoted(&by));
                     ledger.mapped(directive.id);
+                    if directive.word(0) == "$request_uri" {
+                        let text = "the front hashes the path without the query, which `$request_uri` contains";
+                        ledger.note(directive.id, text);
+                    }
                 }
                 None => ledger.risk(
                     directive.id,
@@ -63,6 +67,8 @@ pub(crate) fn read(block: &Directive, ledger: &mut Ledger) -> Upstream {
     upstream
 }
 
+/// The value of `hash_by` for the key of a `hash`; `None` if the front has none, as for a key of several parts such as
+/// `$http_host$uri`. `$request_uri` loses its query.
 fn hash_by(key: &str) -> Option<String> {
     let by = match key {
         "$remote_addr" | "$binary_remote_addr" => "address".to_owned(),
@@ -71,6 +77,10 @@ fn hash_by(key: &str) -> Option<String> {
             let (kind, name) = ["$cookie_", "$http_", "$arg_"]
                 .iter()
                 .find_map(|it| Some((*it, key.strip_prefix(it)?)))?;
+            let is_of_name = |it: char| it.is_ascii_alphanumeric() || it == '_';
+            if name.is_empty() || !name.chars().all(is_of_name) {
+                return None;
+            }
             match kind {
                 "$cookie_" => format!("cookie:{name}"),
                 "$http_" => format!("header:{}", name.replace('_', "-")),
@@ -81,6 +91,7 @@ fn hash_by(key: &str) -> Option<String> {
     Some(by)
 }
 
+/// The backend of a `server` line of an `upstream` block.
 fn member(directive: &Directive, ledger: &mut Ledger) -> Backend {
     ledger.mapped(directive.id);
     let mut keys = Keys::new();

@@ -1,6 +1,181 @@
-//! Replaces variables of nginx in texts, by placeholders of the front or by values.
+//! Replaces variables of nginx in texts by placeholders of the front or by values.
 
+use std::collections::{BTreeMap, HashSet};
+
+use catamaran_config::{is_route_host, is_ruled_field};
 use catamaran_proxy::config::{Placeholder, Template};
+
+use crate::directive::Directive;
+use crate::ledger::Ledger;
+
+/// The placeholder for a variable of nginx, in fields and in texts; `None`: the front has none.
+pub(super) fn placeholder(name: &str) -> Option<String> {
+    let known = match name {
+        "host" => "{host}",
+        "http_host" => "{authority}",
+        "scheme" => "{scheme}",
+        "remote_addr" => "{client_ip}",
+        "request_id" => "{request_id}",
+        "request_method" => "{method}",
+        "uri" | "document_uri" => "{path}",
+        "request_uri" => "{path_query}",
+        "args" | "query_string" => "{query}",
+        SEARCH => "{search}",
+        "content_type" => "{header:Content-Type}",
+        _ => return named(name),
+    };
+    Some(known.to_owned())
+}
+
+/// The placeholder for a variable that is named for a field, a parameter or a cookie.
+fn named(name: &str) -> Option<String> {
+    let is_name = |it: &&str| {
+        !it.is_empty()
+            && it
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+    };
+    if let Some(field) = name.strip_prefix("http_").filter(is_name) {
+        let field = field.replace('_', "-");
+        // The front sets these fields itself.
+        return (!is_ruled_field(&field, true)).then(|| format!("{{header:{field}}}"));
+    }
+    let kinds = [("arg_", "query"), ("cookie_", "cookie")];
+    kinds.iter().find_map(|(start, kind)| {
+        let value = name.strip_prefix(start).filter(is_name)?;
+        Some(format!("{{{kind}:{value}}}"))
+    })
+}
+
+/// The directives with new names for variables that have several sources: variables of nginx itself to which a
+/// directive gives a value, and variables of a `map` that another directive sets, too. `None` if there are none. A
+/// directive that uses such a variable then has an unknown one.
+pub(super) fn without_redefined(directives: &[Directive]) -> Option<Vec<Directive>> {
+    let mut found = BTreeMap::new();
+    givers(directives, &mut found);
+    let is_own = |name: &str| placeholder(name).is_some() || name == "invalid_referer";
+    found.retain(|name, givers| is_own(name) || are_several(givers));
+    let names: HashSet<String> = found.into_keys().collect();
+    (!names.is_empty()).then(|| renamed(directives, &names))
+}
+
+/// Whether a `map` and another directive give a variable a value. The same `map` may be in several files.
+fn are_several(givers: &[&Directive]) -> bool {
+    let has_map = givers.iter().any(|it| it.name == "map");
+    let is_same = |it: &&Directive| it.name == "map" && it.words == givers[0].words;
+    has_map && !givers.iter().all(is_same)
+}
+
+/// Collects the names of the variables that directives give a value, with those directives. nginx ignores the case of
+/// these names.
+fn givers<'d>(directives: &'d [Directive], found: &mut BTreeMap<String, Vec<&'d Directive>>) {
+    for directive in directives {
+        let name = directive.name.as_str();
+        let at = match name {
+            "map" | "split_clients" | "keyval" => Some(1),
+            "geo" => directive.words.len().checked_sub(1),
+            "js_var" => Some(0),
+            _ => (name.starts_with("set") || name.ends_with("_set")).then_some(0),
+        };
+        let own = at.and_then(|at| directive.word(at).strip_prefix('$'));
+        let mut names: Vec<&str> = own.into_iter().chain(name.strip_prefix('$')).collect();
+        for word in &directive.words {
+            for start in ["(?<", "(?P<", "(?'"] {
+                let groups = word.split(start).skip(1);
+                names.extend(groups.filter_map(|it| it.split(['>', '\'']).next()));
+            }
+        }
+        for name in names {
+            let all = found.entry(name.to_ascii_lowercase()).or_default();
+            all.push(directive);
+        }
+        givers(directive.inside(), found);
+    }
+}
+
+fn renamed(directives: &[Directive], names: &HashSet<String>) -> Vec<Directive> {
+    let rename = |word: &String| {
+        let with = |name: &str| {
+            names
+                .contains(&name.to_ascii_lowercase())
+                .then(|| format!("${{{name} of its own}}"))
+        };
+        replaced(word, with)
+    };
+    let rename_in = |it: &Directive| {
+        let sets_query = it.name == "set" && it.word(0).eq_ignore_ascii_case("$args");
+        Directive {
+            // The directive changes the query that is passed on.
+            name: if sets_query {
+                "set $args".to_owned()
+            } else {
+                it.name.clone()
+            },
+            words: it.words.iter().map(rename).collect(),
+            inner: it.inner.as_ref().map(|it| renamed(it, names)),
+            ..it.clone()
+        }
+    };
+    directives.iter().map(rename_in).collect()
+}
+
+/// The values of variables that one `set` defines without other variables, by their names, and the server's first
+/// name if it is a plain one.
+pub(super) fn constants(inner: &[Directive], ledger: &mut Ledger) -> Vec<(String, String)> {
+    let mut found: Vec<(String, String)> = Vec::new();
+    let named = inner.iter().find(|it| it.name == "server_name");
+    let first = named.map_or("", |it| it.word(0));
+    if is_route_host(first) && !first.starts_with('*') {
+        found.push(("server_name".to_owned(), first.to_ascii_lowercase()));
+    }
+    for directive in inner.iter().filter(|it| it.name == "set") {
+        let (name, value) = (directive.word(0), directive.word(1));
+        if is_set_again(inner, name) || value.contains('$') {
+            continue;
+        }
+        if let Some(name) = name.strip_prefix('$') {
+            ledger.mapped(directive.id);
+            found.push((name.to_owned(), value.to_owned()));
+        }
+    }
+    found
+}
+
+/// Whether anything other than one `set` of the server itself gives a variable a value.
+fn is_set_again(inner: &[Directive], name: &str) -> bool {
+    let mut found = BTreeMap::new();
+    givers(inner, &mut found);
+    let name = name.trim_start_matches('$').to_ascii_lowercase();
+    found.get(&name).is_some_and(|it| it.len() > 1)
+}
+
+pub(super) fn filled(inner: &[Directive], constants: &[(String, String)]) -> Vec<Directive> {
+    let constant = |name: &str| constants.iter().find(|it| it.0 == name);
+    let fill = |word: &String| fill(word, |name| constant(name).map(|it| &*it.1));
+    let fill_one = |it: &Directive| Directive {
+        words: match it.name.as_str() {
+            "set" => it.words.clone(),
+            "proxy_pass" => passed(it, fill),
+            _ => it.words.iter().map(fill).collect(),
+        },
+        inner: it.inner.as_ref().map(|it| filled(it, constants)),
+        ..it.clone()
+    };
+    inner.iter().map(fill_one).collect()
+}
+
+/// The words of a `proxy_pass` with values in place of variables. If the URL has a path they are not replaced,
+/// because with variables nginx sends this path for every request, which the front does not do.
+pub(super) fn passed(directive: &Directive, fill: impl Fn(&String) -> String) -> Vec<String> {
+    let filled: Vec<String> = directive.words.iter().map(fill).collect();
+    let url = filled.first().map_or("", String::as_str);
+    let behind = url.split_once("://").map_or(url, |it| it.1);
+    let has_path = behind.contains('/') && !behind.ends_with("$request_uri");
+    if has_path && filled != directive.words {
+        return directive.words.clone();
+    }
+    filled
+}
 
 /// Replaces each variable of a text, and doubles the text's own braces; `None` if `known` does not know one
 /// of the variables. A name ends where nginx ends it: `$host_x` is not `$host`.
@@ -8,8 +183,8 @@ pub(crate) fn expand(text: &str, known: impl Fn(&str) -> Option<String>) -> Opti
     expand_between(text, known, |own| Some(doubled(own)))
 }
 
-/// Replaces each variable of a text for an answer, in which braces of no placeholder stand for themselves; `None` if
-/// `known` does not know one of the variables, or if the text itself has what the front would fill in.
+/// Replaces each variable of a text for an answer, in which braces that are no placeholder stand for themselves.
+/// `None` if `known` does not know a variable, or if the text itself contains a placeholder.
 pub(crate) fn expand_text(text: &str, known: impl Fn(&str) -> Option<String>) -> Option<String> {
     expand_between(text, known, |own| {
         let template = Template::parse_text(own, Placeholder::OF_TEXTS);
@@ -17,13 +192,16 @@ pub(crate) fn expand_text(text: &str, known: impl Fn(&str) -> Option<String>) ->
     })
 }
 
-fn expand_between(
+/// Replaces each variable of a text, and the parts between them by what `between` returns; `None` if any of both
+/// fails.
+pub(super) fn expand_between(
     text: &str,
     known: impl Fn(&str) -> Option<String>,
     between: impl Fn(&str) -> Option<String>,
 ) -> Option<String> {
     let mut out = String::with_capacity(text.len());
-    let mut rest = text;
+    let joined = text.replace("$is_args$args", &format!("${{{SEARCH}}}"));
+    let mut rest = joined.as_str();
     while let Some(at) = rest.find('$') {
         out.push_str(&between(&rest[..at])?);
         let (name, behind) = name(&rest[at + 1..])?;
@@ -36,6 +214,17 @@ fn expand_between(
 
 /// Replaces the variables of a text that `known` knows; others stay as they are.
 pub(crate) fn fill<'v>(text: &str, known: impl Fn(&str) -> Option<&'v str>) -> String {
+    replaced(text, |name| known(name).map(str::to_owned))
+}
+
+/// The text with each variable in braces, so that it means the same before any other text.
+pub(super) fn braced(text: &str) -> String {
+    replaced(text, |name| {
+        (!name.is_empty()).then(|| format!("${{{name}}}"))
+    })
+}
+
+fn replaced(text: &str, known: impl Fn(&str) -> Option<String>) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find('$') {
@@ -43,7 +232,10 @@ pub(crate) fn fill<'v>(text: &str, known: impl Fn(&str) -> Option<&'v str>) -> S
         let after = &rest[at + 1..];
         let (name, behind) = name(after).unwrap_or(("", after));
         let own = &rest[at..rest.len() - behind.len()];
-        out.push_str(known(name).unwrap_or(own));
+        match known(name) {
+            Some(value) => out.push_str(&value),
+            None => out.push_str(own),
+        }
         rest = behind;
     }
     out.push_str(rest);
@@ -56,7 +248,7 @@ fn name(text: &str) -> Option<(&str, &str)> {
         return inner.split_once('}');
     }
     let end = match text.as_bytes().first()? {
-        // Of what an expression took, one digit.
+        // A group of an expression has one digit.
         b'1'..=b'9' => 1,
         _ => {
             let is_name = |it: char| it.is_ascii_alphanumeric() || it == '_';
@@ -69,6 +261,9 @@ fn name(text: &str) -> Option<(&str, &str)> {
 fn doubled(text: &str) -> String {
     text.replace('{', "{{").replace('}', "}}")
 }
+
+/// Stands for `$is_args$args`: the query with its question mark.
+const SEARCH: &str = "is_args and args";
 
 #[cfg(test)]
 mod tests {

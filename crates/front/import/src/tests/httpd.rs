@@ -130,7 +130,7 @@ fn a_field_whose_value_is_not_known_is_taken_from_clients() {
         "<Proxy *>\nRequestHeader unset X-User\n</Proxy>",
         "<Proxy ajp://t:8009/>\nRequestHeader set X-User nobody\n</Proxy>",
         "<ProxyMatch ^ajp>\nRequestHeader unset X-User\n</ProxyMatch>",
-        "<LocationMatch \"^/a+/x\">\nRequestHeader set X-User nobody\n</LocationMatch>",
+        "<LocationMatch \"(?x)^/a+/x\">\nRequestHeader set X-User nobody\n</LocationMatch>",
     ] {
         let (_, import) = before_backend(directive);
         let removed = import
@@ -263,9 +263,6 @@ fn directories_are_compared_as_httpd_writes_them() {
 #[test]
 fn only_sections_of_hidden_names_are_left_out() {
     for section in [
-        "<FilesMatch \"\\.ht\">",
-        "<FilesMatch \".ht\">",
-        "<FilesMatch \"^\\.?secret\">",
         "<FilesMatch \"(^|/)\\.|secret\">",
         "<DirectoryMatch \"/\\.*private\">",
     ] {
@@ -524,17 +521,122 @@ fn websocket_goes_where_the_source_sends_it() {
 #[test]
 fn a_guard_by_an_expression_that_is_not_known_closes_everything() {
     for section in [
-        "<LocationMatch \"^/(?<t>[a-z]+)/admin\">\nRequire all denied\n</LocationMatch>",
-        "<LocationMatch \"^/\\x61dmin\">\nRequire all denied\n</LocationMatch>",
-        "<Location ~ \"^/[[:alpha:]]+/admin\">\nRequire all denied\n</Location>",
-        "<LocationMatch \"^/(?>a|b)/admin\">\nOrder allow,deny\nDeny from all\n</LocationMatch>",
         "<LocationMatch \"(?x) ^/ admin\">\nRequire all denied\n</LocationMatch>",
-        "RewriteEngine On\nRewriteRule \"^/(?<t>[a-z]+)/admin\" - [F]",
-        "ProxyPassMatch \"^/(?<t>[a-z]+)/admin\" !",
+        "RewriteEngine On\nRewriteRule \"(?x)^/[a-z]+/admin\" - [F]",
+        "ProxyPassMatch \"(?x)^/[a-z]+/admin\" !",
     ] {
         let (routes, import) = before_backend(section);
         assert_eq!(routes, ["path = \"/\"; status = 403"], "{section}");
         assert!(import.risks() > 0);
+    }
+}
+
+#[test]
+fn variables_of_debian_are_those_of_its_file() {
+    let envvars = "unset HOME\nexport APACHE_LOG_DIR=/var/log/apache2$SUFFIX\nexport T=\"t\"\nexport X=$(date)\n";
+    let conf = "Listen 80\nProxyPass /${T} ajp://${T}:8009/\nErrorLog ${APACHE_LOG_DIR}/e\nServerName ${X}\n";
+    let files = [
+        ("/etc/apache2/sites-enabled/a.conf", conf),
+        ("/etc/apache2/envvars", envvars),
+    ];
+    let import = converted(&files, None);
+    let routes = routes(&import);
+    assert_eq!(
+        routes[0],
+        "path = \"/t\"; upstream = \"t\"; rewrite = \"/\""
+    );
+    assert_eq!(said(&import, Weight::Risk).len(), 1, "{:?}", import.remarks);
+}
+
+#[test]
+fn expressions_of_httpd_are_those_of_routes() {
+    let named = "regex = \"^/(?<t>[a-z]+)/admin\"; status = 403";
+    for (section, expected) in [
+        (
+            "<LocationMatch \"^/(?<t>[a-z]+)/admin\">\nRequire all denied\n</LocationMatch>",
+            named,
+        ),
+        (
+            "RedirectMatch ^/v([0-9]+)/(.*)\\.do$ https://a.org/$2/{$1}",
+            "regex = \"^/v([0-9]+)/(.*)\\\\.do$\"; redirect = \"https://a.org/{2}/{{{1}}}{search}\"; status = 302",
+        ),
+        (
+            "AliasMatch ^/v[0-9]/ /srv/v",
+            "regex = \"^/v[0-9]/\"; status = 403",
+        ),
+        (
+            "ProxyPassMatch ^/v([0-9]+)/(.*)$ ajp://u:8009/$2/v$1",
+            "regex = \"^/v([0-9]+)/(.*)$\"; upstream = \"u\"; rewrite = \"/{2}/v{1}\"",
+        ),
+        (
+            "ProxyPassMatch ^/v[0-9]+/ ajp://u:8009",
+            "regex = \"^/v[0-9]+/\"; upstream = \"u\"",
+        ),
+        (
+            "ProxyPassMatch ^/v[0-9]+/ !",
+            "regex = \"^/v[0-9]+/\"; status = 404",
+        ),
+        (
+            "ProxyPassMatch ^/v(a|b)+$ ajp://u:8009/$1",
+            "regex = \"^/v(a|b)+$\"; status = 403",
+        ),
+        (
+            "ProxyPass /a* ajp://u:8009/a*",
+            "regex = \"^/a\\\\*(?:/|$)\"; upstream = \"u\"",
+        ),
+        (
+            "ProxyPass /a* ajp://u:8009/b",
+            "regex = \"^/a\\\\*(?:/|$)\"; status = 403",
+        ),
+    ] {
+        check_route(section, expected);
+    }
+}
+
+fn check_route(lines: &str, expected: &str) {
+    let conf = format!("Listen 80\nProxyPreserveHost On\n{lines}\nProxyPass /t ajp://t:8009/t\n");
+    let routes = routes(&converted(&[("/httpd.conf", &conf)], None));
+    let has_it = routes.iter().any(|it| it == expected);
+    assert!(has_it, "{lines}: {routes:?}");
+}
+
+#[test]
+fn rewrites_of_httpd_are_expressions_of_routes() {
+    for (rewrite, expected) in [
+        (
+            "RewriteRule \"^/(?<t>[a-z]+)/admin\" - [F]",
+            "regex = \"^/(?<t>[a-z]+)/admin\"; status = 403",
+        ),
+        (
+            "RewriteRule ^/V([0-9]+)$ /w/$1 [NC,R=301,L]",
+            "regex = \"(?i)^/V([0-9]+)$\"; redirect = \"/w/{1}{search}\"; status = 301",
+        ),
+        (
+            "RewriteRule ^/Old/(.*)$ https://%{HTTP_HOST}/new/$1 [NC,R]",
+            "scheme = \"http\"; regex = \"(?i)^/Old/(.*)$\"; redirect = \"https://{host}/new/{1}{search}\"; status = 302",
+        ),
+        (
+            "RewriteRule ^/old/(.*)$ /new/$1? [R=301]",
+            "regex = \"^/old/(.*)$\"; redirect = \"/new/{1}\"; status = 301",
+        ),
+        (
+            "RewriteRule ^/v([0-9]+)/(.*)$ http://u:81/$2/v$1 [P,L]",
+            "regex = \"^/v([0-9]+)/(.*)$\"; upstream = \"u\"; rewrite = \"/{2}/v{1}\"",
+        ),
+        (
+            "RewriteRule ^/V([0-9]+)/ http://u:81/one [P,NC]",
+            "regex = \"(?i)^/V([0-9]+)/\"; upstream = \"u\"; rewrite = \"/one\"",
+        ),
+        (
+            "RewriteRule ^/v/ http://u:81%{REQUEST_URI} [P]",
+            "path = \"/v\"; upstream = \"u\"",
+        ),
+        (
+            "RewriteRule ^/v/(.*) http://u:81/$1?a=b [P]",
+            "path = \"/v\"; status = 403",
+        ),
+    ] {
+        check_route(&format!("RewriteEngine On\n{rewrite}"), expected);
     }
 }
 
@@ -548,8 +650,8 @@ fn a_guard_that_is_not_known_is_not_taken_back_by_a_deeper_section() {
         "<Location />\nMellonEnable auth\n</Location>",
         "<Location />\nAddHandler cgi-script .html\n</Location>",
         "<Location />\nSetEnvIf Remote_Addr x no-proxy\n</Location>",
-        "<LocationMatch \"^/(?<t>[a-z]+)\">\nSSLVerifyClient require\n</LocationMatch>",
-        "<LocationMatch \"^/(?<t>[a-z]+)\">\nRedirect 404\n</LocationMatch>",
+        "<LocationMatch \"(?x)^/[a-z]+\">\nSSLVerifyClient require\n</LocationMatch>",
+        "<LocationMatch \"(?x)^/[a-z]+\">\nRedirect 404\n</LocationMatch>",
         "<If \"true\">\nRequire all denied\n</If>",
     ] {
         let (routes, _) = before_backend(&format!("{outer}\n{deeper}"));
@@ -560,7 +662,13 @@ fn a_guard_that_is_not_known_is_not_taken_back_by_a_deeper_section() {
     let (routes, _) = before_backend(&format!(
         "<LocationMatch \"^/(?<t>[a-z]+)\">\nRequire all denied\n</LocationMatch>\n{deeper}"
     ));
-    assert_eq!(routes[0], "path = \"/health\"; upstream = \"t\"");
+    assert_eq!(
+        routes[..2],
+        [
+            "path = \"/health\"; upstream = \"t\"",
+            "regex = \"^/(?<t>[a-z]+)\"; exclude = \"/health\"; status = 403"
+        ]
+    );
 }
 
 #[test]
@@ -765,7 +873,7 @@ fn the_host_that_backends_see_is_not_left_to_clients() {
             "backend",
         ),
         (
-            "<LocationMatch \"^/(?<t>[a-z]+)\">\nRequestHeader set Host app.internal\n</LocationMatch>",
+            "<LocationMatch \"(?x)^/[a-z]+\">\nRequestHeader set Host app.internal\n</LocationMatch>",
             "backend",
         ),
         (

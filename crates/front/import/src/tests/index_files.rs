@@ -18,6 +18,7 @@ fn an_index_meets_the_rules_about_its_own_path() {
         ("location = /sub/index.html { return 404; }", true),
         ("location ~ \\.html$ { deny all; }", true),
         ("location ~ /index { auth_basic x; }", true),
+        ("location ~ \\.html$ { add_header X-A b; }", true),
         ("location ^~ /in { internal; }", true),
         ("location ~ \\.ht { deny all; }", true),
         ("location ~ \\.html$ { types { } }", true),
@@ -59,6 +60,9 @@ fn an_index_meets_the_rules_about_its_own_path() {
         "root /srv;\nlocation = / { }\nlocation / { deny all; }",
         &["/srv/index.html", "/srv/a.css"],
     );
+    assert!(routes[0].contains("index = []"), "{routes:?}");
+    // The server itself has no files, and decides about the index.
+    let (routes, _) = of_server("location = /sub/ { root /srv; }", &["/srv/sub/index.html"]);
     assert!(routes[0].contains("index = []"), "{routes:?}");
 }
 

@@ -11,7 +11,7 @@ fn of_servers(servers: &str, files: &[&str]) -> Import {
 }
 
 /// Converts a server that listens on port 80, and returns its routes.
-fn of_server(directives: &str, files: &[&str]) -> (Vec<String>, Import) {
+pub(super) fn of_server(directives: &str, files: &[&str]) -> (Vec<String>, Import) {
     let import = of_servers(&format!("server {{\nlisten 80;\n{directives}\n}}\n"), files);
     (routes(&import), import)
 }
@@ -19,10 +19,13 @@ fn of_server(directives: &str, files: &[&str]) -> (Vec<String>, Import) {
 #[test]
 fn an_expression_that_is_not_read_closes_and_opens_nothing() {
     for inner in ["deny all;", "proxy_pass http://t:80;"] {
-        for expression in [
-            "^/(?<t>[a-z]+)/admin",
-            "^/a\\x2ephp$",
-            "^/[[:alpha:]]+/admin",
+        for (expression, closed) in [
+            ("^/(?|a|b)/admin", "regex = \"^/\"; status = 403"),
+            (
+                "^/(?!a/)[^/]+/admin",
+                "regex = \"^/[^/]+/admin\"; status = 403",
+            ),
+            ("/a++/admin", "regex = \"/a+/admin\"; status = 403"),
         ] {
             let (routes, import) = of_server(
                 &format!(
@@ -31,32 +34,138 @@ fn an_expression_that_is_not_read_closes_and_opens_nothing() {
                 ),
                 &[],
             );
-            assert_eq!(
-                routes.last().unwrap(),
-                "path = \"/\"; status = 403",
-                "{expression} {inner}"
-            );
-            assert!(
-                routes.iter().any(|it| it.ends_with("status = 204")),
-                "{routes:?}"
-            );
+            assert_eq!(routes.last().unwrap(), closed, "{expression} {inner}");
+            let firm = "path = \"/open\"; before_regex = true; status = 204";
+            assert!(routes.iter().any(|it| it == firm), "{routes:?}");
             assert!(import.risks() > 0);
         }
     }
 }
 
 #[test]
-fn an_end_within_an_expression_opens_no_longer_name() {
+fn expressions_are_routes_in_the_order_of_the_file() {
     let (routes, _) = of_server(
-        "location ~ \"^/app(/|$)(.*)\" { proxy_pass http://t:80; }\nlocation /app-admin { deny all; }",
+        "proxy_set_header Host $host;\nlocation ~* \\.gif$ { proxy_pass http://a:80; }\n\
+         location ~ \"^/(?<app>[a-z]+)/(.*)\" { proxy_set_header X-App $app; proxy_pass http://b:80/$2$is_args$args; }\n\
+         location ~ ^/old/(.*)$ { return 301 https://n.org/$1; }\n\
+         location ^~ /raw/ { return 204; }\nlocation /raw/deep/ { return 204; }\nlocation = /one { return 204; }",
         &[],
     );
-    assert!(
-        routes[0].starts_with("path = \"/app\"; upstream"),
-        "{routes:?}"
+    let expected = [
+        "path = \"/one\"; exact = true; status = 204",
+        "path = \"/raw/deep\"; status = 204",
+        "path = \"/raw\"; before_regex = true; status = 204",
+        "path = \"/\"; status = 404",
+        "regex = \"(?i)\\\\.gif$\"; upstream = \"a\"",
+        "regex = \"^/(?<app>[a-z]+)/(.*)\"; upstream = \"b\"; rewrite = \"/{2}\"; [route.request_headers]; \
+         set = { X-App = \"{app}\" }",
+        "regex = \"^/old/(.*)$\"; redirect = \"https://n.org/{1}\"; status = 301",
+    ];
+    for it in expected {
+        assert!(routes.iter().any(|route| route == it), "{it}\n{routes:#?}");
+    }
+}
+
+#[test]
+fn expressions_inside_a_location_close_it_before_others() {
+    let (routes, _) = of_server(
+        "location ~ . { proxy_pass http://t:80; }\nlocation / { location ~ ^/a { deny all; } }",
+        &[],
     );
-    let closed = "pattern = \"/app-admin*\"; status = 403".to_owned();
-    assert!(routes.contains(&closed), "{routes:?}");
+    assert_eq!(routes, ["path = \"/\"; status = 403"]);
+}
+
+#[test]
+fn redirects_by_rewrite_have_the_query_and_what_was_captured() {
+    for (rewrite, expected) in [
+        (
+            "^/old/([0-9]+)$ /new/$1 permanent",
+            "regex = \"^/old/([0-9]+)$\"; redirect = \"/new/{1}{search}\"; status = 301",
+        ),
+        (
+            "^/old/(.*)$ https://n.org/x? redirect",
+            "regex = \"^/old/(.*)$\"; redirect = \"https://n.org/x\"; status = 302",
+        ),
+        (
+            "^(.*)$ https://n.org$1 permanent",
+            "path = \"/\"; redirect = \"https://n.org{path_query}\"; status = 301",
+        ),
+        (
+            "^/old/(.*)$ /new/$1?a=b permanent",
+            "regex = \"^/old/(.*)$\"; status = 403",
+        ),
+        (
+            "^/old/(.*)$ /new/$1 last",
+            "regex = \"^/old/(.*)$\"; status = 403",
+        ),
+    ] {
+        let (routes, _) = of_server(
+            &format!("rewrite {rewrite};\nlocation / {{ deny all; }}"),
+            &[],
+        );
+        assert!(
+            routes.iter().any(|it| it == expected),
+            "{rewrite} {routes:?}"
+        );
+    }
+}
+
+#[test]
+fn a_location_redirects_by_a_rewrite_of_every_path() {
+    for (directives, expected) in [
+        (
+            "rewrite ^ https://n.org$request_uri? permanent;",
+            "path = \"/a\"; redirect = \"https://n.org{path_query}\"; status = 301",
+        ),
+        (
+            "rewrite ^ http://n.org/x;",
+            "path = \"/a\"; redirect = \"http://n.org/x{search}\"; status = 302",
+        ),
+        (
+            "rewrite ^/a/(.*)$ http://n.org/$1 redirect; proxy_pass http://t:80;",
+            "path = \"/a\"; status = 403",
+        ),
+        (
+            "break; rewrite ^ http://n.org/x redirect; proxy_pass http://t:80;",
+            "path = \"/a\"; status = 403",
+        ),
+    ] {
+        let (routes, _) = of_server(&format!("location /a/ {{ {directives} }}"), &[]);
+        assert!(
+            routes.iter().any(|it| it == expected),
+            "{directives} {routes:?}"
+        );
+    }
+}
+
+#[test]
+fn a_route_that_check_refuses_is_closed() {
+    let (routes, import) = of_server("allow 127.0.0.1;\nreturn 302 /app/;", &[]);
+    assert_eq!(routes, ["path = \"/\"; status = 403"]);
+    assert!(import.risks() > 0);
+}
+
+#[test]
+fn what_an_expression_may_take_otherwise_is_closed() {
+    for directives in [
+        "location ~ ^/(a)+$ { return 301 /$1; }",
+        "location ~ ^/(.*)$ { return 301 /$name; }",
+        "location ~ ^/(.*)$ { proxy_pass http://t:80/$1; }",
+        "location ~ ^/(.*)$ { proxy_pass http://t:80/$2$is_args$args; }",
+        "location ~ ^/(.*)$ { proxy_pass http://$1; }",
+        "location ~ ^/(.*)$ { root /srv/$1; }",
+        "location ~ ^/(.*)$ { alias /srv/$1; }",
+        "location ~ ^/(.*)$ { if ($http_x ~ (.*)) { } proxy_pass http://t:80; }",
+    ] {
+        let (routes, import) = of_server(directives, &["/srv/a.css"]);
+        let opens = |it: &String| it.contains("upstream") || it.contains("files");
+        let redirects = |it: &String| it.contains("redirect");
+        assert!(
+            !routes.iter().any(|it| opens(it) || redirects(it)),
+            "{directives} {routes:?}"
+        );
+        assert!(import.risks() > 0, "{directives}");
+    }
 }
 
 #[test]
@@ -166,7 +275,8 @@ fn a_field_whose_value_is_not_known_is_removed() {
         ("\"\"", "remove = \"X-User\""),
         ("$host_x", "remove = \"X-User\""),
         ("$remote_addr_x", "remove = \"X-User\""),
-        ("a$scheme$request_uri", "remove = \"X-User\""),
+        ("a$scheme$msec", "remove = \"X-User\""),
+        ("$http_host$http_via", "remove = \"X-User\""),
         ("${host}_x", "set = { X-User = \"{host}_x\" }"),
         ("$host-x", "set = { X-User = \"{host}-x\" }"),
     ] {
@@ -318,7 +428,7 @@ fn locations_inside_prefixes_stand_beside_them_with_what_they_inherit() {
          proxy_pass http://t:80;\n\
          location /a/open/ { allow all; proxy_pass http://t:80; location = /a/open/x { deny all; proxy_pass http://t:80; } }\n\
          location /a/none/ { return 404; } location /a/bare/ { } }\n\
-         location / { return 404; }",
+         location /a/openly/ { return 410; }\nlocation / { return 404; }",
         &[],
     );
     // Without the slash it is another path, for which the outer location is.
@@ -335,6 +445,7 @@ fn locations_inside_prefixes_stand_beside_them_with_what_they_inherit() {
         ("/a/open", "X-A = \"1\"", "allow = "),
         ("/a/open/x", "status = 403", "upstream = "),
         ("/a/none", "status = 404", "upstream = "),
+        ("/a/openly", "status = 410", "upstream = "),
         ("/a/bare", "status = 404", "upstream = "),
     ] {
         let found = find(path);
@@ -362,7 +473,7 @@ fn locations_inside_others_that_have_no_place_beside_them_close() {
         "proxy_pass http://t:80; location /a/ { deny all; proxy_pass http://t:80; }",
         "proxy_pass http://t:80; location /a/b/ { proxy_pass http://t:80; } } location /a/b { deny all;",
         "proxy_pass http://t:80; location = /a/b { proxy_pass http://t:80; } } location = /a/b { deny all;",
-        "proxy_pass http://t:80; location /a/b/ { proxy_pass http://t:80; } } location ^~ /a/ok { deny all;",
+        "proxy_pass http://t:80; location /a/b/ { proxy_pass http://t:80; } } location ^~ /a/b/ { deny all;",
     ] {
         let (routes, import) = of_server(
             &format!("location /a/ {{ {inner} }}\nlocation / {{ proxy_pass http://t:80; }}"),
@@ -514,13 +625,13 @@ fn certificates_of_backends_are_verified_as_there() {
 #[test]
 fn a_rule_of_one_scheme_that_crosses_another_is_closed_for_both() {
     let (routes, import) = of_server(
-        "proxy_set_header Host $host;\nlocation /pub/deep { proxy_pass http://t:80; }\n\
-         location ~ /index { if ($http_x_forwarded_proto != https) { return 403; } proxy_pass http://t:80; }",
+        "proxy_set_header Host $host;\nlocation ~ /index { proxy_pass http://t:80; }\n\
+         location ^~ /pub/ { if ($http_x_forwarded_proto != https) { return 403; } proxy_pass http://t:80; }",
         &[],
     );
     for expected in [
-        "pattern = \"*/index*\"; status = 403",
-        "pattern = \"/pub/deep*\"; exclude = \"*/index*\"; upstream = \"t\"",
+        "path = \"/pub\"; before_regex = true; status = 403",
+        "regex = \"/index\"; upstream = \"t\"",
     ] {
         assert!(
             routes.iter().any(|it| it == expected),
@@ -543,7 +654,7 @@ fn a_rule_of_one_scheme_goes_before_a_longer_prefix() {
          location ~ \\.html$ { if ($http_x_forwarded_proto != https) { return 403; } proxy_pass http://t:80; }",
         &[],
     );
-    let expected = "scheme = \"http\"; path = \"/pub\"; suffix = \".html\"; status = 403";
+    let expected = "scheme = \"http\"; regex = \"\\\\.html$\"; status = 403";
     assert!(routes.iter().any(|it| it == expected), "{routes:#?}");
 }
 
@@ -554,7 +665,7 @@ fn an_exact_location_that_passes_requests_on_takes_its_path_without_a_slash() {
          location / { proxy_pass http://t:80; }",
         &[],
     );
-    let expected = "path = \"/admin\"; exact = true; redirect = \"/admin/\"; status = 301";
+    let expected = "path = \"/admin\"; exact = true; redirect = \"/admin/{search}\"; status = 301";
     assert!(routes.iter().any(|it| it == expected), "{routes:#?}");
 }
 
@@ -679,4 +790,96 @@ fn backends_are_asked_for_by_the_name_that_the_source_says() {
             import.text
         );
     }
+}
+
+#[test]
+fn an_error_page_answers_for_a_location_that_only_returns() {
+    const PASS: &str = "proxy_set_header Host $host; proxy_pass http://t:80;";
+    let of_x = |location: &str| {
+        let text = format!(
+            "location = /x {{ {location} }}\nlocation @app {{ deny 10.0.0.1; {PASS} }}\n\
+             location = /gone {{ add_header X-A 1 always; return 410 gone; }}\n\
+             location = /to {{ rewrite ^ http://b.org/ redirect; }}\n\
+             location = /uri {{ return 302 https://b.org$uri; }}\nlocation / {{ {PASS} }}"
+        );
+        let (routes, import) = of_server(&text, &[]);
+        let own = routes.iter();
+        let own = own.filter_map(|it| it.strip_prefix("path = \"/x\"; exact = true; "));
+        (own.collect::<Vec<&str>>().join("\n"), import.risks())
+    };
+    for (location, expected) in [
+        (
+            "error_page 418 = @app; return 418;",
+            "upstream = \"t\"; deny = \"10.0.0.1\"",
+        ),
+        (
+            "error_page 404 =301 http://$host/b; return 404;",
+            "redirect = \"http://{host}/b\"; status = 301",
+        ),
+        (
+            "error_page 403 404 http://b.org/; return 404;",
+            "redirect = \"http://b.org/\"; status = 302",
+        ),
+        (
+            "error_page 404 /to; return 404;",
+            "redirect = \"http://b.org/\"; status = 302",
+        ),
+    ] {
+        assert_eq!(of_x(location), (expected.to_owned(), 0), "{location}");
+    }
+    for (page, status) in [("", 404), ("=", 410), ("=200", 200)] {
+        let location = format!("error_page 404 {page} /gone; return 404;");
+        let (found, risks) = of_x(&location);
+        assert!(
+            found.contains(&format!("status = {status}")),
+            "{location} {found}"
+        );
+        assert!(
+            found.contains("text = \"gone\"") && risks == 0,
+            "{location} {found}"
+        );
+    }
+    // What the front cannot do stays the answer of the location, and a risk.
+    for location in [
+        "error_page 404 @app; return 404;",
+        "error_page 404 = /uri; return 404;",
+        "error_page 404 = @none; return 404;",
+        "error_page 404 = @app; if ($arg_a) { return 403; } return 404;",
+        "error_page 404 = @app; rewrite ^/x$ /y last; return 404;",
+        "error_page 404 = @app; return 404 text;",
+        "internal; error_page 404 = @app; return 404;",
+        "recursive_error_pages on; error_page 404 = @app; return 404;",
+        "include guards.conf; error_page 404 = @app; return 404;",
+    ] {
+        let (found, risks) = of_x(location);
+        assert!(
+            !found.contains("upstream") && !found.contains("redirect"),
+            "{location} {found}"
+        );
+        assert!(risks > 0, "{location} {found}");
+    }
+}
+
+#[test]
+fn a_text_has_the_fields_of_its_place_unless_they_say_what_it_is() {
+    for (field, is_open) in [
+        ("X-Frame-Options DENY", true),
+        ("Content-Security-Policy \"default-src 'none'\"", true),
+        ("Content-Disposition attachment", false),
+    ] {
+        let location = format!("location / {{ add_header {field}; return 200 a; }}");
+        let (routes, _) = of_server(&location, &[]);
+        let name = field.split(' ').next().unwrap_or_default();
+        assert!(routes[0].contains(name), "{field} {routes:?}");
+        assert_eq!(
+            routes[0].contains("text = \"a\""),
+            is_open,
+            "{field} {routes:?}"
+        );
+    }
+    let fields = "add_header ETag a; add_header ETag ''; add_header X-A \"b\\n\";";
+    let (routes, _) = of_server(&format!("location / {{ {fields} return 200 a; }}"), &[]);
+    let text = routes.concat();
+    assert!(text.contains("remove = \"ETag\""), "{text}");
+    assert!(text.contains("X-A = \"b\""), "{text}");
 }

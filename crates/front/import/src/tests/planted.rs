@@ -144,11 +144,6 @@ const OPEN: &[(&str, bool, &str)] = &[
         "files of kinds that are in no table are `application/octet-stream`",
     ),
     (
-        "limit_conn limit_req",
-        true,
-        "the front limits no requests, which is said",
-    ),
-    (
         "proxy_ssl_verify proxy_ssl_trusted_certificate",
         true,
         "nothing is verified without `on`",
@@ -189,6 +184,11 @@ const OPEN: &[(&str, bool, &str)] = &[
         "Directory Files",
         true,
         "it is no section without its brackets",
+    ),
+    (
+        "Options",
+        true,
+        "only directories say something of links, and that is converted",
     ),
     ("RequestHeader", true, "the field is removed"),
     ("SSLProxyVerify", true, "the front always verifies"),

@@ -5,16 +5,20 @@
 use std::net::IpAddr;
 use std::time::{Duration, SystemTime};
 
+use bytes::Bytes;
 use catamaran_balance::affinity::Outcome;
+use catamaran_message::FieldName;
 use catamaran_tls::Facts;
 use catamaran_upstream::IpText;
 use http::{Method, Version};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-use crate::config::AccessLogFormat;
+use crate::config::log_condition::LoggedFigures;
+use crate::config::{AccessLogFormat, LogCondition};
 use crate::counters::Reason;
 use crate::request_id::RequestId;
+use crate::trace_context::{SpanId, TraceId};
 
 /// The facts of an exchange that has ended, from which its log line is written.
 #[derive(Clone, Copy, Debug)]
@@ -23,6 +27,8 @@ pub(crate) struct Record<'a> {
     pub(crate) id: RequestId,
     /// The id that a trusted proxy gave the request; `None`: none did.
     pub(crate) given_id: Option<&'a [u8]>,
+    /// The trace that the exchange was part of; `None`: requests are not traced.
+    pub(crate) trace: Option<TraceLine>,
     /// The client's address; behind trusted proxies, the one that they report.
     pub(crate) client: IpAddr,
     /// The request as received; `None` if it was not understood.
@@ -44,6 +50,10 @@ pub(crate) struct Record<'a> {
     pub(crate) compressed: Option<(&'static str, u64)>,
     /// What the cache did with the request; `None` if the route has no cache.
     pub(crate) cache: Option<CacheLine>,
+    /// The name of the limit that refused the request; `None`: none did.
+    pub(crate) limit: Option<&'a str>,
+    /// The name of the limit that would have refused the request if it were enforced.
+    pub(crate) limit_dry: Option<&'a str>,
     /// The time from the request's head until the last attempt got its connection; `None`: none got one.
     pub(crate) lease: Option<Duration>,
     /// The time from the request's head to the end of its body; `None` without a body.
@@ -59,6 +69,13 @@ pub(crate) struct Record<'a> {
     pub(crate) stream: Option<u32>,
     /// The facts of the client's TLS session; `None` without TLS.
     pub(crate) tls: Option<&'a Facts>,
+}
+
+/// The ids of an exchange in its trace.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TraceLine {
+    pub(crate) trace: TraceId,
+    pub(crate) span: SpanId,
 }
 
 /// The facts about a request's session that a log line shows.
@@ -91,6 +108,20 @@ pub(crate) struct RequestLine<'a> {
     pub(crate) host: Option<&'a [u8]>,
     pub(crate) referer: Option<&'a [u8]>,
     pub(crate) user_agent: Option<&'a [u8]>,
+    /// The fields that a format of the operator's own shows.
+    pub(crate) fields: &'a LoggedFields,
+}
+
+/// The fields of a request that a format of the operator's own shows, kept until its line is written.
+#[derive(Debug, Default)]
+pub(crate) struct LoggedFields(pub(crate) Vec<(FieldName, Bytes)>);
+
+impl LoggedFields {
+    /// The first line of a field; `None`: there was none, or the format in force when the request came did not show it.
+    pub(super) fn get(&self, name: &FieldName) -> Option<&[u8]> {
+        let found = self.0.iter().find(|(its, _)| its == name);
+        found.map(|(_, value)| &value[..])
+    }
 }
 
 /// The time of a line as text, with the text around it in each format of the log. Formatted anew once a second.
@@ -122,26 +153,54 @@ impl Stamp {
             .and_then(|it| Timestamp::from_second(it).ok());
         let local = timestamp.unwrap_or_default().to_zoned(TimeZone::system());
         self.combined = local.strftime(" - - [%d/%b/%Y:%H:%M:%S %z] \"").to_string();
-        self.json = local.strftime("{\"time\":\"%Y-%m-%dT%H:%M:%S").to_string();
+        self.json = format!("{JSON_TIME}{}", local.strftime("%Y-%m-%dT%H:%M:%S"));
         self.json_end = local.strftime("%:z\",\"id\":\"").to_string();
     }
 
-    /// The milliseconds as text: a decimal point and three digits.
-    fn fraction(&self) -> [u8; 4] {
-        let digit = |unit: u32| b"0123456789"[(self.millis / unit % 10) as usize];
-        [b'.', digit(100), digit(10), digit(1)]
+    /// Appends the time by ISO 8601, with milliseconds and the offset from UTC.
+    pub(super) fn append_iso(&self, out: &mut Vec<u8>) {
+        let seconds = self.json.strip_prefix(JSON_TIME).unwrap_or_default();
+        put(out, seconds.as_bytes());
+        put(out, &fraction(self.millis));
+        let (offset, _) = self.json_end.split_once('"').unwrap_or_default();
+        put(out, offset.as_bytes());
+    }
+
+    /// Appends the time as Apache's formats have it.
+    pub(super) fn append_local(&self, out: &mut Vec<u8>) {
+        let (_, from) = self.combined.split_once('[').unwrap_or_default();
+        let (time, _) = from.split_once(']').unwrap_or_default();
+        put(out, time.as_bytes());
     }
 }
 
+/// Milliseconds as text: a decimal point and three digits.
+pub(super) fn fraction(millis: u32) -> [u8; 4] {
+    let digit = |unit: u32| b"0123456789"[(millis / unit % 10) as usize];
+    [b'.', digit(100), digit(10), digit(1)]
+}
+
 impl Record<'_> {
-    pub(super) fn append(&self, format: AccessLogFormat, stamp: &mut Stamp, out: &mut Vec<u8>) {
+    /// Whether the exchange meets one of these conditions.
+    pub(super) fn meets_one(&self, conditions: &[LogCondition]) -> bool {
+        let figures = LoggedFigures {
+            status: self.status.unwrap_or(0),
+            duration: self.total,
+            bytes: self.sent,
+        };
+        conditions.iter().any(|it| it.is_met(figures))
+    }
+
+    pub(super) fn append(&self, format: &AccessLogFormat, stamp: &mut Stamp, out: &mut Vec<u8>) {
         stamp.update(self.ended);
         match format {
             AccessLogFormat::Combined => self.append_combined(stamp, out),
             AccessLogFormat::Json => self.append_json(stamp, out),
+            AccessLogFormat::Template(template) => self.append_template(template, stamp, out),
         }
     }
 
+    /// Appends the line in the format `combined`.
     fn append_combined(&self, stamp: &Stamp, out: &mut Vec<u8>) {
         put(out, IpText::new(self.client).as_bytes());
         put(out, stamp.combined.as_bytes());
@@ -175,6 +234,15 @@ impl Record<'_> {
             session.append(out);
         }
         self.append_origin(out);
+        for (key, limit) in [
+            (&b" limit="[..], self.limit),
+            (b" limit_dry=", self.limit_dry),
+        ] {
+            if let Some(limit) = limit {
+                put(out, key);
+                put(out, limit.as_bytes());
+            }
+        }
         match self.reason {
             Some(reason) => put(out, format!(" reason={reason}").as_bytes()),
             None => put(out, b" reason=-"),
@@ -219,15 +287,20 @@ impl Record<'_> {
         }
     }
 
+    /// Appends the line as a JSON object.
     fn append_json(&self, stamp: &Stamp, out: &mut Vec<u8>) {
         put(out, stamp.json.as_bytes());
-        put(out, &stamp.fraction());
+        put(out, &fraction(stamp.millis));
         put(out, stamp.json_end.as_bytes());
         put(out, &self.id.digits());
         put(out, b"\",\"client\":\"");
         put(out, IpText::new(self.client).as_bytes());
         out.push(b'"');
         json_bytes(key!("given_id"), self.given_id, out);
+        if let Some(trace) = &self.trace {
+            json_word(key!("trace_id"), &trace.trace.digits(), out);
+            json_word(key!("span_id"), &trace.span.digits(), out);
+        }
         if let Some(request) = &self.request {
             request.append_json(out);
         }
@@ -243,6 +316,8 @@ impl Record<'_> {
         }
         json_number(key!("attempts"), Some(self.attempts), out);
         self.append_json_origin(out);
+        json_text(key!("limit"), self.limit, out);
+        json_text(key!("limit_dry"), self.limit_dry, out);
         json_number(key!("lease_us"), self.lease.map(micros), out);
         json_number(key!("upload_us"), self.upload.map(micros), out);
         json_number(key!("first_byte_us"), self.first_byte.map(micros), out);
@@ -301,7 +376,7 @@ fn append_json_tls(tls: &Facts, out: &mut Vec<u8>) {
 }
 
 impl RequestLine<'_> {
-    fn append(&self, out: &mut Vec<u8>) {
+    pub(super) fn append(&self, out: &mut Vec<u8>) {
         put(out, self.method.as_str().as_bytes());
         out.push(b' ');
         escape(self.path, out);
@@ -353,16 +428,16 @@ impl SessionLine<'_> {
     }
 }
 
-fn put(out: &mut Vec<u8>, text: &[u8]) {
+pub(super) fn put(out: &mut Vec<u8>, text: &[u8]) {
     out.extend_from_slice(text);
 }
 
-fn put_number(out: &mut Vec<u8>, number: impl itoa::Integer) {
+pub(super) fn put_number(out: &mut Vec<u8>, number: impl itoa::Integer) {
     put(out, itoa::Buffer::new().format(number).as_bytes());
 }
 
 /// Appends a duration in microseconds, or `-` for `None`.
-fn put_micros(out: &mut Vec<u8>, duration: Option<Duration>) {
+pub(super) fn put_micros(out: &mut Vec<u8>, duration: Option<Duration>) {
     match duration {
         Some(duration) => put_number(out, micros(duration)),
         None => out.push(b'-'),
@@ -375,7 +450,7 @@ fn micros(duration: Duration) -> u64 {
     whole.saturating_add(duration.subsec_micros().into())
 }
 
-fn version_name(version: Version) -> &'static str {
+pub(super) fn version_name(version: Version) -> &'static str {
     match version {
         Version::HTTP_09 => "HTTP/0.9",
         Version::HTTP_10 => "HTTP/1.0",
@@ -385,7 +460,7 @@ fn version_name(version: Version) -> &'static str {
     }
 }
 
-fn escape_value(value: Option<&[u8]>, out: &mut Vec<u8>) {
+pub(super) fn escape_value(value: Option<&[u8]>, out: &mut Vec<u8>) {
     match value {
         Some(value) => escape(value, out),
         None => out.push(b'-'),
@@ -424,7 +499,7 @@ fn json_text(key: &[u8], value: Option<&str>, out: &mut Vec<u8>) {
     json_bytes(key, value.map(str::as_bytes), out);
 }
 
-/// Appends a member whose value needs no escape: a word of ours, or a method.
+/// Appends a member whose value needs no escape, such as a token or a method.
 #[inline]
 fn json_word(key: &[u8], value: &str, out: &mut Vec<u8>) {
     put(out, key);
@@ -459,7 +534,7 @@ pub(super) fn json_string(text: &[u8], out: &mut Vec<u8>) {
 fn is_plain(text: &[u8]) -> bool {
     let (words, rest) = text.as_chunks();
     let last = match text.last_chunk() {
-        // Some of its bytes may be of the word before as well.
+        // The last 8 bytes may overlap the word before them.
         Some(last) => odd_bytes(last),
         None => {
             let mut padded = [b' '; 8];
@@ -467,7 +542,7 @@ fn is_plain(text: &[u8]) -> bool {
             odd_bytes(&padded)
         }
     };
-    // Without a branch, so that several words are looked at at a time.
+    // Without a branch, so that the processor can check several words at once.
     let odd = (words.iter()).fold(last, |odd, word| odd | odd_bytes(word));
     odd & each(0x80) == 0
 }
@@ -485,6 +560,9 @@ fn odd_bytes(word: &[u8; 8]) -> u64 {
 const fn each(byte: u8) -> u64 {
     u64::from_ne_bytes([byte; 8])
 }
+
+/// The beginning of a JSON line, up to its time.
+const JSON_TIME: &str = "{\"time\":\"";
 
 /// The beginning of a further member of a JSON object: a comma, the name in quotes and a colon.
 macro_rules! key {

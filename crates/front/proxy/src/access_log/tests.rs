@@ -1,15 +1,17 @@
-//! Tests of both formats, byte by byte, and of the way of lines to their target.
+//! Tests of the formats, byte by byte, and of the way of lines to their target.
 
 use std::fs::File;
 use std::net::Ipv4Addr;
 use std::time::SystemTime;
 
+use bytes::Bytes;
 use catamaran_tls::Facts;
 use http::{Method, Version};
 use proptest::prelude::*;
 
 use super::line::{RequestLine, SessionLine, escape, json_string};
 use super::*;
+use crate::config::LogTemplate;
 use crate::counters::{Culprit, Outcome, Reason};
 use crate::request_id::RequestIds;
 
@@ -22,11 +24,16 @@ fn with_record(check: impl FnOnce(&Record<'_>)) {
         host: Some(b"example.org"),
         referer: None,
         user_agent: Some(b"a \"b\" \\ \xe9"),
+        fields: &LoggedFields(vec![(
+            FieldName::from_static("X-Tenant"),
+            Bytes::from("a\nb"),
+        )]),
     };
     check(&Record {
         ended: SystemTime::UNIX_EPOCH + Duration::from_millis(1_795_000_000_007),
         id: RequestIds::new().next(),
         given_id: Some(b"7f-a"),
+        trace: None,
         client: Ipv4Addr::LOCALHOST.into(),
         request: Some(request),
         status: Some(502),
@@ -47,6 +54,8 @@ fn with_record(check: impl FnOnce(&Record<'_>)) {
             reason: Some("set-cookie"),
             age: Some(7),
         }),
+        limit: Some("login"),
+        limit_dry: Some("pages"),
         lease: Some(Duration::from_micros(12)),
         upload: Some(Duration::from_micros(34)),
         first_byte: None,
@@ -69,10 +78,46 @@ fn line(format: AccessLogFormat) -> (String, String) {
     let mut found = (String::new(), String::new());
     with_record(|record| {
         let mut out = Vec::new();
-        record.append(format, &mut Stamp::default(), &mut out);
+        record.append(&format, &mut Stamp::default(), &mut out);
         found = (String::from_utf8(out).expect("text"), record.id.to_string());
     });
     found
+}
+
+#[test]
+fn a_format_of_ones_own() {
+    let template = |text: &str| {
+        LogTemplate::parse(text).map(|template| line(AccessLogFormat::Template(template)))
+    };
+    let (shown, id) = template(
+        "{client} [{time_local}] \"{request}\" {status} {bytes} {received} {host} {referer} \"{user_agent}\" \
+         {header:x-tenant} {header:X-None} {upstream} {backend} {attempts} {sticky} {cache} {reason} {tls_version} \
+         {duration} {lease_us} {first_byte_us} {total_us} {{{request_id}}}",
+    )
+    .unwrap();
+    let (_, time) = shown.split_once('[').unwrap();
+    let (time, rest) = time.split_once(']').unwrap();
+    assert_eq!(time.len(), "29/Nov/2026:10:00:00 +0000".len(), "{shown}");
+    let expected = " \"GET /a\\\"b?q=1 HTTP/1.1\" 502 347 5 example.org - \"a \\\"b\\\" \\\\ \\xe9\" a\\x0ab - default \
+                    ajp://127.0.0.1:8009 2 moved uncacheable backend:closed - 0.004 12 - 4711 {7f-a}\n";
+    assert_eq!(rest, expected, "the id that was given, not {id}");
+    let (iso, _) = template("{time}").unwrap();
+    assert!(
+        iso.starts_with("20") && iso.contains(".007") && iso.trim_end().len() == 29,
+        "{iso}"
+    );
+    // Each name of a fact is one that can be written.
+    for name in crate::config::log_names() {
+        let (shown, _) = template(&format!("<{{{name}}}>")).unwrap();
+        assert!(
+            shown.starts_with('<') && shown.ends_with(">\n") && shown.len() > 3,
+            "{name}"
+        );
+        assert_eq!(shown.matches('\n').count(), 1, "{name}: {shown}");
+    }
+    for wrong in ["{", "{stat}", "{header:}", "{header:a b}", "a\nb", "}"] {
+        assert!(template(wrong).is_err(), "{wrong}");
+    }
 }
 
 #[test]
@@ -87,7 +132,7 @@ fn combined() {
          upstream=default backend=ajp://127.0.0.1:8009 attempts=2 lease_us=12 upload_us=34 \
          first_byte_us=- \
          total_us=4711 sticky=moved session_route=\"a\\\" b\" first_backend=a file=open compressed=gzip plain=5000 \
-          cache=uncacheable cache_reason=set-cookie cache_age=7 reason=backend:closed \
+          cache=uncacheable cache_reason=set-cookie cache_age=7 limit=login limit_dry=pages reason=backend:closed \
          host=\"example.org\" ms=7 given_id=\"7f-a\" protocol=http/1.1 tls_version=- tls_cipher=- id={id}\n"
     );
     assert_eq!(after, expected);
@@ -108,7 +153,7 @@ fn json() {
          \"upstream\":\"default\",\"backend\":\"ajp://127.0.0.1:8009\",\"sticky\":\"moved\",\
          \"session_route\":\"a\\\" b\",\"first_backend\":\"a\",\"attempts\":2,\"file\":\"open\",\
          \"compressed\":\"gzip\",\"plain\":5000,\"cache\":\"uncacheable\",\"cache_reason\":\"set-cookie\",\
-         \"cache_age\":7,\"lease_us\":12,\"upload_us\":34,\"total_us\":4711,\"reason\":\"backend:closed\",\
+         \"cache_age\":7,\"limit\":\"login\",\"limit_dry\":\"pages\",\"lease_us\":12,\"upload_us\":34,\"total_us\":4711,\"reason\":\"backend:closed\",\
          \"protocol\":\"http/1.1\"}}\n"
     );
     assert_eq!(after, expected);
@@ -135,7 +180,7 @@ fn lines_of_http2_and_tls() {
         };
         let line = |format| {
             let mut out = Vec::new();
-            record.append(format, &mut Stamp::default(), &mut out);
+            record.append(&format, &mut Stamp::default(), &mut out);
             String::from_utf8(out).expect("text")
         };
         let combined = line(AccessLogFormat::Combined);
@@ -164,12 +209,14 @@ fn json_of_a_request_that_was_not_understood() {
             file: None,
             compressed: None,
             cache: None,
+            limit: None,
+            limit_dry: None,
             lease: None,
             upload: None,
             ..*record
         };
         let mut out = Vec::new();
-        record.append(AccessLogFormat::Json, &mut Stamp::default(), &mut out);
+        record.append(&AccessLogFormat::Json, &mut Stamp::default(), &mut out);
         let line = String::from_utf8(out).expect("text");
         let end = ",\"client\":\"127.0.0.1\",\"received\":5,\"sent\":347,\"attempts\":2,\
                    \"total_us\":4711,\"reason\":\"backend:closed\",\"protocol\":\"http/1.1\"}\n";

@@ -11,7 +11,7 @@ use tokio::time::timeout;
 
 use super::reply::Reply;
 use super::request::{Request, parameter, parameters, segments};
-use super::{Desk, access, caches, figures, site, status, tls};
+use super::{Desk, access, caches, figures, limits, site, status, tls};
 use crate::control::patch::Patch;
 use crate::control::{self, Change, Refusal};
 use crate::explain::hidden::hide;
@@ -55,9 +55,16 @@ pub(super) async fn answer(desk: &Desk, request: &Request) -> Reply {
         (["caches", _, "keys"], _) => Reply::method("GET, HEAD"),
         (["caches", name, "purge"], &Method::POST) => purge(shared, request, name),
         (["caches", _, "purge"], _) => Reply::method("POST"),
-        (["status" | "events" | "explain" | "tls" | "listeners" | "routes" | "caches"], _) => {
-            Reply::method("GET, HEAD")
-        }
+        (["limits"], &Method::GET) => Reply::json(&limits::all(&shared.site.load_full())),
+        (["limits", name, "forget"], &Method::POST) => forget(shared, request, name),
+        (["limits", _, "forget"], _) => Reply::method("POST"),
+        (
+            [
+                "status" | "events" | "explain" | "tls" | "listeners" | "routes" | "caches"
+                | "limits",
+            ],
+            _,
+        ) => Reply::method("GET, HEAD"),
         (["upstreams", upstream], &Method::GET) => show(shared, upstream, None),
         (["upstreams", upstream, "backends", backend], &Method::GET) => {
             show(shared, upstream, Some(backend))
@@ -149,6 +156,14 @@ fn purge(shared: &FrontState, request: &Request, name: &str) -> Reply {
     }
 }
 
+/// Has a limit forget a key, as the request's body says.
+fn forget(shared: &FrontState, request: &Request, name: &str) -> Reply {
+    match object(&request.body) {
+        Ok(body) => limits::forget(&shared.site.load_full(), name, &body),
+        Err(detail) => syntax(&detail),
+    }
+}
+
 /// Opens the access log's file again, after it has been moved away.
 fn reopen(shared: &FrontState) -> Reply {
     match shared.access_log.reopen() {
@@ -163,6 +178,7 @@ fn reopen(shared: &FrontState) -> Reply {
     }
 }
 
+/// Shows an upstream, or one of its backends, with the version of its settings as ETag.
 fn show(shared: &FrontState, upstream: &str, backend: Option<&str>) -> Reply {
     let overrides = shared.control.lock();
     let discovered = &shared.control.discovered;
@@ -291,7 +307,7 @@ async fn probe(shared: &FrontState, upstream: &str, backend: &str) -> Reply {
             Err(refusal) => return refused(&refusal),
         }
     };
-    // The client may leave, and the probe counts all the same.
+    // In a task of its own, so that the probe is completed and counted even if this client leaves.
     let made = tokio::spawn(probe);
     match timeout(PROBE_WAIT, made).await {
         Ok(Ok(probe)) => Reply::json(&ProbeResult {

@@ -19,11 +19,11 @@ use crate::site::Site;
 pub(super) fn all(site: &Site) -> CacheList {
     let caches = site.caches.iter();
     CacheList {
-        caches: caches.map(one).collect(),
+        caches: caches.map(cache_status).collect(),
     }
 }
 
-fn one(cache: &Cache) -> CacheStatus {
+fn cache_status(cache: &Cache) -> CacheStatus {
     let (bytes, objects) = cache.store.size();
     let fetches = cache.store.fetches();
     let results = cache.store.counts.results();
@@ -72,7 +72,7 @@ pub(super) fn keys(site: &Site, name: &str) -> Reply {
     };
     let frequent = cache.store.frequent(KEYS_MAX).into_iter();
     let keys = frequent.map(|it| {
-        // Its parts are separated by line feeds, of which a reader sees nothing; the first part is the URL.
+        // Line feeds separate the parts of a key; they are shown as blanks. The first part is the URL.
         let key = String::from_utf8_lossy(&it.key).replace('\n', " ");
         CacheKey {
             key,
@@ -86,12 +86,15 @@ pub(super) fn keys(site: &Site, name: &str) -> Reply {
     })
 }
 
-/// Whether a path is that of [`keys`]. Keys tell what clients have asked for, so over TCP they need the
-/// token.
+/// Whether a path lists keys, of a cache or of limits. Keys tell what clients have asked for and who they are, so over
+/// TCP such a path needs the token.
 pub(super) fn is_keys(path: &Bytes) -> bool {
     let owned = segments(path).unwrap_or_default();
     let segments: Vec<&str> = owned.iter().map(String::as_str).collect();
-    matches!(segments[..], ["api", "v1", "caches", _, "keys"])
+    matches!(
+        segments[..],
+        ["api", "v1", "caches", _, "keys"] | ["api", "v1", "limits"]
+    )
 }
 
 fn no_cache(name: &str) -> Reply {
@@ -117,6 +120,7 @@ pub(super) fn purge(site: &Site, name: &str, body: &Map<String, Value>) -> Reply
     }
 }
 
+/// Reads what to purge from a request's body, and whether it only becomes stale. The error is a fault, in words.
 fn read(cache: &Cache, body: &Map<String, Value>) -> Result<(Purge, bool), String> {
     let is_soft = match body.get("soft") {
         None => false,

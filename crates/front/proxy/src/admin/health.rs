@@ -37,9 +37,9 @@ pub(super) fn answer(desk: &Desk, head: &RequestHead) -> Option<Reply> {
     })
 }
 
-/// The answer of `/readyz`. It names each upstream that accepts no new clients, also if `ready` does not list it, and
-/// each limit at which clients are turned away. The latter leaves the front ready: a balancer that sends all clients
-/// elsewhere would only move the overload.
+/// The answer of `/readyz`. It names each upstream that accepts no new clients, even if `ready` does not list it, and
+/// each limit at which clients are turned away. A limit that is reached leaves the front ready: a balancer that sends
+/// all clients elsewhere would only move the overload.
 fn readiness(observed: &Observation) -> Reply {
     let mut text = match observed {
         Observation { leaving: true, .. } => "draining\n".to_owned(),
@@ -55,7 +55,7 @@ fn readiness(observed: &Observation) -> Reply {
         ));
     }
     let reached = observed.limits.iter().map(|(limit, _)| *limit);
-    // Those of an administrator say nothing of the clients.
+    // The limit on administrators' connections says nothing about clients.
     let of_clients = reached.filter(|limit| *limit != Limit::Administrators);
     let limits: Vec<&str> = of_clients.map(Limit::token).collect();
     if !limits.is_empty() {
@@ -122,6 +122,11 @@ pub(super) fn observe(desk: &Desk) -> Observation {
         .iter()
         .all(|(name, is_ready)| *is_ready || !counts(name));
     backends.extend(shared.retired.status(&backends));
+    let queues = site.upstreams.iter().filter_map(|upstream| {
+        let (_, queue) = upstream.hold()?;
+        Some((upstream.name.clone(), queue.figures()))
+    });
+    let holds = queues.collect();
     Observation {
         counters: shared.counters.snapshot(shared.admission.open()),
         generation: site.generation,
@@ -129,6 +134,7 @@ pub(super) fn observe(desk: &Desk) -> Observation {
         limits: shared.limits.reached(shared.began.elapsed()),
         backends,
         caches: site.caches.to_vec(),
+        request_limits: site.limits.clone(),
         usage: process::own_usage().ok(),
         certificates: tls::certificates(&shared.profiles.load()),
         refusals: tls::refusals(&shared.profiles.load()),
@@ -136,10 +142,12 @@ pub(super) fn observe(desk: &Desk) -> Observation {
         log_lines_lost: shared.access_log.lost(),
         own_log_lines_dropped: shared.own_log.get().map_or(0, LineQueue::dropped),
         own_log_lines_lost: shared.own_log.get().map_or(0, LineQueue::lost),
+        spans: shared.traces.counts(),
         draining: shared.drain.has_begun(),
         leaving,
         ready: usable && !leaving,
         upstreams,
+        holds,
         unresolved,
         members: shared.control.discovered.views(),
         since: shared.since,

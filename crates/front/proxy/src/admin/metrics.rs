@@ -8,6 +8,7 @@ mod families;
 mod members;
 
 use std::fmt::Write as _;
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use catamaran_coding::Coding;
@@ -22,6 +23,9 @@ use crate::control::discovered::MembersView;
 use crate::counters::{CountersSnapshot, FileResult};
 use crate::limits::{Limit, Spell};
 use crate::site::BackendStatus;
+use crate::site::hold::HoldFigures;
+use crate::site::limits::{LimitResult, SiteLimits};
+use crate::traces::SpanResult;
 
 /// The values of all metrics at one moment.
 #[derive(Clone, Debug, Default)]
@@ -41,16 +45,22 @@ pub(crate) struct Observation {
     pub(crate) refusals: Vec<(String, bool)>,
     pub(crate) backends: Vec<BackendStatus>,
     pub(crate) caches: Vec<Cache>,
+    /// The limits of requests; `None`: there are none.
+    pub(crate) request_limits: Option<Arc<SiteLimits>>,
     pub(crate) log_lines_dropped: u64,
     pub(crate) log_lines_lost: u64,
     pub(crate) own_log_lines_dropped: u64,
     pub(crate) own_log_lines_lost: u64,
+    /// The spans by what became of them, in the order of [`SpanResult::ALL`].
+    pub(crate) spans: [u64; SpanResult::ALL.len()],
     pub(crate) draining: bool,
     /// Whether the front drains, or is about to.
     pub(crate) leaving: bool,
     pub(crate) ready: bool,
     /// The upstreams, and whether each accepts new clients.
     pub(crate) upstreams: Vec<(String, bool)>,
+    /// The requests that wait for a first member, for upstreams that have them wait.
+    pub(crate) holds: Vec<(String, HoldFigures)>,
     /// Upstreams, each with a host name of a backend that has never been resolved.
     pub(crate) unresolved: Vec<(String, String)>,
     /// The upstreams whose members are discovered, and the state of their sources.
@@ -104,6 +114,7 @@ pub(crate) fn render(observed: &Observation, format: Format) -> String {
     }
     render_logs(&mut page, observed);
     render_panics(&mut page, &observed.backends);
+    render_holds(&mut page, &observed.holds);
     members::render(&mut page, &observed.members);
     backend::render(&mut page, &observed.backends);
     if let Some(usage) = &observed.usage {
@@ -150,6 +161,17 @@ fn render_panics(page: &mut Exposition, backends: &[BackendStatus]) {
     }
 }
 
+fn render_holds(page: &mut Exposition, holds: &[(String, HoldFigures)]) {
+    let mut held = page.family(&families::UPSTREAM_HELD);
+    for (upstream, figures) in holds {
+        held.sample(&[upstream], figures.waiting);
+    }
+    let mut waits = page.family(&families::UPSTREAM_HOLD);
+    for (upstream, figures) in holds {
+        waits.histogram(&[upstream], &figures.waits);
+    }
+}
+
 fn render_ready(page: &mut Exposition, observed: &Observation) {
     page.family(&families::READY).only(u8::from(observed.ready));
     let mut ready = page.family(&families::UPSTREAM_READY);
@@ -163,6 +185,7 @@ fn render_contents(page: &mut Exposition, observed: &Observation) {
     render_files(page, &observed.counters);
     render_compression(page, observed);
     render_caches(page, &observed.caches);
+    render_request_limits(page, observed.request_limits.as_deref());
 }
 
 fn render_files(page: &mut Exposition, counters: &CountersSnapshot) {
@@ -230,6 +253,28 @@ fn render_caches(page: &mut Exposition, caches: &[Cache]) {
     }
 }
 
+fn render_request_limits(page: &mut Exposition, limits: Option<&SiteLimits>) {
+    let all = limits.map(SiteLimits::figures).unwrap_or_default();
+    let mut requests = page.family(&families::LIMIT_REQUESTS);
+    for limit in &all {
+        for (result, count) in LimitResult::ALL.iter().zip(limit.requests) {
+            requests.sample(&[&limit.config.name, result.name()], count);
+        }
+    }
+    let mut keys = page.family(&families::LIMIT_KEYS);
+    for limit in &all {
+        keys.sample(&[&limit.config.name], limit.keys);
+    }
+    let mut flights = page.family(&families::LIMIT_IN_FLIGHT);
+    for limit in &all {
+        if let Some(count) = limit.in_flight {
+            flights.sample(&[&limit.config.name], count);
+        }
+    }
+    page.family(&families::LIMIT_EVICTED)
+        .only(limits.map_or(0, |limits| limits.table().evicted()));
+}
+
 fn render_logs(page: &mut Exposition, observed: &Observation) {
     page.family(&families::LOG_LINES_DROPPED)
         .only(observed.log_lines_dropped);
@@ -239,6 +284,10 @@ fn render_logs(page: &mut Exposition, observed: &Observation) {
         .only(observed.own_log_lines_dropped);
     page.family(&families::OWN_LOG_LINES_LOST)
         .only(observed.own_log_lines_lost);
+    let mut spans = page.family(&families::TRACE_SPANS);
+    for (result, count) in SpanResult::ALL.iter().zip(observed.spans) {
+        spans.sample(&[result.name()], count);
+    }
 }
 
 fn render_tls(page: &mut Exposition, observed: &Observation) {

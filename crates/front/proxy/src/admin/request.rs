@@ -207,49 +207,40 @@ pub(super) fn parameter(query: Option<&[u8]>, name: &str) -> Option<String> {
     parameters(query, name).next()
 }
 
-/// All values of a parameter of the query, decoded; those that are not UTF-8 are left out.
+/// All values of a parameter of the query, decoded; bytes that are not UTF-8 become U+FFFD.
 pub(super) fn parameters<'q>(
     query: Option<&'q [u8]>,
     name: &'q str,
 ) -> impl Iterator<Item = String> + 'q {
-    let pairs = query.unwrap_or_default().split(|&byte| byte == b'&');
-    pairs.filter_map(move |pair| {
-        let (key, value) = match pair.iter().position(|&byte| byte == b'=') {
-            Some(at) => (&pair[..at], &pair[at + 1..]),
-            None => (pair, &b""[..]),
-        };
-        (decode(key, true)? == name)
-            .then(|| decode(value, true))
-            .flatten()
-    })
+    form_urlencoded::parse(query.unwrap_or_default())
+        .filter(move |(key, _)| key == name)
+        .map(|(_, value)| value.into_owned())
 }
 
-/// Percent-decodes a text. `form`: a `+` is a space. `None` if an escape is malformed, or the result
-/// is not UTF-8.
-pub(super) fn decode(text: &[u8], form: bool) -> Option<String> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text;
+/// Percent-decodes a segment of a path. `None` if an escape is malformed, or the result is not UTF-8.
+fn decode(segment: &[u8]) -> Option<String> {
+    let mut bytes = Vec::with_capacity(segment.len());
+    let mut rest = segment;
     while let Some((&byte, after)) = rest.split_first() {
         rest = after;
-        match byte {
-            b'%' => {
-                let digits = std::str::from_utf8(rest.get(..2)?).ok()?;
-                bytes.push(u8::from_str_radix(digits, 16).ok()?);
-                rest = &rest[2..];
+        if byte == b'%' {
+            let digits = std::str::from_utf8(rest.get(..2)?).ok()?;
+            if digits.starts_with('+') {
+                return None; // `from_str_radix` takes a sign.
             }
-            b'+' if form => bytes.push(b' '),
-            byte => bytes.push(byte),
+            bytes.push(u8::from_str_radix(digits, 16).ok()?);
+            rest = &rest[2..];
+        } else {
+            bytes.push(byte);
         }
     }
     String::from_utf8(bytes).ok()
 }
 
-/// The segments of a path, decoded; `None` if one of them cannot be.
+/// The segments of a path, decoded; `None` if one of them cannot be decoded.
 pub(super) fn segments(path: &Bytes) -> Option<Vec<String>> {
     let path = path.strip_prefix(b"/")?;
-    path.split(|&byte| byte == b'/')
-        .map(|segment| decode(segment, false))
-        .collect()
+    path.split(|&byte| byte == b'/').map(decode).collect()
 }
 
 /// The most bytes that the body of a request may have.
@@ -270,7 +261,7 @@ mod tests {
         let path = Bytes::from_static(b"/api/ajp%3A%2F%2F10.0.0.1%3A8009/%2525+/");
         let expected = ["api", "ajp://10.0.0.1:8009", "%25+", ""];
         assert_eq!(segments(&path).expect("segments"), expected);
-        for bad in [&b"/%"[..], b"/%4", b"/%zz", b"/%ff", b"x"] {
+        for bad in [&b"/%"[..], b"/%4", b"/%zz", b"/%+1", b"/%ff", b"x"] {
             assert_eq!(segments(&Bytes::from_static(bad)), None);
         }
         let query = Some(&b"a=1&url=%2Fx+y%26&a=2&b"[..]);

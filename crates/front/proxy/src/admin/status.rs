@@ -102,7 +102,10 @@ fn troubles(shared: &FrontState) -> Vec<String> {
             "changed files of tls.{name} cannot be used, the previous ones stay in force: {why}"
         ))
     });
-    let mut troubles: Vec<String> = lost.into_iter().chain(refused).chain(unusable).collect();
+    let trouble = shared.traces.trouble();
+    let untraced = trouble.map(|why| format!("spans of traces are lost: {why}"));
+    let known = lost.into_iter().chain(refused).chain(untraced);
+    let mut troubles: Vec<String> = known.chain(unusable).collect();
     for (name, certificate) in tls::certificates(&profiles) {
         if certificate.not_after <= SystemTime::now() {
             let names = certificate.names.join(", ");
@@ -197,7 +200,7 @@ pub(super) fn member(
             state: found.standing.to_owned(),
             gone_in_s: found.gone_in.map(|left| left.as_secs()),
         }),
-        changed: said.map(said_of),
+        changed: said.map(override_of),
         drain: said
             .and_then(|said| said.drain)
             .map(|drain| progress(&drain, member)),
@@ -291,7 +294,7 @@ fn controls(controls: Controls) -> api::BackendControls {
     }
 }
 
-fn said_of(said: &Override) -> api::Override {
+fn override_of(said: &Override) -> api::Override {
     let activation = said.activation.map(|set| set.value.token());
     api::Override {
         activation: activation.map(str::to_owned),

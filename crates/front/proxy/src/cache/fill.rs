@@ -43,7 +43,7 @@ pub(crate) struct FillHead {
     pub(crate) content_length: Option<u64>,
     /// The age in seconds that the response had when it arrived.
     pub(crate) age: u32,
-    /// The requests that may be answered with it, if it is to be stored; else the reason why not.
+    /// The requests that the response may answer, if it is to be stored; else the reason why it is not.
     pub(crate) storing: Result<Audience, &'static str>,
     /// The cookie that the front sets for the client whose request caused the fetch.
     pub(crate) cookie: Option<Bytes>,
@@ -52,9 +52,9 @@ pub(crate) struct FillHead {
 /// The requests that may be answered with a response.
 #[derive(Clone, Debug)]
 pub(crate) struct Audience {
-    /// The values of request fields (`Vary`) that it answers.
+    /// The values that a request must have in the fields that `Vary` names.
     pub(crate) selection: Selection,
-    /// The terms on which it may be used: some responses are not for requests with a session.
+    /// The terms on which the response may be used: some are not for requests with a session.
     pub(crate) terms: Terms,
 }
 
@@ -99,7 +99,7 @@ struct FillState {
     interims: VecDeque<(StatusCode, Fields)>,
     head: Option<Arc<FillHead>>,
     body: FillBody,
-    /// The bytes of the shared room that it has taken.
+    /// The bytes of the shared room that this fill has taken.
     counted: u64,
     place: Option<u64>,
     /// Whether it has given up its bytes to other fills: the body will not be stored.
@@ -156,6 +156,7 @@ impl Fill {
         Self::of(room, true)
     }
 
+    /// A fill without readers. `yields`: its bytes are given up if other fills need them (see [`FillShare::yields`]).
     fn of(room: Arc<FillRoom>, yields: bool) -> Self {
         Self {
             share: FillShare { room, yields },
@@ -236,8 +237,8 @@ impl Fill {
     /// Adds bytes of the body.
     ///
     /// # Errors
-    /// The reason why it is not stored: its body exceeds `object_max`, or all bodies being received exceed `most`. The
-    /// request that caused it still gets it.
+    /// The reason why the body is not stored: it exceeds `object_max`, or all bodies being received exceed `most`. The
+    /// request that caused the fetch still gets the body.
     pub(crate) fn push(
         &self,
         data: Bytes,
@@ -245,7 +246,7 @@ impl Fill {
     ) -> Result<(), &'static str> {
         let added = data.len() as u64;
         let takes = self.lock().is_long();
-        // Others may make room, and this one too, so it is not locked.
+        // `take` may have other fills give up their bytes, and even this one, so this one is not locked meanwhile.
         let fits = !takes || self.share.take(added, most);
         let mut state = self.lock();
         if takes && fits {
@@ -308,7 +309,7 @@ impl Fill {
     pub(crate) fn finish(&self, object: Option<Arc<Object>>, validated: bool) {
         let mut state = self.lock();
         state.end = Some(End::Whole(object.map(|object| (object, validated))));
-        // However slowly it is read from here on.
+        // From here on it holds no room for others back, however slowly it is read.
         state.leave(&self.share);
         state.wake_readers();
     }
@@ -406,7 +407,7 @@ impl FillBody {
                 Some(block)
             }
             Self::Passed { queue, len } => {
-                // Its one reader has taken some of what had been kept before.
+                // Blocks that the one reader had taken before the body was no longer kept.
                 for block in queue.drain(..(*taken).min(queue.len())) {
                     *len -= block.len();
                 }
@@ -501,7 +502,7 @@ impl FillReader {
             (_, Some(head)) if head.storing.is_err() || !is_kept => {
                 return Poll::Ready(FillNews::NotShared(Some(head.status)));
             }
-            // Of one without a length it is not known whether it can be kept.
+            // Without an announced length it is not known before the end whether the whole body can be kept.
             (_, Some(head)) if head.content_length.is_some() => {
                 return Poll::Ready(FillNews::Head(Arc::clone(head)));
             }
@@ -583,19 +584,21 @@ fn compact(blocks: &[Bytes], len: u64) -> Vec<Bytes> {
     if blocks.len() <= len.div_ceil(BLOCK) || len < SHORT_MAX {
         return blocks.to_vec();
     }
-    let mut left = len;
     let mut compacted = Vec::with_capacity(len.div_ceil(BLOCK));
-    let mut block = Vec::with_capacity(left.min(BLOCK));
+    let mut block = Vec::with_capacity(BLOCK);
     for mut data in blocks.iter().cloned() {
         while !data.is_empty() {
-            let room = (block.capacity() - block.len()).min(data.len());
+            let room = (BLOCK - block.len()).min(data.len());
             block.extend_from_slice(&data.split_to(room));
-            if block.len() == block.capacity() {
-                left -= block.len();
-                compacted.push(Bytes::from(std::mem::take(&mut block)));
-                block = Vec::with_capacity(left.min(BLOCK));
+            if block.len() == BLOCK {
+                compacted.push(Bytes::from(block));
+                block = Vec::with_capacity(BLOCK);
             }
         }
+    }
+    if !block.is_empty() {
+        block.shrink_to_fit();
+        compacted.push(Bytes::from(block));
     }
     compacted
 }

@@ -66,12 +66,13 @@ pub(crate) async fn close(worker: &Worker, client: &mut ClientConnection, deadli
     read(worker, deadline, client, Patience::SHORT, poll_bytes).await;
 }
 
-/// Closes the sending side. A client that takes nothing keeps TLS from saying so: that is waited for a short time only.
-async fn finish_sending(wakes: &Deadline, client: &mut ClientConnection) {
-    let end = wakes.now() + Patience::SHORT.time;
-    wakes.set(end);
+/// Sends close_notify over TLS and closes the sending side. Gives up after [`Patience::SHORT`], because a client that
+/// reads nothing can keep close_notify from being sent.
+async fn finish_sending(deadline: &Deadline, client: &mut ClientConnection) {
+    let end = deadline.now() + Patience::SHORT.time;
+    deadline.set(end);
     std::future::poll_fn(|cx| match client.poll_finish_sending(cx) {
-        Poll::Pending if wakes.now() < end => Poll::Pending,
+        Poll::Pending if deadline.now() < end => Poll::Pending,
         _ => Poll::Ready(()),
     })
     .await;

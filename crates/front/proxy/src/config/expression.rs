@@ -81,7 +81,9 @@ impl PathExpression {
             .chain(given)
     }
 
-    pub(crate) fn matches(&self, path: &[u8]) -> bool {
+    /// Whether the expression matches in a path that is in the form in which routes are compared.
+    #[must_use]
+    pub fn matches(&self, path: &[u8]) -> bool {
         self.0.is_match(path)
     }
 
@@ -95,8 +97,8 @@ impl PathExpression {
         Captures::new(groups.map(|it| it.map_or_else(Bytes::new, text)))
     }
 
-    /// The expressions as one, which looks at a path once for all of them; `None`: together they are too large. Then it is
-    /// quicker to ask each by itself, for each begins and ends by its own literals.
+    /// The expressions as one set, which tests a path for all of them at once; `None`: together they are too large.
+    /// Testing each by itself is then quicker.
     pub(crate) fn set<'e>(all: impl Iterator<Item = &'e Self>) -> Option<RegexSet> {
         RegexSetBuilder::new(all.map(Self::as_str))
             .unicode(false)
@@ -124,7 +126,7 @@ impl PartialEq for PathExpression {
 impl Eq for PathExpression {}
 
 /// The reason at the end of the crate's message of several lines.
-fn reason(text: &str) -> String {
+pub(super) fn reason(text: &str) -> String {
     let last = text.lines().last().unwrap_or_default();
     let why = last.strip_prefix("error: ").unwrap_or(last);
     why.trim().to_owned()

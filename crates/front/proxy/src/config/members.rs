@@ -54,6 +54,7 @@ impl MemberTrust {
         }
     }
 
+    /// The trust in a member with this name; made at the first call. The error says why the settings cannot be used.
     fn trust_in(&self, name: &str) -> Result<Arc<Trust>, String> {
         let name = if self.is_named {
             &self.settings.server_name
@@ -79,8 +80,8 @@ impl MemberTrust {
 }
 
 impl MemberTemplate {
-    /// Settings of which `shared` holds for every member, except what a member has of its own, such as name and
-    /// address.
+    /// A template: the settings `shared` hold for every member, except those that a member has itself, such as its name
+    /// and address.
     #[must_use]
     pub fn new(shared: BackendConfig, tls: Option<MemberTrust>) -> Self {
         Self { shared, tls }
@@ -96,6 +97,14 @@ impl MembersConfig {
             leave: Duration::ZERO,
             members_max: 1000,
             template,
+        }
+    }
+
+    /// Whether members may speak this protocol; `true` as well if the source tells that of each member only.
+    pub(crate) fn may_speak(&self, protocol: Protocol) -> bool {
+        match &self.source {
+            MemberSource::Dns(dns) => (dns.speech == Speech::Ajp) == (protocol == Protocol::Ajp),
+            MemberSource::File(_) | MemberSource::Mcmp(_) => true,
         }
     }
 

@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use catamaran_files::FilesConfig;
 use catamaran_message::FieldName;
-use catamaran_upstream::config::Activation;
+use catamaran_upstream::config::{Activation, HostName};
 use http::{HeaderValue, StatusCode};
 use ipnet::IpNet;
 
 use super::SameSite;
 use super::compress::CompressConfig;
+use super::cors::CorsConfig;
 use super::pages::ErrorPages;
 use super::template::Template;
 
@@ -23,8 +24,11 @@ use super::template::Template;
 pub struct RouteRules {
     /// The prefix that replaces the route's path; `None`: the path is forwarded as it is.
     pub rewrite: Option<Rewrite>,
-    /// The whole path to forward instead, which may have groups of the route's expression: `rewrite` beside `regex`.
+    /// The whole path to forward instead, which may have groups of the route's expression: `rewrite` beside `regex` or
+    /// `rewrite_whole`.
     pub new_path: Option<Template>,
+    /// The host that backends get in `Host` and, over AJP13, as the server's name; `None`: as the backend's `host` says.
+    pub forward_host: Option<Arc<HostName>>,
     /// The content of the answer with the route's status; `None`: the page for the status.
     pub text: Option<Arc<RouteText>>,
     /// The directory whose files are served. With an upstream: the files are looked for first.
@@ -33,6 +37,10 @@ pub struct RouteRules {
     pub compress: Option<Arc<CompressConfig>>,
     /// The name of the cache for responses of this route; `None`: nothing is stored.
     pub cache: Option<String>,
+    /// The names of the limits that requests of this route are subject to, besides those of the listener.
+    pub limits: Vec<String>,
+    /// The pages of other origins that may use the route; `None`: the backend's own fields of CORS decide.
+    pub cors: Option<Arc<CorsConfig>>,
     /// The networks whose clients are served. Empty: clients of every network.
     pub allow: Vec<IpNet>,
     /// The networks whose clients get 403, even if `allow` contains them.
@@ -43,6 +51,13 @@ pub struct RouteRules {
     pub first_byte_timeout: Option<Duration>,
     /// The timeout for silence within the response's body; `None`: the backend's `idle_body_timeout` holds.
     pub idle_body_timeout: Option<Duration>,
+    /// How long an exchange may take from its head on, with all its attempts; [`Duration::MAX`]: there is no limit;
+    /// `None`: the backend's `exchange_timeout` holds.
+    pub exchange_timeout: Option<Duration>,
+    /// How long each attempt on a backend may take; `None`: as long as the exchange.
+    pub attempt_timeout: Option<Duration>,
+    /// Whether its requests have no line in the access log: `log = false`.
+    pub unlogged: bool,
     /// The most bytes of a request's body; `u64::MAX`: no limit; `None`: the listener's `body_max` holds.
     pub body_max: Option<u64>,
     /// The most further attempts after a failed one; `None`: the upstream's `retries` holds.
@@ -111,7 +126,8 @@ pub enum FieldRule {
 
 impl FieldRule {
     /// The name of the field.
-    pub(crate) fn name(&self) -> &FieldName {
+    #[must_use]
+    pub fn name(&self) -> &FieldName {
         match self {
             Self::Set(name, _) | Self::Add(name, _) | Self::Remove(name) => name,
         }

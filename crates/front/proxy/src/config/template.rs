@@ -1,5 +1,6 @@
 //! Texts with placeholders, which are filled in for each request.
 
+use catamaran_message::FieldName;
 use thiserror::Error;
 
 use super::expression::PathExpression;
@@ -15,11 +16,33 @@ enum Part {
 }
 
 /// A place of a [`Template`] that is filled in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Blank {
     Placeholder(Placeholder),
     /// The text of the group with this number in the route's expression.
     Capture(usize),
+    /// A value to which clients give its name.
+    Named(NamedValue),
+}
+
+/// A value of a request that clients name: `{header:NAME}`, `{query:NAME}` and `{cookie:NAME}`. It is empty if the request
+/// does not have it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum NamedValue {
+    /// The field of this name; several lines are joined by `, `, those of `Cookie` by `; `.
+    Header(FieldName),
+    /// The first parameter of the query with this name, as the client encoded it.
+    Query(Box<str>),
+    /// The first cookie with this name.
+    Cookie(Box<str>),
+}
+
+/// The placeholders that a [`Template`] may have.
+#[derive(Clone, Copy, Debug)]
+pub struct KnownNames {
+    placeholders: &'static [Placeholder],
+    /// Whether the template may have [`NamedValue`]s.
+    has_values: bool,
 }
 
 /// A part of a request that a [`Template`] names.
@@ -35,10 +58,14 @@ pub enum Placeholder {
     RequestId,
     /// `{scheme}`: `http` or `https`, as the client used it.
     Scheme,
+    /// `{method}`: the method of the request.
+    Method,
     /// `{path}`: the normalised path.
     Path,
     /// `{query}`: the query without its question mark; empty if there is none.
     Query,
+    /// `{search}`: `?` and the query; empty if there is none.
+    Search,
     /// `{path_query}`: the normalised path, and `?` with the query if there is one.
     PathQuery,
     /// `{rest}`: the part of the normalised path after the route's path. It is empty or begins with a
@@ -65,48 +92,63 @@ pub enum TemplateError {
 }
 
 impl Placeholder {
-    /// The placeholders that are permitted in header fields.
-    pub const OF_FIELDS: &[Self] = &[
-        Self::Host,
-        Self::Authority,
-        Self::ClientIp,
-        Self::RequestId,
-        Self::Scheme,
-    ];
+    /// The placeholders that values of header fields may have.
+    pub const OF_FIELDS: KnownNames = KnownNames {
+        placeholders: &[
+            Self::Host,
+            Self::Authority,
+            Self::ClientIp,
+            Self::RequestId,
+            Self::Scheme,
+            Self::Method,
+            Self::Path,
+            Self::Query,
+            Self::Search,
+            Self::PathQuery,
+        ],
+        has_values: true,
+    };
 
-    /// The placeholders that are permitted in the target of a redirect.
-    pub const OF_REDIRECTS: &[Self] = &[
-        Self::Host,
-        Self::Authority,
-        Self::Scheme,
-        Self::Path,
-        Self::Query,
-        Self::PathQuery,
-        Self::Rest,
-        Self::RestQuery,
-    ];
+    /// The placeholders that the target of a redirect may have.
+    pub const OF_REDIRECTS: KnownNames = KnownNames {
+        placeholders: &[
+            Self::Host,
+            Self::Authority,
+            Self::Scheme,
+            Self::Path,
+            Self::Query,
+            Self::Search,
+            Self::PathQuery,
+            Self::Rest,
+            Self::RestQuery,
+        ],
+        has_values: false,
+    };
 
-    /// The placeholders that are filled in within the text of an answer.
-    pub const OF_TEXTS: &[Self] = &[
-        Self::Host,
-        Self::Authority,
-        Self::ClientIp,
-        Self::RequestId,
-        Self::Scheme,
-        Self::Path,
-        Self::Query,
-        Self::PathQuery,
-    ];
+    /// The placeholders that are filled in in the text of an answer.
+    pub const OF_TEXTS: KnownNames = Self::OF_FIELDS;
 
     /// Whether the value is chosen by the client.
     fn is_of_client(self) -> bool {
         !matches!(self, Self::ClientIp | Self::RequestId | Self::Scheme)
     }
 
+    /// Whether responses made with the value must not be shared between requests that differ in it, although nothing
+    /// else in the cache's key tells it. Addresses and ids do not count: each client has others, so nothing could be
+    /// shared.
+    fn needs_key(self) -> bool {
+        match self {
+            Self::Host | Self::Authority | Self::Scheme | Self::Path | Self::Rest => false,
+            // A stored response is one to GET.
+            Self::ClientIp | Self::RequestId | Self::Method => false,
+            Self::Query | Self::Search | Self::PathQuery | Self::RestQuery => true,
+        }
+    }
+
     /// Whether some placeholder has this name.
     pub(crate) fn is_name(name: &str) -> bool {
-        let all = Self::OF_FIELDS.iter().chain(Self::OF_REDIRECTS);
-        all.into_iter().any(|it| it.name() == name)
+        let all = [Self::OF_FIELDS, Self::OF_REDIRECTS];
+        all.iter().any(|it| it.placeholder(name).is_some())
     }
 
     fn name(self) -> &'static str {
@@ -116,12 +158,43 @@ impl Placeholder {
             Self::ClientIp => "client_ip",
             Self::RequestId => "request_id",
             Self::Scheme => "scheme",
+            Self::Method => "method",
             Self::Path => "path",
             Self::Query => "query",
+            Self::Search => "search",
             Self::PathQuery => "path_query",
             Self::Rest => "rest",
             Self::RestQuery => "rest_query",
         }
+    }
+}
+
+impl KnownNames {
+    /// Nothing but the groups of an expression.
+    pub const NONE: Self = Self {
+        placeholders: &[],
+        has_values: false,
+    };
+
+    fn placeholder(self, name: &str) -> Option<Placeholder> {
+        let mut all = self.placeholders.iter();
+        all.find(|it| it.name() == name).copied()
+    }
+
+    /// What is filled in for a name in braces; `None` if it is not known here.
+    fn blank(self, name: &str) -> Option<Blank> {
+        if let Some(placeholder) = self.placeholder(name) {
+            return Some(Blank::Placeholder(placeholder));
+        }
+        let (kind, name) = name.split_once(':').filter(|_| self.has_values)?;
+        let field = FieldName::parse(name.as_bytes());
+        Some(Blank::Named(match kind {
+            "header" => NamedValue::Header(field?),
+            "query" if is_parameter(name) => NamedValue::Query(name.into()),
+            // A cookie's name is a token, as that of a field is (RFC 6265, section 4.1.1).
+            "cookie" => field.map(|_| NamedValue::Cookie(name.into()))?,
+            _ => return None,
+        }))
     }
 }
 
@@ -139,7 +212,7 @@ impl Template {
     ///
     /// # Errors
     /// A brace has no partner, or a placeholder is not in `known`.
-    pub fn parse(text: &str, known: &[Placeholder]) -> Result<Self, TemplateError> {
+    pub fn parse(text: &str, known: KnownNames) -> Result<Self, TemplateError> {
         Self::parse_with(text, known, None)
     }
 
@@ -149,56 +222,40 @@ impl Template {
     /// As for [`Self::parse`]; a group that the expression does not have.
     pub fn parse_with(
         text: &str,
-        known: &[Placeholder],
+        known: KnownNames,
         expression: Option<&PathExpression>,
     ) -> Result<Self, TemplateError> {
-        let mut parts = Vec::new();
-        let mut plain = String::new();
-        let mut rest = text;
-        while let Some(at) = rest.find(['{', '}']) {
-            let (before, from) = rest.split_at(at);
-            plain.push_str(before);
-            if let Some(after) = from.strip_prefix("{{").or_else(|| from.strip_prefix("}}")) {
-                plain.push_str(&from[..1]);
-                rest = after;
-                continue;
-            }
-            let inner = from.strip_prefix('{').ok_or(TemplateError::Brace)?;
-            let (name, after) = inner.split_once('}').ok_or(TemplateError::Brace)?;
-            let same_name = known.iter().find(|it| it.name() == name);
-            let placeholder = same_name.map(|it| Blank::Placeholder(*it));
+        let part = |piece: Piece<'_>| {
+            let name = match piece {
+                Piece::Text(text) => return Ok(Part::Text(text.into_bytes().into())),
+                Piece::Name(name) => name,
+            };
             let group = || Some(Blank::Capture(expression?.group(name)?));
-            let known_place = placeholder.or_else(group);
+            let known_place = known.blank(name).or_else(group);
             let blank = known_place.ok_or_else(|| TemplateError::Unknown {
                 name: name.to_owned(),
                 known: list(known, expression),
             })?;
-            push_text(&mut parts, &mut plain);
-            parts.push(Part::Blank(blank));
-            rest = after;
-        }
-        plain.push_str(rest);
-        push_text(&mut parts, &mut plain);
-        Ok(Self(parts.into()))
+            Ok(Part::Blank(blank))
+        };
+        let parts: Result<_, TemplateError> = pieces(text)?.into_iter().map(part).collect();
+        Ok(Self(parts?))
     }
 
     /// Parses a text in which the placeholders `known` are filled in, and all other braces stand for themselves.
     #[must_use]
-    pub fn parse_text(text: &str, known: &[Placeholder]) -> Self {
+    pub fn parse_text(text: &str, known: KnownNames) -> Self {
         let mut parts = Vec::new();
         let mut plain = String::new();
         let mut rest = text;
         while let Some(at) = rest.find('{') {
             let (before, from) = rest.split_at(at);
             plain.push_str(before);
-            let named = |it: &Placeholder| {
-                let after = from[1..].strip_prefix(it.name())?.strip_prefix('}')?;
-                Some((*it, after))
-            };
-            match known.iter().find_map(named) {
-                Some((placeholder, after)) => {
+            let named = |(name, after)| Some((known.blank(name)?, after));
+            match from[1..].split_once('}').and_then(named) {
+                Some((blank, after)) => {
                     push_text(&mut parts, &mut plain);
-                    parts.push(Part::Blank(Blank::Placeholder(placeholder)));
+                    parts.push(Part::Blank(blank));
                     rest = after;
                 }
                 None => {
@@ -225,17 +282,17 @@ impl Template {
         self.0.iter().any(|part| match part {
             Part::Text(_) => false,
             Part::Blank(Blank::Placeholder(it)) => it.is_of_client(),
-            Part::Blank(Blank::Capture(_)) => true,
+            Part::Blank(Blank::Capture(_) | Blank::Named(_)) => true,
         })
     }
 
     /// Fills in the template: `write` appends the value of each place.
-    pub(crate) fn fill(&self, mut write: impl FnMut(Blank, &mut Vec<u8>)) -> Vec<u8> {
+    pub(crate) fn fill(&self, mut write: impl FnMut(&Blank, &mut Vec<u8>)) -> Vec<u8> {
         let mut text = Vec::new();
         for part in &self.0 {
             match part {
                 Part::Text(plain) => text.extend_from_slice(plain),
-                Part::Blank(blank) => write(*blank, &mut text),
+                Part::Blank(blank) => write(blank, &mut text),
             }
         }
         text
@@ -249,19 +306,31 @@ impl Template {
         self.0.iter().any(|part| rest.contains(part))
     }
 
-    /// Whether the template has a group of an expression.
+    /// Whether the template has a value by which requests differ and which nothing else in a cache's key tells, so that
+    /// requests with other values must not share a stored response.
+    pub(crate) fn needs_key(&self) -> bool {
+        self.0.iter().any(|part| match part {
+            Part::Text(_) => false,
+            Part::Blank(Blank::Named(_)) => true,
+            // A capture is a part of the path, which is in the key.
+            Part::Blank(Blank::Capture(_)) => false,
+            Part::Blank(Blank::Placeholder(placeholder)) => placeholder.needs_key(),
+        })
+    }
+
+    /// Whether the template has a placeholder for a capture group of the route's expression, such as `{1}` or `{id}`.
     pub(crate) fn names_captures(&self) -> bool {
         let is_capture = |part: &Part| matches!(part, Part::Blank(Blank::Capture(_)));
         self.0.iter().any(is_capture)
     }
 
-    /// Whether the text begins with a group of an expression.
+    /// Whether the template begins with a placeholder for a capture group.
     #[must_use]
     pub fn begins_with_capture(&self) -> bool {
         matches!(self.0.first(), Some(Part::Blank(Blank::Capture(_))))
     }
 
-    /// Whether a group of an expression stands directly behind a `://`, where a host begins.
+    /// Whether a placeholder for a capture group stands directly behind a `://`, where a host begins.
     #[must_use]
     pub fn has_captured_host(&self) -> bool {
         self.0.windows(2).any(|pair| match pair {
@@ -287,6 +356,45 @@ impl Template {
     }
 }
 
+/// A piece of a text with placeholders.
+pub(super) enum Piece<'t> {
+    /// A text that stands for itself; never empty.
+    Text(String),
+    /// The name in a pair of braces.
+    Name(&'t str),
+}
+
+/// Splits a text at its placeholders. `{{` and `}}` stand for braces.
+///
+/// # Errors
+/// [`TemplateError::Brace`].
+pub(super) fn pieces(text: &str) -> Result<Vec<Piece<'_>>, TemplateError> {
+    let mut pieces = Vec::new();
+    let mut plain = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find(['{', '}']) {
+        let (before, from) = rest.split_at(at);
+        plain.push_str(before);
+        if let Some(after) = from.strip_prefix("{{").or_else(|| from.strip_prefix("}}")) {
+            plain.push_str(&from[..1]);
+            rest = after;
+            continue;
+        }
+        let inner = from.strip_prefix('{').ok_or(TemplateError::Brace)?;
+        let (name, after) = inner.split_once('}').ok_or(TemplateError::Brace)?;
+        if !plain.is_empty() {
+            pieces.push(Piece::Text(std::mem::take(&mut plain)));
+        }
+        pieces.push(Piece::Name(name));
+        rest = after;
+    }
+    plain.push_str(rest);
+    if !plain.is_empty() {
+        pieces.push(Piece::Text(plain));
+    }
+    Ok(pieces)
+}
+
 /// Appends the text that precedes a place or the end, and empties it.
 fn push_text(parts: &mut Vec<Part>, text: &mut String) {
     if !text.is_empty() {
@@ -294,11 +402,20 @@ fn push_text(parts: &mut Vec<Part>, text: &mut String) {
     }
 }
 
-fn list(known: &[Placeholder], expression: Option<&PathExpression>) -> String {
-    let fixed = known.iter().map(|it| it.name().to_owned());
+/// Whether a text can be the name of a parameter: none of its characters ends a name.
+fn is_parameter(name: &str) -> bool {
+    let is_end = |byte: u8| !byte.is_ascii_graphic() || b"&=#{".contains(&byte);
+    !name.is_empty() && !name.bytes().any(is_end)
+}
+
+fn list(known: KnownNames, expression: Option<&PathExpression>) -> String {
+    let fixed = known.placeholders.iter().map(|it| it.name());
+    let kinds = ["header:NAME", "query:NAME", "cookie:NAME"];
+    let values = kinds.into_iter().filter(|_| known.has_values);
     let groups = expression.into_iter().flat_map(PathExpression::groups);
-    let names = fixed.chain(groups).map(|it| format!("{{{it}}}"));
-    names.collect::<Vec<_>>().join(", ")
+    let names = fixed.chain(values).map(str::to_owned).chain(groups);
+    let shown = names.map(|it| format!("{{{it}}}"));
+    shown.collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]
@@ -307,7 +424,7 @@ mod tests {
 
     fn filled(text: &str) -> Result<String, TemplateError> {
         let template = Template::parse(text, Placeholder::OF_REDIRECTS)?;
-        let name = |it: Blank, out: &mut Vec<u8>| {
+        let name = |it: &Blank, out: &mut Vec<u8>| {
             let Blank::Placeholder(it) = it else { return };
             out.extend_from_slice(format!("<{}>", it.name()).as_bytes());
         };
@@ -326,7 +443,7 @@ mod tests {
             ("{rest}", "{rest}"),
         ] {
             let template = Template::parse_text(text, Placeholder::OF_TEXTS);
-            let name = |it: Blank, out: &mut Vec<u8>| {
+            let name = |it: &Blank, out: &mut Vec<u8>| {
                 let Blank::Placeholder(it) = it else { return };
                 out.extend_from_slice(format!("<{}>", it.name()).as_bytes());
             };

@@ -128,8 +128,8 @@ impl DiscoveredMembers {
         add_routes(&mut config.routes, self.routes());
     }
 
-    /// Adapts to the configuration in force. Where the source has changed, the members of the previous source stay
-    /// until the first answer of the new one.
+    /// Takes over the sources of the configuration in force. Where a source has changed, the members of the previous
+    /// source stay until the first answer of the new one.
     pub(crate) fn follow(&self, sources: &[SourcedUpstream], own: &[SocketAddr]) {
         let own: Arc<[SocketAddr]> = own.into();
         let mut known = self.lock();
@@ -242,7 +242,7 @@ impl DiscoveredMembers {
     }
 
     /// Notes that the first answer of a source is in force, and wakes [`Self::wait_for_first`].
-    pub(crate) fn is_answered(&self, upstream: &str) {
+    pub(crate) fn note_answered(&self, upstream: &str) {
         if let Some(known) = self.lock().get_mut(upstream) {
             known.answered = true;
         }
@@ -254,7 +254,7 @@ impl DiscoveredMembers {
         let waits =
             |known: &mut BTreeMap<String, KnownMembers>| known.values().any(|it| !it.answered);
         let guard = self.lock();
-        // Who waited too long serves with what there is.
+        // If the time is over, the front serves with the members that it knows.
         drop(self.first.wait_timeout_while(guard, limit, waits));
     }
 
@@ -423,6 +423,8 @@ impl KnownMembers {
         }
     }
 
+    /// The routes that nodes of MCMP bring: one for each context below the allowed paths. It restricts the members
+    /// where the context is not enabled.
     fn routes(&self, upstream: &str) -> Vec<RouteConfig> {
         let MemberSource::Mcmp(McmpSource { paths, .. }) = &self.config.source else {
             return Vec::new();
@@ -441,7 +443,7 @@ impl KnownMembers {
             let activation = self
                 .members
                 .iter()
-                .filter_map(|it| less(it, path))
+                .filter_map(|it| restriction(it, path))
                 .collect();
             route.rules = Some(Arc::new(RouteRules {
                 activation,
@@ -456,6 +458,8 @@ impl KnownMembers {
             .collect()
     }
 
+    /// The members as backends. Those with the name of a backend of the file are left out, and so are those that cannot
+    /// be used, which is logged.
     fn backends(&self) -> Vec<BackendConfig> {
         let all = self.members.iter();
         let list = all.filter(|it| !self.taken.contains(&it.found.name));
@@ -487,7 +491,7 @@ impl KnownMembers {
 }
 
 /// The restricted activation of a member for a context; `None` if the context is enabled there.
-fn less(member: &Member, path: &str) -> Option<(String, Activation)> {
+fn restriction(member: &Member, path: &str) -> Option<(String, Activation)> {
     let mut contexts = member.found.contexts.iter();
     let own = contexts.find(|it| it.path == path).map(|it| it.state);
     let activation = match own {
@@ -536,7 +540,7 @@ fn change(before: &Member, now: &Member) -> Option<String> {
     if was.place != is.place || was.speech != is.speech {
         words.push(format!("it is at {}", is.place));
     }
-    // The load of a node changes every few seconds.
+    // Nodes with contexts report their load every few seconds: such changes are not described.
     if was.weight != is.weight && now.found.contexts.is_empty() {
         words.push(format!("weight {}", is.weight));
     }

@@ -5,9 +5,10 @@ use std::time::SystemTime;
 use http::StatusCode;
 use tokio::time::Instant;
 
-use crate::access_log::{Record, SessionLine};
+use crate::access_log::{Record, SessionLine, TraceLine};
 use crate::exchange::downstream::Downstream;
 use crate::exchange::logged::LoggedRequest;
+use crate::exchange::spans;
 use crate::exchange::state::Exchange;
 use crate::site::Member;
 
@@ -16,7 +17,7 @@ fn logged_status(exchange: &Exchange<'_>) -> Option<StatusCode> {
     exchange.progress.status.or(exchange.unsent)
 }
 
-/// Counts the exchange, and writes its line to the access log.
+/// Counts the exchange, and writes its line to the access log, unless its route has none.
 pub(crate) fn account(exchange: &Exchange<'_>, down: &Downstream<'_>) {
     let worker = exchange.scene.worker;
     let counters = worker.counters();
@@ -30,13 +31,14 @@ pub(crate) fn account(exchange: &Exchange<'_>, down: &Downstream<'_>) {
     if let Some(compression) = &exchange.progress.compression {
         compression.count(counters, down.sent());
     }
+    spans::note_exchange(exchange, logged_status(exchange));
     let log = worker.access_log();
-    if log.is_on() {
+    if log.is_on() && !exchange.decided.is_unlogged {
         log.write(worker.index(), &record(exchange, down));
     }
 }
 
-/// What the log says of the exchange.
+/// The facts about the exchange for its line in the access log.
 fn record<'r>(exchange: &'r Exchange<'_>, down: &Downstream<'_>) -> Record<'r> {
     let since = |at: Instant| at.saturating_duration_since(exchange.began);
     let request = exchange.logged.as_deref();
@@ -46,6 +48,10 @@ fn record<'r>(exchange: &'r Exchange<'_>, down: &Downstream<'_>) -> Record<'r> {
         ended: SystemTime::now(),
         id: exchange.id,
         given_id: exchange.decided.given_id.as_deref(),
+        trace: exchange.trace.map(|trace| TraceLine {
+            trace: trace.id,
+            span: trace.span,
+        }),
         client: exchange.decided.client_ip,
         request: request.map(LoggedRequest::line),
         status: logged_status(exchange).map(|status| status.as_u16()),
@@ -71,6 +77,8 @@ fn record<'r>(exchange: &'r Exchange<'_>, down: &Downstream<'_>) -> Record<'r> {
             .map(|it| it.figures())
             .or_else(|| request?.coded),
         cache: request.and_then(|it| it.cache),
+        limit: request.and_then(|it| Some(it.limit.as_ref()?.name.as_str())),
+        limit_dry: request.and_then(|it| Some(it.limit_dry.as_ref()?.name.as_str())),
         lease: request.and_then(|it| it.leased).map(since),
         upload: exchange.progress.uploaded_at.map(since),
         first_byte: exchange.progress.head_at.map(since),

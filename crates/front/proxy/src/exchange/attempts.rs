@@ -4,6 +4,7 @@
 //! [`crate::exchange::retry`] decides whether another attempt is allowed. The counters of backends are kept
 //! here.
 
+mod candidates;
 mod failed;
 
 use std::error::Error;
@@ -11,7 +12,7 @@ use std::time::SystemTime;
 
 use catamaran_balance::affinity::{self, BackendOut};
 use catamaran_message::BodyLength;
-use catamaran_upstream::{Culprit, LastFailure, Lease, LeaseError, Leasing, Reuse};
+use catamaran_upstream::{Culprit, LastFailure, Lease, LeaseError, Leasing, RequestError, Reuse};
 use http::StatusCode;
 use tokio::time::Instant;
 
@@ -20,21 +21,24 @@ use crate::client::ClientError;
 use crate::config::BackendConfig;
 use crate::control::events::Kind;
 use crate::counters::Reason;
-use crate::deadlines::Tick;
+use crate::exchange::attempts::candidates::Candidates;
 use crate::exchange::attempts::failed::Failed;
 use crate::exchange::downstream::Downstream;
 use crate::exchange::elsewhere::Elsewhere;
 use crate::exchange::failure::{Causes, Failure};
-use crate::exchange::leaving::unless_left;
+use crate::exchange::leaving::in_time;
 use crate::exchange::outgoing::Outgoing;
 use crate::exchange::pages::MAINTENANCE;
-use crate::exchange::relay::{Relay, RelayError, Terms};
+use crate::exchange::relay::{AttemptEnd, Relay, RelayError, Terms, Timeout};
 use crate::exchange::response_policy::{BackendPolicy, ResponsePolicy};
 use crate::exchange::retry::{self, Attempt, Retry, Stage};
 use crate::exchange::source::{Leased, Source};
+use crate::exchange::spans;
 use crate::exchange::state::Exchange;
 use crate::site::rules::Rules;
-use crate::site::{Choice, Member, Upstream};
+use crate::site::{Choice, Member, Told, Upstream};
+use crate::traces::Trace;
+use crate::version;
 use crate::worker::in_flight::Phase;
 
 /// Attempts the exchange on one backend after the other, until one succeeds or a retry is not safe.
@@ -44,79 +48,109 @@ pub(crate) async fn try_backends<'a>(
     down: &mut Downstream<'_>,
     outgoing: &Outgoing<'_>,
 ) -> Result<(), Failure> {
-    let rules = exchange
-        .decided
-        .passage
-        .as_ref()
-        .map(|passage| passage.rules);
+    let rules = exchange.decided.rules();
     let retries = upstream.retries_by(rules);
-    let mut tried = rules.map_or_else(Vec::new, |rules| rules.stopped().to_vec());
-    let mut choice = choose(exchange, upstream, rules, &tried, outgoing)?;
-    let (mut fresh, mut refusals) = (false, 0);
+    let mut candidates = Candidates::new(upstream, rules);
+    let mut tried = candidates.stopped().to_vec();
+    // The choice of the last attempt, if the next one is made on the same backend.
+    let mut same: Option<Choice<'_>> = None;
+    let mut refusals = 0;
     loop {
+        let fresh = same.is_some();
+        let choice = match same {
+            Some(choice) => choice,
+            None => match choose(exchange, &candidates, &tried, outgoing) {
+                Ok(choice) => choice,
+                Err(failure) if !candidates.are_awaited(&tried) => return Err(failure),
+                Err(_) => {
+                    Box::pin(candidates.wait(exchange, down, outgoing)).await?;
+                    tried = candidates.stopped().to_vec();
+                    same = None;
+                    continue;
+                }
+            },
+        };
         let index = choice.member;
         let held = choice.decision.is_some_and(|decision| decision.held);
-        let member = &upstream.members[index];
+        let member = &candidates.upstream.members[index];
         exchange.attempts.member = Some(member);
         exchange.attempts.first_member.get_or_insert(member);
         exchange.attempts.count += 1;
         let attempts_left = (retries + 1 + refusals).saturating_sub(exchange.attempts.count);
         let elsewhere = Elsewhere {
-            upstream,
+            upstream: candidates.upstream,
             tried: &tried,
             present: index,
             method: outgoing.method_for_retry(),
             attempts_left,
             held,
         };
-        let failed = match attempt(exchange, &choice, &elsewhere, fresh, down, outgoing).await {
-            Ok(()) => return Ok(()),
-            Err(failed) => failed,
+        let began = exchange.trace.and_then(Trace::clock);
+        let attempted = attempt(exchange, &choice, &elsewhere, fresh, down, outgoing).await;
+        let fault = attempted.as_ref().err().map(|it| it.fault());
+        spans::note_attempt(exchange, outgoing, began, fault);
+        let Err(failed) = attempted else {
+            return Ok(());
         };
         if !tried.contains(&index) {
             tried.push(index);
         }
-        // Takes no time and puts its backend out: all the others may be asked.
+        // A refused connection takes no time and puts its backend out, so it does not use up an attempt.
         let free = u32::from(failed.refused && retries > 0);
         refusals += free;
+        let has_others = candidates.upstream.has_others(&tried);
+        let waits = candidates.are_awaited_after(&failed, &tried);
         let decision = retry::decide(&Attempt {
-            stage: failed.stage,
-            repeatable: upstream.repeats(outgoing.method_for_retry()),
-            replayable: exchange.progress.replay.has_all(exchange.progress.received),
-            disconnected: failed.disconnected,
-            backend_out: failed.backend_out,
-            dial_timed_out: failed.dial_timed_out,
-            reused: failed.reused,
             attempts_left: attempts_left + free,
-            others: !held && upstream.has_others(&tried),
-            blameless: failed.failure.reason.is_client(),
+            others: waits || !held && has_others,
+            ..facts_of(exchange, &failed, candidates.upstream, outgoing)
         });
         if decision == Retry::No {
             return Err(failed.failure);
         }
-        if !upstream.retry_budget.retry() {
+        // A request that waits for a member adds next to no load.
+        let is_free = waits && decision == Retry::Other;
+        if !is_free && !candidates.upstream.retry_budget.retry() {
             let reason = Reason::new(Culprit::Front, "retry-budget");
             exchange.scene.worker.counters().reason(reason);
             return Err(failed.failure);
         }
         account_retry(exchange, &failed, decision);
-        fresh = decision == Retry::Fresh;
-        if !fresh {
-            choice = choose(exchange, upstream, rules, &tried, outgoing)?;
-        }
+        same = (decision == Retry::Fresh).then_some(choice);
+    }
+}
+
+/// The facts of a failed attempt that decide about another one.
+fn facts_of(
+    exchange: &Exchange<'_>,
+    failed: &Failed,
+    upstream: &Upstream,
+    outgoing: &Outgoing<'_>,
+) -> Attempt {
+    Attempt {
+        stage: failed.stage,
+        repeatable: upstream.repeats(outgoing.method_for_retry()),
+        replayable: exchange.progress.replay.has_all(exchange.progress.received),
+        disconnected: failed.disconnected,
+        given_up: failed.given_up,
+        dial_timed_out: failed.dial_timed_out,
+        reused: failed.reused,
+        attempts_left: 0,
+        others: false,
+        blameless: failed.failure.reason.is_client() || failed.is_over,
     }
 }
 
 /// Chooses the backend of the next attempt; the error tells why there is none.
 fn choose<'o>(
     exchange: &mut Exchange<'_>,
-    upstream: &'o Upstream,
-    rules: Option<&'o Rules>,
+    candidates: &'o Candidates<'o>,
     tried: &[usize],
     outgoing: &'o Outgoing<'_>,
 ) -> Result<Choice<'o>, Failure> {
+    let upstream = candidates.upstream;
     let nobody = |token| {
-        let token = if upstream.is_in_maintenance(rules) {
+        let token = if upstream.is_in_maintenance(candidates.stopped()) {
             MAINTENANCE
         } else {
             token
@@ -125,7 +159,7 @@ fn choose<'o>(
     };
     let chosen = upstream.choose(
         exchange.scene.worker.index(),
-        outgoing.facts(rules),
+        candidates.facts(outgoing),
         tried,
         now(exchange),
     );
@@ -161,15 +195,16 @@ fn note(exchange: &mut Exchange<'_>, decision: &affinity::Decision<'_>) {
     exchange.attempts.session_route = logged.map(Into::into);
 }
 
-/// The time at which an attempt begins; for the first one, the time of the request's head.
+/// The time at which an attempt begins; for the first one, unless it had to wait, the time of the request's head.
 fn now(exchange: &Exchange<'_>) -> Instant {
-    if exchange.attempts.count <= 1 {
+    if exchange.attempts.count <= 1 && exchange.attempts.hold_ends.is_none() {
         exchange.began
     } else {
         Instant::now()
     }
 }
 
+/// Counts a retry, and logs it for the operator.
 fn account_retry(exchange: &Exchange<'_>, failed: &Failed, decision: Retry) {
     let (stage, reason) = (failed.stage, failed.failure.reason);
     let counters = exchange.scene.worker.counters();
@@ -196,48 +231,50 @@ async fn attempt(
 ) -> Result<(), Box<Failed>> {
     let now = now(exchange);
     let upstream = elsewhere.upstream;
-    let reuse = match upstream.repeats(outgoing.method()) {
+    let reuse = match upstream.repeats(&outgoing.head.method) {
         _ if fresh => Reuse::Never,
         true => Reuse::Any,
         false => Reuse::Lasting,
     };
     let member = &upstream.members[choice.member];
     let settings = &member.settings;
+    let end = end_of_attempt(exchange, settings);
     let mut lease = match begin_lease(exchange, member, reuse, now)? {
         Leasing::Done(lease) => lease,
         Leasing::Waiting(leasing) => {
-            let leased = unless_left(leasing, exchange.scene, down).await;
-            after_wait(exchange, member, leased)?
+            let leased = in_time(leasing, exchange.scene, down, end.at).await;
+            after_wait(exchange, member, leased, end)?
         }
     };
     if let Some(logged) = &mut exchange.logged {
         logged.leased = Some(Instant::now());
     }
-    if let Err(error) = outgoing.send(&mut lease, settings, upstream.tell(choice)) {
+    if let Err(error) = send(exchange, upstream, choice, &mut lease, outgoing) {
         lease.finish(now);
         let failed = Failed::unsent(Failure::from_request(&error));
         return Err(reported(exchange, member, failed, &error));
     }
-    enter_sent(exchange, outgoing.body(), choice);
-    let passage = exchange.decided.passage.as_deref();
+    enter_sent(exchange, outgoing.head.body, choice);
     let policy = ResponsePolicy {
         backend: Some(BackendPolicy {
             member,
             elsewhere,
             pages: exchange.decided.pages.replacing(),
-            cookie: upstream.cookie(choice, outgoing.identity().secure),
+            cookie: upstream.cookie(choice, outgoing.identity.secure),
         }),
-        passage,
+        passage: exchange.decided.passage.as_deref(),
+        limit_fields: exchange.decided.limit_fields.as_deref(),
+        cors: exchange.decided.cors.as_deref(),
         request: exchange.progress.hook.is_some().then_some(outgoing),
     };
     let source = Source::Backend(Leased {
         lease: &mut lease,
         config: settings,
-        rules: passage.map(|passage| passage.rules),
+        rules: exchange.decided.rules(),
         elsewhere,
         seen: exchange.seen.as_ref(),
     });
-    let terms = terms(exchange, outgoing, settings, &policy);
+    let terms = terms(exchange, outgoing, end, &policy);
     let relayed = Relay::new(exchange.scene, down, source, terms, &mut exchange.progress)
         .run()
         .await;
@@ -258,12 +295,32 @@ async fn attempt(
     }
 }
 
+/// Encodes the request for the chosen backend. Of each attempt the backend gets another parent of its span.
+fn send(
+    exchange: &Exchange<'_>,
+    upstream: &Upstream,
+    choice: &Choice<'_>,
+    lease: &mut Lease<'_>,
+    outgoing: &Outgoing<'_>,
+) -> Result<(), RequestError> {
+    let number = exchange.attempts.count;
+    let parent = exchange.trace.and_then(|trace| trace.next(number));
+    let told = Told {
+        parent: parent.as_ref(),
+        ..upstream.tell(choice)
+    };
+    let settings = &upstream.members[choice.member].settings;
+    outgoing.send(lease, settings, told)
+}
+
 /// Notes that the request's head was sent: for administrators, and, with the backend, for readers of a fetch.
 #[inline]
 fn enter_sent(exchange: &Exchange<'_>, body: BodyLength, choice: &Choice<'_>) {
     if let Some(hook) = &exchange.progress.hook {
         hook.note_facts(FetchFacts {
-            member: Some(choice.member),
+            // Readers look the index up in the site with which the fetch began. It means nothing there after a move to
+            // another site.
+            member: (!exchange.attempts.is_moved).then_some(choice.member),
             attempts: exchange.attempts.count,
         });
     }
@@ -279,14 +336,19 @@ fn enter_sent(exchange: &Exchange<'_>, body: BodyLength, choice: &Choice<'_>) {
 fn after_wait<'m>(
     exchange: &Exchange<'_>,
     member: &'m Member,
-    leased: Result<Result<Lease<'m>, LeaseError>, ClientError>,
+    leased: Result<Option<Result<Lease<'m>, LeaseError>>, ClientError>,
+    end: AttemptEnd,
 ) -> Result<Lease<'m>, Box<Failed>> {
     let left = |error| {
         let failed = Failed::unsent(Failure::from_client(&error));
         reported(exchange, member, failed, &error)
     };
+    let late = || {
+        let error = RelayError::from(end.timeout);
+        reported(exchange, member, Failed::late(&error), &error)
+    };
     let unleased = |error| reported(exchange, member, Failed::from_lease(&error), &error);
-    leased.map_err(left)?.map_err(unleased)
+    leased.map_err(left)?.ok_or_else(late)?.map_err(unleased)
 }
 
 /// Counts an attempt, and begins to lease a connection for it. A tunnel gets a new connection, which is not
@@ -324,7 +386,7 @@ fn conclude(exchange: &mut Exchange<'_>, member: &Member, lease: Lease<'_>, bega
     let now = exchange.scene.measured();
     note_end(exchange, member, began, now);
     let status = exchange.progress.status;
-    // Tomcat answers a wrong secret of AJP13 so: 403 to the first request, then it closes.
+    // So Tomcat answers a wrong secret of AJP13: 403 to the first request of a connection, which it then closes.
     let is_refusal = status == Some(StatusCode::FORBIDDEN);
     if is_refusal && !lease.is_reused() && !lease.is_reusable() {
         backend.note_refusal();
@@ -365,23 +427,39 @@ fn break_off(
     Box::new(failed)
 }
 
+/// The time by which an attempt that begins now must be over: the limits of the route, or that of the backend.
+fn end_of_attempt(exchange: &Exchange<'_>, backend: &BackendConfig) -> AttemptEnd {
+    let whole_ends = exchange.ends(backend.exchange_timeout);
+    let rules = exchange.decided.rules();
+    let own = rules.and_then(|rules| rules.config().attempt_timeout);
+    let own_ends = own.map(|limit| exchange.scene.now() + limit);
+    match own_ends.filter(|at| *at < whole_ends) {
+        Some(at) => AttemptEnd {
+            at,
+            timeout: Timeout::Attempt,
+        },
+        None => AttemptEnd {
+            at: whole_ends,
+            timeout: Timeout::Exchange,
+        },
+    }
+}
+
+/// The facts for the relay of one attempt, which must be over at `end`.
 fn terms<'p>(
     exchange: &Exchange<'_>,
     outgoing: &Outgoing<'_>,
-    backend: &BackendConfig,
+    end: AttemptEnd,
     policy: &'p ResponsePolicy<'p>,
 ) -> Terms<'p> {
-    let rules = policy.passage.map(|passage| passage.rules);
-    let body_max = Rules::body_max(rules, exchange.scene.listener);
+    let body_max = Rules::body_max(exchange.decided.rules(), exchange.scene.listener);
     Terms {
         policy,
-        takes_interims: outgoing.takes_interims(),
-        body: outgoing.body(),
+        takes_interims: version::has_chunks(outgoing.head.version),
+        body: outgoing.head.body,
         body_max: body_max.unwrap_or(u64::MAX),
-        expect_continue: outgoing.expect_continue(),
-        deadline: backend
-            .exchange_timeout
-            .map_or(Tick::NEVER, |limit| exchange.began_tick + limit),
+        expect_continue: outgoing.head.expect_continue,
+        end,
         timed: exchange.scene.worker.access_log().is_on() || exchange.scene.worker.keeps_times(),
     }
 }

@@ -26,10 +26,6 @@ use crate::exchange::outgoing::Outgoing;
 
 /// The action of a cache on a response that passes.
 #[derive(Debug)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "it is kept in a box, and nearly all are tees"
-)]
 pub(crate) enum CacheHook {
     /// Copies the response, to store it or for readers.
     Tee(Tee),
@@ -91,11 +87,13 @@ pub(crate) struct HeadFacts<'h> {
     pub(crate) cookie: Option<&'h Bytes>,
 }
 
-/// A successful change, and the key of the stored responses that it makes invalid.
+/// A successful change, and the keys of the stored responses that it makes invalid.
 #[derive(Debug)]
 pub(crate) struct Invalidation {
     pub(crate) cache: Cache,
     pub(crate) key: CacheKey,
+    /// The keys of the same responses from other upstreams of the route.
+    pub(crate) sibling_keys: Vec<CacheKey>,
 }
 
 impl CacheHook {
@@ -382,14 +380,14 @@ impl Tee {
         self.is_over = true;
         self.land();
         let named = head.headers.contains(ETAG);
-        // Of those for other requests it says nothing, though it may name them: some backends give all variants one
-        // tag.
+        // A 304 says nothing of responses for other requests, although it may name them: some backends give all
+        // variants one tag.
         let answers = |object: &&Arc<Object>| request.is_some_and(|it| object.head.answers(it));
         let answering = self.validating.iter().filter(answers);
         let about = answering
             .clone()
             .find(|object| merge::is_about(&head.headers, object.head.fields.get(ETAG)));
-        // One that names nothing is about the only one.
+        // A 304 without a tag confirms a response only if no other was asked about.
         let about = about.filter(|_| named || self.validating.len() == 1);
         let Some(stored) = about.cloned() else {
             answering.for_each(|object| self.cache.store.remove(&self.key, object));
@@ -478,7 +476,7 @@ impl Tee {
             status: head.status,
             fields,
             terms: *terms,
-            // However long the body took, it is as old as its head.
+            // The age counts from the arrival of the head, however long the body took.
             made: self.arrived.saturating_sub(u64::from(head.age) * 1000),
             validated: self.arrived,
             began: self.began,
@@ -535,12 +533,12 @@ impl Invalidation {
             return;
         }
         let store = &self.cache.store;
-        store.remove_all(&self.key);
-        for name in [LOCATION, CONTENT_LOCATION] {
-            let named = head.headers.get(name);
-            if let Some(url) = named.and_then(|url| resolve(self.key.url(), url)) {
-                store.remove_all(&self.key.of_url(&url));
-            }
+        let named = |name| resolve(self.key.url(), head.headers.get(name)?);
+        let urls = [named(LOCATION), named(CONTENT_LOCATION)];
+        for key in self.sibling_keys.iter().chain([&self.key]) {
+            store.remove_all(key);
+            let others = urls.iter().flatten();
+            others.for_each(|url| store.remove_all(&key.of_url(url)));
         }
     }
 }
@@ -601,7 +599,7 @@ impl Drop for Tee {
     }
 }
 
-/// The reason against storing a response that a page of the front has replaced.
+/// The reason why a response is not stored: the front sends an error page of the operator in its place.
 pub(crate) const REPLACED: &str = "replaced";
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ use catamaran_message::name::{
     ACCEPT_ENCODING, AUTHORIZATION, COOKIE, FORWARDED, IF_MATCH, IF_UNMODIFIED_SINCE,
     X_FORWARDED_HOST, X_FORWARDED_PORT, X_FORWARDED_PREFIX, X_FORWARDED_PROTO,
 };
-use catamaran_message::{BodyLength, FieldName, Fields, Id, Traits};
+use catamaran_message::{BodyLength, FieldName, Fields, Id, Traits, pairs};
 use catamaran_upstream::IpText;
 use http::Method;
 use memchr::memchr2_iter;
@@ -32,6 +32,8 @@ use crate::site::Upstream;
 pub(crate) struct CacheRequest<'s> {
     pub(crate) cache: &'s Cache,
     pub(crate) key: CacheKey,
+    /// The keys of the request at the other upstreams of its route, if the method changes something.
+    pub(crate) sibling_keys: Vec<CacheKey>,
     pub(crate) demand: Demand,
     /// The reason, in one word, why the cache is bypassed; `None`: it is used.
     pub(crate) bypass: Option<&'static str>,
@@ -51,12 +53,26 @@ pub(crate) struct KeyGrounds<'s> {
     pub(crate) sent: Option<&'s [u8]>,
 }
 
+/// A request as another upstream of its split route would get it.
+#[derive(Debug)]
+pub(crate) struct SiblingRequest<'s> {
+    pub(crate) upstream: &'s Upstream,
+    pub(crate) outgoing: Box<Outgoing<'s>>,
+}
+
 impl<'s> CacheRequest<'s> {
-    /// Makes the key, the demands, and the reason to bypass the cache if there is one, for `request`.
-    pub(crate) fn new(cache: &'s Cache, grounds: KeyGrounds<'_>, request: &Outgoing<'_>) -> Self {
-        let head = request.facts(None).head;
+    /// Makes the key, the demands, and the reason to bypass the cache if there is one, for `request`. `siblings` are the
+    /// same request at the other upstreams of its route, if it changes something.
+    pub(crate) fn new(
+        cache: &'s Cache,
+        grounds: KeyGrounds<'_>,
+        siblings: &[SiblingRequest<'_>],
+        request: &Outgoing<'_>,
+    ) -> Self {
+        let head = &request.head;
         let query = head.target.query.as_deref();
         let kept = query.map(|query| cache.config.query.apply(query));
+        // What `query` of this type is: `None` if the rule changes nothing.
         let dropped = match &kept {
             None | Some(Some(Cow::Borrowed(_))) => None,
             Some(None) => Some(None),
@@ -64,8 +80,18 @@ impl<'s> CacheRequest<'s> {
         };
         let kept = kept.flatten();
         let beside = request.beside_fields();
+        let key_at = |sibling: &SiblingRequest<'_>| {
+            let there = KeyGrounds {
+                upstream: sibling.upstream,
+                ..grounds
+            };
+            let request = &sibling.outgoing;
+            let beside = request.beside_fields();
+            key(&cache.config, there, request, beside, kept.as_deref())
+        };
         Self {
             key: key(&cache.config, grounds, request, beside, kept.as_deref()),
+            sibling_keys: siblings.iter().map(key_at).collect(),
             demand: Demand {
                 directives: Directives::of_request(&head.headers),
                 credentials: Credentials {
@@ -75,10 +101,7 @@ impl<'s> CacheRequest<'s> {
                 },
             },
             bypass: bypass(request),
-            changes: !matches!(
-                head.method,
-                Method::GET | Method::HEAD | Method::OPTIONS | Method::TRACE
-            ),
+            changes: changes(&head.method),
             query: dropped,
             cache,
         }
@@ -91,7 +114,7 @@ impl<'s> CacheRequest<'s> {
         if self.bypass.is_some() {
             return;
         }
-        let head = request.head_mut();
+        let head = &mut request.head;
         if let Some(query) = &self.query {
             head.target.query.clone_from(query);
         }
@@ -104,6 +127,16 @@ impl<'s> CacheRequest<'s> {
     }
 }
 
+/// Whether requests of this method change something.
+pub(crate) fn changes(method: &Method) -> bool {
+    !matches!(
+        *method,
+        Method::GET | Method::HEAD | Method::OPTIONS | Method::TRACE
+    )
+}
+
+/// Makes the cache key of everything on which the backend's response may depend, besides fields that it names in
+/// `Vary`.
 fn key(
     config: &CacheConfig,
     grounds: KeyGrounds<'_>,
@@ -111,15 +144,15 @@ fn key(
     beside: BesideFields<'_>,
     query: Option<&[u8]>,
 ) -> CacheKey {
-    let facts = request.facts(None);
-    let (headers, forwarded) = (&facts.head.headers, &facts.path.forward[..]);
+    let (headers, forwarded) = (&request.head.headers, &request.path.forward[..]);
     let BesideFields {
         is_secure,
         host,
         port,
         local,
         attributes,
-        // One of the credentials.
+        filled,
+        // It counts among the credentials of the request, which are not in the key.
         names_client: _,
     } = beside;
     let path = grounds.sent.unwrap_or(forwarded);
@@ -135,8 +168,13 @@ fn key(
         key.part(Some(name.as_bytes()));
         key.part(value);
     }
+    for value in filled {
+        key.part(Some(value));
+    }
     for name in &config.key_cookies {
-        key.part(cookie(request, name.as_bytes()));
+        let mut cookies = cookies(request);
+        let cookie = cookies.find(|(its, _)| *its == name.as_bytes());
+        key.part(cookie.map(|(_, value)| value));
     }
     for name in &config.key_fields {
         key.part(lines(request, name).as_deref());
@@ -175,47 +213,29 @@ fn lines(request: &dyn RequestFields, name: &FieldName) -> Option<Vec<u8>> {
     joined(all.iter().map(|line| &line[..])).map(Cow::into_owned)
 }
 
-/// The cookies that the client sent, as names and values.
+/// The cookies that the client sent, as names and values; of a cookie without `=` the value is empty.
 fn cookies<'r>(request: &'r Outgoing<'_>) -> impl Iterator<Item = (&'r [u8], &'r [u8])> {
-    crumbs(request.sent(COOKIE))
-}
-
-/// The cookies, as names and values, in these lines of `Cookie`.
-fn crumbs<'r>(lines: impl Iterator<Item = &'r [u8]>) -> impl Iterator<Item = (&'r [u8], &'r [u8])> {
-    let crumbs = lines.flat_map(|field| field.split(|byte| *byte == b';'));
-    crumbs.map(|crumb| {
-        let crumb = crumb.trim_ascii();
-        let equals = crumb.iter().position(|byte| *byte == b'=');
-        match equals {
-            Some(at) => (crumb[..at].trim_ascii_end(), &crumb[at + 1..]),
-            None => (crumb, &[][..]),
-        }
-    })
-}
-
-fn cookie<'r>(request: &'r Outgoing<'_>, name: &[u8]) -> Option<&'r [u8]> {
-    let mut cookies = cookies(request);
-    cookies.find_map(|(its, value)| (its == name).then_some(value))
+    let pieces = request.sent(COOKIE).flat_map(pairs::pieces);
+    pieces.map(|(name, value)| (name, value.unwrap_or_default()))
 }
 
 /// Whether a request has a cookie that marks a session.
 fn has_session(config: &CacheConfig, upstream: &Upstream, request: &Outgoing<'_>) -> bool {
     let of_sticky = upstream.sticky.as_ref();
-    let of_sticky = of_sticky.map_or(&[][..], |sticky| sticky.cookies());
     cookies(request).any(|(name, _)| {
         let mut names = config.session_cookies.iter();
-        names.any(|it| matches(it, name)) || of_sticky.iter().any(|it| it.as_bytes() == name)
+        let mut of_sticky = of_sticky.iter().flat_map(|it| &it.config.cookies);
+        names.any(|it| matches(it, name)) || of_sticky.any(|it| it.as_bytes() == name)
     })
 }
 
 /// The reason why a request bypasses the cache; `None`: it does not.
 fn bypass(request: &Outgoing<'_>) -> Option<&'static str> {
-    let facts = request.facts(None);
-    let head = facts.head;
+    let head = &request.head;
     if !matches!(head.method, Method::GET | Method::HEAD) {
         return Some("method");
     }
-    if request.upgrade().is_some() {
+    if request.upgrade.is_some() {
         return Some("tunnel");
     }
     if head.expect_continue {
@@ -224,11 +244,11 @@ fn bypass(request: &Outgoing<'_>) -> Option<&'static str> {
     if head.body != BodyLength::Known(0) {
         return Some("fat-get");
     }
-    if has_parameters(&facts.path.forward) {
+    if has_parameters(&request.path.forward) {
         return Some("path-parameters");
     }
     let headers = &head.headers;
-    // Of the others none is in the table.
+    // None of the other names is in the table of known names.
     let has_others = headers.may_have(Traits::UNKNOWN);
     if has_others && UNKEYED.iter().any(|name| headers.contains(*name)) {
         return Some("unkeyed-field");
@@ -271,9 +291,6 @@ const CLAIMED: [Id; 5] = [
 
 #[cfg(test)]
 mod tests {
-
-    use catamaran_message::Fields;
-
     use super::*;
 
     #[test]
@@ -283,22 +300,6 @@ mod tests {
         }
         for path in ["/", "/a%20b", "/a%2", "/a%", "/a.b,c=d"] {
             assert!(!has_parameters(path.as_bytes()), "{path}");
-        }
-    }
-
-    #[test]
-    fn cookies_are_found_by_name() {
-        let mut headers = Fields::new();
-        headers.insert(COOKIE, "a=1; b ;c=d=e");
-        for (name, expected) in [
-            ("a", Some("1")),
-            ("b", Some("")),
-            ("c", Some("d=e")),
-            ("d", None),
-        ] {
-            let mut crumbs = crumbs(headers.get_all(COOKIE));
-            let found = crumbs.find(|(its, _)| *its == name.as_bytes());
-            assert_eq!(found.map(|(_, value)| value), expected.map(str::as_bytes));
         }
     }
 }

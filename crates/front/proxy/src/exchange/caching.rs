@@ -38,6 +38,7 @@ use crate::exchange::source::cached::{CacheAsked, CacheOutcome, CachedSource};
 use crate::exchange::source_error::{CachedError, SourceError};
 use crate::exchange::state::Exchange;
 use crate::site::Upstream;
+use crate::version;
 
 /// A request, the cache entry of its key, and the plan to answer it.
 pub(crate) struct RequestPlan<'a> {
@@ -179,7 +180,7 @@ pub(crate) async fn serve<'a>(
         (Err(failure), Some(found))
             if exchange.progress.status.is_none() && !failure.client_gone =>
         {
-            // It has no part in what was stored before.
+            // The hook was for the response of the backend. The stale response is stored already.
             exchange.progress.hook = None;
             lookup.serve_stale(exchange, down, &found).await
         }
@@ -298,6 +299,7 @@ impl<'a> CacheLookup<'_, 'a> {
             CacheHook::Invalidate(Invalidation {
                 cache,
                 key: self.request.key.clone(),
+                sibling_keys: self.request.sibling_keys.clone(),
             })
         } else {
             CacheHook::Tell(cache, reason)
@@ -312,8 +314,8 @@ impl<'a> CacheLookup<'_, 'a> {
         exchange: &mut Exchange<'a>,
         down: &mut Downstream<'_>,
     ) -> Result<(), Failure> {
-        let scope = RequestScope::of(&self.outgoing.facts(None).head.headers);
-        let about = self.tee_request(self.outgoing.method().clone(), scope);
+        let scope = RequestScope::of(&self.outgoing.head.headers);
+        let about = self.tee_request(self.outgoing.head.method.clone(), scope);
         let tee = Tee::beside(self.request.cache, self.request.key.clone(), about);
         exchange.progress.hook = Some(Box::new(CacheHook::Tee(tee)));
         let served = self.try_backends(exchange, down).await;
@@ -367,6 +369,7 @@ impl<'a> CacheLookup<'_, 'a> {
             Flight::Follow(fill) => fill.read(false),
             Flight::Lead(fill) => {
                 let reader = fill.read(true);
+                // If too much is under way, the tee is dropped, which tells the readers that nothing will come.
                 self.order(exchange, self.tee(name, fill, entry, has_stale));
                 reader
             }
@@ -422,7 +425,7 @@ impl<'a> CacheLookup<'_, 'a> {
         };
         let outcome = CacheOutcome::default();
         if stale.is_some() {
-            // It goes on when this client is answered otherwise.
+            // The fetch is to go on although this client may be answered with the stale response.
             reader.fill().want();
         }
         let fill = Arc::clone(reader.fill());
@@ -433,7 +436,7 @@ impl<'a> CacheLookup<'_, 'a> {
         };
         let source = CachedSource::awaited(asked, reader, patience, stale.is_some());
         let source = Source::Cached(Box::new(source));
-        let takes_interims = self.outgoing.takes_interims();
+        let takes_interims = version::has_chunks(self.outgoing.head.version);
         let relayed = own_response::relay(exchange, down, takes_interims, source).await;
         if let Some((result, age)) = outcome.get() {
             let is_stored = result != CacheResult::Miss && result != CacheResult::Uncacheable;
@@ -571,7 +574,8 @@ fn plan(
         (Some(found), Some(Verdict::Stale(usage))) if usage.on_error && has_failed => {
             Plan::Serve(found, CacheResult::Stale)
         }
-        // What was fetched anew and could not be stored would be fetched again for each request, for nobody.
+        // Not if the last response could not be stored: each request would have it fetched anew, and nobody would get
+        // it.
         (Some(found), Some(Verdict::Stale(StaleUse { at_once: true, .. })))
             if !entry.is_some_and(|entry| entry.is_uncacheable(now)) =>
         {
@@ -580,7 +584,9 @@ fn plan(
         _ if directives.no_store => Plan::Direct,
         (Some(found), Some(Verdict::Stale(usage))) => Plan::Await(usage.on_error.then_some(found)),
         _ if entry.is_some_and(|entry| entry.is_uncacheable(now)) => Plan::Direct,
-        _ if request.demand.credentials.any() || *outgoing.method() != Method::GET => Plan::Direct,
+        _ if request.demand.credentials.any() || outgoing.head.method != Method::GET => {
+            Plan::Direct
+        }
         _ if wants_part(outgoing) => Plan::Direct,
         _ => Plan::Await(None),
     }
@@ -588,7 +594,7 @@ fn plan(
 
 /// Whether the request asks for a part only. Then no more is fetched than the part, if nothing is stored.
 fn wants_part(outgoing: &Outgoing<'_>) -> bool {
-    let mut ranges = outgoing.facts(None).head.headers.get_all(RANGE);
+    let mut ranges = outgoing.head.headers.get_all(RANGE);
     !ranges.all(|range| range.eq_ignore_ascii_case(b"bytes=0-"))
 }
 

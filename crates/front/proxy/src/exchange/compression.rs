@@ -12,12 +12,12 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use catamaran_coding::{AcceptedCodings, Coding, Encoder, EncoderFault, StreamCoding, code};
 use catamaran_message::name::{
-    ACCEPT_ENCODING, ACCEPT_RANGES, CACHE_CONTROL, CONTENT_DIGEST, CONTENT_ENCODING, CONTENT_MD5,
-    CONTENT_RANGE, CONTENT_TYPE, DIGEST, ETAG, IF_MATCH, RANGE, REPR_DIGEST, VARY,
+    ACCEPT_ENCODING, ACCEPT_RANGES, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, ETAG, IF_MATCH,
+    RANGE, VARY,
 };
-use catamaran_message::{Fields, Id, RequestHead, ResponseHead};
+use catamaran_message::{Fields, Id, RequestHead, ResponseHead, Traits};
 use catamaran_upstream::{Culprit, Event};
-use http::{Method, StatusCode};
+use http::Method;
 
 use crate::config::CompressConfig;
 use crate::counters::{Reason, WorkerCounters};
@@ -33,7 +33,7 @@ pub(crate) struct CompressionOffer<'s> {
     /// The unparsed lines of `Accept-Encoding`; none if the response must not be compressed.
     accepts: Vec<Bytes>,
     /// Whether the request is HEAD: the head of the response is adapted, and no body is sent.
-    is_head: bool,
+    pub(crate) is_head: bool,
     /// The most bytes of memory that all encoders of the process may take.
     memory_max: u64,
 }
@@ -43,11 +43,10 @@ impl<'s> CompressionOffer<'s> {
     pub(crate) fn new(config: &'s CompressConfig, memory_max: u64, head: &RequestHead) -> Self {
         // The request may forbid it as well (RFC 9111, section 5.2.1.6). HTTP/1.0 has no chunks.
         let may = version::has_chunks(head.version) && !forbids(&head.headers);
-        let lines = head.headers.get_all(ACCEPT_ENCODING);
-        let share = |line| head.headers.share(line);
+        let lines = head.headers.get_all(ACCEPT_ENCODING).filter(|_| may);
         Self {
             config,
-            accepts: lines.filter(|_| may).map(share).collect(),
+            accepts: lines.map(|line| head.headers.share(line)).collect(),
             is_head: head.method == Method::HEAD,
             memory_max,
         }
@@ -63,11 +62,6 @@ impl<'s> CompressionOffer<'s> {
     /// accepts.
     pub(crate) fn covers(&self, content_type: &[u8]) -> bool {
         self.config.covers(content_type)
-    }
-
-    /// Whether the request is HEAD, so that the head is adapted and no body is sent.
-    pub(crate) fn is_head(&self) -> bool {
-        self.is_head
     }
 
     /// Begins to compress a response as it streams, and adapts its head. `None`: the response is sent as it is.
@@ -89,9 +83,10 @@ impl<'s> CompressionOffer<'s> {
                 return None;
             }
         };
-        let left = head.content_length;
-        describe(head, coding.into());
-        Some(Box::new(Compression::new(coding, (encoder, memory), left)))
+        let (coding, encoder) = (coding.into(), Some((encoder, memory)));
+        let compression = Compression::new(coding, encoder, head.content_length);
+        describe(head, coding);
+        Some(Box::new(compression))
     }
 
     /// Compresses a whole body; `None` if the encoders would hold too much memory, or the encoder fails.
@@ -115,7 +110,7 @@ impl<'s> CompressionOffer<'s> {
             if let Some(bytes) = have(coding) {
                 return Some((coding, bytes));
             }
-            // The body can stream in it, which the client likes better than what comes behind.
+            // The body can stream in this coding, which the client prefers to those that follow.
             if coding.streamed().is_some() {
                 return None;
             }
@@ -140,7 +135,7 @@ impl<'s> CompressionOffer<'s> {
         if !self.is_for(plain) {
             return;
         }
-        vary(&mut head.headers);
+        vary(&mut head.headers, ACCEPT_ENCODING);
         let is_coded = self
             .accepted()
             .iter()
@@ -156,7 +151,7 @@ impl<'s> CompressionOffer<'s> {
     pub(crate) fn mark_varying(&self, head: &mut ResponseHead) -> bool {
         let is_for = self.is_for(head);
         if is_for {
-            vary(&mut head.headers);
+            vary(&mut head.headers, ACCEPT_ENCODING);
         }
         is_for
     }
@@ -179,11 +174,10 @@ impl<'s> CompressionOffer<'s> {
     pub(crate) fn words(&self) -> String {
         let accepted = self.accepted();
         let streamed = accepted.iter().find_map(Coding::streamed);
-        let streamed = streamed.map(StreamCoding::token);
-        // In front of it stand those that only a whole body is put into.
-        let whole = accepted.iter().next().map(Coding::token);
-        let whole = whole.filter(|whole| Some(*whole) != streamed);
-        let with = match (whole, streamed) {
+        // The preferred coding, if only whole bodies are compressed in it. There is at most one, Brotli.
+        let preferred = accepted.iter().next();
+        let whole = preferred.filter(|it| it.streamed().is_none());
+        let with = match (whole.map(Coding::token), streamed.map(StreamCoding::token)) {
             (Some(whole), Some(streamed)) => {
                 format!("{whole} once the front keeps the body in it, else with {streamed},")
             }
@@ -203,19 +197,12 @@ impl<'s> CompressionOffer<'s> {
     /// Whether a response with this head is compressed for clients that accept a coding.
     fn is_for(&self, head: &ResponseHead) -> bool {
         let headers = &head.headers;
-        let has_body = !head.status.is_informational()
-            && ![
-                StatusCode::NO_CONTENT,
-                StatusCode::RESET_CONTENT,
-                StatusCode::PARTIAL_CONTENT,
-                StatusCode::NOT_MODIFIED,
-            ]
-            .contains(&head.status);
+        let has_body = !matches!(head.status.as_u16(), 100..=199 | 204 | 205 | 206 | 304);
         let is_long = |length: u64| length >= self.config.min.max(1);
         has_body
             && head.content_length.is_none_or(is_long)
             && headers.get(CONTENT_TYPE).is_some_and(|it| self.covers(it))
-            && !BOUND_TO_BYTES.iter().any(|name| headers.contains(*name))
+            && !headers.has(Traits::EXACT_BODY)
             && !forbids(headers)
     }
 }
@@ -254,10 +241,14 @@ enum Turn {
 }
 
 impl Compression {
-    fn new(coding: StreamCoding, encoder: (Encoder, ReservedMemory), length: Option<u64>) -> Self {
+    fn new(
+        coding: Coding,
+        encoder: Option<(Encoder, ReservedMemory)>,
+        length: Option<u64>,
+    ) -> Self {
         Self {
-            coding: coding.into(),
-            encoder: Some(encoder),
+            coding,
+            encoder,
             left: length,
             waiting: Bytes::new(),
             turn: Turn::Work,
@@ -270,14 +261,9 @@ impl Compression {
     /// A response whose source yields the compressed body. `plain` is the length of the uncompressed body.
     pub(crate) fn kept(coding: Coding, plain: u64) -> Self {
         Self {
-            coding,
-            encoder: None,
-            left: None,
-            waiting: Bytes::new(),
             turn: Turn::Pass,
-            is_dirty: false,
             plain,
-            in_turn: 0,
+            ..Self::new(coding, None, None)
         }
     }
 
@@ -368,7 +354,8 @@ impl Compression {
         self.waiting = data;
     }
 
-    /// Compresses a piece of the bytes that wait.
+    /// Compresses a piece of the bytes that wait. After [`TURN_MAX`] bytes the next steps flush the encoder and let
+    /// other tasks run. Without an encoder, which has ended then, the piece is dropped.
     fn code_piece(&mut self) -> Result<Bytes, EncoderFault> {
         let piece = self.waiting.split_to(self.waiting.len().min(PIECE_MAX));
         self.in_turn += piece.len();
@@ -407,7 +394,7 @@ pub(crate) fn describe(head: &mut ResponseHead, coding: Coding) {
     head.content_length = None;
     let headers = &mut head.headers;
     headers.insert(CONTENT_ENCODING, coding.token());
-    // Its bytes are made anew each time, and need not be the same.
+    // The body is compressed anew for each response, and its bytes may differ, so parts do not fit together.
     headers.remove(ACCEPT_RANGES);
     if let Some(weak) = headers.get(ETAG).and_then(weakened) {
         headers.insert(ETAG, weak);
@@ -432,52 +419,32 @@ pub(crate) fn strengthen(headers: &mut Fields) {
     headers.change(IF_MATCH, |line| {
         // Every other part is within quotes.
         let parts: Vec<&[u8]> = line.split(|&byte| byte == b'"').collect();
-        let strong = |(at, part): (usize, &&[u8])| {
-            if at % 2 == 0 && at + 1 < parts.len() {
-                part.strip_suffix(b"W/").unwrap_or(part).to_vec()
-            } else {
-                part.to_vec()
-            }
-        };
-        let strong: Vec<Vec<u8>> = parts.iter().enumerate().map(strong).collect();
-        Some(strong.join(&b'"'))
+        let strong = parts.iter().enumerate().map(|(at, part)| {
+            let begins_tag = at % 2 == 0 && at + 1 < parts.len();
+            let strong = part.strip_suffix(b"W/").filter(|_| begins_tag);
+            strong.unwrap_or(part)
+        });
+        Some(strong.collect::<Vec<_>>().join(&b'"'))
     });
 }
 
-/// Adds `Accept-Encoding` to `Vary`, unless it is there.
-pub(crate) fn vary(headers: &mut Fields) {
-    let lines = headers.get_all(VARY);
-    let mut names = lines.flat_map(|line| line.split(|&byte| byte == b','));
-    let says_so = |name: &[u8]| {
-        let name = name.trim_ascii();
-        name == b"*" || name.eq_ignore_ascii_case(b"accept-encoding")
-    };
-    let is_said = names.any(says_so);
-    drop(names);
-    // In the same line: there are clients and caches that read one alone.
-    if !is_said && !headers.join(VARY, b", ", Some(b"Accept-Encoding")) {
-        headers.append(VARY, "Accept-Encoding");
+/// Adds the name of a field to `Vary`, unless it is there.
+pub(crate) fn vary(headers: &mut Fields, name: Id) {
+    let name = name.spelling();
+    let is_said = headers
+        .elements(VARY)
+        .any(|it| it == b"*" || it.eq_ignore_ascii_case(name.as_bytes()));
+    // In the same line: some clients and caches read only one line.
+    if !is_said {
+        headers.add_element(VARY, name);
     }
 }
 
 /// Whether `no-transform` forbids that anybody on the way changes the body (RFC 9110, section 7.7).
 fn forbids(headers: &Fields) -> bool {
-    let mut lines = headers.get_all(CACHE_CONTROL);
-    lines.any(|line| {
-        let mut directives = line.split(|&byte| byte == b',');
-        directives.any(|it| it.trim_ascii().eq_ignore_ascii_case(b"no-transform"))
-    })
+    let mut directives = headers.elements(CACHE_CONTROL);
+    directives.any(|it| it.eq_ignore_ascii_case(b"no-transform"))
 }
-
-/// Fields of a response that is not compressed: its body is coded already, or the field describes its exact bytes.
-const BOUND_TO_BYTES: [Id; 6] = [
-    CONTENT_ENCODING,
-    CONTENT_RANGE,
-    CONTENT_DIGEST,
-    REPR_DIGEST,
-    DIGEST,
-    CONTENT_MD5,
-];
 
 /// The most bytes that are compressed at a time.
 const PIECE_MAX: usize = 16 * 1024;

@@ -13,6 +13,7 @@ use catamaran_message::{BodyLength, Fields, RequestHead, Response, ResponseHead}
 use catamaran_upstream::LeftBehind;
 use http::StatusCode;
 
+use crate::client::http2::line;
 use crate::client::http2::stream::H2Stream;
 use crate::client::pace::{Pace, Turn, Turns, Waits};
 use crate::client::{BodyPart, ClientConnection, ClientError, ResponseError};
@@ -182,7 +183,7 @@ impl Downstream<'_> {
         }
     }
 
-    /// Ends a tunnel's way to the client, once everything is written.
+    /// Ends the tunnel towards the client, once everything is written.
     ///
     /// # Errors
     /// The client left.
@@ -203,8 +204,9 @@ impl Downstream<'_> {
         }
     }
 
-    /// When the silence of a tunnel's client began, which may last for `idle`: `at`, when it last took bytes, or up to
-    /// `idle` later while the whole connection is held up and carries bytes of other exchanges.
+    /// The time from which the silence of a tunnel's client counts, which may last for `idle`: `at`, or the time at
+    /// which the client last took bytes if that is later. It is up to `idle` later while the whole connection is held
+    /// up and carries bytes of other exchanges.
     pub(crate) fn silent_since(&mut self, at: Tick, idle: Duration) -> Tick {
         match self {
             Self::Http1(_) | Self::Nobody => at,
@@ -230,7 +232,7 @@ impl Downstream<'_> {
         }
     }
 
-    /// The tunnel failed: the client is to see that when its connection is closed, or its stream reset.
+    /// Makes the client see that its tunnel failed, when the connection is closed or the stream reset.
     pub(crate) fn fail_tunnel(&mut self) {
         match self {
             Self::Http1(client) => client.reset_on_close(),
@@ -278,6 +280,7 @@ impl Downstream<'_> {
     }
 
     /// Whether the output is full: add nothing until some of it is written.
+    #[inline]
     pub(crate) fn is_full(&self) -> bool {
         match self {
             Self::Http1(client) => client.is_full(),
@@ -287,6 +290,7 @@ impl Downstream<'_> {
     }
 
     /// Bytes not yet written.
+    #[inline]
     pub(crate) fn unwritten(&self) -> usize {
         match self {
             Self::Http1(client) => client.unwritten(),
@@ -326,8 +330,8 @@ impl Downstream<'_> {
         }
     }
 
-    /// The rest of the request's body is not read. A response over HTTP/1.1 says that the connection
-    /// closes; over HTTP/2 the stream is reset after the response.
+    /// Gives up the rest of the request's body, which is not read. A response over HTTP/1.1 then says that the
+    /// connection closes; over HTTP/2 the stream is reset after the response.
     pub(crate) fn abandon_upload(&mut self) {
         match self {
             Self::Http1(client) => client.close_after(),
@@ -335,8 +339,8 @@ impl Downstream<'_> {
         }
     }
 
-    /// Sends the rest of a response that will not be completed, for so long, and makes visible that
-    /// it is incomplete.
+    /// Sends the rest of a response that will not be completed, for at most `limit`, and makes visible that it is
+    /// incomplete.
     pub(crate) async fn cut(&mut self, deadline: &Deadline, limit: Duration) {
         match self {
             Self::Http1(client) => client.give_up(deadline, limit).await,
@@ -350,7 +354,7 @@ impl Downstream<'_> {
         match self {
             Self::Http1(client) => client.leave_behind(exchange),
             Self::Http2(stream) => stream.leave_behind(exchange),
-            // Nobody left it: its connection is closed.
+            // There is no client that could have left: the backend's connection is closed.
             Self::Nobody => drop(exchange),
         }
     }
@@ -359,7 +363,7 @@ impl Downstream<'_> {
     pub(crate) fn recycle(&mut self, head: Box<RequestHead>) {
         match self {
             Self::Http1(client) => client.recycle(head),
-            Self::Http2(stream) => stream.recycle(head),
+            Self::Http2(_) => line::recycle(head),
             Self::Nobody => {}
         }
     }

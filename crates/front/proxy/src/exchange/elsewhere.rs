@@ -1,5 +1,5 @@
-//! Decides whether another backend may serve an exchange whose backend was put out. This is asked before the
-//! exchange is given up: an exchange that cannot be repeated goes on waiting.
+//! Decides whether another backend may serve an exchange whose backend was put out. Only then is the exchange given up:
+//! one that cannot be repeated goes on waiting.
 
 use http::Method;
 
@@ -34,6 +34,7 @@ impl Elsewhere<'_> {
         progress.status.is_none() && self.may_repeat(progress, Stage::Declined)
     }
 
+    /// Whether the request may be sent again after an attempt that reached this stage and was then given up.
     fn may_repeat(&self, progress: &Progress, stage: Stage) -> bool {
         let tried = [self.tried, &[self.present]].concat();
         let decision = retry::decide(&Attempt {
@@ -41,7 +42,7 @@ impl Elsewhere<'_> {
             repeatable: self.upstream.repeats(self.method),
             replayable: progress.replay.has_all(progress.received),
             disconnected: false,
-            backend_out: true,
+            given_up: true,
             dial_timed_out: false,
             reused: false,
             attempts_left: self.attempts_left,

@@ -16,8 +16,10 @@ use crate::exchange::cache_hook::{CacheHook, Tee};
 use crate::exchange::downstream::Downstream;
 use crate::exchange::outgoing::Outgoing;
 use crate::exchange::scene::Scene;
+use crate::exchange::sites::Sites;
 use crate::exchange::state::Exchange;
 use crate::site::Upstream;
+use crate::traces::Trace;
 use crate::worker::{OwnSite, Worker};
 
 /// The task of a fetch, with everything that it needs.
@@ -29,6 +31,7 @@ pub(crate) struct FetchOrder {
     route: Option<usize>,
     listener: usize,
     request: Outgoing<'static>,
+    trace: Option<Trace>,
     hook: Box<CacheHook>,
 }
 
@@ -43,6 +46,12 @@ impl FetchOrder {
         let site = exchange.site;
         let mut upstreams = site.upstreams.iter();
         let mut request = outgoing.detach();
+        let trace = exchange.trace.map(|of_exchange| {
+            let trace = of_exchange.of_fetch();
+            let parent = trace.instead_of(of_exchange);
+            parent.apply(&mut request.head.headers);
+            trace
+        });
         ask(&mut request, tee.validating(), outgoing);
         Self {
             upstream: upstreams
@@ -53,6 +62,7 @@ impl FetchOrder {
             listener: site.listener(exchange.scene.listener).unwrap_or_default(),
             site: Arc::clone(site),
             request,
+            trace,
             hook: Box::new(CacheHook::Tee(tee)),
         }
     }
@@ -60,7 +70,7 @@ impl FetchOrder {
 
 /// Makes the request a GET of the whole response, or a conditional one that may confirm the stored ones.
 fn ask(request: &mut Outgoing<'_>, validating: &[Arc<Object>], asked: &Outgoing<'_>) {
-    let head = request.head_mut();
+    let head = &mut request.head;
     head.method = Method::GET;
     head.headers
         .retain(|field| RequestScope::of_field(field) == RequestScope::Whole);
@@ -69,7 +79,7 @@ fn ask(request: &mut Outgoing<'_>, validating: &[Arc<Object>], asked: &Outgoing<
     if !tags.is_empty() {
         head.headers.insert(IF_NONE_MATCH, tags.join(&b", "[..]));
     }
-    // A date cannot tell several apart, nor what is stored from what answers another request.
+    // A date is sent only for a single response that answers this request: a date cannot tell several responses apart.
     if let [only] = validating
         && only.head.answers(asked)
         && let Some(changed) = only.head.fields.get(LAST_MODIFIED)
@@ -86,8 +96,11 @@ pub(crate) async fn run(worker: Arc<Worker>, order: FetchOrder) {
         route,
         listener,
         request,
+        trace,
         hook,
     } = order;
+    let sites = Sites::new(site);
+    let site = sites.first();
     let deadline = worker.deadlines().join();
     deadline.attach().await;
     let (Some(upstream), Some(listener)) =
@@ -99,12 +112,13 @@ pub(crate) async fn run(worker: Arc<Worker>, order: FetchOrder) {
         worker: &worker,
         listener,
         deadline: &deadline,
-        peer: request.client(),
+        peer: &request.client,
     };
-    let mut exchange = Box::new(Exchange::new(scene, &site, None));
-    let rules = route.and_then(|route| site.routes.routes()[route].rules.as_deref());
+    let mut exchange = Box::new(Exchange::new(scene, &sites, None, trace.as_ref()));
+    exchange.decided.route = route.map(|route| &site.routes.routes()[route]);
+    let rules = exchange.decided.rules();
     exchange.decided.upstream = Some(upstream);
-    exchange.decided.passage = rules.map(|rules| request.passage(rules, exchange.id));
+    exchange.decided.passage = rules.and_then(|rules| request.passage(rules, exchange.id));
     exchange
         .decided
         .pages

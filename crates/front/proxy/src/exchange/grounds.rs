@@ -4,6 +4,7 @@ use crate::config::ListenerConfig;
 use crate::peer::PeerFacts;
 use crate::request_id::RequestId;
 use crate::site::Site;
+use crate::traces::Trace;
 
 /// The facts, besides a request's head, from which its verdict is made.
 #[derive(Clone, Copy, Debug)]
@@ -14,4 +15,6 @@ pub(crate) struct Grounds<'s> {
     pub(crate) peer: &'s PeerFacts,
     /// The id of the request, unless a trusted proxy gave it one.
     pub(crate) id: RequestId,
+    /// The trace that the request is part of; `None`: requests are not traced.
+    pub(crate) trace: Option<&'s Trace>,
 }

@@ -25,6 +25,11 @@ impl Guard {
         if rules.asks_certificate() && !has_certificate(peer) {
             return Some(Self::Certificate);
         }
+        Self::refusing_preflight(rules, client)
+    }
+
+    /// The guard of a route that refuses a preflight of CORS, with which browsers show no certificate.
+    pub(crate) fn refusing_preflight(rules: &Rules, client: &Identity) -> Option<Self> {
         (!rules.allows(client.ip)).then_some(Self::Address)
     }
 

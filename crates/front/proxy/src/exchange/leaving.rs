@@ -2,7 +2,7 @@
 
 use std::future::poll_fn;
 use std::pin::Pin;
-use std::task::Poll;
+use std::task::{Context, Poll};
 
 use crate::client::ClientError;
 use crate::deadlines::Tick;
@@ -16,17 +16,41 @@ pub(crate) async fn unless_left<T>(
     scene: Scene<'_>,
     down: &mut Downstream<'_>,
 ) -> Result<T, ClientError> {
-    poll_fn(|cx| {
-        if let Poll::Ready(done) = Pin::new(&mut awaited).poll(cx) {
-            return Poll::Ready(Ok(done));
-        }
-        match down.poll_left(cx, scene.now()) {
-            Ok(look_again) => {
-                scene.deadline.set(look_again.unwrap_or(Tick::NEVER));
-                Poll::Pending
-            }
-            Err(error) => Poll::Ready(Err(error)),
-        }
+    poll_fn(|cx| match Pin::new(&mut awaited).poll(cx) {
+        Poll::Ready(done) => Poll::Ready(Ok(done)),
+        Poll::Pending => poll_left(cx, scene, down, Tick::NEVER),
     })
     .await
+}
+
+/// Does the same as [`unless_left`], but no longer than `until`; `None`: the time is over.
+pub(crate) async fn in_time<T>(
+    mut awaited: impl Future<Output = T> + Unpin,
+    scene: Scene<'_>,
+    down: &mut Downstream<'_>,
+    until: Tick,
+) -> Result<Option<T>, ClientError> {
+    poll_fn(|cx| match Pin::new(&mut awaited).poll(cx) {
+        Poll::Ready(done) => Poll::Ready(Ok(Some(done))),
+        Poll::Pending if scene.now() >= until => Poll::Ready(Ok(None)),
+        Poll::Pending => poll_left(cx, scene, down, until),
+    })
+    .await
+}
+
+/// Ready if the client has left. Otherwise the task is woken when that is to be checked again, `until` at the latest.
+fn poll_left<T>(
+    cx: &mut Context<'_>,
+    scene: Scene<'_>,
+    down: &mut Downstream<'_>,
+    until: Tick,
+) -> Poll<Result<T, ClientError>> {
+    match down.poll_left(cx, scene.now()) {
+        Ok(look_again) => {
+            let next = look_again.map_or(until, |at| at.min(until));
+            scene.deadline.set(next);
+            Poll::Pending
+        }
+        Err(error) => Poll::Ready(Err(error)),
+    }
 }

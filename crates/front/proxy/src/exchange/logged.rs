@@ -1,12 +1,15 @@
 //! The parts of a request that its log line shows, kept until the line is written.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use catamaran_message::RequestHead;
 use catamaran_message::name::{REFERER, USER_AGENT};
 use http::{Method, Version};
 use tokio::time::Instant;
 
-use crate::access_log::{CacheLine, RequestLine};
+use crate::access_log::{CacheLine, LoggedFields, RequestLine};
+use crate::config::LimitConfig;
 
 /// The parts of a request that its log line shows. They share the head's memory until
 /// [`Self::detach`].
@@ -18,12 +21,17 @@ pub(crate) struct LoggedRequest {
     host: Option<Bytes>,
     referer: Option<Bytes>,
     user_agent: Option<Bytes>,
+    fields: LoggedFields,
     /// How the front got the file, such as `hit` or `open`; `None` if the response is not a file.
     pub(crate) file: Option<&'static str>,
     /// The coding in which a kept copy of the file was sent, and the file's own length.
     pub(crate) coded: Option<(&'static str, u64)>,
     /// The cache's result; `None` if the route has no cache.
     pub(crate) cache: Option<CacheLine>,
+    /// The limit that refused the request.
+    pub(crate) limit: Option<Arc<LimitConfig>>,
+    /// The limit that would have refused it if it were enforced.
+    pub(crate) limit_dry: Option<Arc<LimitConfig>>,
     /// The time at which the last attempt got its connection.
     pub(crate) leased: Option<Instant>,
     /// The time at which the response was complete.
@@ -31,7 +39,7 @@ pub(crate) struct LoggedRequest {
 }
 
 impl LoggedRequest {
-    pub(crate) fn new(head: &RequestHead) -> Self {
+    pub(crate) fn new(head: &RequestHead, fields: LoggedFields) -> Self {
         let share = |value| head.headers.share(value);
         Self {
             method: head.method.clone(),
@@ -44,9 +52,12 @@ impl LoggedRequest {
                 .map(|authority| authority.host.clone()),
             referer: head.headers.get(REFERER).map(share),
             user_agent: head.headers.get(USER_AGENT).map(share),
+            fields,
             file: None,
             coded: None,
             cache: None,
+            limit: None,
+            limit_dry: None,
             leased: None,
             ended: None,
         }
@@ -56,6 +67,8 @@ impl LoggedRequest {
     pub(crate) fn detach(&mut self) {
         let copy = |bytes: &mut Bytes| *bytes = Bytes::copy_from_slice(bytes);
         copy(&mut self.path);
+        let values = self.fields.0.iter_mut().map(|(_, value)| value);
+        values.for_each(copy);
         [
             &mut self.query,
             &mut self.host,
@@ -76,6 +89,7 @@ impl LoggedRequest {
             host: self.host.as_deref(),
             referer: self.referer.as_deref(),
             user_agent: self.user_agent.as_deref(),
+            fields: &self.fields,
         }
     }
 }

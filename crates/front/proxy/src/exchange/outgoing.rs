@@ -3,6 +3,7 @@
 
 use std::borrow::Cow;
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use bytes::Bytes;
 
@@ -10,7 +11,7 @@ use catamaran_cache::vary::RequestFields;
 use catamaran_http1::Fault;
 use catamaran_message::name::{COOKIE, HOST};
 use catamaran_message::{
-    Authority, BodyLength, FieldName, Fields, Id, NameRef, Request, RequestHead, Traits,
+    Authority, Field, FieldName, Fields, Id, NameRef, Request, RequestHead, Traits,
 };
 use catamaran_tls::Facts as TlsFacts;
 use catamaran_upstream::{ClientFacts, Lease, Preview, RequestError, preview, preview_upgrade};
@@ -18,10 +19,10 @@ use http::{Method, StatusCode};
 
 use super::failure::Failure;
 use crate::boxed::in_box;
-use crate::config::{BackendConfig, ClientCertFields, ListenerConfig, QueryForm};
+use crate::config::{Address, BackendConfig, ClientCertFields, HostName, QueryForm};
 use crate::counters::{Culprit, Reason};
 use crate::exchange::fields::attributes::{self, Attributes};
-use crate::exchange::fields::clean::{Withheld, clean_request};
+use crate::exchange::fields::clean::{clean_request, withhold};
 use crate::exchange::fields::forwarded::{self, Identity, Sender};
 use crate::exchange::fields::own::{OwnFields, ToldClient};
 use crate::exchange::fields::passage::{self, Passage, Values};
@@ -33,21 +34,24 @@ use crate::request_id::{self, RequestId};
 use crate::site::rules::Rules;
 use crate::site::sticky::own_cookie::Own;
 use crate::site::{Facts, Told, Upstream};
-use crate::version;
+use crate::traces::NextParent;
 
 /// A request on its way to a backend of one upstream: the owner of its head from the verdict to the last attempt.
-/// What it borrows belongs to its exchange; [`Self::detach`] makes one for another exchange.
+/// It borrows from its exchange; [`Self::detach`] makes a copy for another exchange.
 #[derive(Debug)]
 pub(crate) struct Outgoing<'s> {
     /// The head, with cleaned fields.
-    head: Box<RequestHead>,
-    path: NormalPath,
+    pub(crate) head: Box<RequestHead>,
+    pub(crate) path: NormalPath,
     /// The value of the field `Host`.
     host: Bytes,
-    client: Cow<'s, PeerFacts>,
-    identity: Identity,
-    /// Whether fields about the client's certificate are ours to write. If not, a trusted proxy wrote
-    /// them.
+    /// The host that the route has backends get instead; mostly `None`.
+    forward_host: Option<Arc<HostName>>,
+    /// The facts about the client that its connection gives.
+    pub(crate) client: Cow<'s, PeerFacts>,
+    /// The address, port and scheme of the client.
+    pub(crate) identity: Identity,
+    /// Whether the front writes the fields about the client's certificate. If not, a trusted proxy wrote them.
     certificate_is_ours: bool,
     certificate_chain: bool,
     /// The value of the front's own cookie, which is not forwarded.
@@ -56,10 +60,12 @@ pub(crate) struct Outgoing<'s> {
     attributes: Option<Box<Attributes>>,
     /// Fields that the client sent but no backend gets. They are kept only if a cache takes part.
     withheld: Option<Box<Fields>>,
+    /// Values that the route's rules have put into fields and that nothing else in a cache's key tells.
+    filled: Box<[Vec<u8>]>,
     /// The front's own fields; `None` once [`Self::complete`] has added them to the head.
     own_fields: Option<OwnFields<'s>>,
-    /// The protocol that the client asks to change to.
-    upgrade: Option<&'s str>,
+    /// The protocol that the client asks to change to; `None`: no tunnel is asked for.
+    pub(crate) upgrade: Option<&'s str>,
     /// The id that a trusted proxy gave the request. Most have none.
     pub(crate) given_id: Option<Bytes>,
     /// The reason to be counted, if fields were dropped.
@@ -74,14 +80,24 @@ pub(crate) struct BesideFields<'r> {
     pub(crate) is_secure: bool,
     /// The value of `Host`: the host, and the port unless it is the usual one.
     pub(crate) host: &'r [u8],
-    /// The port that the client used, as backends over HTTP are told; `None`: they are not told.
+    /// The port that the client used, if backends get it in fields; else `None`.
     pub(crate) port: Option<u16>,
     /// The address to which the client connected.
     pub(crate) local: IpAddr,
     /// The attributes of AJP13 for the request.
     pub(crate) attributes: Option<&'r Attributes>,
+    /// Values that the route's rules have put into fields.
+    pub(crate) filled: &'r [Vec<u8>],
     /// Whether the backend learns who the client is, by its certificate or as a user.
     pub(crate) names_client: bool,
+}
+
+/// Where a request goes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BackendEnd<'b> {
+    pub(crate) address: &'b Address,
+    /// `ajp`, `http` or `https`.
+    pub(crate) protocol: &'static str,
 }
 
 /// The purpose for which a request is made.
@@ -106,22 +122,21 @@ impl<'s> Outgoing<'s> {
         path: NormalPath,
     ) -> Result<Box<Self>, Failure> {
         let (site, client) = (grounds.site, grounds.peer);
-        let Sender { peer, identity } = sender;
+        let Sender { peer, identity } = *sender;
         let sticky = wishes.upstream.sticky.as_ref();
         let own_cookie = sticky.and_then(|sticky| sticky.own_cookie.as_ref());
         let own = own_cookie.and_then(|cookie| cookie.take(&mut head.headers));
-        let mut withheld = Withheld::new(wishes.is_cached);
+        let mut withheld = wishes.is_cached.then(Fields::new);
         let underscored = clean(&mut head, grounds, peer.trusted, &mut withheld)?;
         let over_http = wishes.upstream.wants_forwarded_fields() || wishes.upgrade.is_some();
-        if peer.trusted && !over_http {
-            settle_authority(&mut head, identity.secure);
+        if !over_http && let Some(asked) = forwarded::asked_of_proxy(sender, &head) {
+            head.authority = Some(asked);
         }
         let host = settle_host(&mut head, client);
         let attributes = wishes.upstream.config().attributes.as_ref().map(|wanted| {
             let authority = head.authority.as_ref();
             let told = attributes::Told {
-                peer: *peer,
-                identity: *identity,
+                sender: *sender,
                 host: authority.map_or(&host, |it| &it.host),
                 tls: client.tls_facts(),
             };
@@ -131,23 +146,29 @@ impl<'s> Outgoing<'s> {
         let given_id =
             id_name.and_then(|name| request_id::take_given(&mut head.headers, name, peer.trusted));
         let own_fields = OwnFields {
-            told: over_http.then(|| ToldClient::new(sender, &head, client.local)),
+            told: over_http.then(|| ToldClient {
+                sender: *sender,
+                port: forwarded::client_port(sender, &head, client.local),
+            }),
             via: site.via.as_deref(),
             id: id_name
                 .filter(|_| given_id.is_none())
                 .map(|name| (name, grounds.id)),
+            trace: grounds.trace,
         };
         Ok(in_box(|| Self {
             head,
             path,
             host,
+            forward_host: None,
             client: Cow::Borrowed(client),
-            identity: *identity,
+            identity,
             certificate_is_ours: client.front_verifies() || !peer.trusted,
             certificate_chain: client.tells_chain(),
             own,
             attributes,
-            withheld: withheld.into_fields(),
+            withheld: withheld.filter(|it| !it.is_empty()).map(Box::new),
+            filled: Box::default(),
             own_fields: Some(own_fields),
             upgrade: wishes.upgrade,
             given_id,
@@ -165,29 +186,49 @@ impl<'s> Outgoing<'s> {
         }
     }
 
-    /// Changes the request as the route's rules say. Returns the changes that the route makes to its responses.
-    pub(crate) fn apply_route<'r>(&mut self, rules: &'r Rules, id: RequestId) -> Box<Passage<'r>> {
-        if !rules.request_fields().is_empty() {
-            self.complete();
+    /// The fields with those of the front's own that [`Self::complete`] has not added.
+    fn with_own_fields(&self) -> Fields {
+        let mut headers = self.head.headers.clone();
+        if let Some(own) = &self.own_fields {
+            own.add_to(&mut headers, &self.host, self.head.version);
         }
-        // Not `values`, which borrows of the whole request.
-        let values = Values {
-            authority: &self.host,
-            client: self.identity.ip,
-            id,
-            secure: self.identity.secure,
-            path: &self.path.forward,
-            rest: b"",
-            query: self.head.target.query.as_deref(),
-            captured: self.path.captured(),
-        };
-        passage::edit_request(rules, values, &mut self.head.headers);
-        Box::new(Passage::new(rules, values, self.host.clone()))
+        headers
     }
 
-    /// The changes that a route makes to the responses.
-    pub(crate) fn passage<'r>(&self, rules: &'r Rules, id: RequestId) -> Box<Passage<'r>> {
-        Box::new(Passage::new(rules, self.values(id), self.host.clone()))
+    /// Changes the request as the route's rules say. Returns the changes that the route makes to its responses, if any.
+    pub(crate) fn apply_route<'r>(
+        &mut self,
+        rules: &'r Rules,
+        id: RequestId,
+    ) -> Option<Box<Passage<'r>>> {
+        // What they say of the request is what its client sent.
+        let passage = self.passage(rules, id);
+        self.forward_host.clone_from(&rules.config().forward_host);
+        if !rules.request_fields().is_empty() {
+            let method = match self.head.method {
+                // A fetch asks so in the place of a HEAD, and the key does not have the method.
+                Method::HEAD if rules.cache().is_some() => &Method::GET,
+                ref method => method,
+            };
+            let values = Values {
+                method,
+                ..self.values(id)
+            };
+            let filled = passage::filled_request(rules, values);
+            self.complete();
+            let headers = &mut self.head.headers;
+            passage::edit_request(rules, &filled, headers);
+            headers.join_cookies();
+            self.filled = passage::keyed(rules, filled);
+        }
+        passage
+    }
+
+    /// The changes that a route makes to the responses; `None`: it makes none.
+    pub(crate) fn passage<'r>(&self, rules: &'r Rules, id: RequestId) -> Option<Box<Passage<'r>>> {
+        rules
+            .changes_responses()
+            .then(|| Box::new(Passage::new(rules, self.values(id), self.host.clone())))
     }
 
     fn values(&self, id: RequestId) -> Values<'_> {
@@ -196,14 +237,15 @@ impl<'s> Outgoing<'s> {
             client: self.identity.ip,
             id,
             secure: self.identity.secure,
-            path: &self.path.forward,
+            method: &self.head.method,
+            path: self.path.asked(),
             rest: b"",
-            query: self.head.target.query.as_deref(),
+            head: &self.head,
             captured: self.path.captured(),
         }
     }
 
-    /// The request for an exchange of its own, with all the fields that a backend gets.
+    /// The request for a fetch of the cache, which is an exchange of its own: it has all fields that a backend gets.
     pub(crate) fn detach(&self) -> Outgoing<'static> {
         let mut head = self.head.clone();
         if let Some(own) = &self.own_fields {
@@ -213,6 +255,7 @@ impl<'s> Outgoing<'s> {
             head,
             path: self.path.clone(),
             host: self.host.clone(),
+            forward_host: self.forward_host.clone(),
             client: Cow::Owned(PeerFacts::clone(&self.client)),
             identity: self.identity,
             certificate_is_ours: self.certificate_is_ours,
@@ -221,53 +264,38 @@ impl<'s> Outgoing<'s> {
             attributes: self.attributes.clone(),
             withheld: self.withheld.clone(),
             own_fields: None,
-            // A cache has no part in tunnels.
+            // These serve the cache's key, the tunnel, the log and the counters of the client's exchange alone.
+            filled: Box::default(),
             upgrade: None,
             given_id: None,
             dropped: None,
         }
     }
 
-    /// The head, for the next request to use its memory.
-    pub(crate) fn into_head(self: Box<Self>) -> Box<RequestHead> {
-        self.head
-    }
-
-    /// The address, port and scheme of the client.
-    pub(crate) fn identity(&self) -> &Identity {
-        &self.identity
-    }
-
-    /// What the connection tells of the client.
-    pub(crate) fn client(&self) -> &PeerFacts {
-        &self.client
-    }
-
-    pub(crate) fn head_mut(&mut self) -> &mut RequestHead {
-        &mut self.head
-    }
-
     /// All facts that a backend learns besides the request line and the fields. The function destructures the request,
     /// so that a new field does not compile until somebody has decided whether a cache must know it.
     pub(crate) fn beside_fields(&self) -> BesideFields<'_> {
         let Self {
-            // The line and the fields, as the backend and as the client have them.
+            // The key has the request line and the fields, both those that the backend gets and those that it does not.
             head: _,
             path: _,
             withheld: _,
             host,
             client,
             identity,
-            // Whose fields tell the certificate: those of a proxy are fields.
+            // A part of the digest of the route's rules, which is in the key.
+            forward_host: _,
+            // Say who writes the fields about the certificate. Those of a proxy are among the fields.
             certificate_is_ours: _,
             certificate_chain: _,
-            // Chooses the backend alone.
+            // Only chooses the backend.
             own: _,
             attributes,
+            filled,
             own_fields,
             // A cache has no part in tunnels.
             upgrade: _,
-            // For the log.
+            // Only for the log.
             given_id: _,
             dropped: _,
         } = self;
@@ -280,7 +308,7 @@ impl<'s> Outgoing<'s> {
         let PeerFacts {
             remote: _,
             local,
-            // What is told of it is in the identity.
+            // Backends are told of TLS by `identity.secure`, and of its details by fields.
             secure: _,
             tls: _,
         } = &**client;
@@ -290,6 +318,7 @@ impl<'s> Outgoing<'s> {
             port: own_fields.and_then(|own| Some(own.told?.port)),
             local: local.ip(),
             attributes: attributes.as_deref(),
+            filled,
             names_client: self.names_client(),
         }
     }
@@ -305,13 +334,12 @@ impl<'s> Outgoing<'s> {
 
     /// Whether a backend learns who the client is, by its certificate or as a user.
     fn names_client(&self) -> bool {
-        let facts = self.client.tls_facts();
         let headers = &self.head.headers;
         let may_claim = headers.may_have(Traits::CERTIFICATE.with(Traits::UNKNOWN));
-        let mut fields = headers.iter();
-        facts.is_some_and(TlsFacts::name_client)
+        let mut names = headers.iter().map(Field::name_ref);
+        self.client.tls_facts().is_some_and(TlsFacts::name_client)
             || self.attributes.as_ref().is_some_and(|it| it.name_user())
-            || may_claim && fields.any(|field| claims::is_certificate_claim(field.name_ref()))
+            || may_claim && names.any(claims::is_certificate_claim)
     }
 
     /// The facts from which a backend is chosen.
@@ -326,10 +354,6 @@ impl<'s> Outgoing<'s> {
         }
     }
 
-    pub(crate) fn method(&self) -> &Method {
-        &self.head.method
-    }
-
     /// The method by which a retry is decided. A request for a tunnel counts as POST: it must not be sent again once it
     /// was sent.
     pub(crate) fn method_for_retry(&self) -> &Method {
@@ -337,24 +361,6 @@ impl<'s> Outgoing<'s> {
             Some(_) => &Method::POST,
             None => &self.head.method,
         }
-    }
-
-    /// The protocol to which the client wants to upgrade; `None`: no tunnel is asked for.
-    pub(crate) fn upgrade(&self) -> Option<&'s str> {
-        self.upgrade
-    }
-
-    /// Whether the client accepts interim responses: they exist since HTTP/1.1.
-    pub(crate) fn takes_interims(&self) -> bool {
-        version::has_chunks(self.head.version)
-    }
-
-    pub(crate) fn body(&self) -> BodyLength {
-        self.head.body
-    }
-
-    pub(crate) fn expect_continue(&self) -> bool {
-        self.head.expect_continue
     }
 
     /// Encodes the request on a leased connection. `told` has the attributes for AJP that depend on the choice of the
@@ -383,6 +389,23 @@ impl<'s> Outgoing<'s> {
         })
     }
 
+    /// The address of a backend to which the request goes, and what is spoken there.
+    pub(crate) fn end<'b>(&self, backend: &'b BackendConfig) -> BackendEnd<'b> {
+        let (address, tls) = match self.upgrade {
+            Some(_) => backend.tunnel_end(),
+            None => backend.end(),
+        };
+        let over_http = backend.speaks_http() || self.upgrade.is_some();
+        BackendEnd {
+            address,
+            protocol: match (over_http, tls) {
+                (false, _) => "ajp",
+                (true, Some(_)) => "https",
+                (true, None) => "http",
+            },
+        }
+    }
+
     /// Calls `act` with the request and the client's facts in the form for this backend.
     fn with_parts<T>(
         &self,
@@ -390,8 +413,8 @@ impl<'s> Outgoing<'s> {
         told: Told<'_>,
         act: impl FnOnce(&Request<'_>, &ClientFacts<'_>) -> T,
     ) -> T {
-        let own_headers = self.headers_of(backend);
-        let called = backend.sent_host();
+        let own_headers = self.headers_of(backend, told.parent);
+        let called = self.called(backend);
         let request = Request {
             // Over HTTP/2 a tunnel is asked for by CONNECT.
             method: match self.upgrade {
@@ -407,13 +430,14 @@ impl<'s> Outgoing<'s> {
         let attributes = self.attributes.as_ref().map(|it| it.for_ajp());
         let asked = self.head.authority.as_ref();
         let authority = called.map_or(asked, |called| Some(&called.authority));
+        let (server_name, server_port) = self.server(authority);
         let client = ClientFacts {
             version: self.head.version,
             remote_ip: self.identity.ip,
             remote_port: self.identity.port,
             local_ip: self.client.local.ip(),
-            server_name: &self.server_name(authority),
-            server_port: self.server_port(authority),
+            server_name: &server_name,
+            server_port,
             secure: self.identity.secure,
             jvm_route: told.route,
             activation: told.activation,
@@ -424,23 +448,33 @@ impl<'s> Outgoing<'s> {
         act(&request, &client)
     }
 
-    /// The fields for a backend that gets another `Host`, or the client's TLS in fields, or that still lack the front's
-    /// own.
+    /// The host by which a backend is called instead of the client's: the route's, or else the backend's own; `None`: it
+    /// is the client's.
+    fn called<'o>(&'o self, backend: &'o BackendConfig) -> Option<&'o HostName> {
+        let of_route = self.forward_host.as_deref();
+        of_route.or_else(|| backend.sent_host())
+    }
+
+    /// The fields for a backend that gets another `Host`, another `parent` of its span, or the client's TLS in fields, or
+    /// that still lack the front's own.
     ///
     /// `None`: the head's fields are right. Backends of an upstream differ in this, so the head itself is not changed.
-    fn headers_of(&self, backend: &BackendConfig) -> Option<Fields> {
-        let told = self.told_certificate(backend);
-        let called = backend.sent_host();
-        let own = self.own_fields.as_ref();
-        if told.is_none() && called.is_none() && own.is_none() {
+    fn headers_of(&self, backend: &BackendConfig, parent: Option<&NextParent>) -> Option<Fields> {
+        // The facts about the client's TLS that the backend gets in fields.
+        let is_told = (backend.speaks_http() || self.upgrade.is_some())
+            && backend.client_cert_fields != ClientCertFields::Off
+            && self.certificate_is_ours;
+        let told = self.client.tls_facts().filter(|_| is_told);
+        let called = self.called(backend);
+        if told.is_none() && called.is_none() && self.own_fields.is_none() && parent.is_none() {
             return None;
         }
-        let mut headers = self.head.headers.clone();
-        if let Some(own) = own {
-            own.add_to(&mut headers, &self.host, self.head.version);
-        }
+        let mut headers = self.with_own_fields();
         if let Some(called) = called {
             headers.insert(HOST, called.text());
+        }
+        if let Some(parent) = parent {
+            parent.apply(&mut headers);
         }
         if let Some(facts) = told {
             let form = backend.client_cert_fields;
@@ -449,35 +483,14 @@ impl<'s> Outgoing<'s> {
         Some(headers)
     }
 
-    /// The facts about the client's TLS that a backend gets in fields; `None`: it gets none.
-    fn told_certificate(&self, backend: &BackendConfig) -> Option<&TlsFacts> {
-        let over_http = backend.speaks_http() || self.upgrade.is_some();
-        let wanted = backend.client_cert_fields != ClientCertFields::Off;
-        let is_told = over_http && wanted && self.certificate_is_ours;
-        self.client.tls_facts().filter(|_| is_told)
-    }
-
-    /// The server's name as the client sees it.
-    fn server_name<'a>(&self, authority: Option<&'a Authority>) -> Cow<'a, [u8]> {
+    /// The server's name and port as the client sees them.
+    fn server<'a>(&self, authority: Option<&'a Authority>) -> (Cow<'a, [u8]>, u16) {
+        let default = self.identity.usual_port();
+        let local = self.client.local;
         match authority {
-            Some(authority) => Cow::Borrowed(&authority.host),
-            None if self.client.local.port() == 0 => Cow::Borrowed(UNIX_HOST.as_bytes()),
-            None => Cow::Owned(self.client.local.ip().to_string().into()),
-        }
-    }
-
-    /// The usual port of the scheme that the client used: 443 or 80.
-    fn usual_port(&self) -> u16 {
-        if self.identity.secure { 443 } else { 80 }
-    }
-
-    /// The server's port as the client sees it.
-    fn server_port(&self, authority: Option<&Authority>) -> u16 {
-        let default = self.usual_port();
-        match authority {
-            Some(authority) => authority.port.unwrap_or(default),
-            None if self.client.local.port() == 0 => default,
-            None => self.client.local.port(),
+            Some(asked) => (Cow::Borrowed(&asked.host), asked.port.unwrap_or(default)),
+            None if local.port() == 0 => (Cow::Borrowed(UNIX_HOST.as_bytes()), default),
+            None => (Cow::Owned(local.ip().to_string().into()), local.port()),
         }
     }
 }
@@ -485,22 +498,20 @@ impl<'s> Outgoing<'s> {
 impl RequestFields for Outgoing<'_> {
     fn lines(&self, name: &FieldName, line: &mut dyn FnMut(&[u8])) {
         let name = NameRef::from(name);
-        let head = &self.head;
-        let mut completed;
+        let completed;
         let headers = match &self.own_fields {
             Some(own) if own.has(name) => {
-                completed = head.headers.clone();
-                own.add_to(&mut completed, &self.host, head.version);
+                completed = self.with_own_fields();
                 &completed
             }
-            _ => &head.headers,
+            _ => &self.head.headers,
         };
         headers.get_all(name).for_each(&mut *line);
         for value in self.withheld.iter().flat_map(|fields| fields.get_all(name)) {
-            // No field has such a byte: what a backend got is never taken for what it did not get.
+            // No field has this byte: a value that was withheld never equals one that a backend got.
             line(&[b"\x01", value].concat());
         }
-        // What the front itself says of the client's TLS is written for each backend.
+        // The front's own fields about the client's TLS are written later, for each backend.
         if let Some(facts) = self.client.tls_facts()
             && claims::is_certificate_claim(name)
         {
@@ -516,48 +527,27 @@ fn clean(
     head: &mut RequestHead,
     grounds: &Grounds<'_>,
     is_trusted: bool,
-    withheld: &mut Withheld,
+    withheld: &mut Option<Fields>,
 ) -> Result<usize, Failure> {
-    let Grounds {
-        site,
-        listener,
-        peer,
-        ..
-    } = grounds;
-    if listener.query == QueryForm::Escaped {
+    if grounds.listener.query == QueryForm::Escaped {
         head.target.escape_query();
     }
-    let underscored_names = &site.server.underscore_fields;
+    let underscored_names = &grounds.site.server.underscore_fields;
     let underscored = clean_request(&mut head.headers, underscored_names, is_trusted, withheld);
     if head.headers.join_cookies() {
-        check_cookie(&head.headers, listener)?;
+        // The joined line must not be longer than the listener allows for a line.
+        let len = head.headers.get(COOKIE).map_or(0, <[u8]>::len);
+        if COOKIE.spelling().len() + ": ".len() + len > grounds.listener.limits.line_bytes {
+            let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
+            return Err(Failure::client(status, Fault::FieldTooLong.token()));
+        }
     }
-    if peer.front_verifies() {
-        // The front itself verifies certificates of clients: those that a proxy tells are not used.
-        withheld.take(&mut head.headers, claims::is_certificate_claim);
+    if grounds.peer.front_verifies() {
+        // The front itself verifies certificates of clients, so it ignores those that a proxy reports.
+        let tells_certificate = |field: Field<'_>| claims::is_certificate_claim(field.name_ref());
+        withhold(&mut head.headers, withheld, tells_certificate);
     }
     Ok(underscored)
-}
-
-/// Measures the line that several lines of cookies became, as the listener measures each line.
-fn check_cookie(headers: &Fields, listener: &ListenerConfig) -> Result<(), Failure> {
-    let len = headers.get(COOKIE).map_or(0, <[u8]>::len);
-    if COOKIE.spelling().len() + ": ".len() + len > listener.limits.line_bytes {
-        Err(Failure::client(
-            StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
-            Fault::FieldTooLong.token(),
-        ))
-    } else {
-        Ok(())
-    }
-}
-
-/// Takes the authority that a trusted proxy was asked for, if it says that.
-fn settle_authority(head: &mut RequestHead, secure: bool) {
-    let own = head.authority.as_ref();
-    if let Some(asked) = forwarded::asked_of_proxy(&head.headers, own, secure) {
-        head.authority = Some(asked);
-    }
 }
 
 /// Sets `Host` to what the client asked for, or to the address it connected to if it named no host.

@@ -5,15 +5,16 @@
 
 use std::time::Duration;
 
-use catamaran_message::BodyLength;
+use bytes::Bytes;
+use catamaran_message::name::RETRY_AFTER;
+use catamaran_message::{BodyLength, Fields};
 use catamaran_upstream::Culprit;
 use http::StatusCode;
 
 use crate::counters::Reason;
-use crate::deadlines::Tick;
 use crate::exchange::downstream::{After, Downstream};
 use crate::exchange::failure::Failure;
-use crate::exchange::relay::{Relay, RelayError, Terms};
+use crate::exchange::relay::{AttemptEnd, Relay, RelayError, Terms};
 use crate::exchange::response_policy::ResponsePolicy;
 use crate::exchange::source::{Answer, Source};
 use crate::exchange::state::Exchange;
@@ -28,7 +29,7 @@ pub(crate) async fn fail(
 ) -> After {
     exchange.note_reason(failure.reason);
     if exchange.progress.status.is_some() {
-        // What the backend did send is worth having; the rest is missing, and seen to be.
+        // The client still gets what the backend has sent; the cut shows that the rest is missing.
         let limit = if failure.is_gone() {
             Duration::ZERO
         } else {
@@ -60,6 +61,12 @@ pub(crate) async fn answer(
             Answer::text(status, media_type.as_bytes(), text)
         }
         OwnContent::Allow(status, methods) => page(exchange, status).with(respond::allow(&methods)),
+        OwnContent::Limited(seconds) => {
+            let mut answer = page(exchange, StatusCode::TOO_MANY_REQUESTS);
+            answer.add(RETRY_AFTER, itoa::Buffer::new().format(seconds));
+            answer
+        }
+        OwnContent::Preflight => Answer::new(StatusCode::NO_CONTENT, Fields::new(), Bytes::new()),
         OwnContent::Redirect(status, location) => Answer::redirect(status, location, exchange.id),
         OwnContent::Challenge(file) => match secured::read_challenge(file).await {
             Some(bytes) => Answer::text(StatusCode::OK, b"text/plain", bytes),
@@ -120,6 +127,8 @@ pub(crate) async fn relay(
     let policy = ResponsePolicy {
         backend: None,
         passage: exchange.decided.passage.as_deref(),
+        limit_fields: exchange.decided.limit_fields.as_deref(),
+        cors: exchange.decided.cors.as_deref(),
         request: None,
     };
     let terms = Terms {
@@ -128,7 +137,7 @@ pub(crate) async fn relay(
         body: BodyLength::Known(0),
         body_max: u64::MAX,
         expect_continue: false,
-        deadline: Tick::NEVER,
+        end: AttemptEnd::NEVER,
         timed: false,
     };
     let relayed = Relay::new(exchange.scene, down, source, terms, &mut exchange.progress)

@@ -81,6 +81,7 @@ impl<'s> Pages<'s> {
         Some(body)
     }
 
+    /// The fields and the body of `page`; of the front's own page if there is none, or if its file could not be read.
     fn content(
         &self,
         page: Option<&Page>,
@@ -94,10 +95,10 @@ impl<'s> Pages<'s> {
                 fields.insert(CONTENT_TYPE, page.content_type);
                 body.clone()
             }
-            (None, _) => Bytes::from(respond::page(status, self.id)),
+            (None, _) => respond::page(status, self.id),
             (Some(_), None) => {
                 count(Reason::new(Culprit::Front, "error-page-missing"));
-                Bytes::from(respond::page(status, self.id))
+                respond::page(status, self.id)
             }
         };
         (fields, body)

@@ -57,10 +57,26 @@ pub(crate) struct Terms<'a> {
     pub(crate) body_max: u64,
     /// Whether the client waits for 100 (Continue) before it sends its body.
     pub(crate) expect_continue: bool,
-    /// The time by which the exchange must be over.
-    pub(crate) deadline: Tick,
+    /// The time by which the attempt must be over.
+    pub(crate) end: AttemptEnd,
     /// Whether the time of the response's first byte is logged.
     pub(crate) timed: bool,
+}
+
+/// The time by which an attempt must be over: the end of its own time or of that of the exchange, whichever is first.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AttemptEnd {
+    pub(crate) at: Tick,
+    /// The timeout that passes then.
+    pub(crate) timeout: Timeout,
+}
+
+impl AttemptEnd {
+    /// No limit.
+    pub(crate) const NEVER: Self = Self {
+        at: Tick::NEVER,
+        timeout: Timeout::Exchange,
+    };
 }
 
 /// The relay of one attempt: the client, the source, and the state of both directions.
@@ -112,8 +128,9 @@ enum Download {
 
 /// A timeout of the relay that has passed. It is not a [`RelayError`] yet, because making one allocates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Timeout {
+pub(crate) enum Timeout {
     Exchange,
+    Attempt,
     FirstByte,
     IdleBody,
     Body,
@@ -124,6 +141,7 @@ impl From<Timeout> for RelayError {
     fn from(timeout: Timeout) -> Self {
         match timeout {
             Timeout::Exchange => Self::ExchangeTimeout,
+            Timeout::Attempt => Self::AttemptTimeout,
             Timeout::FirstByte => Self::FirstByteTimeout,
             Timeout::IdleBody => Self::IdleBodyTimeout,
             Timeout::Body => Self::BodyTimeout,
@@ -185,10 +203,12 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
         std::future::poll_fn(|cx| self.poll(cx).map_err(Box::new)).await
     }
 
+    /// Moves bytes both ways as long as anything moves; then waits for sockets and timeouts. Ready when the response is
+    /// complete and written.
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), RelayError>> {
         loop {
             self.poll_upload(cx)?;
-            // A write is progress only if the backend takes more of the body, for which it makes room.
+            // A write to the backend is progress only while more of the body is wanted: it makes room for more.
             let mut moved = self.poll_backend_write(cx)? && self.takes_body();
             moved |= self.poll_download(cx)?;
             // While the AJP codec receives, it may have queued an answer of its own: the empty packet
@@ -217,8 +237,8 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
     /// Moves bytes of the request's body from the client to the backend's output, as far as both sides allow.
     fn poll_upload(&mut self, cx: &mut Context<'_>) -> Result<(), RelayError> {
         while self.upload != Upload::Done && self.download != Download::Ended {
-            // All that has arrived first: a packet of AJP13 with little in it costs a round trip
-            // like a full one.
+            // First takes everything that has arrived: a packet of AJP13 with few bytes costs a round trip like a full
+            // one.
             while self.poll_client_body(cx)? {}
             if self.held_len() == 0 && self.upload == Upload::Received {
                 return self.finish_upload();
@@ -253,7 +273,7 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
             self.source.enter(Phase::Waiting);
         }
         if !self.source.finish_body() {
-            // The codec that counted the bytes in has counted them to the end.
+            // Not expected: the client's codec has already checked the body against its announced length.
             let short = ClientError::truncated_body();
             return Err(RelayError::Client(short));
         }
@@ -305,6 +325,7 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
         Ok(true)
     }
 
+    /// Takes a piece of the body from the client, and keeps it for a further attempt.
     fn take_body(&mut self, data: Bytes) -> Result<(), RelayError> {
         let bytes = data.len() as u64;
         self.reading.moved(self.now(), bytes);
@@ -363,7 +384,7 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
         let mut moved = false;
         while self.takes_events() {
             let polled = self.poll_source(cx);
-            // By reference, since it would be moved for each look at it.
+            // By reference: moving the event out for each test would cost time.
             let Poll::Ready(event) = &polled else {
                 break;
             };
@@ -375,7 +396,7 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
                 self.download = rest.after(event);
                 continue;
             }
-            // Asks for the request's body are collected: their answers leave in one write.
+            // Requests of the backend for more of the body are collected, so that the answers leave in one write.
             let flush = matches!(event, Ok(Event::Flush));
             if let Poll::Ready(event) = polled {
                 self.handle(event.map_err(RelayError::Source)?)?;
@@ -457,6 +478,7 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
         Ok(())
     }
 
+    /// Handles an event of the source.
     #[inline]
     fn handle(&mut self, event: Event) -> Result<(), RelayError> {
         if !matches!(event, Event::BodyWanted) {
@@ -564,6 +586,7 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
         Ok(())
     }
 
+    /// Writes to the client. `true`: all of the output is written, and there was some.
     fn poll_client_write(&mut self, cx: &mut Context<'_>) -> Result<bool, RelayError> {
         let waiting = self.down.unwritten();
         if waiting == 0 {
@@ -588,7 +611,7 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
             return Err(RelayError::Client(ClientError::Left));
         }
         if self.down.has_response() {
-            // What is missing is the backend's affair. A write tells whether the rest is wanted.
+            // A client that has the whole response may close. A write shows whether it takes what is left.
             return Ok(None);
         }
         self.down
@@ -616,7 +639,7 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
         Poll::Pending
     }
 
-    /// Lets the source notice if the backend has sent nothing for too long while its answer is awaited. Returns when
+    /// Has the source check whether the backend has sent nothing for too long while its answer is awaited. Returns when
     /// to check again.
     fn check_silence(&self) -> Result<Tick, RelayError> {
         if self.download != Download::Head || self.wants_body() {
@@ -678,7 +701,8 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
             }
             Download::Discard(_) | Download::Ended => None,
         };
-        let mut first = (self.terms.deadline, Timeout::Exchange);
+        let AttemptEnd { at, timeout } = self.terms.end;
+        let mut first = (at, timeout);
         let mut runs = |at: Tick, timeout| {
             if at < first.0 {
                 first = (at, timeout);
@@ -714,7 +738,7 @@ impl Rest {
                 bytes: self.bytes - data.len(),
                 ..self
             }),
-            // The client has all it gets: a failure costs the connection alone.
+            // The client has its whole response: a failure only costs the backend's connection.
             Ok(Event::Body(_) | Event::End) | Err(_) => Download::Ended,
             Ok(_) => Download::Discard(self),
         }

@@ -3,6 +3,7 @@
 //! A page says in general terms what happened and has the request's id. Only the log says which
 //! backend failed and how. An operator may have another page sent with a status.
 
+use bytes::Bytes;
 use catamaran_message::Fields;
 use catamaran_message::name::{
     ALLOW, CACHE_CONTROL, CONTENT_TYPE, DATE, RETRY_AFTER, X_REQUEST_ID,
@@ -15,18 +16,19 @@ use crate::request_id::RequestId;
 /// The header fields of the response with such a page.
 pub(crate) fn fields(status: StatusCode, id: RequestId) -> Fields {
     let mut fields = Fields::new();
-    fields.insert(CONTENT_TYPE, "text/html; charset=utf-8");
-    fields.insert(CACHE_CONTROL, "no-store");
+    fields.reserve_lines(FIELDS_MAX, LINES_MAX);
+    fields.append(CONTENT_TYPE, "text/html; charset=utf-8");
+    fields.append(CACHE_CONTROL, "no-store");
     if let Some(date) = date::now() {
-        fields.insert(DATE, date);
+        fields.append(DATE, date);
     }
-    fields.insert(X_REQUEST_ID, id.digits());
+    fields.append(X_REQUEST_ID, id.digits());
     match status {
         StatusCode::SERVICE_UNAVAILABLE => {
-            fields.insert(RETRY_AFTER, "1");
+            fields.append(RETRY_AFTER, "1");
         }
         StatusCode::METHOD_NOT_ALLOWED | StatusCode::NO_CONTENT => {
-            fields.insert(ALLOW, METHODS);
+            fields.append(ALLOW, METHODS);
         }
         _ => {}
     }
@@ -40,18 +42,28 @@ pub(crate) fn allow(methods: &[Method]) -> Fields {
 }
 
 /// The front's page for `status`, as HTML with the request's id.
-pub(crate) fn page(status: StatusCode, id: RequestId) -> String {
-    let phrase = status.canonical_reason().unwrap_or("Error");
-    let code = status.as_u16();
-    let explanation = explain(status);
-    format!(
-        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
-         <title>{code} {phrase}</title></head>\n\
-         <body><h1>{code} {phrase}</h1>\n<p>{explanation}</p>\n\
-         <p>Request <code>{id}</code></p></body></html>\n"
-    )
+pub(crate) fn page(status: StatusCode, id: RequestId) -> Bytes {
+    let phrase = status.canonical_reason().unwrap_or("Error").as_bytes();
+    let code = status.as_str().as_bytes();
+    let page = [
+        b"<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>",
+        code,
+        b" ",
+        phrase,
+        b"</title></head>\n<body><h1>",
+        code,
+        b" ",
+        phrase,
+        b"</h1>\n<p>",
+        explain(status).as_bytes(),
+        b"</p>\n<p>Request <code>",
+        &id.digits(),
+        b"</code></p></body></html>\n",
+    ];
+    page.concat().into()
 }
 
+/// What a page says about its status.
 fn explain(status: StatusCode) -> &'static str {
     match status {
         status if status.is_redirection() => "The page is at another address.",
@@ -64,6 +76,7 @@ fn explain(status: StatusCode) -> &'static str {
         StatusCode::URI_TOO_LONG => "The requested address is too long.",
         StatusCode::EXPECTATION_FAILED => "The request's expectation cannot be met.",
         StatusCode::MISDIRECTED_REQUEST => "The request is not for this server.",
+        StatusCode::TOO_MANY_REQUESTS => "There were too many requests. Try again later.",
         StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE => "The request's head is too large.",
         StatusCode::NOT_IMPLEMENTED => "The request asks for something that is not supported.",
         StatusCode::BAD_GATEWAY => "The application gave no valid answer.",
@@ -73,6 +86,11 @@ fn explain(status: StatusCode) -> &'static str {
         _ => "The request was not served.",
     }
 }
+
+/// How many fields there is room for at once: the four of every page, `Allow` or `Retry-After`, and some of the route.
+const FIELDS_MAX: usize = 8;
+/// How many bytes there is room for at once in the lines of these fields.
+const LINES_MAX: usize = 512;
 
 /// The methods in `Allow` of a 405, and of the answer to an OPTIONS that is not forwarded. CONNECT
 /// and TRACE are refused.

@@ -2,7 +2,8 @@
 //!
 //! First, for a response of a backend: the front may decline a status to ask another backend (`retry_status`),
 //! replace an error by a page, note the sessions that begin, and change the backend's paths back to the client's.
-//! Then, for each time that a response is sent: the route's rules for fields and cookies, and the front's own fields.
+//! Then, for each time that a response is sent: the route's rules for fields and cookies, the fields of CORS, and the
+//! front's own fields.
 //! The relay knows nothing of all this: it handles bytes and deadlines.
 
 use bytes::Bytes;
@@ -11,6 +12,7 @@ use catamaran_message::{Fields, ResponseHead};
 use http::StatusCode;
 
 use crate::exchange::compression::CompressionOffer;
+use crate::exchange::cors::CorsFields;
 use crate::exchange::elsewhere::Elsewhere;
 use crate::exchange::fields::body::FieldScope;
 use crate::exchange::fields::passage::Passage;
@@ -29,6 +31,10 @@ pub(crate) struct ResponsePolicy<'a> {
     pub(crate) backend: Option<BackendPolicy<'a>>,
     /// The changes of fields, cookies and paths by the route; `None`: it makes none.
     pub(crate) passage: Option<&'a Passage<'a>>,
+    /// The fields that tell the client what limits leave it; `None`: none do.
+    pub(crate) limit_fields: Option<&'a Fields>,
+    /// The fields of CORS for this client; `None`: the backend's stay.
+    pub(crate) cors: Option<&'a CorsFields<'a>>,
     /// The request that the backend got, if a cache takes part in its response.
     pub(crate) request: Option<&'a Outgoing<'a>>,
 }
@@ -68,10 +74,8 @@ impl<'a> ResponsePolicy<'a> {
         if retries && backend.elsewhere.may_decline(progress) {
             return Err(Declined(head.status));
         }
-        let Some(pages) = &backend.pages else {
-            return Ok(None);
-        };
-        Ok(pages.replace(head, |reason| scene.worker.count(reason)))
+        let pages = backend.pages.as_ref();
+        Ok(pages.and_then(|pages| pages.replace(head, |reason| scene.worker.count(reason))))
     }
 
     /// The offer by which the response may be compressed; `None`: it must not be.
@@ -100,21 +104,28 @@ impl<'a> ResponsePolicy<'a> {
         cookie.filter(|_| may_carry_cookie(head.status, &head.headers))
     }
 
-    /// Makes the changes for this client: the route's rules for fields and cookies, and the front's own fields.
-    /// `scope` is what the response is to the route's rules.
+    /// Makes the changes for this client: the route's rules for fields and cookies, the fields of CORS, and the front's
+    /// own fields.
+    /// `scope` says which of the route's rules for fields apply.
     pub(crate) fn edit(
         &self,
         head: &mut ResponseHead,
         scene: Scene<'_>,
         scope: impl FnOnce() -> FieldScope,
     ) {
-        if let Some(passage) = self.passage.filter(|passage| passage.edits_fields()) {
+        if let Some(passage) = self.passage {
             let scope = FieldScope::new(head.status, scope());
             passage.edit(&mut head.headers, head.status, scope);
         }
+        for field in self.limit_fields.into_iter().flat_map(Fields::iter) {
+            head.headers.insert(field.name_ref(), field.value());
+        }
+        if let Some(cors) = self.cors {
+            cors.edit(head);
+        }
         let cookie = self.cookie(head);
         let headers = &mut head.headers;
-        // What a client over TLS is told, unless the backend has said something itself.
+        // For clients over TLS, unless the backend has sent the field itself.
         if let Some(policy) = scene.listener.hsts.as_ref().filter(|_| scene.peer.secure)
             && !headers.contains(STRICT_TRANSPORT_SECURITY)
         {

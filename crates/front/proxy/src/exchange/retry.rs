@@ -3,7 +3,7 @@
 //! A request is sent again only if the failed attempt was certainly not processed (any method), or if the upstream
 //! allows it for the method: by default for idempotent ones. It is not sent again after a byte of a response has
 //! arrived, if its body is no longer held, or after a timeout, because the backend may still process it. After a
-//! timeout it is sent again only if the backend was put out.
+//! timeout it is sent again only if the backend was put out, or if the route limits each attempt.
 //!
 //! A POST is repeated in two cases only: there was no connection for it ([`Stage::NotSent`]), or it
 //! is proved that no byte of it reached the backend ([`Stage::Undelivered`]; `upstream::connection`
@@ -49,8 +49,9 @@ pub(crate) struct Attempt {
     pub(crate) replayable: bool,
     /// Whether the connection broke; `false` if the backend was silent for too long or broke its protocol.
     pub(crate) disconnected: bool,
-    /// Whether the backend was put out while nothing was heard of it.
-    pub(crate) backend_out: bool,
+    /// Whether the front stopped waiting for the backend before a response began: the backend was put out, or the time
+    /// of the attempt was over.
+    pub(crate) given_up: bool,
     /// Whether the connection was not established in time: a SYN was lost, or a backlog was full.
     pub(crate) dial_timed_out: bool,
     /// Whether the connection had carried an exchange before.
@@ -74,6 +75,7 @@ pub(crate) enum Retry {
     Other,
 }
 
+/// Decides what to do about a failed attempt.
 pub(crate) fn decide(attempt: &Attempt) -> Retry {
     let other = if attempt.others {
         Retry::Other
@@ -89,7 +91,7 @@ pub(crate) fn decide(attempt: &Attempt) -> Retry {
         Stage::Undelivered if attempt.reused => Retry::Fresh,
         Stage::Undelivered => other,
         // No answer is to be expected, and the backend may still process the request.
-        Stage::Sent if attempt.backend_out && attempt.repeatable => other,
+        Stage::Sent if attempt.given_up && attempt.repeatable => other,
         Stage::Sent if !attempt.disconnected || !attempt.repeatable => Retry::No,
         // It was most likely closed for being idle, just as we wrote.
         Stage::Sent if attempt.reused => Retry::Fresh,
@@ -108,7 +110,7 @@ mod tests {
         repeatable: true,
         replayable: true,
         disconnected: true,
-        backend_out: false,
+        given_up: false,
         dial_timed_out: false,
         reused: true,
         attempts_left: 2,
@@ -235,7 +237,7 @@ mod tests {
                 "the backend was put out",
                 Attempt {
                     disconnected: false,
-                    backend_out: true,
+                    given_up: true,
                     ..BASE
                 },
                 Retry::Other,
@@ -244,7 +246,7 @@ mod tests {
                 "the backend was put out, nobody else",
                 Attempt {
                     disconnected: false,
-                    backend_out: true,
+                    given_up: true,
                     others: false,
                     ..BASE
                 },
@@ -255,7 +257,7 @@ mod tests {
                 Attempt {
                     repeatable: false,
                     disconnected: false,
-                    backend_out: true,
+                    given_up: true,
                     ..BASE
                 },
                 Retry::No,
@@ -264,7 +266,7 @@ mod tests {
                 "the backend was put out, response begun",
                 Attempt {
                     stage: Answered,
-                    backend_out: true,
+                    given_up: true,
                     ..BASE
                 },
                 Retry::No,

@@ -14,7 +14,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use catamaran_files::FilePart;
 use catamaran_message::name::{CACHE_CONTROL, CONTENT_TYPE, LOCATION};
-use catamaran_message::{Fields, ResponseHead};
+use catamaran_message::{Fields, Id, ResponseHead};
 use catamaran_transport::ByteQueue;
 use catamaran_upstream::{Event, Lease};
 use http::StatusCode;
@@ -97,7 +97,7 @@ pub(crate) struct Answer {
     head: Box<ResponseHead>,
     body: Bytes,
     head_taken: bool,
-    /// What the answer is to a route's rules for fields.
+    /// Which of a route's rules for fields apply to the answer.
     scope: FieldScope,
 }
 
@@ -120,7 +120,7 @@ impl Answer {
 
     /// A redirect to `location`.
     pub(crate) fn redirect(status: StatusCode, location: impl AsRef<[u8]>, id: RequestId) -> Self {
-        let body = Bytes::from(respond::page(status, id));
+        let body = respond::page(status, id);
         let mut answer = Self::new(status, respond::fields(status, id), body);
         let headers = &mut answer.head.headers;
         // The status decides whether a cache may keep it (RFC 9110, section 15.1).
@@ -144,6 +144,11 @@ impl Answer {
         let mut answer = Self::new(StatusCode::NOT_MODIFIED, headers, Bytes::new());
         answer.head.content_length = None;
         answer
+    }
+
+    /// Adds a field.
+    pub(crate) fn add(&mut self, name: Id, value: &str) {
+        self.head.headers.append(name, value);
     }
 
     /// Adds or replaces these fields.
@@ -189,7 +194,7 @@ impl Source<'_, '_> {
         }
     }
 
-    /// What the response is to a route's rules for fields.
+    /// Which of a route's rules for fields apply to the response.
     pub(crate) fn field_scope(&self) -> FieldScope {
         match self {
             Self::Backend(_) | Self::File(_) => FieldScope::Served,
@@ -271,7 +276,7 @@ impl Source<'_, '_> {
     ///
     /// # Errors
     /// The rest of the response will not come.
-    // Called for a compressed response as well, which would make it a call for all others, too.
+    // Always inlined: compressed responses call it from a second place, for which the compiler would make it a call.
     #[inline(always)]
     pub(crate) fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Result<Event, SourceError>> {
         match self {
@@ -353,7 +358,7 @@ impl Source<'_, '_> {
         }
     }
 
-    /// Whether the framing, not a close, marks the end of the response that has begun.
+    /// Whether framing marks the end of the response that has begun; `false`: the close of the connection does.
     pub(crate) fn is_framed(&self) -> bool {
         match self {
             Self::Backend(leased) => leased.lease.is_framed(),

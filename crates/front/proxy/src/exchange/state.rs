@@ -2,23 +2,29 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use catamaran_balance::affinity::Outcome;
-use catamaran_message::{BodyLength, RequestHead};
+use catamaran_message::{BodyLength, Fields, RequestHead};
 use http::StatusCode;
 use tokio::time::Instant;
 
 use crate::counters::Reason;
 use crate::deadlines::Tick;
+use crate::exchange::cors::CorsFields;
 use crate::exchange::fields::passage::Passage;
 use crate::exchange::logged::LoggedRequest;
 use crate::exchange::pages::Pages;
 use crate::exchange::progress::Progress;
 use crate::exchange::scene::Scene;
+use crate::exchange::sites::Sites;
 use crate::request_id::RequestId;
+use crate::site::limits::Flights;
 use crate::site::route::Route;
+use crate::site::rules::Rules;
 use crate::site::{Member, Upstream};
+use crate::traces::Trace;
 use crate::tunnel_request::TunnelRequest;
 use crate::worker::OwnSite;
 use crate::worker::in_flight::Seen;
@@ -26,13 +32,17 @@ use crate::worker::in_flight::Seen;
 /// The state of one exchange, from the request's head to the log line.
 pub(crate) struct Exchange<'a> {
     pub(crate) scene: Scene<'a>,
+    /// The site with which it began.
     pub(crate) site: &'a Arc<OwnSite>,
+    pub(crate) sites: &'a Sites,
     pub(crate) id: RequestId,
+    /// The trace that the exchange is part of; `None`: requests are not traced.
+    pub(crate) trace: Option<&'a Trace>,
     /// The entry that administrators see while the exchange is in flight.
     pub(crate) seen: Option<Seen<'a>>,
     pub(crate) began: Instant,
     pub(crate) began_tick: Tick,
-    /// The facts about the request for its log line; `None` if nothing is logged.
+    /// The facts about the request for its log line and its span; `None` if it has neither.
     pub(crate) logged: Option<Box<LoggedRequest>>,
     /// The part of the verdict that lasts as long as the exchange.
     pub(crate) decided: Decided<'a>,
@@ -53,10 +63,18 @@ pub(crate) struct Decided<'a> {
     pub(crate) upstream: Option<&'a Upstream>,
     /// The changes of fields, cookies and paths that the route makes; `None`: it makes none.
     pub(crate) passage: Option<Box<Passage<'a>>>,
-    /// The route; `None` if it has no rules.
+    /// The fields of CORS that the response gets; `None`: the route has no `[route.cors]`.
+    pub(crate) cors: Option<Box<CorsFields<'a>>>,
+    /// The route; `None` if none was found.
     pub(crate) route: Option<&'a Route>,
+    /// Whether the route keeps its requests out of the access log.
+    pub(crate) is_unlogged: bool,
     /// The tunnel that the request asks for; `None`: it asks for none, or the route does not allow it.
     pub(crate) tunnel: Option<Box<TunnelRequest<'a>>>,
+    /// The fields that tell the client what limits leave it; `None`: none do.
+    pub(crate) limit_fields: Option<Box<Fields>>,
+    /// The places that the request takes at limits of requests in flight; mostly `None`.
+    pub(crate) flights: Option<Box<Flights<'a>>>,
     /// The id that a trusted proxy gave the request; mostly `None`.
     pub(crate) given_id: Option<Bytes>,
 }
@@ -72,37 +90,58 @@ pub(crate) struct Attempts<'a> {
     pub(crate) sticky: Option<Outcome>,
     /// The route of the session id by which the backend was chosen, for the log.
     pub(crate) session_route: Option<Box<[u8]>>,
+    /// When the wait for a first member ends; `None`: the exchange has not waited for one.
+    pub(crate) hold_ends: Option<Tick>,
+    /// Whether the members are those of a later site than that with which the exchange began.
+    pub(crate) is_moved: bool,
+}
+
+impl<'a> Decided<'a> {
+    /// The rules of the route; `None`: no route was found, or it has none.
+    pub(crate) fn rules(&self) -> Option<&'a Rules> {
+        self.route?.rules.as_deref()
+    }
 }
 
 impl<'a> Exchange<'a> {
-    /// A new exchange, before the verdict. Without a `head`, since the request was refused or never came, there
-    /// will be no verdict.
+    /// A new exchange, before the verdict. `head` is `None` if the request was refused or never came: then no verdict
+    /// follows.
     pub(crate) fn new(
         scene: Scene<'a>,
-        site: &'a Arc<OwnSite>,
+        sites: &'a Sites,
         head: Option<&RequestHead>,
+        trace: Option<&'a Trace>,
     ) -> Self {
+        let site = sites.first();
         let id = scene.worker.next_id();
         let (began, began_tick) = (scene.measured(), scene.now());
-        let is_logged = scene.worker.access_log().is_on();
+        let is_recorded = trace.is_some_and(|trace| trace.recorded.is_some());
+        let is_logged = scene.worker.access_log().is_on() || is_recorded;
         let in_flight = scene.worker.in_flight();
         Self {
             scene,
             site,
+            sites,
             id,
+            trace,
             seen: head.and_then(|head| Some(in_flight?.begin(id, began_tick, head))),
             began,
             began_tick,
-            logged: head
-                .filter(|_| is_logged)
-                .map(|head| Box::new(LoggedRequest::new(head))),
+            logged: head.filter(|_| is_logged).map(|head| {
+                let fields = scene.worker.access_log().fields_of(head);
+                Box::new(LoggedRequest::new(head, fields))
+            }),
             decided: Decided {
                 client_ip: scene.peer.remote.ip(),
                 pages: Pages::new(site.error_pages.as_deref(), id),
                 upstream: None,
                 passage: None,
+                cors: None,
                 route: None,
+                is_unlogged: false,
                 tunnel: None,
+                limit_fields: None,
+                flights: None,
                 given_id: None,
             },
             attempts: Attempts::default(),
@@ -113,6 +152,14 @@ impl<'a> Exchange<'a> {
             reason: None,
             unsent: None,
         }
+    }
+
+    /// The time by which the exchange must be over: by the limit of its route, or else by that of a backend.
+    pub(crate) fn ends(&self, of_backend: Option<Duration>) -> Tick {
+        let rules = self.decided.rules();
+        let of_route = rules.and_then(|rules| rules.config().exchange_timeout);
+        let limit = of_route.or(of_backend);
+        limit.map_or(Tick::NEVER, |limit| self.began_tick + limit)
     }
 
     /// Counts the reason why the front answers itself or gives up, and keeps it for the log.

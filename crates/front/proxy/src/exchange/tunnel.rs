@@ -317,6 +317,7 @@ pub(crate) async fn run(
 /// Frees the memory of the request's head, which a tunnel would keep for hours.
 fn detach(exchange: &mut Exchange<'_>) {
     exchange.decided.passage = None;
+    exchange.decided.cors = None;
     if let Some(logged) = &mut exchange.logged {
         logged.detach();
     }

@@ -1,9 +1,12 @@
 //! The verdict on a request: the one decision between its head and the first byte to a source.
 //!
-//! [`decide`] is pure: it depends on its arguments alone, awaits nothing, counts nothing, and reads neither a clock
-//! nor a file. The exchange obeys the verdict and `explain` shows it, so that they always agree. All effects follow
-//! the decision: the exchange counts dropped fields, charges the retry budget, picks and leases a backend, retries,
-//! or reads the file of a challenge.
+//! [`decide`] is pure but for the limits, which its caller asks or only looks at: it depends on its arguments alone,
+//! awaits nothing, counts nothing, and reads neither a clock nor a file. The exchange obeys the verdict and `explain`
+//! shows it, so that they always agree. All other effects follow the decision: the exchange counts dropped fields,
+//! charges the retry budget, picks and leases a backend, retries, or reads the file of a challenge.
+
+mod preflight;
+mod siblings;
 
 use std::borrow::Cow;
 use std::net::IpAddr;
@@ -20,22 +23,23 @@ use http::{HeaderValue, Method, StatusCode};
 
 use crate::config::{Redirect, RouteConfig, RouteTarget, RouteText};
 use crate::counters::Reason;
-use crate::exchange::cache_request::{CacheRequest, KeyGrounds};
+use crate::exchange::cache_request::{self, CacheRequest, KeyGrounds};
 use crate::exchange::compression::{self, CompressionOffer};
+use crate::exchange::cors::CorsFields;
 use crate::exchange::failure::Failure;
 use crate::exchange::fields::clean;
 use crate::exchange::fields::forwarded::{self, Sender};
 use crate::exchange::fields::passage::{Passage, RequestedUrl, Values};
 use crate::exchange::grounds::Grounds;
 use crate::exchange::guards::Guard;
+use crate::exchange::limit_keys::{self, LimitKey};
 use crate::exchange::outgoing::{Outgoing, Wishes};
 use crate::exchange::secured;
-use crate::path::captured::Captures;
 use crate::path::{self, NormalPath, PathFault};
 use crate::peer::PeerFacts;
 use crate::site::Upstream;
 use crate::site::rewrite::Prefix;
-use crate::site::route::{Action, Route, Wanted};
+use crate::site::route::{Action, ConditionFacts, Route, Wanted};
 use crate::site::rules::Rules;
 use crate::tunnel_request::{self, TunnelRequest};
 
@@ -48,8 +52,13 @@ pub(crate) struct Verdict<'s> {
     pub(crate) route: Option<&'s Route>,
     /// The changes that the route makes to the response; `None`: none, or the request is refused.
     pub(crate) passage: Option<Box<Passage<'s>>>,
+    /// The fields of CORS that the response gets, whoever answers; `None`: the route has no `[route.cors]`.
+    pub(crate) cors: Option<Box<CorsFields<'s>>>,
     pub(crate) decision: Decision<'s>,
 }
+
+/// Asks the limits that a request is subject to. Returns the answer to a request that one of them refuses.
+pub(crate) type AskLimits<'q, 's> = &'q mut dyn FnMut(&[LimitKey<'s>]) -> Option<OwnAnswer>;
 
 /// Who answers a request, with what is needed for it.
 #[derive(Debug)]
@@ -163,7 +172,7 @@ impl WithoutFile<'_> {
     fn head(&self) -> &RequestHead {
         match self {
             Self::NotFound(head) => head,
-            Self::Forward(forward) => forward.outgoing.facts(None).head,
+            Self::Forward(forward) => &forward.outgoing.head,
         }
     }
 }
@@ -187,6 +196,10 @@ pub(crate) enum OwnContent {
     Text(StatusCode, HeaderValue, Bytes),
     /// The page for this status, with these methods in `Allow`.
     Allow(StatusCode, Vec<Method>),
+    /// The page for a request beyond a limit, which would pass after so many seconds.
+    Limited(u64),
+    /// 204 without content, for a preflight of CORS.
+    Preflight,
     /// A redirect of this status to this location.
     Redirect(StatusCode, Vec<u8>),
     /// The content of this file, which answers an ACME challenge; 404 if there is no such file.
@@ -206,6 +219,19 @@ impl OwnAnswer {
         Self::new(OwnContent::Page(status), token)
     }
 
+    /// The answer to a client that a guard refuses.
+    fn guarded(guard: Guard) -> Self {
+        Self {
+            guard: Some(guard),
+            ..Self::page(Guard::STATUS, guard.token())
+        }
+    }
+
+    /// The answer to a request beyond a limit.
+    pub(crate) fn limited(token: &'static str, seconds: u64) -> Self {
+        Self::new(OwnContent::Limited(seconds), token)
+    }
+
     pub(crate) fn redirect(status: StatusCode, location: Vec<u8>, token: &'static str) -> Self {
         Self::new(OwnContent::Redirect(status, location), token)
     }
@@ -222,6 +248,13 @@ enum Target<'s> {
     Own(OwnAnswer),
 }
 
+impl Target<'_> {
+    /// Whether a guard of the route refuses the request.
+    fn is_guarded(&self) -> bool {
+        matches!(self, Self::Own(answer) if answer.guard.is_some())
+    }
+}
+
 /// The two paths of a request.
 struct Paths {
     /// The normalised path that the client sent.
@@ -230,12 +263,13 @@ struct Paths {
     path: NormalPath,
 }
 
-/// Decides who answers a request. The verdict is complete: the exchange only has to obey it.
-///
-/// Checks that must ask others before a request is served (limits of rates, a sign-on) should become a part of the
-/// verdict, named by the route: the exchange would ask them between this function and its `match` of the decision.
-/// This function asks nobody.
-pub(crate) fn decide<'s>(grounds: Grounds<'s>, mut head: Box<RequestHead>) -> Verdict<'s> {
+/// Decides who answers a request. The verdict is complete: the exchange only has to obey it. Limits are asked once it is
+/// certain that the request is served otherwise, and before anything is made for that.
+pub(crate) fn decide<'s>(
+    grounds: Grounds<'s>,
+    mut head: Box<RequestHead>,
+    ask: AskLimits<'_, 's>,
+) -> Verdict<'s> {
     let networks = &grounds.site.server.trusted_proxies;
     let sender = Sender::new(grounds.peer, &head, networks);
     let case = Case {
@@ -243,7 +277,7 @@ pub(crate) fn decide<'s>(grounds: Grounds<'s>, mut head: Box<RequestHead>) -> Ve
         sender: &sender,
     };
     match case.before_routes(&mut head) {
-        Ok(None) => case.by_route(head),
+        Ok(None) => case.by_route(head, ask),
         Ok(Some(answer)) => case.answer(None, answer, None, &head),
         Err(failure) => case.refuse(None, failure),
     }
@@ -260,14 +294,12 @@ pub(crate) fn wanted<'h>(
         host: head.authority.as_ref().map(|authority| &authority.host[..]),
         listener: None,
         secure: sender.identity.secure,
-        method: if tunnel_request::is_extended_connect(head) {
-            &Method::GET
-        } else {
-            &head.method
-        },
+        method: tunnel_request::method_for_routes(head),
+        conditions: ConditionFacts::Of(head, sender.identity.ip),
+        with_parameters: None,
     };
     if site.parts_listeners {
-        // Of one that a reload removed nothing says which routes are its own.
+        // If a reload has removed the listener, nothing says which routes are its own.
         let removed = || Failure::client(StatusCode::MISDIRECTED_REQUEST, "listener-removed");
         wanted.listener = Some(site.listener(grounds.listener).ok_or_else(removed)?);
     }
@@ -288,8 +320,8 @@ impl<'s> Case<'_, 's> {
 
     /// Answers or refuses a request without looking for a route; `Ok(None)`: the route decides.
     fn before_routes(&self, head: &mut RequestHead) -> Result<Option<OwnAnswer>, Failure> {
-        if head.method == Method::TRACE {
-            // It would send the fields of the request back to a script (RFC 9110, section 9.3.8).
+        if head.method == Method::TRACE || head.method.as_str() == "TRACK" {
+            // Both would send the fields of the request back to a script (RFC 9110, section 9.3.8).
             let status = StatusCode::METHOD_NOT_ALLOWED;
             return Ok(Some(OwnAnswer::page(status, "method-trace")));
         }
@@ -309,7 +341,7 @@ impl<'s> Case<'_, 's> {
             return Err(misdirected("sni-mismatch"));
         }
         match head.target.scheme {
-            // Not the connection's own (RFC 9110, section 7.4).
+            // The scheme differs from the connection's, which only a trusted peer may say (RFC 9110, section 7.4).
             Some(scheme) if (scheme == Scheme::Https) != connection.secure => {
                 if forwarded::told_scheme(head).is_some() && self.sender.peer.trusted {
                     Ok(())
@@ -352,7 +384,7 @@ impl<'s> Case<'_, 's> {
     }
 
     /// Makes the verdict by the request's route.
-    fn by_route(&self, head: Box<RequestHead>) -> Verdict<'s> {
+    fn by_route(&self, head: Box<RequestHead>, ask: AskLimits<'_, 's>) -> Verdict<'s> {
         let refused = |fault: PathFault| Failure::client(fault.status(), fault.token());
         let mut path = match path::normalise(&head.target.path) {
             Ok(path) => path,
@@ -365,11 +397,16 @@ impl<'s> Case<'_, 's> {
             Ok(index) => index.map(|index| &routes.routes()[index]),
             Err(failure) => return self.refuse(None, failure),
         };
-        if let Some(route) = route.filter(|route| route.captures)
-            && let Some(expression) = &route.config.regex
+        if routes.has_cors()
+            && let Some(preflight) = self.preflight(route, &path, &head)
         {
-            path.capture(|path| expression.captured(path));
+            return self.answer_preflight(preflight, path, &head, ask);
         }
+        if let Some(route) = route {
+            capture(route, &mut path);
+        }
+        let cors_config = rules_of(route).and_then(Rules::cors);
+        let cors = cors_config.map(|config| Box::new(CorsFields::of_request(config, &head)));
         let target = self.target(route, &path, &head);
         let sent = path.forward.clone();
         let is_forwarded = matches!(target, Ok(Target::Upstream(..) | Target::Files(_)));
@@ -377,17 +414,42 @@ impl<'s> Case<'_, 's> {
             && let Some(rules) = rules_of(route)
             && let Err(fault) = rules.rewrite(&mut path)
         {
-            return self.refuse(route, refused(fault));
+            return Verdict {
+                cors,
+                ..self.refuse(route, refused(fault))
+            };
         }
         let paths = Paths { sent, path };
-        match target {
+        if let Ok(target) = &target
+            && !target.is_guarded()
+            && let Some(refusal) = self.limited(route, &head, ask)
+        {
+            return Verdict {
+                cors,
+                ..self.answer(route, refusal, Some(&paths.path), &head)
+            };
+        }
+        let verdict = match target {
             Ok(Target::Upstream(upstream, files)) => {
                 self.forward(route, upstream, files, paths, head)
             }
             Ok(Target::Files(directory)) => self.serve_files(route, directory, paths, head),
             Ok(Target::Own(answer)) => self.answer(route, answer, Some(&paths.path), &head),
             Err(failure) => self.refuse(route, failure),
-        }
+        };
+        Verdict { cors, ..verdict }
+    }
+
+    /// Asks the limits of a request. Returns the answer if one of them refuses it.
+    #[inline]
+    fn limited(
+        &self,
+        route: Option<&'s Route>,
+        head: &RequestHead,
+        ask: AskLimits<'_, 's>,
+    ) -> Option<OwnAnswer> {
+        let keys = limit_keys::of_request(self.grounds, self.sender, rules_of(route), head);
+        if keys.is_empty() { None } else { ask(&keys) }
     }
 
     /// Where a request of this route goes.
@@ -406,10 +468,7 @@ impl<'s> Case<'_, 's> {
         let rules = rules_of(route);
         let client = &self.sender.identity;
         if let Some(guard) = rules.and_then(|rules| Guard::refusing(rules, peer, client)) {
-            return Ok(Target::Own(OwnAnswer {
-                guard: Some(guard),
-                ..OwnAnswer::page(Guard::STATUS, guard.token())
-            }));
+            return Ok(Target::Own(OwnAnswer::guarded(guard)));
         }
         check_length(head.body, Rules::body_max(rules, listener))?;
         check_tunnel(route, head)?;
@@ -426,11 +485,8 @@ impl<'s> Case<'_, 's> {
             }));
         };
         Ok(match (route.action, &route.config.target) {
-            (Action::Upstream(index), _) => {
-                let files = rules.and_then(Rules::files);
-                let files = files.filter(|_| may_be_file(rules, head));
-                Target::Upstream(&site.upstreams[index], files)
-            }
+            (Action::Upstream(index), _) => self.upstream(index, rules, head),
+            (Action::Split(split), _) => self.upstream(self.share(split, rules, head), rules, head),
             (Action::Status(status), _) => Target::Own(match rules.and_then(Rules::text) {
                 Some(text) => self.text(status, text, path, head),
                 None => OwnAnswer::page(status, "route-status"),
@@ -444,6 +500,26 @@ impl<'s> Case<'_, 's> {
             },
             (Action::Redirect, _) => Target::Own(no_route()),
         })
+    }
+
+    /// The upstream with this index; before it the files of the route, if a file may answer.
+    fn upstream(&self, index: usize, rules: Option<&'s Rules>, head: &RequestHead) -> Target<'s> {
+        let files = rules.and_then(Rules::files);
+        let files = files.filter(|_| may_be_file(rules, head));
+        Target::Upstream(&self.grounds.site.upstreams[index], files)
+    }
+
+    /// The index of the upstream of a split route that gets the request: the one that has the member of its session,
+    /// else one chosen by weight.
+    fn share(&self, split: usize, rules: Option<&Rules>, head: &RequestHead) -> usize {
+        let split = self.grounds.site.routes.split(split);
+        let is_sticky = rules.is_none_or(|rules| !rules.config().unsticky);
+        let has_member = |index: &usize| {
+            let sticky = self.grounds.site.upstreams[*index].sticky.as_ref();
+            sticky.is_some_and(|sticky| sticky.has_member(head))
+        };
+        let of_session = split.upstreams().filter(|_| is_sticky).find(has_member);
+        of_session.unwrap_or_else(|| split.pick(self.grounds.id.number()))
     }
 
     /// Makes the request for a backend, or first for a file.
@@ -469,23 +545,29 @@ impl<'s> Case<'_, 's> {
             upgrade: tunnel.as_ref().map(|tunnel| tunnel.token),
             is_cached: cache.is_some(),
         };
+        // What a request that changes something makes invalid. Most have no cache, or change nothing.
+        let is_change = wishes.is_cached && cache_request::changes(&head.method);
+        let siblings = is_change.then(|| self.siblings(route, wishes, &head, &path));
         let mut outgoing = match Outgoing::new(self.grounds, self.sender, wishes, head, path) {
             Ok(outgoing) => outgoing,
             Err(failure) => return self.refuse(route, failure),
         };
-        let passage = rules.map(|rules| {
-            let passage = outgoing.apply_route(rules, self.grounds.id);
-            passage.with_compression(compression)
+        let passage = rules.and_then(|rules| {
+            let mut passage = outgoing.apply_route(rules, self.grounds.id)?;
+            passage.compression = compression;
+            Some(passage)
         });
         let cache = rules.zip(cache).and_then(|(rules, cache)| {
             let cache = self.grounds.site.caches.get(cache)?;
-            let forwarded = &outgoing.facts(None).path.forward;
+            let forwarded = &outgoing.path.forward;
             let grounds = KeyGrounds {
                 upstream,
                 digest: rules.digest(),
                 sent: Some(&sent[..]).filter(|sent| is_changed && sent != forwarded),
             };
-            Some(Box::new(CacheRequest::new(cache, grounds, &outgoing)))
+            let siblings = siblings.as_deref().unwrap_or_default();
+            let request = CacheRequest::new(cache, grounds, siblings, &outgoing);
+            Some(Box::new(request))
         });
         let forward = Forward {
             cache,
@@ -500,7 +582,7 @@ impl<'s> Case<'_, 's> {
                 Decision::Forward(forward)
             }
             Some(directory) => {
-                let path = forward.outgoing.facts(None).path.forward.clone();
+                let path = forward.outgoing.path.forward.clone();
                 let without_file = WithoutFile::Forward(forward);
                 let mut request = FilesRequest::new(directory, sent, path, without_file);
                 if let WithoutFile::Forward(forward) = &mut request.without_file {
@@ -522,9 +604,9 @@ impl<'s> Case<'_, 's> {
     ) -> Verdict<'s> {
         let Paths { sent, path } = paths;
         let passage = self.own_passage(route, Some(&path), &head);
-        let passage = passage.zip(rules_of(route)).map(|(passage, rules)| {
-            let compression = self.compression(rules, &head);
-            passage.with_compression(compression)
+        let passage = passage.zip(rules_of(route)).map(|(mut passage, rules)| {
+            passage.compression = self.compression(rules, &head);
+            passage
         });
         let without_file = WithoutFile::NotFound(head);
         let request = FilesRequest::new(directory, sent, path.forward, without_file);
@@ -541,25 +623,28 @@ impl<'s> Case<'_, 's> {
             client_ip: self.sender.identity.ip,
             route,
             passage,
+            cors: None,
             decision,
         }
     }
 
-    /// The changes that the route makes to an answer of the front's own; `None`: it has no rules. `path` is `None` if no
-    /// route was looked for.
+    /// The changes that the route makes to an answer of the front's own; `None`: none. `path` is `None` if no route was
+    /// looked for.
     fn own_passage(
         &self,
         route: Option<&'s Route>,
         path: Option<&NormalPath>,
         head: &RequestHead,
     ) -> Option<Box<Passage<'s>>> {
-        let rules = rules_of(route)?;
+        let rules = rules_of(route).filter(|rules| rules.changes_responses())?;
         let url = RequestedUrl::new(self.sender, self.grounds.peer.local, head);
-        let values = Values {
-            captured: path.map_or(Captures::NONE, NormalPath::captured),
-            ..url.values(self.grounds.id, head)
-        };
-        Some(Box::new(Passage::new(rules, values, url.host())))
+        let of_url = url.values(self.grounds.id, head);
+        let values = path.map_or(of_url, |path| Values {
+            path: path.asked(),
+            captured: path.captured(),
+            ..of_url
+        });
+        Some(Box::new(Passage::new(rules, values, url.authority.clone())))
     }
 
     /// The offer to compress the response, if the route wants that. It uses the head as the client sent it, because
@@ -654,19 +739,24 @@ fn files_alone<'s>(directory: &'s Arc<Directory>, head: &RequestHead) -> Target<
 
 /// Whether a browser asks for a page, rather than for an image, script or style of one.
 fn wants_page(head: &RequestHead) -> bool {
-    let mut lines = head.headers.get_all(ACCEPT);
-    lines.any(|line| {
-        let mut elements = line.split(|&byte| byte == b',');
-        elements.any(|element| {
-            let mut parts = element.split(|&byte| byte == b';');
-            let name = parts.next().unwrap_or_default().trim_ascii();
-            name.eq_ignore_ascii_case(b"text/html")
-        })
+    head.headers.elements(ACCEPT).any(|element| {
+        let mut parts = element.split(|&byte| byte == b';');
+        let name = parts.next().unwrap_or_default().trim_ascii();
+        name.eq_ignore_ascii_case(b"text/html")
     })
 }
 
 fn rules_of(route: Option<&Route>) -> Option<&Rules> {
     route?.rules.as_deref()
+}
+
+/// Notes what the route's expression captures of the path, if that is used.
+fn capture(route: &Route, path: &mut NormalPath) {
+    if route.captures
+        && let Some(expression) = &route.config.regex
+    {
+        path.capture(|path| expression.captured(path));
+    }
 }
 
 /// Whether the connection's certificate, and the name for which its client was verified, are valid for the request's
@@ -687,7 +777,7 @@ fn check_tunnel(route: Option<&Route>, head: &RequestHead) -> Result<(), Failure
     if !tunnel_request::is_extended_connect(head) {
         return Ok(());
     }
-    let forwards = route.filter(|route| matches!(route.action, Action::Upstream(_)));
+    let forwards = route.filter(|route| route.config.target.forwards());
     let rules = forwards.and_then(|route| route.rules.as_deref());
     match rules.and_then(|rules| rules.tunnel(head)) {
         Some(_) => Ok(()),

@@ -16,12 +16,12 @@ pub(super) type Id = (String, String);
 
 /// Lists the session ids of a request, in the order in which they are read.
 pub(super) fn ids(upstream: &Upstream, head: &RequestHead) -> Vec<Id> {
-    let session_ids = upstream.sticky.as_ref().map(|sticky| sticky.ids(head));
-    let ids = session_ids.unwrap_or_default().into_iter();
+    let ids = upstream.sticky.iter().flat_map(|sticky| sticky.ids(head));
     ids.map(|(kind, name, value)| (format!("{kind} {name}"), text(value)))
         .collect()
 }
 
+/// Lists the steps by which sessions decide the backend, and the outcome; `None`: sessions are not kept.
 pub(super) fn affinity(
     upstream: &Upstream,
     ids: &[Id],
@@ -152,6 +152,7 @@ fn percent(weight: u64, total: u64) -> f64 {
     share.round() / 10.0
 }
 
+/// Says why a member gets no such requests.
 fn why_not(
     upstream: &Upstream,
     rules: Option<&Rules>,
@@ -192,6 +193,7 @@ fn why_not(
     }
 }
 
+/// Whether the request's session decides, for a member or against all.
 fn by_session(foresight: &Foresight<'_>) -> bool {
     matches!(&foresight.decision, Some(Ok(decision)) if decision.member.is_some())
         || matches!(foresight.decision, Some(Err(_)))

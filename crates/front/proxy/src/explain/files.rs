@@ -31,8 +31,7 @@ impl Draft {
                 }
             }
             WithoutFile::Forward(mut forward) => {
-                let rules = route.and_then(|route| route.rules.as_deref());
-                self.forward(site, rules, &mut forward);
+                self.forward(site, route, &mut forward);
                 match named {
                     Ok(file) => {
                         self.summary = format!("{file}; without it {}", self.summary);

@@ -5,7 +5,7 @@ use http::Method;
 
 use crate::config::Config;
 use crate::path;
-use crate::site::route::{RouteTable, Wanted};
+use crate::site::route::{ConditionFacts, RouteTable, Wanted};
 
 /// Finds which route a request would get. [`super::explain`] says more about a single request.
 #[derive(Debug)]
@@ -24,6 +24,8 @@ pub struct RouteRequest<'a> {
     pub listener: usize,
     /// Whether the client came over TLS.
     pub secure: bool,
+    /// Whether the request meets the conditions of routes on fields, query, cookies and clients: all of them, or none.
+    pub meets_conditions: bool,
 }
 
 /// The result of looking for a request's route.
@@ -60,6 +62,8 @@ impl RouteFinder {
             listener: Some(request.listener),
             secure: request.secure,
             method: &Method::GET,
+            conditions: ConditionFacts::Assumed(request.meets_conditions),
+            with_parameters: None,
         };
         match self.routes.decide(wanted, &path) {
             Ok(Some(index)) => FoundRoute::Route(index),

@@ -1,6 +1,8 @@
 //! Hides secrets in an explanation: values from environment variables and files are replaced by their names.
 
-use catamaran_admin_api::{BackendRequest, CacheOutlook, Explanation, FrontAnswer, PathForms};
+use catamaran_admin_api::{
+    BackendRequest, CacheOutlook, Explanation, FrontAnswer, LimitOutlook, PathForms,
+};
 
 use crate::config::HiddenValue;
 
@@ -13,6 +15,7 @@ pub(crate) fn hide(explanation: &mut Explanation, hidden: &[HiddenValue]) {
         answer,
         rewrite,
         cache,
+        limits,
         sent,
         then,
         generation: _,
@@ -47,6 +50,16 @@ pub(crate) fn hide(explanation: &mut Explanation, hidden: &[HiddenValue]) {
     {
         texts.push(text);
         texts.extend(location);
+    }
+    for LimitOutlook {
+        key,
+        name: _,
+        enforced: _,
+        exceeded: _,
+        left: _,
+    } in limits
+    {
+        texts.extend(key);
     }
     if let Some(CacheOutlook {
         key,

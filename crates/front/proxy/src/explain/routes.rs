@@ -26,16 +26,30 @@ pub(crate) fn status(config: &RouteConfig, listeners: &[ListenerConfig]) -> Rout
         suffix: config.suffix.clone(),
         pattern: config.pattern.clone(),
         regex: config.regex.as_ref().map(|it| it.as_str().to_owned()),
+        refuse_parameters: config.refuse_parameters,
         before_regex: config.before_regex,
         methods: config.methods.iter().map(ToString::to_string).collect(),
+        conditions: config.conditions.to_string(),
         scheme: scheme.map(str::to_owned),
         target: match &config.target {
             RouteTarget::Upstream(name) => format!("upstream {name}"),
+            RouteTarget::Split(parts) => shares(parts),
             RouteTarget::Status(status) => format!("status {}", status.as_u16()),
             RouteTarget::Files => "files".to_owned(),
             RouteTarget::Redirect(to) => format!("redirect {}", to.status.as_u16()),
         },
     }
+}
+
+/// The shares of a split, such as `split a 90 %, b 10 %`.
+pub(super) fn shares(parts: &[(String, u32)]) -> String {
+    let sum: f64 = parts.iter().map(|(_, weight)| f64::from(*weight)).sum();
+    let share = |(name, weight): &(String, u32)| {
+        let percent = f64::from(*weight) * 100.0 / sum;
+        format!("{name} {} %", (percent * 10.0).round() / 10.0)
+    };
+    let shares: Vec<String> = parts.iter().map(share).collect();
+    format!("split {}", shares.join(", "))
 }
 
 /// The routes that come next in order of precedence after the chosen one, each with the reason why
@@ -71,6 +85,15 @@ pub(super) fn why_answered(token: &str) -> &'static str {
         "redirect-loop" => "it would lead to itself",
         "file-options" => "a file has the methods that `Allow` says",
         "file-method" => "a file has no such method",
+        "cors-preflight" => "a preflight that [route.cors] grants",
+        "cors-origin" => "a preflight, and `origins` of [route.cors] does not have its `Origin`",
+        "cors-method" => "a preflight, and `methods` of [route.cors] does not have its method",
+        "cors-headers" => {
+            "a preflight, and `headers` of [route.cors] does not have all of its fields"
+        }
+        "cors-route" => {
+            "a preflight, and the routes that its request may get do not all have the same [route.cors]"
+        }
         "redirect-https" => "`redirect_https` of the listener",
         "acme-challenge" => "`acme_webroot` of the listener; 404 if there is no such file",
         _ => "",

@@ -1,5 +1,7 @@
 //! Shows the request that a backend would be sent.
 
+use std::time::Duration;
+
 use catamaran_admin_api::BackendRequest;
 use catamaran_units::show_duration;
 use catamaran_upstream::RequestError;
@@ -17,22 +19,14 @@ pub(super) fn request(
     outgoing: &Outgoing<'_>,
 ) -> Result<BackendRequest, RequestError> {
     let settings = &upstream.members[choice.member].settings;
-    let tunnel = outgoing.upgrade();
+    let tunnel = outgoing.upgrade;
     let preview = outgoing.preview(settings, upstream.tell(choice))?;
-    let (address, tls) = match tunnel {
-        Some(_) => settings.tunnel_end(),
-        None => settings.end(),
-    };
-    let cookie = upstream.cookie(choice, outgoing.identity().secure);
-    let protocol = match (settings.speaks_http() || tunnel.is_some(), tls) {
-        (false, _) => "ajp",
-        (true, Some(_)) => "https",
-        (true, None) => "http",
-    };
+    let end = outgoing.end(settings);
+    let cookie = upstream.cookie(choice, outgoing.identity.secure);
     Ok(BackendRequest {
         backend: settings.name.clone(),
-        protocol: protocol.to_owned(),
-        address: address.to_string(),
+        protocol: end.protocol.to_owned(),
+        address: end.address.to_string(),
         tunnel: tunnel.map(str::to_owned),
         request: preview.line,
         fields: preview.fields,
@@ -43,6 +37,7 @@ pub(super) fn request(
     })
 }
 
+/// Lists the timeouts that apply to a backend's exchange, each with its value: the route's, or else the backend's.
 fn timeouts(settings: &BackendConfig, rules: Option<&Rules>) -> Vec<(String, String)> {
     let of_route = rules.map(Rules::config);
     let is_ajp = !settings.speaks_http();
@@ -50,12 +45,18 @@ fn timeouts(settings: &BackendConfig, rules: Option<&Rules>) -> Vec<(String, Str
     let first_byte = first_byte.unwrap_or(settings.first_byte_timeout);
     let idle_body = of_route.and_then(|rules| rules.idle_body_timeout);
     let idle_body = idle_body.unwrap_or(settings.idle_body_timeout);
+    let own_limit = of_route.and_then(|rules| rules.exchange_timeout);
+    let whole = own_limit.or(settings.exchange_timeout);
     let all = [
         ("connect_timeout", Some(settings.connect_timeout)),
         ("queue_timeout", Some(settings.queue_timeout)),
         ("first_byte_timeout", Some(first_byte)),
         ("idle_body_timeout", Some(idle_body)),
-        ("exchange_timeout", settings.exchange_timeout),
+        ("exchange_timeout", whole.filter(|it| *it < Duration::MAX)),
+        (
+            "attempt_timeout",
+            of_route.and_then(|rules| rules.attempt_timeout),
+        ),
         ("suspect_after", settings.suspect_after),
         (
             "ping_after_idle",

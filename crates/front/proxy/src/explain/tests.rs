@@ -1,3 +1,5 @@
+mod route_rules;
+
 use std::sync::Arc;
 
 use proptest::prelude::*;
@@ -7,7 +9,7 @@ use super::*;
 use crate::config::{
     Activation, Address, BackendConfig, Coding, End, FieldName, HashBy, ListenAddress,
     ListenerConfig, LogConfig, Policy, Protocol, Protocols, QueryForm, RouteConfig, RouteRules,
-    RouteTarget, ServerConfig, StickyConfig, StickyCookie, UpstreamConfig,
+    RouteTarget, SentHost, ServerConfig, StickyConfig, StickyCookie, TraceConfig, UpstreamConfig,
 };
 use crate::site::Choice;
 
@@ -58,10 +60,12 @@ fn config() -> Config {
             "127.0.0.1:80".parse().expect("an address"),
         ))],
         caches: vec![],
+        limits: vec![],
         upstreams: vec![shop, one],
         routes: vec![route("/app", to("shop")), hosted, jsp, refused],
         error_pages: None,
         log: LogConfig::default(),
+        trace: None,
         admin: None,
     }
 }
@@ -338,6 +342,37 @@ fn what_is_sent_is_what_a_container_reads() {
 }
 
 #[test]
+fn what_becomes_of_a_trace() {
+    let host = "127.0.0.1".to_owned();
+    let trace = TraceConfig::new(Address::Tcp { host, port: 4318 });
+    let config = Config {
+        trace: Some(Arc::new(trace)),
+        ..config()
+    };
+    let given = "traceparent: 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    let unwanted = given.replace("-01", "-00");
+    let wanted = "goes on; it is recorded, as its sender says, if no more than 10";
+    for (sent, sentence, begin, flags) in [
+        ("X: y", "of which 1 % are recorded", "00-0000", "00"),
+        (given, wanted, "00-4bf9", "01"),
+        (&unwanted, "goes on; it is not recorded", "00-4bf9", "00"),
+    ] {
+        let explanation = ask(&config, "/app", &[sent]);
+        let said = explanation.then.last().expect("a sentence");
+        assert!(said.contains(sentence), "{said}");
+        let sent = explanation.sent.expect("it is sent");
+        let mut fields = sent.fields.iter();
+        let parent = fields.find(|(name, _)| name == "traceparent");
+        let (_, parent) = parent.expect("a parent");
+        let end = format!("-0000000000000001-{flags}");
+        assert!(
+            parent.starts_with(begin) && parent.ends_with(&end),
+            "{parent}"
+        );
+    }
+}
+
+#[test]
 fn the_query_is_the_one_that_is_sent() {
     let mut config = config();
     let sent = |config: &Config| {
@@ -580,8 +615,10 @@ fn serve(site: &Site, question: &Question) -> Option<usize> {
         listener,
         peer: &peer,
         id: RequestId::from_number(0),
+        trace: None,
     };
-    let Decision::Forward(mut forward) = verdict::decide(grounds, head).decision else {
+    let Decision::Forward(mut forward) = verdict::decide(grounds, head, &mut |_| None).decision
+    else {
         panic!("it is forwarded");
     };
     forward.outgoing.complete();

@@ -8,12 +8,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use crate::config::ServerConfig;
+use crate::config::{ListenerConfig, ServerConfig};
 use crate::deadlines::Tick;
 use crate::limits::Limit;
 use crate::listener::Incoming;
 use crate::listener::addresses::{AddressCount, Addresses};
 use crate::listener::descriptors::Reserve;
+use crate::site::Site;
 use crate::trust::is_trusted;
 
 /// The counts of connections and the reserved descriptor, shared by all workers.
@@ -58,11 +59,13 @@ impl Admission {
     /// Counts a connection as open; `Err`: the limit at which it is turned away.
     pub(crate) fn admit(
         &self,
-        server: &ServerConfig,
+        site: &Site,
+        listener: &ListenerConfig,
         incoming: &Incoming,
     ) -> Result<Admitted, Limit> {
-        let mut admitted = self.admit_unknown(server)?;
-        self.admit_address(server, &mut admitted, incoming.remote, incoming.is_tcp())?;
+        let mut admitted = self.admit_unknown(&site.server)?;
+        let (remote, limited) = (incoming.remote, incoming.is_tcp());
+        self.admit_address(site, listener, &mut admitted, remote, limited)?;
         Ok(admitted)
     }
 
@@ -80,16 +83,22 @@ impl Admission {
     /// the limit at which it is turned away.
     pub(crate) fn admit_address(
         &self,
-        server: &ServerConfig,
+        site: &Site,
+        listener: &ListenerConfig,
         admitted: &mut Admitted,
         remote: SocketAddr,
         limited: bool,
     ) -> Result<(), Limit> {
-        let ip = remote.ip();
-        let max = server
-            .connections_per_address
-            .filter(|_| limited && !is_trusted(&server.trusted_proxies, ip));
-        if let Some(max) = max {
+        let (server, ip) = (&site.server, remote.ip());
+        if !limited || is_trusted(&server.trusted_proxies, ip) {
+            return Ok(());
+        }
+        if let Some(limits) = &site.limits
+            && !limits.admits(&listener.address, ip)
+        {
+            return Err(Limit::ConnectionRate);
+        }
+        if let Some(max) = server.connections_per_address {
             let counted = self.addresses.connect(ip, max.get());
             let counted = counted.ok_or(Limit::Address)?;
             admitted.of_address = Some(Box::new(counted));

@@ -42,6 +42,7 @@ impl Discovery {
     }
 }
 
+/// Starts the discovery thread with an event loop of its own. Returns the channel for its sources.
 fn start(
     shared: Arc<FrontState>,
     sources: Vec<SourcedUpstream>,
@@ -55,7 +56,7 @@ fn start(
         .name("discovery".to_owned())
         .spawn(move || {
             runtime.block_on(Discoverer::new(shared).run(planned));
-            // A look at a file that hangs is not waited for.
+            // Does not wait for a thread that is stuck while it looks at a file.
             runtime.shutdown_background();
         })?;
     Ok(plans)
@@ -106,6 +107,7 @@ impl Discoverer {
         }
     }
 
+    /// Runs until the front drains, or the sender of the planned sources is dropped.
     async fn run(mut self, mut planned: watch::Receiver<Vec<SourcedUpstream>>) {
         let shared = Arc::clone(&self.shared);
         let mut ending = std::pin::pin!(shared.drain.begun());
@@ -132,6 +134,7 @@ impl Discoverer {
         asks.chain(self.publish).chain(self.gone).min()
     }
 
+    /// Keeps the tasks of sources that stay, starts those of new ones, and ends the others.
     fn follow(&mut self, sources: Vec<SourcedUpstream>) {
         let mut before = std::mem::take(&mut self.asked);
         for SourcedUpstream {
@@ -205,6 +208,7 @@ impl Discoverer {
         }
     }
 
+    /// Merges an answer of a source. Its first answer becomes part of a site at once, later changes within [`GATHER`].
     fn take(&mut self, upstream: &str, answer: &Answer) {
         let Some(asked) = self.asked.get_mut(upstream) else {
             return;
@@ -219,10 +223,10 @@ impl Discoverer {
             .into_iter()
             .chain(progress.deadlines.gone.map(at))
             .min();
-        // A caller that waits for the first answer waits for nothing else.
+        // At once, because the start waits for the first answer.
         if !std::mem::replace(&mut asked.is_answered, true) {
             self.publish();
-            self.shared.control.discovered.is_answered(upstream);
+            self.shared.control.discovered.note_answered(upstream);
         } else if progress.changed && self.publish.is_none() {
             self.publish = Some(Instant::now() + GATHER);
         }

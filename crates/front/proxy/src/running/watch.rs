@@ -38,7 +38,7 @@ pub(crate) fn start(shared: &Arc<FrontState>) -> io::Result<()> {
             if shared.drain.has_begun() {
                 return;
             }
-            look(&shared, &mut watched, Instant::now());
+            renew_due(&shared, &mut watched, Instant::now());
             drop(shared);
             thread::park_timeout(PERIOD);
         }
@@ -49,19 +49,15 @@ pub(crate) fn start(shared: &Arc<FrontState>) -> io::Result<()> {
     Ok(())
 }
 
-fn look(shared: &FrontState, watched: &mut HashMap<String, WatchedProfile>, now: Instant) {
+/// Rotates ticket keys and renews certificates of all profiles for which that is due.
+fn renew_due(shared: &FrontState, watched: &mut HashMap<String, WatchedProfile>, now: Instant) {
     let profiles = shared.profiles.load_full();
     watched.retain(|name, _| profiles.contains_key(name));
     for (name, profile) in profiles.iter() {
         let known = watched
             .entry(name.clone())
             .or_insert_with(|| WatchedProfile::new(profile, now));
-        if !std::ptr::eq(known.profile.as_ptr(), Arc::as_ptr(profile)) {
-            // A reload has just built it. Its keys are those of before.
-            known.built.clone_from(&profile.built_of);
-            known.changed = None;
-            known.profile = Arc::downgrade(profile);
-        }
+        known.follow(profile);
         if now >= known.next_rotation {
             known.next_rotation = now + profile.config.settings.ticket_rotation;
             profile.rotate();
@@ -88,6 +84,16 @@ impl WatchedProfile {
         }
     }
 
+    /// Watches the files of the profile that a reload has built anew, if one has. It keeps the ticket keys, so the time
+    /// of their rotation stays.
+    fn follow(&mut self, profile: &Arc<LiveProfile>) {
+        if !std::ptr::eq(self.profile.as_ptr(), Arc::as_ptr(profile)) {
+            self.built.clone_from(&profile.built_of);
+            self.changed = None;
+            self.profile = Arc::downgrade(profile);
+        }
+    }
+
     /// Whether the files changed and then stayed the same for a period; `true` once for each change.
     fn has_settled(&mut self, now: Vec<Stamp>) -> bool {
         if now == self.built {
@@ -104,6 +110,7 @@ impl WatchedProfile {
     }
 }
 
+/// Reads the files of a profile again; counts and logs whether the new ones are used.
 fn renew(shared: &FrontState, name: &str, profile: &LiveProfile) {
     match profile.renew() {
         Ok(warnings) => {

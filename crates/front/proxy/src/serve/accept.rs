@@ -64,7 +64,7 @@ impl Accepting {
                 listener.release();
                 let grace = GRACE_HANDED_OVER.min(limit / 4);
                 if timeout_at(began + grace, self.finish()).await.is_ok() {
-                    // The grace of other workers' connections is not over for that.
+                    // Without `end_grace`, which would end the grace of other workers' connections, too.
                     return;
                 }
             }
@@ -101,6 +101,7 @@ impl Accepting {
         }
     }
 
+    /// Accepts and serves connections until `end` is ready.
     async fn accept_until(&mut self, end: impl Future<Output = ()>) {
         let mut end = pin!(end);
         let mut accepted_at_once = 0;
@@ -147,7 +148,8 @@ impl Accepting {
         if self.listener.config().proxy_protocol {
             return self.serve_proxied(incoming);
         }
-        let admitted = match worker.admission().admit(&worker.site().server, &incoming) {
+        let (site, config) = (worker.site(), self.listener.config());
+        let admitted = match worker.admission().admit(&site, &config, &incoming) {
             Ok(admitted) => admitted,
             Err(limit) => {
                 tracing::debug!(remote = %incoming.remote, ?limit, "connection refused");
@@ -199,9 +201,11 @@ impl Accepting {
         }
     }
 
+    /// Handles an error of accepting. If the system lacks descriptors, idle clients and cached files are closed; if
+    /// that does not help, the client is refused.
     async fn handle_failure(&mut self, error: &io::Error) {
         let Some(shortage) = shortage(error) else {
-            // That one client's connection, gone before it was accepted.
+            // Only that client's connection failed: it was gone before it was accepted.
             let reason = Reason::new(Culprit::Client, "accept-failed");
             self.worker.count(reason);
             tracing::debug!(%error, "cannot accept a connection");
@@ -213,7 +217,7 @@ impl Accepting {
             self.worker.shed_idle();
             self.worker.files().table().close_all();
         }
-        // Not to spin, and for those who make room to do so.
+        // A pause, so that this loop does not spin, and connections can end meanwhile.
         sleep(SHORTAGE_PAUSE).await;
         if !out_of_descriptors {
             return self.worker.turn_away(Limit::Memory);
@@ -225,7 +229,7 @@ impl Accepting {
         reserve.refill();
         match acceptor.try_accept() {
             Ok(incoming) => self.serve(incoming),
-            // Leaving it in the queue would have it wait for a timeout of its own.
+            // A client that is left in the queue would wait until a timeout of its own.
             Err(error) if shortage_of_descriptors(&error) => {
                 reserve.refuse_one(acceptor);
                 self.worker.turn_away(Limit::Descriptors);

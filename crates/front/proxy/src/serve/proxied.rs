@@ -47,7 +47,7 @@ pub(super) async fn serve(
     let token = match timeout(limit, receiving).await {
         Ok(Ok(header)) => {
             let site = worker.site();
-            // What the proxy sends itself, such as a health check, is not a client's.
+            // A connection of the proxy itself, such as a health check, has no client whose TLS could have ended there.
             let ends_tls = listener.config().proxy_protocol_tls && !header.is_local;
             incoming.told_tls = ToldTls::new(header.tls, ends_tls);
             let limited = match header.addresses {
@@ -59,7 +59,8 @@ pub(super) async fn serve(
                 None => incoming.is_tcp(),
             };
             let admission = worker.admission();
-            match admission.admit_address(&site.server, &mut admitted, incoming.remote, limited) {
+            let (config, remote) = (listener.config(), incoming.remote);
+            match admission.admit_address(&site, &config, &mut admitted, remote, limited) {
                 Ok(()) => None,
                 Err(limit) => return worker.turn_away(limit),
             }

@@ -2,9 +2,8 @@
 
 use std::net::IpAddr;
 
-use catamaran_balance::affinity::values;
 use catamaran_balance::hash::Key;
-use catamaran_message::name::COOKIE;
+use catamaran_message::pairs;
 
 use crate::config::HashBy;
 use crate::site::Facts;
@@ -19,10 +18,9 @@ pub(super) fn key(by: &HashBy, facts: &Facts<'_>) -> Option<Key> {
         }),
         HashBy::Path => Some(Key::new(facts.path.route())),
         HashBy::Cookie(name) => {
-            let fields = headers.get_all(COOKIE);
-            let name = std::slice::from_ref(name);
-            let mut values = fields.flat_map(|field| values::cookies(field, name));
-            values.next().map(Key::new)
+            let mut values = pairs::cookies(headers, std::slice::from_ref(name));
+            let value = values.find(|(_, value)| !value.is_empty());
+            value.map(|(_, value)| Key::new(value))
         }
         HashBy::Header(name) => {
             let value = headers.get(name)?;

@@ -98,9 +98,9 @@ impl Prefix {
 /// The captured texts make a dot segment together with what stands around them.
 pub(crate) fn replace_whole(path: &mut NormalPath, to: &Template) -> Result<(), PathFault> {
     let mut text = to.fill(|blank, text| match blank {
-        Blank::Capture(group) => path.captured().write_in_path(group, text),
-        // The file's reader permits none.
-        Blank::Placeholder(_) => {}
+        Blank::Capture(group) => path.captured().write_in_path(*group, text),
+        // The new path can only have captured texts.
+        Blank::Placeholder(_) | Blank::Named(_) => {}
     });
     let last = path.forward.rsplit(|&byte| byte == b'/').next();
     let last = last.unwrap_or_default();
@@ -169,7 +169,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::config::PathExpression;
+    use crate::config::{KnownNames, PathExpression};
 
     fn rewrite(from: &str, to: &str) -> PathRewrite {
         let config = Rewrite {
@@ -241,7 +241,7 @@ mod tests {
 
     fn whole(expression: &str, to: &str, path: &str) -> Result<String, PathFault> {
         let expression = PathExpression::parse(expression).unwrap();
-        let to = Template::parse_with(to, &[], Some(&expression)).unwrap();
+        let to = Template::parse_with(to, KnownNames::NONE, Some(&expression)).unwrap();
         let mut path = path::normalise(&Bytes::copy_from_slice(path.as_bytes())).unwrap();
         path.capture(|path| expression.captured(path));
         replace_whole(&mut path, &to)?;

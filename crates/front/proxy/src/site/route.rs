@@ -15,17 +15,21 @@ mod tree;
 
 use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap};
-use std::net::Ipv6Addr;
+use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
 
+use catamaran_message::RequestHead;
 use expressions::ExpressionSets;
 use http::{Method, StatusCode};
 use pattern::{ExcludedPaths, Rank};
 use tree::{RouteLookup, Tree};
 
-use crate::config::{FieldRule, PathExpression, RouteConfig, RouteTarget, Template};
+use crate::config::{
+    FieldRule, PathExpression, RequestConditions, RouteConfig, RouteTarget, Template,
+};
 use crate::path::{NormalPath, PathFault};
 use crate::site::rules::Rules;
+use crate::site::split::Split;
 
 /// The routes by host, and those for any host. A route is identified by its index in the file's order.
 #[derive(Debug, Default)]
@@ -35,6 +39,7 @@ pub(crate) struct RouteTable {
     given: usize,
     /// For a route that members bring and a route of the file, the index of the combined route.
     joined: HashMap<(usize, usize), usize>,
+    splits: Vec<Split>,
     names: HashMap<Box<[u8]>, Tree>,
     addresses: HashMap<Ipv6Addr, Tree>,
     /// The trees for all names below a domain, by the domain with its leading dot, such as `.example.org`.
@@ -51,8 +56,12 @@ pub(crate) struct RouteTable {
     has_tunnels: bool,
     /// Whether some route is limited to certain methods.
     has_methods: bool,
+    /// Whether some route has `[route.cors]`.
+    has_cors: bool,
     /// Whether some route matches by an expression.
     has_expressions: bool,
+    /// Whether some route refuses parameters that decide whether its expression matches.
+    refuses_parameters: bool,
     /// Whether some routes were brought by discovered members.
     has_found: bool,
 }
@@ -75,6 +84,8 @@ pub(crate) struct Route {
 pub(crate) enum Action {
     /// The request goes to the upstream with this index.
     Upstream(usize),
+    /// The request goes to one of the upstreams of the [`Split`] with this index.
+    Split(usize),
     /// The front answers with this status.
     Status(StatusCode),
     /// The front redirects the client, as the route's target says.
@@ -95,6 +106,35 @@ pub(crate) struct Wanted<'a> {
     pub(crate) secure: bool,
     /// The method; `GET` for a tunnel over HTTP/2, which HTTP/1.1 asks for with GET.
     pub(crate) method: &'a Method,
+    pub(crate) conditions: ConditionFacts<'a>,
+    /// The path with its parameters, in the form of comparison, for expressions that refuse those that matter; `None`:
+    /// it is compared without them.
+    pub(crate) with_parameters: Option<&'a [u8]>,
+}
+
+/// The facts by which the conditions of a route are met or not.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum ConditionFacts<'a> {
+    /// The head as the client sent it, and the client's address.
+    Of(&'a RequestHead, IpAddr),
+    /// The head of a preflight, and its client's address, to look up the route of the request that it announces.
+    /// Conditions on what a preflight does not show count as met.
+    Announced(&'a RequestHead, IpAddr),
+    /// There is no request: all conditions are taken to be met, or none.
+    Assumed(bool),
+}
+
+impl Wanted<'_> {
+    /// Whether the request meets the conditions of a route.
+    #[inline]
+    fn meets(&self, conditions: &RequestConditions) -> bool {
+        conditions.is_empty()
+            || match self.conditions {
+                ConditionFacts::Of(head, client) => conditions.are_met(head, client),
+                ConditionFacts::Announced(head, client) => conditions.may_be_met(head, client),
+                ConditionFacts::Assumed(met) => met,
+            }
+    }
 }
 
 impl RouteTable {
@@ -105,11 +145,17 @@ impl RouteTable {
         upstream: impl Fn(&str) -> Option<usize>,
     ) -> Result<Self, String> {
         let mut table = Self::default();
+        let index = |name: &String| upstream(name).ok_or_else(|| name.clone());
+        let mut splits = Vec::new();
         let route = |config: &RouteConfig| {
             let action = match &config.target {
                 RouteTarget::Status(status) => Action::Status(*status),
-                RouteTarget::Upstream(name) => {
-                    Action::Upstream(upstream(name).ok_or_else(|| name.clone())?)
+                RouteTarget::Upstream(name) => Action::Upstream(index(name)?),
+                RouteTarget::Split(parts) => {
+                    let part = |(name, weight): &(String, u32)| Ok((index(name)?, *weight));
+                    let parts: Result<Vec<_>, String> = parts.iter().map(part).collect();
+                    splits.push(Split::new(parts?));
+                    Action::Split(splits.len() - 1)
                 }
                 RouteTarget::Redirect(_) => Action::Redirect,
                 RouteTarget::Files => Action::Files,
@@ -124,6 +170,7 @@ impl RouteTable {
             })
         };
         table.routes = configs.iter().map(route).collect::<Result<_, _>>()?;
+        table.splits = splits;
         for (index, config) in configs.iter().enumerate() {
             if config.hosts.is_empty() {
                 table.any.insert(config, index);
@@ -138,13 +185,15 @@ impl RouteTable {
         trees.for_each(|tree| tree.finish(&mut sets));
         table.any.finish(&mut sets);
         table.has_expressions = configs.iter().any(|config| config.regex.is_some());
+        table.refuses_parameters = configs.iter().any(|config| config.refuse_parameters);
         let labels = |domain: &[u8]| domain.iter().filter(|&&byte| byte == b'.').count();
         table.domain_labels = table.domains.keys().map(|it| labels(it)).collect();
         table.domain_labels.sort_unstable_by(|a, b| b.cmp(a));
         table.domain_labels.dedup();
         table.takes_all = matches!(configs, [only] if takes_every_request(only));
-        let rules = configs.iter().filter_map(|config| config.rules.as_ref());
-        table.has_tunnels = rules.into_iter().any(|rules| !rules.upgrade.is_empty());
+        let mut rules = configs.iter().filter_map(|config| config.rules.as_ref());
+        table.has_cors = rules.clone().any(|rules| rules.cors.is_some());
+        table.has_tunnels = rules.any(|rules| !rules.upgrade.is_empty());
         table.has_listeners = configs.iter().any(|config| !config.listen.is_empty());
         table.has_methods = configs.iter().any(|config| !config.methods.is_empty());
         table.has_found = configs.iter().any(|config| config.found);
@@ -204,6 +253,8 @@ impl RouteTable {
             listener: None,
             secure: false,
             method: &Method::GET,
+            conditions: ConditionFacts::Assumed(false),
+            with_parameters: None,
         };
         let brought = self.given().iter().filter(|it| it.config.found);
         brought.filter_map(move |brought| {
@@ -228,9 +279,25 @@ impl RouteTable {
         rules.for_each(|rules| rules.resolve_cache(&cache));
     }
 
+    /// The shares of a route with [`Action::Split`].
+    pub(crate) fn split(&self, index: usize) -> &Split {
+        &self.splits[index]
+    }
+
+    /// Resolves the limits that rules name. `limit` returns the index of a limit, by its name.
+    pub(crate) fn resolve_limits(&mut self, limit: impl Fn(&str) -> Option<usize>) {
+        let rules = self.routes.iter_mut().filter_map(|it| it.rules.as_mut());
+        rules.for_each(|rules| rules.resolve_limits(&limit));
+    }
+
     /// Whether some route allows tunnels.
     pub(crate) fn has_tunnels(&self) -> bool {
         self.has_tunnels
+    }
+
+    /// Whether some route has `[route.cors]`.
+    pub(crate) fn has_cors(&self) -> bool {
+        self.has_cors
     }
 
     /// Whether some route is limited to certain listeners.
@@ -251,6 +318,24 @@ impl RouteTable {
             return Err(PathFault::Long);
         }
         let found = self.find(wanted, path.route());
+        let refuses = self.refuses_parameters;
+        // Parameters must not decide whether an expression of such a route matches.
+        for text in refuses
+            .then(|| path.with_parameters())
+            .into_iter()
+            .flatten()
+        {
+            if text.len() > PathExpression::PATH_MAX {
+                return Err(PathFault::Long);
+            }
+            let wanted = Wanted {
+                with_parameters: Some(&text),
+                ..wanted
+            };
+            if !self.same(self.find(wanted, path.route()), found) {
+                return Err(PathFault::Ambiguous);
+            }
+        }
         let agrees = |reading: Vec<u8>| self.same(self.find(wanted, &reading), found);
         if path.readings().all(agrees) {
             Ok(found)
@@ -266,16 +351,42 @@ impl RouteTable {
             return Vec::new();
         }
         let methods = RefCell::new(BTreeSet::new());
-        // No route is taken, so all that match are asked.
+        // No route is accepted, so all that match are asked.
         let asks_all = |index: usize| {
-            let of_route = self.routes[index].config.methods.iter();
-            methods.borrow_mut().extend(of_route.map(Method::as_str));
+            let RouteConfig {
+                methods: of_route,
+                conditions,
+                ..
+            } = &self.routes[index].config;
+            if wanted.meets(conditions) {
+                let names = of_route.iter().map(Method::as_str);
+                methods.borrow_mut().extend(names);
+            }
             false
         };
         let none = self.find_taken(wanted, path.route(), asks_all);
         debug_assert_eq!(none, None);
         let names = methods.into_inner().into_iter();
         names.filter_map(|it| it.parse().ok()).collect()
+    }
+
+    /// The routes of the file that the request announced by a preflight may get, the most specific first. It gets the
+    /// last one if its fields and cookies meet the conditions of none before. At most [`ANNOUNCED_MAX`].
+    ///
+    /// `wanted` has the method of that request, and [`ConditionFacts::Announced`].
+    pub(crate) fn announced(&self, wanted: Wanted<'_>, path: &NormalPath) -> Vec<usize> {
+        let mut routes = Vec::new();
+        while routes.len() < ANNOUNCED_MAX {
+            let without = |index: usize| self.routes[index].config.found || routes.contains(&index);
+            let Some(index) = self.find_except(wanted, path.route(), without) else {
+                break;
+            };
+            routes.push(index);
+            if self.routes[index].config.conditions.are_told_early() {
+                break;
+            }
+        }
+        routes
     }
 
     /// Whether two routes treat requests alike: they are the same route, or both have no rules and the same action,
@@ -319,9 +430,9 @@ impl RouteTable {
         without: impl Fn(usize) -> bool,
     ) -> Option<usize> {
         let takes = |index: usize| {
-            let methods = &self.routes[index].config.methods;
-            let takes_method = methods.is_empty() || methods.contains(wanted.method);
-            takes_method && !without(index)
+            let config = &self.routes[index].config;
+            let takes_method = config.methods.is_empty() || config.methods.contains(wanted.method);
+            takes_method && wanted.meets(&config.conditions) && !without(index)
         };
         self.find_taken(wanted, path, takes)
     }
@@ -336,6 +447,7 @@ impl RouteTable {
         let excludes = |index: usize| self.routes[index].exclude.iter().any(|it| it.has(path));
         let asked = RouteLookup {
             path,
+            with_parameters: wanted.with_parameters.unwrap_or(path),
             listener: wanted.listener,
             secure: wanted.secure,
             takes: |index: usize| !excludes(index) && takes(index),
@@ -381,7 +493,10 @@ impl Route {
 fn uses_captures(route: &RouteConfig) -> bool {
     let by_target = match &route.target {
         RouteTarget::Redirect(redirect) => redirect.to.names_captures(),
-        RouteTarget::Upstream(_) | RouteTarget::Status(_) | RouteTarget::Files => false,
+        RouteTarget::Upstream(_)
+        | RouteTarget::Split(_)
+        | RouteTarget::Status(_)
+        | RouteTarget::Files => false,
     };
     by_target
         || route.rules.as_ref().is_some_and(|rules| {
@@ -398,7 +513,8 @@ fn uses_captures(route: &RouteConfig) -> bool {
 fn takes_every_request(route: &RouteConfig) -> bool {
     let is_root = route.is_prefix() && route.path == "/";
     let any_client = route.hosts.is_empty() && route.listen.is_empty() && route.scheme.is_none();
-    is_root && any_client && route.methods.is_empty() && route.exclude.is_empty()
+    let any_request = route.methods.is_empty() && route.conditions.is_empty();
+    is_root && any_client && any_request && route.exclude.is_empty()
 }
 
 /// The last `labels` labels of a name, with the dot before them; `None` if the name does not have more labels.
@@ -425,6 +541,9 @@ impl<'a> Host<'a> {
             .map_or(Self::Name(host), Self::Ipv6)
     }
 }
+
+/// The most routes that [`RouteTable::announced`] finds: each is a look-up for a request that costs its sender nothing.
+pub(crate) const ANNOUNCED_MAX: usize = 16;
 
 #[cfg(test)]
 mod tests;

@@ -12,8 +12,8 @@ use catamaran_message::RequestHead;
 use sha2::{Digest, Sha256};
 
 use crate::config::{
-    Activation, CompressConfig, CookieFlags, ErrorPages, FieldRule, FilesConfig, ListenerConfig,
-    PathExpression, ResponseFieldRule, RouteConfig, RouteRules, RouteText,
+    Activation, CompressConfig, CookieFlags, CorsConfig, ErrorPages, FieldRule, FilesConfig,
+    ListenerConfig, PathExpression, ResponseFieldRule, RouteConfig, RouteRules, RouteText,
 };
 use crate::path::{NormalPath, PathFault};
 use crate::site::rewrite::{self, PathRewrite};
@@ -28,6 +28,10 @@ pub(crate) struct Rules {
     files: Option<Arc<Directory>>,
     /// The index of the route's cache in the site; `None`: it has no cache.
     cache: Option<usize>,
+    /// The indices of the route's limits in the site.
+    limits: Box<[usize]>,
+    /// Whether the rules change responses in any way.
+    changes_responses: bool,
     /// A digest of the rules that change requests. It is part of cache keys.
     digest: Digits,
     /// Members that get no requests on this route.
@@ -51,6 +55,8 @@ impl Rules {
                 .as_ref()
                 .map(|files| Arc::new(Directory::new(FilesConfig::clone(files)))),
             cache: None,
+            limits: Box::default(),
+            changes_responses: changes_responses(config),
             digest: digest(route, config),
             stopped: Box::default(),
             drained: Box::default(),
@@ -73,6 +79,12 @@ impl Rules {
         self.cache = self.config.cache.as_deref().and_then(cache);
     }
 
+    /// Looks up the indices of the limits that the rules name.
+    pub(super) fn resolve_limits(&mut self, limit: impl Fn(&str) -> Option<usize>) {
+        let names = self.config.limits.iter();
+        self.limits = names.filter_map(|name| limit(name)).collect();
+    }
+
     /// The largest body of a request in bytes: as the route says, or else the listener. `None`: there is
     /// no limit.
     pub(crate) fn body_max(rules: Option<&Self>, listener: &ListenerConfig) -> Option<u64> {
@@ -90,6 +102,11 @@ impl Rules {
         self.cache
     }
 
+    /// The indices of the route's limits in the site.
+    pub(crate) fn limits(&self) -> &[usize] {
+        &self.limits
+    }
+
     /// The digest of the rules that change requests, which is part of cache keys.
     pub(crate) fn digest(&self) -> &[u8] {
         &self.digest
@@ -98,6 +115,11 @@ impl Rules {
     /// The content of the answer with the route's status; `None`: the page for the status.
     pub(crate) fn text(&self) -> Option<&RouteText> {
         self.config.text.as_deref()
+    }
+
+    /// Whether responses of the route are changed: their fields, cookies or paths, or by compression.
+    pub(crate) fn changes_responses(&self) -> bool {
+        self.changes_responses
     }
 
     /// Whether the route forwards other paths than it gets.
@@ -127,6 +149,11 @@ impl Rules {
     /// Which responses are compressed, and how; `None`: none are.
     pub(crate) fn compress(&self) -> Option<&CompressConfig> {
         self.config.compress.as_deref()
+    }
+
+    /// The pages of other origins that may use the route; `None`: the backend's own fields of CORS decide.
+    pub(crate) fn cors(&self) -> Option<&CorsConfig> {
+        self.config.cors.as_deref()
     }
 
     /// Whether a client at this address is served.
@@ -188,17 +215,60 @@ impl Rules {
     }
 }
 
-/// A digest of the rules that change requests: the rewrite and the rules for request fields, with the expression whose
-/// groups they may name.
+/// Whether a route's responses need a [`Passage`](crate::exchange::fields::passage::Passage). The function destructures
+/// the rules, so that a new one does not compile until somebody has decided whether it changes responses.
+fn changes_responses(config: &RouteRules) -> bool {
+    let RouteRules {
+        rewrite,
+        compress,
+        cookie_flags,
+        response_headers,
+        // These concern the request, who answers it, and for how long.
+        new_path: _,
+        forward_host: _,
+        files: _,
+        cache: _,
+        limits: _,
+        allow: _,
+        deny: _,
+        client_certificate: _,
+        first_byte_timeout: _,
+        idle_body_timeout: _,
+        exchange_timeout: _,
+        attempt_timeout: _,
+        unlogged: _,
+        body_max: _,
+        retries: _,
+        unsticky: _,
+        activation: _,
+        upgrade: _,
+        tunnel_idle_timeout: _,
+        request_headers: _,
+        // The response gets these from the verdict and from `exchange/pages`.
+        text: _,
+        cors: _,
+        error_pages: _,
+    } = config;
+    let turns_back = rewrite.as_ref().is_some_and(|it| it.reverse);
+    turns_back
+        || compress.is_some()
+        || *cookie_flags != CookieFlags::default()
+        || !response_headers.is_empty()
+}
+
+/// A digest of the rules that change requests: the rewrite, the host, and the rules for request fields, with the
+/// expression whose groups they may name.
 fn digest(route: &RouteConfig, config: &RouteRules) -> Digits {
     let RouteRules {
         rewrite,
         new_path,
+        forward_host,
         request_headers,
         ..
     } = config;
     let expression = route.regex.as_ref().map(PathExpression::as_str);
-    let text = format!("{rewrite:?} {new_path:?} {request_headers:?} {expression:?}");
+    let text =
+        format!("{rewrite:?} {new_path:?} {forward_host:?} {request_headers:?} {expression:?}");
     let digest = Sha256::digest(text.as_bytes());
     std::array::from_fn(|at| {
         let byte = digest[at / 2];

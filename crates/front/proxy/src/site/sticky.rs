@@ -6,13 +6,10 @@
 pub(crate) mod own_cookie;
 pub(crate) mod response_cookies;
 
-use std::time::Duration;
-
 use catamaran_balance::affinity::{
-    Affinity, BackendOut, Decision, Home, MemberStates, Rules, Trace, values,
+    Affinity, BackendOut, Decision, Home, MemberStates, Outcome, Rules, Trace,
 };
-use catamaran_message::RequestHead;
-use catamaran_message::name::COOKIE;
+use catamaran_message::{RequestHead, pairs};
 
 use self::own_cookie::{Own, OwnCookie};
 use self::response_cookies::ResponseCookies;
@@ -20,7 +17,7 @@ use crate::config::{IdFirst, StickyConfig, UpstreamConfig};
 
 #[derive(Debug)]
 pub(crate) struct Sticky {
-    config: StickyConfig,
+    pub(crate) config: StickyConfig,
     affinity: Affinity,
     /// Reads the front's own session cookie from requests; `None`: the upstream has no such cookie.
     pub(crate) own_cookie: Option<OwnCookie>,
@@ -62,25 +59,16 @@ impl Sticky {
         standing: &mut impl MemberStates,
         trace: &mut impl Trace,
     ) -> Result<Decision<'r>, BackendOut<'r>> {
-        let StickyConfig {
-            cookies,
-            parameters,
-            first,
-            ..
-        } = &self.config;
-        let fields = head.headers.get_all(COOKIE);
-        let cookies = fields.flat_map(|field| values::cookies(field, cookies));
-        let parameters = values::parameters(&head.target.path, parameters);
-        match first {
-            IdFirst::Cookie => {
-                self.affinity
-                    .decide_traced(cookies.chain(parameters), own, standing, trace)
-            }
-            IdFirst::Path => {
-                self.affinity
-                    .decide_traced(parameters.chain(cookies), own, standing, trace)
-            }
-        }
+        let ids = self.ids(head).map(|(_, _, id)| id);
+        self.affinity.decide_traced(ids, own, standing, trace)
+    }
+
+    /// Whether the session of a request belongs to a member of this upstream, in whatever state that is.
+    pub(crate) fn has_member(&self, head: &RequestHead) -> bool {
+        let cookie = self.own_cookie.as_ref();
+        let own = cookie.and_then(|cookie| cookie.read(&head.headers));
+        let decision = self.decide(head, own, &mut AllUsable, &mut ());
+        decision.is_ok_and(|decision| decision.outcome == Outcome::Kept)
     }
 
     /// The session ids of a request in the order in which they are read. Each comes with its place, "cookie" or "path
@@ -88,36 +76,35 @@ impl Sticky {
     pub(crate) fn ids<'r>(
         &'r self,
         head: &'r RequestHead,
-    ) -> Vec<(&'static str, &'r str, &'r [u8])> {
-        let StickyConfig {
-            cookies,
-            parameters,
-            first,
-            ..
-        } = &self.config;
-        let fields = head.headers.get_all(COOKIE);
-        let cookie_pairs = fields.flat_map(|field| values::named(field, cookies));
-        let cookies = cookie_pairs.map(|(name, value)| ("cookie", name, value));
-        let parameter_pairs = values::named_parameters(&head.target.path, parameters);
-        let parameters = parameter_pairs.map(|(name, value)| ("path parameter", name, value));
-        match first {
-            IdFirst::Cookie => cookies.chain(parameters).collect(),
-            IdFirst::Path => parameters.chain(cookies).collect(),
-        }
+    ) -> impl Iterator<Item = (&'static str, &'r str, &'r [u8])> {
+        let cookies = pairs::cookies(&head.headers, &self.config.cookies)
+            .map(|(name, value)| ("cookie", name, value));
+        let parameters = pairs::parameters(&head.target.path, &self.config.parameters)
+            .map(|(name, value)| ("path parameter", name, value));
+        let (before, after) = match self.config.first {
+            IdFirst::Cookie => (None, Some(parameters)),
+            IdFirst::Path => (Some(parameters), None),
+        };
+        let before = before.into_iter().flatten();
+        let ids = before.chain(cookies).chain(after.into_iter().flatten());
+        ids.filter(|(_, _, value)| !value.is_empty())
+    }
+}
+
+/// Says of every member that it may get the requests of its sessions.
+struct AllUsable;
+
+impl MemberStates for AllUsable {
+    fn is_usable(&self, _member: usize) -> bool {
+        true
     }
 
-    /// The names of cookies that hold a session id.
-    pub(crate) fn cookies(&self) -> &[String] {
-        &self.config.cookies
+    fn is_eligible(&self, _member: usize) -> bool {
+        false
     }
 
-    /// Whether a session is counted even if no response through this front gave out its id.
-    pub(super) fn counts_unknown(&self) -> bool {
-        self.config.count_unknown
-    }
-
-    pub(super) fn session_timeout(&self) -> Duration {
-        self.config.session_timeout
+    fn pick_among(&mut self, _members: &[usize]) -> Option<usize> {
+        None
     }
 }
 

@@ -30,7 +30,7 @@ fn request(address: SocketAddr, request: &str) -> Response {
     response
 }
 
-fn page(address: SocketAddr, path: &str) -> (u16, String) {
+pub(crate) fn page(address: SocketAddr, path: &str) -> (u16, String) {
     let response = request(address, &format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n"));
     (response.status, response.text())
 }

@@ -3,8 +3,9 @@
 mod coded;
 mod fetches;
 mod hostile;
-mod operate;
+pub(crate) mod operate;
 mod sharing;
+mod split;
 mod stale;
 mod storing;
 mod withheld;

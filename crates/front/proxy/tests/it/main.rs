@@ -5,10 +5,12 @@
     reason = "the whole crate is a test; clippy exempts only the functions marked as one"
 )]
 
+mod access_log;
 mod admin;
 mod cache;
 mod compress;
 mod corpus;
+mod cors;
 mod courses;
 mod cping;
 mod drain;
@@ -18,6 +20,7 @@ mod figures;
 mod files;
 mod handover;
 mod health;
+mod hold;
 mod http2;
 mod leaving;
 mod limits;
@@ -29,12 +32,15 @@ mod policies;
 mod probes;
 mod proxy_protocol;
 mod reload;
+mod request_limits;
 mod retired;
 mod retry;
+mod route_timeouts;
 mod settings;
 mod silence;
 mod sticky;
 mod totals;
+mod traces;
 mod tunnels;
 
 use std::net::SocketAddr;

@@ -109,7 +109,12 @@ fn config(directory: &Path, leave: Duration) -> Config {
     config_of(directory, "members", Vec::new(), leave)
 }
 
-fn config_of(directory: &Path, file: &str, own: Vec<BackendConfig>, leave: Duration) -> Config {
+pub(crate) fn config_of(
+    directory: &Path,
+    file: &str,
+    own: Vec<BackendConfig>,
+    leave: Duration,
+) -> Config {
     let mut config = site(directory, own);
     let source = MemberSource::File(FileSource {
         path: directory.join(file),
@@ -122,7 +127,7 @@ fn config_of(directory: &Path, file: &str, own: Vec<BackendConfig>, leave: Durat
     config
 }
 
-fn line(name: &str, peer: &Peer) -> String {
+pub(crate) fn line(name: &str, peer: &Peer) -> String {
     format!("{name} {}\n", peer.tcp_address())
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use catamaran_proxy::config::{
-    Activation, AdminConfig, BackendConfig, Config, FieldName, FieldRule, HiddenValue,
+    Activation, AdminConfig, BackendConfig, Config, FieldName, FieldRule, HiddenValue, KnownNames,
     ListenAddress, Protocol, RouteRules, Secret, StickyConfig, Template,
 };
 use catamaran_proxy::{BoundAddress, Inheritance, OperatorCommands, start_inheriting};
@@ -86,7 +86,7 @@ fn what_is_explained_has_no_value_of_a_variable_for_those_who_have_no_token() {
     let app = backend("app");
     let directory = tempfile::tempdir().unwrap();
     let mut config = site(directory.path(), vec![to(&app)]);
-    let value = Template::parse("Basic hunter2", &[]).unwrap();
+    let value = Template::parse("Basic hunter2", KnownNames::NONE).unwrap();
     let rules = RouteRules {
         request_headers: vec![FieldRule::Set(
             FieldName::from_static("Authorization"),

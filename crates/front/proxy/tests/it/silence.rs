@@ -8,8 +8,9 @@ use std::time::Duration;
 
 use catamaran_proxy::BackendCounts;
 use catamaran_proxy::config::{Address, BackendConfig, Config, ProbeConfig, ProbeKind, Protocol};
-use catamaran_testkit::{Deadline, HttpClient, Peer, Script, ajp};
+use catamaran_testkit::{HttpClient, Peer, Script, ajp};
 
+use crate::health::until;
 use crate::{Front, REQUEST, backend, config, get, loopback, start, tcp, to};
 
 /// Suspected soon, and asked for an answer in a short time.
@@ -59,10 +60,6 @@ fn both(hung: &Peer, other: &Peer) -> Vec<BackendConfig> {
 
 fn counts(running: &Front, index: usize) -> BackendCounts {
     running.backends()[index].counts
-}
-
-fn until<T>(what: &str, ready: impl FnMut() -> Option<T>) -> T {
-    Deadline::default().poll(what, ready).unwrap()
 }
 
 fn send(running: &Front, request: &[u8]) -> HttpClient {

@@ -1,8 +1,8 @@
-//! What a run lost to something else than its servers, and how far that may put a ratio off.
+//! How far a ratio may be wrong because runs lost time to something else than their servers.
 //!
-//! A load that waited for its core, a server that was not asked all the time, a lab that took CPU time: none of them makes a
-//! run worthless, since what it lost is known. A rate may have been higher by so much, and no more. What both sides lost alike
-//! cancels out; the interval of a claim is wider on either side by the difference of the two.
+//! The load may have waited for its core, the server may have been idle at times, or the lab itself may have used CPU
+//! time. Such a run can be used, since its loss is known: without it, a rate would have been higher by at most that
+//! share. What both sides lost alike cancels out. By the difference, the claim's interval is made wider at either end.
 
 use super::{Runs, of_sides};
 use crate::experiment::Contrast;
@@ -11,7 +11,7 @@ use crate::gate::{GateFinding, LOAD_BUSY, SERVER_BUSY};
 use crate::measure::{Measure, MeasureKind, Spoiler};
 use crate::run::Run;
 
-/// The most by which the ratio of these rounds may be off, as a logarithm; 0 if nothing was lost, or both sides lost alike.
+/// The bias of a case: the logarithm by which its ratio may be wrong; 0 if both sides lost the same share.
 pub(super) fn of_case(
     contrasts: &[Contrast],
     measure: &Measure,
@@ -31,19 +31,24 @@ pub(super) fn of_case(
     (off.iter().sum::<f64>() / off.len() as f64).abs()
 }
 
-/// Whether what the gate has found is known as a share of the run, so that it takes no run away from this measure.
+/// Whether the loss that the gate has found is known as a share of the run. Then the bias covers it, and the run can be
+/// used for this measure.
 pub(super) fn is_bounded(run: &Run, fired: &GateFinding, measure: &Measure) -> bool {
     if is_cold(measure) {
         return false;
     }
     match fired.gate.as_str() {
         "generator" | "idle-server" => is_rate(measure) && is_known(&run.facts),
-        "own-cost" => measure.record().spoiler != Spoiler::Nothing && !is_latency(measure),
+        "own-cost" => {
+            let machine = run.facts.machine.as_ref();
+            let is_known = machine.is_some_and(|it| it.own_cost.is_some());
+            is_known && measure.record().spoiler != Spoiler::Nothing && !is_latency(measure)
+        }
         _ => false,
     }
 }
 
-/// The share of its time or work that a run lost, below 1.
+/// The share of its time or work that a run lost, from 0 to below 1.
 fn lost(run: &Run, measure: &Measure) -> f64 {
     if is_cold(measure) {
         return 0.0;
@@ -61,13 +66,14 @@ fn lost(run: &Run, measure: &Measure) -> f64 {
     1.0 - kept.max(LEAST)
 }
 
-/// The share of its part of a core that the server did not use, of a closed loop whose load took its core; `None` if that is
-/// not known.
+/// The share of its part of a core that the server left unused while the load was at its limit, in a closed loop;
+/// `None` if that is not known.
 fn idle(facts: &Facts) -> Option<f64> {
     facts.clients?;
     let machine = facts.machine.as_ref()?;
     let tested = machine.shares.values().find(|share| share.is_tested);
-    // A quota is kept within some per cent, and a load that is not busy leaves nothing of the server unused.
+    // With a quota, a server that has used nearly all of its part counts as busy. Without one, a server is idle only
+    // because of the load if the load itself was busy.
     if let Some(share) = tested {
         let used = share.used / share.declared;
         return Some(if used < SERVER_BUSY { 1.0 - used } else { 0.0 });
@@ -82,24 +88,24 @@ fn is_known(facts: &Facts) -> bool {
     idle(facts).is_some()
 }
 
-/// Whether it is answers a second of the measured span.
+/// Whether the measure is a number of responses per second in the measured span.
 fn is_rate(measure: &Measure) -> bool {
     let record = measure.record();
     record.kind == MeasureKind::Rate && record.spoiler == Spoiler::Times
 }
 
-/// Whether it is a percentile or the like, of which a share of the time bounds nothing.
+/// Whether the measure is a latency: a lost share of the time does not limit its error.
 fn is_latency(measure: &Measure) -> bool {
     let record = measure.record();
     record.spoiler == Spoiler::Times && record.kind != MeasureKind::Rate
 }
 
-/// Whether it is of what came before the measured span.
+/// Whether the measure is taken before the measured span.
 fn is_cold(measure: &Measure) -> bool {
     measure.record().is_cold
 }
 
-/// What is left of a run at least.
+/// The least share that is assumed to be left of a run.
 const LEAST: f64 = 0.01;
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! Gates on the cases of claims.
 
+use catamaran_stats::looks::SpentLevel;
+
 use super::starts::{Ratio, StartSpans};
 use super::{Runs, is_in, moved, number, ratio, rule, silent};
 use crate::experiment::{Case, Claim, Experiment};
@@ -15,20 +17,22 @@ pub struct CaseSubject<'a> {
     pub(super) claim: &'a Claim,
     pub(super) case: &'a Case,
     pub(super) runs: &'a Runs<'a>,
+    /// How much of the error probability the look after these runs may spend.
+    pub(super) spent: &'a SpentLevel,
 }
 
 impl CaseSubject<'_> {
-    /// The gates that fire on it.
+    /// The findings of all gates with a function.
     pub(super) fn check(&self) -> Vec<GateFinding> {
         let gates = GATES.iter().filter_map(|gate| gate.check);
         gates.filter_map(|check| check(self)).collect()
     }
 }
 
-/// A gate on a case; without a function, it is fired by name where more is known than a case has.
+/// A gate on a case. Without a function, it is fired by its name from other code, which knows more than the case.
 type CaseGate = GateRecord<Option<fn(&CaseSubject<'_>) -> Option<GateFinding>>>;
 
-/// In the order in which they are named.
+/// All gates on cases. Those with a function are checked in this order, and their findings are listed in it.
 pub static GATES: &[CaseGate] = &[
     GateRecord {
         name: "shared-pages",
@@ -56,21 +60,21 @@ pub static GATES: &[CaseGate] = &[
         rank: 40,
         check: Some(silent::check),
     },
-    // Of all runs of a case, void ones included.
+    // `survivors` fires it: it needs all runs of a case, void ones included.
     GateRecord {
         name: SURVIVORS,
         words: "one level of a claim lost more of its runs than the other, or all of them",
         rank: 0,
         check: None,
     },
-    // Of the pass that a case rests on.
+    // `Passes` fires it: it knows whether a case rests on the screen.
     GateRecord {
         name: SCREENED,
         words: "a claim is on cells that only the screen measured",
         rank: 0,
         check: None,
     },
-    // Of a stored result, without its runs.
+    // `stored` fires it: it is about results that are stored without their runs.
     GateRecord {
         name: STARTS,
         words: "it is not known how often the servers of an older result were started",
@@ -79,7 +83,8 @@ pub static GATES: &[CaseGate] = &[
     },
 ];
 
-/// Whether memory of our servers was counted with a program's pages, which the load shares with them.
+/// A finding if memory was counted as PSS, and includes our own server's: the load runs the same program, and shares
+/// its pages.
 pub(super) fn shared_pages(
     experiment: &Experiment,
     claim: &Claim,
@@ -111,7 +116,8 @@ fn count_of(case: &Case, runs: &Runs<'_>) -> MemoryCount {
     }
 }
 
-/// Where throughput, of a server with a declared part of a core, has another ratio than its capacity.
+/// A remark if the ratio of throughputs differs from the ratio of capacities per core. Only servers with a declared
+/// part of a core have a capacity.
 fn capacity(subject: &CaseSubject<'_>) -> Option<GateFinding> {
     let CaseSubject {
         lasting,
@@ -160,5 +166,5 @@ pub(super) const SURVIVORS: &str = "survivors";
 pub(super) const SCREENED: &str = "screened";
 pub(super) const STARTS: &str = "starts";
 
-/// The least difference of two ratios that is worth a remark; of their logarithms.
+/// The least difference between the logarithms of both ratios that leads to a remark.
 const DISAGREEING: f64 = 0.01;

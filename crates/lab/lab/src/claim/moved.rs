@@ -1,11 +1,13 @@
-//! Whether a ratio was the same throughout the measured span: a server that was not warm yet is not what it will be.
+//! The gate `unsteady` on claims: whether the ratio changed within the measured span, as if a server was not warm.
 //!
-//! Each round has the ratio of each third of the span. What the machine does to both levels, and what both do alike, cancels
-//! out as in the claim itself. Two changes are looked at: from the first third to the last, which is that of a cold level,
-//! and from both of them to the middle one, which is that of a level that was another for a while. Each has an interval over
-//! starts as the claim has; a claim is forbidden if a change is real and larger than [`MOVEMENT_MAX`].
+//! Each round gives the ratio of each third of the span. What the machine does to both sides, and what both sides do
+//! alike, cancels out as in the claim itself. Two changes are tested: from the first third to the last one (a side that
+//! was cold at first), and from these two to the middle one (a side that differed for a while). A claim is forbidden if
+//! a change is larger than [`MOVEMENT_MAX`] and more than noise explains. If nothing moves, at most 5 % of claims are
+//! forbidden, by both tests and all looks together. This holds for any noise, so also for duels whose thirds are one
+//! block each. With fewer than eight starts only the interval of a change is tested, which forbids more claims.
 
-use catamaran_stats::{MOVEMENT_MAX, Spread};
+use catamaran_stats::{MOVEMENT_MAX, Spread, flips};
 
 use super::starts::Ratio;
 use super::{CaseSubject, number, of_sides, rule};
@@ -13,12 +15,14 @@ use crate::gate::{Effect, GateFinding, UNSTEADY};
 use crate::measure::Measure;
 use crate::run::Run;
 
+/// Forbids a claim if its ratio changed within the span.
 pub(super) fn check(subject: &CaseSubject<'_>) -> Option<GateFinding> {
     let CaseSubject {
         lasting,
         claim,
         case,
         runs,
+        spent,
         ..
     } = *subject;
     let measure = &claim.measure;
@@ -33,13 +37,15 @@ pub(super) fn check(subject: &CaseSubject<'_>) -> Option<GateFinding> {
         Some((round, thirds))
     });
     let known: Vec<(usize, [f64; 3])> = known.collect();
-    CHANGES.iter().find_map(|change| {
+    let starts = CHANGES.map(|change| {
         let ratios = known.iter().map(|(round, thirds)| Ratio {
             round: *round,
             value: (change.to)(thirds) / (change.from)(thirds),
         });
-        let starts = lasting.sample(case, &ratios.collect::<Vec<_>>(), runs);
-        let interval = rule::interval(&starts)?;
+        lasting.sample(case, &ratios.collect::<Vec<_>>(), runs)
+    });
+    let found = CHANGES.iter().zip(&starts).find_map(|(change, starts)| {
+        let interval = rule::interval(starts)?;
         if !interval.excludes(1.0) || interval.ratio.ln().abs() <= MOVEMENT_MAX.ln_1p() {
             return None;
         }
@@ -57,10 +63,17 @@ pub(super) fn check(subject: &CaseSubject<'_>) -> Option<GateFinding> {
             starts.len()
         );
         Some(GateFinding::new(UNSTEADY, Effect::Claim, words))
-    })
+    })?;
+    let [to_last, to_middle] = &starts;
+    let logs = to_last.iter().zip(to_middle);
+    let logs: Vec<[f64; 2]> = logs.map(|(one, other)| [one.ln(), other.ln()]).collect();
+    // With fewer starts the test of flips can hardly become significant, so the interval alone decides.
+    let is_clear = || spent.p_value(flips::p_value(&logs)) <= REFUSED_MAX;
+    (logs.len() < STARTS_MIN || is_clear()).then_some(found)
 }
 
-/// A change within the span, of the ratios of its thirds.
+/// A change between the thirds of a span: functions that take the ratio before and the ratio after it, with words for
+/// both.
 struct Change {
     from: fn(&[f64; 3]) -> f64,
     from_words: &'static str,
@@ -70,7 +83,7 @@ struct Change {
 
 /// The logarithm of a run's value in one third of its span.
 fn value(run: &Run, measure: &Measure, which: usize) -> Option<f64> {
-    // Of a p90 no value of a part of the span is known; it moves as the median does.
+    // There is no p90 of a part of the span; it moves as the median does.
     let names = [
         measure.name().to_owned(),
         measure.name().replace("p90", "p50"),
@@ -95,6 +108,14 @@ const CHANGES: [Change; 2] = [
         to_words: "middle one",
     },
 ];
+
+/// The share of claims that may be forbidden by chance. It is below 5 %, since the levels of looks assume a normal
+/// distribution.
+const REFUSED_MAX: f64 = 0.04;
+
+/// The least number of starts for the test of both changes together. With six starts there are 64 flips, so no p value
+/// would be below 3 %.
+const STARTS_MIN: usize = 8;
 
 #[cfg(test)]
 mod tests {

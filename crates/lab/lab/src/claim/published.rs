@@ -1,12 +1,12 @@
-//! The ratio that a source has published of a claim, and what our interval says of it.
+//! Compares a published ratio with ours: whether what the source says holds here.
 
-use catamaran_stats::repetition::{Finding, next_start, of_range, of_ratio};
+use catamaran_stats::repetition::Finding;
 
-use super::{Outcome, number};
+use super::{Outcome, Verdict, number};
 use crate::experiment::PublishedRatio;
 
 impl PublishedRatio {
-    /// The lower and the upper end of the ratio; of a single ratio they are the same.
+    /// The lower and the upper end of the published ratio; of a single ratio, the same number twice.
     #[must_use]
     pub fn ends(self) -> [f64; 2] {
         match self {
@@ -33,44 +33,30 @@ impl PublishedRatio {
 }
 
 impl Outcome {
-    /// Whether ours bears the published ratio out; `None` if nothing was published of this case.
+    /// Whether what the source says about this case holds here; `None` if it has published no ratio of it.
     ///
-    /// A ratio is of single runs, so it is held against what one more start would give, and can be refuted also where our own
-    /// claim is open; a range against our interval. It is open where a gate forbids the claim or starts are too few, and of
-    /// the longest requests of two runs.
+    /// The source says which side is larger, and its ratio is a size from single runs. So this is decided by the side
+    /// of 1 on which our ratio is, like the claim's own verdict. The sizes are only shown beside each other.
     #[must_use]
     pub fn finding(&self) -> Option<Finding> {
-        let published = self.published?;
-        if self.without_verdict().is_some() || self.measure.is_maximum() {
-            return Some(Finding::Open);
-        }
-        let found = match published {
-            PublishedRatio::One(ratio) => {
-                let next = self.next_start();
-                next.map(|next| of_ratio(ratio, next, self.is_decided()))
+        let is_more = self.published?.ends()[0] > 1.0;
+        let is_so = self.ratio.is_some_and(|ratio| (ratio > 1.0) == is_more);
+        Some(match self.verdict {
+            Verdict::Differs if is_so => Finding::Holds,
+            Verdict::Differs | Verdict::DiffersLittle | Verdict::Same => Finding::DoesNotHold,
+            Verdict::Suggests | Verdict::NotShown | Verdict::TooFew | Verdict::NoClaim => {
+                Finding::Undecided
             }
-            PublishedRatio::Range(range) => {
-                let ours = self.low.zip(self.high).filter(|_| self.is_decided());
-                ours.map(|(low, high)| of_range(range, [low, high]))
-            }
-        };
-        Some(found.unwrap_or(Finding::Open))
-    }
-
-    /// The ratio that one more start would have, with a probability of 95 %; wider by what the sides lost.
-    #[must_use]
-    pub fn next_start(&self) -> Option<[f64; 2]> {
-        let [low, high] = next_start(&self.starts)?;
-        Some([low / self.bias.exp(), high * self.bias.exp()])
+        })
     }
 }
 
-/// The verdict on a published figure in a word or two.
+/// The finding in one or two words.
 #[must_use]
 pub fn word(finding: Finding) -> &'static str {
     match finding {
-        Finding::Reproduced => "reproduced",
-        Finding::Refuted => "refuted here",
-        Finding::Open => "open",
+        Finding::Holds => "holds now",
+        Finding::DoesNotHold => "does not hold",
+        Finding::Undecided => "undecided",
     }
 }

@@ -28,8 +28,8 @@ pub(super) struct ChildExit {
 }
 
 impl ChildExit {
-    /// Returns a fault unless the exit code is in `fine`, or this program has asked the child to end.
-    pub(super) fn unless(self, fine: &[i32]) -> Result<(), DriveFault> {
+    /// A fault if the exit code is not in `fine`, unless this program has asked the child to end.
+    pub(super) fn check_code(self, fine: &[i32]) -> Result<(), DriveFault> {
         if self.was_told || self.code.is_some_and(|code| fine.contains(&code)) {
             return Ok(());
         }
@@ -53,7 +53,7 @@ pub(super) fn run(
     let open = sender.clone();
     let printing = thread::spawn(move || {
         let mut bytes = Vec::new();
-        // A pipe that cannot be read counts as empty.
+        // If the pipe cannot be read, it counts as empty.
         let _ = stdout.map(|pipe| pipe.take(PRINTED_MAX).read_to_end(&mut bytes));
         drop(open);
         bytes
@@ -63,7 +63,7 @@ pub(super) fn run(
             .into_iter()
             .flat_map(|pipe| BufReader::new(pipe).lines());
         for line in lines.map_while(Result::ok) {
-            // It reads on even when the receiver is gone.
+            // Reading continues without a receiver, so that the pipe does not fill up.
             let _ = sender.send(line);
         }
     });
@@ -92,7 +92,7 @@ pub(super) fn run(
             Err(_) => {}
         }
     }
-    // A reader that has panicked counts as one without output.
+    // If the reader has panicked, the output counts as empty.
     let printed = printing.join().unwrap_or_default();
     let status = task.child.wait();
     let code = status.as_ref().ok().and_then(|status| status.code());

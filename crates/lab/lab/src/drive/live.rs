@@ -1,4 +1,4 @@
-//! Drives a tier under its load for as long as it is watched, without measuring for claims.
+//! Drives a tier under its load while people watch it, without measuring for claims.
 
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -33,7 +33,7 @@ impl Answers {
     }
 }
 
-/// Drives a cell's loads, its crowd and its actions until `look` returns. `look` receives the faults of loads.
+/// Drives a cell's loads, its crowd and its actions until `look` returns; faults of loads are sent to `look`.
 pub(crate) fn live<T>(
     driver: &Driver,
     stage: &Stage,
@@ -48,7 +48,7 @@ pub(crate) fn live<T>(
     let over = &AtomicBool::new(false);
     let (fault, faults) = sync_channel(beside.len() + acts.len() + 1);
     thread::scope(|scope| {
-        // The loads end however `look` ends.
+        // The loads end when `look` ends, also if it panics.
         let ending = EndOnDrop(over);
         let crowd = load.crowd.as_ref();
         let start = |wanted| CrowdProcess::start(&driver.catamaran, &stage.space, &load, wanted);
@@ -83,7 +83,7 @@ pub(crate) fn live<T>(
     })
 }
 
-/// Runs a load generator, and starts it again whenever it ends.
+/// Keeps a load generator running, and counts its responses.
 struct Teller<'a> {
     answers: &'a Answers,
     over: &'a AtomicBool,
@@ -91,6 +91,7 @@ struct Teller<'a> {
 }
 
 impl Teller<'_> {
+    /// Runs the load generator until the tier is over, or sends the fault by which it ended.
     fn drive(&self, driver: &Driver, stage: &Stage, load: &Load, name: &str) {
         let is_echo = echo::EchoRequest::site(&load.url).is_some();
         let call = LoadCall {
@@ -108,7 +109,7 @@ impl Teller<'_> {
             match done {
                 Ok(()) | Err(DriveFault::Interrupted) => {}
                 Err(fault) => {
-                    // The receiver is gone once `look` has returned.
+                    // Nobody receives it once `look` has returned.
                     let _ = self.fault.try_send(fault);
                     return;
                 }
@@ -118,7 +119,7 @@ impl Teller<'_> {
 
     /// Runs one load generator, and counts its responses at each tick.
     fn bench(&self, driver: &Driver, stage: &Stage, call: LoadCall<'_>) -> Result<(), DriveFault> {
-        // One that fails before its first tick would be started again without end.
+        // A load generator that fails before its first tick would be started again and again, so that is a fault.
         let mut fine: &[i32] = &[];
         let mut before = Tick::default();
         let ended = bench::ticking(driver, stage, call, TICK, self.over, |tick| {
@@ -130,10 +131,10 @@ impl Teller<'_> {
             before = tick;
             ControlFlow::Continue(())
         })?;
-        ended.unless(fine)
+        ended.check_code(fine)
     }
 
-    /// Runs a load that is an echo. It has no ticks, so it is a short one, started again and again.
+    /// Runs a load on an echo, in short parts, since it has no ticks.
     fn echo(&self, driver: &Driver, stage: &Stage, call: LoadCall<'_>) -> Result<(), DriveFault> {
         let report = bench::run(driver, stage, call, self.over, None)?;
         let requests = &report.document.requests;

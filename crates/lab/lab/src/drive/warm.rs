@@ -70,7 +70,7 @@ pub(super) fn warm(
             ControlFlow::Continue(())
         }
     })?;
-    ended.unless(&DRIVEN)?;
+    ended.check_code(&DRIVEN)?;
     let (moving, hidden) = match limits.is_watched().then(|| watch.verdict()) {
         Some(Verdict::Steady) => (Some(0.0), None),
         Some(Verdict::Moving(share)) => (Some(share), None),

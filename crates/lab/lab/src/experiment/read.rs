@@ -1,4 +1,4 @@
-//! From a file to an experiment: everything that is wrong with it, each with its line.
+//! Reads an experiment from its file, and reports everything that is wrong with the file, each fault with its line.
 
 use std::collections::BTreeMap;
 
@@ -15,16 +15,18 @@ use super::file::{
 };
 use super::template::Addresses;
 use super::{
-    CountPlan, Experiment, Factor, Form, Levels, MARGIN, ROUNDS_MAX, ROUNDS_MIN, cells, lines,
+    CountPlan, Experiment, Factor, Form, Levels, MARGIN, OriginalRun, ROUNDS_MAX, ROUNDS_MIN,
+    cells, lines,
 };
 use crate::gate::run_gates;
 use crate::measure::{BYTES, MEMORY, Measure, SYSCALLS, UPSTREAM};
 
 impl Experiment {
-    /// Reads the file `place`, in a form of it: `true` for the short one.
+    /// Reads an experiment from `text`. `place` is the file's name in messages. `form` is the form to read; a `bool`
+    /// says whether that is the short form.
     ///
     /// # Errors
-    /// Everything that is wrong with it.
+    /// The file is not valid; the report has all faults.
     pub fn read(place: &str, text: &str, form: impl Into<Form>) -> Result<Self, Report> {
         let mut report = Report::new(place, text);
         let Some(mut file) = derived::read::<ExperimentFile>(text, &mut report) else {
@@ -38,18 +40,19 @@ impl Experiment {
     }
 }
 
-/// A file being read.
+/// A file that is being read, with its faults so far.
 pub(super) struct FileReader<'a> {
     text: &'a str,
     report: Report,
 }
 
-/// The number of rounds after a screen, if the file gives it.
+/// The number of rounds after a screen; `None` if there is no screen, or it does not say.
 fn rounds_of_screen(file: &ExperimentFile) -> Option<usize> {
     file.screen.as_ref()?.get_ref().then.run.rounds
 }
 
 impl FileReader<'_> {
+    /// Makes the experiment of a file in the form `form`; faults are added to the report.
     fn experiment(&mut self, mut file: ExperimentFile, form: Form) -> Experiment {
         let (is_quick, modules) = (form.is_quick, form.modules);
         if form.is_duel {
@@ -58,7 +61,7 @@ impl FileReader<'_> {
         let all = factors(&file.factor);
         self.check_levels(&file, &all);
         let is_reduced = self.reduce(&mut file, is_quick);
-        let is_whole = self.leave_out(&mut file, &modules) && !is_reduced;
+        let has_all_levels = self.leave_out(&mut file, &modules) && !is_reduced;
         let factors = factors(&file.factor);
         let exceptions = file.except.iter().flat_map(|it| it.get_ref().all());
         let cells = cells::combine(&factors, &exceptions.collect::<Vec<_>>());
@@ -68,14 +71,13 @@ impl FileReader<'_> {
             let what = "`control` is no cell: it names a level of each factor, and no exception";
             self.fault(&file.control, what.to_owned());
         }
-        let claims = self.claims(&file, &factors, &cells, is_whole);
+        let claims = self.claims(&file, &factors, &cells, has_all_levels);
         let measure = self.counted(&file);
         let published = file.published.iter();
-        let published = published.flat_map(|it| self.published(it, &all, &cells));
-        let published = published.collect();
-        let runs = file.as_published.iter();
-        let as_published = runs.filter_map(|it| self.as_published(it, is_quick));
-        let as_published = as_published.collect();
+        let published = published
+            .flat_map(|it| self.published(it, &all, &cells))
+            .collect();
+        let original_runs = self.original_runs(&file.as_published, is_quick);
         self.check_run(&file, &cells);
         self.check_names(&file, &factors);
         let experiment = Experiment {
@@ -101,7 +103,7 @@ impl FileReader<'_> {
             seed: file.run.get_ref().seed,
             claims,
             published,
-            as_published,
+            as_published: original_runs.iter().map(|(run, _)| run.clone()).collect(),
             is_quick,
             is_published: file.form == FileForm::Published,
             is_duel: file.form == FileForm::Duel,
@@ -114,7 +116,7 @@ impl FileReader<'_> {
             cells,
         };
         let made = self.check_templates(&experiment, &file.server, &file.load);
-        self.check_as_published(&experiment, &file.as_published);
+        self.check_as_published(&experiment, &original_runs);
         self.check_duel(&file.load, &experiment);
         for (number, what) in lines::check(&experiment, &made) {
             self.fault(&file.server[number], format!("gate lines: {what}"));
@@ -122,7 +124,8 @@ impl FileReader<'_> {
         experiment
     }
 
-    /// Puts the values of the file's form in the place of its others. Returns whether it has fewer levels then.
+    /// Replaces values by those of `[duel]`, `[quick]` or the screen, if the file's form has them. Returns whether
+    /// levels may be missing because of that.
     fn reduce(&mut self, file: &mut ExperimentFile, is_quick: bool) -> bool {
         let is_duel = file.form == FileForm::Duel;
         if is_duel {
@@ -136,7 +139,7 @@ impl FileReader<'_> {
         is_quick || (is_duel && file.duel.is_some())
     }
 
-    /// Puts what `[quick]` has in the place of other keys.
+    /// Replaces values by those of `[quick]`; without such a table, the short form is a fault.
     fn quicken(&mut self, file: &mut ExperimentFile) {
         let Some(quick) = file.quick.as_ref().map(|it| it.get_ref().clone()) else {
             let what = "there is no [quick], which says what `--quick` leaves out";
@@ -146,7 +149,7 @@ impl FileReader<'_> {
         self.replace(file, "quick", quick);
     }
 
-    /// Puts the values of `table` in the place of those of other keys.
+    /// Replaces values of the file by those of the table called `table`.
     pub(super) fn replace(&mut self, file: &mut ExperimentFile, table: &str, keys: QuickKeys) {
         let QuickKeys {
             factor,
@@ -188,7 +191,7 @@ impl FileReader<'_> {
         }
     }
 
-    /// Takes away levels that need modules which are not at hand; whether there are none.
+    /// Removes levels that need modules which this machine does not have; returns whether no level was removed.
     fn leave_out(&mut self, file: &mut ExperimentFile, modules: &[String]) -> bool {
         let known: Vec<&String> = file.module.keys().collect();
         if let Some(name) = modules.iter().find(|name| !known.contains(name)) {
@@ -212,7 +215,7 @@ impl FileReader<'_> {
         is_all
     }
 
-    /// Checks that each level that is named anywhere is one of its factor's.
+    /// Checks that each level that is named anywhere in the file is one of its factor's levels.
     fn check_levels(&mut self, file: &ExperimentFile, factors: &[Factor]) {
         self.check_named(&file.control, factors, &[file.control.get_ref()]);
         for except in &file.except {
@@ -255,6 +258,7 @@ impl FileReader<'_> {
         }
     }
 
+    /// Checks that the factors and levels in `named` exist; faults are reported at `at`.
     pub(super) fn check_named<T>(
         &mut self,
         at: &Spanned<T>,
@@ -283,38 +287,27 @@ impl FileReader<'_> {
         }
     }
 
+    /// Reads the claims. One with faults is left out, as is one that no cells fit; the latter is a fault only if
+    /// `has_all_levels`, which says that no level of the file was left out.
     fn claims(
         &mut self,
         file: &ExperimentFile,
         factors: &[Factor],
         cells: &[Levels],
-        is_whole: bool,
+        has_all_levels: bool,
     ) -> Vec<Claim> {
         let mut claims = Vec::new();
         for at in &file.claim {
+            let Some(measure) = self.claimed_measure(at, file) else {
+                continue;
+            };
             let keys = at.get_ref();
-            self.check_sides(at);
-            let measure = match Measure::parse(&keys.measure) {
-                Ok(measure) => measure,
-                Err(what) => {
-                    self.fault(at, what);
-                    continue;
-                }
-            };
-            self.check_counted(at, &measure, file);
-            // One server is all of them, and only of all of them is it measured then.
-            let measure = match file.server.len() {
-                1 => measure.of_all(),
-                _ => measure,
-            };
             let cases = claims::cases(keys, factors, cells);
-            let mut findings = self.report.findings().iter();
-            let is_faulty = findings.any(|it| it.span == Some(at.span()));
-            if cases.is_empty() && is_whole && !is_faulty {
-                let what = format!("no two cells fit the claim \"{}\"", keys.says);
-                self.fault(at, what);
-            }
             if cases.is_empty() {
+                if has_all_levels {
+                    let what = format!("no two cells fit the claim \"{}\"", keys.says);
+                    self.fault(at, what);
+                }
                 continue;
             }
             claims.push(Claim {
@@ -333,7 +326,34 @@ impl FileReader<'_> {
         claims
     }
 
-    /// Checks that a claim has two sides, of the same factors.
+    /// Checks a claim, and returns its measure; `None` if the claim has faults, those of [`Self::check_levels`]
+    /// included.
+    fn claimed_measure(
+        &mut self,
+        at: &Spanned<ClaimKeys>,
+        file: &ExperimentFile,
+    ) -> Option<Measure> {
+        self.check_sides(at);
+        let measure = match Measure::parse(&at.get_ref().measure) {
+            Ok(measure) => measure,
+            Err(what) => {
+                self.fault(at, what);
+                return None;
+            }
+        };
+        self.check_counted(at, &measure, file);
+        let mut findings = self.report.findings().iter();
+        if findings.any(|it| it.span == Some(at.span())) {
+            return None;
+        }
+        // If there is only one server, its measures are those of all servers, and are not taken for it alone.
+        Some(match file.server.len() {
+            1 => measure.of_all(),
+            _ => measure,
+        })
+    }
+
+    /// Checks that a claim has two sides with levels of the same factors, or an interaction instead.
     fn check_sides(&mut self, at: &Spanned<ClaimKeys>) {
         let keys = at.get_ref();
         let is_interaction = keys.interaction.is_some();
@@ -355,8 +375,14 @@ impl FileReader<'_> {
         }
     }
 
-    /// Checks that a claim is about a measure that is counted.
+    /// Checks that the measure of a claim is counted for the server that the claim is about.
     fn check_counted(&mut self, at: &Spanned<ClaimKeys>, measure: &Measure, file: &ExperimentFile) {
+        if let Some(other) = measure.record().of_servers {
+            let what = format!(
+                "{measure} is of the whole machine, so whatever else runs on it decides a claim: `{other}` is of the servers"
+            );
+            self.fault(at, what);
+        }
         let empty = MeasureKeys::default();
         let counted = file.measure.as_ref().map_or(&empty, |it| it.get_ref());
         let list = match measure.base() {
@@ -375,6 +401,7 @@ impl FileReader<'_> {
         }
     }
 
+    /// Reads what is counted, and checks that servers of these names exist.
     fn counted(&mut self, file: &ExperimentFile) -> CountPlan {
         let Some(at) = &file.measure else {
             return CountPlan::default();
@@ -410,7 +437,8 @@ impl FileReader<'_> {
         }
     }
 
-    /// Checks that a published form repeats its source, whose load ran beside servers and not before them.
+    /// Checks that a published form names its source and has no load that runs before servers, and that only such a
+    /// form repeats runs in every round.
     fn check_published_form(&mut self, file: &ExperimentFile) {
         let is_published = file.form == FileForm::Published;
         if is_published && file.source.is_empty() {
@@ -429,7 +457,7 @@ impl FileReader<'_> {
         }
     }
 
-    /// Checks that factors of `nest`, servers of actions and gates that are off exist.
+    /// Checks that the factors in `nest`, the servers of actions and the gates in `gates` exist.
     fn check_names(&mut self, file: &ExperimentFile, factors: &[Factor]) {
         for name in &file.nest {
             if !factors.iter().any(|factor| factor.name == *name) {
@@ -454,33 +482,44 @@ impl FileReader<'_> {
         }
     }
 
-    /// Checks that the servers of published runs can be made.
-    fn check_as_published(&mut self, experiment: &Experiment, runs: &[Spanned<AsPublishedKeys>]) {
-        self.check_again(runs);
-        for (run, at) in experiment.as_published.iter().zip(runs) {
-            let own = experiment.of_published(run);
-            self.check_servers(&own, &vec![at; experiment.servers()]);
-        }
+    /// The published runs to repeat, each with its place in the file; those with faults are left out.
+    fn original_runs<'file>(
+        &mut self,
+        runs: &'file [Spanned<AsPublishedKeys>],
+        is_quick: bool,
+    ) -> Vec<(OriginalRun, &'file Spanned<AsPublishedKeys>)> {
+        runs.iter()
+            .filter_map(|at| Some((self.as_published(at, is_quick)?, at)))
+            .collect()
     }
 
-    /// Checks that the servers of each cell can be made.
-    fn check_servers<S>(&mut self, experiment: &Experiment, servers: &[&Spanned<S>]) {
-        for cell in &experiment.cells {
-            let mut addresses = Addresses::new();
-            for (number, at) in servers.iter().enumerate() {
-                let checked = check_server(experiment, cell, number, &mut addresses);
-                if let Err(faults) = checked {
-                    self.push_faults_of_cell(at, cell, &faults);
+    /// Checks that the targets of all servers accept their settings in the repeated published runs. Faults are reported
+    /// at the run.
+    fn check_as_published(
+        &mut self,
+        experiment: &Experiment,
+        runs: &[(OriginalRun, &Spanned<AsPublishedKeys>)],
+    ) {
+        for (run, at) in runs {
+            let own = experiment.of_published(run);
+            for cell in &own.cells {
+                let mut addresses = Addresses::new();
+                for number in 0..own.servers() {
+                    let checked = check_server(&own, cell, number, &mut addresses);
+                    if let Err(faults) = checked {
+                        self.push_faults_of_cell(at, cell, &faults);
+                    }
                 }
             }
         }
     }
 
-    /// Checks what depends on all cells: the rounds, and the parts of cores.
+    /// Checks the parts of cores, lifetimes of servers, the published form, runs with `again`, and the rounds.
     fn check_run(&mut self, file: &ExperimentFile, cells: &[Levels]) {
         self.check_core_shares(file, cells);
         self.check_restarts(&file.server);
         self.check_published_form(file);
+        self.check_again(&file.as_published);
         let rounds = file.run.get_ref().rounds;
         if !(ROUNDS_MIN..=ROUNDS_MAX).contains(&rounds) {
             let fault = format!("rounds = {rounds}: it is from {ROUNDS_MIN} to {ROUNDS_MAX}");
@@ -488,7 +527,8 @@ impl FileReader<'_> {
         }
     }
 
-    /// Checks that templates which need no running server render in each cell. Returns the servers of each cell.
+    /// Checks that all templates render in each cell, with made-up addresses. Returns the servers of each cell; `None`
+    /// for a server that the cell does not have, or with faults.
     fn check_templates<S, L>(
         &mut self,
         experiment: &Experiment,
@@ -509,7 +549,8 @@ impl FileReader<'_> {
                 }));
             }
             made.push(of_cell);
-            // What needs the address of a server that cannot be is not at fault itself.
+            // Templates of the load may name a server that cannot be made, which would be a second fault for the same
+            // cause.
             if !is_fine {
                 continue;
             }
@@ -533,7 +574,7 @@ impl FileReader<'_> {
         made
     }
 
-    /// Adds the faults of a cell at `at`, except those that another cell has already had there.
+    /// Adds the faults of a cell at `at`. A fault that another cell has had there already is left out.
     fn push_faults_of_cell<T>(&mut self, at: &Spanned<T>, cell: &Levels, faults: &Report) {
         for Finding { message, hint, .. } in faults.findings() {
             let is_same = |other: &str| {
@@ -561,13 +602,13 @@ impl FileReader<'_> {
     }
 }
 
-/// The gates that a file sets to `switch`.
+/// The names of the gates that a file sets to `switch`.
 fn switched(gates: &BTreeMap<String, Switch>, switch: Switch) -> Vec<String> {
     let of_switch = gates.iter().filter(|(_, it)| **it == switch);
     of_switch.map(|(name, _)| name.clone()).collect()
 }
 
-/// Factors in the order in which the file has them.
+/// The factors, in the file's order.
 fn factors(keys: &BTreeMap<String, Spanned<Vec<super::Level>>>) -> Vec<Factor> {
     let mut factors: Vec<_> = keys.iter().collect();
     factors.sort_by_key(|(_, levels)| levels.span().start);

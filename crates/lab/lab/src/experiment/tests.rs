@@ -1,6 +1,7 @@
 use std::collections::BTreeSet;
 
 use super::*;
+use crate::gate::FILE_GATES;
 
 fn keepalive(is_quick: bool) -> Experiment {
     Experiment::read("keepalive.toml", KEEPALIVE, is_quick).unwrap()
@@ -163,9 +164,19 @@ fn names_that_are_not_there() {
         "idle has no level 300; there are 0, 200",
     );
     check(
+        "level = { idle = 200 }",
+        "level = {}",
+        "`level` and `over` name the same factors",
+    );
+    check(
         "measure = \"p99\"",
         "measure = \"max\"",
         "a maximum is one request of all",
+    );
+    check(
+        "measure = \"p99\"",
+        "measure = \"free\"",
+        "free is of the whole machine, so whatever else runs on it decides a claim: `memory` is of the servers",
     );
     check(
         "syscalls = [\"httpd\"]",
@@ -276,6 +287,8 @@ fn servers_that_differ_in_a_line_that_the_file_does_not_say() {
         said.starts_with("k.toml:20:1: fault: gate lines: "),
         "{said}"
     );
+    let of_files: Vec<&str> = FILE_GATES.iter().map(|gate| gate.name).collect();
+    assert_eq!(of_files, ["lines"], "each has a file that fires it");
     assert!(said.contains(" also differ in: connections ("), "{said}");
     assert!(
         !said.contains("keep_alive_requests ("),
@@ -359,6 +372,28 @@ fn a_published_run_has_the_settings_of_its_source() {
     };
     assert!(
         faults.to_string().contains("no parameter `spare_workers`"),
+        "{faults}"
+    );
+}
+
+/// A run that cannot be read does not move the faults of the runs after it.
+#[test]
+fn a_fault_of_a_published_run_is_at_its_line() {
+    let text = include_str!("../../experiments/keepalive.toml");
+    let header = "[[as_published]]";
+    let [head, first, second] = text.split(header).collect::<Vec<_>>()[..] else {
+        panic!("two published runs")
+    };
+    let first = first.replace("text = \"004-off\"", "text = \"unknown\"");
+    let second = second.replace("start_workers", "spare_workers");
+    let before = [head, &first].join(header);
+    let wrong = [&before, second.as_str()].join(header);
+    let faults = Experiment::read("k.toml", &wrong, false).unwrap_err();
+    let faults = faults.to_string();
+    let fault = faults.lines().find(|line| line.contains("spare_workers"));
+    let expected = format!("k.toml:{}:", before.lines().count() + 1);
+    assert!(
+        fault.is_some_and(|it| it.starts_with(&expected)),
         "{faults}"
     );
 }

@@ -1,4 +1,4 @@
-//! Gates on the text of one run: what the tool says of itself, and what its way of counting leaves open.
+//! Gates on the text of a single run: what the tool says about it, and what the tool's way of counting leaves open.
 
 use catamaran_units::show_count;
 
@@ -8,7 +8,7 @@ use crate::facts::{Facts, RARE};
 use crate::gate::{self, Effect, GateFinding};
 use crate::published::{Checks, TextFigures};
 
-/// Gates on what a tool's own way of counting leaves open.
+/// Findings on what the tool says, and on what its way of counting leaves open.
 pub(super) fn doubts(figures: &TextFigures) -> Vec<GateFinding> {
     let mut found = failings(figures);
     let tool = figures.tool;
@@ -33,13 +33,7 @@ pub(super) fn doubts(figures: &TextFigures) -> Vec<GateFinding> {
         );
         found.push(note("failed", words));
     }
-    if let Some(late @ 1..) = figures.late {
-        let words = format!(
-            "{} requests took longer than {tool} waits: latencies leave them out or cut them.",
-            show_count(late)
-        );
-        found.push(note(TIMEOUTS, words));
-    }
+    found.extend(late(figures));
     let completed = figures.completed.unwrap_or(0);
     if let Some(kept @ 1..) = figures.kept
         && (kept as f64) < completed as f64 * KEPT_MOST
@@ -66,7 +60,24 @@ pub(super) fn doubts(figures: &TextFigures) -> Vec<GateFinding> {
     found
 }
 
-/// Gates on what a tool says of its own run: that it did not do what it was asked to.
+/// A finding if requests took longer than the tool's timeout. Their times are missing from its latencies, so if there
+/// are many, its percentiles are too low.
+fn late(figures: &TextFigures) -> Option<GateFinding> {
+    let (tool, late) = (figures.tool, figures.late.filter(|late| *late > 0)?);
+    let all = figures.completed.unwrap_or(0).max(late);
+    let (effect, meaning) = if late as f64 > all as f64 * RARE {
+        (Effect::Time, "latencies are of the others")
+    } else {
+        (Effect::Note, "latencies leave them out or cut them")
+    };
+    let words = format!(
+        "{} requests took longer than {tool} waits: {meaning}.",
+        show_count(late)
+    );
+    Some(GateFinding::new(TIMEOUTS, effect, words))
+}
+
+/// Findings if the run did not do what it was to do, as the tool itself says.
 fn failings(figures: &TextFigures) -> Vec<GateFinding> {
     let mut found = Vec::new();
     let tool = figures.tool;
@@ -136,11 +147,11 @@ fn failings(figures: &TextFigures) -> Vec<GateFinding> {
     found
 }
 
-/// Whether wrk2 was asked for more than its connections could carry: it does not print the rate that was asked for.
-/// Then half of the requests, or more, waited until a connection was free.
+/// A finding if wrk2 was asked for a higher rate than its connections could carry, which it does not print. It is seen
+/// from more requests being due at the median latency than there are connections.
 fn beyond_rate(figures: &TextFigures) -> Option<GateFinding> {
     let (rate, clients, times) = (figures.rate?, figures.clients?, figures.total_ms?);
-    // No median is farther from the mean than the standard deviation.
+    // The median differs from the mean by at most the standard deviation.
     let least = || Some(times.mean - figures.deviation_ms?);
     let due = rate * times.median.or_else(least)? / 1000.0;
     (figures.tool == "wrk2" && due > clients as f64 * BEYOND).then(|| {
@@ -153,7 +164,7 @@ fn beyond_rate(figures: &TextFigures) -> Option<GateFinding> {
     })
 }
 
-/// Gates that look at any single run.
+/// Findings on any single run, whatever the tool.
 pub(super) fn general(tool: &str, facts: &Facts) -> Vec<GateFinding> {
     let mut found = Vec::new();
     let seconds = facts.seconds.unwrap_or(f64::INFINITY);
@@ -187,21 +198,22 @@ pub(super) fn general(tool: &str, facts: &Facts) -> Vec<GateFinding> {
     found
 }
 
-/// The least share of answers that leave their connection open if the server closes each after 100 requests, Apache's
-/// default; some may end with the run.
+/// The share of kept responses below which there is a remark. A server that closes connections after 100 requests, as
+/// Apache does by default, keeps 99 %; some connections may end with the run.
 const KEPT_MOST: f64 = 0.985;
 
-/// The longest request has a remark, for what it does to the rate, from this many times the usual time and this share
-/// of the run.
+/// The longest request leads to a remark if it took at least this many times the usual time, and at least this share of
+/// the run.
 const LONGEST_TIMES: f64 = 3.0;
 const LONGEST_SHARE: f64 = 0.5;
 
-/// Shares of the time that was asked for, below which a run that ended is remarked on, or shows nothing.
+/// The shares of the planned duration below which a run that ended early gets a remark, or is void.
 const STOPPED_NOTE: f64 = 0.9;
 const STOPPED_VOID: f64 = 0.1;
 
-/// By how much more requests than connections are due at once if a rate is not reached. Below it rounding may be.
+/// The least ratio of requests due at once to connections that shows a missed rate; a smaller excess may come from
+/// rounding.
 const BEYOND: f64 = 1.1;
 
-/// Below this a run without a warm-up is one of a cold server.
+/// The length in seconds below which a run without a warm-up may show a cold server.
 const SHORT_S: f64 = 30.0;

@@ -3,7 +3,7 @@
 use crate::experiment::{PublishedFigure, PublishedRun, Selection};
 use crate::gate::{Effect, GateFinding, GateRecord};
 
-/// A gate on a row, among all rows of its source.
+/// A gate on a row; the second argument is all rows of the source.
 type RowGate = GateRecord<fn(&PublishedRun, &[PublishedRun]) -> Option<GateFinding>>;
 
 /// Gates on published rows, in the order in which they are named.
@@ -34,13 +34,13 @@ pub static ROW_GATES: &[RowGate] = &[
     },
 ];
 
-/// The gates that fire on a row, among `all` rows of its source.
+/// The findings on a row; `all` is all rows of its source.
 pub(crate) fn check_row(row: &PublishedRun, all: &[PublishedRun]) -> Vec<GateFinding> {
     let gates = ROW_GATES.iter();
     gates.filter_map(|gate| (gate.check)(row, all)).collect()
 }
 
-/// The conclusions that a figure does not support because of how it was chosen.
+/// A sentence on the conclusion that a figure does not support because of how its run was selected.
 #[must_use]
 pub(crate) fn limit_of(how: Selection) -> &'static str {
     match how {
@@ -55,7 +55,7 @@ fn limit(words: String) -> GateFinding {
     GateFinding::new("published", Effect::Note, words)
 }
 
-/// A mean that its own interval does not hold.
+/// A finding if a mean is outside of its own interval.
 fn outside(row: &PublishedRun) -> Option<GateFinding> {
     let PublishedFigure::Rate { mean, interval } = row.figures else {
         return None;
@@ -69,7 +69,7 @@ fn outside(row: &PublishedRun) -> Option<GateFinding> {
     })
 }
 
-/// Finds the same figure with the same interval in another cell: one of them may have been copied.
+/// A finding if another cell has the same figure with the same interval: one of them may have been copied.
 fn twice(row: &PublishedRun, all: &[PublishedRun]) -> Option<GateFinding> {
     let PublishedFigure::Rate {
         mean: Some(mean),
@@ -78,7 +78,7 @@ fn twice(row: &PublishedRun, all: &[PublishedRun]) -> Option<GateFinding> {
     else {
         return None;
     };
-    // A row that several tables repeat has the same levels.
+    // Several tables may repeat a row; then it has the same levels.
     let same = |other: &&PublishedRun| other.figures == row.figures && other.cell != row.cell;
     let other = all.iter().find(same)?;
     Some(limit(format!(
@@ -136,5 +136,24 @@ mod tests {
             words(3),
             "One run: nothing shows how far a second one would be from it."
         );
+        let noted = PublishedRun {
+            note: Some("Its picture is lost.".to_owned()),
+            ..rows[3].clone()
+        };
+        for gate in ROW_GATES {
+            let is_fired = rows
+                .iter()
+                .chain([&noted])
+                .any(|row| (gate.check)(row, &rows).is_some());
+            assert!(is_fired, "no row fires {}: {}", gate.name, gate.words);
+        }
+        let [_, _, of_notes, _] = ROW_GATES else {
+            panic!("{} gates", ROW_GATES.len())
+        };
+        assert_eq!(
+            (of_notes.check)(&noted, &rows),
+            Some(limit("Its picture is lost.".to_owned()))
+        );
+        assert_eq!((of_notes.check)(&rows[3], &rows), None);
     }
 }

@@ -171,17 +171,19 @@ pub(super) static MEASURES: &[MeasureRecord] = &[
         read: collecting,
         ..cost("collecting", MeasureKind::Share, "%")
     },
-    // These are figures of the whole machine, so other processes spoil them as they spoil CPU time.
+    // These are figures of the whole machine, so no claim is on them.
     MeasureRecord {
         words: ["leaves", "free memory"],
         spoiler: Spoiler::Machine,
         better: Better::More,
+        of_servers: Some(MEMORY),
         read: |it| whole(free(it)),
         ..cost("free", MeasureKind::Count, "MiB")
     },
     MeasureRecord {
         words: ["makes", "transfers of disks"],
         spoiler: Spoiler::Machine,
+        of_servers: Some("io"),
         read: |it| whole(disk(it)),
         ..cost("disk", MeasureKind::Rate, "transfers/s")
     },
@@ -227,6 +229,7 @@ const fn time(name: &'static str, kind: MeasureKind, unit: &'static str) -> Meas
         has_shares: false,
         is_mostly_zero: false,
         is_cold: false,
+        of_servers: None,
         scope: Scope::Run,
         read: |_| Vec::new(),
     }

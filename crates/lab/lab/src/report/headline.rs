@@ -44,11 +44,12 @@ pub(super) fn headline(result: &ResultDocument) -> Option<Headline<'_>> {
             .to_owned(),
         published,
         ours: None,
-        finding: Finding::Open,
+        finding: Finding::Undecided,
         sentence: "",
     })
 }
 
+/// The headline for a claim with a published ratio; `None` if it has none, or there is no finding on it.
 fn of_claim(claim: &Outcome) -> Option<Headline<'_>> {
     let ours = match (claim.low, claim.ratio, claim.high) {
         (Some(low), Some(ratio), Some(high)) => Some([low, ratio, high]),

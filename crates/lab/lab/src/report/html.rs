@@ -11,6 +11,7 @@ mod claims;
 mod over_time;
 mod page;
 mod published;
+mod words;
 
 use catamaran_chart::{Ratios, escaped};
 
@@ -57,6 +58,7 @@ pub fn html(result: &ResultDocument) -> String {
     over_time::section(&mut page, result);
     page.end_fold();
     cells::calls(&mut page, result);
+    words::put(&mut page, result);
     details(&mut page, result);
     page.end()
 }
@@ -100,6 +102,7 @@ fn with_code(text: &str) -> String {
     parts.collect()
 }
 
+/// Writes the table of gates that fired on runs, and names those that did not.
 fn gates(page: &mut Page, result: &ResultDocument) {
     page.put(format_args!("<h2>Gates</h2>\n<ul>\n"));
     for gate in &result.gates {

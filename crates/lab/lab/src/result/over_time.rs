@@ -25,7 +25,7 @@ pub struct OverTime {
     /// `heap.NAME` (MiB), `collecting.NAME` (ms/s).
     pub rows: BTreeMap<String, Values>,
     /// The number of seconds that each value of `answers` and `p99` covers: 1 unless they were thinned.
-    #[serde(default = "one")]
+    #[serde(default = "every_second")]
     pub answers_every: usize,
 }
 
@@ -225,7 +225,8 @@ fn three_digits(value: f64) -> String {
     text
 }
 
-fn one() -> usize {
+/// The default of [`OverTime::answers_every`]: values were not thinned.
+fn every_second() -> usize {
     1
 }
 

@@ -7,5 +7,6 @@
 
 mod duel;
 mod gate;
+mod planted;
 mod scene;
 mod texts;

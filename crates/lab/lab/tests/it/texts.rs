@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 
 use catamaran_lab::gate::Effect;
-use catamaran_lab::judge::{Judgement, judge};
+use catamaran_lab::judge::{GATES, Judgement, judge};
 use catamaran_testkit::Cases;
 use serde::Deserialize;
 
@@ -48,14 +48,16 @@ struct Text {
 }
 
 impl Text {
-    /// What is said wrongly, or not at all; empty if nothing is.
-    fn check(&self, text: String) -> String {
+    /// What is said wrongly, or not at all; empty if nothing is. `fired` gets the names of all gates that fire.
+    fn check(&self, text: String, fired: &mut BTreeSet<String>) -> String {
         let judgements = match (judge(&[(self.file.clone(), text)]), &self.refused) {
             (Err(fault), Some(words)) if fault.to_string().contains(words) => return String::new(),
             (Err(fault), _) => return format!("{fault}\n"),
             (Ok(judgements), None) => judgements,
             (Ok(_), Some(_)) => return format!("{} is not refused\n", self.file),
         };
+        let found = judgements.iter().flat_map(|it| &it.found);
+        fired.extend(found.map(|it| it.gate.clone()));
         let mut wrong = String::new();
         let all: String = judgements.iter().map(Judgement::to_string).collect();
         for words in self.says.iter().chain(&self.pairs) {
@@ -67,10 +69,13 @@ impl Text {
             .iter()
             .filter(|it| !it.title.contains(" beside "));
         let mut found: BTreeMap<bool, BTreeSet<String>> = BTreeMap::new();
-        for fired in alone.flat_map(|judgement| &judgement.found) {
-            let is_note = fired.effect == Effect::Note;
-            if !(is_note && USUAL.contains(&fired.gate.as_str())) {
-                found.entry(is_note).or_default().insert(fired.gate.clone());
+        for finding in alone.flat_map(|judgement| &judgement.found) {
+            let is_note = finding.effect == Effect::Note;
+            if !(is_note && USUAL.contains(&finding.gate.as_str())) {
+                found
+                    .entry(is_note)
+                    .or_default()
+                    .insert(finding.gate.clone());
             }
         }
         for (is_note, expected) in [(false, &self.void), (true, &self.notes)] {
@@ -97,9 +102,18 @@ fn texts_of_other_tools() {
     let truth = fs::read_to_string(directory.join("truth.toml")).unwrap();
     let truth: Truth = toml::from_str(&truth).unwrap();
     let printed = Cases::read(directory.join("printed.txt"));
-    let check = |it: &Text| it.check(printed.case(&it.file).text.clone());
-    let wrong: String = truth.text.iter().map(check).collect();
+    let mut fired = BTreeSet::new();
+    let mut check = |it: &Text| it.check(printed.case(&it.file).text.clone(), &mut fired);
+    let wrong: String = truth.text.iter().map(&mut check).collect();
     assert!(wrong.is_empty(), "\n{wrong}");
+    for gate in GATES {
+        assert!(
+            fired.contains(gate.name),
+            "no text fires {}: {}",
+            gate.name,
+            gate.words
+        );
+    }
     let named: BTreeSet<String> = truth.text.into_iter().map(|it| it.file).collect();
     let all: BTreeSet<String> = printed.iter().map(|it| it.name.clone()).collect();
     assert_eq!(named, all);

@@ -8,6 +8,7 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 pub(super) struct Ports {
     /// Whether the network is the space's own, so that all its ports are free.
     own: bool,
+    /// The addresses of each server by its name, with the names of its ports.
     given: BTreeMap<String, Vec<(String, SocketAddr)>>,
     next: u16,
 }
@@ -25,37 +26,38 @@ impl Ports {
         }
     }
 
-    /// The addresses of the server `name`; they stay the same unless it asks for other ports.
-    pub(super) fn of(
+    /// The addresses of the ports of `server`, one for each of the port names `wanted`. A server that asks again for
+    /// the same names gets the same addresses. In the machine's own network, another process may take a port before
+    /// the server listens on it.
+    pub(super) fn addresses(
         &mut self,
-        name: &str,
+        server: &str,
         wanted: &[String],
     ) -> io::Result<Vec<(String, SocketAddr)>> {
-        let names = |given: &[(String, SocketAddr)]| {
-            let names = given.iter().map(|(name, _)| name.as_str());
-            names.eq(wanted.iter().map(String::as_str))
-        };
-        if let Some(given) = self.given.get(name).filter(|given| names(given)) {
-            return Ok(given.clone());
+        let has_wanted_names =
+            |known: &&Vec<(String, SocketAddr)>| known.iter().map(|(name, _)| name).eq(wanted);
+        if let Some(known) = self.given.get(server).filter(has_wanted_names) {
+            return Ok(known.clone());
         }
-        let mut given = Vec::new();
-        // Held until all are chosen, so that no two are the same.
-        let mut held = Vec::new();
+        let mut addresses = Vec::new();
+        // Listeners are kept until all ports are chosen, so that no two are the same.
+        let mut listeners = Vec::new();
         for port in wanted {
             let address = if self.own {
                 self.next()?
             } else {
                 let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
                 let address = listener.local_addr()?;
-                held.push(listener);
+                listeners.push(listener);
                 address
             };
-            given.push((port.clone(), address));
+            addresses.push((port.clone(), address));
         }
-        self.given.insert(name.to_owned(), given.clone());
-        Ok(given)
+        self.given.insert(server.to_owned(), addresses.clone());
+        Ok(addresses)
     }
 
+    /// The next address of the space's own network; an error once all ports of [`Self::RESERVED`] are given.
     fn next(&mut self) -> io::Result<SocketAddr> {
         if self.next > LAST {
             let what = format!(
@@ -85,15 +87,19 @@ mod tests {
     fn a_server_that_is_started_again_has_its_addresses_again() {
         for own in [true, false] {
             let mut ports = Ports::new(own);
-            let first = ports.of("a", &wanted(&["http", "http", "ajp"])).unwrap();
-            let other = ports.of("b", &wanted(&["http"])).unwrap();
+            let first = ports
+                .addresses("a", &wanted(&["http", "http", "ajp"]))
+                .unwrap();
+            let other = ports.addresses("b", &wanted(&["http"])).unwrap();
             assert!(!first.iter().any(|(_, address)| *address == other[0].1));
             assert_ne!(first[0].1, first[1].1);
             assert_eq!(
-                ports.of("a", &wanted(&["http", "http", "ajp"])).unwrap(),
+                ports
+                    .addresses("a", &wanted(&["http", "http", "ajp"]))
+                    .unwrap(),
                 first
             );
-            assert_eq!(ports.of("a", &wanted(&["http"])).unwrap().len(), 1);
+            assert_eq!(ports.addresses("a", &wanted(&["http"])).unwrap().len(), 1);
         }
     }
 
@@ -102,8 +108,11 @@ mod tests {
         assert_eq!(Ports::RESERVED, format!("{FIRST}-{LAST}"));
         let mut ports = Ports::new(true);
         let all = wanted(&vec!["http"; usize::from(LAST - FIRST) + 1]);
-        assert_eq!(ports.of("a", &all).unwrap()[0].1.port(), FIRST);
-        let fault = ports.of("b", &wanted(&["http"])).unwrap_err().to_string();
+        assert_eq!(ports.addresses("a", &all).unwrap()[0].1.port(), FIRST);
+        let fault = ports
+            .addresses("b", &wanted(&["http"]))
+            .unwrap_err()
+            .to_string();
         assert!(fault.contains("256 ports"), "{fault}");
     }
 }

@@ -1,17 +1,16 @@
 use super::*;
 use crate::builtin::{builtin, builtin_names};
 use crate::server::Server;
+use crate::then;
 
 fn faults(text: &str) -> String {
     Target::parse("a.toml", text, &[]).unwrap_err().to_string()
 }
 
 fn rendered(target: &Target, set: &[(&str, &str)]) -> Result<Server, Report> {
-    with_programs(
-        target,
-        set,
-        &["catamaran", "jars", "clients", "memcached_clients"],
-    )
+    let mut names = vec!["catamaran", "jars", "clients", "memcached_clients"];
+    names.extend(then::all().iter().map(|software| software.name.as_str()));
+    with_programs(target, set, &names)
 }
 
 fn with_programs(target: &Target, set: &[(&str, &str)], names: &[&str]) -> Result<Server, Report> {
@@ -60,6 +59,42 @@ fn each_of_ours_renders_by_its_defaults() {
             assert!(!target.ignores(param.name), "{name}: {}", param.name);
         }
     }
+}
+
+#[test]
+fn servers_of_then_refuse_what_their_release_cannot() {
+    let target = builtin("httpd-then").unwrap();
+    let server = rendered(
+        &target,
+        &[("release", "2.0.52-worker"), ("max_workers", "8000")],
+    )
+    .unwrap();
+    assert!(
+        conf(&server).contains("ServerLimit 320\n"),
+        "{}",
+        conf(&server)
+    );
+    let jk = [
+        ("release", "2.2.21"),
+        ("module", "mod_jk"),
+        ("backend", "ajp://127.0.0.1:1 ajp://127.0.0.1:2"),
+    ];
+    let server = rendered(&target, &jk).unwrap();
+    assert!(
+        conf(&server).contains("worker.app.lock=O\n"),
+        "{}",
+        conf(&server)
+    );
+    let old = [
+        ("release", "2.0.63"),
+        ("module", "mod_proxy_ajp"),
+        ("backend", "ajp://127.0.0.1:1"),
+    ];
+    let fault = rendered(&target, &old).unwrap_err().to_string();
+    assert!(
+        fault.contains("httpd 2.0.63 is built without mod_proxy_ajp: 2.2.21 has it"),
+        "{fault}"
+    );
 }
 
 #[test]

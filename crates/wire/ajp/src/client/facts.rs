@@ -93,13 +93,13 @@ impl Attribute<'_> {
             Self::SslKeySize(_) | Self::LocalAddr(_) | Self::RemotePort(_) => true,
             Self::SslCert(value) | Self::Secret(value) => !value.contains(&0),
             Self::Request { name, value } => {
-                !name.is_empty() && !field::has_control(name) && !value.contains(&0)
+                !name.is_empty() && field::is_value_text(name) && !value.contains(&0)
             }
             Self::RemoteUser(value)
             | Self::AuthType(value)
             | Self::JvmRoute(value)
             | Self::SslCipher(value)
-            | Self::SslSession(value) => !field::has_control(value),
+            | Self::SslSession(value) => field::is_value_text(value),
         }
     }
 }
@@ -128,18 +128,18 @@ fn check_target(request: &Request<'_>) -> Result<(), RequestError> {
     if request.path.first() != Some(&b'/') && !is_asterisk {
         return Err(RequestError::Path);
     }
-    let is_unsafe = |text| field::has_byte(text, |byte| byte <= b' ' || byte == 0x7F);
-    if is_unsafe(request.path) {
+    let is_safe = |text| field::are_all(text, |byte| (byte > b' ') & (byte != 0x7F));
+    if !is_safe(request.path) {
         return Err(RequestError::Control("path"));
     }
-    if request.query.is_some_and(is_unsafe) {
+    if !request.query.is_none_or(is_safe) {
         return Err(RequestError::Control("query"));
     }
     Ok(())
 }
 
 fn check_texts(facts: &Facts<'_>) -> Result<(), RequestError> {
-    if field::has_control(facts.server_name) {
+    if !field::is_value_text(facts.server_name) {
         return Err(RequestError::Control("server name"));
     }
     if !facts.attributes.iter().all(Attribute::is_sendable) {

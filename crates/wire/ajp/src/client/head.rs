@@ -38,16 +38,16 @@ pub(super) fn read(
     view.finish()?;
     head.headers.keep(payload.clone());
     head.headers.mark_nominated(&[]);
-    head.headers
-        .remove_all(Traits::HOP_BY_HOP.with(Traits::NOMINATED));
-    if !may_have_length(head.status) {
+    head.headers.remove_all(Traits::OF_CONNECTION);
+    // Only in responses that may have it (RFC 9110, section 8.6).
+    if exchange::is_bodiless(head.status) && head.status != StatusCode::NOT_MODIFIED {
         head.content_length = None;
     }
     Ok(())
 }
 
 fn take_content_length(head: &mut ResponseHead, digits: &[u8]) -> Result<(), FieldFault> {
-    let length = field::content_length(field::trim(digits))?;
+    let length = field::decimal(field::trim(digits)).ok_or(FieldFault::ContentLength)?;
     match head.content_length.replace(length) {
         Some(first) if first != length => Err(FieldFault::ContentLength),
         _ => Ok(()),
@@ -69,19 +69,11 @@ fn reason(
     payload: &Bytes,
 ) -> Result<Option<Bytes>, ResponseFault> {
     let usual = status.canonical_reason().unwrap_or_default();
-    let reason = match reason {
-        None | Some([]) => return Ok(None),
-        Some(reason) if reason == usual.as_bytes() => return Ok(None),
-        Some(reason) if reason == status.as_str().as_bytes() => return Ok(None),
-        Some(reason) => reason,
-    };
-    if field::has_control(reason) {
-        return Err(ResponseFault::Reason);
+    match reason {
+        None | Some([]) => Ok(None),
+        Some(reason) if reason == usual.as_bytes() => Ok(None),
+        Some(reason) if reason == status.as_str().as_bytes() => Ok(None),
+        Some(reason) if !field::is_value_text(reason) => Err(ResponseFault::Reason),
+        Some(reason) => Ok(Some(payload.slice_ref(reason))),
     }
-    Ok(Some(field::shared(reason, payload)))
-}
-
-/// Whether a Content-Length may stand in a response of this status (RFC 9110, section 8.6).
-fn may_have_length(status: StatusCode) -> bool {
-    status == StatusCode::NOT_MODIFIED || !exchange::is_bodiless(status)
 }

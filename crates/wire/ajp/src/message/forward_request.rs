@@ -6,8 +6,8 @@
 //! by the server role, and the encoder writes only what every deployed container reads.
 
 use bytes::BytesMut;
-use catamaran_message::name::{self, COOKIE, TRANSFER_ENCODING};
-use catamaran_message::{Field, Id, Traits};
+use catamaran_message::Traits;
+use catamaran_message::name::{Protocol, TRANSFER_ENCODING};
 use http::{Method, Version};
 
 use crate::client::{Attribute, ClientConfig, Facts};
@@ -15,8 +15,8 @@ use crate::code::{self, AttributeCode};
 use crate::error::DecodeError;
 use crate::message::fields::{self, ReceivedFields};
 use crate::packet::CLIENT_MAGIC;
-use crate::wire::{Reader, TooLarge, Writer};
-use crate::{BodyLength, IpText, Request, RequestError, field};
+use crate::wire::{TooLarge, Writer};
+use crate::{BodyLength, IpText, Request, RequestError};
 
 /// A request head, borrowed from the payload, up to its fields.
 #[derive(Clone, Debug)]
@@ -37,7 +37,7 @@ pub struct ForwardRequest<'a> {
     pub server_port: u16,
     /// Whether the client came over TLS.
     pub is_ssl: bool,
-    /// The fields; [`ForwardRequest::attributes`] follow the last one.
+    /// The fields, which the attributes follow.
     pub fields: ReceivedFields<'a>,
 }
 
@@ -61,93 +61,9 @@ impl<'a> ForwardRequest<'a> {
             server_name: reader.string()?,
             server_port: reader.u16()?,
             is_ssl: reader.bool()?,
-            fields: ReceivedFields::read(reader, &name::OF_AJP_REQUEST)?,
+            fields: ReceivedFields::read(reader, Protocol::AjpRequest)?,
         })
     }
-
-    /// The attributes after the fields; skips fields that were not read.
-    ///
-    /// # Errors
-    /// [`DecodeError`] in a skipped field.
-    pub fn attributes(self) -> Result<ReceivedAttributes<'a>, DecodeError> {
-        Ok(ReceivedAttributes {
-            reader: Some(self.fields.into_reader()?),
-        })
-    }
-}
-
-/// An attribute, as views into the payload.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ReceivedAttribute<'a> {
-    /// A coded attribute with a string.
-    Text(AttributeCode, Option<&'a [u8]>),
-    /// The key size in bits, sent as an integer or as digits.
-    KeySize(u32),
-    /// A named attribute.
-    Named {
-        /// The attribute's name.
-        name: Option<&'a [u8]>,
-        /// The attribute's value.
-        value: Option<&'a [u8]>,
-    },
-}
-
-/// The attributes of a request, read one by one; the last item is a fault if the payload does not
-/// end where they do.
-#[derive(Clone, Debug)]
-pub struct ReceivedAttributes<'a> {
-    /// The bytes not read yet; `None` after the last attribute.
-    reader: Option<Reader<'a>>,
-}
-
-impl<'a> Iterator for ReceivedAttributes<'a> {
-    type Item = Result<ReceivedAttribute<'a>, DecodeError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let mut reader = self.reader.take()?;
-        match attribute(&mut reader) {
-            Ok(None) => reader.finish().err().map(Err),
-            Ok(Some(attribute)) => {
-                self.reader = Some(reader);
-                Some(Ok(attribute))
-            }
-            Err(error) => Some(Err(error)),
-        }
-    }
-}
-
-/// Reads one attribute; `None` at the end of them.
-fn attribute<'a>(reader: &mut Reader<'a>) -> Result<Option<ReceivedAttribute<'a>>, DecodeError> {
-    let number = reader.u8()?;
-    if number == code::ATTRIBUTES_END {
-        return Ok(None);
-    }
-    let code = AttributeCode::from_number(number).ok_or(DecodeError::AttributeCode(number))?;
-    Ok(Some(match code {
-        AttributeCode::SslKeySize => ReceivedAttribute::KeySize(key_size(reader)?),
-        AttributeCode::ReqAttribute => ReceivedAttribute::Named {
-            name: reader.string()?,
-            value: reader.string()?,
-        },
-        code => ReceivedAttribute::Text(code, reader.string()?),
-    }))
-}
-
-/// Reads a key size: an integer, unless it is the length of digits that follow.
-///
-/// The two cannot be confused: no attribute has the number of a digit.
-fn key_size(reader: &mut Reader<'_>) -> Result<u32, DecodeError> {
-    let number = reader.u16()?;
-    let starts_digits = reader.rest().first().is_some_and(u8::is_ascii_digit);
-    if !starts_digits || number == 0 {
-        return Ok(u32::from(number));
-    }
-    if number > KEY_SIZE_DIGITS_MAX {
-        return Err(DecodeError::KeySize);
-    }
-    let digits = reader.terminated(number)?;
-    let size = field::decimal(digits).ok_or(DecodeError::KeySize)?;
-    u32::try_from(size).map_err(|_| DecodeError::KeySize)
 }
 
 /// Appends a request head. The caller has checked that the texts may be sent.
@@ -172,7 +88,7 @@ pub(crate) fn encode(
             remote_addr.as_bytes(),
         ],
     );
-    // No name of the client is looked up.
+    // The client's host name, which this client role does not look up.
     writer.optional(None);
     writer.string(facts.server_name);
     let [high, low] = facts.server_port.to_be_bytes();
@@ -198,8 +114,7 @@ pub(crate) fn encode(
     finished.map_err(|TooLarge { bytes, max }| RequestError::HeadTooLarge { bytes, max })
 }
 
-/// Appends the fields, at most `max`: those of the request, cookies in one line, and our own
-/// framing.
+/// Appends the fields, at most `max`: those of the request, and our own framing.
 fn encode_fields(
     request: &Request<'_>,
     announce_chunked: bool,
@@ -207,26 +122,14 @@ fn encode_fields(
     writer: &mut Writer<'_>,
 ) -> Result<(), RequestError> {
     let count_at = writer.reserve_u16();
-    let headers = request.headers;
-    let has_framing = headers.may_have(Traits::FRAMING);
-    let has_several_cookies = headers.get_all(COOKIE).nth(1).is_some();
-    let mut cookies_done = false;
     let mut fields = 0;
-    for field in headers.iter() {
-        if has_framing && field.traits().has_any(Traits::FRAMING) {
-            continue;
+    for field in request.headers.without(Traits::FRAMING) {
+        // All names with an id are shorter.
+        if field.id().is_none() && field.name().len() > FIELD_NAME_BYTES_MAX {
+            let (bytes, max) = (field.name().len(), FIELD_NAME_BYTES_MAX);
+            return Err(RequestError::FieldNameTooLong { bytes, max });
         }
-        if has_several_cookies && field.is(COOKIE) {
-            if std::mem::replace(&mut cookies_done, true) {
-                continue;
-            }
-            writer.array(code::COOKIE_OF_REQUEST);
-            writer.joined(headers.get_all(COOKIE), b"; ");
-        } else {
-            check_name(field)?;
-            let code = field.id().and_then(Id::ajp_request_code);
-            fields::encode(field, code, writer);
-        }
+        fields::encode(field, Protocol::AjpRequest, writer);
         fields += 1;
     }
     match request.body {
@@ -249,19 +152,6 @@ fn encode_fields(
             Ok(())
         }
         _ => Err(RequestError::TooManyFields { fields, max }),
-    }
-}
-
-/// Refuses a field name longer than 255 bytes, the most that every container reads. Names with an id need no check:
-/// all are shorter.
-#[inline]
-fn check_name(field: Field<'_>) -> Result<(), RequestError> {
-    if field.id().is_some() {
-        return Ok(());
-    }
-    match (field.name().len(), FIELD_NAME_BYTES_MAX) {
-        (bytes, max) if bytes > max => Err(RequestError::FieldNameTooLong { bytes, max }),
-        _ => Ok(()),
     }
 }
 
@@ -301,6 +191,3 @@ fn protocol(version: Version) -> &'static [u8] {
 
 /// The longest field name that every container reads: Undertow keeps 255 bytes.
 const FIELD_NAME_BYTES_MAX: usize = 255;
-
-/// The longest string of digits read as a key size.
-const KEY_SIZE_DIGITS_MAX: u16 = 15;

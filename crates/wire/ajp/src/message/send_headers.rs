@@ -4,8 +4,8 @@
 //! fields: a web server that gets none may show the fields of the response before.
 
 use bytes::BytesMut;
-use catamaran_message::{BodyLength, Id, Response, Traits, name};
-use http::StatusCode;
+use catamaran_message::name::Protocol;
+use catamaran_message::{BodyLength, Response, Traits};
 
 use crate::code;
 use crate::error::DecodeError;
@@ -20,7 +20,7 @@ pub struct SendHeaders<'a> {
     pub status: u16,
     /// The reason phrase, as sent; Tomcat sends the status in digits.
     pub reason: Option<&'a [u8]>,
-    /// The fields; call [`SendHeaders::finish`] behind the last one.
+    /// The fields; call [`SendHeaders::finish`] after the last one.
     pub fields: ReceivedFields<'a>,
 }
 
@@ -34,7 +34,7 @@ impl<'a> SendHeaders<'a> {
         Ok(Self {
             status: reader.u16()?,
             reason: reader.string()?,
-            fields: ReceivedFields::read(reader, &name::OF_AJP_RESPONSE)?,
+            fields: ReceivedFields::read(reader, Protocol::AjpResponse)?,
         })
     }
 
@@ -56,17 +56,13 @@ pub fn encode(head: &Response<'_>, size: PacketSize, out: &mut BytesMut) -> Resu
     let mut writer = Writer::packet(SERVER_MAGIC, out);
     writer.u8(code::SEND_HEADERS);
     writer.u16(head.status.as_u16());
-    writer.string(head.reason.unwrap_or_else(|| usual_reason(head.status)));
+    // Old web servers fail without a phrase.
+    let usual = head.status.canonical_reason().unwrap_or_default();
+    writer.string(head.reason.unwrap_or(usual.as_bytes()));
     let count_at = writer.reserve_u16();
     let mut count = 0_u16;
-    let without = Traits::HOP_BY_HOP.with(Traits::FRAMING);
-    let skips = head.headers.may_have(without);
-    for field in head.headers.iter() {
-        if skips && field.traits().has_any(without) {
-            continue;
-        }
-        let code = field.id().and_then(Id::ajp_response_code);
-        fields::encode(field, code, &mut writer);
+    for field in head.headers.without(Traits::OF_CONNECTION) {
+        fields::encode(field, Protocol::AjpResponse, &mut writer);
         count = count.saturating_add(1);
     }
     if let BodyLength::Known(length) = head.body {
@@ -76,10 +72,4 @@ pub fn encode(head: &Response<'_>, size: PacketSize, out: &mut BytesMut) -> Resu
     }
     writer.fill(count_at, count);
     writer.finish(size.payload_max())
-}
-
-/// The usual reason phrase of `status`; empty if there is none. Old web servers fail without a
-/// phrase string.
-fn usual_reason(status: StatusCode) -> &'static [u8] {
-    status.canonical_reason().unwrap_or_default().as_bytes()
 }

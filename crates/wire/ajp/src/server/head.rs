@@ -12,10 +12,12 @@ use catamaran_message::name::{CONTENT_LENGTH, TRANSFER_ENCODING};
 use catamaran_message::{Fields, Traits};
 use http::Method;
 
-use crate::code::AttributeCode;
-use crate::error::{FieldFault, RequestFault};
+use crate::code::{ATTRIBUTES_END, AttributeCode};
+use crate::error::{DecodeError, FieldFault, RequestFault};
+use crate::field::is_value_text as is_line;
 use crate::message::fields::ReceivedFields;
-use crate::message::forward_request::{ForwardRequest, ReceivedAttribute};
+use crate::message::forward_request::ForwardRequest;
+use crate::wire::Reader;
 use crate::{BodyLength, field};
 
 /// The head of a request.
@@ -101,10 +103,10 @@ impl RequestHead {
     /// Reads `payload`, a FORWARD_REQUEST, with at most `fields_max` fields.
     pub(super) fn read(payload: &Bytes, fields_max: usize) -> Result<Self, RequestFault> {
         let mut view = ForwardRequest::decode(payload)?;
-        let line = |what, text: Option<&[u8]>| line(what, text, payload);
+        let line = |what, text| shared(what, text, payload, is_line);
         let path = line("path", view.uri)?.unwrap_or_default();
         let protocol = match view.protocol {
-            // The usual one, without a handle on the payload.
+            // The usual version as a static text, which does not keep the payload in memory.
             Some(b"HTTP/1.1") => Bytes::from_static(b"HTTP/1.1"),
             other => line("protocol", other)?.unwrap_or_default(),
         };
@@ -142,20 +144,25 @@ impl RequestHead {
     }
 }
 
-/// Shares `text`, a part of `payload`, after checking that it has no control characters.
+/// Shares `text`, a part of `payload`, if `is_allowed` accepts it.
 ///
 /// # Errors
 /// [`RequestFault::Control`], with `what` as the text's name.
-fn line(
+fn shared(
     what: &'static str,
     text: Option<&[u8]>,
     payload: &Bytes,
+    is_allowed: fn(&[u8]) -> bool,
 ) -> Result<Option<Bytes>, RequestFault> {
     match text {
-        Some(text) if field::has_control(text) => Err(RequestFault::Control(what)),
-        Some(text) => Ok(Some(field::shared(text, payload))),
-        None => Ok(None),
+        Some(text) if !is_allowed(text) => Err(RequestFault::Control(what)),
+        text => Ok(text.map(|text| payload.slice_ref(text))),
     }
+}
+
+/// Whether a text has no zero byte; it may have several lines, as certificates do.
+fn is_opaque(text: &[u8]) -> bool {
+    !text.contains(&0)
 }
 
 /// Reads the fields: returns them, the length of the body, and whether it is chunked.
@@ -174,7 +181,7 @@ fn read_fields(
         let value = field::value(&item)?;
         match id {
             Some(CONTENT_LENGTH) => {
-                let number = field::content_length(value)?;
+                let number = field::decimal(value).ok_or(FieldFault::ContentLength)?;
                 if length.replace(number).is_some() {
                     return Err(FieldFault::ContentLength.into());
                 }
@@ -197,7 +204,7 @@ fn read_fields(
     }
 }
 
-/// The attributes of a request, and what they say besides.
+/// The attributes of a request, with the query and the method, which are sent as attributes, too.
 #[derive(Default)]
 struct Rest {
     attributes: Attributes,
@@ -205,28 +212,19 @@ struct Rest {
     stored_method: Option<Method>,
 }
 
+/// Reads the attributes, up to the end of the payload; skips fields that were not read.
 fn read_attributes(view: ForwardRequest<'_>, payload: &Bytes) -> Result<Rest, RequestFault> {
     let mut rest = Rest::default();
-    for item in view.attributes()? {
-        match item? {
-            ReceivedAttribute::Text(code, value) => rest.set(code, value, payload)?,
-            ReceivedAttribute::KeySize(bits) => rest.ssl().key_size = Some(bits),
-            ReceivedAttribute::Named { name, value } => {
-                let name = line("attribute name", name, payload)?.unwrap_or_default();
-                if name.is_empty() {
-                    return Err(RequestFault::AttributeName);
-                }
-                if INCLUDE_PREFIXES
-                    .iter()
-                    .any(|prefix| name.starts_with(prefix))
-                {
-                    return Err(RequestFault::ForbiddenAttribute);
-                }
-                let value = opaque("attribute value", value, payload)?.unwrap_or_default();
-                rest.attributes.other.push((name, value));
-            }
+    let mut reader = view.fields.into_reader()?;
+    loop {
+        let number = reader.u8()?;
+        if number == ATTRIBUTES_END {
+            break;
         }
+        let code = AttributeCode::from_number(number).ok_or(DecodeError::AttributeCode(number))?;
+        rest.take(code, &mut reader, payload)?;
     }
+    reader.finish()?;
     Ok(rest)
 }
 
@@ -235,55 +233,67 @@ impl Rest {
         self.attributes.ssl.get_or_insert_default()
     }
 
-    /// Stores one coded attribute.
-    fn set(
+    /// Reads and stores the attribute with this code.
+    fn take(
         &mut self,
         code: AttributeCode,
-        value: Option<&[u8]>,
+        reader: &mut Reader<'_>,
         payload: &Bytes,
     ) -> Result<(), RequestFault> {
         let attributes = &mut self.attributes;
-        let line = |what| line(what, value, payload);
+        let mut text = |what, is_allowed| shared(what, reader.string()?, payload, is_allowed);
         match code {
-            AttributeCode::RemoteUser => attributes.remote_user = line("remote user")?,
-            AttributeCode::AuthType => attributes.auth_type = line("authentication type")?,
-            AttributeCode::QueryString => self.query = line("query")?,
-            AttributeCode::JvmRoute => attributes.jvm_route = line("route")?,
-            AttributeCode::SslCert => {
-                self.ssl().cert = opaque("certificate", value, payload)?;
-            }
-            AttributeCode::SslCipher => self.ssl().cipher = line("cipher")?,
-            AttributeCode::SslSession => self.ssl().session = line("tls session")?,
-            AttributeCode::Secret => attributes.secret = opaque("secret", value, payload)?,
+            AttributeCode::RemoteUser => attributes.remote_user = text("remote user", is_line)?,
+            AttributeCode::AuthType => attributes.auth_type = text("authentication type", is_line)?,
+            AttributeCode::QueryString => self.query = text("query", is_line)?,
+            AttributeCode::JvmRoute => attributes.jvm_route = text("route", is_line)?,
+            AttributeCode::SslCert => self.ssl().cert = text("certificate", is_opaque)?,
+            AttributeCode::SslCipher => self.ssl().cipher = text("cipher", is_line)?,
+            AttributeCode::SslSession => self.ssl().session = text("tls session", is_line)?,
+            AttributeCode::SslKeySize => self.ssl().key_size = Some(key_size(reader)?),
+            AttributeCode::Secret => attributes.secret = text("secret", is_opaque)?,
             AttributeCode::StoredMethod => {
-                let method = Method::from_bytes(value.unwrap_or_default());
+                let method = Method::from_bytes(reader.string()?.unwrap_or_default());
                 self.stored_method = Some(method.map_err(|_| RequestFault::Method)?);
             }
-            // No web server sends the first two, and they would steer the container's routing;
-            // the others have shapes of their own and do not come here.
-            AttributeCode::Context
-            | AttributeCode::ServletPath
-            | AttributeCode::ReqAttribute
-            | AttributeCode::SslKeySize => {}
+            AttributeCode::ReqAttribute => {
+                let name = text("attribute name", is_line)?.unwrap_or_default();
+                if name.is_empty() {
+                    return Err(RequestFault::AttributeName);
+                }
+                if INCLUDE_PREFIXES.iter().any(|it| name.starts_with(it)) {
+                    return Err(RequestFault::ForbiddenAttribute);
+                }
+                let value = text("attribute value", is_opaque)?.unwrap_or_default();
+                attributes.other.push((name, value));
+            }
+            // No web server sends them, and they would steer the container's routing.
+            AttributeCode::Context | AttributeCode::ServletPath => drop(reader.string()?),
         }
         Ok(())
     }
 }
 
-/// Shares `text`, a part of `payload`, which may have several lines, as certificates do, but no zero
-/// byte.
-fn opaque(
-    what: &'static str,
-    text: Option<&[u8]>,
-    payload: &Bytes,
-) -> Result<Option<Bytes>, RequestFault> {
-    match text {
-        Some(text) if text.contains(&0) => Err(RequestFault::Control(what)),
-        Some(text) => Ok(Some(field::shared(text, payload))),
-        None => Ok(None),
+/// Reads a key size: an integer, unless it is the length of digits that follow.
+///
+/// The two cannot be confused: no attribute has the number of a digit.
+fn key_size(reader: &mut Reader<'_>) -> Result<u32, DecodeError> {
+    let number = reader.u16()?;
+    let starts_digits = reader.rest().first().is_some_and(u8::is_ascii_digit);
+    if !starts_digits || number == 0 {
+        return Ok(u32::from(number));
     }
+    if number > KEY_SIZE_DIGITS_MAX {
+        return Err(DecodeError::KeySize);
+    }
+    let digits = reader.terminated(number)?;
+    let size = field::decimal(digits).ok_or(DecodeError::KeySize)?;
+    u32::try_from(size).map_err(|_| DecodeError::KeySize)
 }
 
 /// Prefixes of attributes that redirect a request inside the container; a request with one is
 /// refused.
 const INCLUDE_PREFIXES: [&[u8]; 2] = [b"javax.servlet.include.", b"jakarta.servlet.include."];
+
+/// The longest string of digits read as a key size.
+const KEY_SIZE_DIGITS_MAX: u16 = 15;

@@ -6,7 +6,7 @@ use catamaran_ajp::{
     Request, RequestError, ResponseHead,
 };
 use catamaran_message::Fields;
-use catamaran_message::name::{CONTENT_LENGTH, COOKIE, TRANSFER_ENCODING};
+use catamaran_message::name::{CONTENT_LENGTH, TRANSFER_ENCODING};
 use http::Method;
 
 use crate::FACTS;
@@ -251,18 +251,6 @@ fn a_request_is_framed_by_its_body_alone() {
     );
     let both = sent_with(&request(&headers, BodyLength::Known(5)), &facts).unwrap();
     assert_eq!(both, known);
-}
-
-#[test]
-fn cookies_become_one_field() {
-    let mut headers = Fields::new();
-    for cookie in ["a=1", "b=2", "c=3"] {
-        headers.append(COOKIE, cookie);
-    }
-    let mut expected = raw::get().method(4);
-    expected.fields = vec![coded(9, "a=1; b=2; c=3")];
-    let packet = sent(&request(&headers, BodyLength::Unknown)).unwrap();
-    assert_eq!(packet, expected.packet());
 }
 
 #[test]

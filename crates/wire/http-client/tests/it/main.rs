@@ -2,6 +2,7 @@
 
 use std::io::ErrorKind;
 use std::net::TcpListener;
+use std::os::unix::net::UnixListener;
 use std::time::Duration;
 
 use catamaran_http_client::name::IF_MATCH;
@@ -70,6 +71,18 @@ fn a_body_is_announced_and_unix_sockets_are_reached() {
 }
 
 #[test]
+fn a_response_that_trickles_is_not_waited_for_longer_than_is_wanted() {
+    let trickle = Script::new().send(b"x").pause(Duration::from_millis(10));
+    let head = b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n";
+    let peer = Peer::start(Script::new().send(head).then(trickle.repeat(10_000)));
+    let mut client = connect(peer.address());
+    client.limit_asks(Duration::from_millis(200));
+    let error = get(&mut client, 1_000_000).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::TimedOut, "{error}");
+    assert!(error.to_string().contains("200ms"), "{error}");
+}
+
+#[test]
 fn no_more_is_read_than_is_wanted() {
     let head = "HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n";
     let response = head.to_owned() + &"x".repeat(100_000);
@@ -102,6 +115,18 @@ fn a_silent_server_is_waited_for_until_the_deadline() {
     let error = get(&mut client, 1000).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::TimedOut);
     assert_eq!(error.to_string(), "the server was silent for 20ms");
+}
+
+#[test]
+fn the_shortest_wait_is_not_one_without_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("socket");
+    let _silent = UnixListener::bind(&path).unwrap();
+    let address = ServerAddress::Unix(path);
+    let mut client = BlockingClient::connect(&address, Duration::from_nanos(1)).unwrap();
+    let error = get(&mut client, 1000).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::TimedOut);
+    assert_eq!(error.to_string(), "the server was silent for 1ms");
 }
 
 #[test]

@@ -36,7 +36,7 @@ pub(crate) fn begin_response(
 ) {
     out.reserve(HEAD_BYTES_USUAL);
     status_line::write(status, reason, out);
-    headers.write_lines(OF_CONNECTION, out);
+    headers.write_lines(Traits::OF_CONNECTION, out);
 }
 
 /// Writes the request line, Host and fields of a request; [`end_head`] has to follow.
@@ -52,8 +52,8 @@ pub(crate) fn begin_request(request: &Request<'_>, out: &mut BytesMut) {
     out.extend_from_slice(b" HTTP/1.1\r\nHost: ");
     out.extend_from_slice(request.host);
     out.extend_from_slice(b"\r\n");
-    let headers = request.headers;
-    headers.write_lines(OF_CONNECTION.with(Traits::OF_CODEC), out);
+    let without = Traits::OF_CONNECTION.with(Traits::OF_CODEC);
+    request.headers.write_lines(without, out);
 }
 
 /// Writes the framing and connection fields, which the codec decides, and the empty line.
@@ -66,16 +66,15 @@ pub(crate) fn end_head(
         Announcement::Nothing => {}
         Announcement::Chunked => out.extend_from_slice(b"Transfer-Encoding: chunked\r\n"),
         Announcement::Length(length) => {
-            write_field(
-                b"Content-Length",
-                itoa::Buffer::new().format(length).as_bytes(),
-                out,
-            );
+            out.extend_from_slice(b"Content-Length: ");
+            out.extend_from_slice(itoa::Buffer::new().format(length).as_bytes());
+            out.extend_from_slice(b"\r\n");
         }
     }
     if let ConnectionOption::Upgrade(token) = connection {
-        write_field(b"Connection", b"Upgrade", out);
-        write_field(b"Upgrade", token, out);
+        out.extend_from_slice(b"Connection: Upgrade\r\nUpgrade: ");
+        out.extend_from_slice(token);
+        out.extend_from_slice(b"\r\n");
     }
     out.extend_from_slice(match connection {
         ConnectionOption::Nothing | ConnectionOption::Upgrade(_) => b"\r\n",
@@ -83,16 +82,6 @@ pub(crate) fn end_head(
         ConnectionOption::KeepAlive => b"Connection: keep-alive\r\n\r\n",
     });
 }
-
-fn write_field(name: &[u8], value: &[u8], out: &mut BytesMut) {
-    out.extend_from_slice(name);
-    out.extend_from_slice(b": ");
-    out.extend_from_slice(value);
-    out.extend_from_slice(b"\r\n");
-}
-
-/// Traits of the fields that are not copied: those of one connection, and framing.
-const OF_CONNECTION: Traits = Traits::HOP_BY_HOP.with(Traits::FRAMING);
 
 /// The bytes of room made at once; enough for most heads.
 const HEAD_BYTES_USUAL: usize = 1024;

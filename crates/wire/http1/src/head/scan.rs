@@ -15,7 +15,7 @@ use crate::error::Fault;
 use crate::head::request_line;
 use crate::head::words::{first_byte, first_control};
 use crate::limits::Limits;
-use crate::syntax::{is_token, is_token_text, trim, trim_start};
+use crate::syntax::{is_token, is_token_text, trim};
 
 /// A complete head, whose fields have been read.
 #[derive(Debug)]
@@ -79,7 +79,8 @@ impl Scan {
                 self.read_plain_lines(limits, input, fields);
             }
             let found = match self.lines {
-                0 => self.start_line_end(input),
+                // Other bytes of the start line are checked when it is decoded.
+                0 => memchr(b'\n', &input[self.scanned..]).map(|offset| self.scanned + offset),
                 _ => self.field_line_end(input),
             };
             if may_pass_limits {
@@ -150,16 +151,12 @@ impl Scan {
                     input.advance(2);
                 }
                 (Role::Server, [b'\n', ..]) => return Err(Fault::BareLf),
-                // Another protocol, TLS for one, need not be waited for.
+                // A byte that begins no method shows another protocol, such as TLS: refuse it without waiting for a
+                // whole line.
                 (Role::Server, [byte, ..]) if !is_token(*byte) => return Err(Fault::Method),
                 (Role::Server, _) => return Ok(true),
             }
         }
-    }
-
-    /// The offset of the LF of the start line; other bytes of the line are checked when it is decoded.
-    fn start_line_end(&self, input: &[u8]) -> Option<usize> {
-        memchr(b'\n', &input[self.scanned..]).map(|offset| self.scanned + offset)
     }
 
     /// The offset of the LF of a field line, or of the byte that is wrong: a control character other than a tab, or
@@ -171,7 +168,7 @@ impl Scan {
         let lf = self.scanned + at + 1;
         match rest[at..] {
             [b'\r', _, ..] => Some(lf),
-            // What follows it is to be seen.
+            // Whether LF follows the CR is not known yet.
             [b'\r'] => None,
             _ => Some(lf - 1),
         }
@@ -185,7 +182,7 @@ impl Scan {
         found: Option<usize>,
     ) -> Result<LineEnd, Fault> {
         let Some(at) = found else {
-            // A CR at the end is looked at again.
+            // A CR at the end of the input is examined again with the next bytes.
             let is_open = self.lines > 0 && input.last() == Some(&b'\r');
             self.scanned = input.len() - usize::from(is_open);
             return Ok(LineEnd::Later);
@@ -225,19 +222,19 @@ impl Scan {
         } else {
             limits.line_bytes
         };
-        // One more for the CR.
+        // One byte more for the CR.
         let line_end_max = self.line_at.saturating_add(line_max).saturating_add(1);
         let line_is_long = end.unwrap_or(input.len()) > line_end_max;
         let head_is_large = end.map_or(input.len(), |end| end + 1) > limits.head_bytes;
         match (line_is_long, head_is_large) {
-            (false, false) => Ok(()),
-            (true, false) => Err(self.long_line(role, input)),
-            (false, true) => Err(Fault::HeadTooLarge),
             (true, true) if limits.head_bytes <= line_end_max => Err(Fault::HeadTooLarge),
-            (true, true) => Err(self.long_line(role, input)),
+            (true, _) => Err(self.long_line(role, input)),
+            (false, true) => Err(Fault::HeadTooLarge),
+            (false, false) => Ok(()),
         }
     }
 
+    /// The fault of a start line or field line that is too long.
     fn long_line(&self, role: Role, input: &[u8]) -> Fault {
         if self.lines > 0 || role == Role::Client {
             return Fault::FieldTooLong;
@@ -262,13 +259,13 @@ fn read_field(line: &[u8], at: usize, has_crlf: bool, fields: &mut Fields) -> Re
     }
     let value_at = at + colon + 1;
     let (from, len, is_line) = match rest {
-        // As nearly all are written.
+        // The usual form: one space after the colon, none at the end.
         [b' ', first, .., last] if !is_space(*first) && !is_space(*last) => {
             (value_at + 1, rest.len() - 1, has_crlf)
         }
         _ => {
             let value = trim(rest);
-            let before = rest.len() - trim_start(rest).len();
+            let before = rest.iter().take_while(|byte| is_space(**byte)).count();
             (value_at + before, value.len(), false)
         }
     };

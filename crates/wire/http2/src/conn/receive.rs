@@ -1,39 +1,46 @@
-//! What each kind of frame changes, as it is received.
+//! The effect of each kind of frame that is received.
 
 use bytes::{Buf, BytesMut};
 
-use super::{
-    Connection, FLOOD_FACTOR, OpenBlock, PING_LEN, Received, Role, Stage, WINDOW_MAX, count,
-};
+use super::{Connection, FLOOD_FACTOR, OpenBlock, PING_LEN, Role, Stage, WINDOW_MAX, count};
 use crate::error::{Code, Fault, StreamFault};
-use crate::frame::{self, FrameHead};
+use crate::event::{Event, Received};
+use crate::frame::{self, FrameHead, HEAD_LEN};
 use crate::settings::DEFAULT_WINDOW;
 use crate::streams::{Found, Half, Stream};
 
 impl Connection {
+    /// Handles the complete frame at the beginning of `input`, and removes it.
     pub(super) fn frame(
         &mut self,
         head: FrameHead,
-        payload: BytesMut,
+        input: &mut BytesMut,
         out: &mut BytesMut,
     ) -> Result<Option<Received>, Fault> {
-        match head.kind {
-            frame::DATA => self.data(head, payload, out),
-            frame::HEADERS => self.headers(head, &payload, out),
-            frame::CONTINUATION => self.continuation(head, &payload, out),
-            frame::RST_STREAM => self.reset_by_peer(head, &payload, out),
-            frame::WINDOW_UPDATE => self.window_update(head, &payload, out),
-            frame::SETTINGS => self.settings(head, &payload, out),
-            frame::PING => self.ping_of_peer(head, &payload, out),
-            frame::GOAWAY => self.go_away_of_peer(head, &payload),
-            frame::PRIORITY => self.priority(head, &payload),
-            frame::PRIORITY_UPDATE => self.priority_update(head, &payload),
+        input.advance(HEAD_LEN);
+        if head.kind == frame::DATA {
+            let payload = input.split_to(head.len);
+            return self.data(head, payload, out);
+        }
+        let payload = &input[..head.len];
+        let received = match head.kind {
+            frame::HEADERS => self.headers(head, payload, out),
+            frame::CONTINUATION => self.continuation(head, payload, out),
+            frame::RST_STREAM => self.reset_by_peer(head, payload, out),
+            frame::WINDOW_UPDATE => self.window_update(head, payload, out),
+            frame::SETTINGS => self.settings(head, payload, out),
+            frame::PING => self.ping_of_peer(head, payload, out),
+            frame::GOAWAY => self.go_away_of_peer(head, payload),
+            frame::PRIORITY => self.priority(head, payload),
+            frame::PRIORITY_UPDATE => self.priority_update(head, payload),
             frame::PUSH_PROMISE => Err(Fault::Protocol),
             _ => {
                 self.tally.useless += 1;
                 Ok(None)
             }
-        }
+        };
+        input.advance(head.len);
+        received
     }
 
     fn data(
@@ -57,7 +64,7 @@ impl Connection {
             Found::Open(stream) => stream,
             Found::Idle => return Err(Fault::Protocol),
             Found::Closed if id <= self.last_taken => return Err(Fault::StreamClosed),
-            // What was on its way for a stream that was reset is no flood: its window bounds it.
+            // DATA that was on its way to a stream that was reset is no flood: the stream's window limits it.
             Found::Closed | Found::Reset => {
                 self.tally.useless += u32::from(payload.is_empty());
                 self.release(whole, out);
@@ -75,7 +82,7 @@ impl Connection {
         stream.held += whole;
         stream.receive_window -= len;
         if let Some(fault) = fault {
-            return Ok(Some(self.refused(id, fault, out)));
+            return Ok(Some(self.fail(id, fault, out)));
         }
         if padding > 0 {
             self.credit(id, padding, out);
@@ -87,7 +94,11 @@ impl Connection {
             return Ok(None);
         }
         let data = payload.freeze();
-        Ok(Some(Received::Data { id, data, ends }))
+        Ok(Some(Event::Body {
+            stream: id,
+            data,
+            ends,
+        }))
     }
 
     fn headers(
@@ -151,7 +162,7 @@ impl Connection {
         }
     }
 
-    /// A block is complete. It is decoded whatever it is for: both sides' tables change with it.
+    /// Reads a complete block. It is decoded even if the stream is over, because it changes the decoder's table.
     fn end_block(
         &mut self,
         id: u32,
@@ -160,45 +171,37 @@ impl Connection {
         out: &mut BytesMut,
     ) -> Result<Option<Received>, Fault> {
         self.block.read(&mut self.decoder, bytes, &self.limits)?;
-        let is_trailers = match self.streams.find(id) {
+        match self.streams.find(id) {
             Found::Open(stream) => match stream.inbound {
-                Half::Ended => return Ok(Some(self.refused(id, StreamFault::AfterEnd, out))),
-                Half::Body => true,
-                Half::Awaited => false,
+                Half::Ended => return Ok(Some(self.fail(id, StreamFault::AfterEnd, out))),
+                Half::Body => {}
+                // The client role finds out whether the head is an interim one, which must not end the stream.
+                Half::Awaited => return Ok(Some(Event::block(id, ends))),
             },
             Found::Idle => return Ok(self.open_by_peer(id, ends, out)),
             Found::Reset | Found::Closed => {
                 self.tally.useless += 1;
                 return Ok(None);
             }
-        };
-        if !is_trailers {
-            // Whether it is an interim head, which ends nothing, the client's role tells.
-            return Ok(Some(Received::Block {
-                id,
-                is_trailers,
-                ends,
-            }));
         }
         if !ends {
-            return Ok(Some(self.refused(id, StreamFault::Trailers, out)));
+            return Ok(Some(self.fail(id, StreamFault::Trailers, out)));
         }
         let length = self.streams.get(id).map(|stream| stream.take_body(0, true));
         if let Some(Err(fault)) = length {
-            return Ok(Some(self.refused(id, fault, out)));
+            return Ok(Some(self.fail(id, fault, out)));
         }
         self.end_inbound(id, out);
-        Ok(Some(Received::Block {
-            id,
-            is_trailers,
-            ends,
+        Ok(Some(match self.block.take_trailers(&self.limits) {
+            Ok(fields) => Event::Trailers { stream: id, fields },
+            Err(fault) => self.fail(id, fault, out),
         }))
     }
 
-    /// A client opens a stream with the block that was read.
+    /// Opens the stream of a request, whose head is the block that was read.
     fn open_by_peer(&mut self, id: u32, ends: bool, out: &mut BytesMut) -> Option<Received> {
         if id > self.last_taken {
-            // It was on its way when this side said that no more are taken.
+            // The request was on its way when this side announced that it takes no more.
             self.tally.useless += 1;
             self.streams.last = id;
             return None;
@@ -208,16 +211,11 @@ impl Connection {
             let fault = StreamFault::TooManyStreams;
             self.tally.provoked_resets += 1;
             self.write_reset(id, fault.code(), out);
-            return Some(Received::Refused { id, fault });
+            return Some(Event::Failed { stream: id, fault });
         }
         let inbound = if ends { Half::Ended } else { Half::Body };
         self.open(id, inbound, Half::Awaited);
-        let is_trailers = false;
-        Some(Received::Block {
-            id,
-            is_trailers,
-            ends,
-        })
+        Some(Event::block(id, ends))
     }
 
     fn reset_by_peer(
@@ -237,7 +235,7 @@ impl Connection {
         };
         self.release(stream.held, out);
         let code = Code(u32::from_be_bytes(code));
-        Ok(Some(Received::Reset { id, code }))
+        Ok(Some(Event::Reset { stream: id, code }))
     }
 
     fn window_update(
@@ -266,11 +264,11 @@ impl Connection {
         if *window <= WINDOW_MAX {
             let opens = was_shut && is_open;
             self.tally.window_updates += u32::from(!opens);
-            return Ok(opens.then_some(Received::Window { id }));
+            return Ok(opens.then_some(Event::Window { stream: id }));
         }
         match id {
             0 => Err(Fault::FlowControl),
-            _ => Ok(Some(self.refused(id, StreamFault::FlowControl, out))),
+            _ => Ok(Some(self.fail(id, StreamFault::FlowControl, out))),
         }
     }
 
@@ -290,11 +288,12 @@ impl Connection {
         let window = self.peer.window;
         if self.stage == Stage::Begun {
             self.stage = Stage::Unacknowledged;
-            // From now on there are as many streams as the peer says, or as it likes.
+            // The peer's settings replace the assumed limit; without the setting there is none.
             self.peer.streams_max = u32::MAX;
         }
         let least_table = self.peer.read(payload, self.role == Role::Client)?;
-        // A table that was made smaller in between has lost its entries (RFC 7541, section 4.2).
+        // The smallest size comes first: it has evicted entries, even if a larger size follows in the same frame (RFC
+        // 7541, section 4.2).
         self.encoder.set_table_size(least_table);
         self.encoder.set_table_size(self.peer.table_max);
         let widened = i64::from(self.peer.window) - i64::from(window);
@@ -308,10 +307,10 @@ impl Connection {
             is_opened |= was_shut && stream.send_window > 0;
         }
         frame::write(frame::SETTINGS, frame::ACK, 0, &[], out);
-        Ok(is_opened.then_some(Received::Window { id: 0 }))
+        Ok(is_opened.then_some(Event::Window { stream: 0 }))
     }
 
-    /// The peer heeds our settings.
+    /// Handles the acknowledgement of our settings: from now on our window counts.
     fn settle(&mut self, payload: &[u8]) -> Result<Option<Received>, Fault> {
         if !payload.is_empty() {
             return Err(Fault::FrameSize);
@@ -341,7 +340,7 @@ impl Connection {
             return Err(Fault::FrameSize);
         }
         if head.has(frame::ACK) {
-            return Ok(Some(Received::Pong));
+            return Ok(Some(Event::Pong));
         }
         frame::write(frame::PING, frame::ACK, 0, payload, out);
         Ok(None)
@@ -356,7 +355,7 @@ impl Connection {
             return Err(Fault::FrameSize);
         };
         let last = frame::number([l0, l1, l2, l3]);
-        // It may only become less.
+        // The number may only decrease (RFC 9113, section 6.8).
         if head.stream != 0 || self.role == Role::Client && last > self.last_processed {
             return Err(Fault::Protocol);
         }
@@ -365,10 +364,10 @@ impl Connection {
         if self.role == Role::Client {
             self.last_processed = last;
         }
-        Ok(Some(Received::GoAway { code }))
+        Ok(Some(Event::GoAway { code }))
     }
 
-    /// Priorities of RFC 7540 are read and mean nothing (RFC 9113, section 5.3).
+    /// Checks a PRIORITY frame of RFC 7540, and ignores it (RFC 9113, section 5.3).
     fn priority(&mut self, head: FrameHead, payload: &[u8]) -> Result<Option<Received>, Fault> {
         self.tally.useless += 1;
         let dependency = payload.try_into().map_err(|_| Fault::FrameSize)?;
@@ -379,7 +378,7 @@ impl Connection {
         Ok(None)
     }
 
-    /// Those of RFC 9218 (section 7.1), too: streams take turns alike.
+    /// Checks a PRIORITY_UPDATE (RFC 9218, section 7.1), and ignores it: all streams have the same priority.
     fn priority_update(
         &mut self,
         head: FrameHead,
@@ -395,7 +394,7 @@ impl Connection {
 }
 
 impl Stream {
-    /// Compares the body with what was announced. `ends` if these are its last bytes.
+    /// Counts body bytes against the announced length. `ends`: these are the last ones.
     fn take_body(&mut self, bytes: usize, ends: bool) -> Result<(), StreamFault> {
         let Some(missing) = &mut self.missing else {
             return Ok(());
@@ -410,7 +409,7 @@ impl Stream {
     }
 }
 
-/// Takes off what pads a payload, and returns how many bytes that were.
+/// Removes the padding from a payload, with the byte that states its length. Returns how many bytes that were.
 fn strip_padding(head: FrameHead, payload: &mut BytesMut) -> Result<u32, Fault> {
     let whole = payload.len();
     let from = usize::from(head.has(frame::PADDED));
@@ -420,7 +419,7 @@ fn strip_padding(head: FrameHead, payload: &mut BytesMut) -> Result<u32, Fault> 
     Ok(count(whole - rest))
 }
 
-/// The payload without what pads it.
+/// The payload without its padding.
 fn unpadded(head: FrameHead, payload: &[u8]) -> Result<&[u8], Fault> {
     if !head.has(frame::PADDED) {
         return Ok(payload);
@@ -430,7 +429,7 @@ fn unpadded(head: FrameHead, payload: &[u8]) -> Result<&[u8], Fault> {
     len.map(|len| &rest[..len]).ok_or(Fault::Protocol)
 }
 
-/// No stream depends on itself (RFC 7540, section 5.3.1).
+/// Checks that a stream does not depend on itself (RFC 7540, section 5.3.1).
 fn check_dependency(stream: u32, dependency: &[u8; 5]) -> Result<(), Fault> {
     let [on @ .., _weight] = *dependency;
     if frame::number(on) == stream {
@@ -440,8 +439,8 @@ fn check_dependency(stream: u32, dependency: &[u8; 5]) -> Result<(), Fault> {
     }
 }
 
-/// A head of 32 KiB takes two.
+/// The most CONTINUATION frames of one head; a head of 32 KiB needs two.
 const CONTINUATIONS_MAX: u32 = 16;
 
-/// None is of use.
+/// The most empty CONTINUATION frames of one head; none is of use.
 const EMPTY_CONTINUATIONS_MAX: u32 = 2;

@@ -1,24 +1,24 @@
-//! The tables of HPACK: the static one, and the dynamic one of either direction.
+//! The tables of HPACK: the static one, and a dynamic one for each direction.
 
-use catamaran_message::name::OF_HPACK;
+use catamaran_message::name::Protocol;
 use catamaran_message::{Id, NameRef};
 
 use super::{FieldLine, LineName, Pseudo, entry_size};
 
 /// A dynamic table. Entries are numbered by their age: 0 is the newest.
 ///
-/// Text of all entries is in one piece of memory. What is evicted stays in front of the others until it is
-/// as much, so that a byte is moved once at most for each byte that is added, and the memory is at most
-/// twice the table's size. Names that are known have no text.
+/// The text of all entries is in one vector. Text of evicted entries stays at its beginning until it is more than half
+/// of the vector, so each byte is moved at most once, and the memory is at most twice the table's size. Names with a
+/// number take no text.
 #[derive(Debug)]
 pub(super) struct Table {
-    /// The oldest first, as the text.
+    /// The entries, the oldest first, in the same order as their text.
     entries: Vec<Entry>,
     text: Vec<u8>,
-    /// Entries at the beginning that are evicted, and bytes of the text that were theirs.
+    /// The number of evicted entries at the beginning, and of the bytes of their text.
     evicted: usize,
     evicted_text: usize,
-    /// Bytes that were in front of the text, modulo 2^32.
+    /// The number of bytes that were removed before the beginning of `text`, modulo 2^32.
     passed: u32,
     size: usize,
     size_max: usize,
@@ -27,23 +27,23 @@ pub(super) struct Table {
 /// An entry of a table.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Entry {
-    /// Where its name and value are, counted from the first byte there ever was.
+    /// The position of its name and value, counted from the first byte that the table ever had, modulo 2^32.
     at: u32,
     name_len: u32,
     value_len: u32,
     key: Key,
-    /// The key's.
+    /// The number of `key`.
     pub(super) number: u8,
-    /// What the encoder remembers of it.
+    /// A value for the encoder: `made` when the entry before this one with the same number was made.
     pub(super) tag: u8,
 }
 
-/// What is compared of a name before its bytes are.
+/// A part of a name that is compared before the name's bytes are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Key {
     Pseudo(Pseudo),
     Known(Id),
-    /// Names with other numbers are different.
+    /// Any other name, by a hash of it: names with other hashes are different.
     Other(u8),
 }
 
@@ -60,7 +60,7 @@ impl Key {
         }
     }
 
-    /// Its number, below [`KEYS`].
+    /// The key's number, below [`KEYS`].
     #[inline]
     pub(super) fn number(self) -> u8 {
         match self {
@@ -70,10 +70,13 @@ impl Key {
         }
     }
 
-    /// Where the static table has its name: the first index, and how many there are.
+    /// The static table's entries with this name: the first index, and their number.
     pub(super) fn static_indices(self) -> (usize, usize) {
         match self {
-            Self::Known(id) => id.hpack_index().map_or((0, 0), |index| (index.into(), 1)),
+            Self::Known(id) => match id.code(Protocol::Hpack) {
+                Some(index) => (index.into(), 1),
+                None => (0, 0),
+            },
             Self::Pseudo(Pseudo::Authority) => (1, 1),
             Self::Pseudo(Pseudo::Method) => (2, 2),
             Self::Pseudo(Pseudo::Path) => (4, 2),
@@ -106,7 +109,7 @@ impl Table {
         self.evict_down_to(size_max);
     }
 
-    /// The entry of this age.
+    /// The entry of this age; `None` if it was evicted or never made.
     #[inline]
     pub(super) fn entry(&self, age: usize) -> Option<&Entry> {
         let at = self.entries.len().checked_sub(age + 1)?;
@@ -132,7 +135,7 @@ impl Table {
         value.unwrap_or_default()
     }
 
-    /// The name of an entry, if it is written there.
+    /// The text of an entry's name; empty if the name has a number.
     pub(super) fn other_name(&self, entry: &Entry) -> &[u8] {
         let at = entry.at.wrapping_sub(self.passed);
         let name = self.text.get(at as usize..(at + entry.name_len) as usize);
@@ -207,7 +210,7 @@ const fn static_name(index: usize) -> LineName<'static> {
         4 | 5 => Pseudo::Path,
         6 | 7 => Pseudo::Scheme,
         8..=14 => Pseudo::Status,
-        _ => match OF_HPACK[index] {
+        _ => match Protocol::Hpack.names()[index] {
             Some(id) => return LineName::Field(NameRef::Known(id)),
             None => panic!("a name of the static table has no row"),
         },
@@ -234,10 +237,10 @@ const fn static_value(index: usize) -> &'static [u8] {
     }
 }
 
-/// How many numbers keys have.
+/// The number of keys.
 pub(super) const KEYS: usize = (FIRST_OTHER + OTHER_KEYS) as usize;
 
-/// The first number of those that several names may have.
+/// The first number of keys that several names may share.
 pub(super) const FIRST_OTHER: u8 = Id::COUNT + Pseudo::ALL.len() as u8;
 
 const OTHER_KEYS: u8 = 16;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use bytes::BytesMut;
 use catamaran_http2::{Client, Config, Event, Limits, Server};
-use catamaran_message::{BodyLength, Fields, Request, Response, Scheme};
+use catamaran_message::{BodyLength, Fields, Request, RequestHead, Response, Scheme};
 use http::{Method, StatusCode};
 use proptest::prelude::*;
 
@@ -104,7 +104,7 @@ proptest! {
         for _ in 0..1_000_000 {
             send!(client, uploads, &mut up);
             move_bytes(&mut up, &mut at_server, *cut.next().unwrap());
-            while let Some(event) = server.receive(&mut at_server, &mut down).unwrap() {
+            while let Some(event) = server.receive(&mut at_server, &mut down, || Box::new(RequestHead::empty())).unwrap() {
                 match event {
                     Event::Head { stream, head, .. } => {
                         let index: usize = str::from_utf8(&head.target.path[1..]).unwrap().parse().unwrap();

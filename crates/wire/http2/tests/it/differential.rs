@@ -8,6 +8,7 @@ use std::task::{Context, Poll, Waker};
 
 use bytes::BytesMut;
 use catamaran_http2::{Config, Event, Limits, Server};
+use catamaran_message::RequestHead;
 use proptest::prelude::*;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
@@ -119,7 +120,7 @@ fn understood_by_ours(bytes: &[u8], cut: usize) -> (Understood, usize, Vec<u32>)
         at += piece.len();
         input.extend_from_slice(piece);
         loop {
-            match server.receive(&mut input, &mut out) {
+            match server.receive(&mut input, &mut out, || Box::new(RequestHead::empty())) {
                 Ok(Some(Event::Head { stream, head, ends })) => {
                     let path = String::from_utf8_lossy(&head.target.path).into_owned();
                     let target = format!("{} {path}", head.method);

@@ -1,6 +1,7 @@
 //! What ends a connection, what is counted, and how large a head may be.
 
 use catamaran_http2::{Config, Event, Fault, Limits, Server, StreamFault};
+use catamaran_message::RequestHead;
 
 use catamaran_testkit::replay_corpus;
 
@@ -126,7 +127,10 @@ fn a_connection_begins_with_the_preface_and_settings() {
         let mut out = bytes::BytesMut::new();
         let mut server = Server::new(Limits::request(), Config::default(), &mut out);
         let mut input = bytes::BytesMut::from(wire);
-        assert_eq!(server.receive(&mut input, &mut out), Err(fault));
+        assert_eq!(
+            server.receive(&mut input, &mut out, || Box::new(RequestHead::empty())),
+            Err(fault)
+        );
     }
 }
 

@@ -3,7 +3,8 @@
 use std::ops::ControlFlow;
 
 use catamaran_http2::hpack::{Decoder, Fault, LineName, Pseudo, Scratch};
-use catamaran_message::{NameRef, name};
+use catamaran_message::NameRef;
+use catamaran_message::name::Protocol;
 use catamaran_testkit::replay_corpus;
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -180,8 +181,8 @@ fn every_static_entry() {
             16 => assert_eq!(value, b"gzip, deflate"),
             _ => assert!(value.is_empty()),
         }
-        if let Some(id) = name::OF_HPACK[usize::from(index)] {
-            assert_eq!(id.hpack_index(), Some(index));
+        if let Some(id) = Protocol::Hpack.names()[usize::from(index)] {
+            assert_eq!(id.code(Protocol::Hpack), Some(index));
         }
     }
     let text = text_of(&mut decoder, b"\x81\x8e\x8f\x90\xa0\xb3\xbd").unwrap();

@@ -101,10 +101,16 @@ impl Begun {
     pub(crate) fn receive(&mut self, bytes: &[u8]) -> Result<Vec<Event<RequestHead>>, Fault> {
         self.input.extend_from_slice(bytes);
         let mut events = Vec::new();
-        while let Some(event) = self.server.receive(&mut self.input, &mut self.out)? {
+        while let Some(event) = self.receive_one()? {
             events.push(event);
         }
         Ok(events)
+    }
+
+    fn receive_one(&mut self) -> Result<Option<Event<RequestHead>>, Fault> {
+        let empty_head = || Box::new(RequestHead::empty());
+        let Self { server, input, out } = self;
+        server.receive(input, out, empty_head)
     }
 
     /// The frames that were written since this was called last.

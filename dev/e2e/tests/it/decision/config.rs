@@ -150,6 +150,10 @@ impl Configuration {
     fn of_all_routes(&mut self, rng: &mut Rng, surroundings: &Surroundings<'_>) {
         self.table("[cache.pages]");
         self.maybe(rng, "encodings", &[r#"["gzip"]"#]);
+        // What it refuses depends on time, so it has room for all.
+        self.table("[limit.wide]");
+        self.key("rate", r#""1000000/s""#);
+        self.key("burst", 1_000_000);
         if rng.bool() {
             self.changes("[server.response_headers]", rng);
         }
@@ -302,9 +306,29 @@ impl Configuration {
                 rng.choice([r#""15B""#, r#""off""#]).expect("one"),
             );
         }
+        self.maybe(rng, "log", &["false"]);
+        self.maybe(rng, "limits", &[r#"["wide"]"#, r#""wide""#]);
         self.fields(rng, forwards);
         if rng.u8(..5) == 0 {
             self.pages("[route.error_pages]", rng, surroundings);
+        }
+        if rng.u8(..3) == 0 {
+            self.table("[route.cors]");
+            let origins = [r#"["https://a.test", "https://*.example.org"]"#, r#""*""#];
+            let origins = rng.choice(origins).expect("one");
+            self.key("origins", origins);
+            if !origins.contains("\"*\"") {
+                self.maybe(rng, "credentials", &["true"]);
+            }
+            self.maybe(rng, "methods", &[r#"["GET", "PUT"]"#]);
+            self.maybe(rng, "headers", &[r#""X-User""#]);
+            self.maybe(rng, "expose", &[r#""X-Total""#]);
+            self.maybe(rng, "max_age", &[r#""0s""#]);
+        }
+        if path != "/" && rng.u8(..6) == 0 {
+            self.table("[route.unless]");
+            self.key("address", r#""127.0.0.2""#);
+            self.maybe(rng, "cookie", &[r#""operator=1""#]);
         }
     }
 
@@ -328,10 +352,12 @@ impl Configuration {
             }
             2 if path != "/" => {
                 self.key("pattern", format!("\"/p{index}*/x?.do\""));
+                self.maybe(rng, "before_regex", &["true"]);
                 has_prefix = false;
             }
             3 if path != "/" => {
                 self.key("regex", format!("'^/r{index}/(?<id>[a-z]+)|{path}$'"));
+                self.maybe(rng, "refuse_parameters", &["true"]);
                 has_prefix = false;
             }
             _ => {
@@ -342,6 +368,12 @@ impl Configuration {
         if path != "/" && rng.u8(..6) == 0 {
             let methods = [r#""GET""#, r#"["POST", "PUT", "GET"]"#];
             self.key("methods", rng.choice(methods).expect("one"));
+        }
+        if path != "/" && rng.u8(..6) == 0 {
+            self.key("match_headers", r#"{ X-Beta = "yes" }"#);
+            self.maybe(rng, "match_query", &[r#"{ v = "2" }"#]);
+            self.maybe(rng, "match_cookies", &[r#"{ beta = "1" }"#]);
+            self.maybe(rng, "match_regex", &[r#""cookie:beta !~ ^1$""#]);
         }
         has_prefix
     }
@@ -388,7 +420,12 @@ impl Configuration {
                 self.compression(rng);
                 let upstreams = ["ajp", "ajp", "http", "http", "mixed", "placed"];
                 let upstream = *rng.choice(&upstreams).expect("one");
-                self.key("upstream", format!("\"{upstream}\""));
+                let other = if upstream == "http" { "ajp" } else { "http" };
+                if upstream != "mixed" && rng.u8(..6) == 0 {
+                    self.key("split", format!("{{ {upstream} = 3, {other} = 0 }}"));
+                } else {
+                    self.key("upstream", format!("\"{upstream}\""));
+                }
                 self.forwarding(rng, upstream, has_prefix);
                 if rng.u8(..4) == 0 {
                     self.files(rng, surroundings);
@@ -447,11 +484,18 @@ impl Configuration {
         if has_prefix && rng.u8(..3) == 0 {
             let to = [r#""/""#, r#""/inner""#, r#""/in%20ner/x""#];
             self.key("rewrite", rng.choice(to).expect("one"));
-            self.maybe(rng, "reverse", &["true"]);
-            self.maybe(rng, "internal_hosts", &[r#""app.internal""#]);
+            if rng.u8(..4) == 0 {
+                self.key("rewrite_whole", true);
+            } else {
+                self.maybe(rng, "reverse", &["true"]);
+                self.maybe(rng, "internal_hosts", &[r#""app.internal""#]);
+            }
         }
+        self.maybe(rng, "forward_host", &[r#""route.internal:81""#]);
         self.maybe(rng, "first_byte_timeout", &[r#""20s""#]);
         self.maybe(rng, "idle_body_timeout", &[r#""20s""#]);
+        self.maybe(rng, "exchange_timeout", &[r#""30s""#, r#""off""#]);
+        self.maybe(rng, "attempt_timeout", &[r#""25s""#]);
         self.maybe(rng, "retries", &["0", "3"]);
         if upstream == "mixed" {
             self.maybe(rng, "sticky", &["false"]);
@@ -500,7 +544,7 @@ const CLEAR: Listener = Listener {
 };
 
 /// Keys of any listener, with values that some requests exceed.
-const SETTINGS: [(&str, &[&str]); 18] = [
+const SETTINGS: [(&str, &[&str]); 20] = [
     ("keep_alive_timeout", &[r#""20s""#]),
     ("keep_alive_requests", &["1", "100"]),
     ("head_timeout", &[r#""20s""#]),
@@ -513,6 +557,8 @@ const SETTINGS: [(&str, &[&str]); 18] = [
     ("query", &[r#""escape""#, r#""as-received""#]),
     ("linger_max", &[r#""1MiB""#]),
     ("linger_timeout", &[r#""5s""#]),
+    ("connection_rate", &[r#""1000000/s""#]),
+    ("limits", &[r#"["wide"]"#]),
     ("head_max", &[r#""1KiB""#, r#""64KiB""#]),
     ("target_max", &[r#""64B""#, r#""4KiB""#]),
     ("line_max", &[r#""200B""#, r#""1KiB""#]),

@@ -87,6 +87,9 @@ impl Request {
         if it.method == "OPTIONS" {
             let lines = ["Max-Forwards: 0", "Max-Forwards: 3", "Max-Forwards: x"];
             it.fields.push(pick(rng, &lines).to_owned());
+            if rng.bool() {
+                it.announce(rng);
+            }
             if rng.bool() && !listener.tls {
                 // A question about it names neither scheme nor host.
                 (it.target, it.authority, it.scheme) = ("*".to_owned(), "localhost", "http");
@@ -106,6 +109,20 @@ impl Request {
         self.fields.push(format!("Upgrade: {token}"));
         self.fields
             .push("Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==".to_owned());
+    }
+
+    /// Makes it a preflight of CORS.
+    fn announce(&mut self, rng: &mut Rng) {
+        let origins = ["https://a.test", "https://b.example.org", "null"];
+        let methods = ["GET", "PUT", "POST", "BAD METHOD"];
+        let (origin, method) = (pick(rng, &origins), pick(rng, &methods));
+        self.fields.push(format!("Origin: {origin}"));
+        self.fields
+            .push(format!("Access-Control-Request-Method: {method}"));
+        if rng.bool() {
+            let line = "Access-Control-Request-Headers: x-user";
+            self.fields.push(line.to_owned());
+        }
     }
 
     fn carry_body(&mut self, rng: &mut Rng) {
@@ -283,6 +300,7 @@ fn target(rng: &mut Rng) -> String {
         "?a=%20b&c={d}|e",
         "?user=7",
         "?user=8",
+        "?v=2",
         "?",
         "?q=\"<`>^\\",
     ];
@@ -307,7 +325,10 @@ const RANGE: &str = "Range: bytes=0-1";
 const CODINGS: &str = "Accept-Encoding: br, gzip";
 const PAGES: &str = "Accept: text/html, */*;q=0.1";
 
-const FIELDS: [&str; 40] = [
+const FIELDS: [&str; 43] = [
+    "X-Beta: yes",
+    "X-Beta: no",
+    "Cookie: beta=1; operator=1",
     "Host: other.test",
     "X_Real_IP: 192.0.2.9",
     "X_Known: 1",

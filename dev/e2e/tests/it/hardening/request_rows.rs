@@ -127,7 +127,7 @@ rows! {
     row_037_two_hosts: [
         refused(400, "host-duplicate", get("Host: a")),
         refused(400, "host-duplicate", get("Host: b")),
-        refused(400, "host-syntax", get("host:")),
+        refused(400, "host-duplicate", get("host:")),
     ];
     row_038_empty_host: [
         refused(400, "host-syntax", "GET /$ HTTP/1.1\r\nHost: \r\n\r\n"),

@@ -1,4 +1,4 @@
-//! Servers of the files of a directory, each a process.
+//! Servers of the files of a directory, each as a process.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -10,11 +10,11 @@ use anyhow::{Context as _, ensure};
 use catamaran_e2e::Front;
 use catamaran_testkit::{Address, Deadline, HttpClient, Process, address};
 
-/// Which server.
+/// The program that serves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Front,
-    /// The bool says whether threads read the disk.
+    /// With `true`, threads read the disk (`aio threads`).
     Nginx(bool),
     Httpd,
 }
@@ -31,7 +31,7 @@ enum Running {
 }
 
 impl Kind {
-    /// Its name, and its version if it has one of its own.
+    /// The name, and the version of nginx and httpd.
     pub(crate) fn title(self) -> anyhow::Result<String> {
         let (program, flag) = match self {
             Self::Front => return Ok("Catamaran".to_owned()),
@@ -53,57 +53,68 @@ impl Kind {
         Ok(format!("{name} {}", version.context("a version")?))
     }
 
-    /// Starts it with one worker.
+    /// Starts the server with one worker.
     ///
     /// # Errors
-    /// It is not installed, or does not start.
+    /// The server is not installed, or does not start.
     pub(crate) fn start(self, root: &Path) -> anyhow::Result<Server> {
-        let shown = root.display();
-        if self == Self::Front {
-            let front = Front::with_tables(&format!(
-                "[server]\nworkers = 1\n[[route]]\nfiles = \"{shown}\"\n[log]\naccess = \"off\"\n"
-            ))?;
-            return Ok(Server {
-                address: front.address(),
-                process: Running::Front(Box::new(front)),
-            });
-        }
-        let address = address::unused()?;
-        let directory = tempfile::tempdir()?;
-        fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755))?;
-        let at = directory.path().display();
-        let (program, text) = match self {
+        match self {
+            Self::Front => start_front(root),
             Self::Nginx(threads) => {
                 let aio = if threads { "aio threads;" } else { "" };
                 let text = NGINX_CONF.replace("{aio}", aio);
-                (NGINX, text)
+                start_other(NGINX, &["-e", "stderr", "-c"], &text, root)
             }
-            Self::Httpd | Self::Front => (HTTPD, HTTPD_CONF.to_owned()),
-        };
-        let text = text
-            .replace("{at}", &at.to_string())
-            .replace("{address}", &address.to_string())
-            .replace("{root}", &shown.to_string());
-        let file = directory.path().join("server.conf");
-        fs::write(&file, text)?;
-        let mut command = Command::new(program);
-        match self {
-            Self::Nginx(_) => command.args(["-e", "stderr", "-c"]).arg(file),
-            Self::Httpd | Self::Front => command.args(["-X", "-f"]).arg(file),
-        };
-        let mut process = Process::spawn_in(&mut command, directory)?;
-        let listens = Address::from(address);
-        let ended = Deadline::default().poll(format!("{self:?}"), || {
-            let connected = listens.connect(Deadline::DEFAULT).is_ok();
-            let ended = !connected && !matches!(process.try_wait(), Ok(None));
-            (connected || ended).then_some(ended)
-        })?;
-        ensure!(!ended, "{self:?} did not start: {}", process.stderr());
-        Ok(Server {
-            process: Running::Other(process),
-            address,
-        })
+            Self::Httpd => start_other(HTTPD, &["-X", "-f"], HTTPD_CONF, root),
+        }
     }
+}
+
+fn start_front(root: &Path) -> anyhow::Result<Server> {
+    let root = root.display();
+    let front = Front::with_tables(&format!(
+        "[server]\nworkers = 1\n[[route]]\nfiles = \"{root}\"\n[log]\naccess = \"off\"\n"
+    ))?;
+    Ok(Server {
+        address: front.address(),
+        process: Running::Front(Box::new(front)),
+    })
+}
+
+/// Starts `program` with `flags` and a file of the text `conf`, whose places are filled in; waits until it listens.
+fn start_other(program: &str, flags: &[&str], conf: &str, root: &Path) -> anyhow::Result<Server> {
+    let address = address::unused()?;
+    let directory = tempfile::tempdir()?;
+    // Servers that were started as root serve as another user, who must reach their files here.
+    fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755))?;
+    let text = conf
+        .replace("{at}", &directory.path().display().to_string())
+        .replace("{address}", &address.to_string())
+        .replace("{root}", &root.display().to_string());
+    let file = directory.path().join("server.conf");
+    fs::write(&file, text)?;
+    let mut command = Command::new(program);
+    command.args(flags).arg(file);
+    let mut process = Process::spawn_in(&mut command, directory)?;
+    let has_started = starts(&mut process, address, program)?;
+    ensure!(has_started, "{program} did not start: {}", process.stderr());
+    Ok(Server {
+        process: Running::Other(process),
+        address,
+    })
+}
+
+/// Waits until the process listens (`true`) or has ended (`false`).
+fn starts(process: &mut Process, address: SocketAddr, program: &str) -> anyhow::Result<bool> {
+    let address = Address::from(address);
+    let has_started = Deadline::default().poll(program, || {
+        if address.connect(Deadline::DEFAULT).is_ok() {
+            return Some(true);
+        }
+        let is_running = matches!(process.try_wait(), Ok(None));
+        (!is_running).then_some(false)
+    })?;
+    Ok(has_started)
 }
 
 impl Server {

@@ -1,4 +1,4 @@
-//! A request as it is sent to both servers, and what is known of an answer.
+//! A request that is sent to both servers, and the facts about a response.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -11,29 +11,31 @@ use catamaran_testkit::{Deadline, Failure, HttpClient, Response};
 pub(crate) struct Ask {
     /// The last byte of the client's address in 127.0.0.0/24.
     pub(crate) client: u8,
-    /// Which of the configuration's addresses it is sent to.
+    /// The index of the address to which it is sent, among those of the configuration.
     pub(crate) listener: usize,
     pub(crate) method: String,
     pub(crate) target: String,
+    /// `HTTP/1.1` or `HTTP/1.0`.
+    pub(crate) version: &'static str,
     pub(crate) fields: Vec<(String, String)>,
 }
 
-/// What a server answered.
+/// A server's response.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Answer {
-    /// 0 if the connection was closed without one.
+    /// The status; 0 if the connection was closed without a response.
     pub(crate) status: u16,
     pub(crate) origin: Option<Origin>,
     /// Fields of the response, names in lower case.
     pub(crate) fields: Vec<(String, String)>,
 }
 
-/// Where content came from.
+/// The source of a response's content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Origin {
     /// A file, by the path that its text names.
     File(String),
-    /// A backend, with the request that it got.
+    /// A backend, and the request that reached it.
     Backend {
         name: String,
         method: String,
@@ -53,26 +55,30 @@ impl Ask {
             listener: 0,
             method: "GET".to_owned(),
             target: target.to_owned(),
+            version: HTTP_1_1,
             fields: vec![("Host".to_owned(), host.to_owned())],
         }
     }
 
-    /// The answer of the server at `address`; none if nobody listens there.
+    /// Sends the request to the server at `address`; `None` if nothing listens there.
     ///
     /// # Errors
-    /// It does not answer in time.
+    /// The server does not answer in time.
     pub(crate) fn send(&self, address: SocketAddr) -> anyhow::Result<Option<Answer>> {
         let client = IpAddr::from(Ipv4Addr::new(127, 0, 0, self.client));
         let Ok(mut connection) = HttpClient::connect_from(client, address) else {
             return Ok(None);
         };
         connection.set_deadline(Deadline::after(PATIENCE));
-        let mut head = format!("{} {} HTTP/1.1\r\n", self.method, self.target);
+        let mut head = format!("{} {} {}\r\n", self.method, self.target, self.version);
         for (name, value) in &self.fields {
             head += &format!("{name}: {value}\r\n");
         }
-        head += "Connection: close\r\n\r\n";
-        // A server that has refused already says so.
+        if self.fields.iter().all(|it| it.0 != "Connection") {
+            head += "Connection: close\r\n";
+        }
+        head += "\r\n";
+        // A server that has refused the client may close the connection before the request is sent.
         let _ = connection.send(head.as_bytes());
         let received = if self.method == "HEAD" {
             connection.receive_head()
@@ -88,7 +94,7 @@ impl Ask {
         }
     }
 
-    /// The lines that stand for it in a file of the corpus.
+    /// The lines that represent the request in a file of the corpus.
     pub(crate) fn lines(&self) -> String {
         let fields = self
             .fields
@@ -96,8 +102,12 @@ impl Ask {
             .map(|(name, value)| format!("\n{name}: {value}"));
         let fields: String = fields.collect();
         let (client, listener) = (self.client, ["a", "b"][self.listener]);
+        let version = match self.version {
+            HTTP_1_0 => " HTTP/1.0",
+            _ => "",
+        };
         format!(
-            "from 127.0.0.{client} to {listener}\n{} {}{fields}",
+            "from 127.0.0.{client} to {listener}\n{} {}{version}{fields}",
             self.method, self.target
         )
     }
@@ -110,6 +120,10 @@ impl Ask {
         let from = from.strip_prefix("from 127.0.0.").context("no `from`")?;
         let (client, listener) = from.split_once(" to ").context("no `to`")?;
         let (method, target) = request.split_once(' ').context("no target")?;
+        let (target, version) = match target.strip_suffix(" HTTP/1.0") {
+            Some(target) => (target, HTTP_1_0),
+            None => (target, HTTP_1_1),
+        };
         let field = |line: &&str| {
             let (name, value) = line.split_once(": ").context("no field")?;
             Ok((name.to_owned(), value.to_owned()))
@@ -119,13 +133,14 @@ impl Ask {
             listener: usize::from(listener == "b"),
             method: method.to_owned(),
             target: target.to_owned(),
+            version,
             fields: fields.iter().map(field).collect::<anyhow::Result<_>>()?,
         })
     }
 }
 
 impl Answer {
-    /// An empty response is no content, unless it is one to HEAD, which tells of content.
+    /// An empty response has no origin, except one to HEAD, whose fields name it.
     fn of(response: &Response, is_head: bool) -> Self {
         let is_success = (200..300).contains(&response.status);
         let has_content = is_success && (is_head || !response.body.is_empty());
@@ -142,7 +157,7 @@ impl Answer {
         values(&self.fields, name)
     }
 
-    /// One line on it.
+    /// The response as one line of text.
     pub(crate) fn line(&self) -> String {
         let from = match &self.origin {
             None => String::new(),
@@ -163,7 +178,7 @@ impl Answer {
 
 impl Origin {
     fn of(body: &str) -> Self {
-        // In small letters as well: filters of the source replace that word.
+        // A filter of the source may have replaced the capital letters.
         let file = ["FILE ", "file "]
             .iter()
             .find_map(|it| body.strip_prefix(it));
@@ -189,7 +204,7 @@ impl Origin {
     }
 }
 
-/// The value of the fields of a name in lower case; none if there is none.
+/// The values of all fields called `name` (in lower case), joined; `None` if there is none.
 pub(crate) fn values(fields: &[(String, String)], name: &str) -> Option<String> {
     let all: Vec<&str> = fields
         .iter()
@@ -199,5 +214,9 @@ pub(crate) fn values(fields: &[(String, String)], name: &str) -> Option<String> 
     (!all.is_empty()).then(|| all.join(", "))
 }
 
-/// How long an answer may take: both servers and the backend are on this machine.
+pub(crate) const HTTP_1_0: &str = "HTTP/1.0";
+
+const HTTP_1_1: &str = "HTTP/1.1";
+
+/// How long a response may take; all servers are on this machine.
 const PATIENCE: Duration = Duration::from_secs(20);

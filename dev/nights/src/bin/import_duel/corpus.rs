@@ -1,5 +1,6 @@
-//! Doors that were found, one a file of `doors/`: the configuration, the request that showed it, what the source
-//! answers. `open.txt` names those that are not mended yet: they are tried, and said, but fail no run.
+//! Doors that were found, one in each file of `doors/`: the configuration, the request that shows the door, and the
+//! source's response. `open.txt` names doors that are known and not closed yet: they are tried and reported, but do
+//! not fail a run.
 //!
 //! ```text
 //! # refused: a sentence on it
@@ -29,7 +30,7 @@ pub(crate) struct Case {
     pub(crate) title: String,
     pub(crate) kind: Kind,
     pub(crate) ask: Option<Ask>,
-    /// The source's answer, as one line.
+    /// The source's response, as one line.
     pub(crate) right: String,
     pub(crate) conf: Conf,
 }
@@ -97,15 +98,15 @@ impl Case {
     }
 }
 
-/// What became of the doors of the folder.
+/// The results of trying the doors of the folder.
 #[derive(Default)]
 pub(crate) struct Tried {
     pub(crate) count: usize,
-    /// Open, and not named by `open.txt`.
+    /// Doors that are open and that `open.txt` does not name.
     pub(crate) open_again: Vec<(String, Finding)>,
-    /// Open, as `open.txt` says.
+    /// Doors that are open as `open.txt` says.
     pub(crate) open_still: Vec<String>,
-    /// Closed, although `open.txt` names them.
+    /// Doors that are closed although `open.txt` names them.
     pub(crate) mended: Vec<String>,
 }
 
@@ -137,7 +138,7 @@ pub(crate) fn run(folder: &Path, kinds: &[Kind], addresses: &Addresses) -> anyho
     Ok(tried)
 }
 
-/// The door of a case, if it is open.
+/// Tries a case; `None` if its door is closed.
 fn found_again(case: &Case, addresses: &Addresses) -> anyhow::Result<Option<Finding>> {
     let duel = Duel {
         kind: case.kind,
@@ -150,7 +151,7 @@ fn found_again(case: &Case, addresses: &Addresses) -> anyhow::Result<Option<Find
     Ok(findings.into_iter().next())
 }
 
-/// The list of doors that are not mended yet.
+/// The file that names doors which are known and not closed yet.
 const OPEN: &str = "open.txt";
 
 const OTHER: &str = "#### ";
@@ -158,12 +159,14 @@ const OTHER: &str = "#### ";
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ask::HTTP_1_0;
 
     #[test]
     fn what_is_written_is_read() {
         let ask = Ask {
             client: 2,
             listener: 1,
+            version: HTTP_1_0,
             ..Ask::get("/admin", "a.org")
         };
         let file = |name: &str, text: &str| (name.to_owned(), text.to_owned());

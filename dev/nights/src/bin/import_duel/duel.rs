@@ -1,4 +1,5 @@
-//! One configuration on both servers: what is asked, what is found, and the smallest configuration that shows it.
+//! Runs one configuration on both servers, compares their responses, and finds the smallest configuration that shows
+//! a difference.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -6,23 +7,23 @@ use std::fmt::Write as _;
 use fastrand::Rng;
 
 use crate::ask::{Answer, Ask};
-use crate::judge::{Door, Verdict, is_same_content, judge, others};
+use crate::judge::{Door, Parameters, Verdict, is_same_content, judge, others};
 use crate::stage::{self, Addresses, Imported, Kind};
 use crate::tree::{self, Conf, Cut, Node};
 use crate::{grammar, requests};
 
-/// A door, with what shows it.
+/// A door, with the configuration and the request that show it.
 #[derive(Clone, Debug)]
 pub(crate) struct Finding {
     pub(crate) door: Door,
     pub(crate) conf: Conf,
-    /// None if no request is needed to see it.
+    /// `None` if no request is needed to see the door.
     pub(crate) ask: Option<Ask>,
     pub(crate) theirs: String,
     pub(crate) ours: String,
 }
 
-/// What became of configurations and requests.
+/// The counts of configurations and requests.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tally {
     pub(crate) files: usize,
@@ -49,14 +50,14 @@ impl Tally {
     }
 }
 
-/// Both servers of one configuration.
+/// Compares the source's server and the front, for configurations of one kind.
 pub(crate) struct Duel<'a> {
     pub(crate) kind: Kind,
     pub(crate) addresses: &'a Addresses,
 }
 
 impl Duel<'_> {
-    /// Runs the configuration of a seed; the tree is for shrinking.
+    /// Makes and compares the configuration of a seed. Returns its tree, by which it can be shrunk, and the doors.
     pub(crate) fn of_seed(
         &self,
         seed: u64,
@@ -70,8 +71,8 @@ impl Duel<'_> {
         Ok((tree, findings))
     }
 
-    /// Asks both for all of `asks`, where `imported` is the configuration that is imported: `conf` itself unless a
-    /// door is planted. At most one finding of each kind.
+    /// Sends all of `asks` to both servers; returns at most one finding of each kind. `imported` is the configuration
+    /// that is imported: `conf` itself, unless a door is planted.
     pub(crate) fn compare(
         &self,
         conf: &Conf,
@@ -129,17 +130,21 @@ impl Duel<'_> {
         Ok(findings)
     }
 
-    /// Asks both; none if the configuration does not listen there.
+    /// Sends a request to both servers; `None` if the source does not listen at its address.
     fn asked(&self, ask: &Ask, said: &str, tally: &mut Tally) -> anyhow::Result<Option<Compared>> {
         let Some(theirs) = ask.send(self.addresses.source[ask.listener])? else {
             return Ok(None);
         };
-        // An address that the front does not have is closed.
+        // If the front does not listen at the address, its response counts as a closed connection.
         let ours = ask.send(self.addresses.front[ask.listener])?;
         let ours = ours.unwrap_or_default();
         let mut verdict = judge(&theirs, &ours, said);
         let is_open_already = match verdict {
             Verdict::Door(door @ (Door::Refused | Door::Absent)) => {
+                self.is_served(ask, &ours, door)?
+            }
+            // The front compares no parameters of a path with routes, and merges slashes: docs/routes.md, docs/import.md.
+            Verdict::Door(door @ Door::Elsewhere) if is_odd(&ask.target) => {
                 self.is_served(ask, &ours, door)?
             }
             _ => false,
@@ -158,24 +163,48 @@ impl Duel<'_> {
         }))
     }
 
-    /// Whether the source serves this client the same content by a plainer target. What it refuses must come from
-    /// the very same request; of what it does not have, a last slash and parameters of the path are no matter.
+    /// Whether the source serves this client the same content for another target that the front takes for the same,
+    /// so that nothing becomes reachable. For [`Door::Refused`] this target must have the same last slash and the
+    /// same method.
     fn is_served(&self, ask: &Ask, ours: &Answer, door: Door) -> anyhow::Result<bool> {
         let Some(here) = &ours.origin else {
             return Ok(false);
         };
-        let is_refused = door == Door::Refused;
-        for other in others(ask, !is_refused) {
+        let with_more = door != Door::Refused;
+        let serves = |parameters| -> anyhow::Result<bool> {
+            for other in others(ask, with_more, parameters) {
+                let theirs = other.send(self.addresses.source[ask.listener])?;
+                let is_content = |there| is_same_content(&there, here);
+                if theirs.and_then(|it| it.origin).is_some_and(is_content) {
+                    return Ok(true);
+                }
+            }
+            Ok(false)
+        };
+        if serves(Parameters::Kept)? {
+            return Ok(true);
+        }
+        // The front ignores parameters of the path, so the source may serve the target without them. But if the
+        // source also serves unknown parameters, its refusal comes from a rule about parameters, which the import
+        // must keep.
+        let is_of_rule = || self.answers(ask, Parameters::NoSuch);
+        let is_bare = ask.target.contains(';') && serves(Parameters::Without)?;
+        Ok(is_bare && (door == Door::Elsewhere || !is_of_rule()?))
+    }
+
+    /// Whether the source serves this request, or one of [`others`], with its parameters changed so.
+    fn answers(&self, ask: &Ask, parameters: Parameters) -> anyhow::Result<bool> {
+        for other in others(ask, false, parameters) {
             let theirs = other.send(self.addresses.source[ask.listener])?;
-            let is_content = |there| is_same_content(&there, here);
-            if theirs.and_then(|it| it.origin).is_some_and(is_content) {
+            if theirs.is_some_and(|it| it.origin.is_some()) {
                 return Ok(true);
             }
         }
         Ok(false)
     }
 
-    /// The smallest tree by cuts of single nodes that shows the same door.
+    /// Makes the configuration of a finding smaller, by removing single nodes as long as the same kind of door is
+    /// found.
     pub(crate) fn shrunk(&self, tree: Vec<Node>, found: &Finding) -> anyhow::Result<Finding> {
         let asks: Vec<Ask> = found.ask.iter().cloned().collect();
         let mut smallest = (tree, found.clone());
@@ -190,7 +219,7 @@ impl Duel<'_> {
                 tries += 1;
                 let conf = Conf::of(&smaller);
                 let findings = self.compare(&conf, &conf, &asks, &mut Tally::default());
-                // A smaller tree on which the stage itself fails shows nothing.
+                // If the servers do not run with the smaller configuration, it shows nothing.
                 let findings = findings.unwrap_or_default();
                 if let Some(same) = findings.into_iter().find(|it| it.door == found.door) {
                     smallest = (smaller, same);
@@ -205,7 +234,7 @@ impl Duel<'_> {
         Ok(self.with_fewer_fields(smallest.1))
     }
 
-    /// The finding with as few fields of its request as show it.
+    /// Removes those fields of the request that the finding does not need.
     fn with_fewer_fields(&self, found: Finding) -> Finding {
         let mut smallest = found;
         let mut index = 0;
@@ -231,13 +260,21 @@ impl Duel<'_> {
     }
 }
 
+/// Whether the path of a target has parameters, or several slashes in a row.
+fn is_odd(target: &str) -> bool {
+    let path = target.split('?').next().unwrap_or_default();
+    let path = path.split_once("://").map_or(path, |it| it.1);
+    path.contains(';') || path.contains("//")
+}
+
+/// Both responses, and the verdict on them.
 struct Compared {
     verdict: Verdict,
     theirs: Answer,
     ours: Answer,
 }
 
-/// An answer with what a door of this kind is about.
+/// A response as text, with the fields that matter for a door of this kind.
 fn shown(answer: &Answer, door: Door) -> String {
     let mut text = answer.line();
     let fields = match (&answer.origin, door) {
@@ -251,8 +288,8 @@ fn shown(answer: &Answer, door: Door) -> String {
     text
 }
 
-/// Requests for each configuration.
+/// The number of requests for each configuration.
 const REQUESTS: usize = 60;
 
-/// Configurations that are tried to make one smaller.
+/// How many smaller configurations are tried at most.
 const TRIES_MAX: usize = 200;

@@ -1,4 +1,4 @@
-//! Random configurations: a small vocabulary, so that what is written and what is asked for meet often.
+//! Makes random configurations. The vocabulary is small, so that requests often meet what the configuration names.
 
 mod httpd;
 mod nginx;
@@ -8,7 +8,7 @@ use fastrand::Rng;
 use crate::stage::Kind;
 use crate::tree::Node;
 
-/// The configuration of a seed.
+/// A random configuration as a tree.
 pub(crate) fn tree(kind: Kind, random: &mut Rng) -> Vec<Node> {
     let mut nodes = match kind {
         Kind::Httpd => httpd::tree(random),
@@ -22,7 +22,7 @@ fn one<'t>(random: &mut Rng, of: &[&'t str]) -> &'t str {
     of[random.usize(..of.len())]
 }
 
-/// A file of the document root that is a program to many servers; none most of the time.
+/// A file of the document root that many servers would run as a program; mostly `None`.
 fn program(random: &mut Rng) -> Option<Node> {
     let name = one(random, &["site/x.php", "site/up/x.php", "site/admin/x.cgi"]);
     (random.usize(..10) == 0).then(|| Node::File {
@@ -32,7 +32,7 @@ fn program(random: &mut Rng) -> Option<Node> {
     })
 }
 
-/// How large a configuration is, from 0 to 3; most are small.
+/// A random size of a configuration, from 0 to 3; most are small.
 fn one_of_sizes(random: &mut Rng) -> usize {
     random
         .usize(..3)
@@ -40,7 +40,7 @@ fn one_of_sizes(random: &mut Rng) -> usize {
         .max(random.usize(..8) / 7 * 3)
 }
 
-/// A template of the grammar with its names filled in: `<path>`, `<regex>` and so on.
+/// A template of the grammar with its placeholders filled in: `<path>`, `<regex>` and so on.
 fn filled(random: &mut Rng, template: &str) -> String {
     let mut text = template.to_owned();
     for (name, words) in WORDS {
@@ -51,7 +51,7 @@ fn filled(random: &mut Rng, template: &str) -> String {
     text
 }
 
-/// One or several lines of a template, which separates them by a bar with blanks.
+/// The lines of a random template, in which ` | ` separates lines.
 fn lines(random: &mut Rng, of: &[&str]) -> Vec<Node> {
     let template = one(random, of);
     let text = filled(random, template);
@@ -64,7 +64,7 @@ fn section(open: String, inner: Vec<Node>, close: &'static str) -> Node {
     Node::Section(open, inner, close)
 }
 
-/// Paths of files, of folders and of nothing.
+/// Paths of files, of directories, and of nothing that exists.
 pub(crate) const PATHS: &[&str] = &[
     "/",
     "/a",
@@ -86,9 +86,10 @@ pub(crate) const PATHS: &[&str] = &[
     "/up/x.html",
     "/x.php",
     "/.hidden",
+    "/.well-known/x",
 ];
 
-/// Names of hosts that requests have.
+/// The values of Host that requests have.
 pub(crate) const HOSTS: &[&str] = &["a.org", "www.a.org", "b.org", "x.c.org"];
 
 const REGEXES: &[&str] = &[
@@ -127,10 +128,30 @@ const REGEXES: &[&str] = &[
     "^/((?!app).)*$",
 ];
 
-/// The names of templates.
+/// Expressions about paths that the front matches in another form than other servers: with parameters, several
+/// slashes or escaped slashes.
+const ODD: &[&str] = &[
+    ";",
+    ";x",
+    "^/admin;",
+    "^/app/[^;]*$",
+    "^/[^/;]+$",
+    "//",
+    "^//",
+    "^/app//",
+    "^/+admin",
+    "%2[Ff]",
+];
+
+/// The placeholders of templates, each with its values.
 const WORDS: &[(&str, &[&str])] = &[
     ("<path>", PATHS),
     ("<regex>", REGEXES),
+    ("<odd>", ODD),
+    (
+        "<odd path>",
+        &["/admin;x", "/app/;x", "//admin", "/app//admin", "/shop%2F1"],
+    ),
     ("<host>", HOSTS),
     (
         "<hosts>",
@@ -156,7 +177,10 @@ const WORDS: &[(&str, &[&str])] = &[
             "127.0.0.0/8",
         ],
     ),
-    ("<method>", &["GET", "POST", "PUT", "DELETE", "HEAD"]),
+    (
+        "<method>",
+        &["GET", "POST", "PUT", "DELETE", "HEAD", "PROPFIND"],
+    ),
     (
         "<file>",
         &[

@@ -1,38 +1,38 @@
-//! What two answers to one request mean: the pure rules by which a difference is a door.
+//! Compares two responses to one request: pure rules by which a difference is a door.
 
 use crate::ask::{Answer, Ask, Origin, values};
 
-/// What becomes of a request at both servers.
+/// The result of comparing both responses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Verdict {
-    /// Both answer alike.
+    /// Both responses are the same.
     Alike,
-    /// The import closes what the source serves.
+    /// The source serves content, and the import does not.
     Closed,
-    /// A difference that docs/import.md names, or that keeps nobody from anything.
+    /// A difference that docs/import.md describes, or that gives a client nothing that the source refuses.
     Other,
     Door(Door),
 }
 
-/// The kinds of doors.
+/// The kinds of doors: what the import allows and the source does not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Door {
     /// The source refuses (401, 403, 405, a closed connection), the import serves.
     Refused,
-    /// The source answers otherwise without content (404, a redirect, an error), the import serves what the source
-    /// serves nowhere for this client.
+    /// The source has no content here (404, a redirect, an error), the import serves content that the source serves
+    /// this client under no similar target.
     Absent,
-    /// Both serve, from different places.
+    /// Both serve, but from different files, or different requests reach the backend.
     Elsewhere,
-    /// What a client claims reaches the application, and not in the source.
+    /// A field with a client's false claim reaches the application, which the source removes.
     Forged,
-    /// The application is told something else.
+    /// The application gets another value of a field.
     Field,
-    /// A response lacks what the source guards it with.
+    /// A response lacks a field that protects browsers, or has another media type.
     Loosened,
-    /// The front listens where the source does not.
+    /// The front listens at an address at which the source does not.
     Wider,
-    /// Nothing that can be served was written.
+    /// The import failed, or the front refuses the file that it wrote.
     Fails,
 }
 
@@ -51,15 +51,15 @@ impl Door {
     }
 }
 
-/// Compares the answers of the source and of the import; `said` is the report of the import.
+/// Compares the responses of the source and of the import; `said` is the report of the import.
 ///
-/// [`Door::Absent`] is a suspicion: whoever asked has to ask the source for [`others`].
+/// [`Door::Absent`] is only a suspicion: the caller must send [`others`] to the source.
 pub(crate) fn judge(theirs: &Answer, ours: &Answer, said: &str) -> Verdict {
     match (&theirs.origin, &ours.origin) {
         (None, None) if theirs.status == ours.status => Verdict::Alike,
         (None, None) => Verdict::Other,
         (Some(_), None) => Verdict::Closed,
-        // nginx refuses each method in lower case as no request at all.
+        // nginx answers 400 to a method in lower case, as to a malformed request.
         (None, Some(Origin::Backend { method, .. }))
             if theirs.status == 400 && method.contains(|it: char| it.is_ascii_lowercase()) =>
         {
@@ -74,7 +74,7 @@ pub(crate) fn judge(theirs: &Answer, ours: &Answer, said: &str) -> Verdict {
     }
 }
 
-/// The same file or backend, with the same request for it.
+/// Whether both responses come from the same file, or the same request reached the same backend.
 fn is_same(there: &Origin, here: &Origin) -> bool {
     match (there, here) {
         (
@@ -90,12 +90,22 @@ fn is_same(there: &Origin, here: &Origin) -> bool {
                 target: our_target,
                 ..
             },
-        ) => name == our_name && method == our_method && plain(target) == plain(our_target),
+        ) => {
+            let (target, ours) = (plain(target), plain(our_target));
+            let parts = |it: &str| {
+                let (path, query) = it.split_once('?').unwrap_or((it, ""));
+                (path.to_owned(), query.to_owned())
+            };
+            let ((path, query), (our_path, our_query)) = (parts(&target), parts(&ours));
+            // A last slash may be missing, which the import's report notes.
+            let is_path = path == our_path || path.strip_suffix('/') == Some(&our_path);
+            name == our_name && method == our_method && is_path && query == our_query
+        }
         _ => there == here,
     }
 }
 
-/// Whether an origin is another one's content, whatever its parameters and last slash.
+/// Whether both responses have the same content, apart from the query, parameters of the path, and a last slash.
 pub(crate) fn is_same_content(there: &Origin, here: &Origin) -> bool {
     let bare = |target: &str| {
         let path = plain(target);
@@ -114,11 +124,15 @@ pub(crate) fn is_same_content(there: &Origin, here: &Origin) -> bool {
     }
 }
 
-/// The requests by which the source may serve what it does not serve by this one: in the plainest form and, if asked
-/// for, with a last slash, without, and with its method in capitals.
-pub(crate) fn others(ask: &Ask, with_more: bool) -> Vec<Ask> {
+/// Requests for which the source may serve what it does not serve for `ask`: with the target in the form that the
+/// front forwards. With `with_more`, also with and without a last slash, and with the method in capitals. Escaped
+/// slashes stay; `parameters` says what happens to parameters of the path.
+pub(crate) fn others(ask: &Ask, with_more: bool, parameters: Parameters) -> Vec<Ask> {
     let mut other = ask.clone();
-    if let Some(absolute) = ask.target.strip_prefix("http://") {
+    let absolute = ["http://", "https://"]
+        .iter()
+        .find_map(|it| ask.target.strip_prefix(it));
+    if let Some(absolute) = absolute {
         let at = absolute.find('/').unwrap_or(absolute.len());
         let (host, target) = absolute.split_at(at);
         other.target = target.to_owned();
@@ -126,11 +140,20 @@ pub(crate) fn others(ask: &Ask, with_more: bool) -> Vec<Ask> {
             host.clone_into(value);
         }
     }
-    let plain = plain(&other.target);
-    let (path, query) = plain
+    let normal = resolved(&decoded(&other.target, is_unreserved));
+    let (path, query) = normal
         .find('?')
-        .map_or((plain.as_str(), ""), |at| plain.split_at(at));
-    let bare = format!("/{}", segments(path).join("/"));
+        .map_or((normal.as_str(), ""), |at| normal.split_at(at));
+    let bare = match parameters {
+        Parameters::Without => format!("/{}", segments(path).join("/")),
+        Parameters::Kept => path.trim_end_matches('/').to_owned(),
+        Parameters::NoSuch => path.trim_end_matches('/').replace(';', "_"),
+    };
+    let bare = if bare.is_empty() {
+        "/".to_owned()
+    } else {
+        bare
+    };
     let own_end = if path.ends_with('/') { "/" } else { "" };
     let ends = if bare == "/" {
         [""].as_slice()
@@ -141,6 +164,9 @@ pub(crate) fn others(ask: &Ask, with_more: bool) -> Vec<Ask> {
     };
     if with_more {
         other.method = other.method.to_uppercase();
+        other
+            .fields
+            .retain(|it| !CONDITIONS.contains(&it.0.as_str()));
     }
     let targets = ends.iter().map(|end| format!("{bare}{end}{query}"));
     targets
@@ -149,6 +175,16 @@ pub(crate) fn others(ask: &Ask, with_more: bool) -> Vec<Ask> {
             ..other.clone()
         })
         .collect()
+}
+
+/// What is done with the parameters of a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Parameters {
+    Kept,
+    /// They are removed.
+    Without,
+    /// They become a part of their segment, so that rules about parameters do not match.
+    NoSuch,
 }
 
 /// The segments of a path without their parameters.
@@ -161,15 +197,25 @@ fn segments(path: &str) -> Vec<&str> {
 
 /// A target with its escapes decoded, its slashes merged and its dot segments resolved.
 fn plain(target: &str) -> String {
-    let (path, query) = target
-        .split_once('?')
-        .map_or((target, None), |it| (it.0, Some(it.1)));
+    resolved(&decoded(target, |_| true))
+}
+
+/// Whether a byte means the same with and without an escape (RFC 3986, section 2.3).
+fn is_unreserved(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"-._~".contains(&byte)
+}
+
+/// A target in whose path the escapes of those bytes are decoded for which `is_such` is true.
+fn decoded(target: &str, is_such: impl Fn(u8) -> bool) -> String {
+    let end = target.find('?').unwrap_or(target.len());
+    let (path, query) = target.split_at(end);
     let bytes = path.as_bytes();
     let mut decoded = Vec::new();
     let mut at = 0;
     while at < bytes.len() {
         let escape = path.get(at + 1..at + 3).filter(|_| bytes[at] == b'%');
-        match escape.and_then(|it| u8::from_str_radix(it, 16).ok()) {
+        let value = escape.and_then(|it| u8::from_str_radix(it, 16).ok());
+        match value.filter(|it| is_such(*it)) {
             Some(byte) => {
                 decoded.push(byte);
                 at += 3;
@@ -180,7 +226,14 @@ fn plain(target: &str) -> String {
             }
         }
     }
-    let decoded = String::from_utf8_lossy(&decoded).into_owned();
+    String::from_utf8_lossy(&decoded).into_owned() + query
+}
+
+/// A target with its slashes merged and its dot segments resolved.
+fn resolved(target: &str) -> String {
+    let (decoded, query) = target
+        .split_once('?')
+        .map_or((target, None), |it| (it.0, Some(it.1)));
     let mut segments: Vec<&str> = Vec::new();
     for segment in decoded.split('/') {
         match segment {
@@ -198,7 +251,7 @@ fn plain(target: &str) -> String {
     format!("/{}{end}{query}", segments.join("/"))
 }
 
-/// What the fields that reach the backend say.
+/// The worst difference between the fields that reach the backends; `None` without one.
 fn of_fields(there: &Origin, here: &Origin) -> Option<Verdict> {
     let (Origin::Backend { fields: theirs, .. }, Origin::Backend { fields: ours, .. }) =
         (there, here)
@@ -208,7 +261,9 @@ fn of_fields(there: &Origin, here: &Origin) -> Option<Verdict> {
     let mut found = None;
     for (name, _) in ours {
         let (there, here) = (values(theirs, name), values(ours, name)?);
-        if there.as_deref() == Some(here.as_str()) {
+        // Several lines of cookies are one list: RFC 9113, section 8.2.3.
+        let is_same = |it: &str| it == here || name == "cookie" && it == here.replace("; ", ", ");
+        if there.as_deref().is_some_and(is_same) {
             continue;
         }
         let claims = FORGERIES.iter().any(|it| here.contains(it));
@@ -216,12 +271,10 @@ fn of_fields(there: &Origin, here: &Origin) -> Option<Verdict> {
             .iter()
             .any(|it| FORGERIES.iter().any(|forged| it.contains(forged)));
         let verdict = match name.as_str() {
-            // Host is the client's in the front unless the source sets it: docs/import.md notes it.
-            "host" if claims && !claimed_there => Verdict::Other,
+            // The front sends the client's Host unless the source sets another: docs/import.md says so.
             "host" => Verdict::Other,
             _ if claims && !claimed_there => Verdict::Door(Door::Forged),
             name if OWN.contains(&name) => Verdict::Other,
-            _ if there.is_none() && claims => Verdict::Door(Door::Forged),
             _ => Verdict::Door(Door::Field),
         };
         found = found.max(Some(verdict));
@@ -229,7 +282,7 @@ fn of_fields(there: &Origin, here: &Origin) -> Option<Verdict> {
     found
 }
 
-/// Whether a browser would do with the response what the source keeps it from.
+/// Whether a browser may do more with the front's response than with the source's.
 fn loosened(theirs: &Answer, ours: &Answer, said: &str) -> Option<Verdict> {
     let lacks = |name: &&&str| {
         let said_so = said.to_ascii_lowercase().contains(**name);
@@ -249,13 +302,23 @@ fn loosened(theirs: &Answer, ours: &Answer, said: &str) -> Option<Verdict> {
     is_loose.then_some(Verdict::Door(Door::Loosened))
 }
 
-/// What a client claims in a forged field.
+/// The values of forged fields.
 pub(crate) const FORGERIES: [&str; 2] = ["forged", "192.0.2.66"];
 
-/// The statuses by which a source refuses; 0 is a closed connection.
+/// Fields by which a client has content already, or wants a part of it.
+const CONDITIONS: [&str; 6] = [
+    "If-Match",
+    "If-Modified-Since",
+    "If-None-Match",
+    "If-Range",
+    "If-Unmodified-Since",
+    "Range",
+];
+
+/// The statuses with which a source refuses; 0 stands for a closed connection.
 const REFUSALS: [u16; 5] = [0, 401, 403, 405, 410];
 
-/// Fields that each front writes in its own way.
+/// Fields that each server writes in its own way.
 const OWN: [&str; 11] = [
     "connection",
     "forwarded",
@@ -270,7 +333,7 @@ const OWN: [&str; 11] = [
     "content-length",
 ];
 
-/// Fields of responses that guard what they come with.
+/// Fields of responses that protect browsers.
 const GUARDS: [&str; 5] = [
     "content-disposition",
     "content-security-policy",

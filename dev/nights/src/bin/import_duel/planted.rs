@@ -1,6 +1,6 @@
-//! Doors that are planted, one of each kind: what finds none of them proves nothing.
+//! Plants a door of each kind and checks that it is found; otherwise finding nothing would prove nothing.
 //!
-//! The source serves a configuration, and the front the import of another one, from which a guard was taken.
+//! The source's server gets a configuration, and the front the import of another one that lacks a rule of it.
 
 use anyhow::ensure;
 
@@ -15,19 +15,16 @@ struct Planted {
     door: Door,
     source: &'static str,
     imported: &'static str,
-    target: &'static str,
-    field: Option<(&'static str, &'static str)>,
+    /// The lines of the request, as in a file of the corpus.
+    request: &'static str,
 }
 
-/// Checks that each is found.
+/// Checks that each planted door is found.
 pub(crate) fn check(kinds: &[Kind], addresses: &Addresses) -> anyhow::Result<()> {
     for it in PLANTED.iter().filter(|it| kinds.contains(&it.kind)) {
         let conf = |text: &str| Conf(vec![(MAIN.to_owned(), text.to_owned())]);
-        let mut ask = Ask::get(it.target, "a.org");
-        let field = it
-            .field
-            .map(|(name, value)| (name.to_owned(), value.to_owned()));
-        ask.fields.extend(field);
+        let lines: Vec<&str> = FROM.lines().chain(it.request.lines()).collect();
+        let ask = Ask::parse(&lines)?;
         let duel = Duel {
             kind: it.kind,
             addresses,
@@ -38,9 +35,10 @@ pub(crate) fn check(kinds: &[Kind], addresses: &Addresses) -> anyhow::Result<()>
         let is_found = found.iter().any(|found| found.door == it.door);
         ensure!(
             is_found,
-            "a planted door was not found: {:?} of {:?}, but {found:?}",
+            "a planted door was not found: {:?} of {:?} by {}, but {found:?}",
             it.door,
-            it.kind
+            it.kind,
+            it.request
         );
         let honest = duel.compare(&source, &source, &asks, &mut Tally::default())?;
         ensure!(
@@ -51,62 +49,61 @@ pub(crate) fn check(kinds: &[Kind], addresses: &Addresses) -> anyhow::Result<()>
     Ok(())
 }
 
+/// Who sends the requests, and where.
+const FROM: &str = "from 127.0.0.1 to a";
+
+/// A server of nginx without a guard.
+const OPEN: &str = "server { listen {a}; location / { proxy_pass http://{one}; } }\n";
+
 const PLANTED: &[Planted] = &[
     Planted {
         kind: Kind::Nginx,
         door: Door::Refused,
         source: "server { listen {a}; location / { proxy_pass http://{one}; } location /admin { deny all; } }\n",
-        imported: "server { listen {a}; location / { proxy_pass http://{one}; } }\n",
-        target: "/admin",
-        field: None,
+        imported: OPEN,
+        request: "GET /admin\nHost: a.org",
     },
     Planted {
         kind: Kind::Nginx,
         door: Door::Absent,
         source: "server { listen {a}; location / { proxy_pass http://{one}; } location /admin { return 404; } }\n",
-        imported: "server { listen {a}; location / { proxy_pass http://{one}; } }\n",
-        target: "/admin",
-        field: None,
+        imported: OPEN,
+        request: "GET /admin\nHost: a.org",
     },
     Planted {
         kind: Kind::Nginx,
         door: Door::Elsewhere,
-        source: "server { listen {a}; location / { proxy_pass http://{one}; } }\n",
+        source: OPEN,
         imported: "server { listen {a}; location / { proxy_pass http://{two}; } }\n",
-        target: "/admin",
-        field: None,
+        request: "GET /admin\nHost: a.org",
     },
     Planted {
         kind: Kind::Nginx,
         door: Door::Forged,
         source: "server { listen {a}; location / { proxy_pass http://{one}; proxy_set_header X-Role \"\"; } }\n",
-        imported: "server { listen {a}; location / { proxy_pass http://{one}; } }\n",
-        target: "/admin",
-        field: Some(("X-Role", "forged")),
+        imported: OPEN,
+        request: "GET /admin\nHost: a.org\nX-Role: forged",
     },
     Planted {
         kind: Kind::Nginx,
         door: Door::Wider,
-        source: "server { listen {a}; location / { proxy_pass http://{one}; } }\n",
+        source: OPEN,
         imported: "server { listen 0.0.0.0:{port_a}; location / { proxy_pass http://{one}; } }\n",
-        target: "/admin",
-        field: None,
+        request: "GET /admin\nHost: a.org",
     },
     Planted {
         kind: Kind::Httpd,
         door: Door::Refused,
         source: "Listen {a}\nProxyPass / http://{one}/\n<Location /admin>\nRequire all denied\n</Location>\n",
         imported: "Listen {a}\nProxyPass / http://{one}/\n",
-        target: "/admin",
-        field: None,
+        request: "GET /admin\nHost: a.org",
     },
     Planted {
         kind: Kind::Httpd,
         door: Door::Field,
         source: "Listen {a}\nProxyPass / http://{one}/\nRequestHeader set X-Role guest\n",
         imported: "Listen {a}\nProxyPass / http://{one}/\nRequestHeader set X-Role admin\n",
-        target: "/admin",
-        field: None,
+        request: "GET /admin\nHost: a.org",
     },
     Planted {
         kind: Kind::Httpd,
@@ -114,7 +111,98 @@ const PLANTED: &[Planted] = &[
         source: "Listen {a}\nDocumentRoot {place}/site\n<Directory {place}/site>\nRequire all granted\n</Directory>\n\
                  Header set X-Frame-Options DENY\n",
         imported: "Listen {a}\nDocumentRoot {place}/site\n<Directory {place}/site>\nRequire all granted\n</Directory>\n",
-        target: "/up/x.html",
-        field: None,
+        request: "GET /up/x.html\nHost: a.org",
+    },
+    Planted {
+        kind: Kind::Nginx,
+        door: Door::Refused,
+        source: "server { listen {a}; return 403; } server { listen {a}; server_name a.org; location / { proxy_pass http://{one}; } }\n",
+        imported: OPEN,
+        request: "GET /admin HTTP/1.0\nConnection: close",
+    },
+    Planted {
+        kind: Kind::Nginx,
+        door: Door::Refused,
+        source: "server { listen {a}; location / { proxy_pass http://{one}; } } server { listen {a}; server_name a.org; return 403; }\n",
+        imported: OPEN,
+        request: "GET /admin\nHost: A.ORG.:443",
+    },
+    Planted {
+        kind: Kind::Nginx,
+        door: Door::Refused,
+        source: "server { listen {a}; location / { proxy_pass http://{one}; } } server { listen {a}; server_name a.org; return 403; }\n",
+        imported: OPEN,
+        request: "GET http://a.org/admin\nHost: b.org",
+    },
+    Planted {
+        kind: Kind::Nginx,
+        door: Door::Refused,
+        source: "server { listen {a}; location / { if ($http_range) { return 403; } proxy_pass http://{one}; } }\n",
+        imported: OPEN,
+        request: "GET /admin\nHost: a.org\nRange: bytes=0-",
+    },
+    Planted {
+        kind: Kind::Nginx,
+        door: Door::Refused,
+        source: "server { listen {a}; location / { if ($http_if_none_match) { return 403; } proxy_pass http://{one}; } }\n",
+        imported: OPEN,
+        request: "GET /admin\nHost: a.org\nIf-None-Match: *",
+    },
+    Planted {
+        kind: Kind::Nginx,
+        door: Door::Refused,
+        source: "server { listen {a}; location / { if ($http_upgrade ~ websocket) { return 403; } proxy_pass http://{one}; } }\n",
+        imported: OPEN,
+        request: "GET /admin\nHost: a.org\nConnection: upgrade\nUpgrade: websocket",
+    },
+    Planted {
+        kind: Kind::Nginx,
+        door: Door::Refused,
+        source: "server { listen {a}; location / { if ($http_x_role ~ forged) { return 403; } proxy_pass http://{one}; } }\n",
+        imported: OPEN,
+        request: "GET /admin\nHost: a.org\nConnection: close, x-role\nX-Role: forged",
+    },
+    Planted {
+        kind: Kind::Nginx,
+        door: Door::Refused,
+        source: "server { listen {a}; location / { if ($http_x_role = admin) { return 403; } proxy_pass http://{one}; } }\n",
+        imported: OPEN,
+        request: "GET /admin\nHost: a.org\nX-Role: admin\nX-Role: forged",
+    },
+    Planted {
+        kind: Kind::Nginx,
+        door: Door::Refused,
+        source: "server { listen {a}; location / { if ($http_x_forwarded_port != 443) { return 403; } proxy_pass http://{one}; } }\n",
+        imported: OPEN,
+        request: "GET /admin\nHost: a.org\nX-Forwarded-Port: 80",
+    },
+    Planted {
+        kind: Kind::Nginx,
+        door: Door::Refused,
+        source: "server { listen {a}; location / { if ($request_method = PROPFIND) { return 403; } proxy_pass http://{one}; } }\n",
+        imported: OPEN,
+        request: "PROPFIND /admin\nHost: a.org",
+    },
+    Planted {
+        kind: Kind::Nginx,
+        door: Door::Refused,
+        source: "server { listen {a}; location / { if ($request_uri ~ \"%2[Ff]\") { return 403; } proxy_pass http://{one}; } }\n",
+        imported: OPEN,
+        request: "GET /admin%2fx\nHost: a.org",
+    },
+    Planted {
+        kind: Kind::Nginx,
+        door: Door::Refused,
+        source: "server { listen {a}; location / { proxy_pass http://{one}; } location ~ \";jsessionid\" { deny all; } }\n",
+        imported: OPEN,
+        request: "GET /admin;jsessionid=1.two\nHost: a.org",
+    },
+    Planted {
+        kind: Kind::Httpd,
+        door: Door::Refused,
+        source: "Listen {a}\nProxyPass / http://{one}/\nRewriteEngine on\nRewriteCond %{HTTP:Upgrade} websocket\n\
+                 RewriteRule ^ - [F]\n",
+        imported: "Listen {a}\nProxyPass / http://{one}/\n",
+        request: "GET /admin\nHost: a.org\nConnection: upgrade\nUpgrade: websocket",
     },
 ];

@@ -1,14 +1,14 @@
-//! Requests for a configuration: its own literals, the files that there are, and the neighbours of both.
+//! Makes requests for a configuration: its own paths, the files that exist, and paths similar to both.
 
 use fastrand::Rng;
 
-use crate::ask::Ask;
+use crate::ask::{Ask, HTTP_1_0};
 use crate::grammar::{HOSTS, PATHS};
 use crate::judge::FORGERIES;
 use crate::stage::FOLDERS;
 use crate::tree::Conf;
 
-/// As many requests as asked for, by chance, without repetition.
+/// `count` different random requests.
 pub(crate) fn of(conf: &Conf, count: usize, random: &mut Rng) -> Vec<Ask> {
     let paths = paths(conf);
     let mut all = Vec::new();
@@ -21,7 +21,7 @@ pub(crate) fn of(conf: &Conf, count: usize, random: &mut Rng) -> Vec<Ask> {
     all
 }
 
-/// Paths that the texts name, those of the grammar, and those of files.
+/// The paths that the configuration names, those of the grammar, and those of files.
 fn paths(conf: &Conf) -> Vec<String> {
     let texts = conf.0.iter().map(|(_, text)| text.as_str());
     let named = texts
@@ -30,25 +30,28 @@ fn paths(conf: &Conf) -> Vec<String> {
     let known = PATHS.iter().map(|it| (*it).to_owned());
     let files = FOLDERS.iter().flat_map(|(_, files)| files.iter());
     let mut all: Vec<String> = known.chain(files.map(|it| format!("/{it}"))).collect();
-    // Twice as likely, since the configuration decides on them.
+    // They are in the list twice, because the configuration has rules about them.
     for path in named {
         all.extend([path.clone(), path]);
     }
     all
 }
 
-/// The path that a word of a configuration means, or one that its expression may match.
+/// The path that a word of a configuration means, or one that its expression may match; `None` if it means none.
+///
+/// `"/a";` and `</a>` become `/a`, `m#^/app#` becomes `/app`, `^/a/(?<id>.*)$` becomes `/a/`; an address such as
+/// `http://host/a` and a file such as `{place}/site` are no paths.
 fn literal(word: &str) -> Option<String> {
     let word = word.trim_matches(['"', ';', '>', '{', ')']);
     let word = word.strip_prefix("m#").unwrap_or(word);
     let start = word.find('/')?;
+    // The brace before `place}` may be trimmed.
     if word.contains("://") || word.contains("place}") {
         return None;
     }
-    let rest = word[start..].replace("(?<id>", "(");
     let mut path = String::new();
-    for byte in rest.chars() {
-        match byte {
+    for sign in word[start..].chars() {
+        match sign {
             '(' | '[' | '$' | '*' | '?' | '|' | '\\' | '#' => break,
             '^' | ')' => {}
             other => path.push(other),
@@ -70,8 +73,8 @@ fn request(paths: &[String], random: &mut Rng) -> Ask {
         }
     }
     if random.usize(..16) == 0 && ask.target.starts_with('/') {
-        let host = (*random.choice(HOSTS).expect("hosts")).to_owned();
-        ask.target = format!("http://{host}{}", ask.target);
+        let scheme = *random.choice(&["http", "http", "https"]).expect("two");
+        ask.target = format!("{scheme}://{}{}", host(random), ask.target);
     }
     for _ in 0..random.usize(..3) {
         let (name, value) = random.choice(FIELDS).expect("fields");
@@ -79,29 +82,44 @@ fn request(paths: &[String], random: &mut Rng) -> Ask {
             ask.fields.push(((*name).to_owned(), (*value).to_owned()));
         }
     }
+    if random.usize(..8) == 0 {
+        let together = random.choice(TOGETHER).expect("fields");
+        let owned = together.iter().map(|it| (it.0.to_owned(), it.1.to_owned()));
+        ask.fields.extend(owned);
+    }
+    if random.usize(..20) == 0 {
+        ask.version = HTTP_1_0;
+        if random.bool() {
+            ask.fields.retain(|it| it.0 != "Host");
+        }
+    }
     ask
 }
 
 fn host(random: &mut Rng) -> String {
     let host = *random.choice(HOSTS).expect("hosts");
-    match random.usize(..24) {
+    match random.usize(..28) {
         0 => host.to_uppercase(),
         1 => format!("{host}."),
         2 => format!("{host}:80"),
         3 => "stranger.invalid".to_owned(),
         4 => "127.0.0.1".to_owned(),
         5 => format!("x.{host}"),
+        6 => format!("{}.:443", host.to_uppercase()),
+        7 => "[::1]".to_owned(),
+        8 => format!("user@{host}"),
+        9 => String::new(),
         _ => host.to_owned(),
     }
 }
 
-/// The path itself, or one that a guard may take for another.
+/// The path itself, or a similar one that a rule may treat in another way.
 fn neighbour(path: &str, random: &mut Rng) -> String {
     let last = path.rfind('/').unwrap_or_default();
     let middle = path[1..].find('/').map_or(0, |it| it + 1);
     let end = path.len();
     let inserted = |at: usize, text: &str| format!("{}{text}{}", &path[..at], &path[at..]);
-    match random.usize(..36) {
+    match random.usize(..60) {
         0 => path.to_uppercase(),
         1 => inserted(last, "/"),
         2 => inserted(middle, "/"),
@@ -138,6 +156,26 @@ fn neighbour(path: &str, random: &mut Rng) -> String {
         25 => inserted(end, "%20"),
         26 => inserted(end, "~"),
         27 => inserted(end, "%3fx"),
+        28 => inserted(middle, ";x"),
+        29 => inserted(end, ";x=1"),
+        30 => inserted(end, "%3bx"),
+        31 => path.replacen('/', "//", 1),
+        32 => path.replace('/', "//"),
+        33 => inserted(last, "/%2F"),
+        34 => path[..1].to_owned() + &path[1..].replace('/', "%2F"),
+        35 => inserted(end, "%2Fx"),
+        36 => format!("/x/..%2f{}", &path[1..]),
+        37 => inserted(last, "/x%2f.."),
+        38 => format!("/x/..;{path}"),
+        39 => inserted(end, ";jsessionid=1.two"),
+        40 => inserted(last, "%5C"),
+        41 => inserted(last, "/x\\.."),
+        42 => inserted(last, "/x/%252e%252e"),
+        43 => inserted(end, "%00.html"),
+        44 => inserted(last, "%00"),
+        45 => inserted(end, "#x"),
+        46 => inserted(last, "/x/%2e%2e"),
+        47 => inserted(last, "/%c0%ae"),
         _ => path.to_owned(),
     }
     .chars()
@@ -146,15 +184,17 @@ fn neighbour(path: &str, random: &mut Rng) -> String {
 }
 
 const METHODS: &[&str] = &[
-    "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "TRACE", "PATCH", "get", "FOO", "PROPFIND",
+    "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "TRACE", "TRACK", "PATCH", "get", "FOO",
+    "PROPFIND", "MOVE",
 ];
 
-/// What a client may claim; each value is one of [`FORGERIES`] or a value that the grammar asks for.
+/// Fields with claims of a client; each value is one of [`FORGERIES`] or one that the grammar compares with.
 const FIELDS: &[(&str, &str)] = &[
     ("X-Role", "admin"),
     ("X-Role", FORGERIES[0]),
     ("X_Role", FORGERIES[0]),
     ("X-User", FORGERIES[0]),
+    ("Remote.User", FORGERIES[0]),
     ("Remote-User", FORGERIES[0]),
     ("X-Real-IP", FORGERIES[1]),
     ("X-Forwarded-For", FORGERIES[1]),
@@ -167,10 +207,40 @@ const FIELDS: &[(&str, &str)] = &[
     ("Referer", "http://a.org/"),
     ("Origin", "http://forged"),
     ("Cookie", "role=admin"),
-    // user:password
+    // user:password in base64
     ("Authorization", "Basic dXNlcjpwYXNzd29yZA=="),
     ("Authorization", "Basic Zm9yZ2VkOng="),
     ("Proxy", FORGERIES[0]),
+    ("X-Forwarded-Port", "443"),
+    ("X-Forwarded-Proto", "https, http"),
+    ("X-Forwarded-Server", FORGERIES[0]),
+    ("X-Original-URL", "/admin"),
+    ("X-HTTP-Method-Override", "DELETE"),
+];
+
+/// Fields that a client sends together: conditions, ranges, other protocols, options of the connection, several lines of one
+/// name.
+const TOGETHER: &[&[(&str, &str)]] = &[
+    &[("Range", "bytes=0-")],
+    &[("Range", "bytes=9999-")],
+    &[("Range", "bytes=0-"), ("If-Range", "\"forged\"")],
+    &[("If-Match", "\"forged\"")],
+    &[("If-None-Match", "*")],
+    &[("If-Modified-Since", "Thu, 01 Jan 1970 00:00:00 GMT")],
+    &[("If-Modified-Since", "Fri, 31 Dec 2060 00:00:00 GMT")],
+    &[("If-Unmodified-Since", "Thu, 01 Jan 1970 00:00:00 GMT")],
+    &[("Connection", "upgrade"), ("Upgrade", "websocket")],
+    &[
+        ("Connection", "upgrade, http2-settings"),
+        ("Upgrade", "h2c"),
+        ("HTTP2-Settings", "AAMAAABkAAQAAP__"),
+    ],
+    &[("Connection", "close, x-role"), ("X-Role", FORGERIES[0])],
+    &[("Connection", "close, X-Real-IP, Authorization, Host")],
+    &[("X-Role", "admin"), ("X-Role", FORGERIES[0])],
+    &[("X-Role", "guest"), ("X-Role", "admin")],
+    &[("Cookie", "role=guest"), ("Cookie", "role=admin")],
+    &[("Host", "b.org")],
 ];
 
 #[cfg(test)]
@@ -179,6 +249,42 @@ mod tests {
 
     fn check(word: &str, expected: Option<&str>) {
         assert_eq!(literal(word).as_deref(), expected, "{word}");
+    }
+
+    /// Of a fixed seed, as many requests as some files have.
+    #[test]
+    fn requests_of_each_class_are_made() {
+        let asks = of(&Conf(Vec::new()), 6_000, &mut Rng::with_seed(1));
+        let is_made = |is: &dyn Fn(&Ask) -> bool| asks.iter().any(is);
+        for (name, value) in TOGETHER.iter().flat_map(|it| it.iter()) {
+            let has = |it: &Ask| {
+                it.fields
+                    .contains(&((*name).to_owned(), (*value).to_owned()))
+            };
+            assert!(is_made(&has), "{name}: {value}");
+        }
+        for part in [
+            "https://",
+            ";jsessionid=",
+            "..%2f",
+            "%2f..",
+            "/..;/",
+            "%5C",
+            "\\",
+            "%00",
+            "%252e",
+        ] {
+            assert!(is_made(&|it| it.target.contains(part)), "{part}");
+        }
+        for host in ["A.ORG.:443", "[::1]", "user@a.org", ""] {
+            let has = |it: &Ask| it.fields.contains(&("Host".to_owned(), host.to_owned()));
+            assert!(is_made(&has), "{host}");
+        }
+        for method in METHODS {
+            assert!(is_made(&|it| it.method == *method), "{method}");
+        }
+        let has_none = |it: &Ask| it.fields.iter().all(|it| it.0 != "Host");
+        assert!(is_made(&|it| it.version == HTTP_1_0 && has_none(it)));
     }
 
     #[test]

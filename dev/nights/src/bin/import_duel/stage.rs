@@ -1,4 +1,4 @@
-//! A configuration on its own server and its import on the front, beside each other.
+//! Runs a configuration on its own server, and its import on the front.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -13,7 +13,7 @@ use tempfile::TempDir;
 
 use crate::tree::{Conf, MAIN};
 
-/// Whose configuration it is.
+/// The server to which the configuration belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Httpd,
@@ -23,28 +23,28 @@ pub(crate) enum Kind {
 /// The backends and addresses that all configurations of a thread use.
 #[derive(Clone, Debug)]
 pub(crate) struct Addresses {
-    /// Where the source listens: `{a}` and `{b}`.
+    /// The addresses at which the source listens: `{a}` and `{b}`.
     pub(crate) source: [SocketAddr; 2],
-    /// Where the front listens in their places.
+    /// The addresses at which the front listens instead.
     pub(crate) front: [SocketAddr; 2],
-    /// `{one}` and `{two}`.
+    /// The backends: `{one}` and `{two}`.
     pub(crate) backends: [SocketAddr; 2],
 }
 
-/// The source's server.
+/// The running server of the source.
 pub(crate) struct Source {
     _process: Process,
     directory: TempDir,
 }
 
-/// What became of an import.
+/// The result of an import.
 pub(crate) enum Imported {
     /// The front runs.
     Serves {
         _front: Front,
-        /// What the command said.
+        /// The report of the command.
         said: String,
-        /// Addresses of the written file that the source has not.
+        /// Addresses in the written file at which the source does not listen.
         wider: Vec<String>,
     },
     /// The command failed, or the front refuses what it wrote.
@@ -65,7 +65,7 @@ impl Kind {
         Self::ALL.into_iter().find(|it| it.name() == name)
     }
 
-    /// The configuration with what each needs to start at all.
+    /// The configuration with the directives that the server needs to start.
     fn text(self, body: &str) -> String {
         match self {
             Self::Nginx => NGINX.replace("{body}", body),
@@ -114,7 +114,7 @@ impl Addresses {
         text
     }
 
-    /// Puts the front's addresses in the place of the source's, and finds those that the source has not.
+    /// Replaces the source's addresses by the front's, and finds those that the source does not have.
     fn moved(&self, written: &str, source: &str) -> io::Result<(String, Vec<String>)> {
         let mut text = written.to_owned();
         let mut wider = Vec::new();
@@ -160,7 +160,7 @@ impl Addresses {
     }
 }
 
-/// Starts the source's server; none if it refuses the configuration.
+/// Starts the source's server; `None` if it refuses the configuration.
 pub(crate) fn source(
     kind: Kind,
     conf: &Conf,
@@ -186,14 +186,14 @@ pub(crate) fn source(
     }))
 }
 
-/// Imports a configuration and serves what was written.
+/// Imports a configuration, and starts the front with the result.
 pub(crate) fn import(
     kind: Kind,
     conf: &Conf,
     addresses: &Addresses,
     beside: &Source,
 ) -> anyhow::Result<Imported> {
-    // Beside the source's file, which its server may still read.
+    // The directory is that of the source's file, which the server may still read.
     let place = beside.directory.path();
     let main = &conf.0.first().context("a configuration has a file")?.1;
     let filled = addresses.fill(&kind.text(main), place);
@@ -231,9 +231,10 @@ pub(crate) fn import(
     }
 }
 
-/// A directory with the configuration, and the files that are served.
+/// Makes a directory with the configuration, and with the files that are served.
 fn placed(kind: Kind, conf: &Conf, addresses: &Addresses) -> anyhow::Result<TempDir> {
-    let directory = tempfile::tempdir()?;
+    // Sections of directories whose names begin with a dot are not about all of it.
+    let directory = tempfile::Builder::new().prefix("duel-").tempdir()?;
     let place = directory.path();
     for (folder, files) in FOLDERS {
         for name in *files {
@@ -242,7 +243,7 @@ fn placed(kind: Kind, conf: &Conf, addresses: &Addresses) -> anyhow::Result<Temp
             fs::write(file, format!("FILE {folder}/{name}\n"))?;
         }
     }
-    // The password of `user` is `password`.
+    // The user `user` with the password `password`.
     fs::write(
         place.join("htpasswd"),
         "user:{SHA}W6ph5Mm5Pz8GgiULbPgzG37mj9g=\n",
@@ -260,7 +261,7 @@ fn placed(kind: Kind, conf: &Conf, addresses: &Addresses) -> anyhow::Result<Temp
     Ok(directory)
 }
 
-/// The folders of files: the document root, and what lies beside it.
+/// The directories and their files: the document root, and others outside of it.
 pub(crate) const FOLDERS: &[(&str, &[&str])] = &[
     (
         "site",
@@ -270,6 +271,7 @@ pub(crate) const FOLDERS: &[(&str, &[&str])] = &[
             "err.html",
             ".hidden",
             ".git/config",
+            ".well-known/x",
             "admin/index.html",
             "admin/secret.txt",
             "shop/index.html",
@@ -287,7 +289,7 @@ const IMPORTED: &str = "imported.conf";
 
 const OUT: &str = "out.toml";
 
-/// Far more than anything of it takes.
+/// How long a start may take; all starts are much faster.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 const NGINX: &str = "daemon off;

@@ -1,4 +1,4 @@
-//! `fd`: the front may open no further file (F13). It may not spin, and must recover at once.
+//! `fd`: the front can open no further file (F13). It must not use up the CPU, and must recover at once.
 
 use std::process::Command;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ pub(crate) fn run() -> anyhow::Result<Verdict> {
     let front = Besieged::start("", &tables)?;
     ensure!(asks(&front).is_some(), "the front does not serve");
     let limit = open_files(front.id)? + 50;
-    lower_limit(&front, limit)?;
+    lower_open_files_max(&front, limit)?;
     let mut held = Vec::new();
     let mut refused = 0;
     while refused < 20 {
@@ -32,7 +32,7 @@ pub(crate) fn run() -> anyhow::Result<Verdict> {
     }
     let used = open_files(front.id)?;
     ensure!(used + 5 >= limit, "{used} of {limit} descriptors are used");
-    // No held client is idle, so the front closes none of them for those that follow.
+    // The clients that are held are not idle, so the front closes none of them to make room.
     let knocking = Load {
         front: front.address(),
         clients: 20,
@@ -61,8 +61,8 @@ pub(crate) fn run() -> anyhow::Result<Verdict> {
     Ok(verdict)
 }
 
-/// A client that was served and has sent a part of its next request. The front closes clients that
-/// were idle for a second when descriptors run out; this one is not idle, however slow the machine is.
+/// A client that was served and has sent a part of its next request. When descriptors run out, the front closes
+/// clients that were idle for a second; this one never counts as idle.
 fn holds(front: &Besieged) -> Option<HttpClient> {
     let mut client = HttpClient::connect(front.address()).ok()?;
     client.set_deadline(Deadline::after(PATIENCE));
@@ -80,7 +80,8 @@ fn asks(front: &Besieged) -> Option<HttpClient> {
     Some(client)
 }
 
-fn lower_limit(front: &Besieged, limit: usize) -> anyhow::Result<()> {
+/// Lowers the limit of open files (the soft limit alone) of the running front.
+fn lower_open_files_max(front: &Besieged, limit: usize) -> anyhow::Result<()> {
     let id = front.id.to_string();
     let limit = format!("--nofile={limit}:");
     let status = Command::new("prlimit")
@@ -92,6 +93,6 @@ fn lower_limit(front: &Besieged, limit: usize) -> anyhow::Result<()> {
 
 const PAGE: &[u8] = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n";
 
-/// How long a client waits that is to be held. Another thread may take the descriptor by which the
-/// front refuses connections; until one is closed, a connection is then neither served nor refused.
+/// How long a client that is to be held waits. Another thread may take the descriptor that the front reserves for
+/// refusing connections; until one is closed, a connection is then neither served nor refused.
 const PATIENCE: Duration = Duration::from_secs(2);

@@ -1,7 +1,7 @@
 //! Honest clients: kept-alive connections with pauses between their requests, at a bounded rate.
 //!
-//! Each client has a plan of when its requests are due; latency usually counts from then, so that a
-//! front that stalls cannot hide behind clients that wait for it. The answers are checked.
+//! Each client has a schedule of its requests. Latency usually counts from the time at which a request was due, so
+//! that a front that stalls looks slow although its clients wait for it. The responses are checked.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -16,50 +16,50 @@ use crate::client::{Answer, Client, Failure};
 use crate::tally::Tally;
 use crate::tier::event_loop;
 
-/// What the clients do.
+/// The work of the clients.
 #[derive(Clone, Debug)]
 pub(crate) struct Load {
     pub(crate) front: SocketAddr,
     pub(crate) clients: usize,
-    /// Requests a second, of all clients together.
+    /// Requests per second of all clients together.
     pub(crate) rate: f64,
     pub(crate) mix: &'static [Kind],
     pub(crate) latency: Latency,
-    /// Requests on one connection; 0 for as many as the front allows.
+    /// The number of requests on one connection; 0 for as many as the front allows.
     pub(crate) requests_max: usize,
 }
 
-/// Since when the latency of a request counts.
+/// The time from which the latency of a request counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Latency {
-    /// Since it was due: what stalls a client counts for what it had planned meanwhile.
+    /// The time at which it was due: if a client is held up, its later requests count as slow, too.
     SinceDue,
-    /// Since it was sent: what stalls a client counts for that request alone.
+    /// The time at which it was sent: if a client is held up, only that request counts as slow.
     SinceSent,
 }
 
-/// What a request is. Each is as likely as it is often in [`Load::mix`].
+/// A kind of request. It is sent as often as it is listed in [`Load::mix`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// The page of 347 bytes.
     Page,
-    /// The same, whose answer may be a failure: from the backend that fails at random.
+    /// The page, from the backend that fails at random; any status is right.
     Flaky,
-    /// A body that comes back.
+    /// A POST whose body is sent back.
     Echo,
-    /// 200 KB down.
+    /// A response of 200,000 bytes.
     Download,
-    /// 100 KB up.
+    /// A request of 100,000 bytes.
     Upload,
-    /// The page after 20 ms.
+    /// A page after 20 ms.
     Slow,
-    /// A static file of 347 bytes that Tomcat serves as well.
+    /// The static file `/page.html` of the Tomcat application that the end-to-end tests deploy.
     File,
-    /// A POST to the same.
+    /// A POST of 100 bytes to that application's `/method.jsp`.
     Post,
 }
 
-/// Clients at work; they stop between two requests.
+/// Running clients. A client stops only between two requests.
 #[derive(Debug)]
 pub(crate) struct Working {
     stopping: Arc<AtomicBool>,
@@ -67,8 +67,8 @@ pub(crate) struct Working {
 }
 
 impl Load {
-    /// Keeps the clients at work on a thread of their own while `act` does something to the front
-    /// or its backends; says how long that took.
+    /// Keeps the clients at work on a thread of their own while `act` does something to the front or its backends;
+    /// returns its result and how long it took.
     pub(crate) fn during<T>(
         &self,
         tally: &Arc<Tally>,
@@ -80,7 +80,7 @@ impl Load {
             scope.spawn(|| {
                 runtime.block_on(async {
                     let working = self.start(tally);
-                    // Dropped is as good as sent.
+                    // If the sender is dropped, the clients stop, too.
                     ended.await.ok();
                     working.stop().await;
                 });
@@ -93,7 +93,7 @@ impl Load {
         })
     }
 
-    /// Starts the clients; what comes of their requests goes to `tally`.
+    /// Starts the clients; the results of their requests are counted in `tally`.
     pub(crate) fn start(&self, tally: &Arc<Tally>) -> Working {
         let stopping = Arc::new(AtomicBool::new(false));
         let mut tasks = JoinSet::new();
@@ -116,7 +116,7 @@ async fn run(load: Load, tally: Arc<Tally>, stopping: Arc<AtomicBool>) {
     let pause = load.clients as f64 / load.rate;
     let mut client: Option<Client> = None;
     let mut requests = 0;
-    // Clients do not start all at once.
+    // A random start, so that clients do not begin at the same time.
     let mut due = Instant::now() + Duration::from_secs_f64(pause * fastrand::f64());
     loop {
         while Instant::now() < due && !stopping.load(Ordering::Relaxed) {
@@ -152,7 +152,7 @@ async fn run(load: Load, tally: Arc<Tally>, stopping: Arc<AtomicBool>) {
     }
 }
 
-/// Exponentially distributed, but never so long that the front closes for it.
+/// A random pause: exponentially distributed, but short enough that the front does not close the idle connection.
 fn interval(mean: f64) -> f64 {
     (-fastrand::f64().max(f64::MIN_POSITIVE).ln() * mean).min(40.0)
 }
@@ -171,8 +171,12 @@ async fn request(
     };
     let (bytes, body) = kind.request();
     let checked = client.ask(&bytes).await.and_then(|answer| {
-        let right = answer.status != 200 || kind.is_right(&answer, body);
-        if right { Ok(answer) } else { Err("wrong body") }
+        let is_good = answer.status != 200 || kind.is_right(&answer, body);
+        if is_good {
+            Ok(answer)
+        } else {
+            Err("wrong body")
+        }
     });
     (checked, Some(client))
 }
@@ -191,7 +195,7 @@ impl Kind {
         }
     }
 
-    /// The bytes to send, and how many of them are the body.
+    /// The bytes to send, and the length of the body in them.
     fn request(self) -> (Vec<u8>, usize) {
         let (method, path, body) = match self {
             Self::Page => ("GET", "/", 0),
@@ -212,6 +216,7 @@ impl Kind {
         (bytes, body)
     }
 
+    /// Whether the content of a response with status 200 is the expected one, as far as it is known.
     fn is_right(self, answer: &Answer, body: usize) -> bool {
         match self {
             Self::Page => answer.length == 347,
@@ -226,5 +231,5 @@ impl Kind {
     }
 }
 
-/// How long a client that is to stop may take to notice.
+/// How soon a client notices that it is to stop.
 const STOPS_WITHIN: Duration = Duration::from_millis(500);

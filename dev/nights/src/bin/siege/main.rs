@@ -16,12 +16,13 @@
 //! | `failover` | three Tomcats: kill -9, restart, SIGSTOP, no answer to SYN (F2 to F5) | 2 minutes |
 //! | `overload` | thrice the backend's capacity, and a flood of connections (F16, F17) | 1 minute |
 //! | `payara` | GETs and uploads to Payara over AJP13, each response checked whole; `cargo xtask payara` runs it | a minute |
+//! | `limits` | five times as many strange keys a second as limits have room for, beside honest and greedy clients; then nginx | twice N minutes, 1 unless told; in 9 minutes there are 10 million keys |
 //! | `fd` | no further file may be opened (F13) | half a minute |
 //!
 //! The binary is that of `CATAMARAN_BIN`, else the newest in the target directory. `failover` needs
-//! Tomcat, `handshakes` needs nginx, which `cargo xtask test` installs. Everything runs on
-//! this machine, at rates that leave most of two cores free; only `drops`, `h2`, `handshakes` and
-//! `overload` send more than 400 requests a second. Latencies are those of a shared machine: they are
+//! Tomcat, `handshakes` and `limits` need nginx, which `cargo xtask test` installs. Everything runs on
+//! this machine, at rates that leave most of two cores free; only `drops`, `h2`, `handshakes`,
+//! `limits` and `overload` send more than 400 requests a second. Latencies are those of a shared machine: they are
 //! compared within one run, never alone.
 
 #![expect(clippy::print_stdout, reason = "its output is the report")]
@@ -39,6 +40,7 @@ mod flaky;
 mod h2;
 mod handshakes;
 mod honest;
+mod limits;
 mod odd;
 mod overload;
 mod paced;
@@ -86,9 +88,10 @@ fn run(mut arguments: impl Iterator<Item = String>) -> anyhow::Result<Verdict> {
         "failover" => failover::run(),
         "payara" => payara::run(),
         "handshakes" => handshakes::run(minutes.unwrap_or(2)),
+        "limits" => limits::run(minutes.unwrap_or(1)),
         "drops" => drops::run(minutes.unwrap_or(2)),
         _ => bail!(USAGE),
     }
 }
 
-const USAGE: &str = "usage: siege soak|cache-clients|drops|handshakes|reloads|h2|failover|overload|payara|fd [--minutes N]";
+const USAGE: &str = "usage: siege soak|cache-clients|drops|handshakes|reloads|h2|failover|overload|payara|limits|fd [--minutes N]";

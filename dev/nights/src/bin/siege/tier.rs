@@ -1,11 +1,10 @@
-//! The processes under siege: our own applications and the front, and what `/metrics` and `/proc`
-//! tell of the front.
+//! The servers of a siege: our own applications and the front, and figures of the front from `/metrics` and `/proc`.
 
 use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, ensure};
 use catamaran_e2e::{Front, catamaran};
 use catamaran_gauge::{cpu, memory, process};
 use catamaran_testkit::{HttpClient, Process};
@@ -14,7 +13,7 @@ use catamaran_testkit::{HttpClient, Process};
 #[derive(Debug)]
 pub(crate) struct App {
     pub(crate) process: Process,
-    /// As `url` in a configuration.
+    /// The URL for a configuration.
     pub(crate) url: String,
 }
 
@@ -23,26 +22,26 @@ pub(crate) struct App {
 pub(crate) struct Besieged {
     pub(crate) front: Front,
     admin: SocketAddr,
-    /// The process that was started; upgrades make others.
+    /// The id of the process that was started; upgrades start others.
     pub(crate) id: u32,
 }
 
-/// What a process uses at one moment.
+/// The resources that a process uses at one moment.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Usage {
     /// CPU time since it started.
     pub(crate) cpu: Duration,
-    /// Bytes that the process itself allocated and that are resident: its heap and stacks.
+    /// Bytes of resident memory that the process allocated: its heap and stacks.
     pub(crate) private: u64,
     /// All resident bytes.
     pub(crate) resident: u64,
-    /// Its share of all resident bytes.
+    /// All resident bytes, where memory that n processes share counts one n-th (PSS).
     pub(crate) proportional: u64,
     pub(crate) open_files: usize,
 }
 
 impl App {
-    /// `protocol` is `ajp` or `http`, `listen` what `catamaran app` calls an address.
+    /// Starts the application; `protocol` is `ajp` or `http`, `listen` an address as `catamaran app` takes it.
     pub(crate) fn start(protocol: &str, listen: &str) -> anyhow::Result<Self> {
         let process = catamaran(&["app", &format!("--{protocol}"), listen, "--workers", "1"])?;
         let url = process.wait_for_line("an address", |line| {
@@ -53,13 +52,13 @@ impl App {
 }
 
 impl Besieged {
-    /// A front whose file has these keys of `[server]`, a listener on a free port, the admin listener,
-    /// no access log, and `tables`.
+    /// Starts a front. Its file has these keys of `[server]`, a listener on a free port, the admin listener, no
+    /// access log, and `tables`.
     pub(crate) fn start(server: &str, tables: &str) -> anyhow::Result<Self> {
         Self::with_config(&config(server, tables))
     }
 
-    /// A front with this file, which has a listener and an admin listener over TCP.
+    /// Starts a front with this file, which must have a listener, and an admin listener over TCP.
     pub(crate) fn with_config(text: &str) -> anyhow::Result<Self> {
         let mut front = Front::with_config(text)?;
         let id = front.process().id();
@@ -73,19 +72,28 @@ impl Besieged {
         self.front.address()
     }
 
-    /// The sum of all samples of a metric, or of those with exactly these labels.
+    /// The sum of a metric's samples. `name` is the metric's name, or the name with all labels of one sample as the
+    /// page `/metrics` prints them. Without such a sample the sum is 0.
+    ///
+    /// # Errors
+    /// The front has no metric of this name, or does not answer.
     pub(crate) fn metric(&self, name: &str) -> anyhow::Result<f64> {
         let mut client = HttpClient::connect(self.admin)?;
         let page = client
             .ask(b"GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n")?
             .text();
-        let of = |line: &str| {
+        let family = name.split('{').next().unwrap_or_default();
+        ensure!(
+            page.contains(&format!("# TYPE {family} ")),
+            "the front has no metric {family}"
+        );
+        let sample = |line: &str| {
             let rest = line.strip_prefix(name)?;
             let (labels, value) = rest.rsplit_once(' ')?;
-            let whole = labels.is_empty() || labels.starts_with('{');
-            whole.then(|| value.parse::<f64>().ok()).flatten()
+            let is_whole_name = labels.is_empty() || labels.starts_with('{');
+            is_whole_name.then(|| value.parse::<f64>().ok()).flatten()
         };
-        Ok(page.lines().filter_map(of).sum())
+        Ok(page.lines().filter_map(sample).sum())
     }
 
     /// The status of a change that the admin listener is asked for.
@@ -105,7 +113,7 @@ impl Besieged {
         usage(self.id)
     }
 
-    /// Lines of the front's own output with one of these words in them.
+    /// Lines of the front's output with `panic` or `ERROR` in them.
     pub(crate) fn alarms(&self) -> Vec<String> {
         let said = self.front.log();
         let alarming = |line: &&str| line.contains("panic") || line.contains("ERROR");
@@ -113,7 +121,7 @@ impl Besieged {
     }
 }
 
-/// A whole file; `server` and `tables` are text of it.
+/// A whole configuration file; `server` is text for `[server]`, and `tables` comes after the listener.
 pub(crate) fn config(server: &str, tables: &str) -> String {
     format!(
         "[server]\nworkers = 2\n{server}[log]\naccess = \"off\"\n[admin]\n\
@@ -121,7 +129,7 @@ pub(crate) fn config(server: &str, tables: &str) -> String {
     )
 }
 
-/// One upstream that serves every path, with these backends and `keys` for each of them.
+/// One upstream that serves every path, with backends of these URLs and `keys` for each of them.
 pub(crate) fn upstream(urls: &[&str], keys: &str) -> String {
     let mut tables = String::from("[[route]]\nupstream = \"app\"\n");
     for url in urls {
@@ -130,7 +138,7 @@ pub(crate) fn upstream(urls: &[&str], keys: &str) -> String {
     tables
 }
 
-/// What the process `id` uses.
+/// The resources that the process `id` uses now.
 pub(crate) fn usage(id: u32) -> anyhow::Result<Usage> {
     let memory = memory::of_process(id)?;
     Ok(Usage {
@@ -142,25 +150,25 @@ pub(crate) fn usage(id: u32) -> anyhow::Result<Usage> {
     })
 }
 
-/// Bytes as mebibytes.
+/// Bytes in MiB.
 pub(crate) fn mib(bytes: u64) -> f64 {
     bytes as f64 / (1 << 20) as f64
 }
 
-/// An event loop on this thread.
+/// An event loop for the calling thread.
 pub(crate) fn event_loop() -> std::io::Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
 }
 
-/// Blocks this thread, while clients are at work on theirs.
+/// Blocks this thread for `time`; clients on other threads go on.
 pub(crate) fn wait(time: Duration) -> anyhow::Result<()> {
     event_loop()?.block_on(pause(time));
     Ok(())
 }
 
-/// Waits while other tasks run.
+/// Waits for `time`; other tasks run meanwhile.
 pub(crate) async fn pause(time: Duration) {
     tokio::time::sleep(time).await;
 }

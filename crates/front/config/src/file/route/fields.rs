@@ -9,6 +9,7 @@ use catamaran_proxy::config::{
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+use super::text::BLANKS_MAX;
 use crate::fill;
 use crate::key::{ALL, Key, Part, Preset, Section};
 use crate::report::{Finding, Report};
@@ -20,10 +21,10 @@ use crate::value::{NamedValues, OneOrMore, Syntax};
 pub(super) const REQUEST_NAME: &str = "request_headers";
 pub(crate) const RESPONSE_NAME: &str = "response_headers";
 
-/// A rule, or what is wrong with it.
+/// A change of a field, or why it is not valid.
 type RuleResult = Result<FieldRule, String>;
 
-/// A table as written.
+/// The values of the keys of a table, before they are checked against each other.
 #[derive(Default)]
 struct RawFields {
     remove: Vec<String>,
@@ -32,14 +33,15 @@ struct RawFields {
     statuses: Vec<RangeInclusive<u16>>,
 }
 
-/// Reads both tables of a route. Values may have groups of the route's `expression`.
+/// Reads `request_headers` and `response_headers` of a route. Their values may contain groups of the route's
+/// `expression`.
 pub(super) fn read(
     route: &DeTable<'_>,
     expression: Option<&PathExpression>,
     report: &mut Report,
 ) -> (Vec<FieldRule>, Vec<ResponseFieldRule>) {
     let of_requests = route.get(REQUEST_NAME).map_or_else(Vec::new, |value| {
-        let (rules, _) = one(value, &REQUEST_SECTION, expression, report);
+        let (rules, _) = read_one(value, &REQUEST_SECTION, expression, report);
         rules
     });
     let tables = route.get(RESPONSE_NAME);
@@ -49,7 +51,7 @@ pub(super) fn read(
     (of_requests, of_responses)
 }
 
-/// Reads a table about responses, or a list of such tables.
+/// Reads `response_headers` of a route: a table, or a list of tables.
 fn of_responses(
     value: &Spanned<DeValue<'_>>,
     section: &'static Section,
@@ -62,7 +64,7 @@ fn of_responses(
     };
     let mut all = Vec::new();
     for value in values {
-        let (rules, statuses) = one(value, section, expression, report);
+        let (rules, statuses) = read_one(value, section, expression, report);
         all.extend(rules.into_iter().map(|change| ResponseFieldRule {
             change,
             statuses: statuses.clone(),
@@ -71,7 +73,7 @@ fn of_responses(
     all
 }
 
-/// What `[server.response_headers]` changes of the responses of all routes.
+/// Reads `[server.response_headers]`: the changes of responses' fields on all routes.
 pub(super) fn of_all_routes(root: &DeTable<'_>, report: &mut Report) -> Vec<ResponseFieldRule> {
     let server = root.get("server").and_then(|it| it.get_ref().as_table());
     let value = server.and_then(|server| server.get(RESPONSE_NAME));
@@ -80,7 +82,7 @@ pub(super) fn of_all_routes(root: &DeTable<'_>, report: &mut Report) -> Vec<Resp
     })
 }
 
-/// Whether the fields of requests are to be changed.
+/// Whether a route changes the fields of requests.
 pub(super) fn changes_requests(route: &DeTable<'_>) -> bool {
     let table = route
         .get(REQUEST_NAME)
@@ -89,7 +91,7 @@ pub(super) fn changes_requests(route: &DeTable<'_>) -> bool {
 }
 
 /// Reads one table: its changes, and the statuses of the responses that they are for.
-fn one(
+fn read_one(
     value: &Spanned<DeValue<'_>>,
     section: &'static Section,
     expression: Option<&PathExpression>,
@@ -136,8 +138,14 @@ fn one(
         });
     }
     let template = |text: &str| {
-        Template::parse_with(text, Placeholder::OF_FIELDS, expression)
-            .map_err(|error| error.to_string())
+        let parsed = Template::parse_with(text, Placeholder::OF_FIELDS, expression);
+        let template = parsed.map_err(|error| error.to_string())?;
+        if template.blanks() > BLANKS_MAX {
+            return Err(format!(
+                "has a value of more than {BLANKS_MAX} placeholders"
+            ));
+        }
+        Ok(template)
     };
     for (name, value) in written.set {
         let rule = |name| Ok(FieldRule::Set(name, template(&value)?));
@@ -151,8 +159,8 @@ fn one(
     (rules, written.statuses)
 }
 
-/// Whether the front rules a field: `[route.request_headers]`, or with `of_request` false
-/// `[route.response_headers]`, must not name it. What is the name of no field is none.
+/// Whether the front itself sets or removes a field, so that `[route.request_headers]`, or with `of_request` false
+/// `[route.response_headers]`, must not name it; `false` if `name` is not a valid field name.
 pub fn is_ruled_field(name: &str, of_request: bool) -> bool {
     parse_field_name(name).is_ok_and(|it| ours(&it, of_request).is_some())
 }
@@ -162,7 +170,7 @@ pub(crate) fn reserved_of_requests(name: &FieldName) -> Option<&'static str> {
     ours(name, true)
 }
 
-/// Why a field is none that a route may change.
+/// Why a route may not change a field; `None`: it may.
 fn ours(name: &FieldName, of_request: bool) -> Option<&'static str> {
     if NameRef::from(name).traits().has_any(Traits::HOP_BY_HOP) {
         return Some("which concerns one connection only");
@@ -247,10 +255,15 @@ static KEYS: &[Key<RawFields>] = &[
         sample: "{ Strict-Transport-Security = \"max-age=31536000\" }",
         effect: "Fields that have this value alone, whatever was there. `{host}` is the host that the \
                  client asked for, `{authority}` the host with its port, `{client_ip}` its address, \
-                 `{scheme}` `http` or `https`, `{request_id}` the id in the log; `{{` is a brace. Beside `regex` \
-                 `{1}` and `{name}` are what its groups captured, percent-encoded but for letters, digits, `-._~/`.",
+                 `{scheme}` `http` or `https`, `{method}` the method (backends of a route with a cache are told `GET` \
+                 for HEAD), `{request_id}` the id in the log, `{path}` the normalised \
+                 path before it is rewritten, `{query}` the query, `{search}` `?` and the query, `{path_query}` both; \
+                 `{header:NAME}` is a field of the request (lines are joined by `, `, cookies by `; `), `{query:NAME}` a parameter \
+                 of its query, as it was encoded, `{cookie:NAME}` a cookie, of several the first. `{{` is a brace. Beside `regex` \
+                 `{1}` and `{name}` are what its groups captured, percent-encoded but for letters, digits, `-._~/`. If all that is \
+                 filled in is empty and there is no text, the field is removed, or not added.",
         extremes: "A field that only a trusted front may write is safe with `set`, which replaces what \
-                   a client sent, and not with `add`.",
+                   a client sent, and not with `add`. A value that the client sent is one that it chose.",
         elsewhere: "httpd `Header set`, `RequestHeader set`; nginx `proxy_set_header`, `add_header … \
                     always`; HAProxy `set-header`",
     },
@@ -272,7 +285,7 @@ static KEYS: &[Key<RawFields>] = &[
     },
 ];
 
-/// Keys about responses alone.
+/// Keys that only tables about responses have.
 static STATUS_KEYS: &[Key<RawFields>] = &[Key {
     name: "statuses",
     group: ALL,

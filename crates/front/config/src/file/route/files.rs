@@ -19,14 +19,21 @@ use crate::value::{
     Choices, Complaint, NamedValues, OneOrMore, Optional, OrOff, Syntax, Values, complaint,
 };
 
-/// The keys as written.
+/// The values of the keys, before they are checked against each other.
 pub(super) struct RawFiles {
     root: Option<PathBuf>,
     types: Vec<(String, HeaderValue)>,
     files: FilesConfig,
 }
 
-/// Reads them; `None` if the route has no files.
+/// Reports a `fallback` beside an upstream, which answers all requests for which there is no file.
+pub(super) fn complain_of_fallback(table: &mut Table<'_>) {
+    let message = "`fallback` has no use beside `upstream`, which answers what is no file";
+    let place = table.place_of("fallback");
+    table.push(Finding::fault(message, place).hint("remove one of them"));
+}
+
+/// Reads the keys about files; `None` if the route has no files.
 pub(super) fn read(table: &mut Table<'_>, surroundings: &Surroundings<'_>) -> Option<FilesConfig> {
     let mut written = RawFiles {
         root: None,
@@ -68,7 +75,7 @@ pub(super) fn read(table: &mut Table<'_>, surroundings: &Surroundings<'_>) -> Op
     Some(files)
 }
 
-/// Looks at the directory: whether it can be served, and whether it ought to be.
+/// Reports a directory that cannot be served, and one that has more in it than clients should get.
 fn inspect(table: &mut Table<'_>, root: &Path, base: &Path) {
     let place = table.place_of("files");
     let shown = root.display();
@@ -137,6 +144,7 @@ fn inspect(table: &mut Table<'_>, root: &Path, base: &Path) {
     }
 }
 
+/// Faults a directory that is the whole machine.
 fn everything(table: &mut Table<'_>) {
     let message = "`files` is `/`, every file of the machine";
     let place = table.place_of("files");
@@ -147,7 +155,7 @@ fn is_everything(path: &Path) -> bool {
     path.has_root() && path.components().count() == 1
 }
 
-/// Whether a file right in the directory is named as keys are.
+/// Whether a file in the directory itself has the name of a private key.
 fn has_key(directory: &Path) -> bool {
     let Ok(entries) = directory.read_dir() else {
         return false;
@@ -160,25 +168,25 @@ fn has_key(directory: &Path) -> bool {
     })
 }
 
-/// What is wrong with a text about files.
+/// Why a text is not a value of a key about files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub(super) enum FileNameError {
-    /// Not a name below the directory.
+    /// The text is not a path below the directory.
     #[error("must be a name below `files`, without `..`, a slash at its beginning, or a backslash")]
     Name,
-    /// Something that a container makes, or that is hidden.
+    /// The text names a file that a container makes, or one that is hidden.
     #[error("is never served: the application makes or hides it")]
     OfApplication,
-    /// Not a pattern of one name.
+    /// The text is not a pattern of a single name.
     #[error("must be 1 to 255 bytes without a slash: it is compared with one name at a time")]
     Pattern,
-    /// Not a value of a field.
+    /// The text is not the value of a field.
     #[error("must be printable ASCII characters")]
     Value,
-    /// Not a media type.
+    /// The text is not a media type.
     #[error("must be a type and a subtype with a slash between them")]
     MediaType,
-    /// Not a charset.
+    /// The text is not a charset.
     #[error("must be letters, digits, `-`, `_` or `.`")]
     Charset,
 }
@@ -236,7 +244,7 @@ fn parse_charset(text: &str) -> Result<String, FileNameError> {
     }
 }
 
-/// Where links may lead: a word, or a list of directories.
+/// The value of `links`: where links may lead, as a word or a list of directories.
 struct LinkRule;
 
 impl Values for LinkRule {
@@ -268,13 +276,13 @@ impl Values for LinkRule {
     }
 }
 
-/// Directories of the system that nobody means to serve as a whole.
+/// System directories that nobody should serve as a whole.
 const PRIVATE: &[&str] = &[
     "/bin", "/boot", "/dev", "/etc", "/home", "/lib", "/opt", "/proc", "/root", "/run", "/sbin",
     "/srv", "/sys", "/tmp", "/usr", "/var",
 ];
 
-/// How many names are looked at.
+/// The most entries of a directory that are examined.
 const ENTRIES_MAX: usize = 10_000;
 
 const FILE_NAME: Syntax<String, FileNameError> = Syntax {

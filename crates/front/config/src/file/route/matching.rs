@@ -2,35 +2,53 @@
 
 use std::path::Path;
 
-use catamaran_proxy::config::{PathExpression, RouteConfig, RouteScheme, RouteTarget};
+use catamaran_proxy::config::{
+    FieldName, PathExpression, RequestConditions, RequestTest, RequestTestError, RouteConfig,
+    RouteScheme, RouteTarget, Unless,
+};
 use http::{Method, StatusCode};
 
+use super::fields::reserved_of_requests;
 use super::listeners::{ListenerRef, ListenerRefs, parse_listener};
 use crate::fill;
 use crate::key::{ALL, Key, Preset};
 use crate::report::Finding;
 use crate::table::Table;
 use crate::value::route::{
-    parse_exclusion, parse_host, parse_method, parse_path, parse_pattern, parse_suffix,
+    FieldError, parse_exclusion, parse_field_name, parse_field_value, parse_host, parse_method,
+    parse_path, parse_pattern, parse_suffix,
 };
-use crate::value::{Choices, OneOrMore, Optional, Switch, Syntax};
+use crate::value::text::parse_token;
+use crate::value::{Choices, NamedValues, OneOrMore, Optional, Switch, Syntax};
 
-/// The keys as written.
+/// The values of the keys that say which requests match.
 pub(super) struct RawMatch {
     listen: Option<Vec<ListenerRef>>,
     paths: Vec<String>,
     suffixes: Vec<String>,
-    /// Without a path and suffix of its own.
+    headers: Vec<(String, String)>,
+    query: Vec<(String, String)>,
+    cookies: Vec<(String, String)>,
+    tests: Vec<RequestTest>,
+    /// The values of all other keys, without a path or suffix.
     route: RouteConfig,
 }
 
-/// What the route matches: one for each of its paths and suffixes, with a target to be replaced. And the listeners that
-/// it is for; `None` if it is for all.
-pub(super) fn read(table: &mut Table<'_>, base: &Path) -> (Vec<RouteConfig>, Option<ListenerRefs>) {
+/// Reads which requests the route matches: one route for each of its paths and suffixes, with a placeholder as its
+/// target. The second part is the listeners that it is for; `None`: all.
+pub(super) fn read(
+    table: &mut Table<'_>,
+    base: &Path,
+    unless: Option<Box<Unless>>,
+) -> (Vec<RouteConfig>, Option<ListenerRefs>) {
     let mut written = RawMatch {
         listen: None,
         paths: vec!["/".to_owned()],
         suffixes: Vec::new(),
+        headers: Vec::new(),
+        query: Vec::new(),
+        cookies: Vec::new(),
+        tests: Vec::new(),
         route: RouteConfig::new("/", RouteTarget::Status(StatusCode::NOT_FOUND)),
     };
     table.read(KEYS, &mut written);
@@ -38,8 +56,24 @@ pub(super) fn read(table: &mut Table<'_>, base: &Path) -> (Vec<RouteConfig>, Opt
         listen,
         paths,
         suffixes,
+        headers,
+        query,
+        cookies,
+        tests,
         mut route,
     } = written;
+    if let Some(error) = cookies.iter().find_map(|(name, _)| parse_token(name).err()) {
+        let message = format!("the name of a cookie in `match_cookies` {error}");
+        table.push(Finding::fault(message, table.place_of("match_cookies")));
+    }
+    check_tests(&tests, table);
+    route.conditions = RequestConditions {
+        headers: conditions_of_fields(headers, table),
+        query,
+        cookies,
+        tests,
+        unless,
+    };
     if route.methods.contains(&Method::GET) {
         route.methods.push(Method::HEAD);
     }
@@ -72,7 +106,63 @@ pub(super) fn read(table: &mut Table<'_>, base: &Path) -> (Vec<RouteConfig>, Opt
     (routes.collect(), listen)
 }
 
-/// Complains of keys that have no use beside each other.
+/// The conditions on fields. Reports fields by which no route may be chosen.
+fn conditions_of_fields(
+    written: Vec<(String, String)>,
+    table: &mut Table<'_>,
+) -> Vec<(FieldName, String)> {
+    const KEY: &str = "match_headers";
+    let mut conditions: Vec<(FieldName, String)> = Vec::new();
+    for (name, value) in written {
+        let place = table.place_of(KEY);
+        match parse_field_name(&name) {
+            Err(error) => table.push(Finding::fault(format!("`{KEY}` {error}"), place)),
+            Ok(name) => match other_key(&name) {
+                Some(hint) => {
+                    let message = format!("`{KEY}` cannot name `{name}`");
+                    table.push(Finding::fault(message, place).hint(hint));
+                }
+                None if conditions.iter().any(|(it, _)| *it == name) => {
+                    let message = format!("`{KEY}` names `{name}` twice");
+                    table.push(Finding::fault(message, place).hint("remove one of them"));
+                }
+                None => conditions.push((name, value)),
+            },
+        }
+    }
+    conditions
+}
+
+/// Reports tests of fields by which no route may be chosen.
+fn check_tests(tests: &[RequestTest], table: &mut Table<'_>) {
+    const KEY: &str = "match_regex";
+    let fields = tests.iter().filter_map(RequestTest::field);
+    for name in fields.filter(|it| !it.as_str().eq_ignore_ascii_case("cookie")) {
+        if let Some(hint) = other_key(name) {
+            let message = format!("`{KEY}` cannot name `{name}`");
+            table.push(Finding::fault(message, table.place_of(KEY)).hint(hint));
+        }
+    }
+    if tests.len() > TESTS_MAX {
+        let message = format!("`{KEY}` has more than {TESTS_MAX} tests");
+        let hint = "join expressions of one value by `|`";
+        table.push(Finding::fault(message, table.place_of(KEY)).hint(hint));
+    }
+}
+
+/// What to do instead of choosing a route by this field; `None`: a route may be chosen by it.
+fn other_key(name: &FieldName) -> Option<&'static str> {
+    match &*name.as_str().to_ascii_lowercase() {
+        "host" => Some("write `host`"),
+        "cookie" => Some("write `match_cookies`"),
+        "x-forwarded-proto" | "forwarded" => {
+            Some("write `scheme`, which believes only trusted proxies")
+        }
+        _ => reserved_of_requests(name).map(|_| "name a field that the application would see"),
+    }
+}
+
+/// Reports keys that cannot be used together.
 fn clashes(table: &mut Table<'_>, exact: bool) {
     if exact && table.has("suffix") {
         let message = "`suffix` has no use beside `exact`";
@@ -91,13 +181,18 @@ fn clashes(table: &mut Table<'_>, exact: bool) {
             table.push(Finding::fault(message, table.place_of(whole)).hint(hint));
         }
     }
-    let narrower = ["exact", "suffix", "pattern", "regex"];
     if table.has("before_regex")
-        && let Some(name) = narrower.into_iter().find(|name| table.has(name))
+        && let Some(name) = ["exact", "regex"].into_iter().find(|name| table.has(name))
     {
-        let message = format!("`before_regex` is of a prefix, and with `{name}` there is none");
+        let message = format!("`before_regex` has no use beside `{name}`");
         let hint = "remove one of them";
         table.push(Finding::fault(message, table.place_of("before_regex")).hint(hint));
+    }
+    if table.has("refuse_parameters") && !table.has("regex") {
+        let message =
+            "`refuse_parameters` has no use without `regex`: other routes never see parameters";
+        let place = table.place_of("refuse_parameters");
+        table.push(Finding::fault(message, place).hint("remove it"));
     }
     for name in ["path", "suffix", "methods"] {
         if table.is_empty_list(name) {
@@ -108,9 +203,9 @@ fn clashes(table: &mut Table<'_>, exact: bool) {
     }
 }
 
-/// Complains of a rewrite without a prefix that it could replace.
-pub(super) fn check_rewrite(table: &mut Table<'_>, exact: bool) {
-    if !table.has("rewrite") {
+/// Reports a rewrite on a route without a prefix that it could replace. `of_prefix`: the rewrite replaces a prefix.
+pub(super) fn check_rewrite(table: &mut Table<'_>, exact: bool, of_prefix: bool) {
+    if !table.has("rewrite") || table.has("rewrite_whole") && !of_prefix {
         return;
     }
     let others = [
@@ -125,7 +220,7 @@ pub(super) fn check_rewrite(table: &mut Table<'_>, exact: bool) {
     }
 }
 
-/// Complains of a redirect to what is behind a `path` that there is not.
+/// Reports a redirect with `{rest}` on a route without a `path` that has a rest.
 pub(super) fn check_rest(table: &mut Table<'_>, exact: bool) {
     let others = [
         ("exact", exact),
@@ -139,6 +234,15 @@ pub(super) fn check_rest(table: &mut Table<'_>, exact: bool) {
         table.push(Finding::fault(message, place).hint(hint));
     }
 }
+
+/// The most tests of one route.
+const TESTS_MAX: usize = 16;
+
+/// The exact value that a request must have.
+const COMPARED: Syntax<String, FieldError> = Syntax {
+    what: "a text",
+    parse: parse_field_value,
+};
 
 pub(super) static KEYS: &[Key<RawMatch>] = &[
     Key {
@@ -292,13 +396,25 @@ pub(super) static KEYS: &[Key<RawMatch>] = &[
         elsewhere: "nginx `location ~`, `location ~*` with `(?i)`; httpd `LocationMatch`, `ProxyPassMatch`",
     },
     Key {
+        name: "refuse_parameters",
+        group: ALL,
+        value: fill!(Switch, RawMatch.route.refuse_parameters),
+        preset: Preset::Value("false"),
+        sample: "true",
+        effect: "Beside `regex`: a request whose `;parameters` decide whether the expression matches is answered 400 \
+                 (`path-ambiguous`).",
+        extremes: "Other servers compare expressions with the parameters: `import` writes it, so that none opens what \
+                   such an expression closed. Without it `/shop/12;jsessionid=1` is `/shop/12`.",
+        elsewhere: "nginx `location ~` and httpd `LocationMatch` see parameters",
+    },
+    Key {
         name: "before_regex",
         group: ALL,
         value: fill!(Switch, RawMatch.route.before_regex),
         preset: Preset::Value("false"),
         sample: "true",
-        effect: "Beside `path`: if this route would win without expressions, they are not asked.",
-        extremes: "A longer prefix without it leaves its paths to expressions.",
+        effect: "Beside `path` or `pattern`: if this route would win without expressions, they are not asked.",
+        extremes: "A more specific route without it leaves its paths to expressions.",
         elsewhere: "nginx `location ^~`",
     },
     Key {
@@ -319,6 +435,77 @@ pub(super) static KEYS: &[Key<RawMatch>] = &[
         extremes: "Several routes of one path may have different methods. A wider route takes the other methods, unless \
                    one with a `status` does.",
         elsewhere: "nginx `limit_except`; httpd `<Limit>`, `<LimitExcept>`; HAProxy `method`",
+    },
+    Key {
+        name: "match_headers",
+        group: ALL,
+        value: fill!(
+            NamedValues {
+                what: "fields with their values, such as { X-Beta = \"yes\" }",
+                of: COMPARED,
+            },
+            RawMatch.headers
+        ),
+        preset: Preset::Value("{}"),
+        sample: "{ X-Beta = \"yes\" }",
+        effect: "Only requests that have each of these fields, once and with exactly this value. Others get the next \
+                 route that matches.",
+        extremes: "A client may send any field: what only some may reach needs `allow`, `client_certificate` or the \
+                   application's own sign-on.",
+        elsewhere: "HAProxy `req.hdr`; Envoy `headers`; Gateway API `headers`",
+    },
+    Key {
+        name: "match_query",
+        group: ALL,
+        value: fill!(
+            NamedValues {
+                what: "parameters with their values, such as { v = \"2\" }",
+                of: COMPARED,
+            },
+            RawMatch.query
+        ),
+        preset: Preset::Value("{}"),
+        sample: "{ v = \"2\" }",
+        effect: "Only requests whose query has each of these parameters with exactly this value, decoded as a form's.",
+        extremes: "If a parameter stands there more than once, the first counts.",
+        elsewhere: "HAProxy `url_param`; nginx `if ($arg_v = 2)`; Gateway API `queryParams`",
+    },
+    Key {
+        name: "match_cookies",
+        group: ALL,
+        value: fill!(
+            NamedValues {
+                what: "cookies with their values, such as { beta = \"1\" }",
+                of: COMPARED,
+            },
+            RawMatch.cookies
+        ),
+        preset: Preset::Value("{}"),
+        sample: "{ beta = \"1\" }",
+        effect: "Only requests that have each of these cookies with exactly this value.",
+        extremes: "If a cookie stands there more than once, the first counts.",
+        elsewhere: "HAProxy `req.cook`; nginx `if ($cookie_beta = 1)`",
+    },
+    Key {
+        name: "match_regex",
+        group: ALL,
+        value: fill!(
+            OneOrMore(Syntax::<RequestTest, RequestTestError> {
+                what: "a test such as \"header:User-Agent ~ (?i)bot\"",
+                parse: RequestTest::parse,
+            }),
+            RawMatch.tests
+        ),
+        preset: Preset::Value("[]"),
+        sample: "[\"header:User-Agent ~ (?i)(curl|wget)\", \"cookie:pass !~ ^let-me-in$\"]",
+        effect: "Only requests for which each of these tests holds: a value, `~` or `!~`, and an expression as for `regex`, \
+                 which must match somewhere in the value, or with `!~` must not. The value is `header:NAME`, `query:NAME` (a \
+                 parameter), `cookie:NAME`, `query` (all of it) or `target` (path and query as they were sent). A value that is \
+                 not there is empty. Others get the next route that matches.",
+        extremes: "Made for refusing: if a field, parameter or cookie stands there more than once, in other capitals or encoded, \
+                   a test holds if it holds for any reading of it. Each test is made for each request that comes so far; a \
+                   route may have 16.",
+        elsewhere: "nginx `if ($http_user_agent ~* bot)`, `map`, `valid_referers`; httpd `SetEnvIf`, `RewriteCond`; HAProxy `-m reg`",
     },
     Key {
         name: "exclude",

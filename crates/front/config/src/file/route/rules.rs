@@ -1,12 +1,16 @@
-//! The keys of `[[route]]` that say what it changes and what holds on it instead.
+//! The keys of `[[route]]` that change requests and responses, and those that replace settings of listeners and
+//! upstreams.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use catamaran_proxy::config::{
-    Activation, CookieFlags, PathExpression, Rewrite, RouteRules, SameSite, Template,
+    Activation, CookieFlags, HostName, KnownNames, PathExpression, Rewrite, RouteRules, SameSite,
+    Template,
 };
 use ipnet::IpNet;
 
+use crate::file::{backend, limit};
 use crate::fill;
 use crate::key::{ALL, Group, Key, Preset};
 use crate::report::Finding;
@@ -14,7 +18,7 @@ use crate::table::Table;
 use crate::value::route::{
     CookieFlag, parse_cookie_flag, parse_internal_host, parse_new_path, parse_path, parse_rewrite,
 };
-use crate::value::text::{parse_name, parse_network, parse_protocol};
+use crate::value::text::{parse_forward_host, parse_name, parse_network, parse_protocol};
 use crate::value::{
     Choices, Counts, Durations, NamedValues, OneOrMore, Optional, OrOff, Sizes, Switch, Syntax,
 };
@@ -26,20 +30,24 @@ pub(super) struct ServedBy {
     pub(super) files: bool,
 }
 
-/// The keys as written.
+/// The values of the keys, before they are checked against each other.
 #[derive(Default)]
 pub(super) struct RawRules {
     rewrite: Option<String>,
+    rewrite_whole: bool,
     reverse: bool,
     internal_hosts: Vec<String>,
+    forward_host: Option<HostName>,
+    exchange_timeout: Option<Option<Duration>>,
     body_max: Option<Option<u64>>,
     sticky: bool,
+    log: bool,
     cookie_flags: Vec<CookieFlag>,
-    /// What needs nothing more.
+    /// The values of keys that need no further check.
     rules: RouteRules,
 }
 
-/// Reads them. Most of them need an upstream. `expression` is that of the route.
+/// Reads the keys. Most of them need an upstream. `expression` is that of the route.
 pub(super) fn read(
     table: &mut Table<'_>,
     served_by: ServedBy,
@@ -48,12 +56,13 @@ pub(super) fn read(
     let mut written = RawRules {
         reverse: true,
         sticky: true,
+        log: true,
         ..RawRules::default()
     };
     table.read(KEYS, &mut written);
     let cookie_flags = cookie_flags(table, &written.cookie_flags);
-    check_response_rewrite(table, written.reverse);
-    let (to, new_path) = rewrite(table, written.rewrite, expression);
+    check_response_rewrite(table, written.reverse, written.rewrite_whole);
+    let (to, new_path) = rewrite(table, written.rewrite, expression, written.rewrite_whole);
     let rules = RouteRules {
         rewrite: to.map(|to| Rewrite {
             to,
@@ -61,12 +70,18 @@ pub(super) fn read(
             internal_hosts: written.internal_hosts,
         }),
         new_path,
+        forward_host: written.forward_host.map(Arc::new),
+        exchange_timeout: written
+            .exchange_timeout
+            .map(|limit| limit.unwrap_or(Duration::MAX)),
         body_max: written.body_max.map(|limit| limit.unwrap_or(u64::MAX)),
         unsticky: !written.sticky,
+        unlogged: !written.log,
         cookie_flags,
         ..written.rules
     };
     check_networks(table, &rules);
+    check_timeouts(table, &rules);
     if table.has("tunnel_idle_timeout") && !table.has("upgrade") {
         let message = "`tunnel_idle_timeout` has no use without `upgrade`";
         let place = table.place_of("tunnel_idle_timeout");
@@ -84,11 +99,12 @@ pub(super) fn read(
     rules
 }
 
-/// What replaces the prefix of a path, or beside an expression the whole path.
+/// Reads what replaces the prefix of a path, or the whole path. A whole path may have groups of the route's expression.
 fn rewrite(
     table: &mut Table<'_>,
     written: Option<String>,
     expression: Option<&PathExpression>,
+    is_whole: bool,
 ) -> (Option<String>, Option<Template>) {
     let Some(text) = written else {
         return (None, None);
@@ -98,7 +114,10 @@ fn rewrite(
             .map(|path| (None, Some(path)))
             .map_err(|error| error.to_string()),
         None => parse_path(&text)
-            .map(|path| (Some(path), None))
+            .map(|path| {
+                let whole = is_whole.then(|| Template::parse_text(&path, KnownNames::NONE));
+                (Some(path).filter(|_| !is_whole), whole)
+            })
             .map_err(|error| error.to_string()),
     };
     read.unwrap_or_else(|error| {
@@ -108,7 +127,21 @@ fn rewrite(
     })
 }
 
-/// Complains of networks that leave nobody to be served.
+/// Warns of a timeout of the route that the timeout of the whole exchange ends first.
+fn check_timeouts(table: &mut Table<'_>, rules: &RouteRules) {
+    let whole = rules.exchange_timeout.unwrap_or(Duration::MAX);
+    for (key, part) in [
+        ("first_byte_timeout", rules.first_byte_timeout),
+        ("idle_body_timeout", rules.idle_body_timeout),
+        ("attempt_timeout", rules.attempt_timeout),
+    ] {
+        if part.is_some_and(|part| part > whole) {
+            backend::never_reached(table, key, "exchange_timeout");
+        }
+    }
+}
+
+/// Reports `allow` and `deny` that together serve no client.
 fn check_networks(table: &mut Table<'_>, rules: &RouteRules) {
     let is_covered = |allowed: &IpNet| rules.deny.iter().any(|denied| denied.contains(allowed));
     if !rules.allow.is_empty() && rules.allow.iter().all(is_covered) {
@@ -123,6 +156,7 @@ fn check_networks(table: &mut Table<'_>, rules: &RouteRules) {
     }
 }
 
+/// The flags to add to cookies. Reports flags that contradict each other.
 fn cookie_flags(table: &mut Table<'_>, written: &[CookieFlag]) -> CookieFlags {
     let mut flags = CookieFlags::default();
     for flag in written {
@@ -148,10 +182,12 @@ fn cookie_flags(table: &mut Table<'_>, written: &[CookieFlag]) -> CookieFlags {
     flags
 }
 
-/// Complains of keys about a rewrite that there is not.
-fn check_response_rewrite(table: &mut Table<'_>, reverse: bool) {
-    // What leads back is known of a prefix alone.
-    let is_rewritten = table.has("rewrite") && !table.has("regex");
+/// Reports keys about a rewrite that the route does not have.
+fn check_response_rewrite(table: &mut Table<'_>, reverse: bool, whole: bool) {
+    // Only a prefix can be changed back in responses.
+    let reasons = [("regex", table.has("regex")), ("rewrite_whole", whole)];
+    let whole_by = reasons.into_iter().find(|(_, is_so)| *is_so);
+    let is_rewritten = table.has("rewrite") && whole_by.is_none();
     let is_reversed = is_rewritten && reverse;
     let missing = if reverse { "rewrite" } else { "reverse" };
     for (name, is_useful, missing) in [
@@ -159,19 +195,27 @@ fn check_response_rewrite(table: &mut Table<'_>, reverse: bool) {
         ("internal_hosts", is_reversed, missing),
     ] {
         if table.has(name) && !is_useful {
-            let message = if table.has("regex") {
-                format!(
-                    "`{name}` has no use beside `regex`: what leads back is known of a `path` alone"
-                )
-            } else {
-                format!("`{name}` has no use without `{missing}`")
+            let message = match whole_by {
+                Some((key, _)) => format!(
+                    "`{name}` has no use beside `{key}`: what leads back is known of a `path` alone"
+                ),
+                None => format!("`{name}` has no use without `{missing}`"),
             };
             table.push(Finding::fault(message, table.place_of(name)).hint("remove it"));
         }
     }
+    let needless = if table.has("regex") {
+        "beside `regex`, whose `rewrite` is the whole path"
+    } else {
+        "without `rewrite`"
+    };
+    if table.has("rewrite_whole") && (table.has("regex") || !table.has("rewrite")) {
+        let message = format!("`rewrite_whole` has no use {needless}");
+        table.push(Finding::fault(message, table.place_of("rewrite_whole")).hint("remove it"));
+    }
 }
 
-/// As for backends.
+/// The range of timeouts, as for backends.
 const LONG: Durations = Durations(Duration::from_millis(1)..=Duration::from_secs(24 * 3600));
 
 /// Keys that have no use without `upstream`.
@@ -205,6 +249,19 @@ pub(super) static KEYS: &[Key<RawRules>] = &[
         elsewhere: "httpd `ProxyPass /shop ajp://…/app`; nginx `proxy_pass http://…/app`, `rewrite … break`",
     },
     Key {
+        name: "rewrite_whole",
+        group: FILES,
+        value: fill!(Switch, RawRules.rewrite_whole),
+        preset: Preset::Value("false"),
+        sample: "true",
+        effect: "Whether `rewrite` is the whole new path, whatever is behind `path`: with `path = \"/shop\"` and `rewrite \
+                 = \"/closed\"`, `/shop/x` becomes `/closed`. It may stand beside `exact`, `suffix` and `pattern`. The \
+                 query stays, and parameters of the last segment (`;jsessionid=…`) stay at its end; responses are not \
+                 turned back.",
+        extremes: "Relative links of the page that is served lead below the path that the client asked for.",
+        elsewhere: "nginx `rewrite ^ /closed break`; Gateway API `ReplaceFullPath`",
+    },
+    Key {
         name: "reverse",
         group: ALL,
         value: fill!(Switch, RawRules.reverse),
@@ -236,6 +293,24 @@ pub(super) static KEYS: &[Key<RawRules>] = &[
                  them, on any port, are turned back, and cookies lose them as their `Domain`.",
         extremes: "Most applications call themselves as the client does, since `Host` is passed on.",
         elsewhere: "httpd `ProxyPassReverse`, `ProxyPassReverseCookieDomain`",
+    },
+    Key {
+        name: "forward_host",
+        group: UPSTREAM,
+        value: fill!(
+            Optional(Syntax {
+                what: "a host such as \"app.internal\"",
+                parse: parse_forward_host,
+            }),
+            RawRules.forward_host
+        ),
+        preset: Preset::Unset("as `host` of the backend says"),
+        sample: "\"app.internal\"",
+        effect: "On this route, instead of `host` of the backend: the host by which backends are called, in `Host` and \
+                 over AJP as the server's name and port. `X-Forwarded-Host` says what the client asked for.",
+        extremes: "The application writes this host into its redirects, cookies and links; a `rewrite` turns responses \
+                   back.",
+        elsewhere: "nginx `proxy_set_header Host` in a location; Gateway API `URLRewrite` with `hostname`",
     },
     Key {
         name: "allow",
@@ -309,6 +384,18 @@ pub(super) static KEYS: &[Key<RawRules>] = &[
         elsewhere: "nginx `proxy_cache`; httpd `CacheEnable`",
     },
     Key {
+        name: "limits",
+        group: ALL,
+        value: fill!(limit::NAMES, RawRules.rules.limits),
+        preset: Preset::Value("[]"),
+        sample: "[\"NAME\"]",
+        effect: "The limits, at most four, that requests of this route are subject to, after those of the listener \
+                 and behind `allow`, `deny` and `client_certificate`. A request beyond one of them is answered 429 \
+                 (`rate-limited`). All are asked before any is charged. [limits.md](limits.md) explains it.",
+        extremes: "A route without the limit is a way around it if it leads to the same application.",
+        elsewhere: "nginx `limit_req`; HAProxy `http-request deny if`; Traefik `rateLimit`",
+    },
+    Key {
         name: "first_byte_timeout",
         group: UPSTREAM,
         value: fill!(Optional(LONG), RawRules.rules.first_byte_timeout),
@@ -332,6 +419,30 @@ pub(super) static KEYS: &[Key<RawRules>] = &[
         elsewhere: "nginx `proxy_read_timeout` in a location",
     },
     Key {
+        name: "exchange_timeout",
+        group: UPSTREAM,
+        value: fill!(Optional(OrOff(LONG)), RawRules.exchange_timeout),
+        preset: Preset::Unset("that of the backend"),
+        sample: "\"30s\"",
+        effect: "On this route, instead of the backend's `exchange_timeout`: how long a whole exchange may take, from \
+                 its head on, with every wait and every attempt. After it: 504 (`exchange-timeout`), or a response that \
+                 is cut. A tunnel that has begun is no longer counted.",
+        extremes: "Too short cuts downloads off. `\"off\"` lifts the backend's for exports and event streams.",
+        elsewhere: "Gateway API `timeouts.request`; Envoy `timeout` of a route",
+    },
+    Key {
+        name: "attempt_timeout",
+        group: UPSTREAM,
+        value: fill!(Optional(LONG), RawRules.rules.attempt_timeout),
+        preset: Preset::Unset("an attempt may take as long as the exchange"),
+        sample: "\"10s\"",
+        effect: "On this route: how long each attempt on a backend may take, from the wait for a connection to the \
+                 last byte of its response. After it another backend is asked, if nothing of a response came and \
+                 `retries` and `retry_sent` allow it; else the answer is 504 (`attempt-timeout`), or the response is cut.",
+        extremes: "Shorter than a slow page takes, each backend makes the page in vain: `retries = 0` keeps it to one.",
+        elsewhere: "Gateway API `timeouts.backendRequest`; Envoy `per_try_timeout`",
+    },
+    Key {
         name: "body_max",
         group: ALL,
         value: fill!(Optional(OrOff(Sizes(0..=1 << 50))), RawRules.body_max),
@@ -342,6 +453,17 @@ pub(super) static KEYS: &[Key<RawRules>] = &[
         extremes: "A small one for everything and a large one for uploads keeps the uploads in one \
                    place.",
         elsewhere: "nginx `client_max_body_size` in a location; httpd `LimitRequestBody`",
+    },
+    Key {
+        name: "log",
+        group: ALL,
+        value: fill!(Switch, RawRules.log),
+        preset: Preset::Value("true"),
+        sample: "false",
+        effect: "`false` keeps requests of this route out of the access log, such as those by which a load balancer asks \
+                 whether the front is well. They are counted in the metrics as all are.",
+        extremes: "A request that fails here leaves no line, either: to see those, write `only` in [log] instead.",
+        elsewhere: "nginx `access_log off` in a location; httpd `CustomLog env=`",
     },
     Key {
         name: "retries",

@@ -13,7 +13,7 @@ use crate::table::Table;
 use crate::value::text::TextError;
 use crate::value::{Optional, Syntax};
 
-/// The keys as written.
+/// The values of the keys about an answer's text.
 #[derive(Default)]
 pub(super) struct RawText {
     text: Option<String>,
@@ -84,8 +84,8 @@ fn parse_text(text: &str) -> Result<String, TextError> {
 /// The most bytes of a text of a route.
 pub const TEXT_MAX: usize = 64 * 1024;
 
-/// The most placeholders of a text. Each may become as long as the request's target.
-const BLANKS_MAX: usize = 16;
+/// The most placeholders of a text, or of the value of a field. Each may become as long as the request's head.
+pub(super) const BLANKS_MAX: usize = 16;
 
 const INERT_TYPES: [&str; 4] = [
     "text/plain",
@@ -110,8 +110,9 @@ pub(super) static KEYS: &[Key<RawText>] = &[
         preset: Preset::Unset("the page for the status is sent"),
         sample: "'{\"status\": \"up\"}'",
         effect: "The content of the answer with `status`, in place of the page for it, of at most 64 KiB. `{host}`, \
-                 `{authority}`, `{scheme}`, `{client_ip}`, `{request_id}`, `{path}`, `{query}` and `{path_query}` are filled \
-                 in; all other braces stand for themselves, as those of JSON.",
+                 `{authority}`, `{scheme}`, `{method}`, `{client_ip}`, `{request_id}`, `{path}`, `{query}`, `{search}`, \
+                 `{path_query}`, `{header:NAME}`, `{query:NAME}` and `{cookie:NAME}` are filled in, quotes, backslashes and angle \
+                 brackets percent-encoded; all other braces stand for themselves, as those of JSON.",
         extremes: "204 and 205 have no content. What the client sent is not shown in `text/html`, in which browsers would run \
                    it.",
         elsewhere: "nginx `return 200 \"text\"`; HAProxy `http-request return`; Caddy `respond`",

@@ -5,9 +5,10 @@ use crate::admin::exposition::{Family, Kind};
 /// Labels without a description here: the head of `docs/metrics.md` explains them for all metrics.
 pub(super) const UPSTREAM: (&str, &str) = ("upstream", "");
 const CACHE: (&str, &str) = ("cache", "");
+const LIMIT: (&str, &str) = ("limit", "the name of the [limit.NAME]");
 
 /// Every family of this module, in the order of `docs/metrics.md`.
-pub(super) static OF_FRONT: [&Family; 48] = [
+pub(super) static OF_FRONT: [&Family; 55] = [
     &BUILD_INFO,
     &READY,
     &UPSTREAM_READY,
@@ -49,13 +50,20 @@ pub(super) static OF_FRONT: [&Family; 48] = [
     &CACHE_FILLS_OPEN,
     &CACHE_WAITERS,
     &CACHE_PURGES,
+    &LIMIT_REQUESTS,
+    &LIMIT_KEYS,
+    &LIMIT_IN_FLIGHT,
+    &LIMIT_EVICTED,
     &STICKY,
     &REASONS,
     &LOG_LINES_DROPPED,
     &LOG_LINES_LOST,
     &OWN_LOG_LINES_DROPPED,
     &OWN_LOG_LINES_LOST,
+    &TRACE_SPANS,
     &UPSTREAM_PANIC,
+    &UPSTREAM_HELD,
+    &UPSTREAM_HOLD,
 ];
 
 pub(super) static BUILD_INFO: Family = Family {
@@ -205,6 +213,40 @@ pub(super) static CACHE_PURGES: Family = Family {
     kind: Kind::Counter,
     help: "Purges.",
     labels: &[CACHE],
+};
+
+pub(super) static LIMIT_REQUESTS: Family = Family {
+    name: "catamaran_limit_requests_total",
+    kind: Kind::Counter,
+    help: "Requests that a limit was asked about.",
+    labels: &[
+        LIMIT,
+        (
+            "result",
+            "`passed`, `refused` with 429, or `dry` if the limit would have refused it with `enforce = true`",
+        ),
+    ],
+};
+
+pub(super) static LIMIT_KEYS: Family = Family {
+    name: "catamaran_limit_keys",
+    kind: Kind::Gauge,
+    help: "Keys, such as addresses of clients, that owe something to a limit.",
+    labels: &[LIMIT],
+};
+
+pub(super) static LIMIT_IN_FLIGHT: Family = Family {
+    name: "catamaran_limit_in_flight",
+    kind: Kind::Gauge,
+    help: "Requests in flight, of limits with `in_flight`.",
+    labels: &[LIMIT],
+};
+
+pub(super) static LIMIT_EVICTED: Family = Family {
+    name: "catamaran_limit_evicted_total",
+    kind: Kind::Counter,
+    help: "Keys that were forgotten to make room although they owed something to a limit.",
+    labels: &[],
 };
 
 pub(super) static READY: Family = Family {
@@ -441,11 +483,37 @@ pub(super) static OWN_LOG_LINES_LOST: Family = Family {
     labels: &[],
 };
 
+pub(super) static TRACE_SPANS: Family = Family {
+    name: "catamaran_trace_spans_total",
+    kind: Kind::Counter,
+    help: "Spans of recorded traces (`[trace]`), by what became of them.",
+    labels: &[(
+        "result",
+        "`sent`: the collector took it; `dropped`: too many waited; `lost`: the collector could not be reached, or \
+         answered again and again that it is busy; `refused`: it answered that it does not want it",
+    )],
+};
+
 pub(super) static UPSTREAM_PANIC: Family = Family {
     name: "catamaran_upstream_panic",
     kind: Kind::Gauge,
     help: "1 while more than `unwell_max` of the upstream's weight is unwell or cannot be connected to, \
            so that backends that are unwell serve where no other can; else 0.",
+    labels: &[UPSTREAM],
+};
+
+pub(super) static UPSTREAM_HELD: Family = Family {
+    name: "catamaran_upstream_held_requests",
+    kind: Kind::Gauge,
+    help: "Requests that wait now because no backend takes new sessions, for upstreams with `hold`.",
+    labels: &[UPSTREAM],
+};
+
+pub(super) static UPSTREAM_HOLD: Family = Family {
+    name: "catamaran_upstream_hold_seconds",
+    kind: Kind::Histogram,
+    help: "How long requests waited for a first backend that takes new sessions, for upstreams with `hold`; \
+           including those that waited in vain.",
     labels: &[UPSTREAM],
 };
 

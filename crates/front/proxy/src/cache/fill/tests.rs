@@ -245,6 +245,17 @@ fn nothing_is_given_up_for_room_that_cannot_be_made() {
     assert!(other.begin(head(Some(1000), true), 1000));
 }
 
+#[test]
+fn a_body_is_compacted_to_full_blocks_and_stays_whole() {
+    for len in [BLOCK, BLOCK + 1, 2 * BLOCK - 1, 2 * BLOCK, 3 * BLOCK + 7] {
+        let body = pattern(len);
+        let pieces: Vec<Bytes> = body.chunks(1000).map(Bytes::copy_from_slice).collect();
+        let compacted = compact(&pieces, len as u64);
+        assert_eq!(compacted.concat(), body, "{len}");
+        assert_eq!(compacted.len(), len.div_ceil(BLOCK), "{len}");
+    }
+}
+
 const MOST: (u64, u64) = (1 << 20, 1 << 20);
 
 const TERMS: Terms = Terms {

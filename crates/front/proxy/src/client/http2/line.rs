@@ -2,9 +2,10 @@
 //! both ways, and the streams.
 //!
 //! What a stream has to send stays with it until the windows and the output have room ([`Line::pump`]); streams take
-//! turns, a frame at a time. Nothing is written to the socket but by the driver, after all that the connection's tasks
-//! had to say since it was woken.
+//! turns, a frame at a time. Only the driver writes to the socket, once for all that the connection's tasks have added
+//! since it was woken.
 
+use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::io;
 use std::task::{Context, Poll, Waker, ready};
@@ -12,7 +13,7 @@ use std::task::{Context, Poll, Waker, ready};
 use bytes::{Bytes, BytesMut};
 use catamaran_http2::{Code, Event, Fault, SendError, Server, StreamFault, Tally};
 use catamaran_message::{Fields, RequestHead, Response};
-use catamaran_transport::{HIGH_WATER, Output, buffers};
+use catamaran_transport::{FreeList, HIGH_WATER, Output, buffers};
 use http::StatusCode;
 
 use crate::client::ClientConnection;
@@ -29,15 +30,18 @@ pub(crate) struct Line {
     /// Bytes that were received and not decoded.
     input: BytesMut,
     output: Output,
-    /// Whose bytes those of `output` are, in their order; what follows the last of them is of no body.
+    /// The pieces of `output`, in their order, each with the stream whose body it is. Bytes after the last piece belong
+    /// to no body.
     parts: VecDeque<OutputPart>,
     /// The bytes of all `parts`.
     parted: usize,
     /// The open streams, by their numbers.
     channels: Vec<Channel>,
+    /// The index in `channels` of the stream looked up last: the next look-up is mostly for the same one.
+    last_at: usize,
     /// The streams that have something to send and whose windows are open, in the order of their turns.
     listed: VecDeque<u32>,
-    /// Bytes of responses' bodies that were taken of streams and that the socket has not taken.
+    /// Bytes of responses' bodies that streams have handed over and the socket has not taken.
     pub(super) queued: usize,
     /// When the socket last took bytes of a body. Nothing else is progress: PINGs, settings and heads would keep all
     /// responses alive that the client does not take.
@@ -54,32 +58,38 @@ pub(crate) struct Line {
 /// Bytes of one kind in the output.
 #[derive(Debug)]
 struct OutputPart {
-    /// The stream of whose body they are; 0: they are frames' heads, fields, or of the connection.
+    /// The stream whose body the bytes are; 0: they are heads of frames, fields, or frames of the connection.
     stream: u32,
     len: usize,
 }
 
-/// What the driver has to see to.
+/// An event that the driver has to handle.
 #[derive(Debug)]
 pub(crate) enum Received {
-    /// A request, or what is wrong with one that is to be answered.
+    /// A request; or a fault of a request that is to be answered.
     Request {
         stream: u32,
         head: Result<Box<RequestHead>, StreamFault>,
-        /// It has no body.
+        /// Whether the request has no body.
         ends: bool,
     },
-    /// A message was malformed, and its stream was reset. No task of a stream tells of it.
+    /// A message was malformed, and its stream was reset. The driver counts this, since no exchange does.
     Refused(StreamFault),
-    /// The client takes no further streams.
+    /// The client has sent GOAWAY: it takes no further streams.
     GoAway,
-    /// The client has read all that it was sent before [`Connection::ping`](catamaran_http2::Connection::ping).
+    /// The client has answered [`Connection::ping`](catamaran_http2::Connection::ping), so it has read all that was
+    /// sent before.
     Pong,
 }
 
+thread_local! {
+    /// Heads of requests that are over, kept so that the next requests use their memory.
+    static HEADS: RefCell<FreeList<Box<RequestHead>>> = const { RefCell::new(FreeList::new()) };
+}
+
 impl Line {
-    /// The connection of a client. What was received of it already is read first; `begin` makes the codec, and writes
-    /// its first frames.
+    /// Takes over a client's connection. Bytes that it has received already are decoded first; `begin` makes the codec
+    /// and writes its first frames.
     pub(crate) fn new(
         mut client: ClientConnection,
         now: Tick,
@@ -94,6 +104,7 @@ impl Line {
             parts: VecDeque::new(),
             parted: 0,
             channels: Vec::new(),
+            last_at: 0,
             listed: VecDeque::new(),
             queued: 0,
             body_written_at: now,
@@ -111,22 +122,24 @@ impl Line {
         self.driver = Some(cx.waker().clone());
     }
 
-    /// Wakes the driver, once until it runs.
+    /// Wakes the driver, unless it was woken since it last ran.
     fn wake_driver(&mut self) {
         if let Some(driver) = self.driver.take() {
             driver.wake();
         }
     }
 
-    /// Takes the next event out of what was received. Those of streams are passed on to their tasks.
+    /// Decodes what was received, and returns the next event for the driver; `None`: more bytes are needed. Events of
+    /// streams are passed on to their tasks.
     ///
     /// # Errors
-    /// The connection is to be closed.
+    /// The client has broken the protocol: the connection must be closed.
     pub(crate) fn receive(&mut self, now: Tick) -> Result<Option<Received>, Fault> {
-        while let Some(event) = self
-            .codec
-            .receive(&mut self.input, self.output.staging_bare())?
-        {
+        loop {
+            let out = self.output.staging_bare();
+            let Some(event) = self.codec.receive(&mut self.input, out, empty_head)? else {
+                break;
+            };
             if let Some(received) = self.take(event, now) {
                 return Ok(Some(received));
             }
@@ -138,6 +151,7 @@ impl Line {
         Ok(None)
     }
 
+    /// Handles an event of the codec; returns it if the driver has to act on it.
     fn take(&mut self, event: Event<RequestHead>, now: Tick) -> Option<Received> {
         match event {
             Event::Head { stream, head, ends } => {
@@ -193,9 +207,10 @@ impl Line {
         self.channels.push(Channel::new(stream, ends, now));
     }
 
+    /// Ends a stream that was reset for a fault. The driver is told only if no exchange can report the fault.
     fn fail(&mut self, stream: u32, fault: StreamFault) -> Option<Received> {
         match self.channel(stream) {
-            // Its exchange tells of it.
+            // The exchange of the stream counts and logs the fault.
             Some(channel) if !channel.is_sent => {
                 channel.end(Over::Malformed(fault.token()));
                 None
@@ -208,7 +223,7 @@ impl Line {
         }
     }
 
-    /// Reads once, if the client takes what it is answered; 0 is its close.
+    /// Reads once; 0: the client has closed. Reads nothing while [`UNTAKEN_MAX`] bytes or more wait to be written.
     pub(crate) fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
         if self.output.len() >= UNTAKEN_MAX {
             // The driver is woken when the socket takes bytes.
@@ -233,7 +248,7 @@ impl Line {
         while !self.is_written()
             && let Some(client) = &mut self.client
         {
-            // With TLS some of what the output gave up may wait for the socket.
+            // With TLS, bytes that have left the output may still wait for the socket.
             let before = (self.output.len(), client.stream.unsent());
             let flushed = self.output.poll_write(cx, &mut client.stream);
             let after = (self.output.len(), client.stream.unsent());
@@ -249,7 +264,7 @@ impl Line {
         Poll::Ready(Ok(()))
     }
 
-    /// The socket has taken bytes of the output: tells the streams whose they are.
+    /// Notes that the socket has taken this many bytes of the output, and tells the streams whose bodies they were.
     fn wrote(&mut self, mut written: usize, now: Tick) {
         let mut moved = 0;
         while written > 0 {
@@ -277,12 +292,12 @@ impl Line {
         }
     }
 
-    /// What the client has sent without use since the last call.
+    /// The frames without use that the client has sent since the last call.
     pub(crate) fn take_tally(&mut self) -> Tally {
         self.codec.connection.take_tally()
     }
 
-    /// Whether a part of the opening or of a head has come, and the rest has not.
+    /// Whether only a part of the connection's preface or of a head has arrived.
     pub(crate) fn is_amid_head(&self) -> bool {
         self.codec.connection.is_amid_head()
     }
@@ -312,7 +327,8 @@ impl Line {
         self.codec.connection.shrink();
     }
 
-    /// Tells the client that the connection ends. Unless `is_final`, it is asked whether it has read that.
+    /// Sends GOAWAY: the connection ends. Unless `is_final`, also sends a PING, whose answer shows that the client has
+    /// read it.
     pub(crate) fn go_away(&mut self, code: Code, is_final: bool) {
         let (connection, out) = (&mut self.codec.connection, self.output.staging());
         connection.go_away(code, is_final, out);
@@ -321,7 +337,7 @@ impl Line {
         }
     }
 
-    /// Ends all streams: their tasks notice.
+    /// Ends all streams, and wakes their tasks.
     pub(crate) fn end_streams(&mut self) {
         for channel in &mut self.channels {
             channel.end(Over::Left);
@@ -329,10 +345,10 @@ impl Line {
         self.listed.clear();
     }
 
-    /// Takes the client back. What is not written is dropped.
+    /// Ends the connection and returns the client; bytes not yet written are dropped. `None`: this was done before.
     pub(crate) fn take_client(&mut self) -> Option<ClientConnection> {
         self.end_streams();
-        // Tasks of streams may go on for long, until their backends let go.
+        // Freed now, because tasks of streams may hold this connection until their backends are done.
         self.input = BytesMut::new();
         self.output.clear();
         self.parts.clear();
@@ -367,13 +383,17 @@ impl Line {
         self.channels.get_mut(at)
     }
 
-    fn position(&self, stream: u32) -> Option<usize> {
-        self.channels
-            .binary_search_by_key(&stream, |channel| channel.id)
-            .ok()
+    #[inline]
+    fn position(&mut self, stream: u32) -> Option<usize> {
+        let is_last = self.channels.get(self.last_at).map(|last| last.id) == Some(stream);
+        if !is_last {
+            let found = self.channels.binary_search_by_key(&stream, |it| it.id);
+            self.last_at = found.ok()?;
+        }
+        Some(self.last_at)
     }
 
-    /// The client may send so many more bytes of a body.
+    /// Lets the client send this many more bytes of the stream's body.
     pub(super) fn credit(&mut self, stream: u32, bytes: usize) {
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
         let out = self.output.staging_bare();
@@ -389,18 +409,18 @@ impl Line {
             return;
         }
         let out = self.output.staging();
-        // A client that has left is noticed elsewhere.
+        // An error is ignored: if the stream is over, the task notices this at the final head.
         let sent = self.codec.send_interim(stream, status, fields, out);
         if sent.is_ok() {
             self.wake_driver();
         }
     }
 
-    /// Sends the head of a response. `true`: nothing follows it. Otherwise it leaves with what follows it, at the next
-    /// [`Self::flush`].
+    /// Sends the head of a response. `true`: nothing follows it. Otherwise it is written together with what follows it,
+    /// at the next [`Self::flush`].
     ///
     /// # Errors
-    /// It does not belong there; nothing was sent.
+    /// The stream does not await this head, or it cannot be encoded; nothing was sent.
     pub(super) fn send_head(
         &mut self,
         stream: u32,
@@ -433,7 +453,7 @@ impl Line {
         }
     }
 
-    /// Nothing follows the bytes that were taken of the response's body.
+    /// Notes that nothing follows the bytes of the response's body taken so far.
     pub(super) fn send_end(&mut self, stream: u32) {
         if let Some(channel) = self.channel(stream) {
             channel.ends = true;
@@ -441,7 +461,7 @@ impl Line {
         }
     }
 
-    /// Puts a stream that has something to send in the line, if it is not in it.
+    /// Lists a stream that has something to send, unless it is listed.
     fn list(&mut self, stream: u32) {
         if let Some(channel) = self.channel(stream)
             && !channel.is_listed
@@ -452,7 +472,7 @@ impl Line {
         }
     }
 
-    /// Hands over what streams have to send, and has the driver write it, with the head of this one.
+    /// Moves what streams have to send into the output, and wakes the driver to write it, with the head of this stream.
     pub(super) fn flush(&mut self, stream: u32) {
         self.pump();
         if let Some(channel) = self.channel(stream) {
@@ -463,7 +483,8 @@ impl Line {
         }
     }
 
-    /// Hands over what streams have to send: a frame of each in turn, while the windows and the output have room.
+    /// Moves what streams have to send into the output: a frame of each in turn, while the windows and the output have
+    /// room.
     fn pump(&mut self) {
         while !self.output.is_full()
             && let Some(stream) = self.listed.pop_front()
@@ -474,7 +495,7 @@ impl Line {
         }
     }
 
-    /// Hands over a frame of a stream. `true` if it may have more.
+    /// Moves a frame of a stream into the output. `true` if the stream may have more to send.
     fn hand_over(&mut self, stream: u32) -> bool {
         let piece_max = self.piece_max();
         let Some(at) = self.position(stream) else {
@@ -490,12 +511,12 @@ impl Line {
         let out = self.output.staging();
         let begun = self.codec.connection.begin_data(stream, len, is_last, out);
         let Ok(taken) = begun else {
-            // The stream is over, or the length was announced otherwise, which its task finds.
+            // The stream is over, or its body has not the announced length; its task finds out which.
             channel.end(Over::Left);
             return false;
         };
         if taken == 0 && len > 0 {
-            // The windows are shut: an event tells when they are open.
+            // The windows are shut: an event of the codec tells when they are open.
             return false;
         }
         channel.unwritten += taken;
@@ -513,7 +534,7 @@ impl Line {
         if taken > 0 {
             self.parts.push_back(OutputPart { stream, len: taken });
         } else {
-            // Only the end was to be handed over.
+            // Only the end was to be sent, so the socket will report no bytes.
             channel.wake();
         }
         self.parted += framing + taken;
@@ -521,7 +542,7 @@ impl Line {
         channel.is_listed
     }
 
-    /// The most bytes of one response that are handed over in a turn.
+    /// The most bytes of one response that are moved into the output in a turn.
     fn piece_max(&self) -> usize {
         match self.limited_since() {
             Some(_) if self.downloads.is_shared() => TURN_MAX as usize,
@@ -555,8 +576,8 @@ impl Line {
         self.wake_driver();
     }
 
-    /// Lets go of a stream. What of it is not over is reset: the rest of an upload is not needed once the response is
-    /// whole (RFC 9113, section 8.1).
+    /// Forgets a stream whose task is done. If the stream is not over, it is reset: the rest of an upload is not needed
+    /// once the response is whole (RFC 9113, section 8.1).
     pub(crate) fn leave(&mut self, stream: u32) {
         let Some(at) = self.position(stream) else {
             return;
@@ -575,11 +596,22 @@ impl Line {
             self.wake_driver();
         }
     }
+}
 
-    /// Takes back a request's head, for the next one to use its memory.
-    pub(crate) fn recycle(&mut self, head: Box<RequestHead>) {
-        self.codec.recycle(head);
-    }
+/// Takes back a request's head, for the next one of this thread to use its memory.
+pub(crate) fn recycle(mut head: Box<RequestHead>) {
+    head.clear();
+    HEADS.with_borrow_mut(|list| list.give(head));
+}
+
+fn empty_head() -> Box<RequestHead> {
+    let used = HEADS.with_borrow_mut(FreeList::take);
+    used.unwrap_or_else(|| Box::new(RequestHead::empty()))
+}
+
+/// Frees the heads that this thread did not need since the last call.
+pub(crate) fn trim() {
+    HEADS.with_borrow_mut(FreeList::trim);
 }
 
 /// Makes room for a read. A frame of a body keeps its buffer until it is taken, and the allocator keeps memory for
@@ -601,13 +633,13 @@ pub(super) const PIECE_MAX: usize = 16 * 1024 - 9;
 const STREAM_QUEUED_MAX: usize = 64 * 1024;
 
 /// The most bytes of a response that are queued while its connection has more than [`QUEUED_MAX`] queued.
-const STREAM_QUEUED_MIN: usize = 16 * 1024;
+pub(super) const STREAM_QUEUED_MIN: usize = 16 * 1024;
 
-/// Bytes queued for one connection from which on each response may queue less.
+/// The bytes queued for one connection beyond which each response may queue less.
 const QUEUED_MAX: usize = 512 * 1024;
 
-/// Nothing is read of a client that has not taken so many bytes: it would be answered with more, such as
-/// acknowledgements of PING.
+/// The bytes waiting to be written at which nothing more is read of a client: answers, such as those to PING, would
+/// only add to them.
 const UNTAKEN_MAX: usize = 4 * HIGH_WATER;
 
 /// The most places for streams and their bytes that an idle connection keeps.
@@ -616,5 +648,5 @@ const KEPT: usize = 4;
 /// With less room than this a frame that has not come whole is moved to a buffer of [`CHUNK`] bytes.
 const ROOM_MIN: usize = 4 * 1024;
 
-/// A buffer for frames of a body, of which one has at most 16 KiB and its head.
+/// The bytes of a buffer for frames of a body; a frame has at most 16 KiB and its head.
 pub(super) const CHUNK: usize = 32 * 1024;

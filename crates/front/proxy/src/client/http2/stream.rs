@@ -14,6 +14,7 @@ use catamaran_message::{BodyLength, Fields, RequestHead, Response};
 use catamaran_upstream::LeftBehind;
 use http::{Method, StatusCode};
 
+use crate::client::http2::line::STREAM_QUEUED_MIN;
 use crate::client::http2::session::Session;
 use crate::client::http2::share::Share;
 use crate::client::http2::websocket::{self, Handshake};
@@ -63,7 +64,7 @@ enum Tunnel {
 enum ResponseStage {
     Awaited,
     Body,
-    /// Its head was sent, and it has no body, whatever its head announces.
+    /// The head was sent, and no body follows, whatever the head announces.
     Bodiless,
     /// The whole response was passed to the connection.
     Ended,
@@ -115,7 +116,7 @@ impl H2Stream {
         }
     }
 
-    /// Begins a tunnel with the fields of a 101, which a client of HTTP/2 is told as 200.
+    /// Begins a tunnel with the fields of a backend's 101. Over HTTP/2 the client gets 200 instead.
     pub(crate) fn send_upgrade(
         &mut self,
         headers: &mut Fields,
@@ -135,7 +136,7 @@ impl H2Stream {
         Ok(StatusCode::OK)
     }
 
-    /// Ends the tunnel's way to the client; ready when all that was taken for it is written.
+    /// Ends the tunnel towards the client; ready when everything that was taken for it is written.
     pub(crate) fn poll_finish(&mut self, cx: &Context<'_>) -> Poll<Result<(), ClientError>> {
         self.send_end();
         self.poll_write(cx).map_ok(|_| ())
@@ -146,7 +147,7 @@ impl H2Stream {
         self.session.acceptor.drain().must_end_tunnels()
     }
 
-    /// The client is to see that its tunnel failed (RFC 8441, section 5).
+    /// Resets the stream, so that the client sees that its tunnel failed (RFC 8441, section 5).
     pub(crate) fn fail_tunnel(&self) {
         self.session.line().reset(self.id, Code::CANCEL);
     }
@@ -154,7 +155,7 @@ impl H2Stream {
     /// When the silence of the client of a tunnel began: at `at`, or when it last took bytes if that was later; see
     /// [`Turn::silence_since`].
     pub(crate) fn silent_since(&mut self, at: Tick, idle: Duration) -> Tick {
-        // The exchange that made the tunnel is over.
+        // The exchange that made the tunnel is over, so it waits for nothing.
         let nothing = Waits {
             writing: false,
             reading: false,
@@ -169,7 +170,7 @@ impl H2Stream {
         turn.silence_since(moved, idle)
     }
 
-    /// Its number on the connection.
+    /// The number of the stream on the connection.
     pub(crate) fn id(&self) -> u32 {
         self.id
     }
@@ -208,7 +209,7 @@ impl H2Stream {
         self.uploads.leave(&line.uploads);
     }
 
-    /// The next piece of the request's body. The client may send as much more.
+    /// The next piece of the request's body. The client may then send as many more bytes.
     pub(crate) fn poll_body(&mut self, cx: &Context<'_>) -> Poll<Result<BodyPart, ClientError>> {
         let mut line = self.session.line();
         let Some(channel) = line.channel(self.id) else {
@@ -274,7 +275,7 @@ impl H2Stream {
         }
         let is_bodiless = match self.session.line().send_head(self.id, head) {
             Ok(ends) => ends,
-            // The exchange goes on until it sees that its client has left.
+            // The stream is over; the exchange goes on until it sees that its client has left.
             Err(SendError::OutOfTurn) => false,
             Err(_) => return Err(ResponseError::OutOfTurn),
         };
@@ -322,15 +323,26 @@ impl H2Stream {
     }
 
     /// Whether the queue is full: add nothing until some of it is written.
+    #[inline(never)]
     pub(crate) fn is_full(&self) -> bool {
+        // Most responses are shorter than any room.
+        if self.sent < STREAM_QUEUED_MIN as u64 {
+            return false;
+        }
         let mut line = self.session.line();
         let room = line.room();
         line.unwritten(self.id) >= room
     }
 
     /// Bytes of the response's body that are not written.
+    #[inline(never)]
     pub(crate) fn unwritten(&self) -> usize {
-        self.session.line().unwritten(self.id)
+        match self.response {
+            ResponseStage::Awaited => 0,
+            ResponseStage::Body | ResponseStage::Bodiless | ResponseStage::Ended => {
+                self.session.line().unwritten(self.id)
+            }
+        }
     }
 
     /// Hands the response to the connection, as far as the client's windows take it; ready when all of
@@ -369,7 +381,7 @@ impl H2Stream {
         }
     }
 
-    /// Sends the rest of a response that will not be completed, for so long, and resets the stream.
+    /// Sends the rest of a response that will not be completed, for at most `limit`, and resets the stream.
     pub(crate) async fn give_up(&self, deadline: &Deadline, limit: Duration) {
         let end = deadline.now() + limit;
         deadline.set(end);
@@ -425,11 +437,6 @@ impl H2Stream {
     /// Takes the exchange whose client left, if there is one.
     pub(crate) fn take_abandoned(&mut self) -> Option<LeftBehind> {
         self.abandoned.take()
-    }
-
-    /// Takes back the request's head, for the next one on the connection to use its memory.
-    pub(crate) fn recycle(&self, head: Box<RequestHead>) {
-        self.session.line().recycle(head);
     }
 }
 

@@ -1,4 +1,4 @@
-//! The part of WebSocket's handshake that HTTP/2 need not have.
+//! The key of WebSocket's handshake, which clients of HTTP/2 need not send.
 //!
 //! Over HTTP/1.1 the client sends a key, and the server proves by `Sec-WebSocket-Accept` that it has
 //! understood the request (RFC 6455, section 4). Over HTTP/2 `:protocol` does that (RFC 8441, section
@@ -20,9 +20,9 @@ pub(crate) struct Handshake {
 }
 
 impl Handshake {
-    /// Sees to the key in the fields of a request that asks for WebSocket: one of the client's stays, else the
-    /// front makes one. `None` if it asks for another protocol, or if the system has no random bytes, without
-    /// which the backend refuses.
+    /// Makes sure that a request for a WebSocket has a key: the client's own, or else one that the front adds to its
+    /// fields. `None` if the request asks for another protocol, or if the system has no random bytes; then the backend
+    /// refuses.
     pub(crate) fn begin(headers: &mut Fields) -> Option<Self> {
         if !asks(headers) {
             return None;
@@ -53,13 +53,12 @@ impl Handshake {
 
     /// Whether these fields of a 101 answer the key.
     pub(crate) fn is_answered(&self, headers: &Fields) -> bool {
-        let mut answers = headers.get_all(SEC_WEBSOCKET_ACCEPT);
-        let (first, second) = (answers.next(), answers.next());
-        first == Some(self.accept.as_bytes()) && second.is_none()
+        headers.only(SEC_WEBSOCKET_ACCEPT) == Some(self.accept.as_bytes())
     }
 }
 
-/// Writes into the fields of a request what stands for the key in explanations: each request gets another.
+/// Adds a placeholder for the key to the fields of a request that is only explained: each real request gets another
+/// key.
 pub(crate) fn suppose_key(headers: &mut Fields) {
     if asks(headers) && clients_key(headers).is_none() {
         headers.insert(SEC_WEBSOCKET_KEY, SUPPOSED_KEY);
@@ -74,11 +73,7 @@ fn asks(headers: &Fields) -> bool {
 
 /// The key that the client sent, if it is one.
 fn clients_key(headers: &Fields) -> Option<&str> {
-    let mut keys = headers.get_all(SEC_WEBSOCKET_KEY);
-    let (first, None) = (keys.next()?, keys.next()) else {
-        return None;
-    };
-    let key = std::str::from_utf8(first).ok()?;
+    let key = std::str::from_utf8(headers.only(SEC_WEBSOCKET_KEY)?).ok()?;
     let nonce = STANDARD.decode(key).ok()?;
     (nonce.len() == NONCE_LEN).then_some(key)
 }

@@ -3,7 +3,7 @@ use std::io::Read;
 use std::task::Waker;
 
 use flate2::read::MultiGzDecoder;
-use http::Version;
+use http::{StatusCode, Version};
 
 use super::*;
 use crate::worker::encoders::EncoderMemory;
@@ -229,7 +229,7 @@ fn vary_is_added_to_the_line_there_is() {
         (&[("vary", "*")], "*"),
     ] {
         let mut headers = fields(lines);
-        vary(&mut headers);
+        vary(&mut headers, ACCEPT_ENCODING);
         assert_eq!(headers, fields(&[("vary", expected)]), "{lines:?}");
     }
 }
@@ -254,7 +254,8 @@ enum Seen {
 
 fn begin(coding: StreamCoding, length: Option<u64>) -> Compression {
     let memory = EncoderMemory::default().reserve(1, 1).unwrap();
-    Compression::new(coding, (Encoder::new(coding).unwrap(), memory), length)
+    let encoder = Some((Encoder::new(coding).unwrap(), memory));
+    Compression::new(coding.into(), encoder, length)
 }
 
 /// Polls the compression until its end, and collects what the relay sees. After a pause the source goes on with the

@@ -12,8 +12,8 @@ use catamaran_upstream::{Attribute, IpText};
 
 use crate::config::{AttributeSource, ClientFact, RequestAttributes, TlsFact};
 use crate::exchange::fields::claims;
-use crate::exchange::fields::clean::Withheld;
-use crate::exchange::fields::forwarded::{Identity, Peer};
+use crate::exchange::fields::clean::withhold;
+use crate::exchange::fields::forwarded::Sender;
 use crate::exchange::fields::passage::scheme;
 
 /// The values of AJP13's user and named attributes for one request.
@@ -29,8 +29,7 @@ pub(crate) struct Attributes {
 /// The facts about a request from which the values are made.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Told<'r> {
-    pub(crate) peer: Peer,
-    pub(crate) identity: Identity,
+    pub(crate) sender: Sender,
     /// The host that the client asked for, without the port.
     pub(crate) host: &'r [u8],
     pub(crate) tls: Option<&'r Facts>,
@@ -41,34 +40,23 @@ impl Attributes {
     pub(crate) fn take(
         wanted: &Arc<RequestAttributes>,
         headers: &mut Fields,
-        withheld: &mut Withheld,
+        withheld: &mut Option<Fields>,
         told: Told<'_>,
     ) -> Box<Self> {
-        let believed = if told.peer.trusted {
-            Some(&*headers)
-        } else {
-            None
-        };
+        let believed = Some(&*headers).filter(|_| told.sender.peer.trusted);
         let value = |source: &AttributeSource| value(source, believed, told);
         let user = wanted.remote_user.as_ref();
         let user = user.and_then(|name| last_line(believed?, name));
+        let named = wanted.named.iter();
         let attributes = Self {
-            auth_type: wanted
-                .auth_type
-                .as_ref()
-                .and_then(value)
-                .filter(|_| user.is_some()),
-            named: wanted
-                .named
-                .iter()
-                .map(|(_, source)| value(source))
-                .collect(),
+            auth_type: (wanted.auth_type.as_ref().and_then(value)).filter(|_| user.is_some()),
+            named: named.map(|(_, source)| value(source)).collect(),
             user,
             wanted: Arc::clone(wanted),
         };
-        withheld.take(headers, |name| {
+        withhold(headers, withheld, |field| {
             let mut taken = wanted.headers();
-            taken.any(|it| claims::are_alike(it.into(), name))
+            taken.any(|it| claims::are_alike(it.into(), field.name_ref()))
         });
         Box::new(attributes)
     }
@@ -115,10 +103,11 @@ fn value(source: &AttributeSource, believed: Option<&Fields>, told: Told<'_>) ->
 }
 
 fn of_client(fact: ClientFact, told: Told<'_>) -> Option<Bytes> {
+    let identity = told.sender.identity;
     Some(match fact {
-        ClientFact::Address => Bytes::copy_from_slice(IpText::new(told.identity.ip).as_bytes()),
-        ClientFact::Port => Bytes::from(told.identity.port?.to_string()),
-        ClientFact::Scheme => Bytes::from_static(scheme(told.identity.secure)),
+        ClientFact::Address => Bytes::copy_from_slice(IpText::new(identity.ip).as_bytes()),
+        ClientFact::Port => Bytes::from(identity.port?.to_string()),
+        ClientFact::Scheme => Bytes::from_static(scheme(identity.secure)),
         ClientFact::Host => Bytes::copy_from_slice(told.host),
     })
 }
@@ -144,6 +133,7 @@ fn last_line(headers: &Fields, name: &FieldName) -> Option<Bytes> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::exchange::fields::forwarded::{Identity, Peer};
 
     fn wanted() -> Arc<RequestAttributes> {
         let header = |name| AttributeSource::Header(FieldName::from_static(name));
@@ -166,20 +156,22 @@ mod tests {
     fn told(trusted: bool, fields: &[(&'static str, &'static str)]) -> (Vec<String>, usize) {
         let mut headers = Fields::from_iter(fields.iter().copied());
         let told = Told {
-            peer: Peer {
-                address: ([192, 0, 2, 1], 4711).into(),
-                trusted,
-                secure: false,
-            },
-            identity: Identity {
-                ip: [192, 0, 2, 7].into(),
-                port: None,
-                secure: true,
+            sender: Sender {
+                peer: Peer {
+                    address: ([192, 0, 2, 1], 4711).into(),
+                    trusted,
+                    secure: false,
+                },
+                identity: Identity {
+                    ip: [192, 0, 2, 7].into(),
+                    port: None,
+                    secure: true,
+                },
             },
             host: b"www.example.org",
             tls: None,
         };
-        let attributes = Attributes::take(&wanted(), &mut headers, &mut Withheld::default(), told);
+        let attributes = Attributes::take(&wanted(), &mut headers, &mut None, told);
         let said = |attribute: Attribute<'_>| match attribute {
             Attribute::RemoteUser(user) => format!("user {}", String::from_utf8_lossy(user)),
             Attribute::AuthType(by) => format!("by {}", String::from_utf8_lossy(by)),

@@ -3,7 +3,9 @@
 //! A route's rules for these fields are meant for the content that the route serves. They do not apply to a page
 //! of the front, which has another body, or to a 304, which has none.
 
-use catamaran_message::{Fields, NameRef};
+use catamaran_message::field::begins;
+use catamaran_message::name::CONTENT_LOCATION;
+use catamaran_message::{Fields, NameRef, Traits};
 use http::StatusCode;
 
 /// The kind of a response, by which the route's rules for fields apply to it.
@@ -32,9 +34,9 @@ impl FieldScope {
     pub(crate) fn takes<'n>(self, name: impl Into<NameRef<'n>>) -> bool {
         match self {
             Self::Served => true,
-            Self::NotModified | Self::OwnText => !describes_body(name.into().as_bytes()),
+            Self::NotModified | Self::OwnText => !describes_body(name.into()),
             Self::OwnPage => {
-                let name = name.into().as_bytes();
+                let name = name.into();
                 !describes_body(name) && !describes_life(name)
             }
         }
@@ -47,43 +49,18 @@ pub(crate) fn remove(headers: &mut Fields) {
 }
 
 /// Whether a field describes the bytes of a body, so that a 304 must not have it (RFC 9110, section 15.4.5).
-fn describes_body(name: &[u8]) -> bool {
-    match name.split_at_checked(CONTENT.len()) {
-        // These two describe no body: they hold for the page, and name the resource.
-        Some((start, rest)) if start.eq_ignore_ascii_case(CONTENT) => {
-            let policy = rest.get(..SECURITY_POLICY.len());
-            !policy.is_some_and(|it| it.eq_ignore_ascii_case(SECURITY_POLICY))
-                && !rest.eq_ignore_ascii_case(b"location")
-        }
-        _ => is_one_of(name, &[b"repr-digest", b"digest"]),
-    }
+fn describes_body(name: NameRef<'_>) -> bool {
+    let text = name.as_bytes();
+    // `Content-Security-Policy` is about the page, and `Content-Location` names the resource: neither describes the
+    // body.
+    let is_other = name.is(CONTENT_LOCATION) || begins(text, b"content-security-policy");
+    !is_other && (begins(text, b"content-") || name.traits().has_any(Traits::EXACT_BODY))
 }
 
 /// Whether a field tells how long a response is fresh, for whom it is, or which version it is.
-fn describes_life(name: &[u8]) -> bool {
-    // The cache's own as well, such as `CDN-Cache-Control` (RFC 9213).
-    let end = &name[name.len().saturating_sub(CACHE_CONTROL.len())..];
-    end.eq_ignore_ascii_case(CACHE_CONTROL)
-        || is_one_of(
-            name,
-            &[
-                b"expires",
-                b"age",
-                b"pragma",
-                b"surrogate-control",
-                b"etag",
-                b"last-modified",
-                b"accept-ranges",
-                b"content-location",
-                b"set-cookie",
-            ],
-        )
+fn describes_life(name: NameRef<'_>) -> bool {
+    // Also fields for some caches only, such as `CDN-Cache-Control` (RFC 9213).
+    let text = name.as_bytes();
+    let end = &text[text.len().saturating_sub(b"cache-control".len())..];
+    name.traits().has_any(Traits::OF_CONTENT) || end.eq_ignore_ascii_case(b"cache-control")
 }
-
-fn is_one_of(name: &[u8], names: &[&[u8]]) -> bool {
-    names.iter().any(|it| it.eq_ignore_ascii_case(name))
-}
-
-const CONTENT: &[u8] = b"content-";
-const SECURITY_POLICY: &[u8] = b"security-policy";
-const CACHE_CONTROL: &[u8] = b"cache-control";

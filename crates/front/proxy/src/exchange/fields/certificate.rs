@@ -10,11 +10,12 @@ use catamaran_message::name::{CLIENT_CERT, CLIENT_CERT_CHAIN};
 use catamaran_tls::Facts;
 
 use crate::config::ClientCertFields;
+use crate::path::{self, is_unreserved};
 
-/// Writes the facts about the client's TLS in the form `form`, replacing such fields that are there. `chain`:
-/// the certificates of the issuers are written, too.
+/// Writes the facts about the client's TLS in the form `form`, replacing fields of the same names. `chain`: the
+/// certificates of the issuers are written, too.
 pub(crate) fn announce(form: ClientCertFields, facts: &Facts, chain: bool, headers: &mut Fields) {
-    let mut put = |name: &str, value: String| headers.insert(name, value);
+    let mut put = |name: &str, value: &[u8]| headers.insert(name, value);
     let certificates = &facts.client_chain;
     match form {
         ClientCertFields::Off => {}
@@ -22,23 +23,23 @@ pub(crate) fn announce(form: ClientCertFields, facts: &Facts, chain: bool, heade
             let Some((leaf, issuers)) = certificates.split_first() else {
                 return;
             };
-            put(CLIENT_CERT.spelling(), byte_sequence(leaf));
+            put(CLIENT_CERT.spelling(), byte_sequence(leaf).as_bytes());
             if chain && !issuers.is_empty() {
                 let issuers: Vec<String> = issuers.iter().map(|it| byte_sequence(it)).collect();
-                put(CLIENT_CERT_CHAIN.spelling(), issuers.join(", "));
+                put(CLIENT_CERT_CHAIN.spelling(), issuers.join(", ").as_bytes());
             }
         }
         ClientCertFields::Tomcat => {
-            // A proxy that ended the client's TLS may tell neither, or a cipher that has no size here.
+            // If a proxy ended the client's TLS, the cipher or the size of its key may be unknown.
             if !facts.cipher.is_empty() {
-                put(SSL_CIPHER, facts.cipher.to_string());
+                put(SSL_CIPHER, facts.cipher.as_bytes());
             }
             if facts.key_bits > 0 {
-                put(SSL_CIPHER_USEKEYSIZE, facts.key_bits.to_string());
+                put(SSL_CIPHER_USEKEYSIZE, facts.key_bits.to_string().as_bytes());
             }
             // SSLValve reads one certificate and ignores what follows.
             if let Some(pem) = facts.client_certificate(false) {
-                put(SSL_CLIENT_ESCAPED_CERT, escape(pem));
+                put(SSL_CLIENT_ESCAPED_CERT, &escape(pem));
             }
         }
     }
@@ -50,24 +51,17 @@ fn byte_sequence(der: &[u8]) -> String {
 }
 
 /// Percent-encodes all but the unreserved characters of RFC 3986, as nginx does in `$ssl_client_escaped_cert`.
-fn escape(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len() * 5 / 4);
+fn escape(text: &str) -> Vec<u8> {
+    let mut escaped = Vec::with_capacity(text.len() * 5 / 4);
     for byte in text.bytes() {
-        match byte {
-            b'-' | b'.' | b'_' | b'~' => escaped.push(char::from(byte)),
-            _ if byte.is_ascii_alphanumeric() => escaped.push(char::from(byte)),
-            _ => {
-                escaped.push('%');
-                for digit in [byte >> 4, byte & 15] {
-                    escaped.push(char::from(HEX[usize::from(digit)]));
-                }
-            }
+        if is_unreserved(byte) {
+            escaped.push(byte);
+        } else {
+            escaped.extend(path::escape(byte));
         }
     }
     escaped
 }
-
-const HEX: &[u8; 16] = b"0123456789ABCDEF";
 
 const SSL_CLIENT_ESCAPED_CERT: &str = "ssl_client_escaped_cert";
 const SSL_CIPHER: &str = "ssl_cipher";
@@ -99,6 +93,7 @@ mod tests {
 
     #[test]
     fn pem_is_escaped_as_nginx_does() {
-        assert_eq!(escape("-----BEGIN A+/=\n"), "-----BEGIN%20A%2B%2F%3D%0A");
+        let escaped = "-----BEGIN%20A%2B%2F%3D%0A";
+        assert_eq!(escape("-----BEGIN A+/=\n"), escaped.as_bytes());
     }
 }

@@ -4,6 +4,7 @@
 //! `x_forwarded_for` as `X-Forwarded-For`.
 
 use arrayvec::ArrayVec;
+use catamaran_message::field::begins;
 use catamaran_message::{NameRef, Traits};
 
 /// Whether a field claims who the client is, or tells its certificate or its TLS.
@@ -24,30 +25,37 @@ pub(crate) fn is_certificate_claim(name: NameRef<'_>) -> bool {
     }
 }
 
-/// Whether some applications read a field as such a claim although its name is spelled otherwise. A proxy that writes
-/// `X-Forwarded-For` itself may pass on its client's `X.Forwarded.For`.
+/// Whether some applications read a field as a claim (see [`is_claim`]) although its name is spelled otherwise. A proxy
+/// that writes `X-Forwarded-For` itself may pass on its client's `X.Forwarded.For`.
 pub(crate) fn is_disguised(name: NameRef<'_>) -> bool {
     match name {
-        // They are spelt as the table has them.
+        // Known names are spelled as the table has them.
         NameRef::Known(_) => false,
         NameRef::Other(text) => is_claim(name) && !is_spelt(text),
     }
 }
 
+/// Whether a name has another sign than letters, digits and `-`. CGI and some containers take every such sign for `-`, so
+/// `X_Real_IP` and `X.Real.IP` could be read as `X-Real-IP`. No name of the table has one; those of WebSphere's plugin begin
+/// with one.
+pub(crate) fn has_odd_sign(name: &[u8]) -> bool {
+    !has_one_separator(name, b'-')
+}
+
 /// Whether a claim's name is spelled as proxies write it: with one kind of separator.
 fn is_spelt(name: &[u8]) -> bool {
-    let (rest, separator) = match name {
-        [b'$', rest @ ..] if begins(name, WEBSPHERE) => (rest, b'-'),
-        _ if UNDERSCORED.iter().any(|it| begins(name, it)) => (name, b'_'),
-        _ => (name, b'-'),
+    let is_underscored = UNDERSCORED.iter().any(|it| begins(name, it));
+    has_one_separator(name, if is_underscored { b'_' } else { b'-' })
+}
+
+/// Whether a name, without the dollar of WebSphere's plugin, has letters, digits and this separator alone.
+fn has_one_separator(name: &[u8], separator: u8) -> bool {
+    let rest = match name {
+        [b'$', rest @ ..] if begins(name, WEBSPHERE) => rest,
+        _ => name,
     };
     let mut bytes = rest.iter();
     bytes.all(|byte| byte.is_ascii_alphanumeric() || *byte == separator)
-}
-
-fn begins(name: &[u8], prefix: &[u8]) -> bool {
-    let start = name.get(..prefix.len());
-    start.is_some_and(|start| start.eq_ignore_ascii_case(prefix))
 }
 
 /// Whether some applications read two names as the same: their letters and digits are equal.
@@ -65,7 +73,7 @@ fn tells_certificate(folded: &[u8]) -> bool {
 
 /// The letters and digits of a name, in lower case, up to [`FOLDED_MAX`]; `None` if no claim begins like it.
 fn fold(name: &[u8]) -> Option<ArrayVec<u8, FOLDED_MAX>> {
-    // Of nearly every request some fields begin with `c`, `s` or `x`.
+    // By two letters, since nearly every request has fields that begin with `c`, `s` or `x`.
     let may_be_one = match *name.first_chunk()? {
         [first, second] if !(first.is_ascii_alphanumeric() && second.is_ascii_alphanumeric()) => {
             true
@@ -125,8 +133,8 @@ const CERTIFICATES: [&[u8]; 11] = [
     b"xarrclientcert",
 ];
 
-/// The beginnings of such fields of httpd and HAProxy (`SSL_CLIENT_`, `X-SSL-`), with those that Keycloak reads behind
-/// them (`CERT_CHAIN_`); of nginx and its ingress (`ssl-client-`), F5 (`SSLClientCert`), Envoy, Traefik and AWS.
+/// The beginnings of names of such fields: of httpd and HAProxy (`SSL_CLIENT_`, `X-SSL-`), Keycloak for these two
+/// (`CERT_CHAIN_`), nginx and its ingress (`ssl-client-`), F5 (`SSLClientCert`), Envoy, Traefik and AWS.
 const CERTIFICATE_PREFIXES: [&[u8]; 9] = [
     b"sslclient",
     b"certchain",

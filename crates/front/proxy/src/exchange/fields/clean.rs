@@ -5,105 +5,63 @@
 //! `Connection`.
 
 use catamaran_message::name::{AUTHORIZATION, COOKIE, HOST, MAX_FORWARDS};
-use catamaran_message::{Field, Fields, NameRef, Traits};
+use catamaran_message::{Field, Fields, Traits};
 
 use crate::exchange::fields::claims;
 
-/// Fields of a request that no backend gets as fields. They are kept only for a cache, which distinguishes
-/// requests by the fields that clients sent.
-#[derive(Debug, Default)]
-pub(crate) struct Withheld {
-    is_kept: bool,
-    fields: Option<Box<Fields>>,
-}
-
-impl Withheld {
-    /// An empty list. `is_kept`: removed fields are kept here; else they are only removed.
-    pub(crate) fn new(is_kept: bool) -> Self {
-        Self {
-            is_kept,
-            fields: None,
+/// Removes the fields that `is_such` accepts from a request. If there is a list `withheld`, adds them to it, for a
+/// cache: it tells requests apart by the fields that clients sent.
+pub(crate) fn withhold(
+    headers: &mut Fields,
+    withheld: &mut Option<Fields>,
+    mut is_such: impl FnMut(Field<'_>) -> bool,
+) {
+    headers.retain(|field| {
+        let is_doomed = is_such(field);
+        if is_doomed && let Some(withheld) = withheld {
+            withheld.append(field.name_ref(), field.value());
         }
-    }
-
-    /// Removes the fields whose names `is_such` accepts from a request.
-    pub(crate) fn take(&mut self, headers: &mut Fields, is_such: impl Fn(NameRef<'_>) -> bool) {
-        headers.retain(|field| {
-            let is_doomed = is_such(field.name_ref());
-            if is_doomed {
-                self.note(field);
-            }
-            !is_doomed
-        });
-    }
-
-    fn note(&mut self, field: Field<'_>) {
-        if self.is_kept {
-            let fields = self.fields.get_or_insert_default();
-            fields.append(field.name_ref(), field.value());
-        }
-    }
-
-    /// The fields that were kept; `None`: there are none.
-    pub(crate) fn into_fields(self) -> Option<Box<Fields>> {
-        self.fields
-    }
+        !is_doomed
+    });
 }
 
 /// Removes fields that concern only the client's connection, fields that a backend could misread, and claims about
 /// the client that an untrusted peer sent.
 ///
 /// Claims of a trusted peer stay if they are spelled as proxies write them. Returns the number of fields dropped
-/// because of an underscore in their name; `underscored_names`, in lower case, are those that stay.
+/// because of an underscore or another odd sign in their name; `underscored_names`, in lower case, are those that stay.
 pub(crate) fn clean_request(
     headers: &mut Fields,
     underscored_names: &[String],
     is_trusted: bool,
-    withheld: &mut Withheld,
+    withheld: &mut Option<Fields>,
 ) -> usize {
-    // Of most requests nothing is removed.
-    if !headers.may_have(JUDGED) {
+    // Most requests have no field to remove.
+    if !headers.may_have(SUSPECT.with(Traits::NOT_FORWARDED)) {
         return 0;
     }
-    // Except for those that a client must not be able to hide from the backend.
+    // `Connection` cannot remove these: a client must not be able to hide them from the backend.
     headers.mark_nominated(&[HOST, COOKIE, AUTHORIZATION]);
     let is_claim = if is_trusted {
         claims::is_disguised
     } else {
         claims::is_claim
     };
+    headers.remove_all(Traits::NOT_FORWARDED);
     let mut underscored = 0;
-    headers.retain(|field| {
-        let traits = field.traits();
-        if traits.has_any(Traits::NOT_FORWARDED) {
-            return false;
-        }
-        if !traits.has_any(JUDGED.with(Traits::NOMINATED)) {
-            return true;
-        }
-        let name = field.name_ref();
-        let has_underscore = has_underscore(name, underscored_names);
-        underscored += usize::from(has_underscore);
-        let is_doomed = has_underscore || traits.has_any(Traits::NOMINATED) || is_claim(name);
-        if is_doomed {
-            withheld.note(field);
-        }
-        !is_doomed
-    });
-    underscored
-}
-
-/// Whether a name has an underscore and is not in `except`. Containers and CGI treat `_` like `-`, so `X_Real_IP`
-/// could be read as `X-Real-IP`.
-fn has_underscore(name: NameRef<'_>, except: &[String]) -> bool {
-    match name {
-        // No name of the table has one.
-        NameRef::Known(_) => false,
-        NameRef::Other(text) => {
-            let mut except = except.iter();
-            text.contains(&b'_') && !except.any(|it| text.eq_ignore_ascii_case(it.as_bytes()))
-        }
+    if headers.may_have(SUSPECT) {
+        withhold(headers, withheld, |field| {
+            let traits = field.traits();
+            if !traits.has_any(SUSPECT) {
+                return false;
+            }
+            let has_odd_sign = claims::has_odd_sign(field.name())
+                && !underscored_names.iter().any(|it| field.is(&it[..]));
+            underscored += usize::from(has_odd_sign);
+            has_odd_sign || traits.has_any(Traits::NOMINATED) || is_claim(field.name_ref())
+        });
     }
+    underscored
 }
 
 /// Decrements `Max-Forwards` (RFC 9110, section 7.6.2); `false`: the request must not be forwarded. A value that
@@ -123,10 +81,8 @@ pub(crate) fn count_forwards(headers: &mut Fields) -> bool {
     forwards > 0
 }
 
-/// The traits of fields that may have to be removed.
-const JUDGED: Traits = Traits::NOT_FORWARDED
-    .with(Traits::CLAIM)
-    .with(Traits::UNKNOWN);
+/// The traits of fields whose names are looked at.
+const SUSPECT: Traits = Traits::CLAIM.with(Traits::UNKNOWN).with(Traits::NOMINATED);
 
 #[cfg(test)]
 mod tests;

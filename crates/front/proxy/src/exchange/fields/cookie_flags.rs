@@ -2,10 +2,10 @@
 //!
 //! An attribute that a cookie already has stays as it is, since the application knows its cookies.
 
-use catamaran_message::Fields;
 use catamaran_message::name::SET_COOKIE;
+use catamaran_message::{Fields, pairs};
 
-use crate::config::{CookieFlags, SameSite};
+use crate::config::CookieFlags;
 
 /// Adds the flags to each `Set-Cookie` that lacks them.
 pub(super) fn add(headers: &mut Fields, flags: CookieFlags) {
@@ -18,39 +18,26 @@ pub(super) fn add(headers: &mut Fields, flags: CookieFlags) {
 /// The cookie with its flags; `None` if it already has them all.
 fn flagged(cookie: &[u8], flags: CookieFlags) -> Option<Vec<u8>> {
     let has = |name: &str| {
-        let mut attributes = cookie.split(|&byte| byte == b';').skip(1);
-        attributes.any(|attribute| {
-            let end = attribute.iter().position(|&byte| byte == b'=');
-            let (own, _) = attribute.split_at(end.unwrap_or(attribute.len()));
-            own.trim_ascii().eq_ignore_ascii_case(name.as_bytes())
-        })
+        let mut attributes = pairs::pieces(cookie).skip(1);
+        attributes.any(|(own, _)| own.eq_ignore_ascii_case(name.as_bytes()))
     };
-    let same_site = flags.same_site.map(|same_site| match same_site {
-        SameSite::Lax => "SameSite=Lax",
-        SameSite::Strict => "SameSite=Strict",
-        SameSite::None => "SameSite=None",
-    });
-    let wanted = [
-        ("Secure", flags.secure.then_some("Secure")),
-        ("HttpOnly", flags.http_only.then_some("HttpOnly")),
-        ("SameSite", same_site),
-    ];
-    let missing = wanted.into_iter().filter(|(name, _)| !has(name));
-    let missing: Vec<&str> = missing.filter_map(|(_, text)| text).collect();
-    if missing.is_empty() {
-        return None;
+    let mut missing = String::new();
+    if flags.secure && !has("Secure") {
+        missing.push_str("; Secure");
     }
-    let mut flagged = cookie.trim_ascii_end().to_vec();
-    for text in missing {
-        flagged.extend_from_slice(b"; ");
-        flagged.extend_from_slice(text.as_bytes());
+    if flags.http_only && !has("HttpOnly") {
+        missing.push_str("; HttpOnly");
     }
-    Some(flagged)
+    if let Some(same_site) = flags.same_site.filter(|_| !has("SameSite")) {
+        missing.extend(["; SameSite=", same_site.name()]);
+    }
+    (!missing.is_empty()).then(|| [cookie.trim_ascii_end(), missing.as_bytes()].concat())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::SameSite;
 
     #[test]
     fn what_is_missing_is_added() {

@@ -47,10 +47,7 @@ impl Peer {
         Self {
             address: client.remote,
             trusted,
-            secure: match told {
-                Some(scheme) => scheme == Scheme::Https,
-                None => client.secure,
-            },
+            secure: told.map_or(client.secure, |scheme| scheme == Scheme::Https),
         }
     }
 }
@@ -108,12 +105,17 @@ fn canonical(ip: Ipv6Addr) -> IpAddr {
 }
 
 impl Identity {
+    /// The usual port of the scheme that the client used: 443 or 80.
+    pub(crate) fn usual_port(&self) -> u16 {
+        if self.secure { 443 } else { 80 }
+    }
+
     /// Replaces the identity of a trusted proxy by that of its client, as the proxy reports it. Not inlined,
     /// because most peers are not proxies.
     #[inline(never)]
     fn believe_proxy(&mut self, networks: &[IpNet], headers: &Fields) {
-        // `X-Forwarded-Proto` wins over `:scheme`: a proxy writes the one itself, and may have the other from its
-        // client. A word that is no scheme says nothing.
+        // `X-Forwarded-Proto` wins over `:scheme`: a proxy writes that field itself, but may pass on its client's
+        // `:scheme`. A word that is no scheme is ignored.
         let told = last_element(headers, X_FORWARDED_PROTO).and_then(Scheme::of_word);
         if let Some(scheme) = told {
             self.secure = scheme == Scheme::Https;
@@ -127,18 +129,10 @@ impl Identity {
 
 /// The port that the client used: the one that a trusted proxy reports, else that of the host that was asked for,
 /// else that of the connection. `local` has port 0 for a Unix socket.
-pub(crate) fn client_port(
-    sender: &Sender,
-    headers: &Fields,
-    own: Option<&Authority>,
-    local: SocketAddr,
-) -> u16 {
-    let Sender { peer, identity } = sender;
-    let default = if identity.secure { 443 } else { 80 };
-    let asked = peer
-        .trusted
-        .then(|| asked_of_proxy(headers, own, identity.secure));
-    match (asked.flatten().as_ref().or(own), local.port()) {
+pub(crate) fn client_port(sender: &Sender, head: &RequestHead, local: SocketAddr) -> u16 {
+    let default = sender.identity.usual_port();
+    let asked = asked_of_proxy(sender, head);
+    match (asked.as_ref().or(head.authority.as_ref()), local.port()) {
         (Some(authority), _) => authority.port.unwrap_or(default),
         (None, 0) => default,
         (None, port) => port,
@@ -146,12 +140,13 @@ pub(crate) fn client_port(
 }
 
 /// The host and port that the client asked a trusted proxy for, by `X-Forwarded-Host` and `-Port`. If the proxy
-/// sent only one of them, the other is taken from `own`, the proxy's own request. `None` if it sent neither.
-pub(crate) fn asked_of_proxy(
-    headers: &Fields,
-    own: Option<&Authority>,
-    secure: bool,
-) -> Option<Authority> {
+/// sent only one of them, the other is taken from the proxy's own request. `None` if it sent neither, or is not
+/// trusted.
+pub(crate) fn asked_of_proxy(sender: &Sender, head: &RequestHead) -> Option<Authority> {
+    if !sender.peer.trusted {
+        return None;
+    }
+    let headers = &head.headers;
     let host = last_element(headers, X_FORWARDED_HOST)
         .and_then(|text| Authority::parse(&Bytes::copy_from_slice(text)).ok());
     let port = last_element(headers, X_FORWARDED_PORT)
@@ -160,8 +155,8 @@ pub(crate) fn asked_of_proxy(
     if host.is_none() && port.is_none() {
         return None;
     }
-    let mut asked = host.or_else(|| own.cloned())?;
-    let default = if secure { 443 } else { 80 };
+    let mut asked = host.or_else(|| head.authority.clone())?;
+    let default = sender.identity.usual_port();
     asked.port = port.or(asked.port).filter(|&port| port != default);
     Some(asked)
 }
@@ -169,21 +164,15 @@ pub(crate) fn asked_of_proxy(
 /// The value that the nearest proxy wrote: the last element of the last line; `None` if it is empty or missing. A
 /// client may have written the other elements.
 fn last_element(headers: &Fields, name: Id) -> Option<&[u8]> {
-    let line = headers.get_all(name).next_back()?;
-    let element = line.rsplit(|&byte| byte == b',').next()?.trim_ascii();
-    (!element.is_empty()).then_some(element)
+    let last = headers.elements(name).next_back();
+    last.filter(|element| !element.is_empty())
 }
 
 /// The client's address: the last one in `X-Forwarded-For` that is not a trusted proxy's, else the first. An
 /// entry that is no address ends the search, because the entries before it cannot be trusted.
 fn client_address(networks: &[IpNet], headers: &Fields) -> Option<IpAddr> {
-    let lines: Vec<&[u8]> = headers.get_all(X_FORWARDED_FOR).collect();
-    let entries = lines
-        .iter()
-        .rev()
-        .flat_map(|line| line.rsplit(|&byte| byte == b','));
     let mut seen = None;
-    for entry in entries {
+    for entry in headers.elements(X_FORWARDED_FOR).rev() {
         let Some(ip) = parse_address(entry) else {
             return seen;
         };
@@ -197,15 +186,10 @@ fn client_address(networks: &[IpNet], headers: &Fields) -> Option<IpAddr> {
 
 /// Reads an address, with or without a port or brackets.
 fn parse_address(entry: &[u8]) -> Option<IpAddr> {
-    let text = std::str::from_utf8(entry.trim_ascii()).ok()?;
-    let ip = text
-        .parse::<IpAddr>()
-        .or_else(|_| text.parse::<SocketAddr>().map(|address| address.ip()))
-        .or_else(|_| {
-            text.trim_start_matches('[')
-                .trim_end_matches(']')
-                .parse::<IpAddr>()
-        });
+    let text = std::str::from_utf8(entry).ok()?;
+    let with_port = text.parse::<SocketAddr>().map(|address| address.ip());
+    let bare = text.trim_start_matches('[').trim_end_matches(']');
+    let ip = with_port.or_else(|_| bare.parse::<IpAddr>());
     ip.ok().map(|ip| ip.to_canonical())
 }
 

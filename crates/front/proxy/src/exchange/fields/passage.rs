@@ -2,18 +2,18 @@
 //! in the response.
 //!
 //! They are prepared once, from the request's head, for all attempts and for pages of the front. There are none if the
-//! route has no rules.
+//! rules of the route change no response.
 
 use std::net::{IpAddr, SocketAddr};
 
 use bytes::Bytes;
-use catamaran_message::name::SET_COOKIE;
-use catamaran_message::{Authority, FieldName, Fields, RequestHead};
+use catamaran_message::name::{COOKIE, SET_COOKIE};
+use catamaran_message::{Authority, FieldName, Fields, RequestHead, pairs};
 use catamaran_upstream::IpText;
-use http::StatusCode;
+use http::{Method, StatusCode};
 
-use crate::config::template::Blank;
-use crate::config::{BackendConfig, CookieFlags, FieldRule, Placeholder, Template};
+use crate::config::template::{Blank, NamedValue};
+use crate::config::{BackendConfig, FieldRule, Placeholder, Template};
 use crate::exchange::compression::CompressionOffer;
 use crate::exchange::fields::body::FieldScope;
 use crate::exchange::fields::cookie_flags;
@@ -45,23 +45,23 @@ pub(crate) struct Values<'r> {
     pub(crate) client: IpAddr,
     pub(crate) id: RequestId,
     pub(crate) secure: bool,
+    pub(crate) method: &'r Method,
     /// The normalised path, before it is rewritten.
     pub(crate) path: &'r [u8],
     /// The part of the path after the route's path; empty unless a redirect uses it.
     pub(crate) rest: &'r [u8],
-    pub(crate) query: Option<&'r [u8]>,
-    /// What the route's expression captured of the path.
+    /// The request, as far as the front has not changed it.
+    pub(crate) head: &'r RequestHead,
+    /// The texts that the route's expression captured in the path.
     pub(crate) captured: &'r Captures,
 }
 
 impl<'s> Passage<'s> {
     /// Prepares the changes by `rules`. `host` is the host and port that the client asked for, as in `Host`.
     pub(crate) fn new(rules: &'s Rules, values: Values<'_>, host: Bytes) -> Self {
+        let changes = rules.response_fields().iter().map(|rule| &rule.change);
         Self {
-            filled: fill(
-                rules.response_fields().iter().map(|rule| &rule.change),
-                values,
-            ),
+            filled: fill(changes, values),
             rules,
             compression: None,
             host,
@@ -69,35 +69,22 @@ impl<'s> Passage<'s> {
         }
     }
 
-    /// Sets the offer by which the response may be compressed.
-    pub(crate) fn with_compression(
-        mut self: Box<Self>,
-        offer: Option<CompressionOffer<'s>>,
-    ) -> Box<Self> {
-        self.compression = offer;
-        self
-    }
-
     /// Changes paths and hosts in the fields of a response from the backend's to those that the client uses. A cache
     /// stores the result of this.
     #[inline(never)]
     pub(crate) fn turn_back(&self, headers: &mut Fields, backend: &BackendConfig) {
         if let Some(rewrite) = self.rules.rewrite.as_ref().filter(|it| it.reverse) {
+            let of_route = self.rules.config().forward_host.as_deref();
+            let called = of_route.or_else(|| backend.sent_host());
             let site = Site {
                 rewrite,
                 backend: &backend.address,
-                called: backend.sent_host().map(|called| &called.authority),
+                called: called.map(|called| &called.authority),
                 authority: &self.host,
                 secure: self.secure,
             };
             reverse::turn_back(headers, &site);
         }
-    }
-
-    /// Whether the route changes fields or cookies of responses.
-    pub(crate) fn edits_fields(&self) -> bool {
-        !self.rules.response_fields().is_empty()
-            || self.rules.cookie_flags() != CookieFlags::default()
     }
 
     /// Changes the fields of a response by the rules of the route, as far as `scope` permits. The filled-in values
@@ -117,28 +104,19 @@ impl<'s> Passage<'s> {
 /// The URL that a client asked for, for the front's own answers.
 #[derive(Debug)]
 pub(crate) struct RequestedUrl {
-    authority: Bytes,
+    /// The host and port of the URL, as in `Host`.
+    pub(crate) authority: Bytes,
     client: Identity,
 }
 
 impl RequestedUrl {
     pub(crate) fn new(sender: &Sender, local: SocketAddr, head: &RequestHead) -> Self {
-        let Sender { peer, identity } = sender;
-        let own = head.authority.as_ref();
-        let asked = peer
-            .trusted
-            .then(|| forwarded::asked_of_proxy(&head.headers, own, identity.secure));
-        let asked = asked.flatten().or_else(|| head.authority.clone());
+        let asked = forwarded::asked_of_proxy(sender, head).or_else(|| head.authority.clone());
         let local = || Bytes::from(local.to_string());
         Self {
             authority: asked.map_or_else(local, |asked| asked.to_bytes()),
-            client: *identity,
+            client: sender.identity,
         }
-    }
-
-    /// The host and port of the URL, as in `Host`.
-    pub(crate) fn host(&self) -> Bytes {
-        self.authority.clone()
     }
 
     pub(crate) fn values<'r>(&'r self, id: RequestId, head: &'r RequestHead) -> Values<'r> {
@@ -147,9 +125,10 @@ impl RequestedUrl {
             client: self.client.ip,
             id,
             secure: self.client.secure,
+            method: &head.method,
             path: &head.target.path,
             rest: b"",
-            query: head.target.query.as_deref(),
+            head,
             captured: Captures::NONE,
         }
     }
@@ -159,8 +138,10 @@ impl Values<'_> {
     /// The location of a redirect. `None` if it is the URL that the client asked for: the redirect would be a loop.
     pub(crate) fn redirect(&self, to: &Template) -> Option<Vec<u8>> {
         let mut location = to.fill(|blank, text| match blank {
-            Blank::Placeholder(placeholder) => self.write(placeholder, text),
-            Blank::Capture(group) => self.captured.write_in_url(group, text),
+            Blank::Placeholder(placeholder) => self.write(*placeholder, text),
+            Blank::Capture(group) => self.captured.write_in_url(*group, text),
+            // Targets of redirects cannot have such values.
+            Blank::Named(_) => {}
         });
         if to.names_captures() && !to.beginning().starts_with(b"//") {
             // What begins with two slashes names a host (RFC 3986, section 4.2).
@@ -195,17 +176,45 @@ impl Values<'_> {
         template.fill(|blank, text| self.write_blank(blank, text))
     }
 
-    fn write_blank(&self, blank: Blank, text: &mut Vec<u8>) {
+    fn write_blank(&self, blank: &Blank, text: &mut Vec<u8>) {
         match blank {
-            Blank::Placeholder(placeholder) => self.write(placeholder, text),
-            Blank::Capture(group) => self.captured.write(group, text),
+            Blank::Placeholder(placeholder) => self.write(*placeholder, text),
+            Blank::Capture(group) => self.captured.write(*group, text),
+            Blank::Named(value) => self.write_named(value, text),
+        }
+    }
+
+    fn write_named(&self, value: &NamedValue, text: &mut Vec<u8>) {
+        let headers = &self.head.headers;
+        match value {
+            NamedValue::Header(name) => {
+                let separator: &[u8] = match name {
+                    FieldName::Known(COOKIE) => b"; ",
+                    _ => b", ",
+                };
+                let lines: Vec<&[u8]> = headers.get_all(name).collect();
+                text.extend(lines.join(separator));
+            }
+            NamedValue::Query(name) => {
+                let query = self.head.target.query.as_deref().unwrap_or_default();
+                let mut pairs = query.split(|&byte| byte == b'&');
+                let value =
+                    pairs.find_map(|it| it.strip_prefix(name.as_bytes())?.strip_prefix(b"="));
+                text.extend_from_slice(value.unwrap_or_default());
+            }
+            NamedValue::Cookie(name) => {
+                let names = [name.to_string()];
+                let value = pairs::cookies(headers, &names).next();
+                text.extend_from_slice(value.map_or(&[][..], |(_, value)| value));
+            }
         }
     }
 
     fn write(&self, placeholder: Placeholder, text: &mut Vec<u8>) {
+        let query = self.head.target.query.as_deref();
         let with_query = |path: &[u8], text: &mut Vec<u8>| {
             text.extend_from_slice(path);
-            if let Some(query) = self.query {
+            if let Some(query) = query {
                 text.push(b'?');
                 text.extend_from_slice(query);
             }
@@ -216,8 +225,10 @@ impl Values<'_> {
             Placeholder::ClientIp => text.extend_from_slice(IpText::new(self.client).as_bytes()),
             Placeholder::RequestId => text.extend_from_slice(&self.id.digits()),
             Placeholder::Scheme => text.extend_from_slice(scheme(self.secure)),
+            Placeholder::Method => text.extend_from_slice(self.method.as_str().as_bytes()),
             Placeholder::Path => text.extend_from_slice(self.path),
-            Placeholder::Query => text.extend_from_slice(self.query.unwrap_or_default()),
+            Placeholder::Query => text.extend_from_slice(query.unwrap_or_default()),
+            Placeholder::Search => with_query(b"", text),
             Placeholder::PathQuery => with_query(self.path, text),
             Placeholder::Rest => text.extend_from_slice(self.rest),
             Placeholder::RestQuery => with_query(self.rest, text),
@@ -231,15 +242,35 @@ impl Values<'_> {
     }
 }
 
-/// Changes the fields of a request by the rules of the route.
-pub(crate) fn edit_request(rules: &Rules, values: Values<'_>, headers: &mut Fields) {
-    let rules = rules.request_fields();
-    let texts = fill(rules, values);
-    let mut filled = texts.iter();
+/// The values of the route's changes to the fields of a request, which [`edit_request`] makes.
+pub(crate) fn filled_request(rules: &Rules, values: Values<'_>) -> Box<[Vec<u8>]> {
+    fill(rules.request_fields(), values)
+}
+
+/// Changes the fields of a request by the rules of the route, whose values were filled in before.
+pub(crate) fn edit_request(rules: &Rules, filled: &[Vec<u8>], headers: &mut Fields) {
+    edit_by(rules.request_fields(), filled, headers);
+}
+
+fn edit_by(rules: &[FieldRule], filled: &[Vec<u8>], headers: &mut Fields) {
+    let mut filled = filled.iter();
     for rule in rules {
         let value = value(rule, &mut filled);
         apply(rule, value, FieldScope::Served, headers);
     }
+}
+
+/// Of the filled-in values those that a cache's key must have, because nothing else in it tells them.
+pub(crate) fn keyed(rules: &Rules, filled: Box<[Vec<u8>]>) -> Box<[Vec<u8>]> {
+    let templates = rules
+        .request_fields()
+        .iter()
+        .filter_map(FieldRule::template);
+    let open = templates.filter(|template| template.plain().is_none());
+    let keyed = open
+        .zip(filled)
+        .filter(|(template, _)| template.needs_key());
+    keyed.map(|(_, value)| value).collect()
 }
 
 /// The filled-in values of the rules that have placeholders, in the order of the rules.
@@ -257,16 +288,23 @@ fn value<'v>(rule: &'v FieldRule, filled: &mut impl Iterator<Item = &'v Vec<u8>>
     })
 }
 
-/// Changes a field by a rule with this value.
+/// Changes a field by a rule with this value. If all that was filled in is empty, the field is left out.
 fn apply(rule: &FieldRule, value: &[u8], scope: FieldScope, headers: &mut Fields) {
     match rule {
-        // A page in the place of a backend's has the cookies of that.
+        // Allowed on every response: a page that replaces a backend's response has its cookies.
         FieldRule::Remove(name @ FieldName::Known(SET_COOKIE)) => drop(headers.remove(name)),
         _ if !scope.takes(rule.name()) => {}
+        FieldRule::Add(_, template) if is_void(template, value) => {}
+        FieldRule::Set(name, template) if is_void(template, value) => drop(headers.remove(name)),
         FieldRule::Set(name, _) => headers.insert(name, value),
         FieldRule::Add(name, _) => headers.append(name, value),
         FieldRule::Remove(name) => drop(headers.remove(name)),
     }
+}
+
+/// Whether a value is empty because of what was filled in.
+fn is_void(template: &Template, value: &[u8]) -> bool {
+    value.is_empty() && template.plain().is_none()
 }
 
 /// The name of a scheme.
@@ -280,25 +318,101 @@ mod tests {
     use catamaran_message::Traits;
 
     use super::*;
-    use crate::config::PathExpression;
+    use crate::config::{KnownNames, PathExpression};
     use crate::request_id::RequestIds;
+
+    /// The head of a request with this query and these fields.
+    fn head_with(query: Option<&'static str>, fields: &[(&str, &str)]) -> RequestHead {
+        let mut head = RequestHead::empty();
+        head.target.query = query.map(|it| Bytes::from_static(it.as_bytes()));
+        for (name, value) in fields {
+            head.headers.append(*name, value);
+        }
+        head
+    }
+
+    fn values<'h>(head: &'h RequestHead) -> Values<'h> {
+        Values {
+            authority: b"h",
+            client: [192, 0, 2, 1].into(),
+            id: RequestIds::new().next(),
+            secure: true,
+            method: &Method::GET,
+            path: b"/a%20b",
+            rest: b"",
+            head,
+            captured: Captures::NONE,
+        }
+    }
+
+    #[test]
+    fn values_that_clients_name_are_what_they_sent() {
+        let head = head_with(
+            Some("a=1%0A&b=&ab=2&a=3&c"),
+            &[
+                ("X-One", "1"),
+                ("x-one", "2"),
+                ("Cookie", "a=1; B=2"),
+                ("Cookie", "a=3"),
+            ],
+        );
+        for (text, expected) in [
+            ("{header:x-one}", "1, 2"),
+            ("{header:cookie}", "a=1; B=2; a=3"),
+            ("{header:X-None}", ""),
+            ("{query:a}-{query:b}-{query:c}-{query:d}", "1%0A---"),
+            ("{query:A}", ""),
+            ("{cookie:a}{cookie:B}{cookie:b}", "12"),
+            ("{method} {path}{search}", "GET /a%20b?a=1%0A&b=&ab=2&a=3&c"),
+        ] {
+            let template = Template::parse(text, Placeholder::OF_FIELDS).unwrap();
+            let filled = values(&head).fill(&template);
+            assert_eq!(String::from_utf8_lossy(&filled), expected, "{text}");
+        }
+        let text = Template::parse_text("{\"{header:X}\"} {header:}", Placeholder::OF_TEXTS);
+        let marked = head_with(None, &[("X", "<\"\\'`")]);
+        let filled = values(&marked).fill_text(&text);
+        let expected = "{\"%3C%22%5C%27%60\"} {header:}";
+        assert_eq!(String::from_utf8_lossy(&filled), expected);
+    }
+
+    #[test]
+    fn a_field_into_which_nothing_is_filled_is_not_there() {
+        let head = head_with(None, &[]);
+        let name = FieldName::from_static;
+        let template = |text| Template::parse(text, Placeholder::OF_FIELDS).unwrap();
+        let rules = [
+            FieldRule::Set(name("a"), template("{header:a}")),
+            FieldRule::Add(name("b"), template("{query}")),
+            FieldRule::Set(name("c"), template("")),
+        ];
+        let mut headers = Fields::from_iter([("a", "forged"), ("b", "1"), ("c", "2")]);
+        let filled = fill(&rules, values(&head));
+        edit_by(&rules, &filled, &mut headers);
+        let mut lines = BytesMut::new();
+        headers.write_lines(Traits::NONE, &mut lines);
+        assert_eq!(lines, "b: 1\r\nc: \r\n");
+    }
 
     #[test]
     fn placeholders_are_what_the_client_asked_for() {
+        let head = head_with(Some(""), &[]);
         let id = RequestIds::new().next();
         let values = Values {
             authority: b"[::1]:8080",
             client: [192, 0, 2, 1].into(),
             id,
             secure: true,
+            method: &Method::GET,
             path: b"/a%20b",
             rest: b"/b",
-            query: Some(b""),
+            head: &head,
             captured: Captures::NONE,
         };
         for (text, expected) in [
             ("https://{host}{path_query}", "https://[::1]/a%20b?"),
             ("{scheme}://{authority}{path}", "https://[::1]:8080/a%20b"),
+            ("https://h/c{search}", "https://h/c?"),
             ("https://h/c{rest}", "https://h/c/b"),
             ("https://h/c{rest_query}", "https://h/c/b?"),
         ] {
@@ -342,14 +456,16 @@ mod tests {
             ("/n/{1}", "/a%C3%A4%20b", "/n/%C3%A4%20"),
         ] {
             let path = captured(path);
+            let head = head_with(None, &[]);
             let values = Values {
                 authority: b"h",
                 client: [192, 0, 2, 1].into(),
                 id: RequestIds::new().next(),
                 secure: true,
+                method: &Method::GET,
                 path: &path.forward,
                 rest: b"",
-                query: None,
+                head: &head,
                 captured: path.captured(),
             };
             let known = Placeholder::OF_REDIRECTS;
@@ -358,10 +474,11 @@ mod tests {
             assert_eq!(String::from_utf8_lossy(&location), expected, "{text}");
         }
         let path = captured("/a%3B%2C%C3%A4b/x%20y");
-        let template = Template::parse_with("<{1}{2}>", &[], Some(&expression)).unwrap();
+        let template =
+            Template::parse_with("<{1}{2}>", KnownNames::NONE, Some(&expression)).unwrap();
         let filled = template.fill(|blank, text| match blank {
-            Blank::Capture(group) => path.captured().write(group, text),
-            Blank::Placeholder(_) => {}
+            Blank::Capture(group) => path.captured().write(*group, text),
+            Blank::Placeholder(_) | Blank::Named(_) => {}
         });
         assert_eq!(String::from_utf8_lossy(&filled), "<%3B%2C%C3%A4/x%20y>");
     }
@@ -380,11 +497,7 @@ mod tests {
             FieldRule::Add(name("x-cache"), template("hit")),
         ];
         let filled = [b"h".to_vec(), b"http".to_vec()];
-        let mut filled = filled.iter();
-        for rule in &rules {
-            let value = value(rule, &mut filled);
-            apply(rule, value, FieldScope::Served, &mut headers);
-        }
+        edit_by(&rules, &filled, &mut headers);
         // Names are spelt as in the file, or as the RFCs have them.
         let mut lines = BytesMut::new();
         headers.write_lines(Traits::NONE, &mut lines);

@@ -8,7 +8,7 @@
 
 use bytes::Bytes;
 use catamaran_message::name::{CONTENT_LOCATION, LOCATION, SET_COOKIE};
-use catamaran_message::{Authority, Fields};
+use catamaran_message::{Authority, Fields, field, pairs};
 
 use crate::config::Address;
 use crate::exchange::fields::passage::scheme;
@@ -76,6 +76,7 @@ impl Site<'_> {
         Some(path)
     }
 
+    /// Whose the host and port of a URL are: the backend's, the site's as the client calls it, or another site's.
     fn whose(&self, text: &[u8]) -> Whose {
         let Ok(authority) = Authority::parse(&Bytes::copy_from_slice(text)) else {
             return Whose::Foreign;
@@ -83,12 +84,9 @@ impl Site<'_> {
         if text.eq_ignore_ascii_case(self.authority) {
             return Whose::Client;
         }
-        let is_backend = match self.backend {
-            Address::Tcp { port, .. } => {
-                self.is_backend_host(&authority.host) && authority.port.is_none_or(|it| it == *port)
-            }
-            Address::Unix(_) => false,
-        };
+        let backend_port = self.backend_port(&authority.host);
+        let is_backend =
+            backend_port.is_some_and(|own| authority.port.is_none_or(|port| port == own));
         let is_called = self.called.is_some_and(|called| {
             called.host == authority.host && authority.port.is_none_or(|it| Some(it) == called.port)
         });
@@ -99,39 +97,42 @@ impl Site<'_> {
         }
     }
 
-    fn is_backend_host(&self, host: &[u8]) -> bool {
+    /// The backend's port, if `host` is its name.
+    fn backend_port(&self, host: &[u8]) -> Option<u16> {
         let host = host.strip_prefix(b"[").unwrap_or(host);
         let host = host.strip_suffix(b"]").unwrap_or(host);
-        matches!(self.backend, Address::Tcp { host: own, .. } if own.as_bytes().eq_ignore_ascii_case(host))
+        match self.backend {
+            Address::Tcp { host: own, port } => {
+                own.as_bytes().eq_ignore_ascii_case(host).then_some(*port)
+            }
+            Address::Unix(_) => None,
+        }
     }
 
     /// The cookie with a path and domain that the client can use; `None` if it does not change.
     fn cookie(&self, text: &[u8]) -> Option<Vec<u8>> {
         let mut changed = false;
         let mut cookie = Vec::with_capacity(text.len() + 16);
-        for (index, part) in text.split(|&byte| byte == b';').enumerate() {
-            let attribute = Some(part).filter(|_| index > 0).and_then(attribute);
-            match attribute {
-                Some((name, path)) if name.eq_ignore_ascii_case(b"path") => {
-                    if let Some(path) = self.cookie_path(path) {
-                        changed = true;
-                        cookie.extend_from_slice(b"; Path=");
-                        cookie.extend_from_slice(&path);
-                        continue;
-                    }
-                }
-                Some((name, domain))
+        let mut pieces = text.split(|&byte| byte == b';');
+        cookie.extend_from_slice(pieces.next()?);
+        for piece in pieces {
+            let (name, value) = pairs::split(piece);
+            let value = value.map(|value| field::unquoted(value.trim_ascii()));
+            let path = match value {
+                Some(path) if name.eq_ignore_ascii_case(b"path") => self.cookie_path(path),
+                Some(domain)
                     if name.eq_ignore_ascii_case(b"domain") && self.is_own_domain(domain) =>
                 {
                     changed = true;
                     continue;
                 }
-                _ => {}
-            }
-            if index > 0 {
-                cookie.push(b';');
-            }
-            cookie.extend_from_slice(part);
+                _ => None,
+            };
+            changed |= path.is_some();
+            cookie.extend(match &path {
+                Some(path) => [b"; Path=", &path[..]].concat(),
+                None => [b";", piece].concat(),
+            });
         }
         changed.then_some(cookie)
     }
@@ -146,40 +147,25 @@ impl Site<'_> {
         Some(back)
     }
 
+    /// Whether the domain of a cookie is one of the backend's names, which is not the host that the client asked for.
     fn is_own_domain(&self, domain: &[u8]) -> bool {
         let host = domain.strip_prefix(b".").unwrap_or(domain);
         let host = host.to_ascii_lowercase();
         let asked = Authority::parse(&Bytes::copy_from_slice(self.authority));
-        let is_clients = asked.is_ok_and(|asked| asked.host[..] == host[..]);
-        let is_called = self
-            .called
-            .is_some_and(|called| called.host[..] == host[..]);
-        let is_own = is_called || self.is_backend_host(&host) || self.rewrite.is_internal(&host);
+        let is_clients = asked.is_ok_and(|it| it.host[..] == host[..]);
+        let is_called = self.called.is_some_and(|it| it.host[..] == host[..]);
+        let is_backend = self.backend_port(&host).is_some();
+        let is_own = is_called || is_backend || self.rewrite.is_internal(&host);
         !is_clients && is_own
     }
-}
-
-/// The name and value of a cookie's attribute, without quotes around the value.
-fn attribute(part: &[u8]) -> Option<(&[u8], &[u8])> {
-    let equals = part.iter().position(|&byte| byte == b'=')?;
-    let value = part[equals + 1..].trim_ascii();
-    let unquoted = value
-        .strip_prefix(b"\"")
-        .and_then(|it| it.strip_suffix(b"\""));
-    Some((part[..equals].trim_ascii(), unquoted.unwrap_or(value)))
 }
 
 /// Splits a URL into the text before the authority, the authority, and the rest. `None` if there is
 /// no authority, or the scheme is neither `http` nor `https`.
 fn split_authority(text: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
-    let before = [&b"http://"[..], b"https://", b"//"]
-        .into_iter()
-        .find(|it| {
-            text.get(..it.len())
-                .is_some_and(|start| start.eq_ignore_ascii_case(it))
-        })?
-        .len();
-    let (before, rest) = text.split_at(before);
+    let mut schemes = [&b"http://"[..], b"https://", b"//"].into_iter();
+    let before = schemes.find(|it| field::begins(text, it))?;
+    let (before, rest) = text.split_at(before.len());
     let end = rest
         .iter()
         .position(|byte| matches!(byte, b'/' | b'?' | b'#'));

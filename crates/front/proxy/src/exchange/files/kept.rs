@@ -14,8 +14,8 @@ use http::StatusCode;
 use crate::exchange::compression::{CompressionOffer, describe};
 use crate::exchange::state::Exchange;
 
-/// The compressed copy to send instead of the file's bytes; `None`: there is none. The fields become those of
-/// the compressed response. For a HEAD, too, but no copy is made for it.
+/// The compressed copy to send instead of the file's bytes; `None`: there is none. The fields become those of the
+/// compressed response. A HEAD gets these fields, too, but no copy is made for it.
 pub(crate) fn kept_coding(
     exchange: &mut Exchange<'_>,
     file: &FoundFile,
@@ -24,7 +24,7 @@ pub(crate) fn kept_coding(
     let passage = exchange.decided.passage.as_deref()?;
     let offer = passage.compression.as_ref()?;
     let body = file.kept()?;
-    // The route's own fields may forbid it, which is known when they are there.
+    // The route's own fields may forbid compression, which is known only after they are set.
     let is_other = sending.status != StatusCode::OK || sending.is_compressed;
     if is_other || !passage.rules.response_fields().is_empty() {
         return None;
@@ -44,7 +44,7 @@ pub(crate) fn kept_coding(
         describe(&mut head, *coding);
         let plain = sending.length;
         sending.length = coded.len() as u64;
-        if !offer.is_head() {
+        if !offer.is_head {
             let counters = exchange.scene.worker.counters();
             counters.compressed(*coding, plain, sending.length);
             if let Some(logged) = &mut exchange.logged {
@@ -63,7 +63,7 @@ fn choose_coding(
     body: &KeptBody,
     offer: &CompressionOffer<'_>,
 ) -> Option<(Coding, Bytes)> {
-    let is_worth_it = LazyCell::new(|| !offer.is_head() && body.coded().is_wanted_again());
+    let is_worth_it = LazyCell::new(|| !offer.is_head && body.coded().is_wanted_again());
     offer.choose(|coding| match body.coded().get(coding) {
         Some(coded) => Some(coded.clone()),
         None if *is_worth_it => {

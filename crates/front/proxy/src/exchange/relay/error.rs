@@ -25,6 +25,8 @@ pub(crate) enum RelayError {
     IdleBodyTimeout,
     #[error("the exchange took too long")]
     ExchangeTimeout,
+    #[error("the attempt took too long")]
+    AttemptTimeout,
     #[error("the backend answered {0} to a request for a tunnel, without changing to its protocol")]
     NotUpgraded(StatusCode),
     #[error("the backend's Sec-WebSocket-Accept is not the one for the front's key")]
@@ -73,6 +75,7 @@ impl RelayError {
             Self::BackendOut => (Backend, StatusCode::GATEWAY_TIMEOUT, "backend-out"),
             Self::IdleBodyTimeout => (Backend, StatusCode::GATEWAY_TIMEOUT, "idle-body-timeout"),
             Self::ExchangeTimeout => (Backend, StatusCode::GATEWAY_TIMEOUT, "exchange-timeout"),
+            Self::AttemptTimeout => (Backend, StatusCode::GATEWAY_TIMEOUT, "attempt-timeout"),
             Self::NotUpgraded(_) => (Backend, StatusCode::BAD_GATEWAY, "not-upgraded"),
             Self::WebSocketAccept => (Backend, StatusCode::BAD_GATEWAY, "websocket-accept"),
             Self::InterimFlood => (Backend, StatusCode::BAD_GATEWAY, "interim-flood"),

@@ -154,6 +154,7 @@ impl<'a> CachedSource<'a> {
         self.patience
     }
 
+    /// The next event of the response: its head, then the part of its body that the client wants.
     pub(super) fn poll_event(&mut self, cx: &Context<'_>) -> Poll<Result<Event, CachedError>> {
         if !self.has_head {
             return self.poll_head(cx);
@@ -191,6 +192,7 @@ impl<'a> CachedSource<'a> {
         }
     }
 
+    /// The head of the response; pending while it is being fetched.
     fn poll_head(&mut self, cx: &Context<'_>) -> Poll<Result<Event, CachedError>> {
         let reader = match &mut self.from {
             From::Stored(response, result, _) => {
@@ -199,14 +201,15 @@ impl<'a> CachedSource<'a> {
                 return Poll::Ready(Ok(Event::Head(self.begin(cached))));
             }
             From::Fill(reader) => reader,
-            // It takes the object's place behind the head.
+            // A compressed copy takes the place of the stored body only after the head.
             From::Coded(_) => return Poll::Ready(Ok(Event::End)),
         };
         let leads = reader.leads;
         reader.poll_news(cx).map(|news| self.head_of(news, leads))
     }
 
-    /// What the news of a fetch are for this request, which caused it if it `leads`.
+    /// Turns the news of a fetch into an event for this request, or into an error. `leads`: this request caused the
+    /// fetch.
     fn head_of(&mut self, news: FillNews, leads: bool) -> Result<Event, CachedError> {
         let credentials = self.asked.request.demand.credentials;
         match news {
@@ -305,11 +308,11 @@ impl<'a> CachedSource<'a> {
         } = cached;
         self.asked.outcome.set(result, age);
         self.has_head = true;
-        let asked = self.asked.outgoing.facts(None).head;
+        let asked = &self.asked.outgoing.head;
         let (method, conditions) = (&asked.method, &asked.headers);
         let is_bodiless = *method == Method::HEAD || matches!(head.status.as_u16(), 204 | 304);
         self.window = (!is_bodiless).then_some(ALL);
-        // Most requests want all of it: fields are read for the others.
+        // Most requests want the whole body; the fields of the others are read next.
         if head.status == StatusCode::OK
             && [IF_NONE_MATCH, IF_MODIFIED_SINCE, RANGE]
                 .iter()
@@ -322,7 +325,7 @@ impl<'a> CachedSource<'a> {
 
     /// Applies the client's conditions and range to a head of 200: it may become a 304, 206 or 416.
     fn judge(&mut self, head: &mut ResponseHead) {
-        let asked = self.asked.outgoing.facts(None).head;
+        let asked = &self.asked.outgoing.head;
         let (method, conditions) = (&asked.method, &asked.headers);
         let etag = head.headers.get(ETAG).map(<[u8]>::to_vec);
         let made = freshness::date_of(&head.headers);
@@ -383,13 +386,16 @@ impl CachedHead {
         let object = response.object();
         let stored = &object.head;
         let age = stored.stored(false).age(now);
-        let mut headers = response.fields().clone();
+        let mut headers = response.fields().with_room(TOLD_FIELDS, TOLD_BYTES);
         headers.append(AGE, itoa::Buffer::new().format(age));
         if tells {
             let left = i64::from(stored.terms.lifetime) - i64::from(age);
             let mut digits = itoa::Buffer::new();
             let parts = status_parts(result, left, stored.status, &mut digits);
-            headers.append(CACHE_STATUS, [&[CACHE_NAME], &parts[..]].concat().concat());
+            let mut told = String::with_capacity(TOLD_BYTES);
+            told.push_str(CACHE_NAME);
+            parts.iter().for_each(|part| told.push_str(part));
+            headers.append(CACHE_STATUS, told);
         }
         Self {
             head: in_box(|| ResponseHead {
@@ -427,6 +433,12 @@ fn status_parts(
 fn whole(number: u64) -> usize {
     usize::try_from(number).unwrap_or(usize::MAX)
 }
+
+/// The fields that a stored response gets: `Age` and `Cache-Status`.
+const TOLD_FIELDS: usize = 2;
+
+/// Room for the lines of these fields, in bytes.
+const TOLD_BYTES: usize = 96;
 
 /// The window of a whole body: nothing is skipped.
 const ALL: (u64, u64) = (0, u64::MAX);

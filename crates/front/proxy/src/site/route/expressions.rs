@@ -13,9 +13,16 @@ use crate::config::{PathExpression, RouteConfig};
 /// The expressions with their routes, in the file's order.
 #[derive(Debug, Default)]
 pub(super) struct Expressions {
-    routes: Vec<(PathExpression, TreeSlot)>,
+    routes: Vec<ExpressionRoute>,
     /// All expressions as one; `None`: there is only one, or they cannot be combined, and each is asked by itself.
     set: Option<Arc<RegexSet>>,
+}
+
+#[derive(Debug)]
+struct ExpressionRoute {
+    expression: PathExpression,
+    refuses_parameters: bool,
+    slot: TreeSlot,
 }
 
 /// The sets that were compiled, by their expressions. Hosts with the same list share one.
@@ -35,13 +42,17 @@ impl Expressions {
     ) {
         let mut slot = TreeSlot::default();
         slot.insert(route, index);
-        self.routes.push((expression.clone(), slot));
+        self.routes.push(ExpressionRoute {
+            expression: expression.clone(),
+            refuses_parameters: route.refuse_parameters,
+            slot,
+        });
     }
 
     /// Combines the expressions, once all were inserted.
     pub(super) fn finish(&mut self, sets: &mut ExpressionSets) {
         if self.routes.len() > 1 {
-            let all = || self.routes.iter().map(|(it, _)| it);
+            let all = || self.routes.iter().map(|it| &it.expression);
             let texts = all().map(|it| it.as_str().to_owned()).collect();
             let compile = || PathExpression::set(all()).map(Arc::new);
             self.set = sets.0.entry(texts).or_insert_with(compile).clone();
@@ -54,11 +65,32 @@ impl Expressions {
             return None;
         }
         let Some(set) = &self.set else {
-            let mut matching = self.routes.iter().filter(|(it, _)| it.matches(asked.path));
-            return matching.find_map(|(_, slot)| slot.find(asked));
+            let matches = |it: &&ExpressionRoute| {
+                let path = if it.refuses_parameters {
+                    asked.with_parameters
+                } else {
+                    asked.path
+                };
+                it.expression.matches(path)
+            };
+            let mut matching = self.routes.iter().filter(matches);
+            return matching.find_map(|it| it.slot.find(asked));
         };
         let matching = set.matches(asked.path);
-        let mut routes = matching.iter().map(|index| &self.routes[index]);
-        routes.find_map(|(_, slot)| slot.find(asked))
+        if asked.with_parameters == asked.path {
+            let mut routes = matching.iter().map(|index| &self.routes[index]);
+            return routes.find_map(|it| it.slot.find(asked));
+        }
+        let with_parameters = set.matches(asked.with_parameters);
+        let matches = |(index, it): &(usize, &ExpressionRoute)| {
+            let matching = if it.refuses_parameters {
+                &with_parameters
+            } else {
+                &matching
+            };
+            matching.matched(*index)
+        };
+        let mut routes = self.routes.iter().enumerate().filter(matches);
+        routes.find_map(|(_, it)| it.slot.find(asked))
     }
 }

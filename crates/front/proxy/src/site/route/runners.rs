@@ -9,7 +9,7 @@ use std::cmp::Reverse;
 use http::Method;
 
 use super::{Host, Route, RouteTable, Wanted};
-use crate::config::{RouteConfig, RouteScheme, RouteTarget};
+use crate::config::{RequestConditions, RouteConfig, RouteScheme, RouteTarget};
 
 /// A route that a request did not get, and the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,7 +26,7 @@ impl RouteTable {
     pub(crate) fn runners(&self, wanted: Wanted<'_>, path: &[u8], count: usize) -> Vec<Runner> {
         let mut matching = Vec::new();
         let best = self.find(wanted, path);
-        // Where one of the file is taken, those that members bring have no say.
+        // If the route found is of the file, routes that members bring cannot be next.
         let counts = |index: usize| {
             best.is_some_and(|it| self.routes[it].config.found || !self.routes[index].config.found)
         };
@@ -130,6 +130,8 @@ fn behind(better: &Route, route: &Route, wanted: Wanted<'_>) -> &'static str {
         "it is for both schemes"
     } else if !better.config.methods.is_empty() && route.config.methods.is_empty() {
         "it is for all methods"
+    } else if better.config.conditions.rank() > route.config.conditions.rank() {
+        "the other has more conditions"
     } else {
         "it comes later in the file"
     }
@@ -206,6 +208,9 @@ fn obstacle_in_path(config: &RouteConfig, matches: impl Fn(&RouteConfig) -> bool
         _ if relaxed(&|it| it.methods.clear()) => {
             let methods: Vec<&str> = config.methods.iter().map(Method::as_str).collect();
             format!("it is for {} only", methods.join(", "))
+        }
+        _ if relaxed(&|it| it.conditions = RequestConditions::default()) => {
+            format!("the request does not meet: {}", config.conditions)
         }
         _ if relaxed(&|it| it.exclude.clear()) => {
             "its `exclude` leaves the path to others".to_owned()

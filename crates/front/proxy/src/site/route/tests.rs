@@ -1,5 +1,6 @@
 //! Tests that the most specific route wins, and that nothing else is guessed.
 
+mod conditions;
 mod expressions;
 mod linear;
 
@@ -10,7 +11,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::config::{
-    Activation, Exclusion, PathExpression, Redirect, RouteRules, RouteScheme, Template,
+    Activation, Exclusion, KnownNames, PathExpression, Redirect, RouteRules, RouteScheme, Template,
 };
 use crate::path;
 
@@ -37,6 +38,8 @@ fn wanted(host: &str, secure: bool) -> Wanted<'_> {
         listener: Some(0),
         secure,
         method: &Method::GET,
+        conditions: ConditionFacts::Assumed(false),
+        with_parameters: None,
     }
 }
 
@@ -45,6 +48,7 @@ fn number(table: &RouteTable, route: usize) -> usize {
     match table.routes()[route].action {
         Action::Upstream(index) => index,
         Action::Status(status) => status.as_u16().into(),
+        Action::Split(index) => index,
         Action::Redirect => 308,
         Action::Files => 200,
     }
@@ -242,6 +246,8 @@ fn hosts_come_before_paths() {
                 listener: None,
                 secure: false,
                 method: &Method::GET,
+                conditions: ConditionFacts::Assumed(false),
+                with_parameters: None,
             },
             b"/"
         ),
@@ -452,7 +458,7 @@ fn patterns_are_ranked_against_prefixes() {
 
 #[test]
 fn a_scheme_comes_before_none() {
-    let to = Template::parse("/elsewhere", &[]).unwrap();
+    let to = Template::parse("/elsewhere", KnownNames::NONE).unwrap();
     let status = StatusCode::PERMANENT_REDIRECT;
     let redirect = RouteConfig {
         scheme: Some(RouteScheme::Http),
@@ -553,11 +559,12 @@ fn routes() -> impl Strategy<Value = Vec<RouteConfig>> {
     let regex = prop::option::weighted(0.2, prop::sample::select(expressions));
     let methods = prop::sample::subsequence(vec![Method::GET, Method::POST], 0..2);
     let matched = (hosts, path, any::<bool>(), suffix, pattern, regex);
-    let conditions = (listen, scheme, methods, any::<bool>());
-    let route = (matched, exclude, conditions, 0usize..9);
-    let route = route.prop_map(|(matched, exclude, conditions, upstream)| {
+    let beta = conditions::beta(0..2u8);
+    let limits = (listen, scheme, methods, beta, any::<bool>());
+    let route = (matched, exclude, limits, 0usize..9);
+    let route = route.prop_map(|(matched, exclude, limits, upstream)| {
         let (hosts, path, exact, suffix, pattern, regex) = matched;
-        let (listen, scheme, methods, first) = conditions;
+        let (listen, scheme, methods, conditions, first) = limits;
         let pattern = pattern.filter(|_| regex.is_none());
         let is_whole = pattern.is_some() || regex.is_some();
         let suffix = suffix.filter(|_| !is_whole);
@@ -569,13 +576,13 @@ fn routes() -> impl Strategy<Value = Vec<RouteConfig>> {
             } else {
                 path
             },
-            // A pattern or an expression stands in the place of these.
-            before_regex: first && !exact && !is_whole && suffix.is_none(),
+            before_regex: first && !exact && regex.is_none(),
             exact,
             suffix,
             pattern,
             regex: regex.map(|it| PathExpression::parse(it).unwrap()),
             methods,
+            conditions,
             exclude,
             listen,
             scheme,
@@ -606,13 +613,16 @@ proptest! {
         listener in 0usize..3,
         secure: bool,
         method in prop::sample::select(vec![Method::GET, Method::POST, Method::PUT]),
+        fields in conditions::beta(0..2u8),
     ) {
         let table = table(&routes);
         let path = if path.is_empty() { "/".to_owned() } else { path };
         let path = path::normalise(&Bytes::from(path)).unwrap();
+        let head = conditions::head_of(&fields);
         let wanted = Wanted {
             listener: Some(listener),
             method: &method,
+            conditions: ConditionFacts::Of(&head, conditions::CLIENT),
             ..wanted(&host, secure)
         };
         for path in std::iter::once(path.route().to_vec()).chain(path.readings()) {

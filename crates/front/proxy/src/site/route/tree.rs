@@ -9,6 +9,7 @@ use std::collections::hash_map::Entry;
 
 use super::expressions::{ExpressionSets, Expressions};
 use super::pattern::{Glob, Rank};
+use crate::config::conditions::ConditionRank;
 use crate::config::{RouteConfig, RouteScheme};
 
 /// The tree's nodes; a node refers to others by index, and the root is the first. With indices instead of
@@ -51,8 +52,9 @@ struct Suffixes {
 #[derive(Debug)]
 struct Pattern {
     rank: Rank,
-    /// Whether the route is limited to some listeners, whether to one scheme, and whether to some methods.
-    conditions: (bool, bool, bool),
+    /// Whether the route is limited to some listeners, whether to one scheme, and its precedence by methods and
+    /// conditions.
+    limits: (bool, bool, Precedence),
     glob: Glob,
     slot: TreeSlot,
 }
@@ -69,25 +71,43 @@ pub(super) struct TreeSlot {
 #[derive(Debug, Default)]
 struct ListenerSlots(HashMap<usize, SchemeSlot>);
 
-/// At most one route for each scheme, one for both schemes, and those for some methods.
+/// At most one route for each scheme, one for both schemes, and those for some requests only.
 #[derive(Debug, Default)]
 struct SchemeSlot {
     /// Each of the three fields is a route's index plus one; 0: no route.
     any: u32,
     http: u32,
     https: u32,
-    /// Routes for some methods; boxed, since few have any.
-    of_methods: Option<Box<MethodRoutes>>,
+    /// Routes for some methods, or with conditions; boxed, since there are few.
+    limited: Option<Box<LimitedRoutes>>,
 }
 
-/// The routes for some methods, in the file's order. Whether one takes a method is asked of the route.
+/// The routes for some methods, or with conditions, the most specific first; of equals, the first that was added.
+/// Whether one takes a request is asked of the route.
 #[derive(Debug, Default)]
-struct MethodRoutes(Vec<(Option<RouteScheme>, usize)>);
+struct LimitedRoutes(Vec<LimitedRoute>);
+
+#[derive(Debug)]
+struct LimitedRoute {
+    precedence: Precedence,
+    scheme: Option<RouteScheme>,
+    index: usize,
+}
+
+/// How specific a route is among those for the same path: one for some methods comes first, then its conditions
+/// decide.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+struct Precedence {
+    has_methods: bool,
+    conditions: ConditionRank,
+}
 
 /// The facts about a request by which its route is looked up.
 pub(super) struct RouteLookup<'a, F> {
     /// The path, in the form in which routes are compared.
     pub(super) path: &'a [u8],
+    /// The path with its parameters, for the expressions of routes with [`RouteConfig::refuse_parameters`].
+    pub(super) with_parameters: &'a [u8],
     pub(super) listener: Option<usize>,
     pub(super) secure: bool,
     /// Whether a route with a matching path accepts the request.
@@ -130,20 +150,20 @@ impl Tree {
     fn insert_pattern(&mut self, text: &str, route: &RouteConfig, index: usize) {
         let glob = Glob::new(text);
         let rank = glob.rank();
-        let conditions = (
+        let limits = (
             !route.listen.is_empty(),
             route.scheme.is_some(),
-            !route.methods.is_empty(),
+            Precedence::of(route),
         );
         let mut slot = TreeSlot::default();
         slot.insert(route, index);
         let pattern = Pattern {
             rank,
-            conditions,
+            limits,
             glob,
             slot,
         };
-        let before = |it: &Pattern| (it.rank, it.conditions) >= (rank, conditions);
+        let before = |it: &Pattern| (it.rank, it.limits) >= (rank, limits);
         let place = self.patterns.partition_point(before);
         self.patterns.insert(place, pattern);
     }
@@ -165,8 +185,8 @@ impl Tree {
         self.expressions.finish(sets);
     }
 
-    /// Finds the most specific route for a path. `rank` returns how specific a route is, and `before_regex` whether
-    /// expressions are not asked if it would win without them.
+    /// Finds the most specific route for a path. `rank` returns how specific a route is, and `before_regex` whether a
+    /// route that is found without expressions wins over them.
     pub(super) fn find(
         &self,
         asked: &RouteLookup<'_, impl Fn(usize) -> bool>,
@@ -181,6 +201,7 @@ impl Tree {
         self.expressions.find(asked).or(found)
     }
 
+    /// The most specific route of those with a path, a suffix or a pattern.
     fn find_without_expressions(
         &self,
         asked: &RouteLookup<'_, impl Fn(usize) -> bool>,
@@ -205,6 +226,8 @@ impl Tree {
         better.find_map(find).or(found)
     }
 
+    /// The route of the deepest node on the path that takes the request: an exact path first, then prefixes, the
+    /// longest first.
     fn find_in_nodes(&self, asked: &RouteLookup<'_, impl Fn(usize) -> bool>) -> Option<usize> {
         let mut node = &self.nodes[0];
         let mut found = node.prefix.find(asked);
@@ -287,11 +310,29 @@ impl TreeSlot {
     }
 }
 
+impl Precedence {
+    fn of(route: &RouteConfig) -> Self {
+        Self {
+            has_methods: !route.methods.is_empty(),
+            conditions: route.conditions.rank(),
+        }
+    }
+}
+
 impl SchemeSlot {
+    /// Adds a route. Of two for the same requests the first one stays.
     fn insert(&mut self, route: &RouteConfig, index: usize) {
-        if !route.methods.is_empty() {
-            let of_methods = self.of_methods.get_or_insert_default();
-            return of_methods.0.push((route.scheme, index));
+        let precedence = Precedence::of(route);
+        if precedence != Precedence::default() {
+            let routes = &mut self.limited.get_or_insert_default().0;
+            let place = routes.partition_point(|it| it.precedence >= precedence);
+            let scheme = route.scheme;
+            let limited = LimitedRoute {
+                precedence,
+                scheme,
+                index,
+            };
+            return routes.insert(place, limited);
         }
         let place = match route.scheme {
             None => &mut self.any,
@@ -304,20 +345,24 @@ impl SchemeSlot {
         }
     }
 
+    /// The first route that takes the request: those for the client's scheme come before those for both.
     fn find(&self, asked: &RouteLookup<'_, impl Fn(usize) -> bool>) -> Option<usize> {
         let own = if asked.secure {
             (Some(RouteScheme::Https), self.https)
         } else {
             (Some(RouteScheme::Http), self.http)
         };
-        [own, (None, self.any)]
-            .into_iter()
-            .find_map(|(scheme, plain)| {
-                let all = self.of_methods.iter().flat_map(|it| &it.0);
-                let of_methods = all.filter(|(it, _)| *it == scheme);
-                let plain = plain.checked_sub(1).map(|it| it as usize);
-                let mut routes = of_methods.map(|(_, index)| *index).chain(plain);
-                routes.find(|&index| (asked.takes)(index))
-            })
+        let limited = self.limited.as_ref().map_or(&[][..], |it| &it.0);
+        for (scheme, plain) in [own, (None, self.any)] {
+            let mut routes = limited.iter().filter(|it| it.scheme == scheme);
+            if let Some(found) = routes.find(|it| (asked.takes)(it.index)) {
+                return Some(found.index);
+            }
+            let plain = plain.checked_sub(1).map(|it| it as usize);
+            if let Some(index) = plain.filter(|&index| (asked.takes)(index)) {
+                return Some(index);
+            }
+        }
+        None
     }
 }

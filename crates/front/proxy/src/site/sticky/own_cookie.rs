@@ -5,9 +5,8 @@ use std::collections::HashMap;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use catamaran_balance::affinity::values;
-use catamaran_message::Fields;
 use catamaran_message::name::COOKIE;
+use catamaran_message::{Fields, pairs};
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::Sha256;
 
@@ -36,21 +35,24 @@ impl OwnCookie {
         }
     }
 
-    /// Reads the cookie and removes it from the fields. A cookie without a value is removed, too, but
-    /// counts as if there were none.
+    /// Reads the cookie. One without a value counts as if there were none.
+    pub(crate) fn read(&self, headers: &Fields) -> Own {
+        let value = self.values(headers).find(|value| !value.is_empty())?;
+        Some(self.members.get(value).copied())
+    }
+
+    /// Reads the cookie and removes it from the fields, even if it has no value.
     pub(crate) fn take(&self, headers: &mut Fields) -> Own {
-        let name = std::slice::from_ref(&self.name);
-        let fields = headers.get_all(COOKIE);
-        let mut found = fields
-            .flat_map(|field| values::cookies_even_empty(field, name))
-            .peekable();
-        found.peek()?;
-        let value = found.find(|value| !value.is_empty());
-        let own = value.map(|value| self.members.get(value).copied());
-        drop(found);
-        headers.change(COOKIE, |field| values::without(field, &self.name));
+        self.values(headers).next()?;
+        let own = self.read(headers);
+        headers.change(COOKIE, |field| pairs::without(field, &self.name));
         headers.retain(|field| !field.is(COOKIE) || !field.value().is_empty());
         own
+    }
+
+    /// All values of the cookie, even empty ones.
+    fn values<'f>(&'f self, headers: &'f Fields) -> impl Iterator<Item = &'f [u8]> {
+        pairs::cookies(headers, std::slice::from_ref(&self.name)).map(|(_, value)| value)
     }
 }
 

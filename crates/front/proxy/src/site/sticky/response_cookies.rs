@@ -1,13 +1,12 @@
 //! Session cookies of responses: those with which a backend begins sessions, and the front's own.
 
 use bytes::Bytes;
-use catamaran_balance::affinity::values;
-use catamaran_message::Fields;
 use catamaran_message::name::{CACHE_CONTROL, SET_COOKIE};
+use catamaran_message::{Fields, pairs};
 use http::StatusCode;
 
 use super::own_cookie::values_of;
-use crate::config::{SameSite, StickyConfig, StickyCookie, UpstreamConfig};
+use crate::config::{StickyConfig, StickyCookie, UpstreamConfig};
 
 /// The session cookies that responses of an upstream may have.
 #[derive(Debug)]
@@ -38,10 +37,13 @@ impl ResponseCookies {
 
     /// The ids of the sessions that a response begins by its `Set-Cookie` fields.
     pub(crate) fn begun<'r>(&'r self, headers: &'r Fields) -> impl Iterator<Item = &'r [u8]> {
-        headers.get_all(SET_COOKIE).flat_map(|field| {
+        let begun = headers.get_all(SET_COOKIE).flat_map(|field| {
             let pair = field.split(|&byte| byte == b';').next();
-            values::cookies(pair.unwrap_or_default(), &self.sessions)
-        })
+            pairs::named(pair.unwrap_or_default(), &self.sessions)
+        });
+        begun
+            .map(|(_, value)| value)
+            .filter(|value| !value.is_empty())
     }
 
     /// The `Set-Cookie` value that names a member; `None`: the front has no own cookie. `secure`
@@ -58,11 +60,7 @@ fn field(config: &StickyCookie, value: &str, secure: bool) -> Bytes {
         same_site,
         ..
     } = config;
-    let same_site = match same_site {
-        SameSite::Lax => "Lax",
-        SameSite::Strict => "Strict",
-        SameSite::None => "None",
-    };
+    let same_site = same_site.name();
     let secure = if secure { "; Secure" } else { "" };
     format!("{name}={value}; Path={path}; HttpOnly; SameSite={same_site}{secure}").into()
 }
@@ -70,14 +68,12 @@ fn field(config: &StickyCookie, value: &str, secure: bool) -> Bytes {
 /// Whether a response may carry a cookie for one client; `false` if a shared cache could give it to
 /// others.
 pub(crate) fn may_carry_cookie(status: StatusCode, headers: &Fields) -> bool {
-    let shared = |field: &[u8]| {
-        field.split(|&byte| byte == b',').any(|directive| {
-            let mut parts = directive.split(|&byte| byte == b'=');
-            let name = parts.next().unwrap_or_default().trim_ascii();
-            name.eq_ignore_ascii_case(b"public") || name.eq_ignore_ascii_case(b"s-maxage")
-        })
+    let is_shared = |directive: &[u8]| {
+        let mut parts = directive.split(|&byte| byte == b'=');
+        let name = parts.next().unwrap_or_default().trim_ascii();
+        name.eq_ignore_ascii_case(b"public") || name.eq_ignore_ascii_case(b"s-maxage")
     };
-    status != StatusCode::NOT_MODIFIED && !headers.get_all(CACHE_CONTROL).any(shared)
+    status != StatusCode::NOT_MODIFIED && !headers.elements(CACHE_CONTROL).any(is_shared)
 }
 
 #[cfg(test)]

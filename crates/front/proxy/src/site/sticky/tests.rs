@@ -1,5 +1,6 @@
 use bytes::Bytes;
 use catamaran_message::Fields;
+use catamaran_message::name::COOKIE;
 
 use super::own_cookie::VALUE_LEN;
 use super::*;

@@ -19,7 +19,7 @@ pub(super) fn steered(origin: &Origin, change: impl FnOnce(&mut Config)) -> (Fro
     (start(config).unwrap(), directory)
 }
 
-pub(super) fn admin(front: &Front, method: &str, path: &str, body: &str) -> (u16, String) {
+pub(crate) fn admin(front: &Front, method: &str, path: &str, body: &str) -> (u16, String) {
     let BoundAddress::Unix(socket) = &front.admin_addresses()[0] else {
         panic!("a Unix socket");
     };

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use catamaran_proxy::config::{FieldName, FieldRule, Placeholder, Rewrite, RouteRules, Template};
+use catamaran_proxy::config::{
+    FieldName, FieldRule, Placeholder, Rewrite, RouteRules, RouteTarget, Template, UpstreamConfig,
+};
 
 use super::*;
 
@@ -268,6 +270,71 @@ fn a_change_takes_away_what_it_changes() {
     for (target, expected) in [("/a", "3"), ("/b", "2"), ("/c", "1"), ("/refused", "1")] {
         assert_eq!(body(&get(&front, target)), expected, "{target}");
     }
+}
+
+/// A cache's key does not have the method, so all that asks for a stored response is told to be a GET.
+#[test]
+fn a_change_takes_away_what_was_stored_for_requests_that_tell_their_method() {
+    let origin = Origin::start(|asked| {
+        let told = asked.field("x-method").unwrap_or("-");
+        let bytes = match told {
+            "POST" => response("200 OK", "", ""),
+            _ => ok(FRESH, &format!("{told} {}", asked.count)),
+        };
+        (bytes, false)
+    });
+    let mut config = cached(origin.backend(), cache());
+    let method = Template::parse("{method}", Placeholder::OF_FIELDS).unwrap();
+    let rules = RouteRules {
+        request_headers: vec![FieldRule::Set(FieldName::from_static("X-Method"), method)],
+        ..RouteRules::clone(config.routes[0].rules.as_ref().unwrap())
+    };
+    config.routes[0].rules = Some(Arc::new(rules));
+    let front = start(config).unwrap();
+    assert_eq!(body(&get(&front, "/")), "GET 1");
+    let head = ask_as(&front, "HEAD", "/", "");
+    assert!(status(&head).contains("; hit"), "{head:?}");
+    ask_as(&front, "POST", "/", "Content-Length: 0\r\n");
+    assert_eq!(body(&get(&front, "/")), "GET 3");
+}
+
+/// Whichever upstream of a split is asked to change something, the pages of all are taken away.
+#[test]
+fn a_change_takes_away_what_others_of_a_split_gave() {
+    let origin = |name: &'static str| {
+        Origin::start(move |asked| {
+            let bytes = match asked.text.split(' ').next() {
+                Some("POST") => response("303 See Other", "Location: /b\r\n", ""),
+                _ => ok(FRESH, name),
+            };
+            (bytes, false)
+        })
+    };
+    let (one, other) = (origin("one"), origin("other"));
+    let mut config = cached(one.backend(), cache());
+    config.upstreams[0].name = "one".to_owned();
+    let second = UpstreamConfig::new("other", vec![other.backend()]);
+    config.upstreams.push(second);
+    let shares = [("one", 1), ("other", 1)].map(|(name, weight)| (name.to_owned(), weight));
+    config.routes[0].target = RouteTarget::Split(shares.into());
+    let front = start(config).unwrap();
+    let fill = || {
+        for target in ["/a", "/b", "/c"] {
+            for _ in 0..30 {
+                get(&front, target);
+            }
+        }
+        let count = |target| [one.count(target), other.count(target)];
+        ["/a", "/b", "/c"].map(count)
+    };
+    let before = fill();
+    assert_eq!(before, [[1, 1]; 3]);
+    assert_eq!(fill(), before, "all are stored");
+    ask_as(&front, "POST", "/a", "Content-Length: 0\r\n");
+    let [changed, named, kept] = fill();
+    // One of them was asked for the change as well.
+    assert_eq!(changed.iter().sum::<usize>(), 5, "{changed:?}");
+    assert_eq!((named, kept), ([2, 2], [1, 1]));
 }
 
 #[test]

@@ -8,12 +8,13 @@ use crate::experiment::PublishedRatio;
 use crate::report::claims;
 use crate::result::ResultDocument;
 
+/// Writes the section of claims: a row for each, with its verdict and its ratio on a common scale.
 pub(super) fn put(page: &mut Page, result: &ResultDocument) {
     if result.claims.is_empty() {
         return;
     }
     page.put(format_args!(
-        "<h2>Claims</h2>\n<p>Ratios are taken within rounds. Dot and bar: median and interval of \
+        "<h2>Claims</h2>\n<p>Ratios are taken within rounds. Dot and bar: estimate and interval of \
          95 %, on one logarithmic scale; the dashed line is 1, no difference. Ring: what was \
          published or planted. {}</p>\n",
         escaped(&claims::remark(result))
@@ -60,6 +61,7 @@ pub(super) fn planted(page: &mut Page, result: &ResultDocument) {
     page.cards(&claims::PLANTED_HEADS.map(str::to_owned), &rows);
 }
 
+/// The cells of a claim's row: sentence with gates, verdict, and ratio.
 fn row(claim: &Outcome, scale: &Ratios) -> Vec<String> {
     let bar = match (claim.low, claim.ratio, claim.high) {
         (Some(low), Some(ratio), Some(high)) => {

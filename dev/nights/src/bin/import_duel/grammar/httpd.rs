@@ -1,12 +1,12 @@
-//! Configurations of httpd: virtual hosts with sections of paths, folders and files, guards of both generations,
-//! rewrites, conditions on modules, `.htaccess`.
+//! Random configurations of httpd: virtual hosts with sections of paths, directories and files, access rules of
+//! versions 2.2 and 2.4, rewrites, conditions on modules, `.htaccess`.
 
 use fastrand::Rng;
 
 use super::{filled, lines, one, one_of_sizes, section};
 use crate::tree::Node;
 
-/// What a section is of.
+/// The kind of section that a directive is in.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Level {
     /// The server or a virtual host.
@@ -124,7 +124,7 @@ fn directive(random: &mut Rng, level: Level, depth: usize) -> Vec<Node> {
 
 /// A section of paths, folders or files.
 fn place(random: &mut Rng, depth: usize) -> Node {
-    let (open, close, level) = match random.usize(..14) {
+    let (open, close, level) = match random.usize(..16) {
         0..=3 => ("<Location <path>>", "</Location>", Level::Location),
         4 => ("<Location \"<path>*\">", "</Location>", Level::Location),
         5 => ("<Location ~ \"<regex>\">", "</Location>", Level::Location),
@@ -145,6 +145,12 @@ fn place(random: &mut Rng, depth: usize) -> Node {
             Level::Folder,
         ),
         12 => ("<Files \"<file>\">", "</Files>", Level::Folder),
+        13 => (
+            "<LocationMatch \"<odd>\">",
+            "</LocationMatch>",
+            Level::Location,
+        ),
+        14 => ("<Location \"<odd path>\">", "</Location>", Level::Location),
         _ => ("<FilesMatch \"<regex>\">", "</FilesMatch>", Level::Folder),
     };
     let count = 1 + random.usize(..3);
@@ -158,7 +164,7 @@ fn place(random: &mut Rng, depth: usize) -> Node {
     section(filled(random, open), inner, close)
 }
 
-/// A section that may stand in others.
+/// A section that may be inside of others.
 fn inner_section(random: &mut Rng, level: Level, depth: usize) -> Node {
     let choice = random.usize(..10);
     let (open, close) = match (level, choice) {
@@ -200,7 +206,7 @@ fn inner_section(random: &mut Rng, level: Level, depth: usize) -> Node {
     let open = open.replace("<condition>", one(random, EXPRESSIONS));
     let open = filled(random, &open);
     let inner = if open.starts_with("<Require") {
-        // Negative ones have a meaning among others only.
+        // A negated condition is allowed only together with others.
         let all = if open.contains("All") {
             REQUIREMENTS
         } else {
@@ -250,7 +256,7 @@ const REQUIREMENTS: &[&str] = &[
     "Require not method <method>",
 ];
 
-/// How many of them, from the first, are not negative.
+/// The first rules of the list, as many as are not negated.
 const POSITIVE: usize = 9;
 
 const GUARDS: &[&str] = &[
@@ -327,6 +333,7 @@ const REDIRECTS: &[&str] = &[
     "RedirectMatch 403 <regex>",
     "RedirectMatch 404 <regex>",
     "RedirectMatch <regex> https://a.org/",
+    "RedirectMatch 404 \"<odd>\"",
 ];
 
 const CONDITIONS: &[&str] = &[
@@ -363,6 +370,13 @@ const CONDITIONS: &[&str] = &[
     "%{REQUEST_FILENAME} secret",
     "%{ENV:admin} !1",
     "%{IS_SUBREQ} false",
+    "%{HTTP:Range} bytes",
+    "%{HTTP:Upgrade} websocket",
+    "%{HTTP:Connection} !upgrade",
+    "%{HTTP:If-None-Match} .",
+    "%{HTTP:X-Forwarded-Port} !=443",
+    "%{HTTP:X-Role} ^guest",
+    "%{SERVER_PROTOCOL} HTTP/1\\.0",
 ];
 
 const REWRITES: &[&str] = &[
@@ -386,6 +400,10 @@ const REWRITES: &[&str] = &[
     "RewriteRule <regex> - [END] | RewriteRule ^ - [F]",
     "RewriteRule <regex> - [C] | RewriteRule <regex> - [F]",
     "RewriteRule ^ - [F]",
+    "RewriteRule \"<odd>\" - [F]",
+    "RewriteRule ^/Shop/(.*)$ /admin/$1 [NC,R]",
+    "RewriteRule <regex> http://<backend>/x/$1 [P,NC]",
+    "RewriteRule ^/shop/([0-9]+)$ http://<backend>/app/$1?id=$1 [P]",
     "RewriteOptions Inherit",
 ];
 

@@ -1,11 +1,11 @@
-//! Configurations of nginx: servers with locations, guards at each level, rewrites, fields.
+//! Random configurations of nginx: servers with locations, access rules at each level, rewrites, fields.
 
 use fastrand::Rng;
 
 use super::{filled, lines, one, one_of_sizes, section};
 use crate::tree::Node;
 
-/// Where a directive stands.
+/// The level at which a directive is.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Level {
     Http,
@@ -16,7 +16,7 @@ enum Level {
 pub(super) fn tree(random: &mut Rng) -> Vec<Node> {
     let mut nodes = Vec::new();
     nodes.push(Node::Line("upstream app { server {one}; }".to_owned()));
-    // Most are small: the more there is, the likelier one thing closes all others.
+    // Most are small: the more rules there are, the likelier one of them refuses everything.
     let size = one_of_sizes(random);
     if random.usize(..4) < size {
         nodes.extend(inherited(random, Level::Http));
@@ -88,11 +88,11 @@ fn server(random: &mut Rng, index: usize, size: usize) -> Node {
             inner: moved,
         });
     }
-    // A server without it would listen on port 80 of all addresses.
+    // Without `listen`, nginx would listen on port 80 of all addresses.
     section(format!("server {{ {listen}"), inner, "}")
 }
 
-/// A location that no other of the level is; none by chance.
+/// A location whose key no other of its level has; `None` if a random choice gives one that is there.
 fn location(random: &mut Rng, within: &str, depth: usize, seen: &mut Vec<String>) -> Option<Node> {
     let place = match (within, random.usize(..8)) {
         ("/", _) => "/".to_owned(),
@@ -100,6 +100,8 @@ fn location(random: &mut Rng, within: &str, depth: usize, seen: &mut Vec<String>
         ("", 2) => filled(random, "~* <regex>"),
         ("", 3) => filled(random, "^~ <path>"),
         ("", 4) => filled(random, "= <path>"),
+        ("", 5) if random.bool() => filled(random, "~ \"<odd>\""),
+        ("", 6) if random.usize(..3) == 0 => filled(random, "\"<odd path>\""),
         ("", _) => filled(random, "<path>"),
         (outer, 0..=3) if outer.starts_with('/') => {
             format!(
@@ -109,7 +111,7 @@ fn location(random: &mut Rng, within: &str, depth: usize, seen: &mut Vec<String>
         }
         _ => filled(random, "~ <regex>"),
     };
-    // Braces need quotes; an expression without any is written as it is.
+    // An expression with braces must be quoted.
     let key = place.trim_start_matches("^~ ").to_owned();
     if seen.contains(&key) {
         return None;
@@ -154,7 +156,7 @@ fn location(random: &mut Rng, within: &str, depth: usize, seen: &mut Vec<String>
     Some(section(format!("location {place} {{"), body, "}"))
 }
 
-/// What is inherited by inner levels unless they say it anew.
+/// A directive that inner levels inherit unless they have their own.
 fn inherited(random: &mut Rng, level: Level) -> Vec<Node> {
     match random.usize(..12) {
         0..=3 => lines(random, GUARDS),
@@ -186,7 +188,7 @@ fn inherited(random: &mut Rng, level: Level) -> Vec<Node> {
     }
 }
 
-/// What the module of rewrites does.
+/// A directive of the rewrite module.
 fn processed(random: &mut Rng, level: Level) -> Vec<Node> {
     if random.bool() {
         let test = one(random, CONDITIONS);
@@ -315,6 +317,8 @@ const CONDITIONS: &[&str] = &[
     "$uri ~ <regex>",
     "$uri ~* <regex>",
     "$uri !~ <regex>",
+    "$uri ~ \"<odd>\"",
+    "$request_uri ~ \"<odd>\"",
     "$document_uri ~ <regex>",
     "$remote_addr = 127.0.0.2",
     "$remote_addr != 127.0.0.1",
@@ -332,6 +336,13 @@ const CONDITIONS: &[&str] = &[
     "$is_args",
     "$http_referer !~ a\\.org",
     "$http_origin ~ forged",
+    "$http_range",
+    "$http_upgrade ~* websocket",
+    "$http_connection ~* upgrade",
+    "$http_if_none_match",
+    "$http_x_forwarded_port != 443",
+    "$http_x_role ~ guest",
+    "$server_protocol = HTTP/1.0",
 ];
 
 const REQUEST_FIELDS: &[&str] = &[

@@ -4,7 +4,7 @@
 use http::Version;
 
 use super::*;
-use crate::exchange::fields::clean::{Withheld, clean_request};
+use crate::exchange::fields::clean::clean_request;
 
 pub(crate) const STRANGER: &str = "203.0.113.9:5000";
 pub(crate) const PROXY: &str = "10.0.0.1:5000";
@@ -53,7 +53,7 @@ fn a_stranger_is_not_believed() {
         ("x-own", "1"),
     ]);
     let identity = identify(&peer(STRANGER), &networks(), &fields);
-    clean_request(&mut fields, &[], false, &mut Withheld::default());
+    clean_request(&mut fields, &[], false, &mut None);
     let ip = "203.0.113.9".parse().expect("an address");
     assert_eq!(
         identity,
@@ -64,6 +64,15 @@ fn a_stranger_is_not_believed() {
         }
     );
     assert_eq!(fields, headers(&[("x-own", "1")]));
+}
+
+/// The head of a request to `authority` with these fields.
+fn head(headers: Fields, authority: Option<Authority>) -> RequestHead {
+    RequestHead {
+        headers,
+        authority,
+        ..RequestHead::empty()
+    }
 }
 
 #[test]
@@ -80,7 +89,16 @@ fn the_last_protocol_counts() {
 fn the_nearest_proxy_says_which_host_and_port() {
     let own = Authority::parse(&Bytes::from_static(b"inner:8080")).expect("an authority");
     let asked = |fields: &[_], secure| {
-        let asked = asked_of_proxy(&headers(fields), Some(&own), secure)?;
+        let fields = headers(fields);
+        let identity = Identity {
+            secure,
+            ..identify(&peer(PROXY), &networks(), &fields)
+        };
+        let sender = Sender {
+            peer: peer(PROXY),
+            identity,
+        };
+        let asked = asked_of_proxy(&sender, &head(fields, Some(own.clone())))?;
         Some(String::from_utf8(asked.to_bytes().to_vec()).expect("text"))
     };
     let (host, port) = ("x-forwarded-host", "x-forwarded-port");
@@ -299,7 +317,7 @@ fn the_port_is_the_one_that_the_client_used() {
             ..identify(&peer, &networks(), &fields)
         };
         let sender = Sender { peer, identity };
-        let told = client_port(&sender, &fields, own.as_ref(), local(port));
+        let told = client_port(&sender, &head(fields, own), local(port));
         assert_eq!(told, expected, "{from} {host:?} {claims:?} {port} {secure}");
     }
 }

@@ -3,7 +3,7 @@
 use catamaran_message::name::{COOKIE, X_REQUEST_ID};
 
 use super::*;
-use crate::exchange::fields::clean::{Withheld, clean_request};
+use crate::exchange::fields::clean::clean_request;
 use crate::exchange::fields::forwarded::identify;
 use crate::exchange::fields::forwarded::tests::{PROXY, STRANGER, headers, networks, peer, text};
 
@@ -11,16 +11,19 @@ use crate::exchange::fields::forwarded::tests::{PROXY, STRANGER, headers, networ
 fn announced(from: &str, sent: &[(&'static str, &'static str)]) -> Fields {
     let mut fields = headers(sent);
     let identity = identify(&peer(from), &networks(), &fields);
-    clean_request(&mut fields, &[], from == PROXY, &mut Withheld::default());
+    clean_request(&mut fields, &[], from == PROXY, &mut None);
     let via = Via::new("catamaran");
     let own = OwnFields {
         told: Some(ToldClient {
-            peer: peer(from),
-            identity,
+            sender: Sender {
+                peer: peer(from),
+                identity,
+            },
             port: 81,
         }),
         via: Some(&via),
         id: Some((X_REQUEST_ID.into(), RequestId::from_number(7))),
+        trace: None,
     };
     own.add_to(&mut fields, b"a:81", Version::HTTP_11);
     fields

@@ -41,13 +41,13 @@ impl CachedSource<'_> {
             offer.mark_unmodified(head, &plain_head(&object), is_kept);
             return None;
         }
-        let is_whole = self.window == Some(ALL) || offer.is_head();
+        let is_whole = self.window == Some(ALL) || offer.is_head;
         if !is_whole || !offer.mark_varying(head) {
             return None;
         }
         let is_worth_it = LazyCell::new(|| {
             let room = || self.asked.request.cache.store.has_room_for_coding(&object);
-            !offer.is_head() && object.codings().is_wanted_again() && room()
+            !offer.is_head && object.codings().is_wanted_again() && room()
         });
         let (coding, coded) = offer.choose(|coding| match object.coded(coding) {
             Some(coded) => Some(coded.clone()),
@@ -56,7 +56,7 @@ impl CachedSource<'_> {
         })?;
         describe(head, coding);
         head.content_length = Some(coded.len() as u64);
-        if offer.is_head() {
+        if offer.is_head {
             return None;
         }
         self.from = From::Coded(Some(coded));

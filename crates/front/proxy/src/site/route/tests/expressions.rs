@@ -134,3 +134,38 @@ fn other_methods_get_the_next_route() {
         );
     }
 }
+
+/// What an expression would decide about the parameters of a path is refused, if the route says so.
+#[test]
+fn parameters_that_decide_are_refused() {
+    let strict = |text: &str, name: &str| RouteConfig {
+        refuse_parameters: true,
+        ..regex(&[], text, name)
+    };
+    for others in [vec![], vec![regex(&[], "^/loose$", "3")]] {
+        let mut routes = vec![
+            route(&[], "/", "0"),
+            strict("jsessionid|[^a-z0-9/._-]", "1"),
+            strict("[.]do$", "2"),
+        ];
+        routes.extend(others);
+        let has_loose = routes.len() > 3;
+        let table = table(&routes);
+        for (path, expected) in [
+            ("/a.do", Ok(Some(2))),
+            ("/a", Ok(Some(0))),
+            ("/secret.do;x", Err(PathFault::Ambiguous)),
+            ("/a;jsessionid=1", Err(PathFault::Ambiguous)),
+            ("/a;x", Err(PathFault::Ambiguous)),
+            ("/a;%22", Err(PathFault::Ambiguous)),
+            ("/loose", Ok(Some(if has_loose { 3 } else { 0 }))),
+        ] {
+            let normal = path::normalise(&Bytes::copy_from_slice(path.as_bytes())).unwrap();
+            let found = table.decide(wanted("h", false), &normal);
+            assert_eq!(found, expected, "{path}");
+        }
+    }
+    let lenient = table(&[route(&[], "/", "0"), regex(&[], "[.]do$", "1")]);
+    let normal = path::normalise(&Bytes::from("/secret.do;x")).unwrap();
+    assert_eq!(lenient.decide(wanted("h", false), &normal), Ok(Some(1)));
+}

@@ -4,7 +4,8 @@
 use std::cmp::Reverse;
 
 use super::super::pattern::{ExcludedPaths, Glob};
-use super::super::{Action, Host, Wanted};
+use super::super::{Action, ConditionFacts, Host, Wanted};
+use crate::config::conditions::ConditionRank;
 use crate::config::{RouteConfig, RouteScheme, RouteTarget};
 
 /// The action of the most specific route for a host, a listener, a scheme, and a path in the form of
@@ -28,7 +29,12 @@ pub(super) fn find(routes: &[RouteConfig], wanted: &Wanted<'_>, path: &[u8]) -> 
             route.listen.is_empty() || listen.any(|&index| Some(index) == wanted.listener)
         })
         .filter(|route| route.scheme.is_none_or(|wanted| wanted == scheme))
-        .filter(|route| route.methods.is_empty() || route.methods.contains(wanted.method));
+        .filter(|route| route.methods.is_empty() || route.methods.contains(wanted.method))
+        .filter(|route| match wanted.conditions {
+            ConditionFacts::Of(head, client) => route.conditions.are_met(head, client),
+            ConditionFacts::Announced(head, client) => route.conditions.may_be_met(head, client),
+            ConditionFacts::Assumed(_) => unreachable!("the requests of these tests have heads"),
+        });
     let mut ranked: Vec<(Rank, &RouteConfig)> = matching
         .flat_map(|route| {
             ranks(route, host)
@@ -37,10 +43,11 @@ pub(super) fn find(routes: &[RouteConfig], wanted: &Wanted<'_>, path: &[u8]) -> 
         })
         .collect();
     // Of equals, the first, even if it excludes the path. Patterns and expressions may rank alike and differ, and one
-    // for some methods leaves others to the next.
+    // for some methods, or with conditions, leaves other requests to the next.
     let place = |route: &RouteConfig| routes.iter().position(|it| std::ptr::eq(it, route));
     let own = |route: &RouteConfig| {
-        let differs = route.regex.is_some() || !route.methods.is_empty();
+        let is_limited = !route.methods.is_empty() || !route.conditions.is_empty();
+        let differs = route.regex.is_some() || is_limited;
         (route.pattern.clone(), place(route).filter(|_| differs))
     };
     ranked.sort_by_key(|(rank, route)| (Reverse(*rank), own(route)));
@@ -56,6 +63,7 @@ pub(super) fn find(routes: &[RouteConfig], wanted: &Wanted<'_>, path: &[u8]) -> 
     let (_, best) = taking().find(|(rank, route)| !is_expression(route) || !forbidden(rank))?;
     Some(match &best.target {
         RouteTarget::Status(status) => Action::Status(*status),
+        RouteTarget::Split(_) => unreachable!("no route of these tests has one"),
         RouteTarget::Redirect(_) => Action::Redirect,
         RouteTarget::Files => Action::Files,
         RouteTarget::Upstream(name) => Action::Upstream(name.parse().ok()?),
@@ -68,11 +76,12 @@ type Rank = (
     (usize, usize),
     usize,
     Option<usize>,
-    (bool, bool, bool),
+    (bool, bool, bool, ConditionRank),
 );
 
 /// How specific a route is for a host, once for each of its hosts that matches: by host, exactness,
-/// or an expression, slashes and length, path (patterns have none), suffix, listener, scheme and methods.
+/// or an expression, slashes and length, path (patterns have none), suffix, listener, scheme, methods
+/// and conditions.
 fn ranks(route: &RouteConfig, host: &[u8]) -> Vec<Rank> {
     let of_hosts: Vec<usize> = match &route.hosts[..] {
         [] => vec![0],
@@ -91,7 +100,13 @@ fn ranks(route: &RouteConfig, host: &[u8]) -> Vec<Rank> {
         None => path.len() + 1,
     };
     if route.regex.is_some() {
-        let own = ((false, true), (0, 0), 0, None, (false, false, false));
+        let own = (
+            (false, true),
+            (0, 0),
+            0,
+            None,
+            (false, false, false, [0; 5]),
+        );
         let of_expression = |host| (host, own.0, own.1, own.2, own.3, own.4);
         return of_hosts.into_iter().map(of_expression).collect::<Vec<_>>();
     }
@@ -101,6 +116,7 @@ fn ranks(route: &RouteConfig, host: &[u8]) -> Vec<Rank> {
         !route.listen.is_empty(),
         route.scheme.is_some(),
         !route.methods.is_empty(),
+        route.conditions.rank(),
     );
     let of_hosts = of_hosts.into_iter();
     of_hosts

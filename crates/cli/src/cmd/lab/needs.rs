@@ -1,0 +1,67 @@
+//! Prepares what an experiment needs before anything is started.
+
+use std::path::PathBuf;
+
+use catamaran_lab::doctor::{self, Programs};
+use catamaran_lab::experiment::Experiment;
+use catamaran_lab::then;
+
+use crate::descriptors::raise_limit;
+use crate::failure::Failure;
+
+/// The paths of programs that are in no package: this binary, jars, software that `lab prepare` has built, and those
+/// of `--module`.
+pub(super) fn programs(modules: &[(String, PathBuf)]) -> Result<Programs, Failure> {
+    Ok(doctor::programs(&super::own_path()?, modules))
+}
+
+/// The folder into which `lab prepare` builds software if its user names no other.
+pub(super) fn then_folder() -> Result<PathBuf, Failure> {
+    let home = std::env::home_dir();
+    let home = home.ok_or_else(|| Failure::Fault("HOME is not set".to_owned()))?;
+    Ok(then::folder(&home))
+}
+
+/// Parses the value of `--module`.
+pub(super) fn module(text: &str) -> Result<(String, PathBuf), String> {
+    let parts = text.split_once('=').filter(|(name, _)| !name.is_empty());
+    let (name, file) = parts.ok_or("it is NAME=FILE")?;
+    let file = std::fs::canonicalize(file).map_err(|error| format!("{file}: {error}"))?;
+    Ok((name.to_owned(), file))
+}
+
+/// Parses the value of `--against` into an absolute path. Servers are started in directories of their own, where a
+/// relative path would lead elsewhere.
+pub(super) fn binary(text: &str) -> Result<PathBuf, String> {
+    let path = std::fs::canonicalize(text).map_err(|error| error.to_string())?;
+    if !path.is_file() {
+        return Err("it is no file".to_owned());
+    }
+    Ok(path)
+}
+
+/// Checks what must exist before anything is started: limits, packages, and containers from Maven's repository.
+pub(super) fn check(
+    experiment: &Experiment,
+    modules: &[(String, PathBuf)],
+    is_to_install: bool,
+) -> Result<(), Failure> {
+    // The servers and the load generator inherit this limit.
+    raise_limit();
+    let refusal = doctor::refusal(experiment);
+    if let Some(refusal) = refusal.map_err(|report| Failure::of_report(&report))? {
+        let words = format!("gate {}: {}", refusal.gate, refusal.words);
+        return Err(Failure::Fault(words));
+    }
+    let lacks = doctor::lacks(experiment, &programs(modules)?);
+    let lacks = lacks.map_err(|report| Failure::of_report(&report))?;
+    if is_to_install {
+        let installed = lacks.install();
+        return installed.map_err(|error| Failure::Fault(error.to_string()));
+    }
+    lacks.message().map_or(Ok(()), |what| {
+        Err(Failure::Fault(format!(
+            "{what}\n`lab run --install` installs packages and fetches jars"
+        )))
+    })
+}

@@ -1,0 +1,152 @@
+//! Checks whether limits fit together with listeners, routes and the connections of clients.
+
+use std::collections::HashSet;
+use std::ops::Range;
+
+use catamaran_proxy::config::{LimitBy, Quota};
+use http::Method;
+
+use crate::file::File;
+use crate::file::limit::Limit;
+use crate::report::{Finding, Report};
+use crate::suggest::{meant_or, nearest};
+
+/// Adds to the report what is wrong with the limits.
+pub(super) fn check(file: &File, report: &mut Report) {
+    let mut used = HashSet::new();
+    // While other tables have faults, a limit may be missing because of them.
+    let are_complete = report.faults() == 0;
+    for limited in uses(file) {
+        check_use(file, &limited, are_complete, report);
+        warn_of_minted_keys(file, &limited, report);
+        used.extend(limited.limits.iter().map(String::as_str));
+    }
+    if report.faults() > 0 {
+        return;
+    }
+    for limit in &file.limits {
+        let name = &limit.value.name;
+        if !used.contains(name.as_str()) {
+            let message = format!("no listener and no route has limit `{name}`");
+            let hint = "write `limits` in a [[listen]] or [[route]], or remove it";
+            report.push(Finding::warning(message, limit.place.clone()).hint(hint));
+        }
+        warn_small_burst(limit, report);
+    }
+    warn_little_memory(file, report);
+}
+
+/// The limits that a listener or a route names.
+struct LimitUse<'f> {
+    limits: &'f [String],
+    place: &'f Range<usize>,
+    /// Whether clients may ask for hosts that they have made up.
+    takes_any_host: bool,
+}
+
+/// The limits of each listener and of each route that has rules.
+fn uses(file: &File) -> impl Iterator<Item = LimitUse<'_>> {
+    let of_listeners = file.listeners.iter().map(|it| LimitUse {
+        limits: &it.value.request_limits,
+        place: &it.place,
+        takes_any_host: true,
+    });
+    let of_routes = file.routes.iter().filter_map(|route| {
+        let first = route.values.first()?;
+        Some(LimitUse {
+            limits: &first.rules.as_ref()?.limits,
+            place: &route.limits_place,
+            takes_any_host: first.hosts.is_empty()
+                || first.hosts.iter().any(|it| it.starts_with('*')),
+        })
+    });
+    of_listeners.chain(of_routes)
+}
+
+/// Faults limits that do not exist, are named twice, or are too many.
+fn check_use(file: &File, limited: &LimitUse<'_>, are_complete: bool, report: &mut Report) {
+    let LimitUse { limits, place, .. } = limited;
+    let names = || file.limits.iter().map(|limit| limit.value.name.as_str());
+    for (at, name) in limits.iter().enumerate() {
+        if are_complete && names().all(|known| known != name) {
+            let message = format!("there is no limit `{name}`");
+            let hint = meant_or(nearest(name, names()), || format!("add [limit.{name}]"));
+            report.push(Finding::fault(message, (*place).clone()).hint(hint));
+        }
+        if limits[..at].contains(name) {
+            let message = format!("`limits` has `{name}` twice");
+            report.push(Finding::fault(message, (*place).clone()).hint("remove one of them"));
+        }
+    }
+    if limits.len() > LIMITS_MAX {
+        let message = format!("`limits` has more than {LIMITS_MAX} limits");
+        let hint = "each is asked for each request; keep the narrowest";
+        report.push(Finding::fault(message, (*place).clone()).hint(hint));
+    }
+}
+
+/// Warns if clients can choose the keys of all limits of a listener or route, by a field or by a host that they make
+/// up.
+fn warn_of_minted_keys(file: &File, limited: &LimitUse<'_>, report: &mut Report) {
+    let by = |name: &String| {
+        let limit = file.limits.iter().find(|limit| limit.value.name == *name);
+        limit.map(|limit| &limit.value.by)
+    };
+    let minted = |name: &String| match by(name)? {
+        LimitBy::Header(_) => Some("a field"),
+        LimitBy::Host => limited.takes_any_host.then_some("the host"),
+        LimitBy::Client | LimitBy::All => None,
+    };
+    let holds = |it| matches!(by(it), Some(LimitBy::Client | LimitBy::All));
+    if let Some(what) = limited.limits.iter().find_map(minted)
+        && !limited.limits.iter().any(holds)
+    {
+        let message =
+            format!("`limits` has a limit by {what}, and clients may write what they like into it");
+        let hint = "name a limit by \"client\" with a higher rate as well";
+        report.push(Finding::warning(message, limited.place.clone()).hint(hint));
+    }
+}
+
+/// Warns of a burst that refuses parts of a page that a browser opens.
+fn warn_small_burst(limit: &Limit, report: &mut Report) {
+    let config = &limit.value;
+    let takes_get = config.methods.is_empty() || config.methods.contains(&Method::GET);
+    if let Quota::Rate { burst, .. } = config.quota
+        && burst < BROWSER_BURST
+        && takes_get
+        && config.by == LimitBy::Client
+    {
+        let message = format!(
+            "limit `{}` lets only {burst} of a client's requests pass at once, and a browser sends {BROWSER_BURST} or more for a page",
+            config.name
+        );
+        let hint = "raise `burst`, or write methods = [\"POST\"] if that is what is to be limited";
+        report.push(Finding::warning(message, limit.burst_place.clone()).hint(hint));
+    }
+}
+
+/// Warns if the clients that may be connected have more keys than there is memory for.
+fn warn_little_memory(file: &File, report: &mut Report) {
+    let Some(first) = file.limits.first() else {
+        return;
+    };
+    let keys = file.server.limit_memory / KEY_BYTES;
+    let connections = file.server.connections_max.unwrap_or(20_000) as u64;
+    if keys < connections.saturating_mul(4) {
+        let message = format!(
+            "`limit_memory` has room for {keys} keys, fewer than four for each of {connections} connections"
+        );
+        let hint = "the front then forgets what clients owe; raise `limit_memory` in [server], 17 bytes a key";
+        report.push(Finding::warning(message, first.place.clone()).hint(hint));
+    }
+}
+
+/// The most limits of a listener, and of a route.
+const LIMITS_MAX: usize = 4;
+
+/// How many requests a browser sends at once.
+const BROWSER_BURST: u32 = 6;
+
+/// The memory of a key in the table of the front.
+const KEY_BYTES: u64 = 17;

@@ -1,0 +1,123 @@
+//! Converts the format of the access log: `LogFormat` and `CustomLog`. Only that of the outermost log is converted.
+
+use crate::directive::Directive;
+use crate::ledger::Ledger;
+use crate::logs::{self, ONE_PLACE};
+use crate::plan::Keys;
+use crate::toml_text::quoted;
+
+/// The keys of `[log]`; empty if lines keep the format of the front.
+pub(super) fn keys(top: &[Directive], ledger: &mut Ledger) -> Keys {
+    let all = named(top, "customlog");
+    let is_own = |it: &&&Directive| !USUAL.contains(&it.word(1)) && !it.word(1).is_empty();
+    let Some(log) = all.iter().find(is_own) else {
+        return Keys::new();
+    };
+    let name = log.word(1);
+    let formats = named(top, "logformat");
+    let format = formats.into_iter().rfind(|it| it.word(1) == name);
+    let text = match format {
+        Some(format) => format.word(0),
+        None if name.contains('%') => name,
+        None => return Keys::new(),
+    };
+    match logs::written(fact, |known| expanded(text, known)) {
+        Ok(line) => {
+            let read = format.into_iter().chain([*log]);
+            read.for_each(|it| ledger.mapped(it.id));
+            ledger.note(log.id, ONE_PLACE);
+            if let Some(other) = all.iter().find(|it| it.word(1) != name) {
+                ledger.note(other.id, "all lines have one format here");
+            }
+            Keys::from([("format".to_owned(), quoted(&line))])
+        }
+        Err(reason) => {
+            ledger.note(log.id, reason);
+            Keys::new()
+        }
+    }
+}
+
+/// All directives with this name; those outside of sections come before those inside.
+fn named<'d>(directives: &'d [Directive], name: &str) -> Vec<&'d Directive> {
+    let own = directives.iter().filter(|it| it.name == name);
+    let inside = directives.iter().flat_map(|it| named(it.inside(), name));
+    own.chain(inside).collect()
+}
+
+/// The format with each `%…` replaced by what `known` returns; `None` if that does not know one of them.
+fn expanded(format: &str, known: &dyn Fn(&str) -> Option<String>) -> Option<String> {
+    let mut out = String::new();
+    let mut rest = format;
+    while let Some(at) = rest.find(['%', '{', '}', '\\']) {
+        out.push_str(&rest[..at]);
+        let sign = &rest[at..=at];
+        rest = &rest[at + 1..];
+        match sign {
+            "%" => {
+                // If the end of a `%…` is not found, its first character is its name.
+                let end = directive_end(rest).unwrap_or_else(|| rest.len().min(1));
+                out.push_str(&known(rest.get(..end)?)?);
+                rest = &rest[end..];
+            }
+            "\\" => match rest.chars().next()? {
+                't' => {
+                    out.push('\t');
+                    rest = &rest[1..];
+                }
+                '"' | '\\' => {
+                    out.push_str(&rest[..1]);
+                    rest = &rest[1..];
+                }
+                _ => return None,
+            },
+            brace => out.push_str(&brace.repeat(2)),
+        }
+    }
+    out.push_str(rest);
+    Some(out)
+}
+
+/// The length of what follows a `%`, up to its letter or `%`. `None` if it has a condition on the status, or no end.
+fn directive_end(text: &str) -> Option<usize> {
+    let from = match text.strip_prefix('{') {
+        Some(inner) => inner.find('}')? + 2,
+        None => usize::from(text.starts_with(['>', '<'])),
+    };
+    let last = text.get(from..)?.chars().next()?;
+    (last.is_ascii_alphabetic() || last == '%').then_some(from + 1)
+}
+
+/// What the front writes for a `%…`; `part` is without the `%`.
+fn fact(part: &str) -> Option<String> {
+    if let Some((_, name)) = FACTS.iter().find(|(known, _)| *known == part) {
+        return Some((*name).to_owned());
+    }
+    let field = part.strip_prefix('{')?.strip_suffix("}i")?;
+    Some(logs::field(field))
+}
+
+/// Formats of distributions that need not be converted, because the front's own format has their facts.
+const USUAL: [&str; 3] = ["combined", "common", "vhost_combined"];
+
+/// The `%…` of httpd for which the front has a name. Users and identd are left out: the front authenticates no users.
+const FACTS: [(&str, &str); 18] = [
+    ("%", "%"),
+    ("a", "{client}"),
+    ("h", "{client}"),
+    ("l", "-"),
+    ("u", "-"),
+    ("t", "[{time_local}]"),
+    ("r", "{request}"),
+    ("s", "{status}"),
+    (">s", "{status}"),
+    ("b", "{bytes}"),
+    ("B", "{bytes}"),
+    ("D", "{total_us}"),
+    ("H", "{version}"),
+    ("m", "{method}"),
+    ("U", "{path}"),
+    ("{SSL_PROTOCOL}x", "{tls_version}"),
+    ("{SSL_CIPHER}x", "{tls_cipher}"),
+    ("{us}T", "{total_us}"),
+];

@@ -1,0 +1,121 @@
+//! `RewriteRule`s that pass WebSocket handshakes to a backend.
+
+use crate::directive::Directive;
+use crate::httpd::expressions;
+use crate::httpd::proxy::whole_path;
+use crate::httpd::redirect::{Rewrite, flags};
+use crate::ledger::{Id, Ledger};
+use crate::matcher::Matcher;
+use crate::plan::{Action, Plan, Rule};
+use crate::target::Target;
+use crate::toml_text::quoted;
+
+/// A `RewriteRule` that passes WebSocket handshakes to a backend, with their paths unchanged.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct TunnelRule {
+    ids: Vec<Id>,
+    matchers: Vec<Matcher>,
+    /// The backend's URL.
+    url: String,
+}
+
+/// Allows WebSocket on rules of mod_proxy where a `RewriteRule` passes its handshakes to the same backend.
+pub(crate) fn open_tunnels(
+    rewrites: &[Rewrite],
+    proxied: &mut [Rule],
+    plan: &Plan,
+    ledger: &mut Ledger,
+) {
+    for rewrite in rewrites {
+        if let Rewrite::Tunnel(tunnel) = rewrite {
+            tunnel.open(proxied, plan, ledger);
+        }
+    }
+}
+
+impl TunnelRule {
+    /// Sets `upgrade` on those rules that forward to the same backend with the same paths.
+    fn open(&self, rules: &mut [Rule], plan: &Plan, ledger: &mut Ledger) {
+        let (mut opened, mut left) = (false, false);
+        for rule in rules {
+            let Action::Forward { upstream, rewrite } = &rule.action else {
+                continue;
+            };
+            let mut members = plan.upstreams[*upstream].backends.iter();
+            let is_own = members.all(|it| it.url == self.url);
+            let is_whole = self.matchers.iter().any(|it| it.covers(&rule.matcher));
+            let keeps = |path: &String| rule.action.keeps_path(path);
+            let is_same = match (rewrite, &rule.matcher) {
+                (None, _) => true,
+                (_, Matcher::Prefix(path)) => keeps(path),
+                _ => false,
+            };
+            if is_own && is_whole && is_same {
+                opened = true;
+                let upgrade = quoted("websocket");
+                rule.settings.keys.insert("upgrade".to_owned(), upgrade);
+            } else {
+                left |= self.matchers.iter().any(|it| it.overlaps(&rule.matcher));
+            }
+        }
+        for &id in &self.ids {
+            if opened && !left {
+                ledger.mapped(id);
+            } else {
+                ledger.lost(
+                    id,
+                    "WebSocket is passed on only where all else goes to the same backend",
+                );
+            }
+        }
+    }
+}
+
+/// The rule as one that passes on WebSocket handshakes; `None` if it does anything else.
+pub(super) fn tunnel(directive: &Directive, conditions: &[&Directive]) -> Option<TunnelRule> {
+    let (expression, target) = (directive.word(0), directive.word(1));
+    let url = Target::new(&tunnel_authority(expression, target)?)?;
+    let flags = flags(directive);
+    let is_plain = flags.split(',').all(|it| matches!(it, "P" | "L" | "NC"));
+    let set = expressions::paths(expression, false);
+    let all = conditions.iter().all(|it| is_handshake(it));
+    let asks = conditions
+        .iter()
+        .any(|it| it.word(0).eq_ignore_ascii_case("%{HTTP:Upgrade}"));
+    (url.is_tunnel && url.path.is_empty() && is_plain && set.is_exact && all && asks).then(|| {
+        TunnelRule {
+            ids: conditions
+                .iter()
+                .map(|it| it.id)
+                .chain([directive.id])
+                .collect(),
+            matchers: set.matchers,
+            url: url.url,
+        }
+    })
+}
+
+/// The target's URL without its path, if the rule keeps the request's path; else `None`.
+fn tunnel_authority(expression: &str, target: &str) -> Option<String> {
+    let bare = expression.trim_start_matches('^').trim_end_matches('$');
+    let base = match bare {
+        "/?(.*)" | "/(.*)" => target.strip_suffix("/$1"),
+        "(.*)" => target.strip_suffix("$1"),
+        ".*" => target.strip_suffix("%{REQUEST_URI}"),
+        _ => return whole_path(expression, target),
+    };
+    base.map(str::to_owned)
+}
+
+/// Whether a condition holds for WebSocket handshakes.
+fn is_handshake(condition: &Directive) -> bool {
+    let test = condition.word(1).to_ascii_lowercase();
+    let word: String = test.chars().filter(char::is_ascii_alphabetic).collect();
+    let expected = match condition.word(0).to_ascii_lowercase().as_str() {
+        "%{http:upgrade}" => "websocket",
+        "%{http:connection}" => "upgrade",
+        _ => return false,
+    };
+    let is_plain = matches!(flags(condition).as_str(), "" | "NC");
+    word == expected && !test.starts_with('!') && is_plain
+}

@@ -1,0 +1,139 @@
+//! The conditions that a location tests before it handles a request: `if` and `limit_except`.
+
+use crate::condition::Port;
+use crate::directive::{Directive, drop_all, part_all};
+use crate::ledger::Ledger;
+use crate::nginx::answer::TextType;
+use crate::nginx::files::missing;
+use crate::nginx::guards::{Guard, OrderedGuards};
+use crate::nginx::location::{Scope, inner_rewrite};
+use crate::nginx::methods;
+use crate::nginx::request_tests::Choices;
+use crate::nginx::rewrite;
+use crate::plan::Rule;
+
+/// The conditions of a location that could be converted.
+#[derive(Default)]
+pub(super) struct Conditions {
+    /// The answers to requests of one scheme.
+    pub(super) rules: Vec<Rule>,
+    /// The other conditions, and where the rules stand among them.
+    pub(super) guards: OrderedGuards,
+    /// Those of `limit_except`, which come before all others.
+    pub(super) limits: Vec<Guard>,
+    /// Whether the location has a directive on requests that is not converted.
+    pub(super) is_strange: bool,
+}
+
+/// What is needed to read the conditions of a location.
+#[derive(Clone, Copy)]
+pub(super) struct ConditionContext<'s> {
+    pub(super) path: Option<&'s str>,
+    pub(super) ports: &'s [Port],
+    pub(super) choices: &'s Choices,
+}
+
+impl Conditions {
+    /// Reads the conditions of a location.
+    pub(super) fn read(
+        scope: Scope<'_>,
+        context: ConditionContext<'_>,
+        ledger: &mut Ledger,
+    ) -> Self {
+        let inner = scope.blocks.first().copied().unwrap_or_default();
+        claim(scope, inner, context.choices, ledger);
+        let text_type = TextType::of(scope);
+        let mut read = Self::default();
+        for (at, directive) in inner.iter().enumerate() {
+            let has_returned = inner[..at].iter().any(|it| it.name == "return");
+            let is_known = match directive.name.as_str() {
+                "if" if has_returned => {
+                    let text = "it stands behind a `return`, which answers before it is asked";
+                    drop_all([directive], text, ledger);
+                    true
+                }
+                "if" | "limit_except" if is_void(directive, inner) => {
+                    ledger.dropped(directive.id, "nothing stands in it");
+                    true
+                }
+                "if" => read.add(directive, context, text_type, ledger),
+                "limit_except" => {
+                    let guard = methods::of_limit(directive, ledger).map(Guard::Method);
+                    let is_known = guard.is_some();
+                    read.limits.extend(guard);
+                    is_known
+                }
+                "location" => false,
+                "rewrite" => {
+                    let redirects = rewrite::redirect_of_all(inner).is_some();
+                    redirects || inner_rewrite(inner, context.path).is_some()
+                }
+                "try_files" => missing(Some(directive)).is_some(),
+                _ => true,
+            };
+            if !is_known {
+                let text = format!("`{}` in a location was not converted", directive.name);
+                ledger.unmapped(directive.id, &text);
+                part_all(directive.inside(), directive.id, ledger);
+                read.is_strange = true;
+            }
+        }
+        if scope.own("internal").is_some() {
+            // An internal location is not found, before any condition is tested.
+            return Self {
+                is_strange: read.is_strange,
+                ..Self::default()
+            };
+        }
+        read
+    }
+
+    /// Adds an `if`; returns `false` if it cannot be converted.
+    fn add(
+        &mut self,
+        directive: &Directive,
+        context: ConditionContext<'_>,
+        text_type: TextType<'_>,
+        ledger: &mut Ledger,
+    ) -> bool {
+        if let Some(guard) = Guard::of_condition(directive, context.choices, text_type, ledger) {
+            self.guards.guards.push(guard);
+            return true;
+        }
+        let rules = rewrite::of_location(directive, context.ports, ledger);
+        let is_known = rules.is_some();
+        self.rules.extend(rules.into_iter().flatten());
+        let count = self.guards.guards.len();
+        self.guards.above.resize(self.rules.len(), count);
+        is_known
+    }
+}
+
+/// Marks the directives that give variables one of a few values in this location.
+pub(super) fn claim(scope: Scope<'_>, inner: &[Directive], choices: &Choices, ledger: &mut Ledger) {
+    if choices.contains_key("invalid_referer") {
+        let referers = scope.level(|it| it.name == "valid_referers");
+        referers.iter().for_each(|it| ledger.mapped(it.id));
+    }
+    let is_known = |it: &&Directive| {
+        it.name == "set" && choices.contains_key(it.word(0).trim_start_matches('$'))
+    };
+    let constants = inner.iter().filter(is_known);
+    constants.for_each(|it| ledger.mapped(it.id));
+}
+
+/// Whether an `if` has no effect because its block is empty. With an expression it has one, because it captures, and
+/// with `try_files` beside it, because no files are tried if its condition holds.
+fn is_void(directive: &Directive, siblings: &[Directive]) -> bool {
+    let is_empty = directive.inner.as_ref().is_some_and(Vec::is_empty);
+    let takes = directive.words.iter().any(|it| it.contains('~'));
+    is_empty && !takes && !siblings.iter().any(|it| it.name == "try_files")
+}
+
+/// Whether a location has an `if` whose condition may test a regular expression (a word with `~`). In nginx, such an
+/// `if` replaces what the location's own expression captured, even if its own expression has no groups: `$1` then
+/// does not refer to the location's expression.
+pub(super) fn replaces_captures(inner: &[Directive]) -> bool {
+    let asks = |it: &Directive| it.name == "if" && it.words.iter().any(|it| it.contains('~'));
+    inner.iter().any(asks)
+}

@@ -1,0 +1,244 @@
+//! Guards of a location or a server: answers that some of its requests get instead of what it does, by their method
+//! or by one of their values.
+//!
+//! A guard becomes a rule before each rule that it protects, with the same paths, scheme and tests, so that the
+//! front's order of routes cannot prefer the protected rule.
+
+use crate::directive::Directive;
+use crate::ledger::{Ledger, Place};
+use crate::methods::MethodGuard;
+use crate::nginx::answer::{TextType, answer};
+use crate::nginx::methods;
+use crate::nginx::request_tests::{Choices, Condition};
+use crate::plan::{Action, Rule};
+use crate::route_tests::can_be_written;
+
+#[derive(Clone, Debug)]
+pub(super) enum Guard {
+    Method(MethodGuard),
+    Value(ValueGuard),
+}
+
+/// An answer for requests that pass tests of their values.
+#[derive(Clone, Debug)]
+pub(super) struct ValueGuard {
+    place: Place,
+    /// Lists of tests; a request is answered if it passes all of one.
+    any: Vec<Vec<String>>,
+    action: Action,
+}
+
+impl Guard {
+    /// Reads an `if` that tests the method or a value, and only returns; `None` for any other `if`.
+    pub(super) fn of_condition(
+        directive: &Directive,
+        choices: &Choices,
+        text_type: TextType<'_>,
+        ledger: &mut Ledger,
+    ) -> Option<Self> {
+        let of_method = methods::of_condition(directive, ledger).map(Self::Method);
+        of_method.or_else(|| {
+            let guard = ValueGuard::read(directive, choices, text_type, ledger)?;
+            Some(Self::Value(guard))
+        })
+    }
+}
+
+impl ValueGuard {
+    fn read(
+        directive: &Directive,
+        choices: &Choices,
+        text_type: TextType<'_>,
+        ledger: &mut Ledger,
+    ) -> Option<Self> {
+        let [only] = directive.inside() else {
+            return None;
+        };
+        let any = Condition::read(&directive.words)?.tests(choices)?;
+        let is_sayable = any.iter().all(|it| can_be_written(it));
+        if only.name != "return" || !is_sayable {
+            return None;
+        }
+        ledger.mapped(directive.id);
+        Some(Self {
+            place: ledger.place(directive.id).clone(),
+            any,
+            action: answer(only, text_type, None, ledger),
+        })
+    }
+
+    /// The rules of the guard for the requests of another rule.
+    fn beside<'r>(&'r self, rule: &'r Rule) -> impl Iterator<Item = Rule> + 'r {
+        self.any.iter().map(|tests| {
+            let mut own = Rule {
+                action: self.action.clone(),
+                place: Some(self.place.clone()),
+                when: None,
+                ..rule.clone()
+            };
+            own.add_tests(tests);
+            own
+        })
+    }
+}
+
+/// The rules of a location with its guards, which come first. After each rule for some methods there is a rule with
+/// the same paths for all methods; `own` is the location's rule.
+pub(super) fn guarded(rules: Vec<Rule>, own: &Rule, guards: &[Guard]) -> Vec<Rule> {
+    asked(rules, guards, |guard| Some(guard.beside(own)))
+}
+
+/// The guards of a server, and how its rules are placed among them.
+#[derive(Debug, Default)]
+pub(super) struct OrderedGuards {
+    pub(super) guards: Vec<Guard>,
+    /// For each rule that precedes what the server or the location itself does, how many of the guards stand above it.
+    pub(super) above: Vec<usize>,
+}
+
+impl OrderedGuards {
+    /// The rules with the guards before those that stand behind them. The first rules are those of `above`; `rest` answers
+    /// what only the methods of a guard get past.
+    pub(super) fn guard(&self, rules: Vec<Rule>, rest: impl Fn(&MethodGuard) -> Rule) -> Vec<Rule> {
+        let mut rules = rules.into_iter();
+        let mut next = Vec::new();
+        for run in self.above.chunk_by(|one, two| one == two) {
+            let own = rules.by_ref().take(run.len()).collect();
+            next.extend(asked(own, &self.guards[..run[0]], |_| None));
+        }
+        next.extend(asked(rules.collect(), &self.guards, |guard| {
+            Some(rest(guard))
+        }));
+        next
+    }
+}
+
+/// The rules after these guards, which are asked one after the other. `rest` answers requests that only pass because
+/// of their method; `None` if later rules answer them.
+fn asked(
+    rules: Vec<Rule>,
+    guards: &[Guard],
+    rest: impl Fn(&MethodGuard) -> Option<Rule>,
+) -> Vec<Rule> {
+    let are_values =
+        |one: &Guard, two: &Guard| matches!((one, two), (Guard::Value(_), Guard::Value(_)));
+    let mut runs: Vec<&[Guard]> = guards.chunk_by(are_values).collect();
+    runs.reverse();
+    runs.into_iter().fold(rules, |rules, run| match run {
+        [Guard::Method(guard)] => guard.before(rules, rest(guard)),
+        run => before_all(run, rules),
+    })
+}
+
+/// The rules, with the rules of these guards by values before each, in the order of the guards.
+fn before_all(run: &[Guard], rules: Vec<Rule>) -> Vec<Rule> {
+    let mut next = Vec::with_capacity(rules.len() * (run.len() + 1));
+    'rules: for rule in rules {
+        let mut least = usize::MAX;
+        for guard in run {
+            let Guard::Value(guard) = guard else {
+                continue;
+            };
+            let mut own: Vec<Rule> = guard.beside(&rule).collect();
+            let fewest = own.iter().map(|it| it.tests.len()).min();
+            close_preferred(&mut own, least);
+            next.append(&mut own);
+            // All requests of the rule pass the tests of this guard.
+            if fewest == Some(rule.tests.len()) {
+                continue 'rules;
+            }
+            least = least.min(fewest.unwrap_or(usize::MAX));
+        }
+        next.push(rule);
+    }
+    next
+}
+
+/// Closes the rules that the front would prefer to one of an earlier guard, which has `least` tests.
+fn close_preferred(rules: &mut [Rule], least: usize) {
+    for rule in rules {
+        let refuses = matches!(rule.action, Action::Answer(400..));
+        if rule.tests.len() > least && !refuses {
+            rule.action = Action::Closed;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::matcher::Matcher;
+
+    /// A guard by the methods PUT and POST (`1` and `2`, for others than these with `true`), or by a test of this number.
+    #[derive(Clone, Debug)]
+    enum Kind {
+        Methods(u8, bool),
+        Tests(Vec<u8>),
+    }
+
+    fn kinds() -> impl Strategy<Value = Vec<Kind>> {
+        let kind = prop_oneof![
+            (1..=3_u8, any::<bool>()).prop_map(|(bits, others)| Kind::Methods(bits, others)),
+            prop::collection::vec(0..4_u8, 1..3).prop_map(Kind::Tests),
+        ];
+        prop::collection::vec(kind, 0..5)
+    }
+
+    fn methods(bits: u8) -> Vec<String> {
+        let names = ["POST", "PUT"].into_iter().enumerate();
+        let own = names.filter(|(at, _)| bits & (1 << at) != 0);
+        own.map(|(_, name)| name.to_owned()).collect()
+    }
+
+    fn guard(kind: &Kind, status: u16, place: &Place) -> Guard {
+        let action = Action::Answer(status);
+        match kind {
+            Kind::Methods(bits, is_for_others) => {
+                let guard = MethodGuard::new(place, methods(*bits), *is_for_others, action);
+                Guard::Method(guard.expect("these methods can be told apart"))
+            }
+            Kind::Tests(numbers) => Guard::Value(ValueGuard {
+                place: place.clone(),
+                any: numbers.iter().map(|it| vec![it.to_string()]).collect(),
+                action,
+            }),
+        }
+    }
+
+    /// The status of the route that the front prefers: one for some methods first, then more tests, then the earlier.
+    fn status(rules: &[Rule], method: &str, passed: u8) -> Option<u16> {
+        let takes = |rule: &&Rule| {
+            let is_method = rule.methods.is_empty() || rule.methods.iter().any(|it| it == method);
+            let passes = |test: &String| passed & (1 << test.parse::<u8>().unwrap_or(7)) != 0;
+            is_method && rule.tests.iter().all(passes)
+        };
+        let rank = |rule: &&Rule| (rule.methods.is_empty(), std::cmp::Reverse(rule.tests.len()));
+        let found = rules.iter().filter(takes).min_by_key(rank);
+        found.and_then(|rule| match rule.action {
+            Action::Answer(status) => Some(status),
+            _ => None,
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn guards_answer_in_the_order_of_the_file(
+            kinds in kinds(), method in "PUT|POST|GET", passed in 0..16_u8,
+        ) {
+            let place = Place { file: "a".into(), line: 1 };
+            let numbered = kinds.iter().zip(201..);
+            let guards: Vec<Guard> = numbered.map(|(it, status)| guard(it, status, &place)).collect();
+            let own = Rule::new(None, Matcher::everything(), Action::Answer(200));
+            let rules = guarded(vec![own.clone()], &own, &guards);
+            let holds = |kind: &Kind| match kind {
+                Kind::Methods(bits, is_for_others) => methods(*bits).contains(&method) != *is_for_others,
+                Kind::Tests(numbers) => numbers.iter().any(|it| passed & (1 << it) != 0),
+            };
+            let first = kinds.iter().zip(201..).find(|(kind, _)| holds(kind));
+            let expected = first.map_or(200, |(_, status)| status);
+            prop_assert_eq!(status(&rules, &method, passed), Some(expected));
+        }
+    }
+}

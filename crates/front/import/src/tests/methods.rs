@@ -1,0 +1,188 @@
+//! Tests of guards by method of nginx: they are methods of routes, or close their place.
+
+use super::nginx::of_server;
+
+#[test]
+fn guards_by_method_are_methods_of_routes() {
+    let pass = "proxy_set_header Host $host; proxy_pass http://t:80;";
+    for (directives, expected) in [
+        (
+            format!("location / {{ limit_except GET POST {{ deny all; }} {pass} }}"),
+            &[
+                "path = \"/\"; methods = [\"GET\", \"POST\"]; upstream = \"t\"",
+                "path = \"/\"; status = 403",
+            ][..],
+        ),
+        (
+            format!("location / {{ if ($request_method = DELETE) {{ return 405; }} {pass} }}"),
+            &[
+                "path = \"/\"; methods = \"DELETE\"; status = 405",
+                "path = \"/\"; upstream = \"t\"",
+            ],
+        ),
+        (
+            format!(
+                "location / {{ if ($request_method ~ ^(TRACE|TRACK)$) {{ return 405; }} {pass} }}"
+            ),
+            &[
+                "path = \"/\"; methods = \"TRACK\"; status = 405",
+                "path = \"/\"; upstream = \"t\"",
+            ],
+        ),
+        (
+            format!("location / {{ if ($request_method = TRACE) {{ return 405; }} {pass} }}"),
+            &["path = \"/\"; upstream = \"t\""],
+        ),
+        (
+            format!(
+                "if ($request_method !~ ^(GET|HEAD|POST)$) {{ return 444; }}\n\
+                 location / {{ {pass} }}\nlocation ~ \\.php$ {{ deny all; }}\n\
+                 location ^~ /a/ {{ limit_except POST {{ deny all; }} {pass} }}"
+            ),
+            &[
+                "path = \"/a\"; exact = true; methods = [\"GET\", \"POST\"]; redirect = \"/a/{search}\"; status = 301",
+                "path = \"/a\"; before_regex = true; methods = \"POST\"; upstream = \"t\"",
+                "path = \"/a\"; before_regex = true; methods = \"GET\"; status = 403",
+                "path = \"/\"; methods = [\"GET\", \"POST\"]; upstream = \"t\"",
+                "regex = \"\\\\.php$\"; methods = [\"GET\", \"POST\"]; status = 403",
+                "path = \"/\"; status = 403",
+            ],
+        ),
+        (
+            format!("if ($request_method = PUT) {{ return 405; }}\nlocation /a/ {{ {pass} }}"),
+            &[
+                "path = \"/a\"; exact = true; methods = \"PUT\"; status = 405",
+                "path = \"/a\"; exact = true; redirect = \"/a/{search}\"; status = 301",
+                "path = \"/a\"; methods = \"PUT\"; status = 405",
+                "path = \"/a\"; upstream = \"t\"",
+                "path = \"/\"; methods = \"PUT\"; status = 405",
+                "path = \"/\"; status = 404",
+            ],
+        ),
+    ] {
+        let (routes, _) = of_server(&directives, &[]);
+        assert_eq!(routes, expected, "{directives}");
+    }
+}
+
+#[test]
+fn guards_by_method_that_routes_cannot_have_are_closed() {
+    let pass = "proxy_pass http://t:80;";
+    for test in [
+        "limit_except GET { allow 10.0.0.0/8; deny all; }",
+        "limit_except get { deny all; }",
+        "if ($request_method !~ ^(GET|POST)$) { return 405; }",
+        "if ($request_method = GET) { return 405; }",
+        "if ($request_method ~ POST) { return 405; }",
+        "if ($request_method != GET|HEAD) { return 405; }",
+        "if ($request_method = PUT|POST) { return 405; }",
+        "if ($request_method = ?:PUT) { return 405; }",
+        "if ($request_method = POST) { set $x 1; return 405; }",
+        "if ($request_method = POST) { proxy_pass http://u:80; }",
+    ] {
+        let (routes, import) = of_server(&format!("location / {{ {test} {pass} }}"), &[]);
+        assert_eq!(routes, ["path = \"/\"; status = 403"], "{test}");
+        assert!(import.risks() > 0, "{test}");
+    }
+}
+
+#[test]
+fn a_limit_comes_before_what_the_location_returns() {
+    for directives in [
+        "location ^~ /r/ { limit_except GET { deny all; } return 200 ok; }",
+        "location ^~ /r/ { if ($request_method = DELETE) { return 204; }\n\
+         limit_except GET { deny all; } return 200 ok; }",
+    ] {
+        let (routes, _) = of_server(directives, &[]);
+        let of_limit: Vec<&String> = routes.iter().filter(|it| !it.contains("404")).collect();
+        assert!(
+            of_limit[0].contains("methods = \"GET\"; status = 200"),
+            "{routes:?}"
+        );
+        assert!(of_limit[1].ends_with("; status = 403"), "{routes:?}");
+        assert_eq!(of_limit.len(), 2, "{routes:?}");
+    }
+}
+
+#[test]
+fn a_path_without_its_slash_has_all_rules_by_methods() {
+    let (routes, import) = of_server(
+        "location / { limit_except GET { deny all; } proxy_pass http://t:80; }\n\
+         location /r/ { try_files $uri @app; }\n\
+         location @app { proxy_pass http://t:80; }",
+        &[],
+    );
+    let exact = "path = \"/r\"; exact = true; ";
+    let of_path = routes.iter().filter_map(|it| it.strip_prefix(exact));
+    let of_path: Vec<&str> = of_path.collect();
+    assert_eq!(
+        of_path,
+        ["methods = \"GET\"; upstream = \"t\"", "status = 403"],
+        "{routes:?} {}",
+        import.text
+    );
+}
+
+#[test]
+fn two_guards_by_method_share_no_method() {
+    let (routes, import) = of_server(
+        "if ($request_method !~ ^(GET|HEAD|POST)$) { return 405; }\n\
+         location /a/ { limit_except GET { deny all; } proxy_pass http://t:80; }",
+        &[],
+    );
+    let of_prefix = routes
+        .iter()
+        .filter(|it| it.starts_with("path = \"/a\"; methods"));
+    let of_prefix: Vec<&String> = of_prefix.collect();
+    assert_eq!(
+        of_prefix,
+        [
+            "path = \"/a\"; methods = \"GET\"; upstream = \"t\"",
+            "path = \"/a\"; methods = \"POST\"; status = 403",
+        ],
+        "{routes:?}"
+    );
+    assert!(!import.text.contains("`check` refuses"), "{}", import.text);
+}
+
+#[test]
+fn more_expressions_than_a_file_may_have_are_closed() {
+    let location = |it: usize| format!("location ~ ^/{it}$ {{ deny all; }}\n");
+    let all: String = (0..2_001).map(location).collect();
+    let (routes, import) = of_server(
+        &format!("{all}location / {{ proxy_pass http://t:80; }}"),
+        &[],
+    );
+    assert_eq!(routes, ["path = \"/\"; status = 403"]);
+    assert!(import.risks() > 0);
+}
+
+#[test]
+fn an_expression_on_the_method_takes_what_the_location_captured() {
+    for (test, is_open) in [
+        ("", true),
+        ("if ($request_method = PUT) { return 405; }", true),
+        (
+            "if ($request_method !~ ^(GET|HEAD)$) { return 405; }",
+            false,
+        ),
+        (
+            "if ($request_method !~ ^(?:GET|HEAD)$) { return 405; }",
+            false,
+        ),
+    ] {
+        let redirect = format!("location ~ ^/(a+)/(.*)$ {{ {test} return 301 /b/$1; }}");
+        let (routes, _) = of_server(&redirect, &[]);
+        let is_there = routes.iter().any(|it| it.contains("redirect = \"/b/{1}\""));
+        assert_eq!(is_there, is_open, "{test}: {routes:?}");
+        let pass = "proxy_set_header Host $host; proxy_pass http://t:80/$1;";
+        let (passes, _) = of_server(&format!("location ~ ^/(a+)/ {{ {test} {pass} }}"), &[]);
+        let whole = pass.replace("/$1", "");
+        let (wholes, _) = of_server(&format!("location ~ ^/(a+)/ {{ {test} {whole} }}"), &[]);
+        assert!(wholes.concat().contains("upstream"), "{test}: {wholes:?}");
+        assert!(
+            is_open || !passes.concat().contains("upstream"),
+            "{test}: {passes:?}"
+        );
+    }
+}

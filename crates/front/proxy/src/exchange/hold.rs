@@ -1,0 +1,154 @@
+//! The wait of a request for a first member of its upstream (`hold`).
+//!
+//! The member may be one of the request's own site that comes back, or one of a site that came into force meanwhile.
+//! The exchange then goes on with the upstream of that site.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use catamaran_upstream::Culprit;
+use http::StatusCode;
+use tokio::time::{Instant, sleep};
+
+use crate::client::ClientError;
+use crate::exchange::cache_hook::CacheHook;
+use crate::exchange::downstream::Downstream;
+use crate::exchange::failure::Failure;
+use crate::exchange::leaving::in_time;
+use crate::exchange::pages::MAINTENANCE;
+use crate::exchange::relay::RelayError;
+use crate::exchange::scene::Scene;
+use crate::exchange::state::Exchange;
+use crate::site::Upstream;
+use crate::site::hold::LeftOut;
+use crate::worker::OwnSite;
+
+/// Where a member was found.
+enum FirstMember {
+    /// In the upstream that was asked.
+    Here,
+    /// In the upstream of the same name of a later site.
+    InSite(Arc<OwnSite>),
+}
+
+/// What a request waits for.
+#[derive(Clone, Copy)]
+struct MemberWait<'e> {
+    scene: Scene<'e>,
+    upstream: &'e Upstream,
+    /// The members of the upstream that the route leaves out.
+    left_out: LeftOut<'e>,
+    /// The cache for which the response is fetched.
+    hook: Option<&'e CacheHook>,
+}
+
+/// Waits for a member of the upstream that takes new sessions, at most for what is left of the exchange's `hold`.
+/// Returns the upstream that has it. `left_out` are the members that the route leaves out.
+///
+/// # Errors
+/// There is none in time, or there will be none; as many requests wait already; the client has left; or the front
+/// drains.
+pub(super) async fn wait<'a>(
+    exchange: &mut Exchange<'a>,
+    upstream: &'a Upstream,
+    left_out: LeftOut<'_>,
+    down: &mut Downstream<'_>,
+) -> Result<&'a Upstream, Failure> {
+    let Some((hold, queue)) = upstream.hold() else {
+        return Err(unavailable("no-backend"));
+    };
+    let Some(place) = queue.enter(hold.queue_max) else {
+        return Err(unavailable("queue-full"));
+    };
+    let scene = exchange.scene;
+    let hold_ends = *exchange
+        .attempts
+        .hold_ends
+        .get_or_insert_with(|| scene.now() + hold.wait);
+    let whole_ends = exchange.ends(None);
+    let began = Instant::now();
+    let awaited = MemberWait {
+        scene,
+        upstream,
+        left_out,
+        hook: exchange.progress.hook.as_deref(),
+    };
+    let waited = in_time(
+        Box::pin(awaited.first_member()),
+        scene,
+        down,
+        hold_ends.min(whole_ends),
+    )
+    .await;
+    drop(place);
+    queue.note(scene.worker.index(), began.elapsed());
+    match waited {
+        Ok(Some(Ok(FirstMember::Here))) => Ok(upstream),
+        Ok(Some(Ok(FirstMember::InSite(site)))) => {
+            let later = exchange.sites.keep(site).upstream(&upstream.name);
+            Ok(later.map_or(upstream, |later| later))
+        }
+        Ok(Some(Err(failure))) => Err(failure),
+        Ok(None) if whole_ends <= hold_ends => Err(RelayError::ExchangeTimeout.failure()),
+        Ok(None) => Err(unavailable("hold-timeout")),
+        Err(error) => Err(Failure::from_client(&error)),
+    }
+}
+
+impl MemberWait<'_> {
+    /// Looks again and again for a member that takes new sessions. The error tells why there will be none. The first
+    /// look is late enough for a member that has just failed to be put out.
+    async fn first_member(self) -> Result<FirstMember, Failure> {
+        loop {
+            sleep(LOOK_EVERY).await;
+            if let Some(first) = self.look()? {
+                return Ok(first);
+            }
+        }
+    }
+
+    /// Looks once in the site that is in force, in which operators may have stopped or drained members.
+    fn look(self) -> Result<Option<FirstMember>, Failure> {
+        let Self {
+            scene, upstream, ..
+        } = self;
+        if self.hook.is_some_and(CacheHook::is_abandoned) {
+            return Err(Failure::from_client(&ClientError::Left));
+        }
+        let site = scene.worker.site();
+        let Some(later) = site.upstream(&upstream.name) else {
+            return Err(unavailable("no-backend"));
+        };
+        let stopped = later.indices_of(upstream, self.left_out.stopped);
+        if later.is_stopped(&stopped) {
+            return Err(unavailable(MAINTENANCE));
+        }
+        let drained = later.indices_of(upstream, self.left_out.drained);
+        let left_out = LeftOut {
+            stopped: &stopped,
+            drained: &drained,
+        };
+        // Members that get fields about the client need a request that was made with these fields.
+        let lacks_fields = later.wants_forwarded_fields() && !upstream.wants_forwarded_fields();
+        if std::ptr::eq(&**later, upstream) || lacks_fields {
+            if upstream.has_usable(self.left_out) {
+                return Ok(Some(FirstMember::Here));
+            }
+        } else if later.has_usable(left_out) {
+            return Ok(Some(FirstMember::InSite(site)));
+        }
+        if scene.worker.drain().has_begun() {
+            // A draining front learns of no further members.
+            return Err(unavailable("drained"));
+        }
+        later.want();
+        Ok(None)
+    }
+}
+
+fn unavailable(token: &'static str) -> Failure {
+    Failure::new(Culprit::Front, StatusCode::SERVICE_UNAVAILABLE, token)
+}
+
+/// How often a request that waits looks for a member: seldom enough for a thousand of them, and soon for a client.
+const LOOK_EVERY: Duration = Duration::from_millis(50);

@@ -1,0 +1,178 @@
+//! Which limits a request is subject to, and as which key. A pure part of the verdict: nothing is charged here.
+
+use std::fmt;
+use std::net::IpAddr;
+
+use arrayvec::ArrayVec;
+use bytes::Bytes;
+use catamaran_limit::{ASKS_MAX, Ask, Network};
+use catamaran_message::RequestHead;
+
+use crate::config::{LimitBy, LimitConfig};
+use crate::exchange::fields::forwarded::{Peer, Sender};
+use crate::exchange::grounds::Grounds;
+use crate::site::limits::{SiteLimit, SiteLimits};
+use crate::site::rules::Rules;
+use crate::trust::is_trusted;
+use crate::tunnel_request;
+
+/// A limit that a request is subject to.
+#[derive(Clone, Debug)]
+pub(crate) struct LimitKey<'s> {
+    pub(crate) limit: &'s SiteLimit,
+    /// What the limit is asked; `None`: nothing, because a trusted proxy does not tell who the client is, and all of its
+    /// clients would be one key.
+    pub(crate) asked: Option<(Ask, LimitSubject)>,
+}
+
+/// All limits that a request is subject to.
+pub(crate) type LimitKeys<'s> = ArrayVec<LimitKey<'s>, ASKS_MAX>;
+
+/// What a limit counts a request to: its key is made of this.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum LimitSubject {
+    Network(Network),
+    /// The value of a field, or a host.
+    Text(Bytes),
+    Everyone,
+}
+
+/// The limits of the listener, then those of the route, each once.
+#[inline]
+pub(crate) fn of_request<'s>(
+    grounds: &Grounds<'s>,
+    sender: &Sender,
+    rules: Option<&'s Rules>,
+    head: &RequestHead,
+) -> LimitKeys<'s> {
+    match grounds.site.limits.as_deref() {
+        None => LimitKeys::new(),
+        Some(limits) => limited(limits, grounds, sender, rules, head),
+    }
+}
+
+/// Lists the limits that apply, each with what it is asked. Not inlined, because most sites have no limits.
+#[inline(never)]
+fn limited<'s>(
+    limits: &'s SiteLimits,
+    grounds: &Grounds<'s>,
+    sender: &Sender,
+    rules: Option<&'s Rules>,
+    head: &RequestHead,
+) -> LimitKeys<'s> {
+    let mut keys = LimitKeys::new();
+    let of_route = rules.map_or(&[][..], Rules::limits);
+    let of_listener = if limits.has_listeners() {
+        let listener = grounds.site.listener(grounds.listener);
+        listener.map_or(&[][..], |listener| limits.of_listener(listener))
+    } else {
+        &[]
+    };
+    let client = sender.identity.ip;
+    let further = of_route.iter().filter(|it| !of_listener.contains(it));
+    for &index in of_listener.iter().chain(further) {
+        let limit = limits.at(index);
+        if !concerns(&limit.config, head, client) {
+            continue;
+        }
+        let asked = subject(&limit.config, sender, head).map(|subject| {
+            let ask = Ask {
+                limit: limit.number,
+                key: subject.key(limits, limit),
+                enforced: limit.config.enforce,
+            };
+            (ask, subject)
+        });
+        keys.push(LimitKey { limit, asked });
+    }
+    keys
+}
+
+/// Whether a limit applies to a request: it has one of the limit's methods, and its client is not in `except`.
+fn concerns(limit: &LimitConfig, head: &RequestHead, client: IpAddr) -> bool {
+    let method = tunnel_request::method_for_routes(head);
+    let is_method = limit.methods.is_empty() || limit.methods.contains(method);
+    is_method && !is_trusted(&limit.except, client)
+}
+
+/// What the limit counts the request to; `None`: nothing, because the client is not known.
+fn subject(limit: &LimitConfig, sender: &Sender, head: &RequestHead) -> Option<LimitSubject> {
+    let text = match &limit.by {
+        LimitBy::All => return Some(LimitSubject::Everyone),
+        LimitBy::Client => None,
+        LimitBy::Host => head.authority.as_ref().map(|it| it.host.clone()),
+        LimitBy::Header(name) => {
+            // Not one of several lines, since a backend may believe any of them.
+            let only = head.headers.only(name);
+            only.map(|value| head.headers.share(value))
+        }
+    };
+    if let Some(text) = text.filter(|text| !text.is_empty()) {
+        return Some(LimitSubject::Text(text));
+    }
+    // Without such a value the client's address counts. So clients without the field do not share a key, and a client
+    // cannot get another key by sending the field twice.
+    let Sender { peer, identity } = sender;
+    let network = || Network::new(identity.ip, limit.prefix);
+    (!is_anonymous(peer, identity.ip)).then(|| LimitSubject::Network(network()))
+}
+
+/// Whether the client is not known: the request comes from a trusted proxy, or by a Unix socket, and does not say whose
+/// it is.
+fn is_anonymous(peer: &Peer, client: IpAddr) -> bool {
+    let is_unix = peer.address.port() == 0 && peer.address.ip().is_loopback();
+    (peer.trusted || is_unix) && client == peer.address.ip().to_canonical()
+}
+
+impl LimitSubject {
+    /// The key for a limit. The bytes of a network begin with a control character, which no field's value has.
+    #[inline]
+    pub(crate) fn key(&self, limits: &SiteLimits, limit: &SiteLimit) -> u64 {
+        match self {
+            Self::Network(network) => limits.key(limit, &network.to_bytes()),
+            Self::Text(text) => limits.key(limit, text),
+            Self::Everyone => limits.key(limit, b""),
+        }
+    }
+
+    /// The subjects of a limit that an administrator may mean by a text: an address may also be the value of a field.
+    ///
+    /// # Errors
+    /// The text is no key of this limit.
+    pub(crate) fn parse(limit: &LimitConfig, text: &str) -> Result<Vec<Self>, String> {
+        match limit.by {
+            LimitBy::All => match text {
+                "all" => Ok(vec![Self::Everyone]),
+                _ => Err(format!(
+                    "the limit {} has one key, which is `all`",
+                    limit.name
+                )),
+            },
+            LimitBy::Client => match network(limit, text) {
+                Some(network) => Ok(vec![Self::Network(network)]),
+                None => Err(format!("{text:?} is no address")),
+            },
+            LimitBy::Host | LimitBy::Header(_) => {
+                let as_network = network(limit, text).map(Self::Network);
+                let as_text = Self::Text(Bytes::copy_from_slice(text.as_bytes()));
+                Ok(as_network.into_iter().chain([as_text]).collect())
+            }
+        }
+    }
+}
+
+/// Reads the network of an address, with or without the length of its prefix.
+fn network(limit: &LimitConfig, text: &str) -> Option<Network> {
+    let address = text.split('/').next().unwrap_or_default();
+    Some(Network::new(address.parse().ok()?, limit.prefix))
+}
+
+impl fmt::Display for LimitSubject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Network(network) => network.fmt(f),
+            Self::Text(text) => f.write_str(&String::from_utf8_lossy(text)),
+            Self::Everyone => f.write_str("all"),
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! Asks the limits of a request, and refuses a request that exceeds one.
+//!
+//! All limits are asked before any is charged, so that a request which one refuses costs nothing at the others. Which
+//! limits there are is [`crate::exchange::limit_keys`]'s part; what keys owe is in [`crate::site::limits`].
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+use arrayvec::ArrayVec;
+use catamaran_limit::{ASKS_MAX, Ask, Judgement, Outcome, Quota};
+use catamaran_message::{Fields, NameRef, Traits};
+use catamaran_upstream::Culprit;
+
+use crate::config::LimitBy;
+use crate::counters::Reason;
+use crate::exchange::limit_keys::{LimitKey, LimitSubject};
+use crate::exchange::state::Exchange;
+use crate::exchange::verdict::OwnAnswer;
+use crate::site::limits::{Flights, LimitResult, SiteLimit, SiteLimits};
+
+/// A limit that was asked, with the key and the limit's judgement.
+struct AskedLimit<'k, 's> {
+    limit: &'s SiteLimit,
+    ask: Ask,
+    subject: &'k LimitSubject,
+    judgement: Judgement,
+}
+
+impl AskedLimit<'_, '_> {
+    /// Whether the request takes a place of those in flight, unless another limit refuses it.
+    fn is_flight(&self) -> bool {
+        let quota = self.limit.config.quota;
+        self.judgement.passes() && matches!(quota, Quota::InFlight(_))
+    }
+
+    fn result(&self) -> LimitResult {
+        match (self.judgement.passes(), self.ask.enforced) {
+            (true, _) => LimitResult::Passed,
+            (false, true) => LimitResult::Refused,
+            (false, false) => LimitResult::Dry,
+        }
+    }
+}
+
+/// Asks the limits of a request. Returns the answer if one of them refuses it.
+#[inline(never)]
+pub(crate) fn ask(exchange: &mut Exchange<'_>, keys: &[LimitKey<'_>]) -> Option<OwnAnswer> {
+    let limits = exchange.site.limits.as_deref()?;
+    let mut asks: ArrayVec<Ask, ASKS_MAX> = ArrayVec::new();
+    asks.extend(keys.iter().filter_map(|key| Some(key.asked.as_ref()?.0)));
+    let worker = exchange.scene.worker;
+    if asks.len() < keys.len() {
+        worker.count(Reason::new(Culprit::Front, NO_CLIENT));
+    }
+    if asks.is_empty() {
+        return None;
+    }
+    let outcome = limits.take(&asks);
+    let mut refusing = None;
+    let mut told: Option<LimitFields> = None;
+    let mut taken: ArrayVec<Ask, ASKS_MAX> = ArrayVec::new();
+    for one in asked(keys, &outcome) {
+        let result = one.result();
+        limits.count(worker.index(), one.limit, result);
+        if result != LimitResult::Passed {
+            note(exchange, limits, &one);
+            if result == LimitResult::Refused {
+                refusing.get_or_insert(one.limit);
+            }
+        }
+        if one.limit.config.fields {
+            told.get_or_insert_default().add(&one);
+        }
+        if one.is_flight() {
+            taken.push(one.ask);
+        }
+    }
+    exchange.decided.limit_fields = told.map(LimitFields::finish);
+    if let Some(limit) = refusing {
+        let seconds = whole_seconds(outcome.wait());
+        return Some(OwnAnswer::limited(limit.config.token(), seconds));
+    }
+    if !taken.is_empty() {
+        exchange.decided.flights = Some(Box::new(Flights::new(limits, taken)));
+    }
+    None
+}
+
+/// Each limit that was asked, with its judgement.
+fn asked<'k, 's>(
+    keys: &'k [LimitKey<'s>],
+    outcome: &'k Outcome,
+) -> impl Iterator<Item = AskedLimit<'k, 's>> {
+    let asked = keys.iter().filter_map(|key| {
+        let (ask, subject) = key.asked.as_ref()?;
+        Some((key.limit, ask, subject))
+    });
+    asked
+        .zip(outcome.judgements())
+        .map(|((limit, ask, subject), judgement)| AskedLimit {
+            limit,
+            ask: *ask,
+            subject,
+            judgement: *judgement,
+        })
+}
+
+/// Keeps a refusal for the log and for administrators, also that of a limit which is not enforced.
+fn note(exchange: &mut Exchange<'_>, limits: &SiteLimits, one: &AskedLimit<'_, '_>) {
+    limits.note(one.ask, || label(one));
+    if let Some(logged) = exchange.logged.as_deref_mut() {
+        let name = if one.ask.enforced {
+            &mut logged.limit
+        } else {
+            &mut logged.limit_dry
+        };
+        name.get_or_insert_with(|| Arc::clone(&one.limit.config));
+    }
+}
+
+/// The name of a key for administrators. A field that holds a secret is not shown.
+fn label(one: &AskedLimit<'_, '_>) -> String {
+    match &one.limit.config.by {
+        LimitBy::Header(name)
+            if NameRef::from(name).traits().has_any(Traits::SECRET)
+                && matches!(one.subject, LimitSubject::Text(_)) =>
+        {
+            format!("{name} with the hash {:016x}", one.ask.key)
+        }
+        _ => one.subject.to_string(),
+    }
+}
+
+/// The fields that tell a client what is left (draft-ietf-httpapi-ratelimit-headers-10).
+#[derive(Default)]
+struct LimitFields {
+    policies: String,
+    lefts: String,
+}
+
+impl LimitFields {
+    /// Adds what a limit leaves.
+    fn add(&mut self, one: &AskedLimit<'_, '_>) {
+        let Self { policies, lefts } = self;
+        let config = &one.limit.config;
+        let (burst, window) = config.quota.policy();
+        let (left, wait) = config.quota.left(one.judgement);
+        let separator = if lefts.is_empty() { "" } else { ", " };
+        let name = &config.name;
+        // Writing to a string always succeeds.
+        let _ = write!(policies, "{separator}\"{name}\";q={burst}");
+        if let Some(window) = window {
+            let _ = write!(policies, ";w={}", whole_seconds(window));
+        }
+        let seconds = whole_seconds(wait);
+        let _ = write!(lefts, "{separator}\"{name}\";r={left};t={seconds}");
+    }
+
+    fn finish(self) -> Box<Fields> {
+        let fields = [
+            ("RateLimit-Policy", self.policies),
+            ("RateLimit", self.lefts),
+        ];
+        Box::new(Fields::from_iter(fields))
+    }
+}
+
+/// A time in seconds, rounded up, at least 1.
+fn whole_seconds(time: Duration) -> u64 {
+    let more = u64::from(time.subsec_nanos() > 0);
+    time.as_secs().saturating_add(more).max(1)
+}
+
+/// The reason why a limit by address was not asked.
+const NO_CLIENT: &str = "limit-no-client";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_to_wait_is_rounded_up() {
+        for (millis, expected) in [(0, 1), (1, 1), (1000, 1), (1001, 2), (59_999, 60)] {
+            assert_eq!(whole_seconds(Duration::from_millis(millis)), expected);
+        }
+    }
+}

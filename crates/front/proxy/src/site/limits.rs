@@ -1,0 +1,337 @@
+//! The limits of requests of a site.
+//!
+//! What keys owe is in one table, which all workers share. It outlives reloads: a limit keeps what its keys owe as long
+//! as its name stays and `limit_memory` does not change. A site without limits has no table, and its requests pay
+//! nothing.
+
+use std::hash::{BuildHasher as _, RandomState};
+use std::mem::discriminant;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use arrayvec::ArrayVec;
+use catamaran_limit::{ASKS_MAX, Ask, Network, Outcome, Quota, RefusedKey, Sketch, Table};
+use catamaran_transport::{Count, PerWorker};
+use tokio::time::Instant;
+
+use crate::config::{Config, LimitConfig, ListenAddress, ListenerConfig};
+
+/// The limits of a site, and what keys owe to them.
+#[derive(Clone, Debug)]
+pub(crate) struct SiteLimits {
+    /// All limits, in the order of the file.
+    limits: Vec<SiteLimit>,
+    /// For each listener the indices of its limits.
+    of_listeners: Vec<Box<[usize]>>,
+    /// The listeners with a limit of new connections, and its number in the table.
+    connections: Vec<(ListenAddress, Quota, u16)>,
+    memory: u64,
+    ledger: Ledger,
+}
+
+/// A limit of a site.
+#[derive(Clone, Debug)]
+pub(crate) struct SiteLimit {
+    pub(crate) config: Arc<LimitConfig>,
+    /// Its number in the table.
+    pub(crate) number: u16,
+    counts: Arc<PerWorker<LimitCounts>>,
+}
+
+/// What keys owe, and to which limits. The sites before and after a reload share it.
+#[derive(Clone, Debug)]
+struct Ledger {
+    table: Arc<Table>,
+    sketch: Arc<Sketch>,
+    /// The times of the table count from here.
+    began: Instant,
+    /// The name of the limit with each number. Limits that a reload removed keep theirs.
+    names: Vec<String>,
+    /// The quota of the limit with each number.
+    quotas: Vec<Quota>,
+}
+
+/// Requests that a limit was asked about, which only the worker's thread changes.
+#[derive(Debug, Default)]
+struct LimitCounts {
+    passed: Count,
+    refused: Count,
+    dry: Count,
+}
+
+/// The result of asking a limit about a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LimitResult {
+    Passed,
+    Refused,
+    /// It would have been refused, but the limit is not enforced.
+    Dry,
+}
+
+/// What the admin listener reports about one limit: its requests by result, and its state now.
+#[derive(Clone, Debug)]
+pub(crate) struct LimitFigures {
+    pub(crate) config: Arc<LimitConfig>,
+    /// Requests by result, in the order of [`LimitResult::ALL`].
+    pub(crate) requests: [u64; LimitResult::ALL.len()],
+    /// Keys that owe something now.
+    pub(crate) keys: u64,
+    /// Requests in flight now; `None` if the limit is a rate.
+    pub(crate) in_flight: Option<u64>,
+}
+
+/// The places that a request takes at limits of requests in flight; dropping this frees them.
+pub(crate) struct Flights<'s> {
+    limits: &'s SiteLimits,
+    taken: ArrayVec<Ask, ASKS_MAX>,
+}
+
+impl<'s> Flights<'s> {
+    /// The places that these asks took.
+    pub(crate) fn new(limits: &'s SiteLimits, taken: ArrayVec<Ask, ASKS_MAX>) -> Self {
+        Self { limits, taken }
+    }
+}
+
+impl Drop for Flights<'_> {
+    fn drop(&mut self) {
+        for ask in &self.taken {
+            self.limits.ledger.table.give_back(ask.limit, ask.key);
+        }
+    }
+}
+
+impl LimitResult {
+    pub(crate) const ALL: [Self; 3] = [Self::Passed, Self::Refused, Self::Dry];
+
+    /// The name in metrics.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Passed => "passed",
+            Self::Refused => "refused",
+            Self::Dry => "dry",
+        }
+    }
+}
+
+impl SiteLimits {
+    /// The limits of a configuration; `None`: it has none.
+    pub(crate) fn new(config: &Config, workers: usize) -> Option<Self> {
+        let rate = |it: &ListenerConfig| Some((it.address.clone(), it.connection_rate?, 0));
+        let connections: Vec<_> = config.listeners.iter().filter_map(rate).collect();
+        if config.limits.is_empty() && connections.is_empty() {
+            return None;
+        }
+        let memory = config.server.limit_memory;
+        let limit = |limit: &LimitConfig| SiteLimit {
+            number: 0,
+            config: Arc::new(limit.clone()),
+            counts: Arc::new(PerWorker::new(workers, |_| LimitCounts::default())),
+        };
+        let index = |name: &String| config.limits.iter().position(|it| it.name == *name);
+        let listeners = config.listeners.iter();
+        let of_listeners = listeners.map(|it| it.request_limits.iter().filter_map(index).collect());
+        let mut limits = Self {
+            limits: config.limits.iter().map(limit).collect(),
+            of_listeners: of_listeners.collect(),
+            connections,
+            memory,
+            ledger: Ledger::new(memory),
+        };
+        limits.enter();
+        Some(limits)
+    }
+
+    /// Gives each limit its number in the ledger.
+    fn enter(&mut self) {
+        for limit in &mut self.limits {
+            let LimitConfig { name, quota, .. } = &*limit.config;
+            limit.number = self.ledger.number(name, *quota);
+        }
+        for (address, quota, number) in &mut self.connections {
+            // No limit of the file has this name, because no limit's name has a space.
+            *number = self.ledger.number(&format!("listen {address}"), *quota);
+        }
+    }
+
+    /// Whether a further connection of this client is within the listener's `connection_rate`. If it is, it is charged.
+    pub(crate) fn admits(&self, listener: &ListenAddress, client: IpAddr) -> bool {
+        let mut limits = self.connections.iter();
+        let Some((.., number)) = limits.find(|(address, ..)| address == listener) else {
+            return true;
+        };
+        let network = Network::new(client, CONNECTION_PREFIX);
+        let ask = Ask {
+            limit: *number,
+            key: self.ledger.table.key(*number, &network.to_bytes()),
+            enforced: true,
+        };
+        self.take(&[ask]).passes()
+    }
+
+    /// Takes over what keys owe to limits of the site before, and the counts of limits with the same name.
+    pub(super) fn follow(&mut self, before: &Self) {
+        for limit in &mut self.limits {
+            if let Some(before) = before.find(&limit.config.name) {
+                limit.counts = Arc::clone(&before.counts);
+            }
+        }
+        let numbers = before.ledger.names.len() + self.ledger.names.len();
+        let is_full = numbers > usize::from(u16::MAX);
+        if self.memory != before.memory || is_full {
+            return;
+        }
+        self.ledger = before.ledger.clone();
+        self.enter();
+    }
+
+    /// The index of the limit with this name.
+    pub(super) fn index(&self, name: &str) -> Option<usize> {
+        self.limits.iter().position(|it| it.config.name == name)
+    }
+
+    /// The limit with this name.
+    pub(crate) fn find(&self, name: &str) -> Option<&SiteLimit> {
+        self.limits.iter().find(|it| it.config.name == name)
+    }
+
+    /// The limit with this index.
+    pub(crate) fn at(&self, index: usize) -> &SiteLimit {
+        &self.limits[index]
+    }
+
+    /// Whether some listener has limits.
+    pub(crate) fn has_listeners(&self) -> bool {
+        self.of_listeners.iter().any(|it| !it.is_empty())
+    }
+
+    /// The indices of the limits of a listener, by its index.
+    pub(crate) fn of_listener(&self, listener: usize) -> &[usize] {
+        self.of_listeners.get(listener).map_or(&[], |it| it)
+    }
+
+    /// The key of a subject for a limit.
+    pub(crate) fn key(&self, limit: &SiteLimit, subject: &[u8]) -> u64 {
+        self.ledger.table.key(limit.number, subject)
+    }
+
+    /// Asks limits for a request, and charges it if it passes.
+    pub(crate) fn take(&self, asks: &[Ask]) -> Outcome {
+        let Ledger { table, quotas, .. } = &self.ledger;
+        table.take(asks, quotas, self.ledger.now())
+    }
+
+    /// What [`Self::take`] would say now; nothing is charged.
+    pub(crate) fn look(&self, asks: &[Ask]) -> Outcome {
+        let Ledger { table, quotas, .. } = &self.ledger;
+        table.look(asks, quotas, self.ledger.now())
+    }
+
+    /// Counts the result of asking a limit about a request.
+    pub(crate) fn count(&self, worker: usize, limit: &SiteLimit, result: LimitResult) {
+        let counts = &limit.counts[worker];
+        match result {
+            LimitResult::Passed => counts.passed.increment(),
+            LimitResult::Refused => counts.refused.increment(),
+            LimitResult::Dry => counts.dry.increment(),
+        }
+    }
+
+    /// Notes that a key was refused, or would have been.
+    pub(crate) fn note(&self, ask: Ask, label: impl FnOnce() -> String) {
+        self.ledger.sketch.note(ask.limit, ask.key, label);
+    }
+
+    /// Forgets what a key owes to a limit, and how often it was refused. Returns whether it was known.
+    pub(crate) fn forget(&self, limit: &SiteLimit, key: u64) -> bool {
+        self.ledger.sketch.forget(limit.number, key);
+        self.ledger.table.forget(limit.number, key)
+    }
+
+    /// The keys refused most often, with the names of the limits that refused them.
+    pub(crate) fn refused(&self, count: usize) -> Vec<(&str, RefusedKey)> {
+        let top = self.ledger.sketch.top(count).into_iter();
+        let name = |key: &RefusedKey| self.ledger.names.get(usize::from(key.limit));
+        top.filter_map(|key| Some((name(&key)?.as_str(), key)))
+            .collect()
+    }
+
+    /// The figures of all limits. It looks at the whole table.
+    pub(crate) fn figures(&self) -> Vec<LimitFigures> {
+        let Ledger { table, quotas, .. } = &self.ledger;
+        let keys = table.counts(quotas, self.ledger.now());
+        let one = |limit: &SiteLimit| {
+            let (keys, sum) = keys[usize::from(limit.number)];
+            let counts_flights = matches!(limit.config.quota, Quota::InFlight(_));
+            LimitFigures {
+                config: Arc::clone(&limit.config),
+                requests: limit.requests(),
+                keys,
+                in_flight: counts_flights.then_some(sum),
+            }
+        };
+        self.limits.iter().map(one).collect()
+    }
+
+    pub(crate) fn table(&self) -> &Table {
+        &self.ledger.table
+    }
+}
+
+impl SiteLimit {
+    /// Requests by result, in the order of [`LimitResult::ALL`].
+    fn requests(&self) -> [u64; LimitResult::ALL.len()] {
+        let sum = |count: fn(&LimitCounts) -> &Count| {
+            let counts = self.counts.iter().map(|it| count(it).read());
+            counts.sum()
+        };
+        [
+            sum(|it| &it.passed),
+            sum(|it| &it.refused),
+            sum(|it| &it.dry),
+        ]
+    }
+}
+
+impl Ledger {
+    /// An empty table of this many bytes.
+    fn new(memory: u64) -> Self {
+        let bytes = usize::try_from(memory).unwrap_or(usize::MAX);
+        // The standard library's keys are from the system's source of randomness.
+        let random = RandomState::new();
+        let seed = (random.hash_one(0), random.hash_one(1));
+        Self {
+            table: Arc::new(Table::new(bytes, seed)),
+            sketch: Arc::default(),
+            began: Instant::now(),
+            names: Vec::new(),
+            quotas: Vec::new(),
+        }
+    }
+
+    /// The number of the limit with this name, which has this quota from now on. A limit that was a rate and now is one
+    /// of requests in flight, or the other way round, gets another number: what keys owe to it means something else.
+    fn number(&mut self, name: &str, quota: Quota) -> u16 {
+        let mut both = self.names.iter().zip(&self.quotas);
+        let is_same = |had: &Quota| discriminant(had) == discriminant(&quota);
+        let known = both.position(|(it, had)| it == name && is_same(had));
+        let at = known.unwrap_or(self.names.len());
+        if known.is_some() {
+            self.quotas[at] = quota;
+        } else {
+            self.names.push(name.to_owned());
+            self.quotas.push(quota);
+        }
+        u16::try_from(at).unwrap_or(u16::MAX)
+    }
+
+    /// The present time. It is exact, since the coarse clock would refuse requests that come at just the rate.
+    fn now(&self) -> u64 {
+        let since = Instant::now().saturating_duration_since(self.began);
+        let seconds = since.as_secs().saturating_mul(1_000_000_000);
+        seconds.saturating_add(since.subsec_nanos().into())
+    }
+}
+
+/// The bits of an address by which connections are counted.
+const CONNECTION_PREFIX: [u8; 2] = [32, 64];

@@ -1,0 +1,326 @@
+//! `cargo xtask published --check`: checks the committed pages.
+//!
+//! It reads them as a reader does, and compares the number of sentences, the rows of `docs/measured.md` with those of
+//! the posts, and the figures of both languages.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, bail, ensure};
+
+use super::evidence::{CaseAnswer, CaseSize};
+use super::index::VerdictTally;
+use super::language::Language;
+use super::page::PostPage;
+use super::source::Direction;
+use super::verdict::{NowVerdict, SentenceVerdict};
+use super::{FOLDER, Judged, judge, source};
+use crate::figures;
+use crate::step::say;
+
+/// Checks the committed pages.
+///
+/// # Errors
+///
+/// A page is stale, the number of sentences is not [`CLAIMS`], a page contradicts `docs/measured.md`, the languages
+/// have different figures, or a page is too long.
+pub(crate) fn check(root: &Path) -> anyhow::Result<()> {
+    let stale = figures::stale(root)?;
+    ensure!(
+        stale.is_empty(),
+        "{} are stale: run `cargo xtask figures`",
+        stale.join(", ")
+    );
+    let results = figures::load(&root.join("docs/lab"))?;
+    let library = source::load(&root.join(FOLDER))?;
+    let judged = judge(&library, &results)?;
+    let measured_text = fs::read_to_string(root.join("docs/measured.md"))?;
+    let measured = MeasuredPage::read(&measured_text);
+    let mut tallies = Vec::new();
+    let mut problems = Vec::new();
+    let mut compared = 0;
+    for (source, claims) in &judged {
+        let page = |language| PostPage {
+            source,
+            claims,
+            results: &results,
+            phrases: &library.phrases,
+            language,
+        };
+        tallies.push(VerdictTally::of(&page(Language::English)));
+        for claim in claims {
+            let found = measured.contradictions(claim);
+            compared += found.compared;
+            problems.extend(found.problems);
+        }
+        let text = |language| {
+            let name = format!("docs/published/{}", page(language).name());
+            fs::read_to_string(root.join(&name)).context(name)
+        };
+        let (english, chinese) = (text(Language::English)?, text(Language::Chinese)?);
+        problems.extend(same_figures(&source.test, &english, &chinese));
+        problems.extend(too_long(&source.test, &english));
+    }
+    let all = VerdictTally::sum(tallies.into_iter());
+    if all.claims() != CLAIMS {
+        problems.push(format!(
+            "there are {} sentences, not {CLAIMS}",
+            all.claims()
+        ));
+    }
+    say(&format!(
+        "claims {}: {} hold then and now, {} hold now, {} hold then, {} do not hold, {} undecided; {} not comparable\n\
+         {compared} of them rest on claims of docs/measured.md or of a report",
+        all.claims(),
+        all.count(SentenceVerdict::HoldsThenAndNow),
+        all.count(SentenceVerdict::HoldsNow),
+        all.count(SentenceVerdict::HoldsThen),
+        all.count(SentenceVerdict::DoesNotHold),
+        all.count(SentenceVerdict::Undecided),
+        all.not_comparable(),
+    ));
+    for problem in &problems {
+        say(&format!("error: {problem}"));
+    }
+    if !problems.is_empty() {
+        bail!("{} problems", problems.len());
+    }
+    Ok(())
+}
+
+/// The rows of `docs/measured.md`: by result and by claim with its case, the verdict and the ratio as they are
+/// written.
+pub(super) struct MeasuredPage<'a> {
+    rows: BTreeMap<(&'a str, &'a str), [&'a str; 2]>,
+}
+
+/// The result of comparing a sentence with `docs/measured.md`.
+#[derive(Debug, Default)]
+pub(super) struct PageComparison {
+    /// The number of its places of evidence that are claims of the lab.
+    compared: usize,
+    pub(super) problems: Vec<String>,
+}
+
+impl<'a> MeasuredPage<'a> {
+    pub(super) fn read(page: &'a str) -> Self {
+        let mut rows = BTreeMap::new();
+        let mut result = "";
+        for line in page.lines() {
+            if let Some(heading) = line.strip_prefix("## ") {
+                result = heading.split(':').next().unwrap_or_default();
+            }
+            let cells: Vec<&str> = line.split('|').map(str::trim).collect();
+            if let [_, claim, _, verdict, ratio, _] = cells.as_slice() {
+                rows.insert((result, *claim), [*verdict, *ratio]);
+            }
+        }
+        Self { rows }
+    }
+
+    /// Compares a sentence with the rows of the claims that answer it.
+    pub(super) fn contradictions(&self, judged: &Judged<'_>) -> PageComparison {
+        let mut found = PageComparison::default();
+        let claim = judged.claim;
+        let places = claim.here.iter().chain(&claim.and);
+        for here in places {
+            let Some(says) = &here.claim else { continue };
+            let mut cases = judged.answer.cases.iter();
+            let Some(case) = cases.find(|it| it.result == here.result) else {
+                continue;
+            };
+            found.compared += 1;
+            let row = self.rows.iter().find(|((result, name), _)| {
+                let (base, behind) = name.split_once(" (").unwrap_or((name, ""));
+                let levels: Vec<&str> = behind.trim_end_matches(')').split(' ').collect();
+                let has = |level: &str| levels.contains(&level);
+                let mut wanted = here.case.split_whitespace();
+                *result == here.result && base == says && wanted.all(has)
+            });
+            let problem = match row {
+                None => {
+                    let is_decided = case.now != NowVerdict::Undecided;
+                    is_decided.then(|| "docs/measured.md does not decide it".to_owned())
+                }
+                Some((_, [verdict, ratio])) => {
+                    disagreement(judged.answer.side, case, verdict, ratio)
+                }
+            };
+            let place = format!("{}, docs/lab/{}, {says:?}", claim.id, here.result);
+            found
+                .problems
+                .extend(problem.map(|it| format!("{place}: {it}")));
+        }
+        found
+    }
+}
+
+/// How a row of `docs/measured.md` contradicts the answer of a case; `None` if it does not. `side` is the side of 1
+/// on which the sentence says that the ratio lies.
+fn disagreement(
+    side: Option<Direction>,
+    case: &CaseAnswer,
+    verdict: &str,
+    ratio: &str,
+) -> Option<String> {
+    let CaseSize::Ratio { ends, .. } = &case.size else {
+        return Some(format!(
+            "docs/measured.md has {ratio}, and the page no ratio"
+        ));
+    };
+    let [low, centre, high] = *ends;
+    let written = numbers(ratio);
+    let ours = [centre, low, high];
+    if written.len() != 3
+        || !ours
+            .iter()
+            .zip(&written)
+            .all(|(one, other)| is_rounded(*one, other))
+    {
+        return Some(format!(
+            "docs/measured.md has {ratio}, and the page {ends:?}"
+        ));
+    }
+    let side = side?;
+    let is_so = side.has(low) && side.has(high);
+    let is_beyond_margin = verdict.starts_with("shown") && !verdict.contains("margin");
+    let expected = if is_beyond_margin && is_so {
+        NowVerdict::Holds
+    } else {
+        NowVerdict::DoesNotHold
+    };
+    (case.now != expected).then(|| {
+        format!(
+            "docs/measured.md says {verdict:?}, and the page {:?}",
+            case.now
+        )
+    })
+}
+
+/// Whether a number is written as `written`, with as many digits as that has.
+fn is_rounded(number: f64, written: &str) -> bool {
+    let digits = written.split_once('.').map_or(0, |(_, it)| it.len());
+    let half = 0.5 * 10_f64.powi(-i32::try_from(digits).unwrap_or(0));
+    let parsed: Result<f64, _> = written.parse();
+    parsed.is_ok_and(|it| (it - number).abs() <= half + 1e-9)
+}
+
+/// Messages about figures that only one of the two languages of a page has.
+pub(super) fn same_figures(test: &str, english: &str, chinese: &str) -> Vec<String> {
+    let count = |text: &str| {
+        let mut counts: BTreeMap<String, i64> = BTreeMap::new();
+        for number in numbers(text) {
+            *counts.entry(number).or_default() += 1;
+        }
+        counts
+    };
+    let (one, mut other) = (count(english), count(chinese));
+    let mut problems = Vec::new();
+    for (number, times) in one {
+        let there = other.remove(&number).unwrap_or(0);
+        if there != times {
+            problems.push(format!(
+                "{test}: {number} stands {times} times on the English page and {there} times on the Chinese one"
+            ));
+        }
+    }
+    let only = other.into_keys();
+    problems.extend(only.map(|it| format!("{test}: {it} stands on the Chinese page alone")));
+    problems
+}
+
+/// The numbers of a text, without commas between thousands.
+fn numbers(text: &str) -> Vec<String> {
+    let mut all = Vec::new();
+    let mut rest = text;
+    while let Some(from) = rest.find(|it: char| it.is_ascii_digit()) {
+        let after = &rest[from..];
+        let mut end = 0;
+        let bytes = after.as_bytes();
+        while bytes.get(end).is_some_and(|it| it.is_ascii_digit())
+            || (bytes.get(end).is_some_and(|it| b".,".contains(it))
+                && bytes.get(end + 1).is_some_and(u8::is_ascii_digit))
+        {
+            end += 1;
+        }
+        all.push(after[..end].replace(',', ""));
+        rest = &after[end..];
+    }
+    all
+}
+
+/// A message if a page has more than [`WORDS_MAX`] visible words.
+pub(super) fn too_long(test: &str, page: &str) -> Option<String> {
+    let visible = page.split("<details>").next().unwrap_or_default();
+    let is_word = |it: &&str| it.contains(char::is_alphanumeric);
+    let words = visible.split_whitespace().filter(is_word).count();
+    (words > WORDS_MAX).then(|| format!("{test}: {words} visible words, and {WORDS_MAX} may be"))
+}
+
+/// The number of sentences that a repetition can decide, so that none is lost unnoticed.
+const CLAIMS: usize = 53;
+
+/// The most words of a page that are not folded away.
+const WORDS_MAX: usize = 1200;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::published::evidence::EvidenceWeight;
+
+    #[test]
+    fn a_figure_of_one_language_is_named() {
+        let one = "×1.14 [1.08..1.20] of 5,000 with 2.0.63";
+        assert_eq!(numbers(one), ["1.14", "1.08", "1.20", "5000", "2.0.63"]);
+        assert!(same_figures("000", one, "2.0.63 的 5,000：×1.14 [1.08..1.20]").is_empty());
+        assert_eq!(
+            same_figures("000", one, "×1.14 [1.08..1.20] 2.0.63").len(),
+            1
+        );
+        assert_eq!(same_figures("000", "1", "1 2").len(), 1);
+    }
+
+    #[test]
+    fn a_page_that_says_otherwise_than_a_row_contradicts_it() {
+        let case = |ends, now| CaseAnswer {
+            result: "a".to_owned(),
+            case: String::new(),
+            measure: "cpu".to_owned(),
+            size: CaseSize::Ratio {
+                ends,
+                is_capacity: false,
+                starts_to_decide: None,
+                weight: EvidenceWeight::Decides,
+            },
+            now,
+        };
+        let less = case([0.612, 0.676, 0.689], NowVerdict::Holds);
+        let found = |case: &CaseAnswer, verdict, ratio| {
+            disagreement(Some(Direction::Less), case, verdict, ratio).is_some()
+        };
+        assert!(!found(&less, "shown", "×0.68 [0.61..0.69]"));
+        assert!(found(
+            &less,
+            "the same within the margin",
+            "×0.68 [0.61..0.69]"
+        ));
+        assert!(found(&less, "shown", "×0.67 [0.61..0.69]"));
+        let refuted = case([0.977, 0.985, 0.993], NowVerdict::DoesNotHold);
+        assert!(!found(
+            &refuted,
+            "shown, less than the margin",
+            "×0.985 [0.98..0.993]"
+        ));
+    }
+
+    #[test]
+    fn folded_words_are_not_counted() {
+        let words = "word ".repeat(WORDS_MAX);
+        assert_eq!(
+            too_long("000", &format!("{words}| --- | <details> word")),
+            None
+        );
+        assert!(too_long("000", &format!("{words}word")).is_some());
+    }
+}
