@@ -58,7 +58,7 @@ fn read(dialect: Dialect, order: u8, bytes: &[u8], size: usize) -> Read {
                     assert_eq!(skimmer.receive(&mut input, |_| {}), Err(fault));
                     assert!(
                         skimmer
-                            .said()
+                            .error_message()
                             .bytes()
                             .all(|byte| (b' '..=b'~').contains(&byte))
                     );

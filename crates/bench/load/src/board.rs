@@ -23,7 +23,7 @@ pub(crate) struct Board {
     pub(crate) clock: Clock,
     /// The prepared requests, one entry for each target.
     pub(crate) targets: Vec<PreparedTarget>,
-    /// For each request of the plan: its target, and its place among that target's requests.
+    /// For each request of the plan: the index of its target, and its index among that target's requests.
     places: Vec<(usize, usize)>,
     pub(crate) names: Names,
     pub(crate) addresses: Vec<Address>,
@@ -96,12 +96,12 @@ impl Board {
         tls_targets: Vec<Option<TlsTarget>>,
         threads: usize,
     ) -> Self {
-        let places_of = |(index, target): (usize, &PreparedTarget)| {
-            (0..target.requests.len()).map(move |place| (index, place))
-        };
+        let mut places = Vec::new();
+        for (target, prepared) in targets.iter().enumerate() {
+            places.extend((0..prepared.requests.len()).map(|index| (target, index)));
+        }
         let requests = plan.targets.iter().flat_map(|target| &target.requests);
         let names = Names::new(requests.map(|request| request.name.as_deref()));
-        let places: Vec<_> = targets.iter().enumerate().flat_map(places_of).collect();
         Self {
             plan,
             clock: Clock::start(),
@@ -131,8 +131,8 @@ impl Board {
 
     /// The prepared request with the number `place` in the plan.
     pub(crate) fn request(&self, place: u32) -> &PreparedRequest {
-        let (target, place) = self.places[place as usize];
-        &self.targets[target].requests[place]
+        let (target, index) = self.places[place as usize];
+        &self.targets[target].requests[index]
     }
 
     /// The target of the request with the number `place` in the plan.
@@ -225,10 +225,13 @@ impl Board {
 
     /// The first error's text for each kind of failure that has one.
     pub(crate) fn reasons(&self) -> BTreeMap<FailureKind, String> {
-        let reasons = FailureKind::ALL.into_iter().zip(&self.reasons);
-        reasons
-            .filter_map(|(kind, reason)| Some((kind, reason.get()?.clone())))
-            .collect()
+        let mut texts = BTreeMap::new();
+        for (kind, reason) in FailureKind::ALL.into_iter().zip(&self.reasons) {
+            if let Some(text) = reason.get() {
+                texts.insert(kind, text.clone());
+            }
+        }
+        texts
     }
 
     /// The time of the last event on any connection.
@@ -268,11 +271,14 @@ fn unknown(count: usize) -> Vec<AtomicU64> {
 
 /// Whether `value` equals `known`; if `known` is not set yet, it is set to `value`.
 fn is_first_or_same(known: &AtomicU64, value: u64) -> bool {
-    match known.load(Relaxed) {
-        UNKNOWN => known
-            .compare_exchange(UNKNOWN, value, Relaxed, Relaxed)
-            .map_or_else(|first| first == value, |_| true),
-        first => first == value,
+    let loaded = known.load(Relaxed);
+    if loaded != UNKNOWN {
+        return loaded == value;
+    }
+    // Another thread may set its own first value at the same time.
+    match known.compare_exchange(UNKNOWN, value, Relaxed, Relaxed) {
+        Ok(_) => true,
+        Err(first) => first == value,
     }
 }
 

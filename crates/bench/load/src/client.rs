@@ -67,18 +67,20 @@ impl Client {
 
     /// Announces that the next response is to `request`, which was or is being sent.
     pub(crate) fn expect(&mut self, request: &PreparedRequest) {
-        match (self, &request.ajp) {
-            (Self::Http(skimmer), _) => skimmer.expect(request.to_head),
-            (Self::Ajp { client, rest_sent }, Some(prepared)) => {
+        match self {
+            Self::Http(skimmer) => skimmer.expect(request.to_head),
+            Self::Ajp { client, rest_sent } => {
+                let Some(prepared) = &request.ajp else {
+                    return debug_assert!(false, "prepared for another protocol");
+                };
                 client.as_mut().clone_from(&prepared.client);
                 *rest_sent = 0;
             }
-            (Self::Memcached(client), _) => {
+            Self::Memcached(client) => {
                 if let Some(sent) = request.memcached {
                     client.expect(sent);
                 }
             }
-            (Self::Ajp { .. }, None) => debug_assert!(false, "prepared for another protocol"),
         }
     }
 
@@ -91,7 +93,6 @@ impl Client {
         own: OwnSide<'_>,
         mut sink: impl FnMut(&[u8]),
     ) -> Result<Option<Step>, FailureKind> {
-        let before = *input;
         let OwnSide { request, out } = own;
         match self {
             Self::Http(skimmer) => {
@@ -101,6 +102,8 @@ impl Client {
                 Ok(skimmed.map(http_step))
             }
             Self::Ajp { client, rest_sent } => {
+                // The codec takes one packet a call and does not hand out the data in it.
+                let packet = *input;
                 let skimmed = client
                     .skim(input, &mut known.ajp, out)
                     .map_err(ajp_failure)?;
@@ -109,7 +112,7 @@ impl Client {
                         send_rest(client, request, rest_sent, out);
                     }
                     Some(ajp::client::AjpSkim::Body(len)) if len > 0 => {
-                        sink(&before[CHUNK_BYTES..CHUNK_BYTES + len]);
+                        sink(&packet[CHUNK_BYTES..CHUNK_BYTES + len]);
                     }
                     _ => {}
                 }
@@ -130,18 +133,20 @@ impl Client {
 
     /// The server's message about the failure that [`Client::receive`] or [`Client::outcome`] has
     /// just returned; `None` if there is none.
-    pub(crate) fn said(&self) -> Option<&str> {
+    pub(crate) fn error_message(&self) -> Option<&str> {
         match self {
             Self::Http(_) | Self::Ajp { .. } => None,
-            Self::Memcached(client) => Some(client.said()).filter(|said| !said.is_empty()),
+            Self::Memcached(client) => Some(client.error_message()).filter(|text| !text.is_empty()),
         }
     }
 
-    /// Notes that the server has closed its sending side; `left`: unread bytes remain. Returns
+    /// Notes that the server has closed its sending side; `has_unread`: bytes before it are not taken yet. Returns
     /// whether that completes the response.
-    pub(crate) fn receive_eof(&mut self, left: bool) -> bool {
+    pub(crate) fn receive_eof(&mut self, has_unread: bool) -> bool {
         match self {
-            Self::Http(skimmer) => skimmer.receive_eof(left).is_ok_and(|end| end.is_some()),
+            Self::Http(skimmer) => skimmer
+                .receive_eof(has_unread)
+                .is_ok_and(|end| end.is_some()),
             Self::Ajp { .. } | Self::Memcached(_) => false,
         }
     }
@@ -188,8 +193,8 @@ impl LastHeads {
             let fields = head.flat_map(|head| head.headers.get_all(SET_COOKIE));
             return fields.for_each(take);
         }
-        let lines = self.http.bytes().split(|byte| *byte == b'\n').skip(1);
-        for line in lines {
+        // The first line is the status line.
+        for line in self.http.bytes().split(|byte| *byte == b'\n').skip(1) {
             if let Some((name, value)) = line.split_at_checked("set-cookie:".len())
                 && name.eq_ignore_ascii_case(b"set-cookie:")
             {
@@ -200,12 +205,14 @@ impl LastHeads {
 
     /// The last head, as HTTP would write it, and the value of its Server field.
     pub(crate) fn head(&self, codec: Codec) -> (Vec<u8>, Option<String>) {
-        let bytes = match (&self.http2, codec, self.ajp.head()) {
-            (Some(text), ..) => text.clone(),
-            (None, Codec::Ajp, Some(head)) => {
-                head_text(&format!("HTTP/1.1 {}\r\n", head.status), head)
-            }
-            _ => self.http.bytes().to_vec(),
+        let bytes = if let Some(text) = &self.http2 {
+            text.clone()
+        } else if codec == Codec::Ajp
+            && let Some(head) = self.ajp.head()
+        {
+            head_text(&format!("HTTP/1.1 {}\r\n", head.status), head)
+        } else {
+            self.http.bytes().to_vec()
         };
         let server = server_field(&bytes);
         (bytes, server)
@@ -295,13 +302,15 @@ fn head_text(line: &str, head: &ResponseHead) -> Vec<u8> {
 
 /// The value of the first Server field in `head`; `None` if there is none.
 fn server_field(head: &[u8]) -> Option<String> {
-    let lines = head.split(|byte| *byte == b'\n').skip(1);
-    let mut values = lines.filter_map(|line| {
-        let (name, value) = line.split_at_checked("server:".len())?;
-        name.eq_ignore_ascii_case(b"server:")
-            .then(|| String::from_utf8_lossy(value.trim_ascii()).into_owned())
-    });
-    values.next()
+    // The first line is the status line.
+    for line in head.split(|byte| *byte == b'\n').skip(1) {
+        if let Some((name, value)) = line.split_at_checked("server:".len())
+            && name.eq_ignore_ascii_case(b"server:")
+        {
+            return Some(String::from_utf8_lossy(value.trim_ascii()).into_owned());
+        }
+    }
+    None
 }
 
 /// The bytes before the data of a SEND_BODY_CHUNK: magic, length of the packet, code, length of the data.

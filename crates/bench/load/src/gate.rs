@@ -13,7 +13,7 @@ mod figure;
 use std::time::Duration;
 
 use catamaran_stats::estimate::INDEPENDENT_MIN;
-use catamaran_stats::{Histogram, is_quotable};
+use catamaran_stats::is_quotable;
 pub use condition::{Condition, ConditionFault, Waiver};
 use condition::{Limit, Measure, Side};
 use figure::Figure;
@@ -61,33 +61,35 @@ impl Verdict {
 impl Gate {
     /// Judges a run by all conditions.
     pub fn judge(&self, report: &Report) -> document::Gate {
-        let has_errors = self
+        let disturbance = if self.waived.contains(&Waiver::Invalid) {
+            None
+        } else {
+            Disturbance::of(report)
+        };
+        let mut conditions: Vec<_> = self
             .conditions
             .iter()
-            .any(|it| it.measure == Measure::Errors);
-        let all_own = own_conditions(report, has_errors);
-        let own = all_own
-            .into_iter()
-            .filter(|(waiver, _)| !self.waived.contains(waiver));
-        let is_waived = self.waived.contains(&Waiver::Invalid);
-        let disturbance = Disturbance::of(report).filter(|_| !is_waived);
-        let asked = self
-            .conditions
+            .map(|condition| judge(condition, report, disturbance.as_ref()))
+            .collect();
+        let mut measures = self.conditions.iter().map(|condition| condition.measure);
+        let limits_errors = measures.any(|measure| measure == Measure::Errors);
+        for (waiver, condition) in built_in_conditions(report, limits_errors) {
+            if !self.waived.contains(&waiver) {
+                conditions.push(condition);
+            }
+        }
+        let verdicts = conditions
             .iter()
-            .map(|condition| judge(condition, report, disturbance.as_ref()));
-        let conditions: Vec<_> = asked.chain(own.map(|(_, judged)| judged)).collect();
-        let worst = conditions
-            .iter()
-            .filter_map(|it| Verdict::named(&it.verdict))
-            .max();
+            .filter_map(|condition| Verdict::named(&condition.verdict));
+        let worst = verdicts.max().unwrap_or(Verdict::Passed);
         document::Gate {
-            verdict: worst.unwrap_or(Verdict::Passed).word().to_owned(),
+            verdict: worst.word().to_owned(),
             conditions,
         }
     }
 }
 
-/// Judges a run by one condition of the user.
+/// Judges a run by one condition of the user. A condition that only faults of this machine break is undecided.
 fn judge(
     condition: &Condition,
     report: &Report,
@@ -98,19 +100,12 @@ fn judge(
         Measure::Errors => figure::errors(report, 0),
         Measure::Percentile(percent) => figure::percentile(report, percent),
     };
+    let (low, high) = figure.interval.unwrap_or_default();
     let (mut verdict, mut reason) = decide(condition, &figure, report);
-    let low = figure.interval.and_then(|(low, _)| low);
-    if let (Verdict::Failed, Some(own)) = (verdict, disturbance)
-        && !condition.breaks_without(low, own.longest)
+    if verdict == Verdict::Failed
+        && let Some(excuse) = own_fault(condition, low, report, disturbance)
     {
-        (verdict, reason) = (Verdict::Undecided, Some(own.reason()));
-    }
-    let lacks = own_lacks(report);
-    if verdict == Verdict::Failed && condition.measure == Measure::Errors && lacks > 0 {
-        let left = figure::errors(report, lacks);
-        if decide(condition, &left, report).0 != Verdict::Failed {
-            (verdict, reason) = (Verdict::Undecided, Some(OWN_LACK.to_owned()));
-        }
+        (verdict, reason) = (Verdict::Undecided, Some(excuse));
     }
     document::Condition {
         condition: condition.text.clone(),
@@ -118,9 +113,30 @@ fn judge(
         unit: Some(condition.measure.unit().to_owned()),
         value: figure.value,
         low,
-        high: figure.interval.and_then(|(_, high)| high),
+        high,
         reason,
     }
+}
+
+/// Why a broken condition might hold without the faults of this machine; `None`: it would be broken even so. `low` is
+/// the lower end of the figure's interval.
+fn own_fault(
+    condition: &Condition,
+    low: Option<f64>,
+    report: &Report,
+    disturbance: Option<&Disturbance>,
+) -> Option<String> {
+    if condition.measure == Measure::Errors {
+        let lacks = own_lacks(report);
+        let servers_errors = figure::errors(report, lacks);
+        let is_broken = decide(condition, &servers_errors, report).0 == Verdict::Failed;
+        return (lacks > 0 && !is_broken).then(|| OWN_LACK.to_owned());
+    }
+    let disturbance = disturbance?;
+    if condition.breaks_without(low, disturbance.longest) {
+        return None;
+    }
+    Some(disturbance.reason())
 }
 
 /// The verdict on a condition by the interval of its figure, with the reason if it is undecided.
@@ -140,6 +156,7 @@ fn decide(condition: &Condition, figure: &Figure, report: &Report) -> (Verdict, 
             "the run is too short for an interval: it needs six parts of 100 ms with answers";
         return (Verdict::Undecided, Some(reason.to_owned()));
     };
+    // An end that is not known lies among requests without a response, which took longest.
     let low = low.unwrap_or(f64::INFINITY);
     let high = high.unwrap_or(f64::INFINITY);
     let (breaks, holds) = match side {
@@ -152,35 +169,33 @@ fn decide(condition: &Condition, figure: &Figure, report: &Report) -> (Verdict, 
     if !holds {
         return (Verdict::Undecided, Some(within(figure)));
     }
-    if let Measure::Percentile(percent) = condition.measure
-        && !is_quotable(percent, report.requests.started)
-    {
-        let reason = format!(
-            "{} requests are too few for p{percent}",
-            report.requests.started
-        );
-        return (Verdict::Undecided, Some(reason));
-    }
-    if let Measure::Percentile(percent) = condition.measure
-        && let Some(reason) = hidden(percent, limit, report)
-    {
-        return (Verdict::Undecided, Some(reason));
+    if let Measure::Percentile(percent) = condition.measure {
+        let requests = report.requests.started;
+        if !is_quotable(percent, requests) {
+            let reason = format!("{requests} requests are too few for p{percent}");
+            return (Verdict::Undecided, Some(reason));
+        }
+        if let Some(reason) = coordinated_omission(percent, limit, report) {
+            return (Verdict::Undecided, Some(reason));
+        }
     }
     (Verdict::Passed, None)
 }
 
 /// Why a percentile that is within its limit decides nothing: clients of a closed loop waited in
 /// stalls, and the requests that they did not send meanwhile might have broken the limit.
-fn hidden(percent: f64, limit_ms: f64, report: &Report) -> Option<String> {
-    if report.latency.corrected.is_some() {
+fn coordinated_omission(percent: f64, limit_ms: f64, report: &Report) -> Option<String> {
+    let is_open_loop = report.latency.corrected.is_some();
+    if is_open_loop {
         return None;
     }
     let limit = Duration::from_secs_f64(limit_ms / 1000.0);
-    let from = limit.max(report.silence_min);
-    let waits = [&report.latency.total.histogram, &report.unfinished.ages];
-    let sum = |of: &dyn Fn(&Histogram) -> Duration| waits.map(of).iter().sum::<Duration>();
-    let busy = sum(&|times| times.sum()).as_secs_f64();
-    let share = sum(&|times| times.beyond(limit, from)).as_secs_f64() / busy.max(f64::MIN_POSITIVE);
+    let stall_min = limit.max(report.silence_min);
+    let answered = &report.latency.total.histogram;
+    let unfinished = &report.unfinished.ages;
+    let busy = (answered.sum() + unfinished.sum()).as_secs_f64();
+    let stalled = answered.beyond(limit, stall_min) + unfinished.beyond(limit, stall_min);
+    let share = stalled.as_secs_f64() / busy.max(f64::MIN_POSITIVE);
     (share > 1.0 - percent / 100.0).then(|| {
         format!(
             "clients waited beyond the limit for {:.0} % of their time, in stalls, and sent nothing \
@@ -201,19 +216,22 @@ struct Disturbance {
 impl Disturbance {
     /// The largest disturbance that the report's warnings show; `None` if there was none.
     fn of(report: &Report) -> Option<Self> {
-        let disturbance = |warning: &Warning| {
-            let longest = match warning {
-                Warning::GeneratorLate { p99 } => *p99,
-                Warning::GeneratorStalled { total, .. } => *total,
-                Warning::GeneratorStarved { starved, .. } => report.elapsed.mul_f64(*starved),
-                Warning::GeneratorSaturated { .. } => Duration::MAX,
-                _ => return None,
-            };
-            let token = warning.token().to_owned();
-            Some(Self { token, longest })
+        let warnings = report.warnings.iter();
+        let disturbances = warnings.filter_map(|warning| Self::of_warning(warning, report));
+        disturbances.max_by_key(|disturbance| disturbance.longest)
+    }
+
+    fn of_warning(warning: &Warning, report: &Report) -> Option<Self> {
+        let longest = match warning {
+            Warning::GeneratorLate { p99 } => *p99,
+            Warning::GeneratorStalled { total, .. } => *total,
+            Warning::GeneratorStarved { starved, .. } => report.elapsed.mul_f64(*starved),
+            // A thread that is always busy may delay requests without a bound.
+            Warning::GeneratorSaturated { .. } => Duration::MAX,
+            _ => return None,
         };
-        let found = report.warnings.iter().filter_map(disturbance);
-        found.max_by_key(|it| it.longest)
+        let token = warning.token().to_owned();
+        Some(Self { token, longest })
     }
 
     fn reason(&self) -> String {
@@ -235,47 +253,60 @@ fn within(figure: &Figure) -> String {
     }
 }
 
-/// The conditions that hold for any run, each with the waiver that switches it off.
-fn own_conditions(report: &Report, has_errors: bool) -> Vec<(Waiver, document::Condition)> {
-    let counts = &report.requests;
-    let count = |waiver: Waiver, count: u64, of_server: u64| {
-        let verdict = match (count, of_server) {
-            (0, _) => Verdict::Passed,
-            (_, 0) => Verdict::Undecided,
-            _ => Verdict::Failed,
-        };
-        let condition = document::Condition {
-            condition: format!("{}>0", waiver.word()),
-            verdict: verdict.word().to_owned(),
-            unit: Some("requests".to_owned()),
-            value: Some(count as f64),
-            low: Some(count as f64),
-            high: Some(count as f64),
-            reason: (verdict == Verdict::Undecided).then(|| OWN_LACK.to_owned()),
-        };
-        (waiver, condition)
-    };
-    let unsent = report.unfinished.unsent;
-    let failed = counts.failed + report.unfinished.hung;
-    let of_server = failed.saturating_sub(own_lacks(report));
-    let mut own = Vec::new();
-    // A limit of errors counts these faults itself and says how many are allowed.
-    if !has_errors {
-        own.push(count(Waiver::Non2xx, counts.non_2xx, counts.non_2xx));
-        own.push(count(Waiver::Unsent, unsent, unsent));
-        own.push(count(Waiver::Failed, failed, of_server));
-    }
-    let reason = invalid(report);
-    let verdict = match (&reason, &report.ending) {
-        (None, _) => Verdict::Passed,
-        (_, Ending::Failure(error)) if error.kind.is_own() => Verdict::Undecided,
-        (_, Ending::Failure(_) | Ending::Idle) => Verdict::Failed,
-        (_, Ending::Requests | Ending::Duration) if report.requests.completed == 0 => {
-            Verdict::Failed
+/// The conditions that hold for any run, each with the waiver that switches it off. `limits_errors`: the user has set a
+/// limit of errors, which counts failed requests itself and says how many are allowed.
+fn built_in_conditions(report: &Report, limits_errors: bool) -> Vec<(Waiver, document::Condition)> {
+    let mut conditions = Vec::new();
+    if !limits_errors {
+        let non_2xx = report.requests.non_2xx;
+        let unsent = report.unfinished.unsent;
+        let failed = report.requests.failed + report.unfinished.hung;
+        let failed_by_server = failed.saturating_sub(own_lacks(report));
+        for (waiver, count, by_server) in [
+            (Waiver::Non2xx, non_2xx, non_2xx),
+            (Waiver::Unsent, unsent, unsent),
+            (Waiver::Failed, failed, failed_by_server),
+        ] {
+            conditions.push((waiver, none_of(waiver, count, by_server)));
         }
-        _ => Verdict::Undecided,
+    }
+    conditions.push((Waiver::Invalid, validity(report)));
+    conditions
+}
+
+/// The condition that no request has the fault of `waiver`. `count` requests have it; the server is to blame for
+/// `by_server` of them.
+fn none_of(waiver: Waiver, count: u64, by_server: u64) -> document::Condition {
+    let (verdict, reason) = if count == 0 {
+        (Verdict::Passed, None)
+    } else if by_server == 0 {
+        (Verdict::Undecided, Some(OWN_LACK.to_owned()))
+    } else {
+        (Verdict::Failed, None)
     };
-    let invalid = document::Condition {
+    document::Condition {
+        condition: format!("{}>0", waiver.word()),
+        verdict: verdict.word().to_owned(),
+        unit: Some("requests".to_owned()),
+        value: Some(count as f64),
+        low: Some(count as f64),
+        high: Some(count as f64),
+        reason,
+    }
+}
+
+/// The condition that the run is valid. An invalid run fails only if the server is to blame: it did not respond.
+fn validity(report: &Report) -> document::Condition {
+    let reason = invalid(report);
+    let is_unanswered = report.requests.completed == 0;
+    let verdict = match &report.ending {
+        _ if reason.is_none() => Verdict::Passed,
+        Ending::Failure(error) if error.kind.is_own() => Verdict::Undecided,
+        Ending::Failure(_) | Ending::Idle => Verdict::Failed,
+        Ending::Requests | Ending::Duration if is_unanswered => Verdict::Failed,
+        Ending::Requests | Ending::Duration | Ending::Stopped => Verdict::Undecided,
+    };
+    document::Condition {
         condition: Waiver::Invalid.word().to_owned(),
         verdict: verdict.word().to_owned(),
         unit: None,
@@ -283,9 +314,7 @@ fn own_conditions(report: &Report, has_errors: bool) -> Vec<(Waiver, document::C
         low: None,
         high: None,
         reason,
-    };
-    own.push((Waiver::Invalid, invalid));
-    own
+    }
 }
 
 /// The number of requests that failed because this machine lacked something, such as ports.
@@ -309,8 +338,8 @@ pub fn invalid(report: &Report) -> Option<String> {
         return Some("no request was answered".to_owned());
     }
     let mut warnings = report.warnings.iter();
-    let found = warnings.find(|warning| warning.weight() == WarningWeight::Invalid);
-    found.map(Warning::finding)
+    let invalidating = warnings.find(|warning| warning.weight() == WarningWeight::Invalid);
+    invalidating.map(Warning::finding)
 }
 
 const OWN_LACK: &str = "this machine had no descriptor or no port for them";

@@ -122,6 +122,7 @@ impl Http2 {
     /// The socket cannot be written to any more. What the server sent before may still be read.
     pub(crate) fn write(&mut self) -> Result<u64, StreamFailure> {
         self.write_out().map_err(|error| {
+            // The socket may still have an answer that arrived before.
             self.is_readable = true;
             StreamFailure::Failed(stream::send_failure(&error), error)
         })
@@ -139,7 +140,7 @@ impl Http2 {
         if !self.is_readable {
             return Ok(0);
         }
-        match retried(|| self.stream.read(scratch)) {
+        match retry_interrupted(|| self.stream.read(scratch)) {
             Ok(None) => {
                 self.is_readable = false;
                 Ok(0)
@@ -193,7 +194,7 @@ impl Http2 {
             if self.out.is_empty() {
                 return Ok(sent);
             }
-            match retried(|| self.stream.write(&self.out))? {
+            match retry_interrupted(|| self.stream.write(&self.out))? {
                 None => return Ok(sent),
                 Some(0) => return Err(io::ErrorKind::WriteZero.into()),
                 Some(len) => {
@@ -207,15 +208,16 @@ impl Http2 {
     /// Moves bytes of waiting bodies to the output, as far as the flow control windows allow: one frame of each body in
     /// turn.
     fn take_bodies(&mut self) {
-        let mut in_vain = 0;
-        while in_vain < self.bodies.len()
+        // The number of bodies in a row for which no window had room.
+        let mut blocked = 0;
+        while blocked < self.bodies.len()
             && self.out.len() < OUT_MAX
             && let Some((stream, mut body)) = self.bodies.pop_front()
         {
             let connection = &mut self.client.connection;
             // An error means that the stream has ended: the rest of its body is dropped.
             if let Ok(len) = connection.begin_data(stream, body.len(), true, &mut self.out) {
-                in_vain = if len == 0 { in_vain + 1 } else { 0 };
+                blocked = if len == 0 { blocked + 1 } else { 0 };
                 self.out.extend_from_slice(&body.split_to(len));
                 if !body.is_empty() {
                     self.bodies.push_back((stream, body));
@@ -226,7 +228,7 @@ impl Http2 {
 }
 
 /// Makes a call of the socket again if a signal interrupted it; `None` if the socket is not ready.
-fn retried<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<Option<T>> {
+fn retry_interrupted<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<Option<T>> {
     loop {
         match call() {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),

@@ -102,16 +102,18 @@ impl Search {
     /// The next rate: twice the highest that passed, half of the lowest that did not, or their geometric mean. `None`:
     /// the search is over.
     fn choose(&mut self) -> Option<f64> {
-        match (self.passed, self.unproven) {
-            (Some(passed), None) => (passed < self.max).then(|| (passed * 2.0).min(self.max)),
-            (None, Some(unproven)) => {
-                self.halvings += 1;
-                (self.halvings <= HALVINGS_MAX).then_some(unproven / 2.0)
-            }
-            (Some(passed), Some(unproven)) if unproven > passed * RATIO => {
-                Some((passed * unproven).sqrt())
-            }
-            _ => self.choose_above(),
+        let Some(unproven) = self.unproven else {
+            let passed = self.passed?;
+            return (passed < self.max).then(|| (passed * 2.0).min(self.max));
+        };
+        let Some(passed) = self.passed else {
+            self.halvings += 1;
+            return (self.halvings <= HALVINGS_MAX).then_some(unproven / 2.0);
+        };
+        if unproven > passed * RATIO {
+            Some((passed * unproven).sqrt())
+        } else {
+            self.choose_above()
         }
     }
 
@@ -119,9 +121,10 @@ impl Search {
     fn choose_above(&mut self) -> Option<f64> {
         let highest = self.undecided?;
         self.upper_steps += 1;
-        let is_done = self.upper_steps > UPPER_STEPS_MAX || highest >= self.max;
+        if self.upper_steps > UPPER_STEPS_MAX || highest >= self.max {
+            return None;
+        }
         match self.failed {
-            _ if is_done => None,
             None => Some((highest * 1.5).min(self.max)),
             Some(failed) if failed > highest * RATIO => Some((highest * failed).sqrt()),
             Some(_) => None,
@@ -134,24 +137,26 @@ pub fn step(rate: f64, report: &Report, gate: &Gate) -> Step {
     let judged = gate.judge(report);
     let seconds = report.elapsed.as_secs_f64();
     // Without a schedule there are no latencies from due times (0). A step has a rate, thus a schedule.
-    let percentile = |percent| {
-        let corrected = report.latency.censored();
-        let value = corrected.map(|corrected| corrected.percentile(percent).at_least);
-        value.unwrap_or_default().as_secs_f64() * 1e3
+    let percentile_ms = |percent| match report.latency.censored() {
+        Some(latencies) => latencies.percentile(percent).at_least.as_secs_f64() * 1e3,
+        None => 0.0,
     };
-    let is_late = is_late(&judged);
-    let passed = Verdict::Passed.word();
-    let not_passed = judged.conditions.iter().filter(|it| it.verdict != passed);
-    let broken = not_passed.map(|it| match &it.reason {
-        Some(reason) => format!("{} ({reason})", it.condition),
-        None => it.condition.clone(),
-    });
+    let is_late = is_only_late(&judged);
+    let mut broken = Vec::new();
+    for condition in &judged.conditions {
+        if condition.verdict != Verdict::Passed.word() {
+            broken.push(match &condition.reason {
+                Some(reason) => format!("{} ({reason})", condition.condition),
+                None => condition.condition.clone(),
+            });
+        }
+    }
     Step {
         rate_per_s: rate,
         elapsed_s: seconds,
         sent_per_s: report.in_span.sent as f64 / seconds.max(f64::MIN_POSITIVE),
-        p50_ms: percentile(50.0),
-        p99_ms: percentile(99.0),
+        p50_ms: percentile_ms(50.0),
+        p99_ms: percentile_ms(99.0),
         unsent: report.unfinished.unsent,
         verdict: if is_late {
             LATE.to_owned()
@@ -159,18 +164,18 @@ pub fn step(rate: f64, report: &Report, gate: &Gate) -> Step {
             judged.verdict.clone()
         },
         is_generator: is_late,
-        broken: broken.collect(),
+        broken,
     }
 }
 
 /// Whether the step is undecided only because the generator was late: no condition has failed. A
 /// gate that waives lateness has no such condition.
-fn is_late(judged: &document::Gate) -> bool {
+fn is_only_late(judged: &document::Gate) -> bool {
     let undecided = Verdict::Undecided.word();
-    let mut conditions = judged.conditions.iter();
-    let is_invalid =
-        conditions.any(|it| it.condition == Waiver::Invalid.word() && it.verdict == undecided);
-    is_invalid && judged.verdict == undecided
+    let has_late_condition = judged.conditions.iter().any(|condition| {
+        condition.condition == Waiver::Invalid.word() && condition.verdict == undecided
+    });
+    has_late_condition && judged.verdict == undecided
 }
 
 fn lower(known: Option<f64>, rate: f64) -> f64 {
@@ -187,6 +192,7 @@ const RATIO: f64 = 1.05;
 /// The most times that the first rate is halved before one is sustained: down to a 64th of it.
 const HALVINGS_MAX: u32 = 6;
 
+/// The most steps above the undecided rates, in search of one that surely fails.
 const UPPER_STEPS_MAX: u32 = 6;
 
 #[cfg(test)]

@@ -62,39 +62,40 @@ pub(crate) struct OperationBytes {
 }
 
 impl Maker {
-    pub(crate) fn new(operation: Operation, asked: &Memcached) -> Self {
+    pub(crate) fn new(operation: Operation, options: &Memcached) -> Self {
         Self {
             operation,
-            dialect: asked.dialect,
-            keys: asked.keys.get(),
-            order: match asked.order {
+            dialect: options.dialect,
+            keys: options.keys.get(),
+            order: match options.order {
                 KeyOrder::Uniform => Order::Uniform,
-                KeyOrder::Zipf(exponent) => Order::Zipf(Zipf::new(asked.keys, exponent)),
+                KeyOrder::Zipf(exponent) => Order::Zipf(Zipf::new(options.keys, exponent)),
                 KeyOrder::InTurn => Order::InTurn,
             },
             filler: Arc::new(Filler::new(match operation {
                 Operation::Get => 0,
-                Operation::Set => asked.value_bytes,
+                Operation::Set => options.value_bytes,
             })),
-            value_bytes: asked.value_bytes,
+            value_bytes: options.value_bytes,
         }
     }
 
     /// Writes the operation with the number `number` in the run, from 1.
     pub(crate) fn write(&self, seed: u64, number: u64) -> OperationBytes {
         let key = self.key(seed, number);
-        let mut text = Vec::with_capacity(KEY_START.len() + 20);
-        let key_bytes = write_key(key, &mut text);
-        let key_text = Key::new(key_bytes).expect("letters, a colon and digits");
+        // A u64 has at most 20 digits.
+        let mut buffer = Vec::with_capacity(KEY_START.len() + 20);
+        let key_bytes = write_key(key, &mut buffer);
+        let valid_key = Key::new(key_bytes).expect("letters, a colon and digits");
         let mut bytes = Vec::new();
         let value_bytes = match self.operation {
             Operation::Get => {
-                command::get(self.dialect, key_text, &mut bytes);
+                command::get(self.dialect, valid_key, &mut bytes);
                 0
             }
             Operation::Set => {
                 bytes.reserve_exact(self.value_bytes + COMMAND_BYTES);
-                command::set(self.dialect, key_text, self.value_bytes, &mut bytes);
+                command::set(self.dialect, valid_key, self.value_bytes, &mut bytes);
                 let filler = self.filler.piece(number, self.value_bytes);
                 value::write(key_bytes, filler, self.value_bytes, &mut bytes);
                 bytes.extend_from_slice(command::VALUE_END);
@@ -111,6 +112,7 @@ impl Maker {
         }
     }
 
+    /// The number of the key that operation `number` of the run is on.
     fn key(&self, seed: u64, number: u64) -> u64 {
         let random = || pace::random(seed ^ STREAM, number as usize);
         match self.order {
@@ -148,9 +150,9 @@ impl Client {
             Operation::Set => self.skimmer.expect_set(),
             Operation::Get => {
                 self.key.clear();
-                let key = write_key(sent.key, &mut self.key);
-                self.check.begin(key);
-                if let Some(key) = Key::new(key) {
+                let key_bytes = write_key(sent.key, &mut self.key);
+                self.check.begin(key_bytes);
+                if let Some(key) = Key::new(key_bytes) {
                     self.skimmer.expect_get(key);
                 }
             }
@@ -193,8 +195,8 @@ impl Client {
     }
 
     /// The server's message of the last refusal; empty if there was none.
-    pub(crate) fn said(&self) -> &str {
-        self.skimmer.said()
+    pub(crate) fn error_message(&self) -> &str {
+        self.skimmer.error_message()
     }
 }
 

@@ -43,7 +43,7 @@ pub(crate) struct Feed {
     looked_at: u64,
     looked_before: u64,
     /// Whether the number of requests is used up.
-    spent: bool,
+    is_spent: bool,
 }
 
 /// The kind of loop: closed, by clients, or open, by a schedule.
@@ -83,7 +83,7 @@ impl Feed {
             until: NEVER,
             looked_at: 0,
             looked_before: 0,
-            spent: false,
+            is_spent: false,
         }
     }
 
@@ -108,7 +108,7 @@ impl Feed {
                 }
                 let counted = now >= self.measure_from;
                 if counted && !self.share.claim() {
-                    self.spent = true;
+                    self.is_spent = true;
                     return None;
                 }
                 Some(Ticket {
@@ -127,7 +127,7 @@ impl Feed {
 
     /// Whether the number of requests is used up.
     pub(crate) fn is_spent(&self) -> bool {
-        self.spent
+        self.is_spent
     }
 
     /// Moves the requests that have become due from the schedule to the backlog; returns the number
@@ -140,12 +140,12 @@ impl Feed {
         let mut refused = 0;
         loop {
             let due = open.schedule.next();
-            if due > now || due >= self.until || self.spent {
+            if due > now || due >= self.until || self.is_spent {
                 return refused;
             }
             let counted = due >= self.measure_from;
             if counted && !self.share.claim() {
-                self.spent = true;
+                self.is_spent = true;
                 return refused;
             }
             if open.backlog.len() < open.backlog_max {
@@ -160,7 +160,7 @@ impl Feed {
     /// The time at which the schedule's next request is due; never in a closed loop.
     pub(crate) fn next_due(&self) -> u64 {
         match &self.mode {
-            Mode::Open(open) if !self.spent && open.schedule.next() < self.until => {
+            Mode::Open(open) if !self.is_spent && open.schedule.next() < self.until => {
                 open.schedule.next()
             }
             _ => NEVER,
@@ -186,8 +186,10 @@ impl Feed {
         if now.saturating_sub(self.until) > LATE_MAX {
             return false;
         }
-        let longest = open.backlog.front();
-        longest.is_some_and(|(due, _)| *due > self.looked_before)
+        match open.backlog.front() {
+            Some((due, _)) => *due > self.looked_before,
+            None => false,
+        }
     }
 
     /// The number of requests that are due and not sent yet; 0 in a closed loop.
@@ -204,9 +206,9 @@ impl Feed {
             return !self.has_fresh(now);
         }
         match &self.mode {
-            Mode::Closed { .. } => self.spent,
+            Mode::Closed { .. } => self.is_spent,
             Mode::Open(open) => {
-                let has_more = !self.spent && open.schedule.next() < self.until;
+                let has_more = !self.is_spent && open.schedule.next() < self.until;
                 open.backlog.is_empty() && !has_more
             }
         }
@@ -217,9 +219,8 @@ impl Feed {
         let Mode::Open(open) = &mut self.mode else {
             return Vec::new();
         };
-        let from = self.measure_from;
-        let due = open.backlog.drain(..).map(|(due, _)| due);
-        due.filter(|due| *due >= from).collect()
+        let due_times = open.backlog.drain(..).map(|(due, _)| due);
+        due_times.filter(|due| *due >= self.measure_from).collect()
     }
 }
 

@@ -93,13 +93,13 @@ pub(crate) struct PreparedAjp {
 pub(crate) fn prepare(plan: &Plan) -> Result<Vec<PreparedTarget>, PlanFault> {
     let mut number = 0;
     let mut targets = Vec::with_capacity(plan.targets.len());
-    for (index, target) in plan.targets.iter().enumerate() {
+    for (target_index, target) in plan.targets.iter().enumerate() {
         let mut requests = Vec::with_capacity(target.requests.len());
-        for (place, request) in target.requests.iter().enumerate() {
+        for (index, request) in target.requests.iter().enumerate() {
             let prepared = prepare_one(plan, &target.endpoint, request, number);
             requests.push(prepared.map_err(|what| PlanFault::Request {
-                target: index,
-                request: place,
+                target: target_index,
+                request: index,
                 what,
             })?);
             number += 1;
@@ -156,12 +156,29 @@ impl Codec {
             Protocol::Http => Self::Http1,
             Protocol::Http2 => Self::Http2,
             Protocol::Ajp(_) => Self::Ajp,
-            Protocol::Memcached(asked) => Self::Memcached(asked.dialect),
+            Protocol::Memcached(options) => Self::Memcached(options.dialect),
         }
     }
 }
 
 impl PreparedRequest {
+    /// An HTTP/1.x request of these bytes, which stays the same.
+    fn new(number: usize, method: &str, bytes: Vec<u8>, body_bytes: usize) -> Self {
+        Self {
+            number,
+            bytes,
+            body_bytes,
+            to_head: method == "HEAD",
+            is_idempotent: is_idempotent(method),
+            ajp: None,
+            http2: None,
+            memcached: None,
+            maker: None,
+            dynamic: None,
+            path: String::new(),
+        }
+    }
+
     fn is_made_anew(&self) -> bool {
         self.dynamic.is_some() || self.maker.is_some()
     }
@@ -169,17 +186,9 @@ impl PreparedRequest {
     /// A prepared request of the operation `written`, with the place `number`.
     pub(crate) fn of_memcached(written: memcached::OperationBytes, number: usize) -> Self {
         Self {
-            number,
-            bytes: written.bytes,
-            body_bytes: written.value_bytes,
-            to_head: false,
             is_idempotent: true,
-            ajp: None,
-            http2: None,
             memcached: Some(written.sent),
-            maker: None,
-            dynamic: None,
-            path: String::new(),
+            ..Self::new(number, "", written.bytes, written.value_bytes)
         }
     }
 }
@@ -209,9 +218,9 @@ impl Choice {
 
     /// The place of the request that is drawn for `number`, the request's number in the run.
     pub(crate) fn place(&self, seed: u64, number: u64) -> usize {
-        let all = self.below.last().copied().unwrap_or(1);
+        let sum = self.below.last().copied().unwrap_or(1);
         let mut random = crate::pace::random(seed ^ STREAM, number as usize);
-        let drawn = random.u64(..all);
+        let drawn = random.u64(..sum);
         self.below.partition_point(|below| *below <= drawn)
     }
 }
@@ -236,19 +245,7 @@ fn http(request: &plan::Request, number: usize) -> PreparedRequest {
     }
     bytes.extend_from_slice(b"\r\n");
     bytes.extend_from_slice(&request.body);
-    PreparedRequest {
-        number,
-        bytes,
-        body_bytes: request.body.len(),
-        to_head: request.method == "HEAD",
-        is_idempotent: is_idempotent(&request.method),
-        ajp: None,
-        http2: None,
-        memcached: None,
-        maker: None,
-        dynamic: None,
-        path: String::new(),
-    }
+    PreparedRequest::new(number, &request.method, bytes, request.body.len())
 }
 
 fn is_idempotent(method: &str) -> bool {
@@ -270,6 +267,29 @@ fn ajp(
         reply_packet_size: packet_size,
         ..ajp::ClientConfig::default()
     });
+    let mut out = BytesMut::new();
+    send_ajp_head(&mut client, request, options, &mut out)?;
+    let mut rest = request.body.clone();
+    let first = rest.split_to(client.body_credit().min(rest.len()));
+    client.send_data(&first, &mut out);
+    if rest.is_empty() {
+        client
+            .finish_body(&mut out)
+            .map_err(|error| error.to_string())?;
+    }
+    let prepared = PreparedRequest::new(number, &request.method, out.to_vec(), first.len());
+    Ok(PreparedRequest {
+        ajp: Some(PreparedAjp { client, rest }),
+        ..prepared
+    })
+}
+
+fn send_ajp_head(
+    client: &mut ajp::Client,
+    request: &plan::Request,
+    options: &plan::Ajp,
+    out: &mut BytesMut,
+) -> Result<(), String> {
     let method = Method::from_bytes(request.method.as_bytes())
         .map_err(|_| format!("`{}` is no method", request.method))?;
     let headers = fields(request)?;
@@ -278,8 +298,6 @@ fn ajp(
         None => (request.target.as_str(), None),
     };
     let secret = options.secret.as_deref().map(ajp::Attribute::Secret);
-    let attributes: Vec<_> = secret.into_iter().collect();
-    let mut out = BytesMut::new();
     let head = ajp::Request {
         method: &method,
         path: path.as_bytes(),
@@ -298,44 +316,23 @@ fn ajp(
         server_port: options.server_port,
         is_ssl: options.is_ssl,
         announce_chunked: false,
-        attributes: &attributes,
+        attributes: secret.as_slice(),
     };
     client
-        .send_request(&head, &facts, &mut out)
-        .map_err(|error| error.to_string())?;
-    let mut rest = request.body.clone();
-    let first = rest.split_to(client.body_credit().min(rest.len()));
-    client.send_data(&first, &mut out);
-    if rest.is_empty() {
-        client
-            .finish_body(&mut out)
-            .map_err(|error| error.to_string())?;
-    }
-    Ok(PreparedRequest {
-        number,
-        bytes: out.to_vec(),
-        body_bytes: first.len(),
-        to_head: method == Method::HEAD,
-        is_idempotent: is_idempotent(&request.method),
-        http2: None,
-        memcached: None,
-        maker: None,
-        ajp: Some(PreparedAjp { client, rest }),
-        dynamic: None,
-        path: String::new(),
-    })
+        .send_request(&head, &facts, out)
+        .map_err(|error| error.to_string())
 }
 
 /// A prepared operation on memcached. Its bytes are those of the first sending; later sendings have bytes of
 /// their own.
 fn operation(
     request: &plan::Request,
-    asked: &plan::Memcached,
+    options: &plan::Memcached,
     number: usize,
 ) -> Result<PreparedRequest, String> {
     let operation = Operation::named(&request.method)
         .ok_or_else(|| format!("`{}` is none of get and set", request.method))?;
-    let maker = memcached::Maker::new(operation, asked);
+    let maker = memcached::Maker::new(operation, options);
     let first = maker.write(0, 1);
     Ok(PreparedRequest {
         maker: Some(Box::new(maker)),

@@ -135,6 +135,7 @@ pub(crate) struct Seconds {
     list: Vec<Second>,
     /// The end of the current second, which most responses fall into: they need no division.
     end: u64,
+    /// The index of the current second in `list`.
     place: usize,
 }
 
@@ -177,6 +178,8 @@ impl Record {
     /// again. `fits`: the body was as long as expected.
     pub(crate) fn answer(&mut self, flight: &Flight, end: u64, kept: bool, fits: bool) {
         let total = end.saturating_sub(flight.begun);
+        let since_due = end.saturating_sub(flight.due);
+        let since_origin = end.saturating_sub(self.origin);
         self.add_bytes(flight);
         self.counts.completed += 1;
         self.counts.kept_alive += u64::from(kept);
@@ -195,20 +198,15 @@ impl Record {
         self.silences.answer(flight.begun, end);
         self.by_name.answer(flight, end);
         if let Some(open) = &mut self.open {
-            let since_due = Duration::from_nanos(end.saturating_sub(flight.due));
-            open.corrected.record(since_due);
+            open.corrected.record(Duration::from_nanos(since_due));
         }
-        let second = self.seconds.at(end.saturating_sub(self.origin));
+        let second = self.seconds.at(since_origin);
         second.completed += 1;
         second.received += flight.received;
         second.latency_sum += total;
         second.latency_max = second.latency_max.max(total);
-        let is_2xx = flight.is_success();
-        let (at, since_due) = (
-            end.saturating_sub(self.origin),
-            end.saturating_sub(flight.due),
-        );
-        self.timeline.answer(at, is_2xx, total, since_due);
+        self.timeline
+            .answer(since_origin, flight.is_success(), total, since_due);
         if self.samples.len() < self.samples_max {
             self.keep_sample(flight, total);
         }
@@ -246,6 +244,7 @@ impl Record {
             FailureKind::Refused | FailureKind::Tls => {}
             kind if kind.is_connect() => {
                 ab.connect += 1;
+                // There is no body whose length ab could compare.
                 return;
             }
             FailureKind::Reset | FailureKind::Receive => {
@@ -350,13 +349,14 @@ impl Record {
 
     /// Counts the response's status, or memcached's result.
     fn count_outcome(&mut self, flight: &Flight) {
-        let place = usize::from(flight.status).wrapping_sub(100);
         match flight.outcome {
             Some(Outcome::Hit) => self.operations.hits += 1,
             Some(Outcome::Miss) => self.operations.misses += 1,
             Some(Outcome::Stored) => self.operations.stored += 1,
             None => {
-                if let Some(count) = self.statuses.get_mut(place) {
+                // A status below 100 wraps around to an index without a count.
+                let index = usize::from(flight.status).wrapping_sub(100);
+                if let Some(count) = self.statuses.get_mut(index) {
                     *count += 1;
                 }
             }
@@ -422,8 +422,8 @@ impl Seconds {
     fn at(&mut self, since_origin: u64) -> &mut Second {
         let is_current = since_origin < self.end && since_origin + SECOND >= self.end;
         if !is_current {
-            self.place = usize::try_from(since_origin / SECOND)
-                .map_or(SECONDS_MAX, |place| place.min(SECONDS_MAX));
+            let second = usize::try_from(since_origin / SECOND).unwrap_or(SECONDS_MAX);
+            self.place = second.min(SECONDS_MAX);
             self.end = (self.place as u64 + 1) * SECOND;
             if self.place >= self.list.len() {
                 self.list.resize(self.place + 1, Second::default());

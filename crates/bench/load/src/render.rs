@@ -28,11 +28,13 @@ use crate::report::{Report, Subject, ratio};
 
 /// The mean time of a request in milliseconds (ab's first "Time per request"). For a closed loop
 /// with a constant number of clients it is computed from the time of all requests, as in ab;
-/// otherwise it is the measured mean.
+/// otherwise it is the measured mean. `across_all` is the elapsed milliseconds per request.
 fn time_per_request(report: &Report, subject: &Subject, across_all: f64) -> f64 {
-    match (subject.rate, subject.has_stages, subject.streams) {
-        (None, false, 1) => report.concurrency as f64 * across_all,
-        _ => report.latency.total.histogram.mean().as_secs_f64() * 1000.0,
+    let is_closed_loop = subject.rate.is_none();
+    if is_closed_loop && !subject.has_stages && subject.streams == 1 {
+        report.concurrency as f64 * across_all
+    } else {
+        report.latency.total.histogram.mean().as_secs_f64() * 1000.0
     }
 }
 

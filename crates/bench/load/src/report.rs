@@ -189,20 +189,21 @@ impl Report {
     /// to 399, and the figures are not spoiled by the generator's lateness. A body of another
     /// length or a single bad status does not matter.
     pub fn is_sound(&self) -> bool {
-        let lengths = self.failures.of(FailureKind::BodyLength);
+        let wrong_lengths = self.failures.of(FailureKind::BodyLength);
         let unfinished = &self.unfinished;
-        let all_answered =
-            self.requests.failed == lengths && unfinished.hung + unfinished.unsent == 0;
+        let is_answered =
+            self.requests.failed == wrong_lengths && unfinished.hung + unfinished.unsent == 0;
         let good: u64 = self.statuses.range(200..400).map(|(_, count)| count).sum();
-        let is_invalid = |warning: &Warning| matches!(warning, Warning::GeneratorLate { .. });
-        all_answered
-            && (good > 0 || self.requests.completed == 0 || self.operations.is_some())
-            && !self.warnings.iter().any(is_invalid)
+        // Operations on memcached have no statuses.
+        let has_success = good > 0 || self.requests.completed == 0 || self.operations.is_some();
+        let mut warnings = self.warnings.iter();
+        let is_late = warnings.any(|warning| matches!(warning, Warning::GeneratorLate { .. }));
+        is_answered && has_success && !is_late
     }
 
     /// Sets the members that follow from others: totals, rates, curves, and the verdict.
     pub(crate) fn conclude(&mut self) {
-        self.introduce();
+        self.repeat_subject();
         self.requests.unfinished = self.unfinished.total();
         self.requests.completed_in_drain =
             (self.requests.completed).saturating_sub(self.in_span.completed);
@@ -219,7 +220,7 @@ impl Report {
     }
 
     /// Sets the members that the JSON repeats from the subject.
-    fn introduce(&mut self) {
+    fn repeat_subject(&mut self) {
         SCHEMA.clone_into(&mut self.schema);
         let subject = &self.subject;
         self.url.clone_from(&subject.url);
@@ -227,8 +228,10 @@ impl Report {
         subject.protocol.name().clone_into(&mut self.protocol);
         self.streams = subject.streams;
         self.rate_asked_per_s = subject.rate;
-        let asked = subject.memcached.as_ref().zip(self.operations);
-        self.memcached = asked.map(|(asked, operations)| MemcachedFacts::of(asked, &operations));
+        self.memcached = match (&subject.memcached, &self.operations) {
+            (Some(load), Some(operations)) => Some(MemcachedFacts::of(load, operations)),
+            _ => None,
+        };
     }
 
     /// The numbers of responses in each whole second. The last, shorter second is left out: it would look like a drop.
@@ -299,27 +302,28 @@ pub struct WarmUp {
 }
 
 impl WarmUp {
-    /// The facts of a warm-up of this duration in which `requests` requests began; `found` is the
-    /// result of the test for steadiness, `None` if there was none.
-    pub(crate) fn new(duration: Duration, requests: u64, found: Option<Steadiness>) -> Self {
-        let word = |found| match found {
-            Steadiness::Steady => "steady",
-            Steadiness::Moving(_) => "moving",
-            Steadiness::Unclear(_) => "unclear",
+    /// The facts of a warm-up of this duration in which `requests` requests began; `steadiness` is
+    /// `None` if it was not tested.
+    pub(crate) fn new(duration: Duration, requests: u64, steadiness: Option<Steadiness>) -> Self {
+        let Some(steadiness) = steadiness else {
+            return Self {
+                duration,
+                requests,
+                ..Self::default()
+            };
         };
-        let movement = |found| match found {
-            Steadiness::Steady => None,
-            // JSON has no infinity.
-            Steadiness::Moving(share) | Steadiness::Unclear(share) => {
-                Some(share).filter(|it| it.is_finite())
-            }
+        let (verdict, movement) = match steadiness {
+            Steadiness::Steady => ("steady", None),
+            Steadiness::Moving(share) => ("moving", Some(share)),
+            Steadiness::Unclear(share) => ("unclear", Some(share)),
         };
         Self {
             duration,
             requests,
-            steady: found.map(|found| found == Steadiness::Steady),
-            verdict: found.map(|found| word(found).to_owned()),
-            movement: found.and_then(movement),
+            steady: Some(steadiness == Steadiness::Steady),
+            verdict: Some(verdict.to_owned()),
+            // JSON has no infinity.
+            movement: movement.filter(|share| share.is_finite()),
         }
     }
 }
@@ -446,13 +450,13 @@ pub struct MemcachedFacts {
 }
 
 impl MemcachedFacts {
-    fn of(asked: &MemcachedSubject, operations: &Operations) -> Self {
+    fn of(load: &MemcachedSubject, operations: &Operations) -> Self {
         Self {
-            mix: asked.mix.clone(),
-            keys: asked.keys,
-            zipf: asked.zipf,
-            value_bytes: asked.value_bytes,
-            prefilled: asked.prefilled,
+            mix: load.mix.clone(),
+            keys: load.keys,
+            zipf: load.zipf,
+            value_bytes: load.value_bytes,
+            prefilled: load.prefilled,
             gets: operations.gets(),
             hits: operations.hits,
             misses: operations.misses,
@@ -706,9 +710,13 @@ pub struct Sample {
     pub status: u16,
 }
 
-/// `one` divided by `other`; zero if `other` is not above zero.
-pub(crate) fn ratio(one: f64, other: f64) -> f64 {
-    if other > 0.0 { one / other } else { 0.0 }
+/// `dividend` divided by `divisor`; zero if `divisor` is not above zero.
+pub(crate) fn ratio(dividend: f64, divisor: f64) -> f64 {
+    if divisor > 0.0 {
+        dividend / divisor
+    } else {
+        0.0
+    }
 }
 
 #[cfg(test)]

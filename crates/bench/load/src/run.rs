@@ -4,7 +4,7 @@ mod assemble;
 mod descriptors;
 mod doubt;
 
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::ToSocketAddrs;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
@@ -95,12 +95,11 @@ pub fn start(plan: Plan) -> Result<RunHandle, PlanFault> {
     let descriptors = descriptors::limit();
     let connections = plan.pace.connections().get();
     let threads = plan.threads.get().min(connections);
-    let found: Result<Vec<_>, _> = plan
-        .targets
-        .iter()
-        .map(|target| look_up(&target.endpoint.transport))
+    let endpoints = plan.targets.iter().map(|target| &target.endpoint);
+    let looked_up: Result<Vec<_>, _> = endpoints
+        .map(|endpoint| look_up(&endpoint.transport))
         .collect();
-    let (addresses, failure) = match found {
+    let (addresses, failure) = match looked_up {
         Ok(addresses) => (addresses, None),
         Err(failure) => (Vec::new(), Some(failure)),
     };
@@ -112,17 +111,7 @@ pub fn start(plan: Plan) -> Result<RunHandle, PlanFault> {
     if let Some(failure) = failure {
         board.end(Ending::Failure(failure));
     } else {
-        match workers(&board, &parts(connections, threads), &budget) {
-            Ok(workers) => {
-                for worker in workers {
-                    match spawn(worker, sender.clone()) {
-                        Ok(()) => missing += 1,
-                        Err(error) => board.end(Ending::Failure(no_thread(&error))),
-                    }
-                }
-            }
-            Err(error) => board.end(Ending::Failure(no_thread(&error))),
-        }
+        missing = start_workers(&board, &parts(connections, threads), &budget, &sender);
     }
     Ok(RunHandle {
         board,
@@ -171,8 +160,8 @@ impl RunHandle {
             recent.add(&line.recent.lock().unwrap_or_else(PoisonError::into_inner));
         }
         if recent.count() > 0 {
-            let at = |percent| Duration::from_micros(recent.percentile_micros(percent));
-            progress.recent = Some([at(50.0), at(99.0)]);
+            let percentile = |percent| Duration::from_micros(recent.percentile_micros(percent));
+            progress.recent = Some([percentile(50.0), percentile(99.0)]);
         }
         progress
     }
@@ -211,38 +200,58 @@ impl RunHandle {
 
 /// The TLS configurations of the targets; `None` for those without TLS.
 fn tls_targets(plan: &Plan) -> Result<Vec<Option<TlsTarget>>, PlanFault> {
-    let set_up = |target: &Target| {
-        let endpoint = &target.endpoint;
-        let options = endpoint.tls.as_ref();
-        options
-            .map(|options| TlsTarget::new(options, endpoint))
-            .transpose()
-    };
-    let targets: Result<_, _> = plan.targets.iter().map(set_up).collect();
-    targets.map_err(PlanFault::Tls)
+    let mut tls_targets = Vec::with_capacity(plan.targets.len());
+    for Target { endpoint, .. } in &plan.targets {
+        tls_targets.push(match &endpoint.tls {
+            Some(options) => Some(TlsTarget::new(options, endpoint).map_err(PlanFault::Tls)?),
+            None => None,
+        });
+    }
+    Ok(tls_targets)
 }
 
 /// Divides the connections among the threads as evenly as possible.
 fn parts(connections: usize, threads: usize) -> Vec<Part> {
+    let mut parts = Vec::with_capacity(threads);
     let mut first = 0;
-    let part = |index| {
+    for index in 0..threads {
+        // The first threads have one connection more if the number cannot be divided evenly.
         let count = connections / threads + usize::from(index < connections % threads);
-        let part = Part {
+        parts.push(Part {
             index,
             first,
             connections: count,
-        };
+        });
         first += count;
-        part
-    };
-    (0..threads).map(part).collect()
+    }
+    parts
 }
 
-/// Makes all workers before the first one begins, so that each has its requests and its descriptors
-/// before connections take them.
-fn workers(board: &Arc<Board>, parts: &[Part], budget: &Arc<Budget>) -> io::Result<Vec<Worker>> {
+/// Starts a thread for each part; returns how many have started. An error ends the run.
+fn start_workers(
+    board: &Arc<Board>,
+    parts: &[Part],
+    budget: &Arc<Budget>,
+    sender: &SyncSender<Outcome>,
+) -> usize {
+    // All workers are made before the first one begins, so that each has its requests and its
+    // descriptors before connections take them.
     let set_up = |part: &Part| Worker::new(board, *part, budget.share(part.connections));
-    parts.iter().map(set_up).collect()
+    let workers: Vec<Worker> = match parts.iter().map(set_up).collect::<io::Result<_>>() {
+        Ok(workers) => workers,
+        Err(error) => {
+            board.end(Ending::Failure(no_thread(&error)));
+            return 0;
+        }
+    };
+    let mut started = 0;
+    for worker in workers {
+        match spawn(worker, sender.clone()) {
+            Ok(()) => started += 1,
+            Err(error) => board.end(Ending::Failure(no_thread(&error))),
+        }
+    }
+    started
 }
 
 fn spawn(worker: Worker, sender: SyncSender<Outcome>) -> io::Result<()> {
@@ -273,13 +282,13 @@ fn look_up(transport: &Transport) -> Result<Address, FatalError> {
         errno: None,
         message: format!("{host}: {message}"),
     };
-    let mut found = (host.as_str(), port)
+    let mut addresses = (host.as_str(), port)
         .to_socket_addrs()
         .map_err(|error| failure(error.to_string()))?;
-    let first: Option<SocketAddr> = found.next();
-    first
-        .map(Address::Tcp)
-        .ok_or_else(|| failure("it has no address".to_owned()))
+    match addresses.next() {
+        Some(first) => Ok(Address::Tcp(first)),
+        None => Err(failure("it has no address".to_owned())),
+    }
 }
 
 /// The beginning of the measured time; its end, `ended`, if measuring never began.

@@ -46,8 +46,9 @@ impl Budget {
             return BLOCK_MAX;
         };
         let update = |left: u64| Some(left - size(left).min(left));
-        let before = left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, update);
-        let before = before.unwrap_or_else(|left| left);
+        // The update never fails, as it always returns a value.
+        let (Ok(before) | Err(before)) =
+            left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, update);
         size(before).min(before)
     }
 }
@@ -62,9 +63,11 @@ impl Share {
                 .budget
                 .take(|left| left.div_ceil(threads * 8).clamp(1, BLOCK_MAX));
         }
-        let has_one = self.own > 0;
-        self.own -= u64::from(has_one);
-        has_one
+        if self.own == 0 {
+            return false;
+        }
+        self.own -= 1;
+        true
     }
 }
 

@@ -49,34 +49,33 @@ pub(crate) fn connect(
     options: &Connections,
     source: Option<IpAddr>,
 ) -> Result<Stream, (FailureKind, io::Error)> {
-    let told = |error| (connect_failure(&error), error);
-    let (socket, peer) = socket(address, options).map_err(told)?;
+    let failure = |error| (connect_failure(&error), error);
+    let (socket, peer) = socket(address, options).map_err(failure)?;
     if let (Some(source), Address::Tcp(_)) = (source, address) {
-        let bound = socket.bind(&SocketAddr::new(source, 0).into());
-        bound.map_err(|error| (bind_failure(&error), error))?;
+        let any_port = SocketAddr::new(source, 0);
+        socket
+            .bind(&any_port.into())
+            .map_err(|error| (bind_failure(&error), error))?;
     }
-    let plain = connect_plain(address, socket, &peer).map_err(told)?;
+    let plain = connect_plain(address, socket, &peer).map_err(failure)?;
     Ok(match tls {
         None => Stream::Plain(plain),
-        Some(target) => Stream::Tls(Box::new(TlsStream::new(plain, target).map_err(told)?)),
+        Some(target) => Stream::Tls(Box::new(TlsStream::new(plain, target).map_err(failure)?)),
     })
 }
 
 /// Makes a socket with the plan's options; also returns the address of the peer.
 fn socket(address: &Address, options: &Connections) -> io::Result<(Socket, SockAddr)> {
+    let kind = Type::STREAM.nonblocking();
     let (socket, peer) = match address {
-        Address::Tcp(address) => {
-            let kind = Type::STREAM.nonblocking();
-            let socket = Socket::new(Domain::for_address(*address), kind, Some(Protocol::TCP))?;
-            (socket, SockAddr::from(*address))
-        }
-        Address::Unix(path) => {
-            let kind = Type::STREAM.nonblocking();
-            (
-                Socket::new(Domain::UNIX, kind, None)?,
-                SockAddr::unix(path)?,
-            )
-        }
+        Address::Tcp(address) => (
+            Socket::new(Domain::for_address(*address), kind, Some(Protocol::TCP))?,
+            SockAddr::from(*address),
+        ),
+        Address::Unix(path) => (
+            Socket::new(Domain::UNIX, kind, None)?,
+            SockAddr::unix(path)?,
+        ),
     };
     if let Some(bytes) = options.send_buffer {
         socket.set_send_buffer_size(bytes)?;
@@ -88,13 +87,16 @@ fn socket(address: &Address, options: &Connections) -> io::Result<(Socket, SockA
 }
 
 fn connect_plain(address: &Address, socket: Socket, peer: &SockAddr) -> io::Result<Plain> {
-    match socket.connect(peer) {
-        Err(error) if error.raw_os_error() != Some(Errno::INPROGRESS.raw_os_error()) => Err(error),
-        _ => Ok(match address {
-            Address::Tcp(_) => Plain::Tcp(TcpStream::from_std(socket.into())),
-            Address::Unix(_) => Plain::Unix(UnixStream::from_std(socket.into())),
-        }),
+    // A connect of a non-blocking socket goes on in the background.
+    if let Err(error) = socket.connect(peer)
+        && error.raw_os_error() != Some(Errno::INPROGRESS.raw_os_error())
+    {
+        return Err(error);
     }
+    Ok(match address {
+        Address::Tcp(_) => Plain::Tcp(TcpStream::from_std(socket.into())),
+        Address::Unix(_) => Plain::Unix(UnixStream::from_std(socket.into())),
+    })
 }
 
 impl Stream {
@@ -213,6 +215,7 @@ impl Stream {
         match self {
             Self::Plain(stream) => stream.write_vectored(slices),
             Self::Tls(stream) => {
+                // A write may take less than all: the caller writes the other slices later.
                 let first = slices.iter().find(|slice| !slice.is_empty());
                 stream.write(first.map_or(&[], |slice| slice))
             }

@@ -108,24 +108,25 @@ impl Template {
     ) -> Result<Self, TemplateFault> {
         let mut parts = Vec::new();
         let (mut literal, mut rest) = (Vec::new(), text);
-        while let Some(at) = find(rest, b"{{") {
-            let (before, found) = rest.split_at(at);
+        while let Some(start) = find(rest, b"{{") {
+            let (before, braces) = rest.split_at(start);
             literal.extend_from_slice(before);
-            let Some((words, behind)) = placeholder(found) else {
+            let Some((words, after)) = placeholder(braces) else {
                 literal.push(b'{');
-                rest = &found[1..];
+                rest = &braces[1..];
                 continue;
             };
-            rest = behind;
+            rest = after;
+            // A backslash makes the braces literal.
             if literal.last() == Some(&b'\\') {
                 literal.pop();
-                literal.extend_from_slice(&found[..found.len() - behind.len()]);
+                literal.extend_from_slice(&braces[..braces.len() - after.len()]);
                 continue;
             }
             if !literal.is_empty() {
                 parts.push(Part::Literal(std::mem::take(&mut literal)));
             }
-            parts.push(part(words, place, table)?);
+            parts.push(compile_placeholder(words, place, table)?);
         }
         literal.extend_from_slice(rest);
         if !literal.is_empty() {
@@ -178,19 +179,24 @@ impl Template {
                 Part::Uuid => out.extend_from_slice(&[b'0'; 36]),
                 Part::Random(_) => write_number(i64::MIN, out),
                 Part::Column(column) => {
-                    let rows = table.map_or(&[][..], |table| &table.rows);
-                    let cells = rows.iter().filter_map(|row| row.cells.get(*column));
-                    let encoded = cells.map(|cell| {
-                        let mut encoded = Vec::new();
-                        put(cell, place, &mut encoded);
-                        encoded
-                    });
-                    let longest = encoded.max_by_key(Vec::len);
-                    out.extend_from_slice(&longest.unwrap_or_default());
+                    if let Some(table) = table {
+                        out.extend_from_slice(&longest_cell(table, *column, place));
+                    }
                 }
             }
         }
     }
+}
+
+/// The longest cell of a column after it is escaped; empty if no row has one.
+fn longest_cell(table: &Table, column: usize, place: Place) -> Vec<u8> {
+    let cells = table.rows.iter().filter_map(|row| row.cells.get(column));
+    let escaped = cells.map(|cell| {
+        let mut text = Vec::new();
+        put(cell, place, &mut text);
+        text
+    });
+    escaped.max_by_key(Vec::len).unwrap_or_default()
 }
 
 /// The words in the braces at the beginning of `text`, and the text after them; `None`: these
@@ -205,26 +211,29 @@ fn placeholder(text: &[u8]) -> Option<(&str, &[u8])> {
 }
 
 /// Compiles the words between braces to a placeholder.
-fn part(words: &str, place: Place, table: Option<&Table>) -> Result<Part, TemplateFault> {
+fn compile_placeholder(
+    words: &str,
+    place: Place,
+    table: Option<&Table>,
+) -> Result<Part, TemplateFault> {
     match words.split_once(' ').unwrap_or((words, "")) {
         ("n", "") => Ok(Part::Number),
         ("uuid", "") => Ok(Part::Uuid),
         ("rand", bounds) => {
-            let fault = || TemplateFault::Range(words.to_owned());
             let numbers: Result<Vec<i64>, _> =
                 bounds.split_ascii_whitespace().map(str::parse).collect();
             match numbers.as_deref() {
                 Ok(&[low, high]) if low <= high => Ok(Part::Random(low..=high)),
-                _ => Err(fault()),
+                _ => Err(TemplateFault::Range(words.to_owned())),
             }
         }
-        ("csv", column) if !column.is_empty() => self::column(column.trim(), place, table),
+        ("csv", column) if !column.is_empty() => compile_column(column.trim(), place, table),
         _ => Err(TemplateFault::Unknown(words.to_owned())),
     }
 }
 
 /// Compiles `{{csv COLUMN}}`. For a header value, all cells of the column are checked.
-fn column(name: &str, place: Place, table: Option<&Table>) -> Result<Part, TemplateFault> {
+fn compile_column(name: &str, place: Place, table: Option<&Table>) -> Result<Part, TemplateFault> {
     let table = table.ok_or_else(|| TemplateFault::NoTable(name.to_owned()))?;
     let mut columns = table.columns.iter();
     let Some(column) = columns.position(|known| known == name) else {
@@ -233,14 +242,17 @@ fn column(name: &str, place: Place, table: Option<&Table>) -> Result<Part, Templ
             columns: table.columns.join(", "),
         });
     };
-    let is_bad = |row: &&Row| row.cells[column].iter().any(|byte| is_control(*byte));
-    match table.rows.iter().find(is_bad) {
-        Some(row) if place == Place::Header => Err(TemplateFault::Cell {
-            column: name.to_owned(),
-            line: row.line,
-        }),
-        _ => Ok(Part::Column(column)),
+    if place == Place::Header {
+        for row in &table.rows {
+            if row.cells[column].iter().any(|byte| is_control(*byte)) {
+                return Err(TemplateFault::Cell {
+                    column: name.to_owned(),
+                    line: row.line,
+                });
+            }
+        }
     }
+    Ok(Part::Column(column))
 }
 
 /// Whether a field value cannot contain `byte` (RFC 9110, section 5.5).
@@ -254,15 +266,15 @@ fn put(cell: &[u8], place: Place, out: &mut Vec<u8>) {
         return out.extend_from_slice(cell);
     }
     for byte in cell {
-        match byte {
-            b'"' | b'#' | b'<' | b'>' | b'\\' | b'^' | b'`' | b'{' | b'|' | b'}' => {}
-            b'!'..=b'~' => {
-                out.push(*byte);
-                continue;
-            }
-            _ => {}
+        let is_reserved = matches!(
+            byte,
+            b'"' | b'#' | b'<' | b'>' | b'\\' | b'^' | b'`' | b'{' | b'|' | b'}'
+        );
+        if byte.is_ascii_graphic() && !is_reserved {
+            out.push(*byte);
+        } else {
+            write!(out, "%{byte:02X}").expect("a vector takes all");
         }
-        write!(out, "%{byte:02X}").expect("a vector takes all");
     }
 }
 
@@ -272,18 +284,20 @@ fn write_number(number: impl std::fmt::Display, out: &mut Vec<u8>) {
 
 /// Appends a random UUID of version 4 (RFC 9562, section 5.4).
 fn uuid(random: &mut fastrand::Rng, out: &mut Vec<u8>) {
-    let bits = random.u128(..) & !(0xF << 76) & !(0x3 << 62) | 0x4 << 76 | 0x2 << 62;
+    let (version_mask, version) = (0xF << 76, 0x4 << 76);
+    let (variant_mask, variant) = (0x3 << 62, 0x2 << 62);
+    let bits = random.u128(..) & !version_mask & !variant_mask | version | variant;
     let digits = format!("{bits:032x}");
-    for (place, digit) in digits.bytes().enumerate() {
-        if matches!(place, 8 | 12 | 16 | 20) {
+    for (index, digit) in digits.bytes().enumerate() {
+        if matches!(index, 8 | 12 | 16 | 20) {
             out.push(b'-');
         }
         out.push(digit);
     }
 }
 
-fn find(text: &[u8], what: &[u8]) -> Option<usize> {
-    text.windows(what.len()).position(|window| window == what)
+fn find(text: &[u8], part: &[u8]) -> Option<usize> {
+    text.windows(part.len()).position(|window| window == part)
 }
 
 /// The most bytes between opening and closing braces, the closing ones included: longer texts are not placeholders.

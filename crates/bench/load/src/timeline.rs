@@ -50,8 +50,8 @@ impl Timeline {
     pub fn blocks(&self, elapsed: Duration, count: usize) -> Vec<TimeSlice> {
         let intervals = usize::try_from(elapsed.as_nanos() / self.length.as_nanos().max(1));
         let whole = intervals.unwrap_or(usize::MAX).min(self.slices.len());
-        let each = (whole / count.max(1)).max(1);
-        let blocks = self.slices[..whole].chunks_exact(each);
+        let slices_per_block = (whole / count.max(1)).max(1);
+        let blocks = self.slices[..whole].chunks_exact(slices_per_block);
         blocks.take(count).map(TimeSlice::sum).collect()
     }
 
@@ -107,6 +107,7 @@ impl TimeSlice {
 #[derive(Clone, Debug)]
 pub(crate) struct TimelineRecorder {
     done: Timeline,
+    /// The index of the current slice.
     current: usize,
     /// The end of the current slice, in nanoseconds since measuring began.
     end: u64,
@@ -163,7 +164,7 @@ impl TimelineRecorder {
 
     /// Ends the recording, and returns all slices up to now.
     pub(crate) fn finish(mut self) -> Timeline {
-        self.put_down();
+        self.flush();
         self.done
     }
 
@@ -173,12 +174,13 @@ impl TimelineRecorder {
         if at < self.end && at + length >= self.end {
             return;
         }
-        self.put_down();
+        self.flush();
         if self.done.slices.len() >= self.slices_max() {
             self.done.join();
         }
         let length = nanos(self.done.length);
-        self.current = usize::try_from(at / length).map_or(SLICES_MAX, |at| at.min(SLICES_MAX));
+        let index = usize::try_from(at / length).unwrap_or(SLICES_MAX);
+        self.current = index.min(SLICES_MAX);
         self.end = (at / length + 1) * length;
     }
 
@@ -191,7 +193,7 @@ impl TimelineRecorder {
     }
 
     /// Moves what was recorded since the last call into the current slice of the list.
-    fn put_down(&mut self) {
+    fn flush(&mut self) {
         let slice = TimeSlice {
             failed: std::mem::take(&mut self.failed),
             non_2xx: std::mem::take(&mut self.non_2xx),

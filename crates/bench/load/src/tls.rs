@@ -48,62 +48,69 @@ impl TlsTarget {
     /// # Errors
     /// The options are contradictory or not supported; the text says why.
     pub(crate) fn new(options: &Tls, endpoint: &Endpoint) -> Result<Self, String> {
-        let transport = &endpoint.transport;
-        let mut provider = CryptoProvider {
-            // The groups that OpenSSL 3.0 prefers, so that a handshake costs the server as much as one of ab's.
-            kx_groups: vec![X25519, SECP256R1, SECP384R1],
-            ..aws_lc_rs::default_provider()
-        };
-        restrict(&mut provider, &options.ciphers)?;
-        let versions: Vec<_> = options.versions.iter().map(version).collect();
-        let provider = Arc::new(provider);
-        let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
-            .with_protocol_versions(&versions)
-            .map_err(|error| format!("these TLS versions and ciphers do not fit: {error}"))?;
-        let roots = match &options.verify {
-            Verify::Nothing => None,
-            Verify::Roots(pem) => Some(
-                Roots::from_pem(pem)
-                    .map_err(|what| format!("the file of root certificates {what}"))?,
-            ),
-        };
-        let builder = builder
-            .dangerous()
-            .with_custom_certificate_verifier(server_verifier(roots.as_ref(), provider));
-        let mut config = match &options.certificate {
-            None => builder.with_no_client_auth(),
-            Some(certificate) => {
-                let read = certificate.parsed();
-                let (chain, key) = read.map_err(|what| format!("the client certificate {what}"))?;
-                builder
-                    .with_client_auth_cert(chain, key)
-                    .map_err(|error| format!("the client certificate cannot be used: {error}"))?
-            }
-        };
-        config.enable_sni = options.server_name.is_some();
-        config.resumption = Resumption::disabled();
-        config.alpn_protocols = match endpoint.protocol {
-            Protocol::Http2 => vec![HTTP2.to_vec()],
-            Protocol::Http | Protocol::Ajp(_) | Protocol::Memcached(_) => {
-                vec![b"http/1.1".to_vec()]
-            }
-        };
-        let host = match (&options.server_name, transport) {
+        let host = match (&options.server_name, &endpoint.transport) {
             (Some(name), _) => name,
             (None, Transport::Tcp { host, .. }) => host,
             (None, Transport::Unix(_)) => "localhost",
         };
+        let config = config(options, &endpoint.protocol)?;
         let name = ServerName::try_from(host.to_owned())
             .map_err(|_| format!("`{host}` is no name that TLS knows"))?;
+        // SNI has no IP addresses.
+        let sni = match name {
+            ServerName::DnsName(_) => options.server_name.clone(),
+            _ => None,
+        };
         Ok(Self {
             config: Arc::new(config),
-            sni: options
-                .server_name
-                .clone()
-                .filter(|_| matches!(name, ServerName::DnsName(_))),
             name,
+            sni,
         })
     }
+}
+
+/// rustls's configuration by the options of a target.
+fn config(options: &Tls, protocol: &Protocol) -> Result<ClientConfig, String> {
+    let mut provider = CryptoProvider {
+        // The groups that OpenSSL 3.0 prefers, so that a handshake costs the server as much as one of ab's.
+        kx_groups: vec![X25519, SECP256R1, SECP384R1],
+        ..aws_lc_rs::default_provider()
+    };
+    restrict(&mut provider, &options.ciphers)?;
+    let versions: Vec<_> = options.versions.iter().map(version).collect();
+    let provider = Arc::new(provider);
+    let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
+        .with_protocol_versions(&versions)
+        .map_err(|error| format!("these TLS versions and ciphers do not fit: {error}"))?;
+    let roots = match &options.verify {
+        Verify::Nothing => None,
+        Verify::Roots(pem) => Some(
+            Roots::from_pem(pem).map_err(|what| format!("the file of root certificates {what}"))?,
+        ),
+    };
+    let builder = builder
+        .dangerous()
+        .with_custom_certificate_verifier(server_verifier(roots.as_ref(), provider));
+    let mut config = match &options.certificate {
+        None => builder.with_no_client_auth(),
+        Some(certificate) => {
+            let (chain, key) = certificate
+                .parsed()
+                .map_err(|what| format!("the client certificate {what}"))?;
+            builder
+                .with_client_auth_cert(chain, key)
+                .map_err(|error| format!("the client certificate cannot be used: {error}"))?
+        }
+    };
+    config.enable_sni = options.server_name.is_some();
+    config.resumption = Resumption::disabled();
+    config.alpn_protocols = match protocol {
+        Protocol::Http2 => vec![HTTP2.to_vec()],
+        Protocol::Http | Protocol::Ajp(_) | Protocol::Memcached(_) => {
+            vec![b"http/1.1".to_vec()]
+        }
+    };
+    Ok(config)
 }
 
 fn version(version: &TlsVersion) -> &'static rustls::SupportedProtocolVersion {
@@ -119,28 +126,24 @@ fn restrict(provider: &mut CryptoProvider, names: &[String]) -> Result<(), Strin
         return Ok(());
     }
     let is_named = |suite: &SupportedCipherSuite, name: &str| {
-        let iana = format!("{:?}", suite.suite());
-        [
-            iana.as_str(),
-            &iana.replacen("TLS13", "TLS", 1),
-            &openssl_name(suite.suite()),
-        ]
-        .iter()
-        .any(|known| known.eq_ignore_ascii_case(name))
+        let rustls_name = format!("{:?}", suite.suite());
+        let iana_name = rustls_name.replacen("TLS13", "TLS", 1);
+        let openssl_name = openssl_name(suite.suite());
+        [rustls_name, iana_name, openssl_name]
+            .iter()
+            .any(|known| known.eq_ignore_ascii_case(name))
     };
-    let all = provider.cipher_suites.clone();
+    let supported = provider.cipher_suites.clone();
     let mut chosen = Vec::new();
     for name in names {
-        let suite = all
-            .iter()
-            .find(|suite| is_named(suite, name))
-            .ok_or_else(|| {
-                let known: Vec<String> = all.iter().map(|s| openssl_name(s.suite())).collect();
-                format!(
-                    "cipher `{name}` is not supported; there are {}",
-                    known.join(", ")
-                )
-            })?;
+        let Some(suite) = supported.iter().find(|suite| is_named(suite, name)) else {
+            let suites = supported.iter();
+            let known: Vec<String> = suites.map(|suite| openssl_name(suite.suite())).collect();
+            return Err(format!(
+                "cipher `{name}` is not supported; there are {}",
+                known.join(", ")
+            ));
+        };
         chosen.push(*suite);
     }
     provider.cipher_suites = chosen;
@@ -171,12 +174,12 @@ impl<S: Read + Write> TlsStream<S> {
     pub(crate) fn handshake(&mut self) -> io::Result<bool> {
         self.has_begun = true;
         while self.session.is_handshaking() {
-            let done = if self.session.wants_write() {
+            let result = if self.session.wants_write() {
                 self.session.write_tls(&mut self.socket)
             } else {
                 self.receive()
             };
-            match done {
+            match result {
                 Ok(0) => return Err(broken("the server closed amid the handshake")),
                 Ok(_) => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),

@@ -74,9 +74,9 @@ impl Duel {
     /// The plan of the next block; `None`: all blocks are done.
     pub fn next_plan(&self) -> Option<Plan> {
         let target = self.next_target()?;
-        let (block, lead) = (block(self.span), lead(self.span));
         let plan = self.plans[target].clone();
         if self.is_warming() {
+            // Only the warm-up counts: the shortest block ends it.
             return Some(Plan {
                 stop: Stop {
                     requests: None,
@@ -86,6 +86,7 @@ impl Duel {
                 ..plan
             });
         }
+        let (block, lead) = (block(self.span), lead(self.span));
         Some(Plan {
             warm_up: WarmUp::For(lead),
             stop: Stop {
@@ -196,7 +197,7 @@ impl Duel {
     fn warn(&mut self, target: usize, warning: &Warning) {
         let kind = warning.token();
         let known = self.warnings.iter().position(|known| known.kind == kind);
-        let at = known.unwrap_or_else(|| {
+        let index = known.unwrap_or_else(|| {
             self.warnings.push(WarningFacts {
                 kind: kind.to_owned(),
                 text: warning.text(),
@@ -205,9 +206,12 @@ impl Duel {
             });
             self.warnings.len() - 1
         });
-        let [first, second] = [usize::from(target == 0), usize::from(target == 1)];
-        self.warnings[at].a += first;
-        self.warnings[at].b += second;
+        let facts = &mut self.warnings[index];
+        if target == 0 {
+            facts.a += 1;
+        } else {
+            facts.b += 1;
+        }
     }
 }
 
@@ -223,13 +227,11 @@ fn conclude([a, b]: [String; 2], blocks: Vec<Block>, lengths: LengthCheck) -> Ve
         None => sentence(&measures, pairs),
     };
     let unequal_bodies = unequal_bodies(body_bytes).filter(|_| lengths != LengthCheck::Ignored);
-    let of_bodies = |words: &String| format!("But {words}: the two do not do the same work.");
-    let remarks = [
-        unequal_bodies.as_ref().map(of_bodies),
-        unequal_silences(&silences, pairs),
-    ];
-    for words in remarks.into_iter().flatten() {
-        sentence = format!("{sentence} {words}");
+    if let Some(clause) = &unequal_bodies {
+        sentence += &format!(" But {clause}: the two do not do the same work.");
+    }
+    if let Some(remark) = unequal_silences(&silences, pairs) {
+        sentence = format!("{sentence} {remark}");
     }
     Versus {
         schema: SCHEMA.to_owned(),
@@ -309,8 +311,8 @@ fn cpu_of_request(report: &Report, cpu: Duration) -> Option<f64> {
 
 /// The median over the blocks of a target that have this value.
 fn median(target: &str, blocks: &[Block], value: fn(&Block) -> Option<f64>) -> Option<f64> {
-    let of = blocks.iter().filter(|block| block.target == target);
-    let values: Vec<f64> = of.filter_map(value).collect();
+    let of_target = blocks.iter().filter(|block| block.target == target);
+    let values: Vec<f64> = of_target.filter_map(value).collect();
     Spread::of(&values).map(|spread| spread.median)
 }
 
@@ -338,21 +340,23 @@ fn unequal_bodies([a, b]: [Option<f64>; 2]) -> Option<String> {
 
 /// The silences in the blocks of one target.
 fn silent_blocks(target: &str, blocks: &[Block]) -> SilentBlocks {
-    let of = || blocks.iter().filter(|block| block.target == target);
+    let of_target = blocks.iter().filter(|block| block.target == target);
+    let longest = of_target
+        .clone()
+        .filter_map(|block| block.longest_silence_ms);
+    let silences = of_target.map(|block| block.silences);
     SilentBlocks {
         target: target.to_owned(),
-        blocks: of().filter(|block| block.silences > 0).count(),
-        count: of().map(|block| block.silences).sum(),
-        longest_ms: of()
-            .filter_map(|block| block.longest_silence_ms)
-            .fold(0.0, f64::max),
+        blocks: silences.clone().filter(|count| *count > 0).count(),
+        count: silences.sum(),
+        longest_ms: longest.fold(0.0, f64::max),
     }
 }
 
 /// A sentence if one of the two targets was silent in more blocks than chance explains; else `None`.
 fn unequal_silences([a, b]: &[SilentBlocks; 2], pairs: usize) -> Option<String> {
-    let share = |of: &SilentBlocks| Share {
-        part: of.blocks as u64,
+    let share = |silent: &SilentBlocks| Share {
+        part: silent.blocks as u64,
         whole: pairs as u64,
     };
     (fisher(share(a), share(b)) <= 1.0 - LEVEL).then(|| {
@@ -367,27 +371,26 @@ fn unequal_silences([a, b]: &[SilentBlocks; 2], pairs: usize) -> Option<String> 
 /// The result in one sentence: the differences that are shown, else those that are suggested, else how large a
 /// difference may be hidden.
 fn sentence(measures: &[Measure], pairs: usize) -> String {
-    let of = |verdict: &str| {
-        let found = measures.iter().filter(|measure| measure.verdict == verdict);
-        found.map(claim).collect::<Vec<_>>().join("; ")
+    let claims = |verdict: &str| {
+        let with_verdict = measures.iter().filter(|measure| measure.verdict == verdict);
+        with_verdict.map(claim).collect::<Vec<_>>().join("; ")
     };
-    let (differs, suggests) = (of(DIFFERS), of(SUGGESTS));
+    let (differs, suggests) = (claims(DIFFERS), claims(SUGGESTS));
     let moved = measures.iter().find(|measure| measure.verdict == MOVED);
-    let moved_words = moved.map(|it| {
-        format!(
-            "No verdict on {}: {}.",
-            it.measure,
-            it.reason.as_deref().unwrap_or_default()
-        )
+    let moved_sentence = moved.map(|measure| {
+        let reason = measure.reason.as_deref().unwrap_or_default();
+        format!("No verdict on {}: {reason}.", measure.measure)
     });
     if !differs.is_empty() {
-        let also = moved_words.map_or_else(String::new, |words| format!(" {words}"));
-        format!("A has {differs}.{also}")
+        match moved_sentence {
+            Some(words) => format!("A has {differs}. {words}"),
+            None => format!("A has {differs}."),
+        }
     } else if !suggests.is_empty() {
         format!(
             "No difference shown. Suggested, but not beside the other measures: A has {suggests}."
         )
-    } else if let Some(words) = moved_words {
+    } else if let Some(words) = moved_sentence {
         words
     } else if measures.iter().all(|measure| measure.verdict == TOO_FEW) {
         let reason = measures.first().and_then(|measure| measure.reason.clone());
@@ -403,17 +406,20 @@ fn sentence(measures: &[Measure], pairs: usize) -> String {
     }
 }
 
-/// The factor of [`hidden`] with the name of the measure, such as `×1.04 in rate`.
+/// The factor of [`hidden_factor`] with the name of the measure, such as `×1.04 in rate`.
 fn bound(measure: &Measure) -> Option<String> {
-    let factor = hidden(measure)?;
+    let factor = hidden_factor(measure)?;
     Some(format!("×{} in {}", short(factor), measure.measure))
 }
 
 /// The largest factor by which the targets may differ in a measure that shows no difference: the end of its interval
 /// that is farther from 1. `None` for other verdicts, and if all pairs were alike.
 #[must_use]
-pub fn hidden(measure: &Measure) -> Option<f64> {
-    let low = measure.low.filter(|_| measure.verdict == NONE_SHOWN)?;
+pub fn hidden_factor(measure: &Measure) -> Option<f64> {
+    if measure.verdict != NONE_SHOWN {
+        return None;
+    }
+    let low = measure.low?;
     let high = measure.high.unwrap_or(f64::INFINITY);
     let factor = high.max(1.0 / low);
     (factor > 1.0).then_some(factor)
@@ -431,7 +437,10 @@ pub fn short(factor: f64) -> String {
 
 /// A difference in words: the ratio of a measure with its interval.
 fn claim(measure: &Measure) -> String {
-    let number = |value: Option<f64>| value.map_or_else(|| "∞".to_owned(), |it| format!("{it:.3}"));
+    let number = |value: Option<f64>| match value {
+        Some(value) => format!("{value:.3}"),
+        None => "∞".to_owned(),
+    };
     format!(
         "{} times the {} of B [{} .. {}]",
         number(measure.ratio),

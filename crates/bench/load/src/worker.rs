@@ -322,30 +322,23 @@ impl Worker {
         if let Some(controller) = &mut self.controller {
             controller.look(&self.lent.board, self.lent.now);
         }
+        let board = Arc::clone(&self.lent.board);
         // Every worker checks this, since any of them may be the last one.
-        if self.lent.now
-            > after(
-                self.lent.board.active_at(),
-                self.lent.board.plan.timeouts.idle,
-            )
-        {
-            self.lent.board.end(Ending::Idle);
+        let idle_at = after(board.active_at(), board.plan.timeouts.idle);
+        if self.lent.now > idle_at {
+            board.end(Ending::Idle);
         }
-        if let (Mode::Closed { clients }, true) = (
-            &mut self.lent.feed.mode,
-            self.level.changes() && self.is_measuring,
-        ) {
-            let since = self.lent.now.saturating_sub(self.usage_from.0) as f64 / 1e9;
-            *clients = self.level.at(since).round() as usize;
-        }
-        if matches!(self.lent.feed.mode, Mode::Closed { .. }) {
+        if let Mode::Closed { clients } = &mut self.lent.feed.mode {
+            if self.level.changes() && self.is_measuring {
+                let since = self.lent.now.saturating_sub(self.usage_from.0) as f64 / 1e9;
+                *clients = self.level.at(since).round() as usize;
+            }
             for _ in 0..self.lent.idle.len() {
                 if let Some(key) = self.lent.idle.pop_front() {
                     self.slots[key].start(&mut self.lent);
                 }
             }
         }
-        let board = Arc::clone(&self.lent.board);
         let line = &board.lines[self.part.index];
         self.lent.publish(line, self.is_measuring);
     }
@@ -355,11 +348,12 @@ impl Worker {
         let board = Arc::clone(&self.lent.board);
         let (plan, now) = (&board.plan, self.lent.now);
         self.is_measuring = true;
-        self.until = match (plan.stop.duration, plan.stages.is_empty()) {
-            (Some(duration), _) => after(now, Some(duration)),
-            (None, true) => NEVER,
-            (None, false) => after(now, Some(plan.stages.iter().map(|s| s.duration).sum())),
-        };
+        let mut duration = plan.stop.duration;
+        if duration.is_none() && !plan.stages.is_empty() {
+            // The run ends with its last stage.
+            duration = Some(plan.stages.iter().map(|stage| stage.duration).sum());
+        }
+        self.until = after(now, duration);
         self.span_end = self.planned_end(plan);
         let schedule = self.schedule(&board);
         self.lent.feed.measure(now, self.until, schedule);
@@ -379,15 +373,14 @@ impl Worker {
 
     /// The time at which the last request of an open loop or a replay that begins now is due, at most the end of the run.
     fn planned_end(&self, plan: &Plan) -> u64 {
-        let span = match (plan.pace, plan.stop.requests, &plan.replay) {
-            (Pace::Open { .. }, Some(requests), _) => {
-                let seconds = self.level.reach(0.0, requests.get() as f64);
-                seconds.and_then(|time| Duration::try_from_secs_f64(time).ok())
-            }
-            (_, _, replay) => replay.as_ref().map(|replay| replay.span),
+        let is_open = self.timer.is_some();
+        let span = if is_open && let Some(requests) = plan.stop.requests {
+            let seconds = self.level.reach(0.0, requests.get() as f64);
+            seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
+        } else {
+            plan.replay.as_ref().map(|replay| replay.span)
         };
-        let planned = span.map_or(NEVER, |span| after(self.lent.now, Some(span)));
-        self.until.min(planned)
+        self.until.min(after(self.lent.now, span))
     }
 
     /// The times at which this thread's requests are due, of a replay or an open loop; `None` for a closed loop.
@@ -414,29 +407,7 @@ impl Worker {
     /// Waits for events, or until the next work by time is due. A wait that is too short for a timer is spent spinning.
     fn wait(&mut self, events: &mut Events) -> io::Result<()> {
         let now = self.lent.now;
-        let pause = self
-            .lent
-            .pauses
-            .peek()
-            .map_or(NEVER, |Reverse((at, _))| *at);
-        let measure = if self.is_measuring {
-            NEVER
-        } else {
-            self.lent.board.measure_from()
-        };
-        let until = if self.until > now { self.until } else { NEVER };
-        let next = [
-            self.next_tick,
-            if self.has_sweeps() {
-                self.next_sweep
-            } else {
-                NEVER
-            },
-            pause,
-            measure,
-            until,
-        ];
-        let mut wait = next.into_iter().min().unwrap_or(now).saturating_sub(now);
+        let mut wait = self.next_work().saturating_sub(now);
         let due = self.lent.feed.next_due();
         let mut spins = false;
         if let Some(timer) = &mut self.timer
@@ -455,13 +426,35 @@ impl Worker {
             polled => polled?,
         }
         self.lent.look_at_the_clock();
-        let due = self.woke_at.saturating_add(wait);
-        self.lent.record.silences.come_round(due, self.lent.now);
+        let expected_at = self.woke_at.saturating_add(wait);
+        self.lent
+            .record
+            .silences
+            .come_round(expected_at, self.lent.now);
         self.woke_at = self.lent.now;
         if spins && events.is_empty() {
             self.spun += self.lent.now.saturating_sub(now);
         }
         Ok(())
+    }
+
+    /// The time at which the next work by time is due, except requests of a schedule.
+    fn next_work(&self) -> u64 {
+        let mut next = self.next_tick;
+        if self.has_sweeps() {
+            next = next.min(self.next_sweep);
+        }
+        if let Some(Reverse((pause_end, _))) = self.lent.pauses.peek() {
+            next = next.min(*pause_end);
+        }
+        if !self.is_measuring {
+            next = next.min(self.lent.board.measure_from());
+        }
+        // During the grace the end is over.
+        if self.until > self.lent.now {
+            next = next.min(self.until);
+        }
+        next
     }
 
     /// Whether anything must be checked for its age: requests with a timeout, or lingering connections.
@@ -477,37 +470,11 @@ impl Worker {
     fn end(mut self) -> Outcome {
         self.lent.look_at_the_clock();
         let now = self.lent.now;
-        let timed_out = !self.lent.board.is_stopped();
-        let mut unfinished = UnfinishedRequests::default();
         let (span_from, span_to) = (self.lent.span.0, self.lent.span.1.min(now));
         let slots = self.slots.iter();
         let expected = slots.map(|slot| u128::from(slot.expected_busy(span_from, span_to)));
         let expected_busy = expected.sum();
-        let flights: Vec<_> = self.slots.iter_mut().flat_map(Slot::abandon).collect();
-        for flight in &flights {
-            self.lent.add_busy(flight);
-        }
-        for flight in flights.iter().filter(|flight| flight.counted) {
-            if timed_out {
-                unfinished.hung += 1;
-            } else {
-                unfinished.cut += 1;
-            }
-            let age = Duration::from_nanos(now.saturating_sub(flight.due));
-            unfinished.ages.record(age);
-            self.lent.record.abandon(age);
-            self.lent.record.silences.abandon(flight.begun, now);
-            self.lent.record.by_name.abandon(flight, now);
-        }
-        // Requests that wait from here on were not sent because the duration was over.
-        let sendable_until = now.min(self.until);
-        for due in self.lent.feed.take_unsent() {
-            let age = Duration::from_nanos(sendable_until.saturating_sub(due));
-            unfinished.unsent += 1;
-            self.lent.record.counts.started += 1;
-            unfinished.ages.record(age);
-            self.lent.record.abandon(age);
-        }
+        let unfinished = self.count_unfinished(now);
         self.lent.in_flight = 0;
         let board = Arc::clone(&self.lent.board);
         let line = &board.lines[self.part.index];
@@ -532,6 +499,38 @@ impl Worker {
             ended: now,
             span_end: Some(self.span_end).filter(|end| *end != NEVER),
         }
+    }
+
+    /// Counts the requests in flight and those that wait in the backlog; the worker ends at `now`.
+    fn count_unfinished(&mut self, now: u64) -> UnfinishedRequests {
+        let was_stopped = self.lent.board.is_stopped();
+        let mut unfinished = UnfinishedRequests::default();
+        for flight in self.slots.iter_mut().flat_map(Slot::abandon) {
+            self.lent.add_busy(&flight);
+            if !flight.counted {
+                continue;
+            }
+            if was_stopped {
+                unfinished.cut += 1;
+            } else {
+                unfinished.hung += 1;
+            }
+            let age = Duration::from_nanos(now.saturating_sub(flight.due));
+            unfinished.ages.record(age);
+            self.lent.record.abandon(age);
+            self.lent.record.silences.abandon(flight.begun, now);
+            self.lent.record.by_name.abandon(&flight, now);
+        }
+        // Requests that wait from here on were not sent because the duration was over.
+        let sendable_until = now.min(self.until);
+        for due in self.lent.feed.take_unsent() {
+            let age = Duration::from_nanos(sendable_until.saturating_sub(due));
+            unfinished.unsent += 1;
+            self.lent.record.counts.started += 1;
+            unfinished.ages.record(age);
+            self.lent.record.abandon(age);
+        }
+        unfinished
     }
 }
 

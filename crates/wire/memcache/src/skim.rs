@@ -128,7 +128,7 @@ impl Skimmer {
     /// The error line of a [`Reply::Refused`] or [`Fault::Misunderstood`], until the next reply is
     /// expected; otherwise empty.
     #[must_use]
-    pub fn said(&self) -> &str {
+    pub fn error_message(&self) -> &str {
         &self.said
     }
 

@@ -73,16 +73,18 @@ pub enum ConditionFault {
 
 impl Condition {
     /// Whether the limit would still be broken without the delays of the generator itself, which have lengthened
-    /// latencies by `own` at most. `low` is the lower end of the figure's interval; `None`: it lies among requests that
+    /// latencies by `delay` at most. `low` is the lower end of the figure's interval; `None`: it lies among requests that
     /// had no response.
-    pub(super) fn breaks_without(&self, low: Option<f64>, own: Duration) -> bool {
+    pub(super) fn breaks_without(&self, low: Option<f64>, delay: Duration) -> bool {
         match self.measure {
+            // Delays cause no errors.
             Measure::Errors => true,
+            // Delays lower the rate by an unknown amount.
             Measure::Rate => false,
-            Measure::Percentile(_) => {
-                let shorter = low.map(|low| low - own.as_secs_f64() * 1000.0);
-                shorter.is_none_or(|low| low > self.limit.value)
-            }
+            Measure::Percentile(_) => match low {
+                Some(low_ms) => low_ms - delay.as_secs_f64() * 1000.0 > self.limit.value,
+                None => true,
+            },
         }
     }
 
@@ -91,20 +93,21 @@ impl Condition {
     /// # Errors
     /// The text is not a condition; [`ConditionFault`] says why.
     pub fn parse(text: &str) -> Result<Self, ConditionFault> {
-        let at = text.find(['<', '>']).ok_or(ConditionFault::NoSide)?;
-        let side = if text[at..].starts_with('<') {
+        let sign = text.find(['<', '>']).ok_or(ConditionFault::NoSide)?;
+        let side = if text[sign..].starts_with('<') {
             Side::Below
         } else {
             Side::Above
         };
-        let rest = &text[at + 1..];
-        let limit = rest.strip_prefix('=').unwrap_or(rest).trim();
-        let measure = Measure::parse(text[..at].trim())?;
-        let fault = || ConditionFault::Limit {
-            value: limit.to_owned(),
-            expected: measure.expected(),
+        let measure = Measure::parse(text[..sign].trim())?;
+        let after_sign = &text[sign + 1..];
+        let limit = after_sign.strip_prefix('=').unwrap_or(after_sign).trim();
+        let Some(value) = measure.parse_limit(limit) else {
+            return Err(ConditionFault::Limit {
+                value: limit.to_owned(),
+                expected: measure.expected(),
+            });
         };
-        let value = measure.limit(limit).ok_or_else(fault)?;
         Ok(Self {
             text: text.trim().to_owned(),
             measure,
@@ -115,11 +118,13 @@ impl Condition {
 
 impl Measure {
     fn parse(text: &str) -> Result<Self, ConditionFault> {
-        let percent = text.strip_prefix('p').and_then(decimal);
-        match (text, percent) {
-            ("rate", _) => Ok(Self::Rate),
-            ("errors", _) => Ok(Self::Errors),
-            (_, Some(percent)) if percent > 0.0 && percent < 100.0 => Ok(Self::Percentile(percent)),
+        match text {
+            "rate" => return Ok(Self::Rate),
+            "errors" => return Ok(Self::Errors),
+            _ => {}
+        }
+        match text.strip_prefix('p').and_then(decimal) {
+            Some(percent) if percent > 0.0 && percent < 100.0 => Ok(Self::Percentile(percent)),
             _ => Err(ConditionFault::Measure(text.to_owned())),
         }
     }
@@ -133,6 +138,7 @@ impl Measure {
         }
     }
 
+    /// The form that a limit of the figure has, in words.
     fn expected(self) -> &'static str {
         match self {
             Self::Rate => "a number of requests per second such as 5000 or 5k",
@@ -142,26 +148,25 @@ impl Measure {
     }
 
     /// Parses a limit in the unit of the figure; `None` if it is not valid.
-    fn limit(self, text: &str) -> Option<f64> {
+    fn parse_limit(self, text: &str) -> Option<f64> {
+        // Zero needs no unit.
         if text == "0" {
             return Some(0.0);
         }
-        let (number, factor) = match self {
-            Self::Percentile(_) => {
-                let time = parse_duration(text).ok()?;
-                return Some(time.as_secs_f64() * 1e3);
-            }
-            Self::Errors => (text.strip_suffix('%')?, 0.01),
+        match self {
+            Self::Percentile(_) => Some(parse_duration(text).ok()?.as_secs_f64() * 1e3),
+            Self::Errors => Some(decimal(text.strip_suffix('%')?.trim())? * 0.01),
             Self::Rate => {
-                let text = text.strip_suffix("/s").unwrap_or(text);
-                match (text.strip_suffix('k'), text.strip_suffix('M')) {
-                    (Some(thousands), _) => (thousands, 1e3),
-                    (_, Some(millions)) => (millions, 1e6),
-                    _ => (text, 1.0),
+                let number = text.strip_suffix("/s").unwrap_or(text);
+                if let Some(thousands) = number.strip_suffix('k') {
+                    Some(decimal(thousands.trim())? * 1e3)
+                } else if let Some(millions) = number.strip_suffix('M') {
+                    Some(decimal(millions.trim())? * 1e6)
+                } else {
+                    decimal(number.trim())
                 }
             }
-        };
-        Some(decimal(number.trim())? * factor)
+        }
     }
 }
 
@@ -180,10 +185,12 @@ impl Waiver {
     }
 }
 
-/// Parses a plain decimal number: digits with at most one point.
+/// Parses a plain decimal number: digits with at most one point, without a sign or an exponent.
 fn decimal(text: &str) -> Option<f64> {
-    let plain = |byte: u8| byte.is_ascii_digit() || byte == b'.';
-    text.parse().ok().filter(|_| text.bytes().all(plain))
+    let is_plain = text
+        .bytes()
+        .all(|byte| byte.is_ascii_digit() || byte == b'.');
+    if is_plain { text.parse().ok() } else { None }
 }
 
 #[cfg(test)]

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use catamaran_stats::Histogram;
 use catamaran_stats::estimate::{self, BLOCKS_MAX, Hits};
+use catamaran_stats::{Histogram, LatencyFloor};
 
 use crate::report::Report;
 use crate::timeline::TimeSlice;
@@ -24,26 +24,24 @@ pub(super) struct Figure {
 pub(super) fn rate(report: &Report) -> Figure {
     let seconds = report.elapsed.as_secs_f64().max(f64::MIN_POSITIVE);
     let value = report.in_span.completed as f64 / seconds;
-    let blocks: Vec<f64> = blocks(report)
+    let responses: Vec<f64> = blocks(report)
         .iter()
-        .map(|it| it.total.count() as f64)
+        .map(|block| block.total.count() as f64)
         .collect();
-    let mean = estimate::mean(&blocks);
-    let interval = mean.map(|blocks| {
-        let scale = if blocks.value > 0.0 {
-            value / blocks.value
+    let mean = estimate::mean(&responses);
+    let interval = mean.map(|mean| {
+        // Turns responses per block into responses per second.
+        let scale = if mean.value > 0.0 {
+            value / mean.value
         } else {
             0.0
         };
-        (
-            Some((blocks.low * scale).max(0.0)),
-            Some(blocks.high * scale),
-        )
+        (Some((mean.low * scale).max(0.0)), Some(mean.high * scale))
     });
     Figure {
         value: Some(value),
         interval,
-        independent: mean.map(|it| it.independent),
+        independent: mean.map(|mean| mean.independent),
     }
 }
 
@@ -57,20 +55,23 @@ pub(super) fn errors(report: &Report, lacks: u64) -> Figure {
     let mut hits: Vec<Hits> = blocks(report)
         .iter()
         .map(|block| {
-            let of = block.total.count() + block.failed;
-            let hits = (block.failed + block.non_2xx).min(of);
-            Hits { hits, of }
+            let requests = block.total.count() + block.failed;
+            Hits {
+                hits: (block.failed + block.non_2xx).min(requests),
+                of: requests,
+            }
         })
         .collect();
     // It is not known when requests without a response were due, so each block gets an equal part of them.
     let parts = hits.len().max(1) as u64;
-    for (block, at) in hits.iter_mut().zip(0..) {
-        let part = unanswered / parts + u64::from(at < unanswered % parts);
+    for (index, block) in (0..).zip(&mut hits) {
+        let part = unanswered / parts + u64::from(index < unanswered % parts);
         block.hits += part;
         block.of += part;
     }
     let share = estimate::share(&hits);
     let interval = share.map(|share| {
+        // The blocks may count other requests than the whole run: the interval is moved to the run's share.
         let scale = if share.value > 0.0 {
             value / share.value
         } else {
@@ -81,63 +82,60 @@ pub(super) fn errors(report: &Report, lacks: u64) -> Figure {
     Figure {
         value: Some(value),
         interval,
-        independent: share.map(|it| it.independent),
+        independent: share.map(|share| share.independent),
     }
 }
 
 /// A percentile of latency in milliseconds; in an open loop, latency counts from when a request was due. Requests
 /// without a response count as slower than all others.
 pub(super) fn percentile(report: &Report, percent: f64) -> Figure {
-    let at = |percent: f64| value_at(report, percent);
-    let (lower, _) = at(percent);
-    let limit = u64::try_from(lower.as_micros()).unwrap_or(u64::MAX);
+    let value = bound_at(report, percent).at_least;
+    let value_us = u64::try_from(value.as_micros()).unwrap_or(u64::MAX);
     let is_open = report.latency.corrected.is_some();
     let hits: Vec<Hits> = blocks(report)
         .iter()
         .map(|block| {
-            let values = if is_open {
+            let latencies = if is_open {
                 &block.corrected
             } else {
                 &block.total
             };
             Hits {
-                hits: values.count_above(limit) + block.failed,
-                of: values.count() + block.failed,
+                hits: latencies.count_above(value_us) + block.failed,
+                of: latencies.count() + block.failed,
             }
         })
         .collect();
     let range = estimate::percents(percent, &hits);
     let interval = range.map(|range| {
-        let (low, _) = at(range.low);
-        let (high, is_exact) = at(range.high.min(100.0));
-        let has_end = is_exact && range.high < 100.0;
-        (Some(millis(low)), has_end.then(|| millis(high)))
+        let low = bound_at(report, range.low).at_least;
+        let high = bound_at(report, range.high.min(100.0));
+        let has_end = high.is_exact && range.high < 100.0;
+        (Some(millis(low)), has_end.then(|| millis(high.at_least)))
     });
     Figure {
-        value: Some(millis(lower)),
+        value: Some(millis(value)),
         interval,
-        independent: range.map(|it| it.independent),
+        independent: range.map(|range| range.independent),
     }
 }
 
-/// A percentile of the latency of all requests; `false`: it is only a lower bound.
-fn value_at(report: &Report, percent: f64) -> (Duration, bool) {
+/// A percentile of the latency of all requests.
+fn bound_at(report: &Report, percent: f64) -> LatencyFloor {
     if let Some(corrected) = report.latency.censored() {
-        let bound = corrected.percentile(percent);
-        return (bound.at_least, bound.is_exact);
+        return corrected.percentile(percent);
     }
-    let total: &Histogram = &report.latency.total.histogram;
+    let answered: &Histogram = &report.latency.total.histogram;
+    let requests = &report.requests;
     // A response of another length counts as failed, but it was received.
-    let without = report
-        .requests
-        .started
-        .saturating_sub(report.requests.completed);
-    let all = (total.count() + without).max(1) as f64;
-    let among_answered = percent * all / total.count().max(1) as f64;
-    (
-        total.percentile(among_answered.min(100.0)),
-        among_answered <= 100.0,
-    )
+    let unanswered = requests.started.saturating_sub(requests.completed);
+    let total = (answered.count() + unanswered).max(1) as f64;
+    // Requests without a response are slower than all others, so the percentile is a higher one of the answered requests.
+    let among_answered = percent * total / answered.count().max(1) as f64;
+    LatencyFloor {
+        at_least: answered.percentile(among_answered.min(100.0)),
+        is_exact: among_answered <= 100.0,
+    }
 }
 
 /// The parts of equal length into which the measured time is divided to estimate intervals.

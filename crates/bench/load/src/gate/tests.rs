@@ -1,5 +1,7 @@
 use std::time::Duration;
 
+use catamaran_stats::Histogram;
+
 use super::*;
 use crate::render::sample;
 use crate::report::{FailureKind, ThreadShare};

@@ -11,7 +11,6 @@ pub(super) struct Filler(Vec<u8>);
 /// Checks that a value belongs to its key and is not damaged, as its bytes arrive.
 #[derive(Debug, Default)]
 pub(super) struct Check {
-    key_bytes: usize,
     /// The key with which the value must begin; `head` collects its actual beginning.
     key: Vec<u8>,
     head: Vec<u8>,
@@ -39,10 +38,7 @@ pub(super) fn write(key: &[u8], filler: &[u8], length: usize, out: &mut Vec<u8>)
     let checksum = crc32c::crc32c_append(crc32c::crc32c(key), filler);
     out.extend_from_slice(key);
     out.push(b' ');
-    for place in (0..8).rev() {
-        let digit = (checksum >> (4 * place)) & 0xF;
-        out.push(DIGITS[digit as usize]);
-    }
+    out.extend_from_slice(&hex_digits(checksum));
     out.push(b' ');
     out.extend_from_slice(filler);
 }
@@ -52,14 +48,13 @@ impl Check {
     pub(super) fn begin(&mut self, key: &[u8]) {
         self.key.clear();
         self.key.extend_from_slice(key);
-        self.key_bytes = key.len();
         self.head.clear();
         self.checksum = crc32c::crc32c(key);
     }
 
     /// Adds the next bytes of the value.
     pub(super) fn add(&mut self, bytes: &[u8]) {
-        let missing = (self.key_bytes + OVERHEAD).saturating_sub(self.head.len());
+        let missing = (self.key.len() + OVERHEAD).saturating_sub(self.head.len());
         let (head, filler) = bytes.split_at(missing.min(bytes.len()));
         self.head.extend_from_slice(head);
         if !filler.is_empty() {
@@ -75,15 +70,18 @@ impl Check {
         let [b' ', digits @ .., b' '] = rest else {
             return false;
         };
-        let stated = digits.iter().try_fold(0_u32, |value, digit| {
-            let digit = DIGITS.iter().position(|it| it == digit)?;
-            Some(value << 4 | digit as u32)
-        });
-        digits.len() == 8 && stated == Some(self.checksum)
+        digits == hex_digits(self.checksum)
     }
 }
 
-/// The bytes of a value besides its key and its letters.
+fn hex_digits(checksum: u32) -> [u8; 8] {
+    std::array::from_fn(|index| {
+        let digit = checksum >> (28 - 4 * index) & 0xF;
+        DIGITS[digit as usize]
+    })
+}
+
+/// The bytes of a value besides its key and its letters: two spaces and the checksum.
 pub(crate) const OVERHEAD: usize = 10;
 
 const DIGITS: &[u8; 16] = b"0123456789abcdef";

@@ -66,7 +66,7 @@ impl Zipf {
 
     /// The x up to which the area under the curve is `area`: the inverse of [`Self::area`].
     fn place(&self, area: f64) -> f64 {
-        // Below -1 by rounding only.
+        // Rounding may yield less than -1, where the logarithm does not exist.
         let power = (area * (1.0 - self.exponent)).max(-1.0);
         if power.abs() < TINY {
             (area * (1.0 - power / 2.0)).exp()

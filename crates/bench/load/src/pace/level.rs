@@ -79,26 +79,24 @@ impl Level {
     }
 
     /// The time at which the area under the level has grown by `area` since `time`; `None`: it never does.
-    pub(crate) fn reach(&self, time: f64, area: f64) -> Option<f64> {
+    pub(crate) fn reach(&self, mut time: f64, mut area: f64) -> Option<f64> {
         if self.pieces.is_empty() {
             return (self.base > 0.0).then(|| time + area / self.base);
         }
-        let (mut time, mut area) = (time, area);
         for piece in &self.pieces {
             if time >= piece.end {
                 continue;
             }
-            let rate = piece.at(time);
-            let length = piece.end - time;
-            let whole = (rate + piece.to) / 2.0 * length;
-            if area <= whole {
-                // The positive root of slope/2·x² + rate·x = area, in the form that holds for a
+            let level = piece.at(time);
+            let area_of_piece = (level + piece.to) / 2.0 * (piece.end - time);
+            if area <= area_of_piece {
+                // The positive root of slope/2·x² + level·x = area, in the form that holds for a
                 // slope of zero, too.
                 let slope = (piece.to - piece.from) / (piece.end - piece.start);
-                let root = (rate * rate + 2.0 * slope * area).max(0.0).sqrt();
-                return Some(time + 2.0 * area / (rate + root));
+                let root = (level * level + 2.0 * slope * area).max(0.0).sqrt();
+                return Some(time + 2.0 * area / (level + root));
             }
-            area -= whole;
+            area -= area_of_piece;
             time = piece.end;
         }
         None

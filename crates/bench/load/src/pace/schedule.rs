@@ -37,10 +37,10 @@ pub(crate) fn random(seed: u64, thread: usize) -> fastrand::Rng {
 
 /// The finalizer of SplitMix64: a bijection in which each bit of the result depends on all bits of `number`.
 fn mixed(number: u64) -> u64 {
-    let seed = number.wrapping_add(0x9E37_79B9_7F4A_7C15);
-    let mixed = (seed ^ (seed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    let number = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    number ^ (number >> 31)
+    let mut bits = number.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    bits = (bits ^ (bits >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    bits = (bits ^ (bits >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    bits ^ (bits >> 31)
 }
 
 impl Schedule {
@@ -96,6 +96,7 @@ impl RateSchedule {
             at: Some(0.0),
         };
         let first = match arrivals {
+            // A random phase, so that threads do not send at the same moments.
             Arrivals::Constant => schedule.random.f64(),
             Arrivals::Poisson => schedule.gap(),
         };
@@ -105,7 +106,7 @@ impl RateSchedule {
 
     fn next(&self) -> u64 {
         self.at.map_or(NEVER, |at| {
-            // Saturates, like the conversion.
+            // A time too late for a u64 is as good as never: the conversion and the sum saturate.
             self.origin.saturating_add((at * 1e9) as u64)
         })
     }
@@ -124,9 +125,10 @@ impl RateSchedule {
         }
     }
 
+    /// Moves on by `gap` mean gaps.
     fn go_on(&mut self, gap: f64) {
-        self.at = self
-            .at
-            .and_then(|at| self.level.reach(at, gap / self.share));
+        if let Some(at) = self.at {
+            self.at = self.level.reach(at, gap / self.share);
+        }
     }
 }

@@ -175,9 +175,10 @@ impl Plan {
         let is_open = matches!(self.pace, Pace::Open { .. });
         let requests = self.targets[0].requests.len();
         let mut arrivals = replay.arrivals.iter();
-        let has_all = arrivals.all(|arrival| (arrival.request as usize) < requests);
-        let is_alone = self.stages.is_empty() && self.stop.requests.is_none();
-        if is_open && has_all && is_alone && self.targets.len() == 1 {
+        let has_all_requests = arrivals.all(|arrival| (arrival.request as usize) < requests);
+        // A replay has a schedule and an end of its own.
+        let is_unlimited = self.stages.is_empty() && self.stop.requests.is_none();
+        if is_open && has_all_requests && is_unlimited && self.targets.len() == 1 {
             Ok(())
         } else {
             Err(PlanFault::Replay)
@@ -218,21 +219,22 @@ impl Plan {
         if target.endpoint.protocol == Protocol::Http2 && !self.connections.keep_alive {
             return Err(PlanFault::Http2WithoutKeepAlive);
         }
-        if let Protocol::Memcached(asked) = &target.endpoint.protocol {
-            self.check_memcached(target, asked)?;
+        if let Protocol::Memcached(options) = &target.endpoint.protocol {
+            self.check_memcached(target, options)?;
         }
         for (index, request) in target.requests.iter().enumerate() {
-            let checked = request.check(self.table.as_deref());
-            checked.map_err(|what| PlanFault::Request {
-                target: number,
-                request: index,
-                what,
-            })?;
+            if let Err(what) = request.check(self.table.as_deref()) {
+                return Err(PlanFault::Request {
+                    target: number,
+                    request: index,
+                    what,
+                });
+            }
         }
         Ok(())
     }
 
-    fn check_memcached(&self, target: &Target, asked: &Memcached) -> Result<(), PlanFault> {
+    fn check_memcached(&self, target: &Target, options: &Memcached) -> Result<(), PlanFault> {
         if !self.connections.keep_alive {
             return Err(PlanFault::MemcachedWithoutKeepAlive);
         }
@@ -242,11 +244,11 @@ impl Plan {
         if self.targets.len() > 1 || self.replay.is_some() || self.cookie_jar {
             return Err(PlanFault::MemcachedBeside);
         }
-        let (bytes, min) = (asked.value_bytes, asked.value_min());
+        let (bytes, min) = (options.value_bytes, options.value_min());
         if !(min..=VALUE_BYTES_MAX).contains(&bytes) {
             return Err(PlanFault::ValueSize { bytes, min });
         }
-        match asked.order {
+        match options.order {
             KeyOrder::Zipf(exponent) if !(exponent > 0.0 && exponent <= EXPONENT_MAX) => {
                 Err(PlanFault::Exponent)
             }
@@ -258,14 +260,19 @@ impl Plan {
 impl Request {
     /// Whether the request has placeholders, so that it differs each time it is sent.
     pub fn varies(&self) -> bool {
-        let compiled = self.has_placeholders.then(|| Dynamic::compile(self, None));
-        // A request that needs a table, or does not compile, has placeholders too.
-        compiled.is_some_and(|compiled| compiled.map_or(true, |dynamic| dynamic.varies()))
+        if !self.has_placeholders {
+            return false;
+        }
+        match Dynamic::compile(self, None) {
+            Ok(dynamic) => dynamic.varies(),
+            // A request that needs a table, or does not compile, has placeholders too.
+            Err(_) => true,
+        }
     }
 
     fn uses_table(&self) -> bool {
-        let without = self.has_placeholders.then(|| Dynamic::compile(self, None));
-        matches!(without, Some(Err(TemplateFault::NoTable(_))))
+        self.has_placeholders
+            && matches!(Dynamic::compile(self, None), Err(TemplateFault::NoTable(_)))
     }
 
     /// Checks whether the request can be sent, with its placeholders filled in from `table`.
@@ -285,20 +292,20 @@ impl Request {
 /// a field. Other invalid requests are allowed: a tool that tests servers must be able to send
 /// them.
 fn check_request(request: &Request) -> Result<(), &'static str> {
-    let is_cut = |byte: &u8| *byte <= b' ' || *byte == 0x7F;
-    let breaks_line = |byte: &u8| matches!(byte, b'\r' | b'\n' | 0);
-    if request.method.is_empty() || request.method.bytes().any(|byte| is_cut(&byte)) {
+    let ends_word = |byte: u8| byte <= b' ' || byte == 0x7F;
+    if request.method.is_empty() || request.method.bytes().any(ends_word) {
         return Err("the method is empty or has white space or control characters");
     }
-    if request.target.is_empty() || request.target.bytes().any(|byte| is_cut(&byte)) {
+    if request.target.is_empty() || request.target.bytes().any(ends_word) {
         return Err("the target is empty or has white space or control characters: encode them");
     }
     for header in &request.headers {
-        let is_bad = |byte: u8| is_cut(&byte) || byte == b':';
-        if header.name.is_empty() || header.name.bytes().any(is_bad) {
+        let ends_name = |byte: u8| ends_word(byte) || byte == b':';
+        if header.name.is_empty() || header.name.bytes().any(ends_name) {
             return Err("a field name is empty, or has a colon, white space or control characters");
         }
-        if header.value.iter().any(breaks_line) {
+        let ends_line = |byte: &u8| matches!(byte, b'\r' | b'\n' | 0);
+        if header.value.iter().any(ends_line) {
             return Err("a field value has a line break or NUL");
         }
     }

@@ -32,8 +32,9 @@ impl Table {
     /// The row for the request with this number, from 1. Rows are used in turn, again from the
     /// first one after the last.
     pub(crate) fn row(&self, number: u64) -> Option<&Row> {
-        let place = number.saturating_sub(1) % (self.rows.len() as u64).max(1);
-        self.rows.get(usize::try_from(place).unwrap_or(usize::MAX))
+        let rows = (self.rows.len() as u64).max(1);
+        let index = number.saturating_sub(1) % rows;
+        self.rows.get(usize::try_from(index).unwrap_or(usize::MAX))
     }
 }
 

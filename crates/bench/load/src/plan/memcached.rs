@@ -75,24 +75,26 @@ impl Plan {
         let [target] = self.targets.as_slice() else {
             return None;
         };
-        let Protocol::Memcached(asked) = &target.endpoint.protocol else {
+        let Protocol::Memcached(options) = &target.endpoint.protocol else {
             return None;
         };
-        let keys = asked.keys;
-        let mut target = target.clone();
-        target.endpoint.protocol = Protocol::Memcached(Memcached {
+        let keys = options.keys;
+        let mut set_target = target.clone();
+        set_target.endpoint.protocol = Protocol::Memcached(Memcached {
             order: KeyOrder::InTurn,
-            ..asked.clone()
+            ..options.clone()
         });
-        target.requests = vec![Request::operation(Operation::Set, NonZeroU32::MIN)];
-        let most = usize::try_from(keys.get()).unwrap_or(usize::MAX);
-        let concurrency = self.pace.connections().get().min(most).min(CONNECTIONS_MAX);
+        set_target.requests = vec![Request::operation(Operation::Set, NonZeroU32::MIN)];
+        // A connection without a key to store would be useless.
+        let useful = usize::try_from(keys.get()).unwrap_or(usize::MAX);
+        let connections_max = useful.min(CONNECTIONS_MAX);
+        let concurrency = self.pace.connections().get().min(connections_max);
         let mut connections = self.connections.clone();
         connections.keep_alive = true;
         connections.requests_max = None;
         connections.pipeline = PIPELINE;
         Some(Self {
-            targets: vec![target],
+            targets: vec![set_target],
             pace: Pace::Closed {
                 concurrency: NonZeroUsize::new(concurrency).unwrap_or(NonZeroUsize::MIN),
                 spacing: std::time::Duration::ZERO,

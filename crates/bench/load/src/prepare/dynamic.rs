@@ -60,7 +60,7 @@ impl Dynamic {
 
     /// Makes a request in which `write` fills in each template. If the body's length changes, so does Content-Length.
     fn make(&self, mut write: impl FnMut(&Template, Place, &mut Vec<u8>)) -> Request {
-        let mut made = |template: &Template, place| match template.as_plain() {
+        let mut fill = |template: &Template, place| match template.as_plain() {
             Some(text) => text.to_vec(),
             None => {
                 let mut out = Vec::new();
@@ -71,23 +71,21 @@ impl Dynamic {
         let body = match self.body.as_plain() {
             // The plan's body, unless an escaped placeholder makes it shorter.
             Some(text) if text.len() == self.base.body.len() => self.base.body.clone(),
-            _ => Bytes::from(made(&self.body, Place::Body)),
+            _ => Bytes::from(fill(&self.body, Place::Body)),
         };
-        let pairs = self.base.headers.iter().zip(&self.values);
-        let headers = pairs.map(|(header, value)| {
+        let has_new_length = body.len() != self.base.body.len();
+        let mut headers = Vec::with_capacity(self.base.headers.len());
+        for (header, template) in self.base.headers.iter().zip(&self.values) {
             let is_length = header.name.eq_ignore_ascii_case("content-length");
-            let value = if is_length && body.len() != self.base.body.len() {
+            let value = if is_length && has_new_length {
                 body.len().to_string().into_bytes()
             } else {
-                made(value, Place::Header)
+                fill(template, Place::Header)
             };
-            Header {
-                name: header.name.clone(),
-                value,
-            }
-        });
-        let headers = headers.collect();
-        let target = made(&self.target, Place::Target);
+            let name = header.name.clone();
+            headers.push(Header { name, value });
+        }
+        let target = fill(&self.target, Place::Target);
         Request {
             method: self.base.method.clone(),
             target: String::from_utf8_lossy(&target).into_owned(),

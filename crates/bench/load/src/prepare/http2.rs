@@ -8,7 +8,7 @@ use catamaran_message::{
 };
 use http::Method;
 
-use super::{PreparedRequest, fields, is_idempotent};
+use super::{PreparedRequest, fields};
 use crate::plan;
 
 /// The parts of a prepared request that only HTTP/2 needs.
@@ -36,18 +36,23 @@ pub(super) fn encode(
         .filter(|method| *method != Method::CONNECT)
         .ok_or_else(|| format!("`{}` is no method that HTTP/2 can carry", request.method))?;
     let fields = fields(request)?;
-    let host = fields.get(HOST);
-    let host = host.ok_or("HTTP/2 needs a Host field, which becomes the authority")?;
+    let Some(host) = fields.get(HOST) else {
+        return Err("HTTP/2 needs a Host field, which becomes the authority".to_owned());
+    };
     if !is_sendable_host(host) {
-        let host = String::from_utf8_lossy(host);
-        return Err(format!("`{host}` is no host and port"));
+        return Err(format!(
+            "`{}` is no host and port",
+            String::from_utf8_lossy(host)
+        ));
     }
     let text = Bytes::copy_from_slice(request.target.as_bytes());
+    // A target with an authority of its own is refused: the Host field has it.
     let Ok((target, None)) = decode_target(&text, &text, &method) else {
-        let target = &request.target;
-        return Err(format!("`{target}` is no path that HTTP/2 can carry"));
+        return Err(format!(
+            "`{}` is no path that HTTP/2 can carry",
+            request.target
+        ));
     };
-    let to_head = method == Method::HEAD;
     let prepared = PreparedHttp2 {
         method,
         scheme: if is_tls { Scheme::Https } else { Scheme::Http },
@@ -57,17 +62,8 @@ pub(super) fn encode(
         body: request.body.clone(),
     };
     Ok(PreparedRequest {
-        number,
-        bytes: Vec::new(),
-        body_bytes: prepared.body.len(),
-        to_head,
-        is_idempotent: is_idempotent(&request.method),
-        ajp: None,
-        memcached: None,
-        maker: None,
         http2: Some(prepared),
-        dynamic: None,
-        path: String::new(),
+        ..PreparedRequest::new(number, &request.method, Vec::new(), request.body.len())
     })
 }
 

@@ -40,16 +40,18 @@ impl Names {
     pub(crate) fn new<'a>(of_requests: impl Iterator<Item = Option<&'a str>>) -> Self {
         let mut list: Vec<String> = Vec::new();
         let mut known = std::collections::HashMap::new();
-        let places: Vec<Option<u32>> = of_requests
-            .map(|name| {
-                let name = name?;
-                let next = u32::try_from(list.len()).ok()?;
-                Some(*known.entry(name).or_insert_with(|| {
-                    list.push(name.to_owned());
-                    next
-                }))
-            })
-            .collect();
+        let mut places = Vec::new();
+        for name in of_requests {
+            let Some(name) = name else {
+                places.push(None);
+                continue;
+            };
+            let place = *known.entry(name).or_insert_with(|| {
+                list.push(name.to_owned());
+                list.len() - 1
+            });
+            places.push(u32::try_from(place).ok());
+        }
         if list.is_empty() {
             Self::default()
         } else {
@@ -72,24 +74,30 @@ impl Names {
 impl ByName {
     /// Notes that a request was answered in full at `end`.
     pub(super) fn answer(&mut self, flight: &Flight, end: u64) {
-        let Some(named) = self.of(flight) else { return };
-        named.completed += 1;
-        named.non_2xx += u64::from(!flight.is_success());
-        named.latency.record(age(flight, end));
+        let Some(counts) = self.counts_of(flight) else {
+            return;
+        };
+        counts.completed += 1;
+        counts.non_2xx += u64::from(!flight.is_success());
+        counts.latency.record(age(flight, end));
     }
 
     /// Notes that a request failed at `now`.
     pub(super) fn fail(&mut self, flight: &Flight, now: u64) {
-        let Some(named) = self.of(flight) else { return };
-        named.failed += 1;
-        named.latency.record_failed(age(flight, now));
+        let Some(counts) = self.counts_of(flight) else {
+            return;
+        };
+        counts.failed += 1;
+        counts.latency.record_failed(age(flight, now));
     }
 
     /// Notes that a request had no response when the run stopped waiting for it, at `now`.
     pub(crate) fn abandon(&mut self, flight: &Flight, now: u64) {
-        let Some(named) = self.of(flight) else { return };
-        named.unfinished += 1;
-        named.latency.record_waiting(age(flight, now));
+        let Some(counts) = self.counts_of(flight) else {
+            return;
+        };
+        counts.unfinished += 1;
+        counts.latency.record_waiting(age(flight, now));
     }
 
     pub(super) fn merge(&mut self, other: &Self) {
@@ -105,7 +113,7 @@ impl ByName {
         }
     }
 
-    fn of(&mut self, flight: &Flight) -> Option<&mut NameCounts> {
+    fn counts_of(&mut self, flight: &Flight) -> Option<&mut NameCounts> {
         let place = (*self.places.get(flight.place as usize)?)?;
         self.list.get_mut(place as usize)
     }

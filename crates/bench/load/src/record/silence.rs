@@ -69,23 +69,30 @@ impl Silences {
         if let Some(since) = self.failed_since {
             whole.abandon(since, end);
         }
-        let own = self.standstills(end);
-        let without = |(from, to): Span| {
-            let first = own.partition_point(|still| still.1 <= from);
-            let within = own[first..].iter().take_while(|still| still.0 < to);
-            let still: u64 = within
-                .map(|still| still.1.min(to) - still.0.max(from))
-                .sum();
-            (from, to - still)
-        };
-        let spans = whole.spans.until(end).map(without);
-        spans.filter(|(from, to)| to > from).collect()
+        let standstills = self.standstills(end);
+        let spans = whole.spans.until(end);
+        let shortened = spans.map(|span| without_standstills(span, &standstills));
+        shortened.filter(|(from, to)| to > from).collect()
     }
 
     fn note(&mut self, begun: u64, end: u64) {
-        let asked = self.failed_since.map_or(begun, |since| since.min(begun));
-        self.spans.add(asked.max(self.last_answer), end);
+        let waiting_since = self.failed_since.map_or(begun, |since| since.min(begun));
+        self.spans.add(waiting_since.max(self.last_answer), end);
     }
+}
+
+/// The span without the standstills in it: its end is earlier by their time.
+fn without_standstills(span: Span, standstills: &[Span]) -> Span {
+    let (from, to) = span;
+    let first = standstills.partition_point(|standstill| standstill.1 <= from);
+    let mut stood_still = 0;
+    for (begin, end) in &standstills[first..] {
+        if *begin >= to {
+            break;
+        }
+        stood_still += end.min(&to) - begin.max(&from);
+    }
+    (from, to - stood_still)
 }
 
 /// Spans in order; if there are too many, only the longest are kept.
@@ -120,11 +127,14 @@ impl Spans {
         let mut lengths: Vec<u64> = self.list.iter().map(|(from, to)| to - from).collect();
         lengths.sort_unstable();
         let min = lengths[count];
-        let mut doomed_equals = count - lengths.partition_point(|length| *length < min);
+        let mut equals_to_remove = count - lengths.partition_point(|length| *length < min);
         self.list.retain(|(from, to)| {
-            let is_doomed_equal = to - from == min && doomed_equals > 0;
-            doomed_equals -= usize::from(is_doomed_equal);
-            to - from >= min && !is_doomed_equal
+            let length = to - from;
+            if length == min && equals_to_remove > 0 {
+                equals_to_remove -= 1;
+                return false;
+            }
+            length >= min
         });
         self.min = min;
     }
@@ -140,36 +150,40 @@ pub(crate) fn common(threads: &[Vec<Span>]) -> Vec<Span> {
     let Some((first, others)) = threads.split_first() else {
         return Vec::new();
     };
-    others
-        .iter()
-        .fold(first.clone(), |common, spans| intersection(&common, spans))
+    let mut common = first.clone();
+    for spans in others {
+        common = intersection(&common, spans);
+    }
+    common
 }
 
 /// The spans that lie in a span of both lists.
-fn intersection(one: &[Span], other: &[Span]) -> Vec<Span> {
-    let (mut at, mut place) = (0, 0);
-    let mut found = Vec::new();
-    while let (Some(a), Some(b)) = (one.get(at), other.get(place)) {
-        let span = (a.0.max(b.0), a.1.min(b.1));
-        if span.0 < span.1 {
-            found.push(span);
+fn intersection(left: &[Span], right: &[Span]) -> Vec<Span> {
+    let (mut left_index, mut right_index) = (0, 0);
+    let mut overlaps = Vec::new();
+    while let (Some(a), Some(b)) = (left.get(left_index), right.get(right_index)) {
+        let overlap = (a.0.max(b.0), a.1.min(b.1));
+        if overlap.0 < overlap.1 {
+            overlaps.push(overlap);
         }
+        // The span that ends first cannot overlap a later one.
         if a.1 < b.1 {
-            at += 1;
+            left_index += 1;
         } else {
-            place += 1;
+            right_index += 1;
         }
     }
-    found
+    overlaps
 }
 
 /// The least pause that counts as a silence, in nanoseconds. It is the longest of 100 ms, ten times
 /// the mean time between two responses (`median` divided by the requests `under_way` at once), and
 /// twice `median`, since requests that begin together are answered together.
 pub(crate) fn threshold(median: u64, under_way: f64) -> u64 {
-    let between = median as f64 / under_way.max(1.0);
-    let of_rate = (between * BETWEEN_ANSWERS) as u64;
-    SILENCE_MIN.max(of_rate).max(median.saturating_mul(MEDIANS))
+    let between_answers = median as f64 / under_way.max(1.0);
+    let by_rate = (between_answers * BETWEEN_ANSWERS) as u64;
+    let by_median = median.saturating_mul(MEDIANS);
+    SILENCE_MIN.max(by_rate).max(by_median)
 }
 
 /// The least pause that counts as a silence, in nanoseconds.

@@ -40,20 +40,20 @@ pub fn text(report: &Report) -> String {
 
 /// ab's "Complete requests": those that were answered, and failures that ab counts as answered.
 pub fn complete_requests(report: &Report) -> u64 {
-    let cut: u64 = report
-        .failures
-        .iter()
-        .filter(|(kind, _)| ab_counts_as_complete(*kind))
-        .map(|(_, count)| count)
-        .sum();
-    report.requests.completed + cut
+    let mut complete = report.requests.completed;
+    for (kind, count) in report.failures.iter() {
+        if ab_counts_as_complete(kind) {
+            complete += count;
+        }
+    }
+    complete
 }
 
 /// Whether ab counts a request that failed in this way as complete. Those with another length are
 /// counted as answered anyway; other kinds ab does not know. ab learns of a refused connect and a
 /// failed handshake by reading, and takes both for a response.
 fn ab_counts_as_complete(kind: FailureKind) -> bool {
-    let unknown = [
+    let unknown_to_ab = [
         FailureKind::BodyLength,
         FailureKind::Timeout,
         FailureKind::Backlog,
@@ -62,8 +62,11 @@ fn ab_counts_as_complete(kind: FailureKind) -> bool {
         FailureKind::NotStored,
         FailureKind::WrongValue,
     ];
-    let answered = !kind.is_connect() || [FailureKind::Refused, FailureKind::Tls].contains(&kind);
-    answered && !unknown.contains(&kind)
+    let has_response = match kind {
+        FailureKind::Refused | FailureKind::Tls => true,
+        _ => !kind.is_connect(),
+    };
+    has_response && !unknown_to_ab.contains(&kind)
 }
 
 /// Writes the lines about the server and the document, from the first response.
@@ -109,6 +112,7 @@ fn tls_lines(page: &mut Page, tls: &TlsFacts) {
         format_args!("{version},{cipher},{key_bits},{cipher_bits}"),
     );
     if let Some(group) = &tls.temp_key {
+        // OpenSSL's tools print X25519 and X448 without a kind.
         let kind = if group.starts_with('X') { "" } else { "ECDH " };
         let bits = tls.temp_key_bits.unwrap_or(0);
         page.pair("Server Temp Key", format_args!("{kind}{group} {bits} bits"));
@@ -160,13 +164,16 @@ fn rates(page: &mut Page, report: &Report, subject: &Subject) {
     }
     let (done, elapsed) = (complete_requests(report), report.elapsed);
     let across_all = ratio(elapsed.as_secs_f64() * 1000.0, done as f64);
-    let each = time_per_request(report, subject, across_all);
+    let per_request = time_per_request(report, subject, across_all);
     let rate = per_second(done, elapsed);
     page.pair(
         "Requests per second",
         format_args!("{rate:.2} [#/sec] (mean)"),
     );
-    page.pair("Time per request", format_args!("{each:.3} [ms] (mean)"));
+    page.pair(
+        "Time per request",
+        format_args!("{per_request:.3} [ms] (mean)"),
+    );
     page.pair(
         "Time per request",
         format_args!("{across_all:.3} [ms] (mean, across all concurrent requests)"),
@@ -184,7 +191,7 @@ fn rates(page: &mut Page, report: &Report, subject: &Subject) {
     }
 }
 
-/// The rows of "Connection Times", with ab's labels.
+/// The rows of "Connection Times": ab's label, ab's phrase for the time in a sentence, and the times.
 fn rows(report: &Report) -> [(&'static str, &'static str, Histogram); 4] {
     let latency = &report.latency;
     // Every request has a row of its own in ab's table, and those on kept connections have zero.
@@ -231,23 +238,23 @@ fn times(page: &mut Page, report: &Report, subject: &Subject) {
             format!("{label}:")
         ));
     }
-    for (_, what, times) in &rows {
-        doubt(page, what, times);
+    for (_, phrase, times) in &rows {
+        warn_of_skew(page, phrase, times);
     }
 }
 
 /// ab's warning about a skewed distribution, computed from the rounded figures, as in ab.
-fn doubt(page: &mut Page, what: &str, times: &Histogram) {
+fn warn_of_skew(page: &mut Page, phrase: &str, times: &Histogram) {
     let distance = round(times.mean()).abs_diff(round(times.median())) as f64;
     let deviation = millis(times.stddev());
     if distance > 2.0 * deviation {
         page.line(format_args!(
-            "ERROR: The median and mean for {what} are more than twice the standard\n       \
+            "ERROR: The median and mean for {phrase} are more than twice the standard\n       \
              deviation apart. These results are NOT reliable."
         ));
     } else if distance > deviation {
         page.line(format_args!(
-            "WARNING: The median and mean for {what} are not within a normal deviation\n        \
+            "WARNING: The median and mean for {phrase} are not within a normal deviation\n        \
              These results are probably not that reliable."
         ));
     }

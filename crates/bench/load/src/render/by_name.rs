@@ -13,17 +13,15 @@ pub(super) fn text(page: &mut Page, report: &Report) {
     if report.by_name.is_empty() {
         return;
     }
-    let from = match report.latency.corrected {
+    let since = match report.latency.corrected {
         Some(_) => "since they were due",
         None => "since they began",
     };
-    let names = report
-        .by_name
-        .iter()
-        .map(|named| named.name.chars().count());
-    let width = names.max().unwrap_or(0).clamp(12, NAME_WIDTH_MAX);
+    let names = report.by_name.iter().map(|named| &named.name);
+    let longest = names.map(|name| name.chars().count()).max().unwrap_or(0);
+    let width = longest.clamp(12, NAME_WIDTH_MAX);
     page.gap();
-    page.line(format_args!("Requests by name (ms {from})"));
+    page.line(format_args!("Requests by name (ms {since})"));
     page.line(format_args!(
         "  {:width$}{:>10}{:>8}{:>9}{:>11}{:>11}{:>11}{:>11}",
         "", "complete", "failed", "non-2xx", "50%", "90%", "99%", "longest"
@@ -33,7 +31,7 @@ pub(super) fn text(page: &mut Page, report: &Report) {
         let [p50, p90, p99] = latency.percentiles([50.0, 90.0, 99.0]).map(at_least);
         page.line(format_args!(
             "  {:width$}{:>10}{:>8}{:>9}{p50:>11}{p90:>11}{p99:>11}{:>11}",
-            shortened(&named.name, width),
+            cut_to(&named.name, width),
             named.completed,
             named.failed + named.unfinished,
             named.non_2xx,
@@ -54,7 +52,7 @@ pub(super) fn html(page: &mut String, by_name: &[NamedFacts]) {
     for named in by_name {
         let times = &named.latency.times;
         let time = |key: &str, micros: u64| {
-            let is_bound = named.latency.lower_bounds.iter().any(|it| it == key);
+            let is_bound = named.latency.lower_bounds.iter().any(|name| name == key);
             let sign = if is_bound { "&gt; " } else { "" };
             format!("{sign}{:.3}", micros as f64 / 1000.0)
         };
@@ -76,7 +74,7 @@ pub(super) fn html(page: &mut String, by_name: &[NamedFacts]) {
 }
 
 /// The name, cut to `width` letters if it is longer.
-fn shortened(name: &str, width: usize) -> String {
+fn cut_to(name: &str, width: usize) -> String {
     if name.chars().count() > width {
         name.chars().take(width - 1).chain(['…']).collect()
     } else {

@@ -14,11 +14,9 @@ use crate::report::{Report, Warning, ratio};
 pub fn header() -> String {
     let mut names: Vec<String> = COLUMNS.iter().map(|&(name, _)| name.to_owned()).collect();
     for (times, _) in TIMES {
-        names.extend(
-            FIGURES
-                .iter()
-                .map(|(figure, _)| format!("{times}_{figure}_us")),
-        );
+        for (figure, _) in FIGURES {
+            names.push(format!("{times}_{figure}_us"));
+        }
     }
     names.push("warnings".to_owned());
     line(&names)
@@ -27,12 +25,14 @@ pub fn header() -> String {
 /// The run as a row, with a line end. Figures that it does not have are empty.
 pub fn row(report: &Report) -> String {
     let mut cells: Vec<String> = COLUMNS.iter().map(|(_, cell)| cell(report)).collect();
-    for (_, times) in TIMES {
-        let times = times(report).filter(|times| !times.is_empty());
-        cells.extend(FIGURES.iter().map(|(_, figure)| {
-            let times = times.as_deref();
-            times.map_or_else(String::new, |times| figure(times).as_micros().to_string())
-        }));
+    for (_, column) in TIMES {
+        let times = column(report).filter(|times| !times.is_empty());
+        for (_, figure) in FIGURES {
+            cells.push(match &times {
+                Some(times) => figure(times).as_micros().to_string(),
+                None => String::new(),
+            });
+        }
     }
     let warnings: Vec<&str> = report.warnings.iter().map(Warning::token).collect();
     cells.push(warnings.join(" "));
@@ -52,9 +52,12 @@ type LatencyColumn = for<'a> fn(&'a Report) -> Option<Cow<'a, Histogram>>;
 
 type LatencyFigure = fn(&Histogram) -> Duration;
 
-fn spread(report: &Report, of: impl Fn(&Spread) -> f64) -> String {
-    let spread = Spread::of(&report.whole_seconds());
-    spread.map_or_else(String::new, |spread| format!("{:.3}", of(&spread)))
+/// A figure of the spread over whole seconds; empty if there was no whole second.
+fn spread(report: &Report, figure: impl Fn(&Spread) -> f64) -> String {
+    match Spread::of(&report.whole_seconds()) {
+        Some(spread) => format!("{:.3}", figure(&spread)),
+        None => String::new(),
+    }
 }
 
 // The verdict comes first, so that readers of a row see whether its figures count.

@@ -13,7 +13,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 pub use catamaran_stats::log::Log;
 use catamaran_stats::log::{self, Interval};
-use catamaran_stats::{CensoredLatencies, Histogram, Slice};
+use catamaran_stats::{Histogram, Slice};
 
 use crate::report::Report;
 use crate::timeline::TimeSlice;
@@ -25,29 +25,37 @@ use crate::timeline::TimeSlice;
 pub fn write(report: &Report, to: &mut impl Write) -> io::Result<()> {
     let timeline = report.timeline.coarser(SECOND);
     let end = report.elapsed + report.drain;
-    let seconds = (0_u32..).zip(&timeline.slices).flat_map(|(place, slice)| {
-        let start = timeline.length.saturating_mul(place);
+    let is_open_loop = report.latency.corrected.is_some();
+    let seconds = (0_u32..).zip(&timeline.slices).flat_map(|(index, slice)| {
+        let start = timeline.length.saturating_mul(index);
         let length = timeline.length.min(end.saturating_sub(start));
-        let is_corrected = report.latency.corrected.is_some();
+        let total = interval("total", start, length, &slice.total);
         let corrected =
-            is_corrected.then(|| interval("corrected", start, length, &slice.corrected));
-        [interval("total", start, length, &slice.total)]
-            .into_iter()
-            .chain(corrected)
+            is_open_loop.then(|| interval("corrected", start, length, &slice.corrected));
+        [total].into_iter().chain(corrected)
     });
-    let last = last_start(&timeline.slices, timeline.length).max(report.elapsed);
-    let censored = report.latency.censored();
-    let bounds = censored.map(CensoredLatencies::unanswered_bounds);
-    let unanswered = bounds
-        .filter(|bounds| !bounds.is_empty())
-        .map(|bounds| Interval {
-            tag: "corrected",
-            start: last,
-            length: end.saturating_sub(last),
-            histogram: Cow::Owned(bounds),
-        });
+    let last_start = last_start(&timeline.slices, timeline.length).max(report.elapsed);
+    let unanswered = unanswered_interval(report, last_start, end);
     let intervals = of_whole_run(report).chain(seconds).chain(unanswered);
     log::write(to, UNIX_EPOCH + report.started_at, intervals)
+}
+
+/// The interval of the requests without a response, with how long they were waited for; `None` if there are none.
+fn unanswered_interval(
+    report: &Report,
+    start: Duration,
+    end: Duration,
+) -> Option<Interval<'static>> {
+    let bounds = report.latency.censored()?.unanswered_bounds();
+    if bounds.is_empty() {
+        return None;
+    }
+    Some(Interval {
+        tag: "corrected",
+        start,
+        length: end.saturating_sub(start),
+        histogram: Cow::Owned(bounds),
+    })
 }
 
 /// A table of a log's tags, with the count and the percentiles of each in milliseconds.
@@ -81,16 +89,15 @@ fn of_whole_run(report: &Report) -> impl Iterator<Item = Interval<'_>> {
         ),
         ("unfinished", Some(&report.unfinished.ages)),
     ];
-    let histograms = histograms.into_iter();
-    let found = histograms.filter_map(|(tag, histogram)| Some((tag, histogram?)));
-    found
-        .filter(|(_, histogram)| !histogram.is_empty())
-        .map(|(tag, histogram)| Interval {
+    histograms.into_iter().filter_map(|(tag, histogram)| {
+        let histogram = histogram.filter(|histogram| !histogram.is_empty())?;
+        Some(Interval {
             tag,
             start: Duration::ZERO,
             length: report.elapsed,
             histogram: Cow::Borrowed(histogram),
         })
+    })
 }
 
 fn interval(
@@ -107,6 +114,7 @@ fn interval(
     }
 }
 
+/// The time at which the last slice begins; each slice has this `length`.
 fn last_start(slices: &[TimeSlice], length: Duration) -> Duration {
     let before = slices.len().saturating_sub(1);
     length.saturating_mul(u32::try_from(before).unwrap_or(u32::MAX))
@@ -116,6 +124,8 @@ const SECOND: Duration = Duration::from_secs(1);
 
 #[cfg(test)]
 mod tests {
+    use catamaran_stats::CensoredLatencies;
+
     use super::super::sample;
     use super::*;
     use crate::timeline::TimelineRecorder;

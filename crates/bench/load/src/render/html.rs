@@ -49,8 +49,10 @@ fn verdict(page: &mut String, run: &Report) {
         // A file without the key, which older versions wrote.
         _ => return warnings(page, run),
     };
-    let given = run.verdict_reason.as_deref();
-    let reason = given.map_or_else(String::new, |reason| format!(": {}", escaped(reason)));
+    let reason = match &run.verdict_reason {
+        Some(reason) => format!(": {}", escaped(reason)),
+        None => String::new(),
+    };
     push(
         page,
         format_args!(
@@ -78,28 +80,27 @@ fn summary(page: &mut String, run: &Report) {
 
 /// The main figures, each with its name.
 fn figures(run: &Report) -> [(&'static str, String); 8] {
-    let corrected = run.latency.corrected.as_ref();
-    let best = corrected.map_or(&run.latency.total, |corrected| &corrected.times);
-    let kind = if corrected.is_some() {
-        "corrected"
-    } else {
-        "raw"
+    let (kind, times, lower_bounds) = match &run.latency.corrected {
+        Some(corrected) => ("corrected", &corrected.times, &corrected.lower_bounds[..]),
+        None => ("raw", &run.latency.total, &[][..]),
     };
     let time = |key: &str, micros: u64| {
-        let is_bound = corrected.is_some_and(|it| it.lower_bounds.iter().any(|name| name == key));
+        let is_bound = lower_bounds.iter().any(|name| name == key);
         let sign = if is_bound { "> " } else { "" };
         format!("{sign}{:.3} ms, {kind}", micros as f64 / 1000.0)
     };
-    let rate = run.rate_asked_per_s;
-    let asked = rate.map_or_else(String::new, |rate| format!(" of {rate:.1} asked for"));
+    let asked = match run.rate_asked_per_s {
+        Some(rate) => format!(" of {rate:.1} asked for"),
+        None => String::new(),
+    };
     let unanswered = run.requests.unfinished;
     [
         (
             "Rate",
             format!("{:.1}/s{asked}", run.throughput.requests_per_s),
         ),
-        ("p50", time("p50_us", best.p50_us)),
-        ("p99", time("p99_us", best.p99_us)),
+        ("p50", time("p50_us", times.p50_us)),
+        ("p99", time("p99_us", times.p99_us)),
         (
             "Failed",
             format!("{} of {}", run.requests.failed, run.requests.started),

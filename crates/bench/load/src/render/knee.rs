@@ -33,18 +33,18 @@ pub fn conclusion(knee: &Knee) -> String {
 
 /// A sentence on why the highest rate that passed is not the sustained one; `None` if it is.
 fn passed_above(knee: &Knee) -> Option<String> {
-    let known = knee.sustained_per_s.unwrap_or(0.0);
-    let above = knee.steps.iter().filter(|step| step.rate_per_s > known);
-    let passed = above.clone().filter(|step| step.verdict == PASSED);
+    let sustained = knee.sustained_per_s.unwrap_or(0.0);
+    let steps = knee.steps.iter();
+    let above: Vec<&Step> = steps.filter(|step| step.rate_per_s > sustained).collect();
+    let passed = above.iter().filter(|step| step.verdict == PASSED);
     let highest = passed.map(|step| step.rate_per_s).reduce(f64::max)?;
-    let below = above.filter(|step| step.verdict != PASSED && step.rate_per_s <= highest);
-    let unproven = below.reduce(|lowest, step| {
-        let is_lower = step.rate_per_s < lowest.rate_per_s;
-        if is_lower { step } else { lowest }
-    })?;
+    let lowest_not_passed = above
+        .iter()
+        .filter(|step| step.verdict != PASSED && step.rate_per_s <= highest)
+        .min_by(|a, b| a.rate_per_s.total_cmp(&b.rate_per_s))?;
     Some(format!(
         "{highest:.1}/s passed, too, but proves nothing, because {:.1}/s did not ({})\n",
-        unproven.rate_per_s, unproven.verdict
+        lowest_not_passed.rate_per_s, lowest_not_passed.verdict
     ))
 }
 

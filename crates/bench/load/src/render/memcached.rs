@@ -4,7 +4,7 @@ use super::page::Page;
 use crate::report::{MemcachedSubject, Operations, Subject};
 
 /// Writes the lines about the server and the load, in place of ab's lines about a document.
-pub(super) fn heading(page: &mut Page, subject: &Subject, asked: &MemcachedSubject) {
+pub(super) fn heading(page: &mut Page, subject: &Subject, load: &MemcachedSubject) {
     page.pair("Server Hostname", &subject.hostname);
     page.pair("Server Port", subject.port);
     page.gap();
@@ -15,17 +15,17 @@ pub(super) fn heading(page: &mut Page, subject: &Subject, asked: &MemcachedSubje
             format_args!("{} per connection", subject.streams),
         );
     }
-    page.pair("Operations", &asked.mix);
-    let order = match asked.zipf {
+    page.pair("Operations", &load.mix);
+    let order = match load.zipf {
         Some(exponent) => format!("by Zipf's law with exponent {exponent}"),
         None => "each as frequent as any other".to_owned(),
     };
-    page.pair("Keys", format_args!("{}, {order}", asked.keys));
-    page.pair("Value", format_args!("{} bytes", asked.value_bytes));
-    if asked.prefilled > 0 {
+    page.pair("Keys", format_args!("{}, {order}", load.keys));
+    page.pair("Value", format_args!("{} bytes", load.value_bytes));
+    if load.prefilled > 0 {
         page.pair(
             "Prefilled",
-            format_args!("{} sets, in no count", asked.prefilled),
+            format_args!("{} sets, in no count", load.prefilled),
         );
     }
 }
@@ -51,16 +51,16 @@ pub(super) fn counts(page: &mut Page, operations: &Operations) {
 
 /// The results of operations in one line.
 pub(super) fn answers(operations: &Operations) -> String {
-    let gets = operations.hit_share().map(|share| {
+    let mut parts = Vec::new();
+    if let Some(share) = operations.hit_share() {
         // Rounded down, so that 100 % means that no get missed.
         let percent = (share * 1000.0).floor() / 10.0;
-        format!(
-            "hits {} ({percent:.1} %), misses {}",
-            operations.hits, operations.misses
-        )
-    });
-    let stored = (operations.stored > 0).then(|| format!("stored {}", operations.stored));
-    let parts: Vec<String> = gets.into_iter().chain(stored).collect();
+        let (hits, misses) = (operations.hits, operations.misses);
+        parts.push(format!("hits {hits} ({percent:.1} %), misses {misses}"));
+    }
+    if operations.stored > 0 {
+        parts.push(format!("stored {}", operations.stored));
+    }
     if parts.is_empty() {
         "none".to_owned()
     } else {

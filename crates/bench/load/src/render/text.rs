@@ -17,17 +17,20 @@ use crate::report::{Ending, FailureKind, Report, SpokenProtocol, Subject, Thread
 pub fn text(report: &Report) -> String {
     let subject = &report.subject;
     let mut page = Page::default();
-    super::verdict::verdict(report)
-        .iter()
-        .for_each(|line| page.line(line));
+    for line in super::verdict::verdict(report) {
+        page.line(line);
+    }
     warnings(&mut page, report);
     page.gap();
     match &subject.memcached {
-        Some(asked) => super::memcached::heading(&mut page, subject, asked),
+        Some(load) => super::memcached::heading(&mut page, subject, load),
         None => super::ab::heading(&mut page, report, subject),
     }
     page.gap();
+    load(&mut page, report, subject);
+    spans(&mut page, report);
     counts(&mut page, report, subject);
+    transferred_bytes(&mut page, report);
     if report.requests.completed > 0 {
         rates(&mut page, report, subject);
         times(&mut page, report, subject);
@@ -45,8 +48,8 @@ pub fn text(report: &Report) -> String {
     page.into_text()
 }
 
-fn counts(page: &mut Page, report: &Report, subject: &Subject) {
-    let counts = &report.requests;
+/// Writes the load that the plan asked for.
+fn load(page: &mut Page, report: &Report, subject: &Subject) {
     page.pair("Concurrency Level", report.concurrency);
     if subject.protocol == SpokenProtocol::Http2 {
         page.pair("Protocol", subject.protocol.name());
@@ -58,23 +61,28 @@ fn counts(page: &mut Page, report: &Report, subject: &Subject) {
     if let Some(rate) = subject.rate {
         page.pair("Requested rate", format_args!("{rate:.2} [#/sec]"));
     }
-    if !report.warm_up.duration.is_zero() {
-        let warm_up = &report.warm_up;
-        let seconds = warm_up.duration.as_secs_f64();
-        let value = format!(
-            "{seconds:.3} seconds, {} requests, left out",
-            warm_up.requests
-        );
+}
+
+/// Writes the lengths of the warm-up, of the measured span and of the drain.
+fn spans(page: &mut Page, report: &Report) {
+    let warm_up = &report.warm_up;
+    if !warm_up.duration.is_zero() {
+        let (seconds, requests) = (warm_up.duration.as_secs_f64(), warm_up.requests);
+        let value = format!("{seconds:.3} seconds, {requests} requests, left out");
         page.pair("Warm-up", value);
     }
     let elapsed = report.elapsed.as_secs_f64();
     page.pair("Time taken for tests", format_args!("{elapsed:.6} seconds"));
-    let in_drain = counts.completed - report.in_span.completed;
+    let in_drain = report.requests.completed - report.in_span.completed;
     if in_drain > 0 || report.unfinished.hung > 0 {
         let seconds = report.drain.as_secs_f64();
         let value = format!("{seconds:.6} seconds, {in_drain} requests, in no rate");
         page.pair("Drain", value);
     }
+}
+
+fn counts(page: &mut Page, report: &Report, subject: &Subject) {
+    let counts = &report.requests;
     page.pair("Complete requests", counts.completed);
     page.pair("Failed requests", counts.failed);
     if counts.failed > 0 {
@@ -100,6 +108,9 @@ fn counts(page: &mut Page, report: &Report, subject: &Subject) {
     } else if subject.keep_alive {
         page.pair("Keep-Alive requests", counts.kept_alive);
     }
+}
+
+fn transferred_bytes(page: &mut Page, report: &Report) {
     let bytes = &report.bytes;
     page.pair(
         "Total transferred",
@@ -116,6 +127,7 @@ fn counts(page: &mut Page, report: &Report, subject: &Subject) {
 /// The number of streams per connection: that of the plan, with the lower number reached if there is one.
 fn streams(report: &Report, subject: &Subject) -> String {
     let (reached, asked) = (report.streams_reached, subject.streams);
+    // Zero: no connection had a stream.
     if reached == 0 || reached >= asked as usize {
         return format!("{asked} per connection");
     }
@@ -130,8 +142,11 @@ fn rates(page: &mut Page, report: &Report, subject: &Subject) {
         format_args!("{rate:.2} [#/sec] (mean)"),
     );
     let across_all = ratio(report.elapsed.as_secs_f64() * 1000.0, completed as f64);
-    let each = time_per_request(report, subject, across_all);
-    page.pair("Time per request", format_args!("{each:.6} [ms] (mean)"));
+    let per_request = time_per_request(report, subject, across_all);
+    page.pair(
+        "Time per request",
+        format_args!("{per_request:.6} [ms] (mean)"),
+    );
     page.pair(
         "Time per request",
         format_args!("{across_all:.6} [ms] (mean, across all concurrent requests)"),
@@ -196,32 +211,23 @@ fn percentiles(page: &mut Page, report: &Report) {
     if corrected.is_some() {
         page.line("                raw   corrected");
     }
-    let row =
-        |page: &mut Page, percent: &str, raw: Duration, corrected: Option<LatencyFloor>, note| {
-            let raw = millis(raw);
-            let corrected =
-                corrected.map_or_else(String::new, |bound| format!("{:>12}", at_least(bound)));
-            page.line(format_args!("{percent:>7} {raw:11.3}{corrected}{note}"));
-        };
     let bounds = corrected.map(|corrected| corrected.percentiles(PERCENTS));
     let count = corrected.map_or_else(|| total.count(), CensoredLatencies::count);
-    let mut is_told = false;
-    for (place, percent) in PERCENTS.into_iter().enumerate() {
-        // The higher percentiles have too few responses, too.
-        let few = !is_quotable(percent, count) && !is_told;
-        is_told |= few;
-        let note = if few { FEW_FROM_HERE } else { "" };
-        let bound = bounds.map(|bounds| bounds[place]);
-        row(
-            page,
-            &format!("{percent}%"),
-            total.percentile(percent),
-            bound,
-            note,
-        );
+    let first_with_few = PERCENTS
+        .iter()
+        .position(|percent| !is_quotable(*percent, count));
+    for (index, percent) in PERCENTS.into_iter().enumerate() {
+        let note = if first_with_few == Some(index) {
+            FEW_FROM_HERE
+        } else {
+            ""
+        };
+        let label = format!("{percent}%");
+        let bound = bounds.map(|bounds| bounds[index]);
+        percentile(page, &label, total.percentile(percent), bound, note);
     }
     let longest = corrected.map(CensoredLatencies::max);
-    row(page, "100%", total.max(), longest, " (longest request)");
+    percentile(page, "100%", total.max(), longest, " (longest request)");
     let unanswered = corrected.map_or(0, CensoredLatencies::unanswered);
     if unanswered > 0 {
         page.line(format_args!(
@@ -229,6 +235,24 @@ fn percentiles(page: &mut Page, report: &Report) {
              time that they were waited for"
         ));
     }
+}
+
+/// Writes the row of one percentile; `corrected` is `None` in a closed loop.
+fn percentile(
+    page: &mut Page,
+    label: &str,
+    raw: Duration,
+    corrected: Option<LatencyFloor>,
+    note: &str,
+) {
+    let corrected_column = match corrected {
+        Some(bound) => format!("{:>12}", at_least(bound)),
+        None => String::new(),
+    };
+    let raw_ms = millis(raw);
+    page.line(format_args!(
+        "{label:>7} {raw_ms:11.3}{corrected_column}{note}"
+    ));
 }
 
 /// A latency in milliseconds, with `> ` before a lower bound.
@@ -265,7 +289,7 @@ fn bytes(page: &mut Page, report: &Report) {
     let sent_heads = bytes.sent.saturating_sub(bytes.sent_bodies);
     page.gap();
     page.line("Bytes per request (heads, bodies, and all with the framing of bodies)");
-    for (label, heads, bodies, all) in [
+    for (label, heads, bodies, total) in [
         ("Sent:", sent_heads, bytes.sent_bodies, bytes.sent),
         (
             "Received:",
@@ -274,31 +298,26 @@ fn bytes(page: &mut Page, report: &Report) {
             bytes.received,
         ),
     ] {
-        let [heads, bodies, all] = [heads, bodies, all].map(|bytes| bytes as f64 / requests);
+        let per_request = |bytes: u64| bytes as f64 / requests;
         page.line(format_args!(
-            "{label:11}{heads:10.1}{bodies:12.1}{all:12.1}"
+            "{label:11}{:10.1}{:12.1}{:12.1}",
+            per_request(heads),
+            per_request(bodies),
+            per_request(total)
         ));
     }
 }
 
 fn statuses(page: &mut Page, report: &Report) {
-    list(
-        page,
-        "Statuses",
-        report
-            .statuses
-            .iter()
-            .map(|(status, count)| (status, count, String::new())),
-    );
+    let statuses = report.statuses.iter();
+    let lines = statuses.map(|(status, count)| (status, count, String::new()));
+    list(page, "Statuses", lines);
 }
 
 fn failures(page: &mut Page, report: &Report) {
     let kinds = report.failures.iter();
-    list(
-        page,
-        "Failures",
-        kinds.map(|(kind, count)| (kind.token(), count, meaning(report, kind))),
-    );
+    let lines = kinds.map(|(kind, count)| (kind.token(), count, meaning(report, kind)));
+    list(page, "Failures", lines);
 }
 
 /// The kind of failure in words, with the error of the first such failure if the report has it, for
@@ -349,11 +368,11 @@ fn connections(page: &mut Page, report: &Report) {
 fn generator(page: &mut Page, report: &Report) {
     let cpu_s = report.generator.cpu_s;
     let per_request = ratio(cpu_s * 1e6, report.requests.completed as f64);
-    let most = |share: fn(&Thread) -> f64| {
+    let highest_percent = |share: fn(&Thread) -> f64| {
         let shares = report.generator.threads.iter().map(share);
         shares.fold(0.0, f64::max) * 100.0
     };
-    let busiest = most(|thread| thread.busy);
+    let busiest = highest_percent(|thread| thread.busy);
     page.gap();
     page.line("Generator");
     page.line(format_args!(
@@ -361,21 +380,21 @@ fn generator(page: &mut Page, report: &Report) {
          {busiest:.0} % of the time",
         report.threads
     ));
-    let (starved, spun) = (most(Thread::starved), most(Thread::spun));
+    let starved = highest_percent(Thread::starved);
     if starved >= 0.5 {
         page.line(format_args!(
             "  ready to run without a CPU for {starved:.0} % of the time"
         ));
     }
+    let spun = highest_percent(Thread::spun);
     if spun >= 0.5 {
         page.line(format_args!(
             "  waiting without sleep for {spun:.0} % of the time: starts were too near for a timer"
         ));
     }
     if let Some(lateness) = &report.latency.lateness {
-        let lateness = &lateness.histogram;
-        let [median, p99, max] =
-            [lateness.median(), lateness.percentile(99.0), lateness.max()].map(millis);
+        let times = &lateness.histogram;
+        let [median, p99, max] = [times.median(), times.percentile(99.0), times.max()].map(millis);
         page.line(format_args!(
             "  sent late by (ms): median {median:.3}, 99% {p99:.3}, most {max:.3}"
         ));

@@ -45,25 +45,25 @@ pub fn verdict(report: &Report) -> [String; 5] {
 
 /// The five lines with the figures `facts`.
 pub fn lines(facts: &Facts) -> [String; 5] {
-    let rate_asked = facts.asked_per_second;
-    let asked = rate_asked.map_or_else(String::new, |asked| {
-        format!(", {asked:.1}/s were asked for")
-    });
-    let latency = facts.latency.map_or_else(
-        || "no answers".to_owned(),
-        |[median, p99]| {
-            let note = if facts.is_corrected {
-                ", corrected"
-            } else {
-                ""
-            };
-            format!("p50 {}, p99 {}{note}", time(median), time(p99))
-        },
-    );
-    let counted = facts.unanswered.iter().filter(|(_, count)| *count > 0);
-    let unanswered: String = counted
-        .map(|(word, count)| format!(", {word} {count}"))
-        .collect();
+    let asked = match facts.asked_per_second {
+        Some(rate) => format!(", {rate:.1}/s were asked for"),
+        None => String::new(),
+    };
+    let note = if facts.is_corrected {
+        ", corrected"
+    } else {
+        ""
+    };
+    let latency = match facts.latency {
+        Some([median, p99]) => format!("p50 {}, p99 {}{note}", time(median), time(p99)),
+        None => "no answers".to_owned(),
+    };
+    let mut unanswered = String::new();
+    for (word, count) in &facts.unanswered {
+        if *count > 0 {
+            unanswered += &format!(", {word} {count}");
+        }
+    }
     let (label, first) = &facts.first;
     [
         line(label, first),
@@ -94,6 +94,7 @@ fn facts(report: &Report) -> Facts {
     };
     let mut statuses = [0; 5];
     for (status, count) in &report.statuses {
+        // A status below 100 wraps around to an index without a class.
         if let Some(class) = statuses.get_mut(usize::from(status / 100).wrapping_sub(1)) {
             *class += count;
         }
@@ -140,7 +141,8 @@ impl Judgement {
             ("doubtful", WarningWeight::Doubt),
             ("imprecise", WarningWeight::Imprecise),
         ] {
-            let of_weight = report.warnings.iter().filter(|it| it.weight() == weight);
+            let warnings = report.warnings.iter();
+            let of_weight = warnings.filter(|warning| warning.weight() == weight);
             let tokens: Vec<&str> = of_weight.map(Warning::token).collect();
             if !tokens.is_empty() {
                 return Self {
@@ -164,7 +166,7 @@ fn errors_alone(report: &Report) -> Option<String> {
 
 /// A verdict's word as people read it.
 #[must_use]
-pub(super) fn shown(word: &str) -> &str {
+pub(super) fn verdict_phrase(word: &str) -> &str {
     match word {
         "imprecise" => "valid, imprecise",
         word => word,
@@ -172,20 +174,25 @@ pub(super) fn shown(word: &str) -> &str {
 }
 
 fn judgement(report: &Report) -> String {
-    let Judgement { word, reason } = Judgement::of(report);
-    let word = shown(word);
-    reason.map_or_else(|| word.to_owned(), |reason| format!("{word}: {reason}"))
+    let judgement = Judgement::of(report);
+    let phrase = verdict_phrase(judgement.word);
+    match judgement.reason {
+        Some(reason) => format!("{phrase}: {reason}"),
+        None => phrase.to_owned(),
+    }
 }
 
 fn statuses(classes: [u64; 5]) -> String {
-    let classes = (1..).zip(classes).filter(|(_, count)| *count > 0);
-    let found: Vec<String> = classes
-        .map(|(class, count)| format!("{class}xx {count}"))
-        .collect();
-    if found.is_empty() {
+    let mut parts = Vec::new();
+    for (class, count) in (1..).zip(classes) {
+        if count > 0 {
+            parts.push(format!("{class}xx {count}"));
+        }
+    }
+    if parts.is_empty() {
         "none".to_owned()
     } else {
-        found.join(", ")
+        parts.join(", ")
     }
 }
 

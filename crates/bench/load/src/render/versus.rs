@@ -2,7 +2,7 @@
 
 use super::page::Page;
 use crate::document::versus::{Measure, SilentBlocks, Versus};
-use crate::versus::{hidden, short};
+use crate::versus::{hidden_factor, short};
 
 /// The comparison as text: the result first, then the figures.
 pub fn text(versus: &Versus) -> String {
@@ -11,8 +11,10 @@ pub fn text(versus: &Versus) -> String {
     page.gap();
     let urls = [("A", &versus.a), ("B", &versus.b)];
     for ((name, url), bytes) in urls.into_iter().zip(versus.body_bytes) {
-        let bodies =
-            bytes.map_or_else(String::new, |bytes| format!(", bodies of {bytes:.0} bytes"));
+        let bodies = match bytes {
+            Some(bytes) => format!(", bodies of {bytes:.0} bytes"),
+            None => String::new(),
+        };
         page.line(format_args!("{name}: {url}{bodies}"));
     }
     page.line(format_args!(
@@ -37,10 +39,9 @@ pub fn text(versus: &Versus) -> String {
         silences(&mut page, silent, versus.pairs);
     }
     let mut text = page.into_text();
-    text += &versus
-        .gate
-        .as_ref()
-        .map_or_else(String::new, super::gate::gate);
+    if let Some(gate) = &versus.gate {
+        text += &super::gate::gate(gate);
+    }
     text
 }
 
@@ -76,18 +77,10 @@ fn silences(page: &mut Page, silent: &SilentBlocks, pairs: usize) {
 }
 
 fn row(page: &mut Page, measure: &Measure) {
-    let value = |value: Option<f64>| {
-        value.map_or_else(
-            || "-".to_owned(),
-            |value| match measure.unit.as_str() {
-                "ms" => format!("{value:.3} ms"),
-                "share" => format!("{:.4} %", value * 100.0),
-                "us" => format!("{value:.2} us"),
-                _ => format!("{value:.1}/s"),
-            },
-        )
+    let number = |value: Option<f64>| match value {
+        Some(value) => format!("{value:.3}"),
+        None => "∞".to_owned(),
     };
-    let number = |value: Option<f64>| value.map_or_else(|| "∞".to_owned(), |it| format!("{it:.3}"));
     let has_interval = measure.level.is_some();
     let (ratio, interval) = if has_interval {
         let interval = format!("[{} .. {}]", number(measure.low), number(measure.high));
@@ -95,29 +88,44 @@ fn row(page: &mut Page, measure: &Measure) {
     } else {
         ("-".to_owned(), String::new())
     };
-    let verdict = match measure.verdict.as_str() {
-        "differs" => "differs".to_owned(),
-        "suggests" => "suggested, but not beside the other measures".to_owned(),
-        "none-shown" => hidden(measure).map_or_else(
-            || "no difference shown".to_owned(),
-            |factor| {
-                format!(
-                    "no difference shown; up to ×{} may be hidden",
-                    short(factor)
-                )
-            },
-        ),
-        "moved" => "no verdict: it moved".to_owned(),
-        _ => "no verdict".to_owned(),
-    };
     let line = format!(
-        "{:8}{:>14}{:>14}{ratio:>9}  {interval:20}{verdict}",
+        "{:8}{:>14}{:>14}{ratio:>9}  {interval:20}{}",
         measure.measure,
-        value(measure.a),
-        value(measure.b)
+        value_text(measure.a, &measure.unit),
+        value_text(measure.b, &measure.unit),
+        verdict_text(measure)
     );
     page.line(line);
     if let Some(reason) = &measure.reason {
         page.line(format_args!("{:8}{reason}", ""));
     }
+}
+
+fn value_text(value: Option<f64>, unit: &str) -> String {
+    let Some(value) = value else {
+        return "-".to_owned();
+    };
+    match unit {
+        "ms" => format!("{value:.3} ms"),
+        "share" => format!("{:.4} %", value * 100.0),
+        "us" => format!("{value:.2} us"),
+        _ => format!("{value:.1}/s"),
+    }
+}
+
+fn verdict_text(measure: &Measure) -> String {
+    let text = match measure.verdict.as_str() {
+        "differs" => "differs",
+        "suggests" => "suggested, but not beside the other measures",
+        "none-shown" => match hidden_factor(measure) {
+            Some(factor) => {
+                let factor = short(factor);
+                return format!("no difference shown; up to ×{factor} may be hidden");
+            }
+            None => "no difference shown",
+        },
+        "moved" => "no verdict: it moved",
+        _ => "no verdict",
+    };
+    text.to_owned()
 }

@@ -201,11 +201,15 @@ pub struct SecondFacts {
 impl SecondFacts {
     /// The facts of one second; `slice` has its latencies, if there are any.
     pub(crate) fn of(second: &crate::record::Second, slice: Option<&TimeSlice>) -> Self {
-        let measured = slice.map(|slice| match slice.corrected.count() {
-            0 => &slice.total,
-            _ => &slice.corrected,
+        let latencies = slice.map(|slice| {
+            // A closed loop has no corrected latencies.
+            if slice.corrected.count() == 0 {
+                &slice.total
+            } else {
+                &slice.corrected
+            }
         });
-        let latency = measured.filter(|latency| latency.count() > 0);
+        let latency = latencies.filter(|latency| latency.count() > 0);
         Self {
             completed: second.completed,
             failed: second.failed,
@@ -237,24 +241,14 @@ pub struct Curves {
 impl Curves {
     /// The curves, up to the last percentile that can be quoted; each decade of the rest has eight points.
     pub(super) fn of(latency: &Latencies) -> Self {
-        let curve = |times: &Histogram| {
-            let percents = (0..=40).map(|step| 100.0 * (1.0 - 10_f64.powf(-f64::from(step) / 8.0)));
-            let quotable = percents.filter(|percent| is_quotable(*percent, times.count()));
-            let point = |percent| CurvePoint {
-                percent,
-                ms: times.percentile(percent).as_secs_f64() * 1000.0,
-            };
-            quotable.map(point).collect()
-        };
-        let corrected = latency.corrected.as_ref();
+        let total = &latency.total.histogram;
+        let corrected_times = latency.corrected.as_ref().map(|corrected| &corrected.times);
+        let corrected = corrected_times.map(|times| &times.histogram);
+        let bars = corrected.unwrap_or(total).bars(BARS).into_iter();
         Self {
-            total: curve(&latency.total.histogram),
-            corrected: corrected.map(|corrected| curve(&corrected.times.histogram)),
-            bars: corrected
-                .map_or(&latency.total, |corrected| &corrected.times)
-                .histogram
-                .bars(BARS)
-                .into_iter()
+            total: curve(total),
+            corrected: corrected.map(curve),
+            bars: bars
                 .map(|(end, count)| LatencyBar {
                     to_ms: end.as_secs_f64() * 1000.0,
                     count,
@@ -262,6 +256,21 @@ impl Curves {
                 .collect(),
         }
     }
+}
+
+/// The points of a curve: percentiles of 0, 25, 44 and so on, where eight steps divide the rest by ten.
+fn curve(times: &Histogram) -> Vec<CurvePoint> {
+    let mut points = Vec::new();
+    for step in 0..=40 {
+        let percent = 100.0 * (1.0 - 10_f64.powf(-f64::from(step) / 8.0));
+        if is_quotable(percent, times.count()) {
+            points.push(CurvePoint {
+                percent,
+                ms: times.percentile(percent).as_secs_f64() * 1000.0,
+            });
+        }
+    }
+    points
 }
 
 /// A bar of the histogram of latencies. It begins where the one before it ends.

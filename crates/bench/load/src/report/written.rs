@@ -36,8 +36,8 @@ pub(super) mod by_token {
         reasons: &BTreeMap<FailureKind, String>,
         to: S,
     ) -> Result<S::Ok, S::Error> {
-        let reasons = reasons.iter();
-        let by_token: BTreeMap<&str, &String> = reasons
+        let entries = reasons.iter();
+        let by_token: BTreeMap<&str, &String> = entries
             .map(|(kind, reason)| (kind.token(), reason))
             .collect();
         by_token.serialize(to)
@@ -48,10 +48,13 @@ pub(super) mod by_token {
         from: D,
     ) -> Result<BTreeMap<FailureKind, String>, D::Error> {
         let by_token: BTreeMap<String, String> = BTreeMap::deserialize(from)?;
-        let entries = by_token.into_iter();
-        let known =
-            entries.filter_map(|(token, reason)| Some((FailureKind::named(&token)?, reason)));
-        Ok(known.collect())
+        let mut reasons = BTreeMap::new();
+        for (token, reason) in by_token {
+            if let Some(kind) = FailureKind::named(&token) {
+                reasons.insert(kind, reason);
+            }
+        }
+        Ok(reasons)
     }
 }
 

@@ -113,12 +113,15 @@ fn of_record(board: &Board, whole: Outcome, timeline: &Timeline, elapsed: u64) -
 
 /// The counts of each second, with the latencies of the timeline where its slices are not longer than a second.
 fn seconds(seconds: &[crate::record::Second], timeline: &Timeline) -> Vec<SecondFacts> {
-    let timeline = timeline.coarser(SECOND);
-    let slices = Some(&timeline.slices).filter(|_| timeline.length == SECOND);
-    let slice = |at: usize| slices.and_then(|slices| slices.get(at));
-    let seconds = seconds.iter().enumerate();
-    seconds
-        .map(|(at, second)| SecondFacts::of(second, slice(at)))
+    let coarse = timeline.coarser(SECOND);
+    let slices = if coarse.length == SECOND {
+        &coarse.slices[..]
+    } else {
+        &[]
+    };
+    let numbered = seconds.iter().enumerate();
+    numbered
+        .map(|(index, second)| SecondFacts::of(second, slices.get(index)))
         .collect()
 }
 
@@ -132,11 +135,8 @@ fn timeline(outcomes: &[Outcome]) -> Timeline {
 
 fn server(board: &Board) -> Server {
     let first = board.first.get();
-    let addresses = addresses(board).into_iter();
     Server {
-        addresses: addresses
-            .map(|address| address.map(|address| address.to_string()))
-            .collect(),
+        addresses: addresses(board),
         software: first.and_then(|first| first.server.clone()),
         first_status: first.map(|first| first.status),
         document_bytes: first.map(|first| first.body_bytes),
@@ -205,30 +205,31 @@ struct Silent {
 
 /// Finds the spans of the measured time in which no thread received a response.
 fn silences(outcomes: &[Outcome], whole: &Outcome, from: u64, to: u64) -> Silent {
-    let span = to.saturating_sub(from).max(1) as f64;
+    let measured = to.saturating_sub(from).max(1) as f64;
     let median = u64::try_from(whole.record.total.median().as_nanos()).unwrap_or(NEVER);
-    let min = silence::threshold(median, whole.busy as f64 / span);
-    let each = outcomes.iter();
-    let threads: Vec<Vec<Span>> = each.map(|it| it.record.silences.until(to)).collect();
-    let long = threads.iter().flatten().map(|(from, to)| to - from);
-    let sum: u64 = long.filter(|length| *length >= min).sum();
-    let since = |at: u64| Duration::from_nanos(at.saturating_sub(from));
-    let silence = |(from, to): Span| Silence {
-        from: since(from),
-        to: since(to),
+    let min = silence::threshold(median, whole.busy as f64 / measured);
+    let recorded = outcomes.iter().map(|outcome| &outcome.record.silences);
+    let own = recorded.clone().map(|silences| silences.standstills(to));
+    let threads: Vec<Vec<Span>> = recorded.map(|silences| silences.until(to)).collect();
+    let lengths = threads.iter().flatten().map(|(begin, end)| end - begin);
+    let silent: u64 = lengths.filter(|length| *length >= min).sum();
+    let since_origin = |time: u64| Duration::from_nanos(time.saturating_sub(from));
+    let silence = |(begin, end): Span| Silence {
+        from: since_origin(begin),
+        to: since_origin(end),
     };
     let common = silence::common(&threads);
-    let longest = common.iter().copied().max_by_key(|(from, to)| to - from);
-    let spans = common.into_iter().filter(|(from, to)| to - from >= min);
+    let longest = common
+        .iter()
+        .copied()
+        .max_by_key(|(begin, end)| end - begin);
+    let long_enough = common.into_iter().filter(|(begin, end)| end - begin >= min);
     Silent {
-        spans: spans.map(silence).collect(),
+        spans: long_enough.map(silence).collect(),
         min: Duration::from_nanos(min),
         longest: longest.map(silence),
-        share: sum as f64 / (span * threads.len().max(1) as f64),
-        own: outcomes
-            .iter()
-            .map(|it| it.record.silences.standstills(to))
-            .collect(),
+        share: silent as f64 / (measured * threads.len().max(1) as f64),
+        own: own.collect(),
     }
 }
 
@@ -243,9 +244,10 @@ impl Outcome {
 
     /// Whether the number of requests in the plan has begun and ended.
     fn has_done_all(&self, plan: &Plan) -> bool {
-        let wanted = plan.stop.requests;
-        let has_begun = wanted.is_some_and(|wanted| self.record.counts.started >= wanted.get());
-        has_begun && self.unfinished.total() == 0
+        let Some(requests) = plan.stop.requests else {
+            return false;
+        };
+        self.record.counts.started >= requests.get() && self.unfinished.total() == 0
     }
 
     /// The end of the measured span, and the end of the drain after it.
@@ -258,10 +260,9 @@ impl Outcome {
             Ending::Duration => self.record.last_end.max(planned),
             _ => self.ended,
         };
-        match planned {
-            0 => (end, end),
-            planned => (planned.min(end), end),
-        }
+        // Without a planned end the span lasts as long as the run.
+        let span_end = if planned == 0 { end } else { planned.min(end) };
+        (span_end, end)
     }
 
     /// Counts one failed request if the run ended because its address could not be resolved.
@@ -283,32 +284,33 @@ impl Outcome {
 fn by_name(board: &Board, record: crate::record::ByName) -> Vec<NamedFacts> {
     let names = board.names.list.iter().zip(record.list);
     names
-        .map(|(name, named)| NamedFacts {
+        .map(|(name, counts)| NamedFacts {
             name: name.clone(),
-            completed: named.completed,
-            non_2xx: named.non_2xx,
-            failed: named.failed,
-            unfinished: named.unfinished,
-            latency: named.latency.into(),
+            completed: counts.completed,
+            non_2xx: counts.non_2xx,
+            failed: counts.failed,
+            unfinished: counts.unfinished,
+            latency: counts.latency.into(),
         })
         .collect()
 }
 
 /// The first samples of the whole run, from those that each thread kept.
-fn first_samples(mut samples: Vec<Sample>, wanted: Samples) -> Vec<Sample> {
-    if let Samples::First(max) = wanted {
+fn first_samples(mut samples: Vec<Sample>, limit: Samples) -> Vec<Sample> {
+    if let Samples::First(max) = limit {
         samples.sort_by_key(|sample| sample.start + sample.total);
         samples.truncate(max.get());
     }
     samples
 }
 
-fn addresses(board: &Board) -> Vec<Option<std::net::SocketAddr>> {
+/// The address of each target; `None` for a Unix socket or a name that was not found.
+fn addresses(board: &Board) -> Vec<Option<String>> {
     let mut addresses: Vec<_> = board
         .addresses
         .iter()
         .map(|address| match address {
-            Address::Tcp(address) => Some(*address),
+            Address::Tcp(address) => Some(address.to_string()),
             Address::Unix(_) => None,
         })
         .collect();
@@ -340,30 +342,26 @@ fn warnings(report: &Report, plan: &Plan, doubts: &Doubts<'_>) -> Vec<Warning> {
         standstills,
         steady,
     } = *doubts;
-    let mut found = Vec::new();
-    warn_of_answers(report, plan, &mut found);
-    warn_of_generator(report, plan, &mut found);
-    warn_of_statistics(report, steady, &mut found);
-    warn_of_idle_clients(report, plan, law, &mut found);
-    found.extend(doubt::stood_still(standstills, report.elapsed));
+    let mut warnings = Vec::new();
+    warn_of_answers(report, plan, &mut warnings);
+    warn_of_generator(report, plan, &mut warnings);
+    warn_of_statistics(report, steady, &mut warnings);
+    warn_of_idle_clients(report, plan, law, &mut warnings);
+    warnings.extend(doubt::stood_still(standstills, report.elapsed));
     if matches!(plan.pace, Pace::Closed { .. }) && plan.stages.is_empty() {
-        let longest = standstills
-            .iter()
-            .flatten()
-            .map(|(from, to)| to - from)
-            .max();
-        let own = Duration::from_nanos(longest.unwrap_or(0));
+        let lengths = standstills.iter().flatten().map(|(from, to)| to - from);
+        let longest_standstill = Duration::from_nanos(lengths.max().unwrap_or(0));
         let total = &report.latency.total.histogram;
-        found.extend(doubt::stalled(total, silent, own));
+        warnings.extend(doubt::stalled(total, silent, longest_standstill));
     }
-    found.extend(doubt::silent(&report.silences, report.elapsed));
+    warnings.extend(doubt::silent(&report.silences, report.elapsed));
     // What makes the figures invalid comes first.
-    found.sort_by_key(|warning| warning.weight() != WarningWeight::Invalid);
-    found
+    warnings.sort_by_key(|warning| warning.weight() != WarningWeight::Invalid);
+    warnings
 }
 
 /// Adds warnings about the server's responses.
-fn warn_of_answers(report: &Report, plan: &Plan, found: &mut Vec<Warning>) {
+fn warn_of_answers(report: &Report, plan: &Plan, warnings: &mut Vec<Warning>) {
     let Requests {
         completed: of,
         non_2xx,
@@ -371,106 +369,117 @@ fn warn_of_answers(report: &Report, plan: &Plan, found: &mut Vec<Warning>) {
         ..
     } = report.requests;
     if non_2xx > 0 {
-        found.push(Warning::NonSuccess { count: non_2xx, of });
+        warnings.push(Warning::NonSuccess { count: non_2xx, of });
     }
     if let Some(operations) = &report.operations
         && operations.misses as f64 > operations.gets() as f64 * MISSES_MAX
     {
         let (count, of) = (operations.misses, operations.gets());
-        found.push(Warning::Misses { count, of });
+        warnings.push(Warning::Misses { count, of });
     }
     // The last answer of each connection with a limit of ours is not the server's doing.
     let closed = (of - kept) as f64;
     if plan.connections.keep_alive && closed > of as f64 * CLOSED_MAX {
-        found.push(Warning::KeepAliveRefused { kept, of });
+        warnings.push(Warning::KeepAliveRefused { kept, of });
     }
     let changed = report.requests.other_length;
     if changed > 0 {
-        found.push(Warning::BodyLengthChanged { count: changed, of });
+        warnings.push(Warning::BodyLengthChanged { count: changed, of });
     }
     let count = report.requests.failed - report.failures.of(FailureKind::BodyLength);
     if count > 0 {
         let of = report.requests.started;
-        found.push(Warning::Failed { count, of });
+        warnings.push(Warning::Failed { count, of });
     }
     let oldest = report.unfinished.ages.max();
     if report.unfinished.hung > 0 {
         let count = report.unfinished.hung;
-        found.push(Warning::Hung { count, oldest });
+        warnings.push(Warning::Hung { count, oldest });
     }
     if report.connections.resent > 0 {
         let count = report.connections.resent;
-        found.push(Warning::Resent { count });
+        warnings.push(Warning::Resent { count });
     }
     if report.unfinished.unsent > 0 {
         let (count, of) = (report.unfinished.unsent, report.requests.started);
-        found.push(Warning::Unsent { count, of });
+        warnings.push(Warning::Unsent { count, of });
     }
 }
 
-/// The number of threads whose `share` of the time is above `most`, with the largest share; `None` if no
+/// The number of threads whose `share` of the time is above `limit`, with the largest share; `None` if no
 /// thread's is.
-fn beyond(threads: &[Thread], most: f64, share: fn(&Thread) -> f64) -> Option<(ThreadShare, f64)> {
-    let above: Vec<f64> = threads
-        .iter()
-        .map(share)
-        .filter(|share| *share > most)
-        .collect();
+fn threads_above(
+    threads: &[Thread],
+    limit: f64,
+    share: fn(&Thread) -> f64,
+) -> Option<(ThreadShare, f64)> {
+    let shares = threads.iter().map(share);
+    let above: Vec<f64> = shares.filter(|share| *share > limit).collect();
     let largest = above.iter().copied().reduce(f64::max)?;
-    let found = ThreadShare {
+    let thread_share = ThreadShare {
         count: above.len(),
         of: threads.len(),
     };
-    Some((found, largest))
+    Some((thread_share, largest))
 }
 
 /// Adds warnings about the load generator itself.
-fn warn_of_generator(report: &Report, plan: &Plan, found: &mut Vec<Warning>) {
+fn warn_of_generator(report: &Report, plan: &Plan, warnings: &mut Vec<Warning>) {
     let threads = &report.generator.threads;
     // A thread that spins has time left.
-    let saturated = beyond(threads, BUSY_MAX, |usage| usage.busy - usage.spun());
-    found.extend(saturated.map(|(threads, busy)| Warning::GeneratorSaturated { threads, busy }));
-    let starved = beyond(threads, STARVED_MAX, Thread::starved);
-    found.extend(starved.map(|(threads, starved)| Warning::GeneratorStarved { threads, starved }));
+    if let Some((threads, busy)) =
+        threads_above(threads, BUSY_MAX, |usage| usage.busy - usage.spun())
+    {
+        warnings.push(Warning::GeneratorSaturated { threads, busy });
+    }
+    if let Some((threads, starved)) = threads_above(threads, STARVED_MAX, Thread::starved) {
+        warnings.push(Warning::GeneratorStarved { threads, starved });
+    }
     if let Some(lateness) = &report.latency.lateness {
         let (lateness, corrected) = (&lateness.histogram, report.latency.censored());
-        let late = doubt::late(lateness, corrected);
-        found.extend(late.map(|p99| Warning::GeneratorLate { p99 }));
-        found.extend(doubt::late_median(lateness, corrected));
-    }
-    if let Pace::Open { per_second, .. } = plan.pace {
-        let seconds = report.elapsed.as_secs_f64();
-        let due = match &plan.replay {
-            Some(replay) => replay.due_within(report.elapsed) as f64,
-            None => Level::new(per_second, &plan.stages).area(seconds),
-        };
-        let sent = report.in_span.sent as f64;
-        // Poisson counts vary by their square root.
-        if sent < due * RATE_MIN - 3.0 * due.sqrt() {
-            found.push(Warning::RateMissed {
-                asked: due / seconds.max(f64::MIN_POSITIVE),
-                sent: sent / seconds.max(f64::MIN_POSITIVE),
-            });
+        if let Some(p99) = doubt::late(lateness, corrected) {
+            warnings.push(Warning::GeneratorLate { p99 });
         }
+        warnings.extend(doubt::late_median(lateness, corrected));
     }
-    found.extend(too_few_connections(report, plan));
+    warnings.extend(missed_rate(report, plan));
+    warnings.extend(too_few_connections(report, plan));
     let needed = descriptors::needed(report.concurrency);
-    if let Some(limit) = report
-        .generator
-        .open_files_max
-        .filter(|&limit| limit < needed)
+    if let Some(limit) = report.generator.open_files_max
+        && limit < needed
     {
-        found.push(Warning::DescriptorLimit { limit, needed });
+        warnings.push(Warning::DescriptorLimit { limit, needed });
     }
+}
+
+/// The warning that fewer requests of an open loop were sent than were due.
+fn missed_rate(report: &Report, plan: &Plan) -> Option<Warning> {
+    let Pace::Open { per_second, .. } = plan.pace else {
+        return None;
+    };
+    let seconds = report.elapsed.as_secs_f64();
+    let due = match &plan.replay {
+        Some(replay) => replay.due_within(report.elapsed) as f64,
+        None => Level::new(per_second, &plan.stages).area(seconds),
+    };
+    let sent = report.in_span.sent as f64;
+    // Poisson counts vary by their square root.
+    let is_missed = sent < due * RATE_MIN - 3.0 * due.sqrt();
+    is_missed.then(|| Warning::RateMissed {
+        asked: due / seconds.max(f64::MIN_POSITIVE),
+        sent: sent / seconds.max(f64::MIN_POSITIVE),
+    })
 }
 
 /// The warning that requests of an open loop waited for a connection; `None` if a connect has
 /// failed, since its pause makes requests wait.
 fn too_few_connections(report: &Report, plan: &Plan) -> Option<Warning> {
     let per_second = open_rate(plan)?;
-    let has_paused = report.failures.iter().any(|(kind, _)| kind.is_connect());
+    if report.failures.iter().any(|(kind, _)| kind.is_connect()) {
+        return None;
+    }
     let waiting = doubt::ConnectionWaits {
-        waits: report.latency.waits.as_ref().filter(|_| !has_paused)?,
+        waits: report.latency.waits.as_ref()?,
         corrected: report.latency.censored(),
         total: &report.latency.total.histogram,
         started: report.requests.started,
@@ -494,13 +503,13 @@ fn open_rate(plan: &Plan) -> Option<f64> {
 }
 
 /// Adds warnings about figures for which there are too few responses.
-fn warn_of_statistics(report: &Report, steady: Option<Steadiness>, found: &mut Vec<Warning>) {
+fn warn_of_statistics(report: &Report, steady: Option<Steadiness>, warnings: &mut Vec<Warning>) {
     let samples = report.latency.total.histogram.count();
     let highest_first = PERCENTILES.iter().rev();
     let mut quotable = highest_first.filter(|percentile| is_quotable(**percentile, samples));
     let percentile_max = quotable.next().copied().unwrap_or(0.0);
     if samples > 0 && percentile_max < PERCENTILE_WANTED {
-        found.push(Warning::FewSamples {
+        warnings.push(Warning::FewSamples {
             samples,
             percentile_max,
         });
@@ -508,23 +517,28 @@ fn warn_of_statistics(report: &Report, steady: Option<Steadiness>, found: &mut V
     if let Some(steady) = steady
         && steady != Steadiness::Steady
     {
-        found.push(Warning::NotSteady(steady));
+        warnings.push(Warning::NotSteady(steady));
     }
     if samples > 0 && report.elapsed < Duration::from_secs(1) {
-        found.push(Warning::Short);
+        warnings.push(Warning::Short);
     }
 }
 
 /// Adds a warning if clients of a closed loop were idle. It applies with one request at a time,
 /// since only then a client is either busy or idle, and without pauses or stages.
-fn warn_of_idle_clients(report: &Report, plan: &Plan, law: LittlesLaw, found: &mut Vec<Warning>) {
+fn warn_of_idle_clients(
+    report: &Report,
+    plan: &Plan,
+    law: LittlesLaw,
+    warnings: &mut Vec<Warning>,
+) {
     let is_closed = matches!(plan.pace, Pace::Closed { .. });
     let is_plain = plan.stages.is_empty() && plan.connections.pipeline.get() == 1;
     // After a connect that failed a client pauses.
     let has_paused = report.failures.iter().any(|(kind, _)| kind.is_connect());
     let has_enough = report.latency.total.histogram.count() >= LAW_SAMPLES_MIN;
     if is_closed && is_plain && !has_paused && has_enough && !law.holds() {
-        found.push(Warning::LittlesLaw {
+        warnings.push(Warning::LittlesLaw {
             clients: report.concurrency,
             idle: law.idle(),
         });

@@ -52,13 +52,13 @@ impl ConnectionWaits<'_> {
     /// The warning, if the 99th percentile of the waits of all requests is above the lateness tolerated.
     pub(super) fn warning(&self) -> Option<Warning> {
         let waited = self.waits.count();
-        let beyond = self.started as f64 / 100.0;
-        if self.total.is_empty() || waited as f64 <= beyond {
+        let hundredth = self.started as f64 / 100.0;
+        if self.total.is_empty() || waited as f64 <= hundredth {
             return None;
         }
-        let p99 = self
-            .waits
-            .percentile((1.0 - beyond / waited as f64) * 100.0);
+        // `waits` lacks the requests that did not wait, so the 99th percentile of all is a lower one of it.
+        let percent = (1.0 - hundredth / waited as f64) * 100.0;
+        let p99 = self.waits.percentile(percent);
         (p99 > tolerated(self.corrected)).then(|| Warning::Waited {
             count: waited,
             of: self.started,
@@ -83,11 +83,11 @@ impl ConnectionWaits<'_> {
 }
 
 /// A warning if a closed loop hid a stall: a large share `silent` of the time without responses
-/// (from 0 to 1), or a longest response of a thousand times the median, less `own`, the time in
-/// which the generator stood still.
-pub(super) fn stalled(total: &Histogram, silent: f64, own: Duration) -> Option<Warning> {
+/// (from 0 to 1), or a longest response of a thousand times the median, less `standstill`, the longest
+/// time in which the generator stood still.
+pub(super) fn stalled(total: &Histogram, silent: f64, standstill: Duration) -> Option<Warning> {
     let (longest, median) = (total.max(), total.median());
-    let of_server = longest.saturating_sub(own);
+    let of_server = longest.saturating_sub(standstill);
     let is_outlier = of_server >= STALL_MIN && of_server >= median * OUTLIER;
     (silent >= SILENT_MAX || is_outlier).then_some(Warning::Stalled {
         silent,
@@ -99,22 +99,28 @@ pub(super) fn stalled(total: &Histogram, silent: f64, own: Duration) -> Option<W
 /// A warning if threads of the generator stood still for so long that the figures mislead. `threads` has the
 /// standstills of each thread within the measured time `of`.
 pub(super) fn stood_still(threads: &[Vec<Span>], of: Duration) -> Option<Warning> {
-    let length = |(from, to): &Span| Duration::from_nanos(to - from);
-    let found: Vec<(Duration, Duration)> = threads
-        .iter()
-        .filter_map(|spans| {
-            let longest = spans.iter().map(length).max()?;
-            let total = spans.iter().map(length).sum();
-            is_long(total, longest, of).then_some((total, longest))
-        })
-        .collect();
-    Some(Warning::GeneratorStalled {
+    let mut count = 0;
+    let mut total_max = Duration::ZERO;
+    let mut longest_max = Duration::ZERO;
+    for spans in threads {
+        let lengths = spans
+            .iter()
+            .map(|(from, to)| Duration::from_nanos(to - from));
+        let total = lengths.clone().sum();
+        let longest = lengths.max().unwrap_or_default();
+        if is_long(total, longest, of) {
+            count += 1;
+            total_max = total_max.max(total);
+            longest_max = longest_max.max(longest);
+        }
+    }
+    (count > 0).then_some(Warning::GeneratorStalled {
         threads: ThreadShare {
-            count: found.len(),
+            count,
             of: threads.len(),
         },
-        total: found.iter().map(|(total, _)| *total).max()?,
-        longest: found.iter().map(|(_, longest)| *longest).max()?,
+        total: total_max,
+        longest: longest_max,
     })
 }
 
@@ -139,8 +145,8 @@ fn is_long(total: Duration, longest: Duration, of: Duration) -> bool {
 /// The lateness up to which there is no warning: [`TOLERATED`], or 5 % of the 99th percentile of `corrected` latency if
 /// that is more.
 fn tolerated(corrected: Option<&CensoredLatencies>) -> Duration {
-    let quoted = corrected.map(|times| times.percentile(99.0).at_least);
-    TOLERATED.max(quoted.unwrap_or_default() / 20)
+    let p99 = corrected.map(|times| times.percentile(99.0).at_least);
+    TOLERATED.max(p99.unwrap_or_default() / 20)
 }
 
 /// The 99th percentile of lateness that is tolerated in every case.

@@ -8,8 +8,8 @@ use crate::report::TlsFacts;
 pub(super) fn of(session: &ClientConnection, sni: Option<String>) -> TlsFacts {
     let suite = session.negotiated_cipher_suite().map(|suite| suite.suite());
     let certificate = session.peer_certificates().and_then(<[_]>::first);
-    let negotiated = session.negotiated_key_exchange_group();
-    let group = negotiated.and_then(|group| temp_key(group.name()));
+    let kx_group = session.negotiated_key_exchange_group();
+    let group = kx_group.and_then(|group| temp_key(group.name()));
     TlsFacts {
         version: match session.protocol_version() {
             Some(ProtocolVersion::TLSv1_2) => "TLSv1.2".to_owned(),
@@ -31,11 +31,13 @@ pub(crate) fn openssl_name(suite: CipherSuite) -> String {
     if let Some(rest) = iana.strip_prefix("TLS13_") {
         return format!("TLS_{rest}");
     }
-    let suite = iana.strip_prefix("TLS_").unwrap_or(&iana);
-    let shortened = suite.replace("_WITH_", "_").replace("AES_", "AES");
-    // OpenSSL's names of ChaCha20 suites leave out the digest.
-    let name = shortened.replace("POLY1305_SHA256", "POLY1305");
-    name.replace('_', "-")
+    let tls12_name = iana.strip_prefix("TLS_").unwrap_or(&iana);
+    tls12_name
+        .replace("_WITH_", "_")
+        .replace("AES_", "AES")
+        // OpenSSL's names of ChaCha20 suites leave out the digest.
+        .replace("POLY1305_SHA256", "POLY1305")
+        .replace('_', "-")
 }
 
 fn cipher_bits(suite: CipherSuite) -> u32 {
@@ -68,13 +70,13 @@ fn key_bits(certificate: &[u8]) -> Option<u32> {
         to_be_signed = element(to_be_signed)?.1;
     }
     let (key_info, _) = element(to_be_signed)?;
-    let (algorithm, rest) = element(key_info)?;
+    let (algorithm, bit_string) = element(key_info)?;
     let (oid, parameters) = element(algorithm)?;
     match oid {
         RSA => {
             // A BIT STRING (its first byte counts unused bits) of a SEQUENCE that starts with the
             // modulus, whose first byte may be a zero for the sign.
-            let (bits, _) = element(rest)?;
+            let (bits, _) = element(bit_string)?;
             let (modulus, _) = element(element(bits.get(1..)?)?.0)?;
             let zeros = modulus.iter().take_while(|byte| **byte == 0).count();
             let first = modulus.get(zeros)?;

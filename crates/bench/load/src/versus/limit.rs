@@ -44,69 +44,75 @@ impl RatioLimit {
     /// The text is not a limit of a ratio; [`RatioFault`] says why.
     pub fn parse(text: &str) -> Result<Self, RatioFault> {
         let text = text.trim();
-        let at = text.find(['<', '>']).ok_or(RatioFault::NoSide)?;
-        let name = text[..at].trim();
-        let named = MEASURES.iter().find(|measure| **measure == name);
-        let rest = &text[at + 1..];
-        let limit = rest.strip_prefix('=').unwrap_or(rest).trim();
-        let is_plain = |number: &&str| {
-            number
-                .bytes()
-                .all(|byte| byte.is_ascii_digit() || byte == b'.')
+        let sign = text.find(['<', '>']).ok_or(RatioFault::NoSide)?;
+        let name = text[..sign].trim();
+        let Some(measure) = MEASURES.into_iter().find(|measure| *measure == name) else {
+            return Err(RatioFault::Measure(name.to_owned()));
         };
-        let factor = limit
-            .strip_suffix(['x', '×'])
-            .map(str::trim_end)
-            .filter(is_plain);
+        let after_sign = &text[sign + 1..];
+        let limit = after_sign.strip_prefix('=').unwrap_or(after_sign).trim();
         Ok(Self {
             text: text.to_owned(),
-            measure: named.ok_or_else(|| RatioFault::Measure(name.to_owned()))?,
-            is_above: text[at..].starts_with('>'),
-            limit: factor
-                .and_then(|factor| factor.parse().ok())
-                .ok_or_else(|| RatioFault::Limit(limit.to_owned()))?,
+            measure,
+            is_above: text[sign..].starts_with('>'),
+            limit: factor(limit).ok_or_else(|| RatioFault::Limit(limit.to_owned()))?,
         })
     }
 
-    /// Decides the condition by the interval of the ratio. It fails if the whole interval is beyond the limit, passes
-    /// if no part of it is, and is undecided otherwise or without an interval.
+    /// The condition on the ratio among `measures`, with its verdict.
     fn judge(&self, measures: &[Measure]) -> document::Condition {
-        let measure = measures.iter().find(|it| it.measure == self.measure);
-        let interval = measure.filter(|it| it.level.is_some());
-        let low = interval.map(|it| it.low.unwrap_or(f64::INFINITY));
-        let high = interval.map(|it| it.high.unwrap_or(f64::INFINITY));
-        let (verdict, reason) = match (measure, low, high) {
-            (None, ..) => (Verdict::Undecided, Some(UNKNOWN.to_owned())),
-            (Some(it), ..) if [MOVED, TOO_FEW].contains(&it.verdict.as_str()) => {
-                (Verdict::Undecided, it.reason.clone())
-            }
-            (_, Some(low), Some(high)) => match self.sides(low, high) {
-                (true, _) => (Verdict::Failed, None),
-                (_, true) => (Verdict::Passed, None),
-                _ => (Verdict::Undecided, Some(WITHIN.to_owned())),
-            },
-            _ => (Verdict::Undecided, Some(WITHIN.to_owned())),
+        let measure = measures
+            .iter()
+            .find(|measure| measure.measure == self.measure);
+        let (verdict, reason) = match measure {
+            Some(measure) => self.decide(measure),
+            None => (Verdict::Undecided, Some(UNKNOWN.to_owned())),
         };
-        let finite = |value: Option<f64>| value.filter(|value| value.is_finite());
+        let interval = measure.filter(|measure| measure.level.is_some());
         document::Condition {
             condition: self.text.clone(),
             verdict: verdict.word().to_owned(),
             unit: Some("ratio".to_owned()),
-            value: interval.and_then(|it| it.ratio),
-            low: finite(low),
-            high: finite(high),
+            value: interval.and_then(|measure| measure.ratio),
+            low: interval.and_then(|measure| measure.low),
+            high: interval.and_then(|measure| measure.high),
             reason,
         }
     }
 
-    /// Whether all of an interval breaks the limit, and whether none of it does.
-    fn sides(&self, low: f64, high: f64) -> (bool, bool) {
-        if self.is_above {
+    /// The verdict by the interval of the ratio, with the reason if it is undecided. The condition fails if the whole
+    /// interval is beyond the limit, passes if no part of it is, and is undecided otherwise or without an interval.
+    fn decide(&self, measure: &Measure) -> (Verdict, Option<String>) {
+        if [MOVED, TOO_FEW].contains(&measure.verdict.as_str()) {
+            return (Verdict::Undecided, measure.reason.clone());
+        }
+        // An end that is not given is infinite.
+        let low = measure.low.unwrap_or(f64::INFINITY);
+        let high = measure.high.unwrap_or(f64::INFINITY);
+        let (breaks, holds) = if self.is_above {
             (low > self.limit, high <= self.limit)
         } else {
             (high < self.limit, low >= self.limit)
+        };
+        let has_interval = measure.level.is_some();
+        if has_interval && breaks {
+            (Verdict::Failed, None)
+        } else if has_interval && holds {
+            (Verdict::Passed, None)
+        } else {
+            (Verdict::Undecided, Some(WITHIN.to_owned()))
         }
     }
+}
+
+/// Parses a factor such as `0.95x`; `None` if it is not one.
+fn factor(text: &str) -> Option<f64> {
+    let number = text.strip_suffix(['x', '×'])?.trim_end();
+    // Signs and exponents are not allowed.
+    let is_plain = number
+        .bytes()
+        .all(|byte| byte.is_ascii_digit() || byte == b'.');
+    if is_plain { number.parse().ok() } else { None }
 }
 
 impl Versus {
@@ -117,28 +123,27 @@ impl Versus {
             .iter()
             .map(|limit| limit.judge(&self.measures))
             .collect();
-        let died = self
-            .died
-            .as_ref()
-            .map(|died| format!("{} died", died.target.to_uppercase()));
-        let open = died.or_else(|| self.unequal_bodies.clone());
+        let doubt = match &self.died {
+            Some(died) => Some(format!("{} died", died.target.to_uppercase())),
+            None => self.unequal_bodies.clone(),
+        };
         for condition in &mut conditions {
             if let Some(why) = &self.invalid {
                 condition.verdict = Verdict::Failed.word().to_owned();
                 condition.reason = Some(why.clone());
-            } else if let Some(why) = &open
+            } else if let Some(why) = &doubt
                 && condition.verdict == Verdict::Passed.word()
             {
                 condition.verdict = Verdict::Undecided.word().to_owned();
                 condition.reason = Some(why.clone());
             }
         }
-        let worst = conditions
+        let verdicts = conditions
             .iter()
-            .filter_map(|it| Verdict::named(&it.verdict))
-            .max();
+            .filter_map(|condition| Verdict::named(&condition.verdict));
+        let worst = verdicts.max().unwrap_or(Verdict::Passed);
         self.gate = Some(document::Gate {
-            verdict: worst.unwrap_or(Verdict::Passed).word().to_owned(),
+            verdict: worst.word().to_owned(),
             conditions,
         });
     }

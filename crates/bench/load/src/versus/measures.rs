@@ -1,9 +1,9 @@
 //! The measures of a comparison: their values in a block, and the verdict on the ratios of all pairs.
 
 use catamaran_stats::signed_rank::{self, Centre};
-use catamaran_stats::{MOVEMENT_MAX, is_quotable, order, rank};
+use catamaran_stats::{MOVEMENT_MAX, Spread, is_quotable, order, rank};
 
-use super::{BLOCK_MIN, DIFFERS, LEVEL, MOVED, NONE_SHOWN, SUGGESTS, TOO_FEW};
+use super::{BLOCK_MIN, DIFFERS, LEVEL, MOVED, NONE_SHOWN, SUGGESTS, TOO_FEW, median};
 use crate::document::versus::{Block, Measure};
 
 /// Reads a measure of a block; `None` if the block does not have it.
@@ -21,22 +21,21 @@ struct MeasureRecord {
 /// Judges each measure by the ratios of the pairs; every two blocks after each other are a pair.
 pub(super) fn judge(blocks: &[Block]) -> Vec<Measure> {
     // The CPU time of a server on another machine is not known.
-    let mut measures: Vec<Measure> = MEASURES
-        .iter()
-        .filter(|record| {
-            record.is_always || blocks.iter().any(|block| (record.value)(block).is_some())
-        })
-        .map(|record| measure(record, blocks))
-        .collect();
+    let has_row = |record: &&MeasureRecord| {
+        record.is_always || blocks.iter().any(|block| (record.value)(block).is_some())
+    };
+    let records = MEASURES.iter().filter(has_row);
+    let mut measures: Vec<Measure> = records.map(|record| measure(record, blocks)).collect();
     // With several measures, one may well differ by chance: Holm's correction allows for that.
-    let claims: Vec<usize> = (0..measures.len())
-        .filter(|&at| measures[at].p < 1.0 && measures[at].verdict != MOVED)
+    let mut claims: Vec<&mut Measure> = measures
+        .iter_mut()
+        .filter(|measure| measure.p < 1.0 && measure.verdict != MOVED)
         .collect();
-    let probabilities: Vec<f64> = claims.iter().map(|&at| measures[at].p).collect();
-    let holds = order::holm(&probabilities, LEVEL);
-    for (&at, holds) in claims.iter().zip(holds) {
-        if measures[at].verdict == DIFFERS && !holds {
-            measures[at].verdict = SUGGESTS.to_owned();
+    let probabilities: Vec<f64> = claims.iter().map(|measure| measure.p).collect();
+    let all_hold = order::holm(&probabilities, LEVEL);
+    for (measure, holds) in claims.iter_mut().zip(all_hold) {
+        if measure.verdict == DIFFERS && !holds {
+            measure.verdict = SUGGESTS.to_owned();
         }
     }
     measures
@@ -47,37 +46,32 @@ fn measure(record: &MeasureRecord, blocks: &[Block]) -> Measure {
     let MeasureRecord {
         name, unit, value, ..
     } = *record;
-    let of = |target: &str| {
-        let blocks = blocks.iter().filter(|block| block.target == target);
-        let values: Vec<f64> = blocks.filter_map(value).collect();
-        catamaran_stats::Spread::of(&values).map(|spread| spread.median)
-    };
-    let is_carried = name != "p99" || carries_p99(blocks);
-    let ratios: Vec<f64> = blocks
-        .chunks_exact(2)
-        .filter(|_| is_carried)
-        .filter_map(|pair| ratio(pair, value))
-        .collect();
+    let mut ratios = Vec::new();
+    if name != "p99" || carries_p99(blocks) {
+        let pairs = blocks.chunks_exact(2);
+        ratios.extend(pairs.filter_map(|pair| ratio(pair, value)));
+    }
     let logs = logarithms(&ratios);
     let interval = signed_rank::centre(&logs, LEVEL);
     let pairs = blocks.len() / 2;
     let (verdict, reason) = match interval {
-        Some(_) if let Some(words) = moved(&ratios) => (MOVED, Some(words)),
+        Some(_) if let Some(words) = movement(&ratios) => (MOVED, Some(words)),
         None => (TOO_FEW, Some(too_few(name, pairs, ratios.len()))),
         Some(interval) if interval.excludes(0.0) => (DIFFERS, None),
         Some(_) => (NONE_SHOWN, None),
     };
     let finite = |value: f64| value.is_finite().then_some(value);
-    let ratio = |of: fn(Centre) -> f64| interval.and_then(|centre| finite(of(centre).exp()));
+    let ratio =
+        |logarithm: fn(Centre) -> f64| interval.and_then(|centre| finite(logarithm(centre).exp()));
     Measure {
         measure: name.to_owned(),
         unit: unit.to_owned(),
-        a: of("a").and_then(finite),
-        b: of("b").and_then(finite),
+        a: median("a", blocks, value).and_then(finite),
+        b: median("b", blocks, value).and_then(finite),
         pairs: ratios.len(),
-        ratio: ratio(|it| it.estimate),
-        low: ratio(|it| it.low),
-        high: ratio(|it| it.high),
+        ratio: ratio(|centre| centre.estimate),
+        low: ratio(|centre| centre.low),
+        high: ratio(|centre| centre.high),
         level: interval.map(|_| LEVEL),
         p: signed_rank::p_value(&logs),
         verdict: verdict.to_owned(),
@@ -94,22 +88,19 @@ fn latency(block: &Block, millis: Option<f64>) -> Option<f64> {
 /// target suffices, because a target that stalls has few requests in its slow blocks, which must be compared, too.
 fn carries_p99(blocks: &[Block]) -> bool {
     ["a", "b"].iter().any(|target| {
-        let of = blocks.iter().filter(|block| block.target == *target);
-        let requests: Vec<f64> = of.map(|block| block.requests as f64).collect();
-        let spread = catamaran_stats::Spread::of(&requests);
-        spread.is_some_and(|spread| is_quotable(99.0, spread.median as u64))
+        let requests = median(target, blocks, |block| Some(block.requests as f64));
+        requests.is_some_and(|requests| is_quotable(99.0, requests as u64))
     })
 }
 
 /// The value of `a` divided by that of `b`; `None` if a block has no value. Equal values have the ratio 1, even if both
 /// are 0 or infinite.
 fn ratio(pair: &[Block], value: Value) -> Option<f64> {
-    let of = |target: &str| {
-        pair.iter()
-            .find(|block| block.target == target)
-            .and_then(value)
+    let value_of = |target: &str| {
+        let mut blocks = pair.iter();
+        blocks.find(|block| block.target == target).and_then(value)
     };
-    let (a, b) = (of("a")?, of("b")?);
+    let (a, b) = (value_of("a")?, value_of("b")?);
     Some(if a == b { 1.0 } else { a / b })
 }
 
@@ -122,7 +113,7 @@ fn logarithms(ratios: &[f64]) -> Vec<f64> {
 
 /// How the ratio moved from the first half of the pairs to the second; `None` if it did not, or if a ratio is 0 or ∞. A
 /// ratio that moved shows that a target was not warm, or changed. What slows both targets alike cancels out.
-fn moved(ratios: &[f64]) -> Option<String> {
+fn movement(ratios: &[f64]) -> Option<String> {
     let is_plain = |ratio: &f64| ratio.is_finite() && *ratio > 0.0;
     if !ratios.iter().all(is_plain) {
         return None;
@@ -131,8 +122,10 @@ fn moved(ratios: &[f64]) -> Option<String> {
     let (before, after) = logs.split_at(logs.len() / 2);
     let change = rank::shift(before, after, MOVED_LEVEL)?;
     let is_real = change.low > 0.0 || change.high < 0.0;
-    let median = |half: &[f64]| catamaran_stats::Spread::of(half).map(|spread| spread.median.exp());
-    (is_real && change.estimate.abs() > MOVEMENT_MAX.ln_1p()).then_some(())?;
+    if !is_real || change.estimate.abs() <= MOVEMENT_MAX.ln_1p() {
+        return None;
+    }
+    let median = |half: &[f64]| Spread::of(half).map(|spread| spread.median.exp());
     Some(format!(
         "the ratio moved from ×{:.2} in the first half of the pairs to ×{:.2} in the second: a target was not warm, or \
          changed; --warmup warms both",

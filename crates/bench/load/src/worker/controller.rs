@@ -46,9 +46,12 @@ impl Controller {
 
     /// Adds the values of the last second, from the counts of all threads.
     fn count(&mut self, board: &Board) {
-        let sum = |of: fn(&crate::board::Line) -> u64| board.lines.iter().map(of).sum::<u64>();
-        let completed = sum(|line| line.completed.load(Relaxed));
-        let latency_sum = sum(|line| line.latency_sum.load(Relaxed));
+        let (mut completed, mut latency_sum) = (0, 0);
+        for line in &board.lines {
+            completed += line.completed.load(Relaxed);
+            latency_sum += line.latency_sum.load(Relaxed);
+        }
+        // The first look only begins the first second.
         if self.next_second > 0 {
             let count = completed.saturating_sub(self.completed) as f64;
             let time = latency_sum.saturating_sub(self.latency_sum) as f64;
@@ -72,15 +75,19 @@ impl Controller {
 
     /// The length of the measured time to come, in seconds, if plan and rate tell it; at most a minute.
     fn span(&self, plan: &Plan) -> f64 {
+        let mut span = SPAN_MAX;
+        if let Some(duration) = plan.stop.duration {
+            span = span.min(duration.as_secs_f64());
+        }
         let stages: Duration = plan.stages.iter().map(|stage| stage.duration).sum();
-        let by_stages = Some(stages).filter(|stages| !stages.is_zero());
-        let time = [plan.stop.duration, by_stages].into_iter().flatten().min();
-        let by_time = time.map_or(f64::INFINITY, |time| time.as_secs_f64());
-        let per_second = self.throughput.last().copied().unwrap_or(0.0);
-        let by_count = plan.stop.requests.map_or(f64::INFINITY, |requests| {
-            requests.get() as f64 / per_second.max(1.0)
-        });
-        by_time.min(by_count).min(SPAN_MAX)
+        if !stages.is_zero() {
+            span = span.min(stages.as_secs_f64());
+        }
+        if let Some(requests) = plan.stop.requests {
+            let per_second = self.throughput.last().copied().unwrap_or(0.0);
+            span = span.min(requests.get() as f64 / per_second.max(1.0));
+        }
+        span
     }
 }
 

@@ -42,31 +42,24 @@ impl FilledRequests {
         let mut request = dynamic.fill(&mut values.clone());
         let mut path = String::new();
         if let Some((jar, now)) = jar {
-            path = request
-                .target
-                .split('?')
-                .next()
-                .unwrap_or_default()
-                .to_owned();
+            let before_query = request.target.split('?').next();
+            path = before_query.unwrap_or_default().to_owned();
             jar.add_to(&mut request, &path, now);
         }
         let endpoint = &plan.targets[board.target_of(prepared.number)].endpoint;
-        // Cookies can make it too long for an AJP13 packet; then it is sent without them.
-        let mut made = encode(endpoint, &request, prepared.number)
-            .or_else(|_| {
-                encode(
-                    endpoint,
-                    &dynamic.fill(&mut values.clone()),
-                    prepared.number,
-                )
-            })
-            .ok()?;
-        made.path = path;
-        self.insert(made)
+        let mut encoded = encode(endpoint, &request, prepared.number);
+        if encoded.is_err() {
+            // Cookies can make it too long for an AJP13 packet; then it is sent without them.
+            let without_cookies = dynamic.fill(&mut values.clone());
+            encoded = encode(endpoint, &without_cookies, prepared.number);
+        }
+        let mut filled = encoded.ok()?;
+        filled.path = path;
+        self.insert(filled)
     }
 
-    fn insert(&mut self, made: PreparedRequest) -> Option<NonZeroU32> {
-        let key = u32::try_from(self.requests.insert(made)).ok()?;
+    fn insert(&mut self, request: PreparedRequest) -> Option<NonZeroU32> {
+        let key = u32::try_from(self.requests.insert(request)).ok()?;
         NonZeroU32::new(key + 1)
     }
 

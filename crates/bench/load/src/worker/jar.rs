@@ -39,20 +39,21 @@ impl Jar {
             path: default_path(path).to_owned(),
             expires: None,
         };
-        let mut has_age = false;
-        for (name, value) in parts.filter_map(pair) {
-            let value = String::from_utf8_lossy(value);
-            if name.eq_ignore_ascii_case(b"path") && value.starts_with('/') {
-                cookie.path = value.into_owned();
-            } else if name.eq_ignore_ascii_case(b"max-age") {
-                if let Ok(seconds) = value.parse::<i64>() {
+        // Max-Age precedes Expires (RFC 6265, section 5.3).
+        let mut has_max_age = false;
+        for (attribute, bytes) in parts.filter_map(pair) {
+            let text = String::from_utf8_lossy(bytes);
+            if attribute.eq_ignore_ascii_case(b"path") && text.starts_with('/') {
+                cookie.path = text.into_owned();
+            } else if attribute.eq_ignore_ascii_case(b"max-age") {
+                if let Ok(seconds) = text.parse::<i64>() {
                     let age = Duration::from_secs(seconds.max(0).unsigned_abs());
                     cookie.expires = Some(crate::clock::after(now, Some(age)));
-                    has_age = true;
+                    has_max_age = true;
                 }
-            } else if name.eq_ignore_ascii_case(b"expires")
-                && !has_age
-                && let Ok(date) = httpdate::parse_http_date(&value)
+            } else if attribute.eq_ignore_ascii_case(b"expires")
+                && !has_max_age
+                && let Ok(date) = httpdate::parse_http_date(&text)
             {
                 let left = date.duration_since(SystemTime::now()).unwrap_or_default();
                 cookie.expires = Some(crate::clock::after(now, Some(left)));
@@ -61,6 +62,7 @@ impl Jar {
         self.store(cookie, now);
     }
 
+    /// Replaces the cookie of the same name and path; one that has expired only removes it.
     fn store(&mut self, cookie: Cookie, now: u64) {
         self.cookies
             .retain(|known| (&known.name, &known.path) != (&cookie.name, &cookie.path));
@@ -72,29 +74,32 @@ impl Jar {
     /// Adds the cookies for `path` to the request's Cookie field, where they replace those of the same name.
     pub(super) fn add_to(&mut self, request: &mut Request, path: &str, now: u64) {
         self.cookies.retain(|cookie| cookie.is_alive(now));
-        let sent: Vec<&Cookie> = self.cookies.iter().filter(|it| it.is_for(path)).collect();
+        let cookies = self.cookies.iter();
+        let sent: Vec<&Cookie> = cookies.filter(|cookie| cookie.is_for(path)).collect();
         if sent.is_empty() {
             return;
         }
         let is_cookie = |header: &Header| header.name.eq_ignore_ascii_case("cookie");
-        let place = request.headers.iter().position(is_cookie);
-        let taken = place.map(|place| std::mem::take(&mut request.headers[place].value));
-        let own_value = taken.unwrap_or_default();
-        let own = own_value
-            .split(|byte| *byte == b';')
-            .map(<[u8]>::trim_ascii);
-        let is_new = |text: &&[u8]| {
-            let name = pair(text).map(|(name, _)| name);
-            !text.is_empty() && !sent.iter().any(|cookie| Some(&cookie.name[..]) == name)
+        let index = request.headers.iter().position(is_cookie);
+        let own_value = match index {
+            Some(index) => std::mem::take(&mut request.headers[index].value),
+            None => Vec::new(),
         };
-        let mut pairs: Vec<Vec<u8>> = own.filter(is_new).map(<[u8]>::to_vec).collect();
-        pairs.extend(
-            sent.iter()
-                .map(|it| [&it.name[..], b"=", &it.value].concat()),
-        );
+        let mut pairs: Vec<Vec<u8>> = Vec::new();
+        for part in own_value.split(|byte| *byte == b';') {
+            let own = part.trim_ascii();
+            let name = pair(own).map(|(name, _)| name);
+            let is_replaced = sent.iter().any(|cookie| Some(&cookie.name[..]) == name);
+            if !own.is_empty() && !is_replaced {
+                pairs.push(own.to_vec());
+            }
+        }
+        for cookie in sent {
+            pairs.push([&cookie.name[..], b"=", &cookie.value].concat());
+        }
         let value = pairs.join(&b"; "[..]);
-        match place {
-            Some(place) => request.headers[place].value = value,
+        match index {
+            Some(index) => request.headers[index].value = value,
             None => request.headers.push(Header {
                 name: "Cookie".to_owned(),
                 value,
@@ -110,10 +115,10 @@ impl Cookie {
 
     /// Whether the cookie is sent with a request for `path` (RFC 6265, section 5.1.4).
     fn is_for(&self, path: &str) -> bool {
-        let rest = path.strip_prefix(self.path.as_str());
-        rest.is_some_and(|rest| {
-            rest.is_empty() || rest.starts_with('/') || self.path.ends_with('/')
-        })
+        match path.strip_prefix(self.path.as_str()) {
+            Some(rest) => rest.is_empty() || rest.starts_with('/') || self.path.ends_with('/'),
+            None => false,
+        }
     }
 }
 
@@ -125,9 +130,10 @@ fn default_path(path: &str) -> &str {
     }
 }
 
+/// The name and the value of a text such as `name=value`; `None` if it has no `=`.
 fn pair(text: &[u8]) -> Option<(&[u8], &[u8])> {
-    let at = text.iter().position(|byte| *byte == b'=')?;
-    Some((text[..at].trim_ascii(), text[at + 1..].trim_ascii()))
+    let equals = text.iter().position(|byte| *byte == b'=')?;
+    Some((text[..equals].trim_ascii(), text[equals + 1..].trim_ascii()))
 }
 
 fn is_control(byte: &u8) -> bool {

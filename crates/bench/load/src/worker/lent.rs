@@ -177,16 +177,16 @@ impl SlotResources {
         let plan = &self.board.plan;
         // The length is compared in every case, so that the first response sets the length that others are compared
         // with.
-        let differs = !self.board.fits(flight.place, flight.body)
+        let has_other_length = !self.board.fits(flight.place, flight.body)
             && plan.checks.body_length != LengthCheck::Ignored
             && !self.board.varies(flight.place);
-        let is_other = plan.checks.body_content
+        let has_other_body = plan.checks.body_content
             && !self.board.has_same_body(flight.place, flight.body_crc)
             && !self.board.varies(flight.place);
-        let fits = !differs || plan.checks.body_length == LengthCheck::Counted;
+        let fits = !has_other_length || plan.checks.body_length == LengthCheck::Counted;
         if flight.counted {
-            self.record.counts.other_length += u64::from(differs);
-            self.record.counts.other_body += u64::from(is_other);
+            self.record.counts.other_length += u64::from(has_other_length);
+            self.record.counts.other_body += u64::from(has_other_body);
             let kept = can_reuse && plan.connections.keep_alive;
             self.record.answer(flight, self.now, kept, fits);
             if !fits {
@@ -249,26 +249,35 @@ impl SlotResources {
         match kind {
             FailureKind::Reset | FailureKind::Receive => plan.checks.stop_at_receive_error,
             FailureKind::Descriptors if plan.checks.stop_without_descriptors => true,
-            kind if kind.is_connect() => match plan.connections.patience {
-                ConnectPatience::Unlimited => false,
-                ConnectPatience::UntilConnected => {
-                    let was_connected =
-                        self.connections.opened > 0 || self.board.answers.load(Relaxed);
-                    let is_hopeless =
-                        kind == FailureKind::Source || error.is_some_and(is_nobody_there);
-                    is_hopeless && !was_connected
-                }
-                ConnectPatience::Ab(max) => match kind {
-                    FailureKind::Refused => plan.checks.stop_at_receive_error && !self.has_tls(),
-                    FailureKind::Tls => false,
-                    FailureKind::Source => true,
-                    _ => failures > u64::from(max),
-                },
-                ConnectPatience::BeforeFirstAnswer(max) => {
-                    failures > u64::from(max) && !self.board.answers.load(Relaxed)
-                }
-            },
+            kind if kind.is_connect() => self.is_final_connect(kind, failures, error),
             _ => false,
+        }
+    }
+
+    /// Whether this failure of a connect ends the run.
+    fn is_final_connect(
+        &self,
+        kind: FailureKind,
+        failures: u64,
+        error: Option<&io::Error>,
+    ) -> bool {
+        let plan = &self.board.plan;
+        let was_answered = self.board.answers.load(Relaxed);
+        match plan.connections.patience {
+            ConnectPatience::Unlimited => false,
+            ConnectPatience::UntilConnected => {
+                let was_connected = self.connections.opened > 0 || was_answered;
+                let is_hopeless = kind == FailureKind::Source || error.is_some_and(is_nobody_there);
+                is_hopeless && !was_connected
+            }
+            ConnectPatience::Ab(max) => match kind {
+                // ab learns of a refused connect by reading.
+                FailureKind::Refused => plan.checks.stop_at_receive_error && !self.has_tls(),
+                FailureKind::Tls => false,
+                FailureKind::Source => true,
+                _ => failures > u64::from(max),
+            },
+            ConnectPatience::BeforeFirstAnswer(max) => failures > u64::from(max) && !was_answered,
         }
     }
 
@@ -291,7 +300,7 @@ impl SlotResources {
         } else {
             self.warm_up
         };
-        for (place, value) in [
+        for (counter, value) in [
             (&line.started, tally.started),
             (&line.completed, tally.completed),
             (&line.failed, tally.failed),
@@ -301,23 +310,29 @@ impl SlotResources {
             (&line.in_flight, self.in_flight),
             (&line.waiting, self.feed.waiting() as u64),
         ] {
-            place.store(value, Relaxed);
+            counter.store(value, Relaxed);
         }
         if is_measuring && self.now >= self.next_recent {
             self.next_recent = self.now + RECENT;
-            for (place, count) in line.statuses.iter().zip(self.record.status_classes()) {
-                place.store(count, Relaxed);
-            }
-            let counts = &self.record.operations;
-            let operations = [counts.hits, counts.misses, counts.stored];
-            for (place, count) in line.operations.iter().zip(operations) {
-                place.store(count, Relaxed);
-            }
-            let mut recent = line.recent.lock().unwrap_or_else(PoisonError::into_inner);
-            *recent = self.record.timeline.recent();
+            self.publish_recent(line);
         }
     }
 
+    /// Publishes the counts that take more time to make, and the latencies of the last second.
+    fn publish_recent(&self, line: &Line) {
+        for (counter, count) in line.statuses.iter().zip(self.record.status_classes()) {
+            counter.store(count, Relaxed);
+        }
+        let results = &self.record.operations;
+        let operations = [results.hits, results.misses, results.stored];
+        for (counter, count) in line.operations.iter().zip(operations) {
+            counter.store(count, Relaxed);
+        }
+        let mut recent = line.recent.lock().unwrap_or_else(PoisonError::into_inner);
+        *recent = self.record.timeline.recent();
+    }
+
+    /// Keeps the facts of the first response to the first target, for the report.
     fn keep_first(&self, flight: &Flight) {
         let codec = self.board.targets[0].codec;
         let (mut head, server) = self.known[flight.place as usize].head(codec);

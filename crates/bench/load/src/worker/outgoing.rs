@@ -2,7 +2,6 @@
 
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
-use std::mem;
 
 use bytes::{Buf, BytesMut};
 
@@ -71,14 +70,17 @@ impl WriteProgress {
         let mut counted = 0;
         while !self.blocked && (self.whole < flights.len() || !self.extra.is_empty()) {
             let bytes = |flight: &Flight| &lent.request(flight).bytes[..];
-            let result = match flights.len() - self.whole {
+            let unwritten_requests = flights.len() - self.whole;
+            let result = match unwritten_requests {
                 0 => stream.write(&self.extra),
                 1 => stream.write(&bytes(&flights[self.whole])[self.written..]),
                 _ => {
                     let mut slices = [IoSlice::new(&[]); SLICES_MAX];
                     let mut skip = self.written;
                     for (slice, flight) in slices.iter_mut().zip(flights.iter().skip(self.whole)) {
-                        *slice = IoSlice::new(&bytes(flight)[mem::take(&mut skip)..]);
+                        *slice = IoSlice::new(&bytes(flight)[skip..]);
+                        // Only the first request is written in part.
+                        skip = 0;
                     }
                     stream.write_vectored(&slices)
                 }
@@ -105,7 +107,9 @@ impl WriteProgress {
             let rest = request.bytes.len() - self.written;
             let step = rest.min(left);
             left -= step;
-            counted += if flight.counted { step as u64 } else { 0 };
+            if flight.counted {
+                counted += step as u64;
+            }
             if step == rest {
                 flight.sent = now;
                 flight.sent_body = request.body_bytes as u64;
@@ -117,8 +121,10 @@ impl WriteProgress {
         }
         if left > 0 {
             self.extra.advance(left);
-            let is_counted = flights.front().is_some_and(|flight| flight.counted);
-            counted += if is_counted { left as u64 } else { 0 };
+            // These bytes belong to the exchange of the first request.
+            if flights.front().is_some_and(|flight| flight.counted) {
+                counted += left as u64;
+            }
         }
         counted
     }

@@ -185,7 +185,7 @@ fn the_servers_words_are_kept_as_text() {
     let end = skimmer.receive(&mut input, |_| {});
     assert_eq!(end, Ok(Some(MemcacheSkim::End(Reply::Refused))));
     assert_eq!(
-        skimmer.said(),
+        skimmer.error_message(),
         "SERVER_ERROR object too large?[2J for cache"
     );
     assert!(skimmer.is_idle());

@@ -8,15 +8,10 @@ use crate::report::{Report, Sample};
 
 /// The file of `-e`: for each percentage of requests, the time within which they were served.
 pub fn percentiles_csv(report: &Report) -> String {
+    let total = &report.latency.total.histogram;
     let mut text = "Percentage served,Time in ms\n".to_owned();
     for percent in 0..=100_u8 {
-        let time = millis(
-            report
-                .latency
-                .total
-                .histogram
-                .percentile(f64::from(percent)),
-        );
+        let time = millis(total.percentile(f64::from(percent)));
         writeln!(text, "{percent},{time:.3}").expect("a string takes all");
     }
     text

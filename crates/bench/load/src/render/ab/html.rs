@@ -144,13 +144,13 @@ fn times(table: &mut HtmlTable<'_>, report: &Report) {
         "<tr {row}><th {cell}>&nbsp;</th> <th {cell}>min</th>   <th {cell}>avg</th>   \
          <th {cell}>max</th></tr>"
     ));
-    let [(_, _, connect), .., (_, _, total)] = rows(report);
-    let of = |times: &Histogram| {
+    let [(_, _, connect_times), .., (_, _, total_times)] = rows(report);
+    let cells = |times: &Histogram| {
         let average = round(times.sum()) / times.count().max(1);
         [round(times.min()), average, round(times.max())]
     };
-    let (connect, total) = (of(&connect), of(&total));
-    let processing = [0, 1, 2].map(|at: usize| total[at].saturating_sub(connect[at]));
+    let (connect, total) = (cells(&connect_times), cells(&total_times));
+    let processing = [0, 1, 2].map(|column: usize| total[column].saturating_sub(connect[column]));
     for (label, [min, average, max]) in [
         ("Connect", connect),
         ("Processing", processing),

@@ -110,19 +110,19 @@ Total:          2     4    5
 fn a_skewed_latency_is_doubted_as_ab_does() {
     let mut page = Page::default();
     let skewed = sample::times([1000, 1000, 1000, 1000, 9000]);
-    doubt(&mut page, "the total time", &skewed.histogram);
+    warn_of_skew(&mut page, "the total time", &skewed.histogram);
     // mean 3, median 1, deviation 3.6
     assert_eq!(page.into_text(), "");
     let mut page = Page::default();
     // Rounded, mean and median are 1 ms apart; the deviation is a thousandth of that.
-    doubt(
+    warn_of_skew(
         &mut page,
         "the total time",
         &sample::times([1499, 1499, 1500, 1501, 1502]).histogram,
     );
     assert_eq!(page.into_text(), "");
     let mut page = Page::default();
-    doubt(
+    warn_of_skew(
         &mut page,
         "the waiting time",
         &sample::times([1499, 1499, 1499, 1502, 1503]).histogram,

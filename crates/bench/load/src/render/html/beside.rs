@@ -22,13 +22,13 @@ pub fn page_beside(before: &Report, after: &Report) -> String {
         "<p>Two runs, one after the other: what the machine did meanwhile is part of their difference. \
          <code>catamaran bench URL --versus URL</code> has both servers take turns, and says whether they differ.</p>\n",
     );
-    let unlike = unlike(before, after);
-    if !unlike.is_empty() {
+    let differences = differences_in_load(before, after);
+    if !differences.is_empty() {
         push(
             &mut page,
             format_args!(
                 "<p class=\"verdict invalid\"><strong>✗ No comparison</strong>: the runs were not asked alike: {}</p>\n",
-                escaped(&unlike.join("; "))
+                escaped(&differences.join("; "))
             ),
         );
     }
@@ -37,14 +37,11 @@ pub fn page_beside(before: &Report, after: &Report) -> String {
         verdict(&mut page, run);
     }
     table(&mut page, before, after);
-    let charted = [("before", before), ("after", after)];
-    charts::all(
-        &mut page,
-        &charted.map(|(name, run)| ChartedRun {
-            name: Some(name),
-            run,
-        }),
-    );
+    let charted_runs = [("before", before), ("after", after)].map(|(name, run)| ChartedRun {
+        name: Some(name),
+        run,
+    });
+    charts::all(&mut page, &charted_runs);
     page.push_str(super::WORDS);
     page.push_str("</body>\n</html>\n");
     page
@@ -63,32 +60,34 @@ fn table(page: &mut String, before: &Report, after: &Report) {
         };
         format!("<td{class}>{}</td>", escaped(value))
     };
-    for ((name, one), (_, other)) in figures(before).into_iter().zip(figures(after)) {
-        let (one, other) = (cell(before, &one), cell(after, &other));
-        push(page, format_args!("<tr><td>{name}</td>{one}{other}</tr>\n"));
+    let rows = figures(before).into_iter().zip(figures(after));
+    for ((name, value_before), (_, value_after)) in rows {
+        let cells = cell(before, &value_before) + &cell(after, &value_after);
+        push(page, format_args!("<tr><td>{name}</td>{cells}</tr>\n"));
     }
     page.push_str("</table></div>\n");
 }
 
 /// The differences in load and response length between two runs, one phrase each; if there are any, the figures cannot
 /// be compared.
-fn unlike(before: &Report, after: &Report) -> Vec<String> {
-    let mut unlike = Vec::new();
+fn differences_in_load(before: &Report, after: &Report) -> Vec<String> {
+    let mut differences = Vec::new();
     let mut compare = |what: &str, one: String, other: String| {
         if one != other {
-            unlike.push(format!("{what}: {one} and {other}"));
+            differences.push(format!("{what}: {one} and {other}"));
         }
     };
     let protocol = |run: &Report| run.protocol.clone();
     compare("protocol", protocol(before), protocol(after));
     let clients = |run: &Report| run.concurrency.to_string();
     compare("clients", clients(before), clients(after));
-    let rate = |run: &Report| {
-        run.rate_asked_per_s
-            .map_or_else(|| "none".to_owned(), |rate| format!("{rate:.0}/s"))
+    let rate = |run: &Report| match run.rate_asked_per_s {
+        Some(rate) => format!("{rate:.0}/s"),
+        None => "none".to_owned(),
     };
     compare("rate that was asked for", rate(before), rate(after));
     let kept = |run: &Report| {
+        // A server that closes some connections still keeps most of them.
         let is_kept = run.requests.kept_alive * 2 > run.requests.completed;
         if is_kept { "yes" } else { "no" }.to_owned()
     };
@@ -100,7 +99,7 @@ fn unlike(before: &Report, after: &Report) -> Vec<String> {
             compare("bytes of a body", one.to_string(), other.to_string());
         }
     }
-    unlike
+    differences
 }
 
 /// The largest factor by which the lengths of two bodies may differ if they are of the same page.

@@ -23,37 +23,49 @@ pub(super) fn all(page: &mut String, runs: &[ChartedRun<'_>]) {
 
 /// Adds latency by percentile, raw and corrected. The axis ends at the last percentile that has ten requests beyond it.
 fn percentiles(page: &mut String, runs: &[ChartedRun<'_>]) {
-    let mut curves: Vec<(&str, &[CurvePoint])> = Vec::new();
-    for charted in runs {
-        let all = &charted.run.curves;
-        match (charted.name, &all.corrected) {
-            (Some(name), corrected) => {
-                curves.push((name, corrected.as_ref().unwrap_or(&all.total)));
-            }
-            (None, corrected) => {
-                curves.push(("raw", &all.total));
-                curves.extend(corrected.as_deref().map(|curve| ("corrected", curve)));
-            }
-        }
-    }
+    let curves = percentile_curves(runs);
     let points = curves.iter().flat_map(|(_, curve)| curve.iter());
     let last = points.map(|point| point.percent).fold(0.0, f64::max);
-    let whole = place(last).max(f64::MIN_POSITIVE);
+    // The last percentile is at the right end of the axis.
+    let width = place(last).max(f64::MIN_POSITIVE);
     let series = curves.iter().map(|(name, curve)| {
-        let points = curve.iter().map(|it| (place(it.percent) / whole, it.ms));
+        let points = curve
+            .iter()
+            .map(|point| (place(point.percent) / width, point.ms));
         Series::new(name, points.collect())
     });
-    let percents = [0.0, 50.0, 90.0, 99.0, 99.9, 99.99, 99.999];
-    let ticks = percents.into_iter().filter(|percent| *percent <= last);
-    let ticks = ticks.map(|percent| (place(percent) / whole, percent.to_string()));
-    let found = Chart {
-        title: "Latency by percentile".to_owned(),
-        x: Axis::places("requests not slower (%)", ticks.collect()),
-        y: Axis::log("latency (ms)"),
-        series: series.collect(),
-        shaded: Vec::new(),
-    };
-    chart(page, &found);
+    let ticks = [0.0, 50.0, 90.0, 99.0, 99.9, 99.99, 99.999]
+        .into_iter()
+        .filter(|percent| *percent <= last)
+        .map(|percent| (place(percent) / width, percent.to_string()));
+    chart(
+        page,
+        &Chart {
+            title: "Latency by percentile".to_owned(),
+            x: Axis::places("requests not slower (%)", ticks.collect()),
+            y: Axis::log("latency (ms)"),
+            series: series.collect(),
+            shaded: Vec::new(),
+        },
+    );
+}
+
+/// The curves with their names: raw and corrected latency of a single run; of two runs the corrected one, if there is
+/// one, else the raw one.
+fn percentile_curves<'a>(runs: &[ChartedRun<'a>]) -> Vec<(&'static str, &'a [CurvePoint])> {
+    let mut named: Vec<(&str, &[CurvePoint])> = Vec::new();
+    for charted in runs {
+        let curves = &charted.run.curves;
+        if let Some(name) = charted.name {
+            named.push((name, curves.corrected.as_ref().unwrap_or(&curves.total)));
+            continue;
+        }
+        named.push(("raw", &curves.total));
+        if let Some(corrected) = &curves.corrected {
+            named.push(("corrected", corrected));
+        }
+    }
+    named
 }
 
 /// The place of a percentile on the chart's horizontal axis: 90 %, 99 % and 99.9 % are equally far apart.
@@ -65,88 +77,110 @@ pub(super) fn place(percent: f64) -> f64 {
 fn histogram(page: &mut String, runs: &[ChartedRun<'_>]) {
     let steps = |charted: &ChartedRun<'_>| {
         let bars = &charted.run.curves.bars;
-        let all: u64 = bars.iter().map(|bar| bar.count).sum();
+        let requests: u64 = bars.iter().map(|bar| bar.count).sum();
         let mut points = Vec::new();
         for bar in bars {
-            let from = bar.to_ms / 10_f64.powf(1.0 / f64::from(BARS));
-            let share = bar.count as f64 / all.max(1) as f64 * 100.0;
-            points.extend([(from, share), (bar.to_ms, share)]);
+            let from_ms = bar.to_ms / 10_f64.powf(1.0 / f64::from(BARS));
+            let percent = bar.count as f64 / requests.max(1) as f64 * 100.0;
+            points.extend([(from_ms, percent), (bar.to_ms, percent)]);
         }
+        // The line rises from zero and falls to zero.
         if let (Some(first), Some(last)) = (points.first().copied(), points.last().copied()) {
             points.insert(0, (first.0, 0.0));
             points.push((last.0, 0.0));
         }
         Series::new(charted.name.unwrap_or("requests"), points)
     };
-    let found = Chart {
-        title: "Histogram of latency".to_owned(),
-        x: Axis::log("latency (ms), ten steps a decade"),
-        y: Axis::linear("requests (%)"),
-        series: runs.iter().map(steps).collect(),
-        shaded: Vec::new(),
-    };
-    chart(page, &found);
+    chart(
+        page,
+        &Chart {
+            title: "Histogram of latency".to_owned(),
+            x: Axis::log("latency (ms), ten steps a decade"),
+            y: Axis::linear("requests (%)"),
+            series: runs.iter().map(steps).collect(),
+            shaded: Vec::new(),
+        },
+    );
 }
 
 /// A line over time: its name on the page of a single run, and its value in a second.
 type TimeLine = (&'static str, fn(&SecondFacts) -> Option<f64>);
 
+/// A chart over time.
+struct TimeChart {
+    title: &'static str,
+    y: Axis,
+    /// The lines on the page of a single run.
+    of_single: &'static [TimeLine],
+    /// The line of each run on a page of two runs.
+    of_each: TimeLine,
+}
+
 /// Adds charts of responses, latency and errors over time. Silences are shaded on the page of a single run.
 fn over_time(page: &mut String, runs: &[ChartedRun<'_>]) {
-    let all: [(&str, Axis, &[TimeLine], TimeLine); 3] = [
-        (
-            "Answers per second",
-            Axis::linear("answers/s"),
-            &[("answers", |it| Some(it.completed as f64))],
-            ("answers", |it| Some(it.completed as f64)),
-        ),
-        (
-            "Latency over time",
-            Axis::log("latency (ms)"),
-            &[
-                ("p50", |it| millis(it.p50_us)),
-                ("p99", |it| millis(it.p99_us)),
-                ("max", |it| millis(it.max_us)),
+    let charts = [
+        TimeChart {
+            title: "Answers per second",
+            y: Axis::linear("answers/s"),
+            of_single: &[("answers", |second| Some(second.completed as f64))],
+            of_each: ("answers", |second| Some(second.completed as f64)),
+        },
+        TimeChart {
+            title: "Latency over time",
+            y: Axis::log("latency (ms)"),
+            of_single: &[
+                ("p50", |second| millis(second.p50_us)),
+                ("p99", |second| millis(second.p99_us)),
+                ("max", |second| millis(second.max_us)),
             ],
-            ("p99", |it| millis(it.p99_us)),
-        ),
-        (
-            "Errors over time",
-            Axis::linear("requests/s"),
-            &[
-                ("failed", |it| Some(it.failed as f64)),
-                ("not 2xx", |it| Some(it.non_2xx as f64)),
+            of_each: ("p99", |second| millis(second.p99_us)),
+        },
+        TimeChart {
+            title: "Errors over time",
+            y: Axis::linear("requests/s"),
+            of_single: &[
+                ("failed", |second| Some(second.failed as f64)),
+                ("not 2xx", |second| Some(second.non_2xx as f64)),
             ],
-            ("failed or not 2xx", |it| {
-                Some((it.failed + it.non_2xx) as f64)
+            of_each: ("failed or not 2xx", |second| {
+                Some((second.failed + second.non_2xx) as f64)
             }),
-        ),
+        },
     ];
-    for (title, y, of_one, of_each) in all {
+    for time_chart in charts {
+        chart(page, &time_chart.of_runs(runs));
+    }
+}
+
+impl TimeChart {
+    fn of_runs(self, runs: &[ChartedRun<'_>]) -> Chart {
+        let (line_name, value) = self.of_each;
         let mut series = Vec::new();
         let mut shaded = Vec::new();
         for charted in runs {
             let seconds = whole_seconds(charted.run);
-            match charted.name {
-                Some(name) => series.push(line(name, of_each.1, seconds)),
-                None => {
-                    series.extend(of_one.iter().map(|(name, of)| line(name, *of, seconds)));
-                    shaded.extend(charted.run.silences.iter().map(span));
-                }
+            if let Some(run_name) = charted.name {
+                series.push(line(run_name, value, seconds));
+                continue;
             }
+            for (name, value) in self.of_single {
+                series.push(line(name, *value, seconds));
+            }
+            shaded.extend(charted.run.silences.iter().map(span));
         }
-        let title = match (runs, of_one) {
-            ([_, _], [_, _, ..]) => format!("{title}: {}", of_each.0),
-            _ => title.to_owned(),
+        // Two runs have one of several lines each, which the title then names.
+        let title = if runs.len() == 2 && self.of_single.len() >= 2 {
+            format!("{}: {line_name}", self.title)
+        } else {
+            self.title.to_owned()
         };
-        let found = Chart {
+        Chart {
             title,
             x: Axis::linear("time since measuring began (s)"),
-            y,
+            y: self.y,
             series,
             shaded,
-        };
-        chart(page, &found);
+        }
     }
 }
 
@@ -156,9 +190,10 @@ fn whole_seconds(run: &Report) -> &[SecondFacts] {
     &run.seconds[..whole.min(run.seconds.len())]
 }
 
-fn line(name: &str, of: fn(&SecondFacts) -> Option<f64>, seconds: &[SecondFacts]) -> Series {
-    let seconds = (1_u32..).zip(seconds);
-    let points = seconds.filter_map(|(at, second)| Some((f64::from(at), of(second)?)));
+/// A line with the value of each second, at the second's end.
+fn line(name: &str, value: fn(&SecondFacts) -> Option<f64>, seconds: &[SecondFacts]) -> Series {
+    let numbered = (1_u32..).zip(seconds);
+    let points = numbered.filter_map(|(end, second)| Some((f64::from(end), value(second)?)));
     Series::new(name, points.collect())
 }
 

@@ -163,13 +163,13 @@ impl MultiplexedSlot {
             return 0;
         }
         let options = &lent.board.plan.connections;
-        let asked = options.pipeline.get() as usize;
-        let max = options.requests_max;
-        let left = max.map_or(u64::MAX, |max| max.get().saturating_sub(self.sent));
-        let streams = asked
-            .min(http2.streams_max())
-            .saturating_sub(self.flights.len());
-        streams.min(usize::try_from(left).unwrap_or(usize::MAX))
+        let streams_max = http2.streams_max().min(options.pipeline.get() as usize);
+        let free_streams = streams_max.saturating_sub(self.flights.len());
+        let left = match options.requests_max {
+            Some(max) => max.get().saturating_sub(self.sent),
+            None => u64::MAX,
+        };
+        free_streams.min(usize::try_from(left).unwrap_or(usize::MAX))
     }
 
     /// Takes as many requests as the connection carries at once, and sends them.
@@ -253,13 +253,16 @@ impl MultiplexedSlot {
             http2.return_input(&mut lent.input);
             is_leaving = http2.is_leaving();
         }
-        match &received {
-            Err(why) => self.end(why, lent),
-            Ok(_) if !self.flights.is_empty() => {}
-            Ok(_) if is_leaving => self.end(&StreamFailure::Closed, lent),
-            Ok(_) if self.is_used_up(lent) => self.place.close(lent),
-            Ok(_) => {}
+        if let Err(why) = &received {
+            self.end(why, lent);
+        } else if self.flights.is_empty() {
+            if is_leaving {
+                self.end(&StreamFailure::Closed, lent);
+            } else if self.is_used_up(lent) {
+                self.place.close(lent);
+            }
         }
+        // After a failure or a close, requests begin on another connection.
         received.unwrap_or(true) || matches!(self.place.state, State::Closed)
     }
 
@@ -346,10 +349,10 @@ impl MultiplexedSlot {
             // The server's settings came before its first answer.
             lent.streams_allowed = lent.streams_allowed.min(http2.streams_max().max(1));
         }
-        let Some(at) = self.position(stream) else {
+        let Some(index) = self.position(stream) else {
             return;
         };
-        let (_, flight) = &mut self.flights[at];
+        let (_, flight) = &mut self.flights[index];
         flight.first_byte = lent.now;
         flight.status = head.status.as_u16();
         flight.has_length = ends || head.content_length.is_some();
@@ -389,6 +392,7 @@ impl MultiplexedSlot {
         let has_head = flight.status != 0;
         let (kind, error) = match why {
             StreamFailure::Unprocessed if !has_head && !flight.retried => {
+                // The request may be sent again, once.
                 lent.connections.resent += 1;
                 return self.waiting.push_back(Flight {
                     retried: true,
@@ -417,13 +421,15 @@ impl MultiplexedSlot {
     }
 
     fn flight(&mut self, stream: u32) -> Option<&mut Flight> {
-        let at = self.position(stream)?;
-        self.flights.get_mut(at).map(|(_, flight)| flight)
+        let index = self.position(stream)?;
+        self.flights.get_mut(index).map(|(_, flight)| flight)
     }
 
     fn position(&self, stream: u32) -> Option<usize> {
-        let found = self.flights.binary_search_by_key(&stream, |(of, _)| *of);
-        found.ok()
+        // Streams are numbered in the order in which they begin.
+        self.flights
+            .binary_search_by_key(&stream, |(number, _)| *number)
+            .ok()
     }
 
     /// Ends all streams of a connection that has ended or cannot be used any more.
@@ -431,9 +437,11 @@ impl MultiplexedSlot {
         while let Some(&(stream, _)) = self.flights.front() {
             self.break_off(stream, why, lent);
         }
-        let is_reset = matches!(why, StreamFailure::Failed(FailureKind::Reset, _));
-        lent.connections.reset += u64::from(is_reset);
-        lent.connections.closed_idle += u64::from(matches!(why, StreamFailure::Closed));
+        match why {
+            StreamFailure::Failed(FailureKind::Reset, _) => lent.connections.reset += 1,
+            StreamFailure::Closed => lent.connections.closed_idle += 1,
+            _ => {}
+        }
         self.place.close(lent);
     }
 

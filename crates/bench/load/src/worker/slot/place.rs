@@ -112,14 +112,17 @@ impl<C> Place<C> {
     /// The time from `from` to `to`, less the part before the first request, in nanoseconds: the
     /// client should be busy for all of it.
     pub(super) fn expected_busy(&self, from: u64, to: u64) -> u64 {
-        let begun = self.first_begun.map(|begun| begun.max(from));
-        begun.map_or(0, |begun| to.saturating_sub(begun))
+        match self.first_begun {
+            Some(begun) => to.saturating_sub(begun.max(from)),
+            None => 0,
+        }
     }
 
     /// Takes the next request, if one may begin. `is_reused`: its connection has had responses.
     pub(super) fn take(&mut self, is_reused: bool, lent: &mut SlotResources) -> Option<Flight> {
         let Some(ticket) = lent.feed.claim(self.client_number, lent.now) else {
             if lent.feed.is_spent() {
+                // No request is left: from here on no client should be busy.
                 lent.span.1 = lent.span.1.min(lent.now);
             }
             return None;
@@ -132,12 +135,12 @@ impl<C> Place<C> {
         } else {
             0
         };
-        let place = match (ticket.request, &target.choice) {
+        let index = match (ticket.request, &target.choice) {
             (Some(request), _) => request as usize,
             (None, Some(choice)) => choice.place(plan.seed, number),
             (None, None) => self.turn,
         };
-        let request = &target.requests[place];
+        let request = &target.requests[index];
         let jar = self.jar.as_mut().map(|jar| (jar, lent.now));
         let flight = Flight {
             place: request.number as u32,
@@ -168,8 +171,9 @@ impl<C> Place<C> {
         let address = &lent.board.addresses[self.target];
         let tls = lent.board.tls_targets[self.target].as_ref();
         let mut stream = stream::connect(address, tls, &lent.board.plan.connections, source)?;
-        let registered = stream.register(&lent.registry, self.token());
-        registered.map_err(|error| (stream::connect_failure(&error), error))?;
+        stream
+            .register(&lent.registry, self.token())
+            .map_err(|error| (stream::connect_failure(&error), error))?;
         lent.opened(1);
         self.state = State::Dialling(stream);
         Ok(())
@@ -194,9 +198,11 @@ impl<C> Place<C> {
             }
         }
         let tls = lent.board.tls_targets[self.target].as_ref();
-        if tls.is_some() && lent.board.tls.get().is_none() {
+        if lent.board.tls.get().is_none()
+            && let Some(facts) = stream.tls_facts(tls)
+        {
             // Another thread may have been faster; the first one counts.
-            let _ = stream.tls_facts(tls).map(|facts| lent.board.tls.set(facts));
+            let _ = lent.board.tls.set(facts);
         }
         if lent.board.plan.connections.keep_alive {
             stream.set_nodelay();

@@ -121,11 +121,13 @@ impl Sequential {
     fn fill(&mut self, lent: &mut SlotResources) {
         let options = &lent.board.plan.connections;
         let room = match self.place.state {
+            // The request that is the reason for a connect.
             State::Closed => 1,
             State::Open(_) => {
-                let left = options
-                    .requests_max
-                    .map_or(u64::MAX, |max| max.get().saturating_sub(self.served));
+                let left = match options.requests_max {
+                    Some(max) => max.get().saturating_sub(self.served),
+                    None => u64::MAX,
+                };
                 left.min(u64::from(options.pipeline.get()))
             }
             _ => 0,
@@ -274,8 +276,8 @@ impl Sequential {
                 }
                 Err(kind) => {
                     flight.received += input.len() as u64;
-                    let said = self.client.said().map(io::Error::other);
-                    return self.break_off(kind, said.as_ref(), lent);
+                    let error = self.client.error_message().map(io::Error::other);
+                    return self.break_off(kind, error.as_ref(), lent);
                 }
             }
             if !matches!(self.place.state, State::Open(_)) {
@@ -286,6 +288,7 @@ impl Sequential {
             return;
         }
         if self.flights.is_empty() {
+            // No response is due.
             lent.connections.unsolicited += 1;
             self.close(lent);
         } else {
@@ -298,17 +301,18 @@ impl Sequential {
     fn receive_eof(&mut self, lent: &mut SlotResources) {
         self.peer_closed = true;
         let resend = lent.board.plan.connections.resend;
+        // ab writes on a connection without checking whether it has ended.
         if resend == Resend::Never && self.outgoing.begun() == 0 && !self.write(lent) {
             return;
         }
-        let left = !self.kept.is_empty();
+        let has_unread = !self.kept.is_empty();
         let Some(flight) = self.flights.front() else {
             lent.connections.closed_idle += 1;
             return self.close(lent);
         };
-        let has_no_answer = flight.received == 0 && !left;
+        let has_no_answer = flight.received == 0 && !has_unread;
         let (status, is_counted) = (flight.status, flight.counted);
-        if self.client.receive_eof(left) {
+        if self.client.receive_eof(has_unread) {
             self.finish(false, lent);
         } else if has_no_answer && self.can_send_again(lent) {
             lent.connections.closed_idle += 1;
@@ -321,10 +325,13 @@ impl Sequential {
                 // ab's poll reports a reset after the end of the stream that was read.
                 lent.record.ab.exceptions += u64::from(is_counted);
             }
-            let kind = match (has_no_answer, status) {
-                (true, _) => FailureKind::EarlyClose,
-                (false, 0) => FailureKind::TruncatedHead,
-                (false, _) => FailureKind::TruncatedBody,
+            let has_head = status != 0;
+            let kind = if has_no_answer {
+                FailureKind::EarlyClose
+            } else if has_head {
+                FailureKind::TruncatedBody
+            } else {
+                FailureKind::TruncatedHead
             };
             self.break_off(kind, None, lent);
         }
@@ -374,10 +381,11 @@ impl Sequential {
     /// again on another connection.
     fn give_up_unrepeatable(&mut self, lent: &mut SlotResources) {
         let begun = self.outgoing.begun();
-        for (place, flight) in mem::take(&mut self.flights).into_iter().enumerate() {
+        for (index, flight) in mem::take(&mut self.flights).into_iter().enumerate() {
+            let was_sent = index < begun;
             let is_idempotent = lent.board.request(flight.place).is_idempotent;
-            if place >= begun || is_idempotent {
-                lent.connections.resent += u64::from(place < begun);
+            if !was_sent || is_idempotent {
+                lent.connections.resent += u64::from(was_sent);
                 self.flights.push_back(flight);
             } else {
                 lent.fail(&flight, FailureKind::EarlyClose, None);
@@ -403,14 +411,15 @@ impl Sequential {
                 lent.answer(&flight, can_reuse, self.place.target);
             }
             Err(kind) => {
-                let said = self.client.said().map(io::Error::other);
-                lent.fail(&flight, kind, said.as_ref());
+                let error = self.client.error_message().map(io::Error::other);
+                lent.fail(&flight, kind, error.as_ref());
             }
         }
         let options = &lent.board.plan.connections;
-        let is_spent = options
-            .requests_max
-            .is_some_and(|max| max.get() <= self.served);
+        let is_spent = match options.requests_max {
+            Some(max) => self.served >= max.get(),
+            None => false,
+        };
         if options.keep_alive && can_reuse && is_sent && !has_excess && !is_spent {
             if self.flights.is_empty() {
                 self.fill(lent);
@@ -418,6 +427,7 @@ impl Sequential {
                 self.expect_answer(lent);
             }
         } else if !can_reuse && !self.peer_closed && !has_excess && self.flights.is_empty() {
+            // The server has announced its close.
             self.linger(lent);
         } else {
             self.give_up_unrepeatable(lent);
