@@ -21,6 +21,7 @@ pub(crate) struct ReceivedBlock {
     /// The content of `text`, once the block is complete.
     pub(crate) bytes: Bytes,
     pub(crate) fields: Fields,
+    /// For each pseudo-field, the beginning and the end of its value in `text`; `None` if it is missing.
     pseudo: [Option<(usize, usize)>; Pseudo::ALL.len()],
     /// The first fault that makes the message malformed.
     malformed: Option<StreamFault>,
@@ -81,32 +82,34 @@ impl ReceivedBlock {
 
     /// Adds a field. Stops at the first field that makes the message malformed.
     fn take(&mut self, line: FieldLine<'_>) -> ControlFlow<()> {
-        let taken = match line.name {
+        let result = match line.name {
             LineName::Pseudo(pseudo) => self.take_pseudo(pseudo, line.value),
             LineName::Field(name) => self.take_field(name, line.value),
         };
-        self.malformed = taken.err();
-        match self.malformed {
-            Some(_) => ControlFlow::Break(()),
-            None => ControlFlow::Continue(()),
+        match result {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(fault) => {
+                self.malformed = Some(fault);
+                ControlFlow::Break(())
+            }
         }
     }
 
     fn take_pseudo(&mut self, pseudo: Pseudo, value: &[u8]) -> Result<(), StreamFault> {
-        let place = &mut self.pseudo[pseudo as usize];
+        let range = &mut self.pseudo[pseudo as usize];
         // Pseudo-fields come before all other fields, and each only once (section 8.3).
-        if place.is_some() || !self.fields.is_empty() {
+        if range.is_some() || !self.fields.is_empty() {
             return Err(StreamFault::Pseudo);
         }
         let from = self.text.len();
-        *place = Some((from, from + value.len()));
+        *range = Some((from, from + value.len()));
         check_value(value)?;
         self.text.extend_from_slice(value);
         Ok(())
     }
 
     fn take_field(&mut self, name: NameRef<'_>, value: &[u8]) -> Result<(), StreamFault> {
-        let (id, name) = match name {
+        let (id, spelling) = match name {
             NameRef::Known(TE) if value != b"trailers" => return Err(StreamFault::Field),
             // Fields that concern a connection of HTTP/1.1 (section 8.2.2).
             NameRef::Known(id)
@@ -120,14 +123,16 @@ impl ReceivedBlock {
             NameRef::Other(_) => return Err(StreamFault::Field),
         };
         check_value(value)?;
-        let at = self.text.len();
-        self.text.extend_from_slice(name);
+        let name_start = self.text.len();
+        let name_end = name_start + spelling.len();
+        let value_start = name_end + ": ".len();
+        self.text.extend_from_slice(spelling);
         self.text.extend_from_slice(b": ");
         self.text.extend_from_slice(value);
         self.text.extend_from_slice(b"\r\n");
-        let value_at = at + name.len() + 2;
-        let value = value_at..value_at + value.len();
-        self.fields.push(id, at..at + name.len(), value, true);
+        let value_range = value_start..value_start + value.len();
+        self.fields
+            .push(id, name_start..name_end, value_range, true);
         Ok(())
     }
 
@@ -142,14 +147,18 @@ impl ReceivedBlock {
         if self.fields.len() > limits.fields {
             return Err(StreamFault::TooManyFields);
         }
-        let is_long = |name: &[u8], value: &[u8]| name.len() + 2 + value.len() > limits.line_bytes;
-        let mut fields = self.fields.iter();
         // A field cannot exceed the limit if all of them together do not.
-        if self.bytes.len() > limits.line_bytes && fields.any(|it| is_long(it.name(), it.value())) {
-            Err(StreamFault::FieldTooLong)
-        } else {
-            Ok(())
+        if self.bytes.len() <= limits.line_bytes {
+            return Ok(());
         }
+        let mut line_lengths = self
+            .fields
+            .iter()
+            .map(|field| field.name().len() + 2 + field.value().len());
+        if line_lengths.any(|length| length > limits.line_bytes) {
+            return Err(StreamFault::FieldTooLong);
+        }
+        Ok(())
     }
 
     /// Takes the fields out, as trailers.
@@ -170,9 +179,8 @@ impl ReceivedBlock {
 
     /// Whether there are pseudo-fields other than those in `allowed`.
     pub(crate) fn has_pseudo_but(&self, allowed: &[Pseudo]) -> bool {
-        let allowed = |at| allowed.iter().any(|it| *it as usize == at);
-        let mut pseudo = self.pseudo.iter().enumerate();
-        pseudo.any(|(at, value)| value.is_some() && !allowed(at))
+        let mut all = Pseudo::ALL.into_iter();
+        all.any(|pseudo| self.pseudo[pseudo as usize].is_some() && !allowed.contains(&pseudo))
     }
 
     /// Removes Content-Length from the fields and returns its value; `None` if there is none.

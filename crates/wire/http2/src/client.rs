@@ -88,21 +88,21 @@ impl Client {
             BodyLength::Known(length) => Some(length),
             BodyLength::Unknown => None,
         };
-        let scheme: &[u8] = match scheme {
+        let scheme_word: &[u8] = match scheme {
             Scheme::Http => b"http",
             Scheme::Https => b"https",
         };
         let outbound = if ends { Half::Ended } else { Half::Body };
         self.connection.open(stream, Half::Awaited, outbound);
-        if let Some(it) = self.connection.streams.get(stream) {
-            it.is_head = request.method == Method::HEAD;
-            it.unsent = length;
+        if let Some(opened) = self.connection.streams.get(stream) {
+            opened.is_head = request.method == Method::HEAD;
+            opened.unsent = length;
         }
         encode::request(
             &mut self.connection,
             stream,
             request,
-            scheme,
+            scheme_word,
             length,
             ends,
             out,
@@ -118,7 +118,8 @@ fn begin(
     ends: bool,
     out: &mut BytesMut,
 ) -> Event<ResponseHead> {
-    let is_head = connection.streams.get(id).is_some_and(|it| it.is_head);
+    let stream = connection.streams.get(id);
+    let is_head = stream.is_some_and(|stream| stream.is_head);
     let mut head = Box::new(ResponseHead::default());
     let limits = connection.limits;
     let missing = match response::read(&mut connection.block, ends, is_head, &limits, &mut head) {
@@ -146,16 +147,22 @@ fn check(request: &Request<'_>) -> Result<(), SendError> {
     if *request.method == Method::CONNECT {
         return Err(SendError::Connect);
     }
-    let is_origin = request.path.first() == Some(&b'/') && is_clean_target(request.path, false);
-    let is_whole_server = request.path == b"*" && request.method == Method::OPTIONS;
-    let is_query = request
-        .query
-        .is_none_or(|query| is_clean_target(query, true));
-    if !(is_origin || is_whole_server && request.query.is_none()) || !is_query {
+    let is_valid_path = match request.path {
+        // The whole server.
+        b"*" => request.method == Method::OPTIONS && request.query.is_none(),
+        path => path.first() == Some(&b'/') && is_clean_target(path, false),
+    };
+    let is_valid_query = match request.query {
+        Some(query) => is_clean_target(query, true),
+        None => true,
+    };
+    if !is_valid_path || !is_valid_query {
         return Err(SendError::Target);
     }
-    let is_host = is_sendable_host(request.host);
-    is_host.then_some(()).ok_or(SendError::Host)
+    if !is_sendable_host(request.host) {
+        return Err(SendError::Host);
+    }
+    Ok(())
 }
 
 fn expects_body(method: &Method) -> bool {

@@ -30,7 +30,7 @@ struct Windows {
     send: i64,
     receive: i64,
     /// The bytes that were credited and not announced to the peer by WINDOW_UPDATE yet.
-    untold: u32,
+    unannounced: u32,
 }
 
 /// A block of fields that ends with a CONTINUATION still to come.
@@ -101,7 +101,7 @@ impl Connection {
             windows: Windows {
                 send: DEFAULT_WINDOW.into(),
                 receive: config.connection_window.max(DEFAULT_WINDOW).into(),
-                untold: 0,
+                unannounced: 0,
             },
             decoder: hpack::Decoder::default(),
             encoder: hpack::Encoder::default(),
@@ -144,6 +144,7 @@ impl Connection {
         received.inspect_err(|fault| self.fault = Some(*fault))
     }
 
+    /// Handles the frames in `input` until one yields an event.
     fn frames(
         &mut self,
         input: &mut BytesMut,
@@ -158,8 +159,8 @@ impl Connection {
             }
             self.check_order(head)?;
             let whole = HEAD_LEN + head.len;
-            self.awaits_block = matches!(head.kind, frame::HEADERS | frame::CONTINUATION);
             if input.len() < whole {
+                self.awaits_block = matches!(head.kind, frame::HEADERS | frame::CONTINUATION);
                 input.reserve(whole - input.len());
                 return Ok(None);
             }
@@ -195,7 +196,11 @@ impl Connection {
             }
             None => head.kind != frame::CONTINUATION,
         };
-        is_expected.then_some(()).ok_or(Fault::Protocol)
+        if is_expected {
+            Ok(())
+        } else {
+            Err(Fault::Protocol)
+        }
     }
 
     /// Opens a stream with the windows that both sides have announced.
@@ -212,7 +217,7 @@ impl Connection {
             send_window: self.peer.window.into(),
             receive_window: window.into(),
             held: 0,
-            untold: 0,
+            unannounced: 0,
             missing: None,
             unsent: None,
             is_head: false,
@@ -269,28 +274,28 @@ impl Connection {
             // The bytes of a stream that is over were credited when it ended.
             return;
         };
-        let bytes = bytes.min(stream.held);
-        if bytes == 0 {
+        let credited = bytes.min(stream.held);
+        if credited == 0 {
             return;
         }
-        stream.held -= bytes;
-        stream.untold += bytes;
-        if stream.inbound != Half::Ended && stream.untold >= self.config.window / 2 {
-            frame::write_window_update(id, stream.untold, out);
-            stream.receive_window += i64::from(stream.untold);
-            stream.untold = 0;
+        stream.held -= credited;
+        stream.unannounced += credited;
+        if stream.inbound != Half::Ended && stream.unannounced >= self.config.window / 2 {
+            frame::write_window_update(id, stream.unannounced, out);
+            stream.receive_window += i64::from(stream.unannounced);
+            stream.unannounced = 0;
         }
-        self.release(bytes, out);
+        self.release(credited, out);
     }
 
     /// Gives credit for `bytes` body bytes in the window of the connection.
     fn release(&mut self, bytes: u32, out: &mut BytesMut) {
         let windows = &mut self.windows;
-        windows.untold += bytes;
-        if windows.untold >= self.config.connection_window.max(DEFAULT_WINDOW) / 2 {
-            frame::write_window_update(0, windows.untold, out);
-            windows.receive += i64::from(windows.untold);
-            windows.untold = 0;
+        windows.unannounced += bytes;
+        if windows.unannounced >= self.config.connection_window.max(DEFAULT_WINDOW) / 2 {
+            frame::write_window_update(0, windows.unannounced, out);
+            windows.receive += i64::from(windows.unannounced);
+            windows.unannounced = 0;
         }
     }
 

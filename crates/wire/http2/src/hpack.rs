@@ -94,7 +94,9 @@ impl<'n> LineName<'n> {
     #[must_use]
     pub fn read(text: &'n [u8]) -> Self {
         if let [b':', ..] = text
-            && let Some(pseudo) = Pseudo::ALL.into_iter().find(|it| it.as_bytes() == text)
+            && let Some(pseudo) = Pseudo::ALL
+                .into_iter()
+                .find(|known| known.as_bytes() == text)
         {
             return Self::Pseudo(pseudo);
         }

@@ -48,6 +48,7 @@ pub fn decode(code: &[u8], text: &mut Vec<u8>) -> Result<(), InvalidCode> {
     // the loop.
     while let Some(mut step) = first_step(window | u64::MAX >> bits) {
         if u32::from(step.len) > bits {
+            // The second symbol begins in the padding; so may the first one.
             step = Step::one(step.symbols[0]);
         }
         if u32::from(step.len) > bits {
@@ -59,7 +60,7 @@ pub fn decode(code: &[u8], text: &mut Vec<u8>) -> Result<(), InvalidCode> {
     }
     text.truncate(at);
     let is_padding = bits < 8 && window | u64::MAX >> bits == u64::MAX;
-    is_padding.then_some(()).ok_or(InvalidCode)
+    if is_padding { Ok(()) } else { Err(InvalidCode) }
 }
 
 /// The number of bytes that [`encode`] writes.
@@ -102,8 +103,9 @@ fn first_step(window: u64) -> Option<Step> {
 /// [`first_step`] for a code of more than [`STEP_BITS`] bits.
 fn first_long_step(window: u32) -> Option<Step> {
     let run = LONG.iter().find(|run| window < run.end)?;
-    let at = usize::from(run.first) + ((window - run.start) >> (32 - run.len)) as usize;
-    BY_CODE.get(at).copied().map(Step::one)
+    let offset = (window - run.start) >> (32 - run.len);
+    let symbol = BY_CODE.get(usize::from(run.first) + offset as usize)?;
+    Some(Step::one(*symbol))
 }
 
 /// One or two decoded symbols, and the length of their codes together.

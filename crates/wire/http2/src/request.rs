@@ -27,42 +27,48 @@ pub(crate) fn read(
         return Err(StreamFault::Method);
     }
     head.method = Method::from_bytes(method).map_err(|_| StreamFault::Method)?;
-    let word = block.pseudo(Pseudo::Scheme).unwrap_or_default();
-    let scheme = Scheme::of_word(word).ok_or(StreamFault::Scheme)?;
-    let text = block.pseudo(Pseudo::Path).unwrap_or_default();
-    if text.len() > limits.target_bytes {
+    let scheme_word = block.pseudo(Pseudo::Scheme).unwrap_or_default();
+    let scheme = Scheme::of_word(scheme_word).ok_or(StreamFault::Scheme)?;
+    let path = block.pseudo(Pseudo::Path).unwrap_or_default();
+    if path.len() > limits.target_bytes {
         return Err(StreamFault::TargetTooLong);
     }
-    let is_whole_server = text == b"*" && head.method == Method::OPTIONS;
-    if text.first() != Some(&b'/') && !is_whole_server {
+    let is_whole_server = path == b"*" && head.method == Method::OPTIONS;
+    if path.first() != Some(&b'/') && !is_whole_server {
         return Err(TargetFault::Form.into());
     }
-    (head.target, _) = decode_target(&block.bytes, text, &head.method)?;
+    (head.target, _) = decode_target(&block.bytes, path, &head.method)?;
     head.target.scheme = Some(scheme);
     head.authority = Some(authority(block)?);
     head.version = Version::HTTP_2;
     let length = block.take_content_length()?;
-    let is_empty = ends || is_tunnel || length == Some(0);
-    match length {
-        // The bytes after the head belong to the tunnel.
-        Some(_) if is_tunnel => return Err(StreamFault::ContentLength),
-        Some(1..) if ends => return Err(StreamFault::LengthMismatch),
-        _ => {}
-    }
-    head.body = match length {
-        _ if is_empty => BodyLength::Known(0),
-        Some(length) => BodyLength::Known(length),
-        None => BodyLength::Unknown,
-    };
-    let expects = block.fields.expects_continue();
-    let expects = expects.ok_or(StreamFault::Expectation)?;
-    head.expect_continue = expects && !is_empty;
+    head.body = body_length(length, ends, is_tunnel)?;
+    let expects_continue = block.fields.expects_continue();
+    let expects_continue = expects_continue.ok_or(StreamFault::Expectation)?;
+    // Without a body there is nothing to continue with.
+    head.expect_continue = expects_continue && head.body != BodyLength::Known(0);
     std::mem::swap(&mut head.headers, &mut block.fields);
     if is_tunnel {
         head.headers
             .insert(UPGRADE, block.pseudo(Pseudo::Protocol).unwrap_or_default());
     }
     Ok(length)
+}
+
+/// The length of a request's body; `announced` is its Content-Length.
+fn body_length(
+    announced: Option<u64>,
+    ends: bool,
+    is_tunnel: bool,
+) -> Result<BodyLength, StreamFault> {
+    match announced {
+        // The bytes after the head belong to the tunnel.
+        Some(_) if is_tunnel => Err(StreamFault::ContentLength),
+        Some(1..) if ends => Err(StreamFault::LengthMismatch),
+        _ if ends || is_tunnel => Ok(BodyLength::Known(0)),
+        Some(length) => Ok(BodyLength::Known(length)),
+        None => Ok(BodyLength::Unknown),
+    }
 }
 
 /// Checks which pseudo-fields there are. Returns whether the request asks for a tunnel (RFC 8441, section 4).
@@ -92,14 +98,15 @@ fn check_pseudo(
 /// The host that the request is for: `:authority`, or else Host. If both are there, they must be equal.
 fn authority(block: &ReceivedBlock) -> Result<Authority, StreamFault> {
     let parse = |text: &[u8]| host::read(text, &block.bytes).map_err(|_| StreamFault::HostSyntax);
-    let (named, host) = (block.pseudo(Pseudo::Authority), block.host()?);
-    let authority = parse(named.or(host).ok_or(StreamFault::HostMissing)?)?;
-    match (named, host) {
-        (Some(named), Some(host)) if named != host && parse(host)? != authority => {
-            Err(StreamFault::HostMismatch)
-        }
-        _ => Ok(authority),
+    let (pseudo, host) = (block.pseudo(Pseudo::Authority), block.host()?);
+    let authority = parse(pseudo.or(host).ok_or(StreamFault::HostMissing)?)?;
+    if let (Some(pseudo), Some(host)) = (pseudo, host)
+        && pseudo != host
+        && parse(host)? != authority
+    {
+        return Err(StreamFault::HostMismatch);
     }
+    Ok(authority)
 }
 
 /// The longest method in bytes, as in HTTP/1.1.

@@ -34,10 +34,14 @@ pub(crate) fn read(
     let has_no_length = is_interim || head.status == StatusCode::NO_CONTENT;
     head.content_length = length.filter(|_| !has_no_length);
     std::mem::swap(&mut head.headers, &mut block.fields);
+    if is_interim {
+        return Ok(None);
+    }
+    if is_bodiless {
+        return Ok(Some(0));
+    }
     match length {
-        _ if is_interim => Ok(None),
-        _ if is_bodiless => Ok(Some(0)),
         Some(1..) if ends => Err(StreamFault::LengthMismatch),
-        length => Ok(length),
+        _ => Ok(length),
     }
 }

@@ -95,33 +95,34 @@ impl Server {
         if head.status.is_informational() {
             return Err(SendError::Status);
         }
-        let has_none = head.status == StatusCode::NO_CONTENT;
-        let is_bodiless = is_head || has_none || head.status == StatusCode::NOT_MODIFIED;
+        let is_no_content = head.status == StatusCode::NO_CONTENT;
+        let is_bodiless = is_head || is_no_content || head.status == StatusCode::NOT_MODIFIED;
         let length = match head.body {
-            BodyLength::Known(length) if !has_none => Some(length),
+            // A 204 must not announce a length (RFC 9110, section 8.6).
+            BodyLength::Known(length) if !is_no_content => Some(length),
             BodyLength::Known(_) | BodyLength::Unknown => None,
         };
         if ends && !is_bodiless && length.is_some_and(|length| length > 0) {
             return Err(SendError::Length);
         }
-        let ends = ends || is_bodiless || length == Some(0);
+        let ends_with_head = ends || is_bodiless || length == Some(0);
         encode::response(
             &mut self.connection,
             stream,
             head.status,
             head.headers,
             length,
-            ends,
+            ends_with_head,
             out,
         );
-        if let Some(it) = self.connection.streams.get(stream) {
-            it.outbound = Half::Body;
-            it.unsent = length;
+        if let Some(open) = self.connection.streams.get(stream) {
+            open.outbound = Half::Body;
+            open.unsent = length;
         }
-        if ends {
+        if ends_with_head {
             self.connection.end_outbound(stream, out);
         }
-        Ok(ends)
+        Ok(ends_with_head)
     }
 
     /// Whether the request of this stream is HEAD.
@@ -129,9 +130,10 @@ impl Server {
     /// # Errors
     /// The stream does not wait for the head of a response.
     fn awaited(&mut self, stream: u32) -> Result<bool, SendError> {
-        let open = self.connection.streams.get(stream);
-        let awaited = open.filter(|it| it.outbound == Half::Awaited);
-        awaited.map(|it| it.is_head).ok_or(SendError::OutOfTurn)
+        match self.connection.streams.get(stream) {
+            Some(open) if open.outbound == Half::Awaited => Ok(open.is_head),
+            _ => Err(SendError::OutOfTurn),
+        }
     }
 }
 
@@ -179,8 +181,12 @@ fn begin(
         &limits,
         &mut head,
     );
-    match (read, connection.streams.get(id)) {
-        (Ok(missing), Some(stream)) => {
+    let Some(stream) = connection.streams.get(id) else {
+        let fault = read.err().unwrap_or(StreamFault::AfterEnd);
+        return connection.fail(id, fault, out);
+    };
+    match read {
+        Ok(missing) => {
             stream.missing = missing;
             Event::Head {
                 stream: id,
@@ -188,12 +194,11 @@ fn begin(
                 ends,
             }
         }
-        (Err(fault), Some(_)) if fault.status().is_some() => Event::Refused {
+        Err(fault) if fault.status().is_some() => Event::Refused {
             stream: id,
             fault,
             ends,
         },
-        (Err(fault), _) => connection.fail(id, fault, out),
-        (Ok(_), None) => connection.fail(id, StreamFault::AfterEnd, out),
+        Err(fault) => connection.fail(id, fault, out),
     }
 }

@@ -15,7 +15,7 @@ pub(crate) struct Stream {
     /// The body bytes that were received and not credited yet.
     pub(crate) held: u32,
     /// The body bytes that were credited and not announced to the peer by WINDOW_UPDATE yet.
-    pub(crate) untold: u32,
+    pub(crate) unannounced: u32,
     /// The number of body bytes still to come; `None` if the length is not known.
     pub(crate) missing: Option<u64>,
     /// The number of body bytes still to be sent; `None` if the length is not known.
@@ -70,8 +70,8 @@ impl Streams {
     /// The open stream with this id.
     #[inline]
     pub(crate) fn get(&mut self, id: u32) -> Option<&mut Stream> {
-        let at = self.position(id)?;
-        self.open.get_mut(at)
+        let index = self.position(id)?;
+        self.open.get_mut(index)
     }
 
     /// The open stream with this id, if our head on it is sent and our message has not ended.
@@ -83,14 +83,16 @@ impl Streams {
     /// The state of the stream with this id. Only the client opens streams, and its ids are odd.
     #[inline]
     pub(crate) fn find(&mut self, id: u32) -> Found<'_> {
-        if let Some(at) = self.position(id) {
-            return Found::Open(&mut self.open[at]);
+        if let Some(index) = self.position(id) {
+            return Found::Open(&mut self.open[index]);
         }
-        match id {
-            // Even ids are those of pushes, which are not allowed here.
-            _ if id > self.last || id.is_multiple_of(2) => Found::Idle,
-            _ if id <= self.forgotten || self.reset.contains(&id) => Found::Reset,
-            _ => Found::Closed,
+        // Even ids are those of pushes, which are not allowed here.
+        if id > self.last || id.is_multiple_of(2) {
+            Found::Idle
+        } else if id <= self.forgotten || self.reset.contains(&id) {
+            Found::Reset
+        } else {
+            Found::Closed
         }
     }
 
@@ -112,8 +114,8 @@ impl Streams {
 
     /// Removes a stream that is over.
     pub(crate) fn remove(&mut self, id: u32) -> Option<Stream> {
-        let at = self.position(id)?;
-        Some(self.open.remove(at))
+        let index = self.position(id)?;
+        Some(self.open.remove(index))
     }
 
     /// Remembers that this side has reset a stream, forgetting the oldest one if there are more than `max`.
@@ -127,7 +129,7 @@ impl Streams {
 
     /// Removes the first open stream whose id is greater than `last`.
     pub(crate) fn take_beyond(&mut self, last: u32) -> Option<Stream> {
-        let at = self.open.partition_point(|stream| stream.id <= last);
-        (at < self.open.len()).then(|| self.open.remove(at))
+        let first = self.open.partition_point(|stream| stream.id <= last);
+        (first < self.open.len()).then(|| self.open.remove(first))
     }
 }

@@ -71,19 +71,20 @@ impl Connection {
                 return Ok(None);
             }
         };
-        let fault = match stream.inbound {
-            Half::Awaited => Some(StreamFault::Pseudo),
-            Half::Ended => Some(StreamFault::AfterEnd),
-            Half::Body if len > stream.receive_window => Some(StreamFault::FlowControl),
-            Half::Body => None,
-        };
         let ends = head.has(frame::END_STREAM);
-        let fault = fault.or_else(|| stream.take_body(payload.len(), ends).err());
+        let result = match stream.inbound {
+            Half::Awaited => Err(StreamFault::Pseudo),
+            Half::Ended => Err(StreamFault::AfterEnd),
+            Half::Body if len > stream.receive_window => Err(StreamFault::FlowControl),
+            Half::Body => stream.take_body(payload.len(), ends),
+        };
+        // If the stream fails, its reset releases these bytes, too.
         stream.held += whole;
         stream.receive_window -= len;
-        if let Some(fault) = fault {
+        if let Err(fault) = result {
             return Ok(Some(self.fail(id, fault, out)));
         }
+        // The caller does not see padding, so it cannot credit it.
         if padding > 0 {
             self.credit(id, padding, out);
         }
@@ -108,11 +109,11 @@ impl Connection {
         out: &mut BytesMut,
     ) -> Result<Option<Received>, Fault> {
         let id = head.stream;
-        let mut rest = unpadded(head, payload)?;
+        let mut block = unpadded(head, payload)?;
         if head.has(frame::HAS_PRIORITY) {
-            let (dependency, block) = rest.split_first_chunk::<5>().ok_or(Fault::FrameSize)?;
+            let (dependency, rest) = block.split_first_chunk::<5>().ok_or(Fault::FrameSize)?;
             check_dependency(id, dependency)?;
-            rest = block;
+            block = rest;
         }
         match self.streams.find(id) {
             Found::Closed if id <= self.last_taken => return Err(Fault::StreamClosed),
@@ -123,12 +124,12 @@ impl Connection {
         }
         let ends = head.has(frame::END_STREAM);
         if head.has(frame::END_HEADERS) {
-            return self.end_block(id, ends, rest, out);
+            return self.end_block(id, ends, block, out);
         }
         self.open_block = Some(Box::new(OpenBlock {
             id,
             ends,
-            bytes: rest.to_vec(),
+            bytes: block.to_vec(),
             frames: 0,
             empty_frames: 0,
         }));
@@ -184,11 +185,13 @@ impl Connection {
                 return Ok(None);
             }
         }
+        // A block after the head is trailers, which end the message.
         if !ends {
             return Ok(Some(self.fail(id, StreamFault::Trailers, out)));
         }
-        let length = self.streams.get(id).map(|stream| stream.take_body(0, true));
-        if let Some(Err(fault)) = length {
+        if let Some(stream) = self.streams.get(id)
+            && let Err(fault) = stream.take_body(0, true)
+        {
             return Ok(Some(self.fail(id, fault, out)));
         }
         self.end_inbound(id, out);
@@ -224,7 +227,7 @@ impl Connection {
         payload: &[u8],
         out: &mut BytesMut,
     ) -> Result<Option<Received>, Fault> {
-        let code = payload.try_into().map_err(|_| Fault::FrameSize)?;
+        let code_bytes = payload.try_into().map_err(|_| Fault::FrameSize)?;
         let id = head.stream;
         self.tally.resets += 1;
         if id == 0 || matches!(self.streams.find(id), Found::Idle) {
@@ -234,7 +237,7 @@ impl Connection {
             return Ok(None);
         };
         self.release(stream.held, out);
-        let code = Code(u32::from_be_bytes(code));
+        let code = Code(u32::from_be_bytes(code_bytes));
         Ok(Some(Event::Reset { stream: id, code }))
     }
 
@@ -260,16 +263,15 @@ impl Connection {
         };
         let was_shut = *window <= 0;
         *window += i64::from(increment);
-        let is_open = *window > 0;
-        if *window <= WINDOW_MAX {
-            let opens = was_shut && is_open;
-            self.tally.window_updates += u32::from(!opens);
-            return Ok(opens.then_some(Event::Window { stream: id }));
+        let opens = was_shut && *window > 0;
+        if *window > WINDOW_MAX {
+            return match id {
+                0 => Err(Fault::FlowControl),
+                _ => Ok(Some(self.fail(id, StreamFault::FlowControl, out))),
+            };
         }
-        match id {
-            0 => Err(Fault::FlowControl),
-            _ => Ok(Some(self.fail(id, StreamFault::FlowControl, out))),
-        }
+        self.tally.window_updates += u32::from(!opens);
+        Ok(opens.then_some(Event::Window { stream: id }))
     }
 
     fn settings(
@@ -285,7 +287,7 @@ impl Connection {
         if head.has(frame::ACK) {
             return self.settle(payload);
         }
-        let window = self.peer.window;
+        let old_window = self.peer.window;
         if self.stage == Stage::Begun {
             self.stage = Stage::Unacknowledged;
             // The peer's settings replace the assumed limit; without the setting there is none.
@@ -296,11 +298,11 @@ impl Connection {
         // 7541, section 4.2).
         self.encoder.set_table_size(least_table);
         self.encoder.set_table_size(self.peer.table_max);
-        let widened = i64::from(self.peer.window) - i64::from(window);
+        let change = i64::from(self.peer.window) - i64::from(old_window);
         let mut is_opened = false;
         for stream in self.streams.iter_mut() {
             let was_shut = stream.send_window <= 0;
-            stream.send_window += widened;
+            stream.send_window += change;
             if stream.send_window > WINDOW_MAX {
                 return Err(Fault::FlowControl);
             }
@@ -402,21 +404,22 @@ impl Stream {
         *missing = missing
             .checked_sub(bytes as u64)
             .ok_or(StreamFault::LengthMismatch)?;
-        match (ends, *missing) {
-            (true, 1..) => Err(StreamFault::LengthMismatch),
-            _ => Ok(()),
+        if ends && *missing > 0 {
+            return Err(StreamFault::LengthMismatch);
         }
+        Ok(())
     }
 }
 
 /// Removes the padding from a payload, with the byte that states its length. Returns how many bytes that were.
 fn strip_padding(head: FrameHead, payload: &mut BytesMut) -> Result<u32, Fault> {
-    let whole = payload.len();
-    let from = usize::from(head.has(frame::PADDED));
-    let rest = unpadded(head, payload)?.len();
-    payload.advance(from);
-    payload.truncate(rest);
-    Ok(count(whole - rest))
+    let padded_len = payload.len();
+    let len = unpadded(head, payload)?.len();
+    if head.has(frame::PADDED) {
+        payload.advance(1);
+    }
+    payload.truncate(len);
+    Ok(count(padded_len - len))
 }
 
 /// The payload without its padding.
@@ -425,8 +428,10 @@ fn unpadded(head: FrameHead, payload: &[u8]) -> Result<&[u8], Fault> {
         return Ok(payload);
     }
     let (&padding, rest) = payload.split_first().ok_or(Fault::FrameSize)?;
-    let len = rest.len().checked_sub(padding.into());
-    len.map(|len| &rest[..len]).ok_or(Fault::Protocol)
+    match rest.len().checked_sub(padding.into()) {
+        Some(len) => Ok(&rest[..len]),
+        None => Err(Fault::Protocol),
+    }
 }
 
 /// Checks that a stream does not depend on itself (RFC 7540, section 5.3.1).

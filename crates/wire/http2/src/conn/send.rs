@@ -44,8 +44,9 @@ impl Connection {
             }
             *unsent -= taken as u64;
         }
-        let ends = ends && taken == len;
-        if taken == 0 && !ends {
+        let is_last = ends && taken == len;
+        // An empty frame is of use only if it ends the message.
+        if taken == 0 && !is_last {
             return Ok(0);
         }
         let bytes = i64::from(count(taken));
@@ -54,11 +55,11 @@ impl Connection {
         let head = FrameHead {
             len: taken,
             kind: frame::DATA,
-            flags: if ends { frame::END_STREAM } else { 0 },
+            flags: if is_last { frame::END_STREAM } else { 0 },
             stream: id,
         };
         out.extend_from_slice(&head.bytes());
-        if ends {
+        if is_last {
             self.end_outbound(id, out);
         }
         Ok(taken)
@@ -72,12 +73,12 @@ impl Connection {
         out: &mut BytesMut,
         fields: impl FnOnce(&mut Block<'_>),
     ) {
-        let at = out.len();
+        let start = out.len();
         // Room for the frame's head, which is written once the block is complete.
         out.extend_from_slice(&[0; HEAD_LEN]);
         fields(&mut self.encoder.block(out));
         let max = self.peer.payload_max.min(PAYLOAD_MAX);
-        let len = out.len() - at - HEAD_LEN;
+        let len = out.len() - start - HEAD_LEN;
         let mut head = FrameHead {
             len: len.min(max),
             kind: frame::HEADERS,
@@ -87,9 +88,9 @@ impl Connection {
         if len <= max {
             head.flags |= frame::END_HEADERS;
         }
-        out[at..at + HEAD_LEN].copy_from_slice(&head.bytes());
+        out[start..start + HEAD_LEN].copy_from_slice(&head.bytes());
         if len > max {
-            let rest = out.split_off(at + HEAD_LEN + max);
+            let rest = out.split_off(start + HEAD_LEN + max);
             let mut pieces = rest.chunks(max).peekable();
             while let Some(piece) = pieces.next() {
                 let is_last = pieces.peek().is_none();

@@ -57,8 +57,8 @@ impl Decoder {
     /// block must begin by reducing it (RFC 9113, section 4.3.1).
     pub fn set_table_size(&mut self, size: u32) {
         self.size_limit = size as usize;
-        let is_lower = self.size_limit < self.update_due.unwrap_or_else(|| self.table.size_max());
-        if is_lower {
+        let allowed = self.update_due.unwrap_or_else(|| self.table.size_max());
+        if self.size_limit < allowed {
             self.update_due = Some(self.size_limit);
         }
     }
@@ -79,15 +79,15 @@ impl Decoder {
         let mut rest = block;
         self.take_size_updates(&mut rest)?;
         let mut size = 0_usize;
-        let mut is_shown = true;
-        let mut show = |line: FieldLine<'_>| {
+        let mut is_visiting = true;
+        let mut pass = |line: FieldLine<'_>| {
             size = size.saturating_add(line.size());
-            is_shown = is_shown && size <= list_max && visit(line).is_continue();
+            is_visiting = is_visiting && size <= list_max && visit(line).is_continue();
         };
         while let Some(&first) = rest.first() {
             let prefix = match first {
                 INDEXED.. => {
-                    show(self.line(integer(&mut rest, 7)?)?);
+                    pass(self.line(integer(&mut rest, 7)?)?);
                     continue;
                 }
                 WITH_INDEXING.. => 6,
@@ -100,7 +100,7 @@ impl Decoder {
                 index => self.line(index)?.name.copied(&mut scratch.name),
             };
             let value = string(&mut rest, &mut scratch.value)?;
-            show(FieldLine {
+            pass(FieldLine {
                 name,
                 value,
                 is_never_indexed: (NEVER_INDEXED..SIZE_UPDATE).contains(&first),
@@ -112,6 +112,7 @@ impl Decoder {
         Ok(size)
     }
 
+    /// Takes the updates of the table's size with which a block may begin, or must if the setting was lowered.
     fn take_size_updates(&mut self, rest: &mut &[u8]) -> Result<(), Fault> {
         while let Some(SIZE_UPDATE..WITH_INDEXING) = rest.first() {
             let size = integer(rest, 5)?;
@@ -126,10 +127,12 @@ impl Decoder {
         }
     }
 
+    /// The entry of either table that has this index.
     #[inline]
     fn line(&self, index: usize) -> Result<FieldLine<'_>, Fault> {
         let line = match index.checked_sub(STATIC.len()) {
             Some(age) => self.table.entry(age).map(|entry| self.table.line(entry)),
+            // The indices begin with 1.
             None if index == 0 => None,
             None => Some(STATIC[index]),
         };
@@ -160,8 +163,8 @@ fn integer(rest: &mut &[u8], prefix: u32) -> Result<usize, Fault> {
 fn string<'s, 'b: 's>(rest: &mut &'b [u8], buffer: &'s mut Vec<u8>) -> Result<&'s [u8], Fault> {
     let is_coded = rest.first().is_some_and(|first| first & HUFFMAN != 0);
     let len = integer(rest, 7)?;
-    let (text, behind) = rest.split_at_checked(len).ok_or(Fault::Truncated)?;
-    *rest = behind;
+    let (text, after) = rest.split_at_checked(len).ok_or(Fault::Truncated)?;
+    *rest = after;
     if !is_coded {
         return Ok(text);
     }

@@ -32,6 +32,14 @@ struct NameState {
     unused: u8,
 }
 
+/// The ages of entries of the dynamic table; `None` if there is none.
+struct EntryAges {
+    /// The age of the newest entry that is the field.
+    of_field: Option<usize>,
+    /// The age of the newest entry that has the field's name, but another value.
+    of_name: Option<usize>,
+}
+
 /// How a field that no table has is written.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Indexing {
@@ -106,9 +114,10 @@ impl Encoder {
         }
     }
 
-    /// The ages of the newest entry that is this field, and of the newest one that has its name.
+    /// Looks for entries like a field, whose key has this `number`. Entries with one number are linked, the newest
+    /// first.
     #[inline]
-    fn find(&self, line: &FieldLine<'_>, number: u8) -> (Option<usize>, Option<usize>) {
+    fn find(&self, line: &FieldLine<'_>, number: u8) -> EntryAges {
         let (mut of_name, mut least_age) = (None, 0);
         let mut made = self.names[usize::from(number)].newest;
         loop {
@@ -117,13 +126,17 @@ impl Encoder {
             // before.
             let entry = match self.table.entry(age) {
                 Some(entry) if entry.number == number && age >= least_age => entry,
-                _ => return (None, of_name),
+                _ => {
+                    let of_field = None;
+                    return EntryAges { of_field, of_name };
+                }
             };
             let is_same_name = number < FIRST_OTHER
                 || (self.table.other_name(entry)).eq_ignore_ascii_case(line.name.as_bytes());
             if is_same_name {
                 if self.table.value(entry) == line.value {
-                    return (Some(age), of_name);
+                    let of_field = Some(age);
+                    return EntryAges { of_field, of_name };
                 }
                 of_name = of_name.or(Some(age));
             }
@@ -141,17 +154,18 @@ impl Encoder {
         let (first, count) = key.static_indices();
         let mut of_static = STATIC[first..first + count].iter();
         if indexing != Indexing::Never
-            && let Some(at) = of_static.position(|entry| entry.value == line.value)
+            && let Some(offset) = of_static.position(|entry| entry.value == line.value)
         {
-            return integer(INDEXED, 7, first + at, out);
+            return integer(INDEXED, 7, first + offset, out);
         }
         let (pattern, prefix) = match indexing {
             Indexing::With => (WITH_INDEXING, 6),
             Indexing::Without => (0, 4),
             Indexing::Never => (NEVER_INDEXED, 4),
         };
-        let index = match (first, of_name) {
-            (0, Some(age)) => STATIC.len() + age,
+        // The index of an entry with the name, or 0. Indices of the static table are shorter.
+        let index = match of_name {
+            Some(age) if first == 0 => STATIC.len() + age,
             _ => first,
         };
         integer(pattern, prefix, index, out);
@@ -192,9 +206,9 @@ impl Block<'_> {
         let number = Key::of(line.name).number();
         let mut of_name = None;
         if !line.is_never_indexed {
-            let of_line;
-            (of_line, of_name) = self.encoder.find(line, number);
-            if let Some(age) = of_line {
+            let ages = self.encoder.find(line, number);
+            of_name = ages.of_name;
+            if let Some(age) = ages.of_field {
                 self.encoder.names[usize::from(number)].unused = 0;
                 return integer(INDEXED, 7, STATIC.len() + age, self.out);
             }

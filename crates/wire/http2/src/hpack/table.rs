@@ -54,6 +54,7 @@ impl Key {
             LineName::Pseudo(pseudo) => Self::Pseudo(pseudo),
             LineName::Field(NameRef::Known(id)) => Self::Known(id),
             LineName::Field(NameRef::Other(text)) => {
+                // The last letter in lower case.
                 let last = text.last().map_or(0, |last| last | 0x20);
                 Self::Other((text.len() as u8).wrapping_mul(5).wrapping_add(last) % OTHER_KEYS)
             }
@@ -112,8 +113,8 @@ impl Table {
     /// The entry of this age; `None` if it was evicted or never made.
     #[inline]
     pub(super) fn entry(&self, age: usize) -> Option<&Entry> {
-        let at = self.entries.len().checked_sub(age + 1)?;
-        self.entries.get(at).filter(|_| at >= self.evicted)
+        let index = self.entries.len().checked_sub(age + 1)?;
+        self.entries.get(index).filter(|_| index >= self.evicted)
     }
 
     /// The name and the value of an entry.
@@ -130,15 +131,17 @@ impl Table {
     /// The value of an entry.
     #[inline]
     pub(super) fn value(&self, entry: &Entry) -> &[u8] {
-        let at = entry.at.wrapping_sub(self.passed) + entry.name_len;
-        let value = self.text.get(at as usize..(at + entry.value_len) as usize);
+        let start = entry.at.wrapping_sub(self.passed) + entry.name_len;
+        let end = start + entry.value_len;
+        let value = self.text.get(start as usize..end as usize);
         value.unwrap_or_default()
     }
 
     /// The text of an entry's name; empty if the name has a number.
     pub(super) fn other_name(&self, entry: &Entry) -> &[u8] {
-        let at = entry.at.wrapping_sub(self.passed);
-        let name = self.text.get(at as usize..(at + entry.name_len) as usize);
+        let start = entry.at.wrapping_sub(self.passed);
+        let end = start + entry.name_len;
+        let name = self.text.get(start as usize..end as usize);
         name.unwrap_or_default()
     }
 
@@ -167,6 +170,7 @@ impl Table {
         self.size += size;
     }
 
+    /// Evicts the oldest entries until the others together have at most `size` bytes, and frees memory that they took.
     fn evict_down_to(&mut self, size: usize) {
         while self.size > size
             && let Some(entry) = self.entries.get(self.evicted)
@@ -175,6 +179,7 @@ impl Table {
             self.size -= match entry.key {
                 Key::Pseudo(pseudo) => entry_size(pseudo.as_bytes().len(), text_len),
                 Key::Known(id) => entry_size(id.spelling().len(), text_len),
+                // The text includes the name.
                 Key::Other(_) => entry_size(0, text_len),
             };
             self.evicted += 1;
