@@ -39,11 +39,11 @@ impl Authority {
             [b'[', ..] => ipv6(text),
             _ => name(text),
         };
-        let (host, port_text) = split.ok_or(InvalidHost)?;
-        let port = port(port_text).ok_or(InvalidHost)?;
+        let (host, after_host) = split.ok_or(InvalidHost)?;
+        let port = port(after_host)?;
         let host = match host {
-            Host::Lower(host) => head.slice_ref(host),
-            Host::Mixed(host) => host.to_ascii_lowercase().into(),
+            Host::Lower(lower) => head.slice_ref(lower),
+            Host::Mixed(mixed) => mixed.to_ascii_lowercase().into(),
         };
         Ok(Self { host, port })
     }
@@ -51,8 +51,9 @@ impl Authority {
     /// The IP address that `host` is, with or without brackets; `None` if it is a name.
     pub fn ip(&self) -> Option<IpAddr> {
         let host = std::str::from_utf8(&self.host).ok()?;
-        let literal = host.strip_prefix('[').and_then(|it| it.strip_suffix(']'));
-        literal.unwrap_or(host).parse().ok()
+        let after_bracket = host.strip_prefix('[');
+        let in_brackets = after_bracket.and_then(|text| text.strip_suffix(']'));
+        in_brackets.unwrap_or(host).parse().ok()
     }
 
     /// `host` or `host:port`, as the value of a Host field.
@@ -80,28 +81,31 @@ enum Host<'a> {
 
 /// Whether `text` can be sent as the value of Host.
 pub fn is_sendable_host(text: &[u8]) -> bool {
-    let allowed = |byte: u8| byte.is_ascii_graphic() && !b"/?#@\\,\"<>".contains(&byte);
-    !text.is_empty()
-        && text
-            .iter()
-            .all(|&byte| NAME_CLASSES[usize::from(byte)] != FOREIGN || allowed(byte))
+    let is_allowed = |&byte: &u8| {
+        let is_of_name = NAME_CLASSES[usize::from(byte)] != FOREIGN;
+        is_of_name || byte.is_ascii_graphic() && !b"/?#@\\,\"<>".contains(&byte)
+    };
+    !text.is_empty() && text.iter().all(is_allowed)
 }
 
-/// The port after a host: `Some(None)` if there is none, `None` if it is malformed.
-fn port(text: &[u8]) -> Option<Option<u16>> {
-    match text {
-        [] | [b':'] => Some(None),
-        [b':', digits @ ..] if digits.len() <= 5 => {
-            let mut value = 0;
-            for &digit in digits {
-                if !digit.is_ascii_digit() {
-                    return None;
-                }
-                value = value * 10 + u32::from(digit - b'0');
-            }
-            u16::try_from(value).ok().filter(|&port| port > 0).map(Some)
+/// Reads the text after a host, `[":" [port]]`; `None` if it has no port.
+fn port(text: &[u8]) -> Result<Option<u16>, InvalidHost> {
+    let digits = match text {
+        [] | [b':'] => return Ok(None),
+        // Five digits cannot overflow the sum.
+        [b':', digits @ ..] if digits.len() <= 5 => digits,
+        _ => return Err(InvalidHost),
+    };
+    let mut value = 0;
+    for &digit in digits {
+        if !digit.is_ascii_digit() {
+            return Err(InvalidHost);
         }
-        _ => None,
+        value = value * 10 + u32::from(digit - b'0');
+    }
+    match u16::try_from(value) {
+        Ok(port) if port > 0 => Ok(Some(port)),
+        _ => Err(InvalidHost),
     }
 }
 
@@ -116,22 +120,22 @@ fn ipv6(text: &[u8]) -> Option<(Host<'_>, &[u8])> {
 /// Splits the name at the start from the text after it. One pass finds the end, upper case and empty
 /// labels.
 fn name(text: &[u8]) -> Option<(Host<'_>, &[u8])> {
-    let (mut len, mut classes, mut before) = (0, 0, DOT);
+    // A dot at the beginning is refused as if a dot stood before it.
+    let (mut len, mut classes, mut previous) = (0, 0, DOT);
     for &byte in text {
         let class = NAME_CLASSES[usize::from(byte)];
         if class == FOREIGN {
             break;
         }
-        // Two dots, or one at the beginning.
-        if class & before == DOT {
+        if class & previous == DOT {
             return None;
         }
         classes |= class;
-        before = class;
+        previous = class;
         len += 1;
     }
-    let (host, rest) = text.split_at(len);
-    let host = host.strip_suffix(b".").unwrap_or(host);
+    let (dotted, rest) = text.split_at(len);
+    let host = dotted.strip_suffix(b".").unwrap_or(dotted);
     match host.len() {
         1..=NAME_BYTES_MAX if classes & UPPER == 0 => Some((Host::Lower(host), rest)),
         1..=NAME_BYTES_MAX => Some((Host::Mixed(host), rest)),

@@ -53,30 +53,33 @@ pub fn evaluate(
     if !headers.may_have(Traits::CONDITION) {
         return ConditionOutcome::Met;
     }
-    let reads = matches!(*method, Method::GET | Method::HEAD);
-    let own = validators.etag.and_then(EntityTag::parse_whole);
+    let is_read = matches!(*method, Method::GET | Method::HEAD);
+    let etag = validators.etag.and_then(EntityTag::parse_whole);
     let modified = validators.modified;
     if headers.contains(IF_MATCH) {
-        let is_own = |tag: EntityTag<'_>| own.is_some_and(|own| own.is_strongly(tag));
-        if !lists(headers, IF_MATCH, is_own) {
+        let is_etag = |tag: EntityTag<'_>| etag.is_some_and(|etag| etag.equals_strongly(tag));
+        if !lists(headers, IF_MATCH, is_etag) {
             return ConditionOutcome::Failed;
         }
-    } else if let Some(since) = only_date(headers, IF_UNMODIFIED_SINCE)
-        && modified.is_some_and(|modified| modified > since)
+    } else if let (Some(modified), Some(since)) =
+        (modified, only_date(headers, IF_UNMODIFIED_SINCE))
+        && modified > since
     {
         return ConditionOutcome::Failed;
     }
     if headers.contains(IF_NONE_MATCH) {
-        let is_own = |tag: EntityTag<'_>| own.is_some_and(|own| own.is_weakly(tag));
-        return match lists(headers, IF_NONE_MATCH, is_own) {
-            true if reads => ConditionOutcome::NotModified,
-            true => ConditionOutcome::Failed,
-            false => ConditionOutcome::Met,
+        let is_etag = |tag: EntityTag<'_>| etag.is_some_and(|etag| etag.equals_weakly(tag));
+        return if !lists(headers, IF_NONE_MATCH, is_etag) {
+            ConditionOutcome::Met
+        } else if is_read {
+            ConditionOutcome::NotModified
+        } else {
+            ConditionOutcome::Failed
         };
     }
-    if reads
-        && let Some(since) = only_date(headers, IF_MODIFIED_SINCE)
-        && modified.is_some_and(|modified| modified <= since)
+    if is_read
+        && let (Some(modified), Some(since)) = (modified, only_date(headers, IF_MODIFIED_SINCE))
+        && modified <= since
     {
         return ConditionOutcome::NotModified;
     }
@@ -90,13 +93,11 @@ pub(crate) fn allows_range(headers: &Fields, validators: &Validators<'_>) -> boo
         return !headers.contains(IF_RANGE);
     };
     if let Some(tag) = EntityTag::parse_whole(line) {
-        let own = validators.etag.and_then(EntityTag::parse_whole);
-        return own.is_some_and(|own| own.is_strongly(tag));
+        let etag = validators.etag.and_then(EntityTag::parse_whole);
+        return etag.is_some_and(|etag| etag.equals_strongly(tag));
     }
-    let modified = validators
-        .modified
-        .filter(|_| validators.is_modified_strong);
-    modified.is_some() && date(line) == modified
+    let modified = validators.modified;
+    validators.is_modified_strong && modified.is_some() && date(line) == modified
 }
 
 /// Whether a field with a list of tags is `*`, or has a tag for which `is_equal` holds.
@@ -145,16 +146,20 @@ struct EntityTag<'t> {
 impl<'t> EntityTag<'t> {
     /// Parses the tag at the beginning of `text`; returns it with the text after it.
     fn parse(text: &'t [u8]) -> Option<(Self, &'t [u8])> {
-        let quoted = text.strip_prefix(b"W/");
-        let (is_weak, quoted) = (quoted.is_some(), quoted.unwrap_or(text));
+        let (is_weak, quoted) = match text.strip_prefix(b"W/") {
+            Some(quoted) => (true, quoted),
+            None => (false, text),
+        };
         let inner = quoted.strip_prefix(b"\"")?;
         let end = inner.iter().position(|byte| *byte == b'"')?;
         // Visible characters and bytes above ASCII, but no spaces; a backslash escapes nothing.
-        let is_tag = inner[..end]
-            .iter()
-            .all(|byte| *byte > b' ' && *byte != 0x7f);
+        let is_allowed = |byte: &u8| *byte > b' ' && *byte != 0x7f;
+        if !inner[..end].iter().all(is_allowed) {
+            return None;
+        }
+        // Both quotes belong to the tag.
         let (opaque, rest) = quoted.split_at(end + 2);
-        is_tag.then_some((Self { is_weak, opaque }, rest))
+        Some((Self { is_weak, opaque }, rest))
     }
 
     /// Parses `text` as one tag, apart from white space around it.
@@ -164,12 +169,12 @@ impl<'t> EntityTag<'t> {
     }
 
     /// Whether both tags are equal by strong comparison: they stand for the same bytes.
-    fn is_strongly(self, other: EntityTag<'_>) -> bool {
-        !self.is_weak && !other.is_weak && self.is_weakly(other)
+    fn equals_strongly(self, other: EntityTag<'_>) -> bool {
+        !self.is_weak && !other.is_weak && self.equals_weakly(other)
     }
 
     /// Whether both tags are equal by weak comparison: they stand for equivalent representations.
-    fn is_weakly(self, other: EntityTag<'_>) -> bool {
+    fn equals_weakly(self, other: EntityTag<'_>) -> bool {
         self.opaque == other.opaque
     }
 }

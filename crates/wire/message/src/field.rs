@@ -15,7 +15,7 @@ pub fn is_value_text(text: &[u8]) -> bool {
 /// Whether `is_such` holds for each byte of `text`.
 #[inline]
 pub fn are_all(text: &[u8], is_such: impl Fn(u8) -> bool) -> bool {
-    // Bytes may be in two blocks.
+    // The last block may overlap the one before it: to check a byte twice does no harm.
     if let Some(last) = text.last_chunk::<16>() {
         let mut blocks = text.as_chunks::<16>().0.iter();
         return blocks.all(|block| is_block(block, &is_such)) && is_block(last, &is_such);
@@ -29,7 +29,7 @@ pub fn are_all(text: &[u8], is_such: impl Fn(u8) -> bool) -> bool {
 /// [`are_all`] without a branch for each byte, so that compilers make vector instructions of it.
 #[inline(always)]
 fn is_block<const N: usize>(block: &[u8; N], is_such: &impl Fn(u8) -> bool) -> bool {
-    block.iter().fold(true, |is, &byte| is & is_such(byte))
+    block.iter().fold(true, |all, &byte| all & is_such(byte))
 }
 
 /// Whether a byte may be in a token: a method, field name, coding or chunk extension.

@@ -80,9 +80,11 @@ impl<'f> Field<'f> {
     #[inline]
     #[must_use]
     pub fn name(self) -> &'f [u8] {
-        match (self.entry.name_len, self.entry.name) {
-            (0, Some(id)) => id.spelling().as_bytes(),
-            (len, _) => self.fields.text(self.entry.name_at, len.into()),
+        let entry = self.entry;
+        match entry.name {
+            // The name is written nowhere.
+            Some(id) if entry.name_len == 0 => id.spelling().as_bytes(),
+            _ => self.fields.text(entry.name_at, entry.name_len.into()),
         }
     }
 
@@ -105,7 +107,7 @@ impl<'f> Field<'f> {
     #[must_use]
     pub fn is<'n>(self, name: impl Into<NameRef<'n>>) -> bool {
         match (name.into(), self.entry.name) {
-            (NameRef::Known(sought), its) => its == Some(sought),
+            (NameRef::Known(sought), own) => own == Some(sought),
             (NameRef::Other(sought), None) => self.name().eq_ignore_ascii_case(sought),
             (NameRef::Other(_), Some(_)) => false,
         }
@@ -212,11 +214,11 @@ impl Fields {
     #[inline]
     fn text(&self, at: u32, len: u32) -> &[u8] {
         let (at, len) = (at as usize, len as usize);
-        let (bytes, at) = match at.checked_sub(self.received.len()) {
+        let (bytes, start) = match at.checked_sub(self.received.len()) {
             None => (&self.received[..], at),
-            Some(at) => (&self.added[..], at),
+            Some(in_added) => (&self.added[..], in_added),
         };
-        bytes.get(at..at + len).unwrap_or_default()
+        bytes.get(start..start + len).unwrap_or_default()
     }
 
     /// The fields, in order.
@@ -313,7 +315,11 @@ impl Fields {
     #[must_use]
     pub fn only<'n>(&self, name: impl Into<NameRef<'n>>) -> Option<&[u8]> {
         let mut values = self.get_all(name);
-        values.next().filter(|_| values.next().is_none())
+        let value = values.next()?;
+        match values.next() {
+            None => Some(value),
+            Some(_) => None,
+        }
     }
 
     /// Whether the client waits for 100 (Continue), by `Expect` (RFC 9110, section 10.1.1); `None`: it expects
@@ -323,11 +329,17 @@ impl Fields {
         if !self.contains(name::EXPECT) {
             return Some(false);
         }
-        let elements = self.elements(name::EXPECT);
-        let mut expectations = elements.filter(|it| !it.is_empty()).peekable();
-        let expects_any = expectations.peek().is_some();
-        let is_known = expectations.all(|it| it.eq_ignore_ascii_case(b"100-continue"));
-        is_known.then_some(expects_any)
+        let mut expects_any = false;
+        for expectation in self.elements(name::EXPECT) {
+            if expectation.is_empty() {
+                continue;
+            }
+            if !expectation.eq_ignore_ascii_case(b"100-continue") {
+                return None;
+            }
+            expects_any = true;
+        }
+        Some(expects_any)
     }
 
     /// Whether there is a field of this name.
@@ -362,18 +374,23 @@ impl Fields {
     pub fn keep_first<'n>(&mut self, name: impl Into<NameRef<'n>>) {
         let name = name.into();
         if self.named(name).nth(1).is_some() {
-            let mut is_behind = false;
-            self.retain(|field| !field.is(name) || !std::mem::replace(&mut is_behind, true));
+            let mut has_first = false;
+            self.retain(|field| {
+                let is_repeated = has_first && field.is(name);
+                has_first |= field.is(name);
+                !is_repeated
+            });
         }
     }
 
     /// Removes all fields of this name; returns whether there were any.
     pub fn remove<'n>(&mut self, name: impl Into<NameRef<'n>>) -> bool {
-        let (name, len) = (name.into(), self.len());
+        let name = name.into();
+        let len_before = self.len();
         if self.may_name(name) {
             self.retain(|field| !field.is(name));
         }
-        self.len() < len
+        self.len() < len_before
     }
 
     /// Keeps only the fields for which `is_kept` is true.
@@ -398,19 +415,20 @@ impl Fields {
             return;
         }
         // A peer may name thousands of fields: the names are hashed once, instead of being compared with each field.
-        let named: HashSet<Vec<u8>> = self
+        let options: HashSet<Vec<u8>> = self
             .elements(name::CONNECTION)
             .filter(|option| !option.is_empty() && !option.eq_ignore_ascii_case(b"close"))
             .filter(|option| self.may_name(NameRef::read(option)))
             .map(<[u8]>::to_ascii_lowercase)
             .collect();
-        if named.is_empty() {
+        if options.is_empty() {
             return;
         }
         for index in 0..self.entries.len() {
             let field = self.field(&self.entries[index]);
-            let is_named = named.contains(field.lower_name().as_bytes());
-            if is_named && !field.id().is_some_and(|id| except.contains(&id)) {
+            let is_named = options.contains(field.lower_name().as_bytes());
+            let is_excepted = field.id().is_some_and(|id| except.contains(&id));
+            if is_named && !is_excepted {
                 self.entries[index].is_nominated = true;
                 self.traits = self.traits.with(Traits::NOMINATED);
             }
@@ -475,7 +493,7 @@ impl Fields {
         let mut run = 0..0;
         for field in self.without(without) {
             let entry = field.entry;
-            // Lines that stand side by side are copied at once.
+            // Lines that stand side by side are copied at once. The last received line and the first added one do not.
             let is_beside = entry.name_at == run.end && run.end as usize != self.received.len();
             if !(entry.is_line && is_beside) {
                 write_run(&run, out);
@@ -593,17 +611,17 @@ impl Fields {
             name => &name[..name.len().min(usize::from(u16::MAX))],
         };
         self.added.reserve(name.len() + value.len() + 4);
-        let name_at = self.received.len() + self.added.len();
-        let at = self.added.len();
+        let name_start = self.added.len();
+        let name_at = self.received.len() + name_start;
         self.added.extend_from_slice(name);
         if id.is_none() && !is_token_text(name) {
-            mend(&mut self.added[at..], is_token, b'_');
+            mend(&mut self.added[name_start..], is_token, b'_');
         }
         self.added.extend_from_slice(b": ");
-        let at = self.added.len();
+        let value_start = self.added.len();
         self.added.extend_from_slice(value);
         if !is_value_text(value) {
-            mend(&mut self.added[at..], is_value, b' ');
+            mend(&mut self.added[value_start..], is_value, b' ');
         }
         self.added.extend_from_slice(b"\r\n");
         Entry {
@@ -623,7 +641,7 @@ impl PartialEq for Fields {
     fn eq(&self, other: &Self) -> bool {
         let mut pairs = self.iter().zip(other.iter());
         self.len() == other.len()
-            && pairs.all(|(one, other)| one.is(other.name_ref()) && one.value() == other.value())
+            && pairs.all(|(own, other)| own.is(other.name_ref()) && own.value() == other.value())
     }
 }
 
@@ -632,8 +650,9 @@ impl Eq for Fields {}
 impl fmt::Debug for Fields {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = String::from_utf8_lossy;
-        let fields = self.iter().map(|it| (text(it.name()), text(it.value())));
-        f.debug_map().entries(fields).finish()
+        let fields = self.iter();
+        let entries = fields.map(|field| (text(field.name()), text(field.value())));
+        f.debug_map().entries(entries).finish()
     }
 }
 
@@ -647,6 +666,7 @@ impl<'n, N: Into<NameRef<'n>>, V: AsRef<[u8]>> FromIterator<(N, V)> for Fields {
     }
 }
 
+/// Replaces the bytes that are not allowed.
 fn mend(text: &mut [u8], is_allowed: fn(u8) -> bool, instead: u8) {
     for byte in text.iter_mut().filter(|byte| !is_allowed(**byte)) {
         *byte = instead;

@@ -17,7 +17,7 @@ pub fn pieces(text: &[u8]) -> impl Iterator<Item = (&[u8], Option<&[u8]>)> {
 pub fn split(piece: &[u8]) -> (&[u8], Option<&[u8]>) {
     let piece = piece.trim_ascii();
     match piece.iter().position(|&byte| byte == b'=') {
-        Some(at) => (piece[..at].trim_ascii_end(), Some(&piece[at + 1..])),
+        Some(equals) => (piece[..equals].trim_ascii_end(), Some(&piece[equals + 1..])),
         None => (piece, None),
     }
 }
@@ -27,7 +27,7 @@ pub fn split(piece: &[u8]) -> (&[u8], Option<&[u8]>) {
 pub fn named<'a>(text: &'a [u8], names: &'a [String]) -> impl Iterator<Item = (&'a str, &'a [u8])> {
     pieces(text).filter_map(|(name, value)| {
         let value = unquoted(value?.trim_ascii());
-        let known = names.iter().find(|it| it.as_bytes() == name)?;
+        let known = names.iter().find(|known| known.as_bytes() == name)?;
         Some((known.as_str(), value))
     })
 }
@@ -49,8 +49,11 @@ pub fn parameters<'a>(
 ) -> impl Iterator<Item = (&'a str, &'a [u8])> {
     let segments = path.split(|&byte| byte == b'/');
     segments.flat_map(|segment| {
-        let at = segment.iter().position(|&byte| byte == b';');
-        let parameters = at.map_or(&[][..], |at| &segment[at + 1..]);
+        let semicolon = segment.iter().position(|&byte| byte == b';');
+        let parameters = match semicolon {
+            Some(index) => &segment[index + 1..],
+            None => &[],
+        };
         named(parameters, names)
     })
 }
@@ -62,10 +65,14 @@ pub fn without(field: &[u8], name: &str) -> Option<Vec<u8>> {
     let mut kept = Vec::with_capacity(field.len());
     let mut has_any = false;
     for piece in field.split(|&byte| byte == b';') {
-        match split(piece) {
-            (its, Some(_)) if its == name.as_bytes() => has_any = true,
-            _ if kept.is_empty() => kept.extend_from_slice(piece.trim_ascii_start()),
-            _ => kept.extend([b";", piece].concat()),
+        let (piece_name, value) = split(piece);
+        if value.is_some() && piece_name == name.as_bytes() {
+            has_any = true;
+        } else if kept.is_empty() {
+            kept.extend_from_slice(piece.trim_ascii_start());
+        } else {
+            kept.push(b';');
+            kept.extend_from_slice(piece);
         }
     }
     has_any.then_some(kept)

@@ -83,10 +83,13 @@ pub fn select(
     length: u64,
     parts_max: usize,
 ) -> RangeSelection {
-    let selection = range_set(method, headers)
-        .filter(|_| length > 0 && condition::allows_range(headers, validators))
-        .and_then(|set| of_set(set, length, parts_max));
-    selection.unwrap_or(RangeSelection::Whole)
+    let Some(set) = range_set(method, headers) else {
+        return RangeSelection::Whole;
+    };
+    if length == 0 || !condition::allows_range(headers, validators) {
+        return RangeSelection::Whole;
+    }
+    select_from(set, length, parts_max).unwrap_or(RangeSelection::Whole)
 }
 
 /// The value of `Content-Range` of a response 416 about a representation of `length` bytes:
@@ -107,67 +110,76 @@ fn range_set<'h>(method: &Method, headers: &'h Fields) -> Option<&'h [u8]> {
 }
 
 /// The parts of a list of ranges; `None` if the list is to be ignored.
-fn of_set(set: &[u8], length: u64, parts_max: usize) -> Option<RangeSelection> {
-    let mut any = false;
+fn select_from(set: &[u8], length: u64, parts_max: usize) -> Option<RangeSelection> {
+    let mut has_element = false;
     let mut first = None;
+    // Empty while there is one range at most, so that it takes no memory.
     let mut parts: Vec<ByteRange> = Vec::new();
     // Empty elements mean nothing (RFC 9110, section 5.6.1).
     for element in list(set).filter(|element| !element.is_empty()) {
-        any = true;
-        let Some(range) = of_element(element, length)? else {
+        has_element = true;
+        let Some(range) = parse_range(element, length)? else {
             continue;
         };
-        let Some(before) = first else {
+        let Some(first_range) = first else {
             first = Some(range);
             continue;
         };
         if parts.is_empty() {
-            parts.push(before);
+            parts.push(first_range);
         }
         if parts.len() >= parts_max || parts.iter().any(|part| part.overlaps(&range)) {
             return None;
         }
         parts.push(range);
     }
-    match first {
-        None if any => Some(RangeSelection::Unsatisfiable),
-        None => None,
-        Some(part) if parts.is_empty() => (parts_max > 0).then_some(RangeSelection::Part(part)),
-        Some(_) => Some(RangeSelection::Parts(parts)),
+    let Some(first_range) = first else {
+        return has_element.then_some(RangeSelection::Unsatisfiable);
+    };
+    if !parts.is_empty() {
+        return Some(RangeSelection::Parts(parts));
     }
+    (parts_max > 0).then_some(RangeSelection::Part(first_range))
 }
 
 /// Parses one range and cuts it to the representation: `Some(None)` if it lies outside, `None` if it
 /// is malformed.
-fn of_element(element: &[u8], length: u64) -> Option<Option<ByteRange>> {
+fn parse_range(element: &[u8], length: u64) -> Option<Option<ByteRange>> {
     let dash = element.iter().position(|byte| *byte == b'-')?;
     let (from, to) = (&element[..dash], &element[dash + 1..]);
     let end = length - 1;
     if from.is_empty() {
+        // The last bytes of the representation.
         let suffix = number(to)?;
-        let range = ByteRange {
-            first: length.saturating_sub(suffix),
-            last: end,
-        };
-        return Some((suffix > 0).then_some(range));
+        let first = length.saturating_sub(suffix);
+        return Some((suffix > 0).then_some(ByteRange { first, last: end }));
     }
     let first = number(from)?;
-    let last = match to {
-        [] => end,
-        to => number(to).filter(|last| *last >= first)?.min(end),
-    };
+    let mut last = end;
+    if !to.is_empty() {
+        let stated = number(to)?;
+        if stated < first {
+            return None;
+        }
+        last = stated.min(end);
+    }
     Some((first <= end).then_some(ByteRange { first, last }))
 }
 
 /// Parses a number of digits only; one that does not fit becomes the largest.
 fn number(digits: &[u8]) -> Option<u64> {
-    let is_number = !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
-    is_number.then(|| {
-        digits.iter().fold(0_u64, |number, digit| {
-            let digit = u64::from(digit - b'0');
-            number.saturating_mul(10).saturating_add(digit)
-        })
-    })
+    if digits.is_empty() {
+        return None;
+    }
+    let mut number = 0_u64;
+    for byte in digits {
+        if !byte.is_ascii_digit() {
+            return None;
+        }
+        let digit = u64::from(byte - b'0');
+        number = number.saturating_mul(10).saturating_add(digit);
+    }
+    Some(number)
 }
 
 /// The only unit of ranges, with the sign after it.

@@ -41,11 +41,14 @@ impl Target {
         }
         let clean = |text: Bytes, part: Part| {
             let shape = examine(&text, part)?;
-            match (shape.question, shape.needs_escapes) {
-                (Some(_), _) => Err(TargetFault::Byte),
-                (None, true) => Ok(escape(&text, part)),
-                (None, false) => Ok(text),
+            if shape.question.is_some() {
+                return Err(TargetFault::Byte);
             }
+            Ok(if shape.needs_escapes {
+                escape(&text, part)
+            } else {
+                text
+            })
         };
         Ok(Self {
             path: clean(path, Part::Path)?,
@@ -80,10 +83,12 @@ impl Scheme {
     #[must_use]
     pub fn of_word(word: &[u8]) -> Option<Self> {
         let is = |name: &[u8]| word.eq_ignore_ascii_case(name);
-        match word {
-            _ if is(b"https") || is(b"wss") => Some(Self::Https),
-            _ if is(b"http") || is(b"ws") => Some(Self::Http),
-            _ => None,
+        if is(b"https") || is(b"wss") {
+            Some(Self::Https)
+        } else if is(b"http") || is(b"ws") {
+            Some(Self::Http)
+        } else {
+            None
         }
     }
 }
@@ -120,20 +125,20 @@ pub fn is_clean_target(text: &[u8], is_query: bool) -> bool {
 
 /// Whether a query has a byte that [`Part::StrictQuery`] escapes.
 fn has_raw(query: &[u8]) -> bool {
-    query
-        .iter()
-        .enumerate()
-        .any(|(at, &byte)| CLASSES[usize::from(byte)].is_escaped(Part::StrictQuery, &query[at..]))
+    let mut bytes = query.iter().enumerate();
+    bytes.any(|(index, byte)| {
+        CLASSES[usize::from(*byte)].is_escaped(Part::StrictQuery, &query[index..])
+    })
 }
 
 /// Reads a target in origin form: a path and a query.
 fn origin_form(head: &Bytes, text: &[u8], scheme: Option<Scheme>) -> Result<Target, TargetFault> {
     let shape = examine(text, Part::Path)?;
     let (path, query) = match shape.question {
-        Some(at) => (&text[..at], Some(&text[at + 1..])),
+        Some(question) => (&text[..question], Some(&text[question + 1..])),
         None => (text, None),
     };
-    let own = |text, part| {
+    let to_bytes = |text, part| {
         if shape.needs_escapes {
             escape(text, part)
         } else {
@@ -141,8 +146,8 @@ fn origin_form(head: &Bytes, text: &[u8], scheme: Option<Scheme>) -> Result<Targ
         }
     };
     Ok(Target {
-        path: own(path, Part::Path),
-        query: query.map(|query| own(query, Part::Query)),
+        path: to_bytes(path, Part::Path),
+        query: query.map(|query| to_bytes(query, Part::Query)),
         scheme,
     })
 }
@@ -153,14 +158,14 @@ fn absolute_form(
     text: &[u8],
     method: &Method,
 ) -> Result<(Target, Option<Authority>), TargetFault> {
-    let (scheme, rest) = split_scheme(text).ok_or(TargetFault::Form)?;
-    let authority_len = rest
+    let (scheme, after_scheme) = split_scheme(text).ok_or(TargetFault::Form)?;
+    let authority_len = after_scheme
         .iter()
         .position(|byte| matches!(byte, b'/' | b'?' | b'#'))
-        .unwrap_or(rest.len());
-    let (authority, rest) = rest.split_at(authority_len);
-    let authority = Authority::decode(authority, head)?;
-    let mut target = origin_form(head, rest, Some(scheme))?;
+        .unwrap_or(after_scheme.len());
+    let (authority_text, path) = after_scheme.split_at(authority_len);
+    let authority = Authority::decode(authority_text, head)?;
+    let mut target = origin_form(head, path, Some(scheme))?;
     if target.path.is_empty() {
         // RFC 9112 section 3.2.4: an OPTIONS request without a path is for the whole server.
         let whole_server = *method == Method::OPTIONS && target.query.is_none();
@@ -171,15 +176,17 @@ fn absolute_form(
 
 /// Splits `http://` or `https://` from the text after it; `None` for anything else.
 fn split_scheme(text: &[u8]) -> Option<(Scheme, &[u8])> {
-    [
+    for (scheme, prefix) in [
         (Scheme::Http, &b"http://"[..]),
         (Scheme::Https, b"https://"),
-    ]
-    .into_iter()
-    .find_map(|(scheme, prefix)| {
-        let (start, rest) = text.split_at_checked(prefix.len())?;
-        start.eq_ignore_ascii_case(prefix).then_some((scheme, rest))
-    })
+    ] {
+        if let Some((start, rest)) = text.split_at_checked(prefix.len())
+            && start.eq_ignore_ascii_case(prefix)
+        {
+            return Some((scheme, rest));
+        }
+    }
+    None
 }
 
 /// The kind of a text in a request target, which decides which bytes are allowed or escaped.
@@ -206,20 +213,20 @@ fn examine(text: &[u8], mut part: Part) -> Result<Shape, TargetFault> {
     };
     let is_special = |(_, class): &(usize, Class)| *class != Class::Plain;
     let classes = text.iter().map(|byte| CLASSES[usize::from(*byte)]);
-    for (at, class) in classes.enumerate().filter(is_special) {
+    for (index, class) in classes.enumerate().filter(is_special) {
         match class {
             Class::Question if part == Part::Path => {
                 part = Part::Query;
-                shape.question = Some(at);
+                shape.question = Some(index);
             }
-            Class::Percent if part == Part::Path && !is_escape(&text[at..]) => {
+            Class::Percent if part == Part::Path && !is_escape(&text[index..]) => {
                 return Err(TargetFault::Escape);
             }
             // Some servers take it for a slash; browsers send it raw in queries.
             Class::Backslash if part == Part::Path => return Err(TargetFault::Byte),
             Class::Hash => return Err(TargetFault::Fragment),
             Class::Forbidden => return Err(TargetFault::Byte),
-            _ => shape.needs_escapes |= class.is_escaped(part, &text[at..]),
+            _ => shape.needs_escapes |= class.is_escaped(part, &text[index..]),
         }
     }
     Ok(shape)
@@ -228,8 +235,8 @@ fn examine(text: &[u8], mut part: Part) -> Result<Shape, TargetFault> {
 /// `text` with those bytes percent-encoded that are not allowed in `part`.
 fn escape(text: &[u8], part: Part) -> Bytes {
     let mut escaped = Vec::with_capacity(text.len() + 16);
-    for (at, &byte) in text.iter().enumerate() {
-        if CLASSES[usize::from(byte)].is_escaped(part, &text[at..]) {
+    for (index, &byte) in text.iter().enumerate() {
+        if CLASSES[usize::from(byte)].is_escaped(part, &text[index..]) {
             let digit = |value: u8| b"0123456789ABCDEF"[usize::from(value)];
             escaped.extend_from_slice(&[b'%', digit(byte >> 4), digit(byte & 0xf)]);
         } else {
