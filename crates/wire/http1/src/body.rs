@@ -32,10 +32,11 @@ enum Coding {
 impl Coding {
     /// Reads a Transfer-Encoding field.
     fn read(value: &[u8]) -> Result<Self, Fault> {
-        let mut chunked = false;
-        let mut others = false;
+        let mut is_chunked = false;
+        let mut has_others = false;
         for coding in list(value) {
-            if chunked {
+            // `chunked` must be the last coding.
+            if is_chunked {
                 return Err(Fault::TransferEncoding);
             }
             let name = coding
@@ -45,13 +46,15 @@ impl Coding {
             if !is_token_text(trim(name)) {
                 return Err(Fault::TransferEncoding);
             }
-            chunked = coding.eq_ignore_ascii_case(b"chunked");
-            others |= !chunked;
+            is_chunked = coding.eq_ignore_ascii_case(b"chunked");
+            has_others |= !is_chunked;
         }
-        match (chunked, others) {
-            (true, false) => Ok(Self::Chunked),
-            (true, true) => Ok(Self::Unsupported),
-            (false, _) => Err(Fault::TransferEncoding),
+        if !is_chunked {
+            Err(Fault::TransferEncoding)
+        } else if has_others {
+            Ok(Self::Unsupported)
+        } else {
+            Ok(Self::Chunked)
         }
     }
 }
@@ -91,11 +94,14 @@ impl FramingFields {
         bodiless: bool,
     ) -> Result<(Option<u64>, Decoder), Fault> {
         self.check(version)?;
-        let decoder = match (self.coding, self.content_length) {
-            _ if bodiless => Decoder::Length(0),
-            (Some(_), _) => Decoder::Chunked(chunked::Decoder::for_response()),
-            (None, Some(length)) => Decoder::Length(length),
-            (None, None) => Decoder::UntilClose,
+        let decoder = if bodiless {
+            Decoder::Length(0)
+        } else if self.coding.is_some() {
+            Decoder::Chunked(chunked::Decoder::for_response())
+        } else if let Some(length) = self.content_length {
+            Decoder::Length(length)
+        } else {
+            Decoder::UntilClose
         };
         Ok((self.content_length, decoder))
     }
@@ -163,7 +169,7 @@ impl Decoder {
             Self::Length(0) => Ok(Some(Piece::End)),
             _ if input.is_empty() => Ok(None),
             Self::Length(left) => {
-                let len = usize::try_from(*left).map_or(input.len(), |left| left.min(input.len()));
+                let len = at_most(*left, input.len());
                 *left -= len as u64;
                 Ok(Some(Piece::Data(input.split_to(len).freeze())))
             }
@@ -181,7 +187,7 @@ impl Decoder {
         let len = match self {
             Self::Chunked(chunked) => return chunked.skip(input, limits, sink),
             Self::Length(left) => {
-                let len = usize::try_from(*left).map_or(input.len(), |left| left.min(input.len()));
+                let len = at_most(*left, input.len());
                 *left -= len as u64;
                 len
             }
@@ -207,6 +213,11 @@ impl Decoder {
     pub(crate) fn ends_here(&self) -> bool {
         self.is_done() || matches!(self, Self::UntilClose)
     }
+}
+
+/// `available` bytes, or only `left` if these are fewer.
+pub(crate) fn at_most(left: u64, available: usize) -> usize {
+    usize::try_from(left).map_or(available, |left| left.min(available))
 }
 
 /// Encodes the body of a message by its framing.

@@ -8,7 +8,7 @@
 
 use bytes::{Buf, Bytes, BytesMut};
 
-use crate::body::{Piece, SkipCounts};
+use crate::body::{Piece, SkipCounts, at_most};
 use crate::error::Fault;
 use crate::limits::Limits;
 use crate::syntax::{hex_value, is_token, is_value};
@@ -126,7 +126,7 @@ impl Decoder {
 
     /// Skips chunk data, of which `available` bytes are there; returns how many belong to the chunk.
     fn pass_data(&mut self, available: usize) -> usize {
-        let len = usize::try_from(self.remaining).map_or(available, |left| left.min(available));
+        let len = at_most(self.remaining, available);
         self.remaining -= len as u64;
         if self.remaining == 0 {
             self.state = State::DataCr;
@@ -273,23 +273,26 @@ fn step_extension(state: State, byte: u8) -> Option<State> {
         (State::ExtensionQuoted | State::ExtensionEscape, _) if is_value(byte) => {
             State::ExtensionQuoted
         }
-        (
-            State::ExtensionName
-            | State::ExtensionNameEnd
-            | State::ExtensionToken
-            | State::ExtensionQuotedEnd,
-            b';' | b'\r',
-        ) => match byte {
-            b';' => State::ExtensionStart,
-            _ => State::SizeLf,
-        },
+        (_, b';') if may_end_extension(state) => State::ExtensionStart,
+        (_, b'\r') if may_end_extension(state) => State::SizeLf,
         _ => return None,
     };
     Some(next)
 }
 
+fn may_end_extension(state: State) -> bool {
+    matches!(
+        state,
+        State::ExtensionName
+            | State::ExtensionNameEnd
+            | State::ExtensionToken
+            | State::ExtensionQuotedEnd
+    )
+}
+
 /// Writes the size line of a chunk of `len` bytes.
 pub(crate) fn write_size(len: usize, out: &mut BytesMut) {
+    // Two digits a byte, and CR LF. The digits are written from the last to the first.
     let mut line = [0; 2 * size_of::<usize>() + 2];
     let mut start = line.len() - 2;
     line[start..].copy_from_slice(b"\r\n");

@@ -160,10 +160,11 @@ impl Client {
         if self.conn.awaits_head() {
             return self.receive_head(input);
         }
-        Ok(self.conn.receive(input)?.map(|piece| match piece {
-            Piece::Data(data) => ClientEvent::Body(data),
-            Piece::End => ClientEvent::End,
-        }))
+        Ok(match self.conn.receive(input)? {
+            Some(Piece::Data(data)) => Some(ClientEvent::Body(data)),
+            Some(Piece::End) => Some(ClientEvent::End),
+            None => None,
+        })
     }
 
     /// Takes back a head that is not needed any more; the next one uses its memory.
@@ -213,13 +214,13 @@ impl Client {
         let Some(raw) = self.conn.receive_head(input, &mut head.headers)? else {
             return Ok(None);
         };
-        let asked = RequestTraits {
+        let request = RequestTraits {
             is_head: self.is_head,
             upgrade: self.upgrade.as_deref(),
         };
-        let rest = response::decode(&raw, asked, head).map_err(|it| self.conn.fail(it))?;
-        let head = self.spare.take();
-        Ok(head.map(|head| self.begin_response(head, rest)))
+        let rest = response::decode(&raw, request, head).map_err(|fault| self.conn.fail(fault))?;
+        let complete = self.spare.take();
+        Ok(complete.map(|head| self.begin_response(head, rest)))
     }
 
     fn begin_response(&mut self, head: Box<ResponseHead>, rest: Rest) -> ClientEvent {
@@ -245,15 +246,16 @@ fn check(request: &Request<'_>) -> Result<(), RequestError> {
     if *request.method == Method::CONNECT {
         return Err(RequestError::Connect);
     }
-    let path_is_valid = match request.path {
+    let is_valid_path = match request.path {
+        // The whole server.
         b"*" => *request.method == Method::OPTIONS && request.query.is_none(),
         path => path.starts_with(b"/") && is_clean_target(path, false),
     };
-    if !path_is_valid
-        || request
-            .query
-            .is_some_and(|query| !is_clean_target(query, true))
-    {
+    let is_valid_query = match request.query {
+        Some(query) => is_clean_target(query, true),
+        None => true,
+    };
+    if !is_valid_path || !is_valid_query {
         return Err(RequestError::Target);
     }
     if !is_sendable_host(request.host) {

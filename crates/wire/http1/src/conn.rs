@@ -141,14 +141,14 @@ impl Conn {
         self.settle();
     }
 
-    /// Handles the peer's close of its sending side; `left` says whether bytes are left that were not taken.
-    /// Returns `true` if that ended a body.
-    pub(crate) fn receive_eof(&mut self, left: bool) -> Result<bool, Fault> {
+    /// Handles the peer's close of its sending side; `has_left` says whether bytes are left that were not taken, or
+    /// whether a part of the message was taken before. Returns `true` if that ended a body.
+    pub(crate) fn receive_eof(&mut self, has_left: bool) -> Result<bool, Fault> {
         let fault = match &self.inbound {
             Inbound::Failed(fault) => return Err(*fault),
             // Requests that came before the end are still to be answered.
             Inbound::Done | Inbound::Closed => return Ok(false),
-            Inbound::Head(scan) if scan.is_untouched() && !left => match self.role {
+            Inbound::Head(scan) if scan.is_untouched() && !has_left => match self.role {
                 Role::Client => Fault::ClosedUnanswered,
                 Role::Server => {
                     self.close();
@@ -269,24 +269,19 @@ impl Conn {
 
     /// Ends the message being sent.
     pub(crate) fn end_outbound(&mut self, out: &mut BytesMut) -> Result<(), BodyError> {
-        let ended = match self.outbound {
+        let result = match self.outbound {
             Outbound::Body(encoder) => encoder.end(out),
             Outbound::Cut(error) => Err(error),
-            Outbound::Idle | Outbound::Done => Err(BodyError::OutOfTurn),
+            Outbound::Idle | Outbound::Done => return Err(BodyError::OutOfTurn),
         };
-        match ended {
-            Ok(()) => {
-                self.outbound = Outbound::Done;
-                self.settle();
-                Ok(())
-            }
-            Err(BodyError::OutOfTurn) => Err(BodyError::OutOfTurn),
-            Err(error) => {
-                self.outbound = Outbound::Cut(error);
-                self.persistent = false;
-                Err(error)
-            }
+        if let Err(error) = result {
+            self.outbound = Outbound::Cut(error);
+            self.persistent = false;
+        } else {
+            self.outbound = Outbound::Done;
+            self.settle();
         }
+        result
     }
 
     /// Begins the next exchange if the present one is over.

@@ -100,15 +100,16 @@ impl Server {
             return Ok(None);
         };
         let limits = self.conn.limits();
-        let keep_alive = request::decode(&raw, limits, head).map_err(|it| self.conn.fail(it))?;
+        let keep_alive =
+            request::decode(&raw, limits, head).map_err(|fault| self.conn.fail(fault))?;
         if !keep_alive {
             self.conn.close_after();
         }
-        let head = self.spare.take();
-        Ok(head.map(|head| {
-            self.begin_exchange(&head);
-            ServerEvent::Head(head)
-        }))
+        let Some(complete) = self.spare.take() else {
+            return Ok(None);
+        };
+        self.begin_exchange(&complete);
+        Ok(Some(ServerEvent::Head(complete)))
     }
 
     /// Takes back a head that is not needed any more; the next one uses its memory.
@@ -186,10 +187,13 @@ impl Server {
         if exchange.awaits_continue || encoder == Encoder::UntilClose {
             self.conn.close_after();
         }
-        let connection = match (self.conn.is_persistent(), exchange.is_http10) {
-            (false, _) => ConnectionOption::Close,
-            (true, true) => ConnectionOption::KeepAlive,
-            (true, false) => ConnectionOption::Nothing,
+        let connection = if !self.conn.is_persistent() {
+            ConnectionOption::Close
+        } else if exchange.is_http10 {
+            ConnectionOption::KeepAlive
+        } else {
+            // HTTP/1.1 keeps connections without saying so.
+            ConnectionOption::Nothing
         };
         encode::begin_response(head.status, head.reason, head.headers, out);
         encode::end_head(announcement, connection, out);

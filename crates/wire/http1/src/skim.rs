@@ -146,13 +146,13 @@ impl Skimmer {
         received
     }
 
-    /// Handles the server's close of its sending side; `left` says whether bytes are left that were
+    /// Handles the server's close of its sending side; `has_left` says whether bytes are left that were
     /// not taken. Returns `Some(End)` for a body that ends with the connection, `None` between
     /// exchanges.
     ///
     /// # Errors
     /// The stream ended inside a head or body, or before a response.
-    pub fn receive_eof(&mut self, left: bool) -> Result<Option<Http1Skim>, Fault> {
+    pub fn receive_eof(&mut self, has_left: bool) -> Result<Option<Http1Skim>, Fault> {
         let fault = match &self.state {
             State::Failed(fault) => return Err(*fault),
             State::Idle | State::Over => {
@@ -164,7 +164,7 @@ impl Skimmer {
                 self.end();
                 return Ok(Some(Http1Skim::End));
             }
-            State::Head if !self.is_begun && !left => Fault::ClosedUnanswered,
+            State::Head if !self.is_begun && !has_left => Fault::ClosedUnanswered,
             State::Head => Fault::TruncatedHead,
             State::Body(_) => Fault::TruncatedBody,
         };
@@ -190,16 +190,15 @@ impl Skimmer {
         input: &mut &[u8],
         known: &mut KnownHead,
     ) -> Result<Option<Http1Skim>, Fault> {
-        let (outline, decoder) = match &known.meaning {
-            Some((outline, decoder))
-                if known.to_head == self.to_head && input.starts_with(&known.bytes) =>
-            {
-                (*outline, decoder.clone())
-            }
-            _ => match self.parse_head(input, known)? {
-                Some(meaning) => meaning,
-                None => return Ok(None),
-            },
+        let (outline, decoder) = if let Some((outline, decoder)) = &known.meaning
+            && known.to_head == self.to_head
+            && input.starts_with(&known.bytes)
+        {
+            (*outline, decoder.clone())
+        } else if let Some(meaning) = self.parse_head(input, known)? {
+            meaning
+        } else {
+            return Ok(None);
         };
         *input = &input[outline.bytes..];
         if outline.status.is_informational() {
@@ -219,19 +218,19 @@ impl Skimmer {
         known: &mut KnownHead,
     ) -> Result<Option<(Outline, Decoder)>, Fault> {
         // One byte more than the limit, so that the scan can find it exceeded.
-        let head_at_most = input.len().min(self.limits.head_bytes.saturating_add(1));
-        let mut copy = BytesMut::from(&input[..head_at_most]);
+        let copied_len = input.len().min(self.limits.head_bytes.saturating_add(1));
+        let mut copy = BytesMut::from(&input[..copied_len]);
         let mut head = ResponseHead::default();
         let fields = &mut head.headers;
         let scanned = Scan::default().advance(Role::Client, &self.limits, &mut copy, fields)?;
         let Some(raw) = scanned else {
             return Ok(None);
         };
-        let asked = RequestTraits {
+        let request = RequestTraits {
             is_head: self.to_head,
             upgrade: None,
         };
-        let rest = response::decode(&raw, asked, &mut head)?;
+        let rest = response::decode(&raw, request, &mut head)?;
         let outline = Outline {
             status: head.status,
             content_length: head.content_length,
@@ -239,6 +238,7 @@ impl Skimmer {
             keep_alive: rest.keep_alive,
         };
         let meaning = (outline, rest.decoder);
+        // An interim head would displace the final one, which follows it each time.
         if !outline.status.is_informational() {
             known.bytes.clear();
             known.bytes.extend_from_slice(&raw.bytes);

@@ -8,7 +8,7 @@ use http::Version;
 pub(crate) fn allows_next(headers: &Fields, version: Version) -> bool {
     let has = |option: &[u8]| {
         let mut options = headers.elements(CONNECTION);
-        options.any(|it| it.eq_ignore_ascii_case(option))
+        options.any(|known| known.eq_ignore_ascii_case(option))
     };
     !has(b"close") && (version == Version::HTTP_11 || has(b"keep-alive"))
 }

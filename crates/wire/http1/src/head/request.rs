@@ -36,13 +36,13 @@ pub(crate) fn decode(
     }
     let body = FramingFields::read(&head.headers)?.request_length(version)?;
     // HTTP/1.0 has no expectations.
-    let expects =
+    let expects_continue =
         version != Version::HTTP_10 && head.headers.expects_continue().ok_or(Fault::Expectation)?;
     let may_go_on = allows_next(&head.headers, version);
     head.headers.remove_all(Traits::FRAMING);
     head.method = line.method;
     head.version = version;
     head.body = body;
-    head.expect_continue = expects && body != BodyLength::Known(0);
+    head.expect_continue = expects_continue && body != BodyLength::Known(0);
     Ok(may_go_on)
 }

@@ -17,8 +17,10 @@ pub(crate) struct RequestLine<'a> {
 /// Splits a request line into its parts. The version is checked first, because the rest of a
 /// line of another major version has no known meaning.
 pub(crate) fn decode(line: &[u8]) -> Result<RequestLine<'_>, Fault> {
-    let method_end = line.iter().position(|&byte| byte == b' ');
-    let method_end = method_end.ok_or(Fault::RequestLine)?;
+    let mut bytes = line.iter();
+    let method_end = bytes
+        .position(|&byte| byte == b' ')
+        .ok_or(Fault::RequestLine)?;
     let target_at = method_end + 1;
     let target_len = memchr(b' ', &line[target_at..]).ok_or(Fault::RequestLine)?;
     let target_end = target_at + target_len;
@@ -27,7 +29,8 @@ pub(crate) fn decode(line: &[u8]) -> Result<RequestLine<'_>, Fault> {
         return Err(Fault::RequestLine);
     }
     let version = match version(version_text) {
-        Some(version) => version?,
+        Some(known) => known?,
+        // More than two spaces.
         None if version_text.contains(&b' ') => return Err(Fault::RequestLine),
         None => return Err(Fault::Version),
     };
@@ -45,7 +48,7 @@ pub(crate) fn decode(line: &[u8]) -> Result<RequestLine<'_>, Fault> {
     })
 }
 
-/// Reads a version; `None` if it is malformed. Later minor versions are understood as 1.1
+/// Reads a version; `None` if it is malformed, a fault if its major version is not 1. Later minor versions are understood as 1.1
 /// (RFC 9110 section 2.5).
 pub(crate) fn version(text: &[u8]) -> Option<Result<Version, Fault>> {
     let [b'H', b'T', b'T', b'P', b'/', major, b'.', minor] = text else {

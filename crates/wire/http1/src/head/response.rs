@@ -28,7 +28,7 @@ pub(crate) struct RequestTraits<'a> {
 /// Checks a complete response head, whose fields are in `head`, and fills in the rest of `head`.
 pub(crate) fn decode(
     raw: &RawHead,
-    asked: RequestTraits<'_>,
+    request: RequestTraits<'_>,
     head: &mut ResponseHead,
 ) -> Result<Rest, Fault> {
     let line = status_line::decode(&raw.bytes, raw.start_line)?;
@@ -37,14 +37,14 @@ pub(crate) fn decode(
     headers.keep(raw.bytes.clone());
     let framing = FramingFields::read(headers)?;
     let may_go_on = allows_next(headers, line.version);
-    let upgrade = match status {
-        StatusCode::SWITCHING_PROTOCOLS => {
-            let is_upgrade = !framing.announces_body() && line.version == Version::HTTP_11;
-            let upgraded = upgraded(headers, asked.upgrade).filter(|_| is_upgrade);
-            Some(upgraded.ok_or(Fault::Upgraded)?)
+    let mut upgrade = None;
+    if status == StatusCode::SWITCHING_PROTOCOLS {
+        if framing.announces_body() || line.version != Version::HTTP_11 {
+            return Err(Fault::Upgraded);
         }
-        _ => None,
-    };
+        let protocol = new_protocol(headers, request.upgrade);
+        upgrade = Some(protocol.ok_or(Fault::Upgraded)?);
+    }
     headers.mark_nominated(&[]);
     headers.remove_all(Traits::OF_CONNECTION);
     // The field is addressed to this proxy, not to its clients.
@@ -54,17 +54,16 @@ pub(crate) fn decode(
     headers.keep_first(name::CONTENT_TYPE);
     head.status = status;
     head.reason = line.reason;
-    if let Some(upgrade) = upgrade {
-        headers.insert(name::UPGRADE, upgrade);
+    if let Some(protocol) = upgrade {
+        headers.insert(name::UPGRADE, protocol);
         head.content_length = None;
         return Ok(Rest {
             decoder: Decoder::UntilClose,
             keep_alive: false,
         });
     }
-    let to_head = asked.is_head;
     let has_no_framing = status.is_informational() || status == StatusCode::NO_CONTENT;
-    let bodiless = to_head || has_no_framing || status == StatusCode::NOT_MODIFIED;
+    let bodiless = request.is_head || has_no_framing || status == StatusCode::NOT_MODIFIED;
     let (announced, decoder) = framing.response_length(line.version, bodiless)?;
     // A server that announces a body with a 204 may send one, even after the check for left-over bytes.
     let may_send_more = status == StatusCode::NO_CONTENT && framing.announces_body();
@@ -78,9 +77,11 @@ pub(crate) fn decode(
 
 /// The protocol to which a 101 changes: its Upgrade field must name the one that was asked for and no other (RFC 9110
 /// section 7.8).
-fn upgraded(headers: &Fields, asked: Option<&[u8]>) -> Option<Vec<u8>> {
+fn new_protocol(headers: &Fields, asked: Option<&[u8]>) -> Option<Vec<u8>> {
     let mut options = headers.elements(name::CONNECTION);
-    let is_named = options.any(|option| option.eq_ignore_ascii_case(b"upgrade"));
-    let token = headers.only(name::UPGRADE).filter(|_| is_named)?;
+    if !options.any(|option| option.eq_ignore_ascii_case(b"upgrade")) {
+        return None;
+    }
+    let token = headers.only(name::UPGRADE)?;
     token.eq_ignore_ascii_case(asked?).then(|| token.to_vec())
 }

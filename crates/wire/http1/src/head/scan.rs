@@ -73,23 +73,25 @@ impl Scan {
             .head_bytes
             .min(limits.line_bytes)
             .min(limits.target_bytes);
+        // An input shorter than every limit needs no checks.
         let may_pass_limits = input.len() > limit_min;
         loop {
             if self.lines > 0 && self.scanned == self.line_at && !may_pass_limits {
                 self.read_plain_lines(limits, input, fields);
             }
-            let found = match self.lines {
+            let stop = match self.lines {
                 // Other bytes of the start line are checked when it is decoded.
                 0 => memchr(b'\n', &input[self.scanned..]).map(|offset| self.scanned + offset),
                 _ => self.field_line_end(input),
             };
             if may_pass_limits {
-                self.check_size(role, limits, input, found)?;
+                self.check_size(role, limits, input, stop)?;
             }
-            let LineEnd::At { end, next } = self.judge_end(role, input, found)? else {
+            let LineEnd::At { end, next } = self.judge_end(role, input, stop)? else {
                 return Ok(None);
             };
-            if end == self.line_at {
+            let is_empty_line = end == self.line_at;
+            if is_empty_line {
                 let bytes = input.split_to(next).freeze();
                 let start_line = std::mem::take(self).start_line;
                 return Ok(Some(RawHead { bytes, start_line }));
@@ -104,7 +106,8 @@ impl Scan {
                 return Err(Fault::TooManyFields);
             } else {
                 let line = &input[self.line_at..end];
-                read_field(line, self.line_at, next - end == 2, fields)?;
+                let has_crlf = next - end == 2;
+                read_field(line, self.line_at, has_crlf, fields)?;
             }
             self.lines += 1;
             self.line_at = next;
@@ -116,22 +119,23 @@ impl Scan {
     /// left to the slower, exact rules.
     #[inline]
     fn read_plain_lines(&mut self, limits: &Limits, input: &[u8], fields: &mut Fields) {
-        let (mut at, mut lines) = (self.line_at, self.lines);
+        let (mut line_at, mut lines) = (self.line_at, self.lines);
         while lines <= limits.fields {
-            let rest = &input[at..];
+            let rest = &input[line_at..];
+            // A line that begins with a control character is the empty one at the end, or has a fault.
             let Some(end @ 1..) = first_control(rest) else {
                 break;
             };
             if !rest[end..].starts_with(b"\r\n")
-                || read_field(&rest[..end], at, true, fields).is_err()
+                || read_field(&rest[..end], line_at, true, fields).is_err()
             {
                 break;
             }
-            at += end + 2;
+            line_at += end + 2;
             lines += 1;
         }
-        if at > self.line_at {
-            (self.line_at, self.lines, self.scanned) = (at, lines, at);
+        if line_at > self.line_at {
+            (self.line_at, self.lines, self.scanned) = (line_at, lines, line_at);
         }
     }
 
@@ -164,57 +168,57 @@ impl Scan {
     #[inline]
     fn field_line_end(&self, input: &[u8]) -> Option<usize> {
         let rest = &input[self.scanned..];
-        let at = first_control(rest)?;
-        let lf = self.scanned + at + 1;
-        match rest[at..] {
-            [b'\r', _, ..] => Some(lf),
+        let control = first_control(rest)?;
+        match rest[control..] {
+            // The byte after the CR, which should be LF.
+            [b'\r', _, ..] => Some(self.scanned + control + 1),
             // Whether LF follows the CR is not known yet.
             [b'\r'] => None,
-            _ => Some(lf - 1),
+            _ => Some(self.scanned + control),
         }
     }
 
-    /// Checks the ending found at the end of a line.
+    /// Checks the ending of a line. `stop` is the offset of its LF, or of a wrong byte in it; `None`: neither has come.
     fn judge_end(
         &mut self,
         role: Role,
         input: &[u8],
-        found: Option<usize>,
+        stop: Option<usize>,
     ) -> Result<LineEnd, Fault> {
-        let Some(at) = found else {
+        let Some(stop) = stop else {
             // A CR at the end of the input is examined again with the next bytes.
-            let is_open = self.lines > 0 && input.last() == Some(&b'\r');
-            self.scanned = input.len() - usize::from(is_open);
+            let ends_in_cr = self.lines > 0 && input.last() == Some(&b'\r');
+            self.scanned = input.len() - usize::from(ends_in_cr);
             return Ok(LineEnd::Later);
         };
-        if input[at] != b'\n' {
-            let line = &input[self.line_at..at];
+        if input[stop] != b'\n' {
+            let line = &input[self.line_at..stop];
             let colon = line.iter().position(|byte| *byte == b':');
-            let is_named = colon.is_some_and(|colon| is_token_text(&line[..colon]));
-            return Err(if is_named {
+            let has_name = colon.is_some_and(|colon| is_token_text(&line[..colon]));
+            return Err(if has_name {
                 Fault::FieldValue
             } else {
                 Fault::FieldName
             });
         }
-        let has_cr = at > self.line_at && input[at - 1] == b'\r';
+        let has_cr = stop > self.line_at && input[stop - 1] == b'\r';
         if !has_cr && role == Role::Server {
             return Err(Fault::BareLf);
         }
         Ok(LineEnd::At {
-            end: at - usize::from(has_cr),
-            next: at + 1,
+            end: stop - usize::from(has_cr),
+            next: stop + 1,
         })
     }
 
-    /// Checks the current line, up to `end` or as far as it is there, against the limits on lines and heads. If two
+    /// Checks the current line, up to `stop` or as far as it is there, against the limits on lines and heads. If two
     /// limits are exceeded, it reports the one that is exceeded at the earlier byte.
     fn check_size(
         &self,
         role: Role,
         limits: &Limits,
         input: &[u8],
-        end: Option<usize>,
+        stop: Option<usize>,
     ) -> Result<(), Fault> {
         let line_max = if self.lines == 0 && role == Role::Server {
             // Method, target, version and the spaces between them.
@@ -224,13 +228,15 @@ impl Scan {
         };
         // One byte more for the CR.
         let line_end_max = self.line_at.saturating_add(line_max).saturating_add(1);
-        let line_is_long = end.unwrap_or(input.len()) > line_end_max;
-        let head_is_large = end.map_or(input.len(), |end| end + 1) > limits.head_bytes;
-        match (line_is_long, head_is_large) {
-            (true, true) if limits.head_bytes <= line_end_max => Err(Fault::HeadTooLarge),
-            (true, _) => Err(self.long_line(role, input)),
-            (false, true) => Err(Fault::HeadTooLarge),
-            (false, false) => Ok(()),
+        let line_is_long = stop.unwrap_or(input.len()) > line_end_max;
+        let head_is_large = stop.map_or(input.len(), |stop| stop + 1) > limits.head_bytes;
+        let head_limit_is_first = limits.head_bytes <= line_end_max;
+        if head_is_large && (head_limit_is_first || !line_is_long) {
+            Err(Fault::HeadTooLarge)
+        } else if line_is_long {
+            Err(self.long_line(role, input))
+        } else {
+            Ok(())
         }
     }
 
@@ -257,19 +263,20 @@ fn read_field(line: &[u8], at: usize, has_crlf: bool, fields: &mut Fields) -> Re
     if id.is_none() && !is_token_text(name) || name.len() > NAME_BYTES_MAX {
         return Err(Fault::FieldName);
     }
-    let value_at = at + colon + 1;
-    let (from, len, is_line) = match rest {
+    let rest_at = at + colon + 1;
+    let (value_at, value_len, is_line) = match rest {
         // The usual form: one space after the colon, none at the end.
         [b' ', first, .., last] if !is_space(*first) && !is_space(*last) => {
-            (value_at + 1, rest.len() - 1, has_crlf)
+            (rest_at + 1, rest.len() - 1, has_crlf)
         }
         _ => {
             let value = trim(rest);
             let before = rest.iter().take_while(|byte| is_space(**byte)).count();
-            (value_at + before, value.len(), false)
+            (rest_at + before, value.len(), false)
         }
     };
-    fields.push(id, at..at + colon, from..from + len, is_line);
+    let value_range = value_at..value_at + value_len;
+    fields.push(id, at..at + colon, value_range, is_line);
     Ok(())
 }
 

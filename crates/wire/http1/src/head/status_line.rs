@@ -19,11 +19,12 @@ pub(crate) struct StatusLine {
 /// there is no reason, as many servers leave it out.
 pub(crate) fn decode(head: &Bytes, len: usize) -> Result<StatusLine, Fault> {
     let line = &head[..len];
-    let (Some(version), Some(b' '), Some(digits)) = (line.get(..8), line.get(8), line.get(9..12))
+    let (Some(version_text), Some(b' '), Some(digits)) =
+        (line.get(..8), line.get(8), line.get(9..12))
     else {
         return Err(Fault::StatusLine);
     };
-    let Some(Ok(version)) = request_line::version(version) else {
+    let Some(Ok(version)) = request_line::version(version_text) else {
         return Err(Fault::StatusLine);
     };
     let status = StatusCode::from_bytes(digits).map_err(|_| Fault::StatusLine)?;
@@ -41,17 +42,17 @@ pub(crate) fn decode(head: &Bytes, len: usize) -> Result<StatusLine, Fault> {
 
 /// Writes a status line. A reason with forbidden characters is replaced by the standard one.
 pub(crate) fn write(status: StatusCode, reason: Option<&[u8]>, out: &mut BytesMut) {
-    let standard = standard(status.as_u16());
-    match (reason.filter(|reason| is_value_text(reason)), standard) {
-        (None, Some(line)) => out.extend_from_slice(line),
-        (reason, _) => {
-            out.extend_from_slice(b"HTTP/1.1 ");
-            out.extend_from_slice(status.as_str().as_bytes());
-            out.extend_from_slice(b" ");
-            out.extend_from_slice(reason.unwrap_or_default());
-            out.extend_from_slice(b"\r\n");
-        }
+    let valid_reason = reason.filter(|reason| is_value_text(reason));
+    if valid_reason.is_none()
+        && let Some(line) = standard(status.as_u16())
+    {
+        return out.extend_from_slice(line);
     }
+    out.extend_from_slice(b"HTTP/1.1 ");
+    out.extend_from_slice(status.as_str().as_bytes());
+    out.extend_from_slice(b" ");
+    out.extend_from_slice(valid_reason.unwrap_or_default());
+    out.extend_from_slice(b"\r\n");
 }
 
 /// Defines the standard status lines as constants, ready to be copied.

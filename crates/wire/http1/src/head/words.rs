@@ -12,11 +12,11 @@ pub(crate) fn first_control(bytes: &[u8]) -> Option<usize> {
     let mut from = 0;
     loop {
         from += plain_blocks(&bytes[from..]);
-        let at = from + first(&bytes[from..], controls)?;
-        if bytes[at] != b'\t' {
-            return Some(at);
+        let control = from + first(&bytes[from..], controls)?;
+        if bytes[control] != b'\t' {
+            return Some(control);
         }
-        from = at + 1;
+        from = control + 1;
     }
 }
 
@@ -43,23 +43,24 @@ pub(crate) fn first_byte(bytes: &[u8], sought: u8) -> Option<usize> {
 /// must be the highest bit of the first marked byte.
 #[inline(always)]
 fn first(bytes: &[u8], mark: impl Fn(u64) -> u64) -> Option<usize> {
-    let at = |marks: u64| marks.trailing_zeros() as usize / 8;
+    let first_marked = |marks: u64| marks.trailing_zeros() as usize / 8;
     let (words, _) = bytes.as_chunks();
     for (index, word) in words.iter().enumerate() {
         let marks = mark(u64::from_le_bytes(*word));
         if marks != 0 {
-            return Some(index * 8 + at(marks));
+            return Some(index * 8 + first_marked(marks));
         }
     }
     // Its first bytes may have been in the word before too.
     if let Some(last) = bytes.last_chunk() {
         let marks = mark(u64::from_le_bytes(*last));
-        return (marks != 0).then(|| bytes.len() - 8 + at(marks));
+        return (marks != 0).then(|| bytes.len() - 8 + first_marked(marks));
     }
-    let mut last = [0; 8];
-    last[..bytes.len()].copy_from_slice(bytes);
-    // Without a mark it is 8.
-    Some(at(mark(u64::from_le_bytes(last)))).filter(|at| *at < bytes.len())
+    let mut padded = [0; 8];
+    padded[..bytes.len()].copy_from_slice(bytes);
+    // 8 without a mark; the padding may be marked.
+    let index = first_marked(mark(u64::from_le_bytes(padded)));
+    (index < bytes.len()).then_some(index)
 }
 
 /// Sets the highest bit of bytes below a space, and of DEL.
