@@ -36,7 +36,7 @@ impl Dialect {
     pub fn named(word: &str) -> Option<Self> {
         [Self::Meta, Self::Text]
             .into_iter()
-            .find(|it| it.word() == word)
+            .find(|dialect| dialect.word() == word)
     }
 }
 

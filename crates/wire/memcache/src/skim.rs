@@ -18,7 +18,7 @@ pub struct Skimmer {
     /// The key that was asked for.
     key: Vec<u8>,
     /// The line of the last refusal, or of the fault.
-    said: String,
+    error_line: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,7 +67,7 @@ pub enum Reply {
     Stored,
     /// The server did not store the value, but reports no error.
     NotStored,
-    /// `SERVER_ERROR`: the server failed, and the connection can be used again. [`Skimmer::said`] has the
+    /// `SERVER_ERROR`: the server failed, and the connection can be used again. [`Skimmer::error_message`] has the
     /// error line.
     Refused,
 }
@@ -101,7 +101,7 @@ impl Skimmer {
             dialect,
             state: State::Idle,
             key: Vec::new(),
-            said: String::new(),
+            error_line: String::new(),
         }
     }
 
@@ -109,13 +109,13 @@ impl Skimmer {
     pub fn expect_get(&mut self, key: Key<'_>) {
         self.key.clear();
         self.key.extend_from_slice(key.as_bytes());
-        self.said.clear();
+        self.error_line.clear();
         self.state = State::Line { is_get: true };
     }
 
     /// Expects the reply to a set next.
     pub fn expect_set(&mut self) {
-        self.said.clear();
+        self.error_line.clear();
         self.state = State::Line { is_get: false };
     }
 
@@ -129,7 +129,7 @@ impl Skimmer {
     /// expected; otherwise empty.
     #[must_use]
     pub fn error_message(&self) -> &str {
-        &self.said
+        &self.error_line
     }
 
     /// Takes the next event out of `input`; `None` if it needs more bytes: call again with the bytes left
@@ -146,13 +146,11 @@ impl Skimmer {
             State::Idle if input.is_empty() => Ok(None),
             State::Idle => Err(self.fail(Fault::Unsolicited)),
             State::Line { is_get } => self.receive_line(input, is_get),
+            State::Data { .. } if input.is_empty() => Ok(None),
             State::Data { left, is_own } => {
-                if input.is_empty() {
-                    return Ok(None);
-                }
                 let len = usize::try_from(left).map_or(input.len(), |left| left.min(input.len()));
-                let (data, rest) = input.split_at(len);
-                *input = rest;
+                let (data, after) = input.split_at(len);
+                *input = after;
                 sink(data);
                 self.state = match left - len as u64 {
                     0 => State::DataEnd { is_own },
@@ -177,11 +175,10 @@ impl Skimmer {
     ) -> Result<Option<MemcacheSkim>, Fault> {
         let beginning = &input[..input.len().min(LINE_BYTES_MAX)];
         let Some(end) = beginning.iter().position(|byte| *byte == b'\n') else {
-            return if input.len() < LINE_BYTES_MAX {
-                Ok(None)
-            } else {
-                Err(self.fail(Fault::LineTooLong))
-            };
+            if input.len() >= LINE_BYTES_MAX {
+                return Err(self.fail(Fault::LineTooLong));
+            }
+            return Ok(None);
         };
         let Some(line) = input[..end].strip_suffix(b"\r") else {
             return Err(self.fail(Fault::Reply));
@@ -211,7 +208,10 @@ impl Skimmer {
                 let is_own = words.all(|flag| flag.strip_prefix(b"k") == Some(&self.key[..]));
                 return is_own.then_some(State::Done(Reply::Miss));
             }
-            (Dialect::Text, b"END") => return whole(words, Reply::Miss),
+            (Dialect::Text, b"END") => {
+                let is_whole_line = words.next().is_none();
+                return is_whole_line.then_some(State::Done(Reply::Miss));
+            }
             (Dialect::Meta, b"VA") => {
                 let length = number(words.next()?)?;
                 let key = words.find_map(|flag| flag.strip_prefix(b"k"));
@@ -270,7 +270,7 @@ impl Skimmer {
             b' '..=b'~' => char::from(*byte),
             _ => '?',
         };
-        self.said = line.iter().map(printable).collect();
+        self.error_line = line.iter().map(printable).collect();
         state
     }
 
@@ -278,11 +278,6 @@ impl Skimmer {
         self.state = State::Failed(fault);
         fault
     }
-}
-
-/// The state for a reply of one line; `None` if words are left in it.
-fn whole<'a>(mut words: impl Iterator<Item = &'a [u8]>, reply: Reply) -> Option<State> {
-    words.next().is_none().then_some(State::Done(reply))
 }
 
 fn set_reply(dialect: Dialect, line: &[u8]) -> Option<Reply> {
@@ -295,10 +290,17 @@ fn set_reply(dialect: Dialect, line: &[u8]) -> Option<Reply> {
 
 /// Parses a number of one to ten digits; `None` for anything else.
 fn number(digits: &[u8]) -> Option<u64> {
-    let is_number =
-        (1..=DIGITS_MAX).contains(&digits.len()) && digits.iter().all(u8::is_ascii_digit);
-    let value = |value: u64, digit: &u8| value * 10 + u64::from(digit - b'0');
-    is_number.then(|| digits.iter().fold(0, value))
+    if digits.is_empty() || digits.len() > DIGITS_MAX {
+        return None;
+    }
+    let mut value = 0;
+    for byte in digits {
+        if !byte.is_ascii_digit() {
+            return None;
+        }
+        value = value * 10 + u64::from(byte - b'0');
+    }
+    Some(value)
 }
 
 /// The longest line that is a reply, in bytes: a key of 250 bytes and numbers, or the text of an error.
