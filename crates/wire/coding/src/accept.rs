@@ -53,38 +53,38 @@ impl AcceptedCodings {
     /// left out.
     #[must_use]
     pub fn of<'l>(lines: impl Iterator<Item = &'l [u8]>, offered: &[Coding]) -> Self {
-        let mut of_codings: ArrayVec<(Coding, Option<u16>), { Coding::ALL.len() }> =
+        // The weight that the client gives to each coding by name.
+        let mut own_weights: ArrayVec<(Coding, Option<u16>), { Coding::ALL.len() }> =
             ArrayVec::new();
         for &coding in offered {
-            if !of_codings.iter().any(|(known, _)| *known == coding) {
-                of_codings.push((coding, None));
+            if !own_weights.iter().any(|(known, _)| *known == coding) {
+                own_weights.push((coding, None));
             }
         }
         let (mut identity, mut any) = (None, None);
-        // The first element with a token counts.
         for element in lines.flat_map(|line| line.split(|&byte| byte == b',')) {
             let mut parts = element.split(|&byte| byte == b';').map(<[u8]>::trim_ascii);
             let token = parts.next().unwrap_or_default();
-            let named = of_codings
-                .iter_mut()
-                .find(|(coding, _)| coding.is_named(token));
-            let weight = match named {
+            let mut codings = own_weights.iter_mut();
+            let weight = match codings.find(|(coding, _)| coding.is_named(token)) {
                 Some((_, weight)) => weight,
                 None if token == b"*" => &mut any,
                 None if token.eq_ignore_ascii_case(b"identity") => &mut identity,
                 None => continue,
             };
+            // The first element with a token counts.
             weight.get_or_insert_with(|| parts.find_map(quality).unwrap_or(1000));
         }
-        let weigh = |(coding, own): (Coding, Option<u16>)| (coding, own.or(any).unwrap_or(0));
-        let mut weighed: ArrayVec<_, { Coding::ALL.len() }> = of_codings
-            .into_iter()
-            .map(weigh)
-            .filter(|(_, weight)| *weight > 0 && *weight >= identity.unwrap_or(0))
-            .collect();
+        let mut accepted: ArrayVec<(Coding, u16), { Coding::ALL.len() }> = ArrayVec::new();
+        for (coding, own) in own_weights {
+            let weight = own.or(any).unwrap_or(0);
+            if weight > 0 && weight >= identity.unwrap_or(0) {
+                accepted.push((coding, weight));
+            }
+        }
         // Stable: equal ones stay in the order of the offer.
-        weighed.sort_by_key(|(_, weight)| std::cmp::Reverse(*weight));
-        Self(weighed.into_iter().map(|(coding, _)| coding).collect())
+        accepted.sort_by_key(|(_, weight)| std::cmp::Reverse(*weight));
+        Self(accepted.into_iter().map(|(coding, _)| coding).collect())
     }
 
     /// The codings, the best first.

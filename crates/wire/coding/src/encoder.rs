@@ -161,9 +161,10 @@ fn zstd_run(
     let mut input = InBuffer::around(piece);
     let continues = matches!(directive, ZSTD_EndDirective::ZSTD_e_continue);
     loop {
-        let from = coded.len();
+        let coded_len = coded.len();
         coded.reserve(OUTPUT_STEP);
-        let mut output = OutBuffer::around_pos(&mut coded, from);
+        let mut output = OutBuffer::around_pos(&mut coded, coded_len);
+        // The bytes that the context still holds after a flush or the end.
         let left = context
             .compress_stream2(&mut output, &mut input, directive)
             .map_err(zstd_fault)?;

@@ -99,10 +99,9 @@ impl BlockingClient {
                 socket.set_tcp_nodelay(true)?;
             }
             // The wait for a connection to a Unix socket is limited by the write timeout (socket(7), SO_SNDTIMEO).
-            ServerAddress::Unix(_) => {
-                let connected = socket.connect(&to);
-                connected.map_err(|error| in_time(error, timeout))?;
-            }
+            ServerAddress::Unix(_) => socket
+                .connect(&to)
+                .map_err(|error| in_time(error, timeout))?,
         }
         Ok(Self {
             socket,
@@ -130,10 +129,10 @@ impl BlockingClient {
         read_max: u64,
         keep: impl FnMut(&[u8]),
     ) -> io::Result<ClientAnswer> {
-        let end = self.ask_max.map(|max| now() + max);
+        let deadline = self.ask_max.map(|max| now() + max);
         let answer = self
-            .send(request, end)
-            .and_then(|()| self.receive(read_max, end, keep));
+            .send(request, deadline)
+            .and_then(|()| self.receive(read_max, deadline, keep));
         answer.map_err(|error| in_time(error, self.ask_max.unwrap_or(self.timeout)))
     }
 
@@ -143,7 +142,7 @@ impl BlockingClient {
         self.codec.can_reuse() && self.input.is_empty()
     }
 
-    fn send(&mut self, request: &ClientRequest<'_>, end: Option<Instant>) -> io::Result<()> {
+    fn send(&mut self, request: &ClientRequest<'_>, deadline: Option<Instant>) -> io::Result<()> {
         let (path, query) = match request.target.split_once('?') {
             Some((path, query)) => (path, Some(query.as_bytes())),
             None => (request.target, None),
@@ -157,31 +156,46 @@ impl BlockingClient {
             body: BodyLength::Known(request.body.len() as u64),
         };
         let mut out = BytesMut::new();
-        let sent = self.codec.send_request(&head, &mut out);
-        sent.map_err(|error| io::Error::new(ErrorKind::InvalidInput, error))?;
+        self.codec
+            .send_request(&head, &mut out)
+            .map_err(|error| io::Error::new(ErrorKind::InvalidInput, error))?;
         self.codec.send_data(request.body, &mut out);
         self.codec.finish_body(&mut out).map_err(io::Error::other)?;
-        let mut rest = &out[..];
-        while !rest.is_empty() {
-            self.socket.set_write_timeout(Some(self.next_wait(end)?))?;
-            match self.socket.write(rest) {
+        let mut unwritten = &out[..];
+        while !unwritten.is_empty() {
+            let wait = self.next_wait(deadline)?;
+            self.socket.set_write_timeout(Some(wait))?;
+            match self.socket.write(unwritten) {
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                written => rest = &rest[written?..],
+                written => unwritten = &unwritten[written?..],
             }
         }
         Ok(())
     }
 
-    /// How long the next wait may take.
-    fn next_wait(&self, end: Option<Instant>) -> io::Result<Duration> {
-        let Some(end) = end else {
+    /// How long the next wait may take. After the deadline it is the error of a socket's timeout.
+    fn next_wait(&self, deadline: Option<Instant>) -> io::Result<Duration> {
+        let Some(deadline) = deadline else {
             return Ok(self.timeout);
         };
-        let rest = end.saturating_duration_since(now());
-        if rest.is_zero() {
+        let left = deadline.saturating_duration_since(now());
+        if left.is_zero() {
             return Err(ErrorKind::WouldBlock.into());
         }
-        Ok(rest.clamp(WAIT_MIN, self.timeout))
+        Ok(left.clamp(WAIT_MIN, self.timeout))
+    }
+
+    /// Reads once, after a wait of limited time; returns the number of bytes, 0 at the end of the stream.
+    fn read(&mut self, buffer: &mut [u8], deadline: Option<Instant>) -> io::Result<usize> {
+        loop {
+            let wait = self.next_wait(deadline)?;
+            self.socket.set_read_timeout(Some(wait))?;
+            match self.socket.read(buffer) {
+                // The process was stopped and continued: a read with a timeout then fails (signal(7)).
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                result => return result,
+            }
+        }
     }
 
     /// Receives a response and passes its body to `keep`. Stops after `read_max` bytes: the answer is then not whole,
@@ -189,7 +203,7 @@ impl BlockingClient {
     fn receive(
         &mut self,
         read_max: u64,
-        end: Option<Instant>,
+        deadline: Option<Instant>,
         mut keep: impl FnMut(&[u8]),
     ) -> io::Result<ClientAnswer> {
         let mut answer = ClientAnswer::default();
@@ -210,17 +224,12 @@ impl BlockingClient {
                 None if left == 0 => return Ok(answer),
                 None => {
                     let room = usize::try_from(left).unwrap_or(BUFFER).min(BUFFER);
-                    self.socket.set_read_timeout(Some(self.next_wait(end)?))?;
-                    let read = match self.socket.read(&mut buffer[..room]) {
-                        // The process was stopped and continued: a read with a timeout then fails (signal(7)).
-                        Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-                        read => read?,
-                    };
-                    left -= read as u64;
-                    self.input.extend_from_slice(&buffer[..read]);
-                    if read == 0 {
-                        let ended = self.codec.receive_eof().map_err(broken)?;
-                        answer.is_whole = ended == Some(ClientEvent::End);
+                    let len = self.read(&mut buffer[..room], deadline)?;
+                    left -= len as u64;
+                    self.input.extend_from_slice(&buffer[..len]);
+                    if len == 0 {
+                        let event = self.codec.receive_eof().map_err(broken)?;
+                        answer.is_whole = event == Some(ClientEvent::End);
                         return Ok(answer);
                     }
                 }

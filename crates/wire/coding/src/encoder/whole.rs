@@ -99,12 +99,12 @@ struct PieceReader<I: Iterator> {
 impl<T: AsRef<[u8]>, I: Iterator<Item = T>> Read for PieceReader<I> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         loop {
-            if let Some((piece, at)) = &mut self.piece {
-                let mut left = piece.as_ref().get(*at..).unwrap_or_default();
-                let read = left.read(buffer)?;
-                *at += read;
-                if read > 0 {
-                    return Ok(read);
+            if let Some((piece, position)) = &mut self.piece {
+                let mut left = piece.as_ref().get(*position..).unwrap_or_default();
+                let len = left.read(buffer)?;
+                *position += len;
+                if len > 0 {
+                    return Ok(len);
                 }
             }
             // An empty piece is not the end.
