@@ -21,22 +21,14 @@ pub(crate) fn read(path: &str) -> Result<Table, Refusal> {
 /// Reads the table from the file's bytes: its first line has the columns' names. The error is the
 /// line at fault and why.
 fn table(text: &[u8]) -> Result<Table, (u64, String)> {
+    // A byte order mark is not part of the first name.
     let text = text.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(text);
     let mut reader = ReaderBuilder::new().from_reader(text);
     let mut lines = DataLines::new(text);
-    let names = reader
+    let headers = reader
         .byte_headers()
-        .map_err(|error| fault(&error, &mut lines))?
-        .clone();
-    let mut columns: Vec<String> = Vec::new();
-    for name in &names {
-        let name = str::from_utf8(name.trim_ascii());
-        let name = name.map_err(|_| (1, "a column's name is not UTF-8".to_owned()))?;
-        if columns.iter().any(|known| known == name) {
-            return Err((1, format!("two columns have the name {name:?}")));
-        }
-        columns.push(name.to_owned());
-    }
+        .map_err(|error| fault(&error, &mut lines))?;
+    let columns = column_names(headers).map_err(|what| (1, what))?;
     let mut rows = Vec::new();
     let mut record = ByteRecord::new();
     while reader
@@ -59,12 +51,27 @@ fn table(text: &[u8]) -> Result<Table, (u64, String)> {
     }
 }
 
+fn column_names(headers: &ByteRecord) -> Result<Vec<String>, String> {
+    let mut columns: Vec<String> = Vec::new();
+    for bytes in headers {
+        let Ok(name) = str::from_utf8(bytes.trim_ascii()) else {
+            return Err("a column's name is not UTF-8".to_owned());
+        };
+        if columns.iter().any(|known| known == name) {
+            return Err(format!("two columns have the name {name:?}"));
+        }
+        columns.push(name.to_owned());
+    }
+    Ok(columns)
+}
+
 /// Finds the line number of each record. The reader's own count is that of the last record's end,
 /// before its line end and empty lines.
 #[derive(Debug)]
 struct DataLines<'a> {
     text: &'a [u8],
-    at: usize,
+    /// The offset of the last record that was asked for, and the number of its line.
+    offset: usize,
     line: u64,
 }
 
@@ -72,20 +79,21 @@ impl<'a> DataLines<'a> {
     fn new(text: &'a [u8]) -> Self {
         Self {
             text,
-            at: 0,
+            offset: 0,
             line: 1,
         }
     }
 
     /// The line in which the record at `position` begins; calls must come in the order of positions.
     fn of(&mut self, position: Option<&Position>) -> u64 {
-        let wanted = position.map_or(0, |position| position.byte() as usize);
-        let from = wanted.clamp(self.at, self.text.len());
-        let is_end = |byte: &&u8| matches!(byte, b'\r' | b'\n');
-        let begin = from + self.text[from..].iter().take_while(is_end).count();
-        let passed = self.text[self.at..begin].iter();
+        let stated = position.map_or(0, |position| position.byte() as usize);
+        let from = stated.clamp(self.offset, self.text.len());
+        // The reader's position may be before the last line's end and before empty lines.
+        let is_line_end = |byte: &&u8| matches!(byte, b'\r' | b'\n');
+        let start = from + self.text[from..].iter().take_while(is_line_end).count();
+        let passed = self.text[self.offset..start].iter();
         self.line += passed.filter(|byte| **byte == b'\n').count() as u64;
-        self.at = begin;
+        self.offset = start;
         self.line
     }
 }

@@ -82,11 +82,12 @@ pub(crate) fn part(
 /// it has nothing to wait for. ab's trunk takes `-c 0` for one client per thread of `-W`.
 fn late_refusal(settings: &Settings) -> Option<Refusal> {
     let load = &settings.load;
+    if let Some(source) = &settings.connection.unknown_source {
+        return Some(Refusal::Source(source.clone()));
+    }
     let has_no_clients =
         settings.mode == Mode::Ab && load.concurrency == Some(0) && load.threads.is_none();
-    let source = settings.connection.unknown_source.clone();
-    let no_clients = has_no_clients.then_some(Refusal::NoClients);
-    source.map(Refusal::Source).or(no_clients)
+    has_no_clients.then_some(Refusal::NoClients)
 }
 
 /// Ends the display of progress, and writes what follows the last response; returns the exit code.

@@ -136,6 +136,18 @@ pub(crate) fn check_twins(flags: &[&'static Flag], mode: Mode) -> Result<(), Ref
     Ok(())
 }
 
+/// Sets a setting that a flag without a value switches on.
+fn switch_on(setting: &mut bool) -> Result<(), Refusal> {
+    *setting = true;
+    Ok(())
+}
+
+/// Sets a setting to a flag's value, which replaces an earlier one.
+fn store<T>(setting: &mut Option<T>, value: T) -> Result<(), Refusal> {
+    *setting = Some(value);
+    Ok(())
+}
+
 fn all() -> impl Iterator<Item = &'static Flag> {
     GROUPS.iter().flat_map(|group| group.flags)
 }

@@ -10,11 +10,12 @@ use crate::habit;
 use crate::refusal::Refusal;
 
 /// The rules by which a command line is read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
     /// The rules of ab 2.4.
     Ab,
     /// The rules of `catamaran bench`.
+    #[default]
     Ours,
 }
 
@@ -51,6 +52,7 @@ impl<'a> Line<'a> {
         }
     }
 
+    /// Takes the next word.
     fn take(&mut self) -> Option<&'a str> {
         let (first, rest) = self.rest.split_first()?;
         self.rest = rest;
@@ -73,15 +75,16 @@ impl<'a> Line<'a> {
                 Mode::Ours => Err(habit::unknown(format!("--{name}"))),
             };
         };
-        let value = match (flag.value, value) {
-            (ValueKind::Needed(_), None) => match self.take() {
-                None => return Err(Refusal::MissingValue(flag.name(self.mode))),
-                value => value,
-            },
-            (ValueKind::No, Some(_)) => return Err(Refusal::UnwantedValue(flag.name(self.mode))),
-            (_, value) => value,
-        };
-        Ok(Part::Flag(flag, value))
+        match (flag.value, value) {
+            (ValueKind::Needed(_), None) => {
+                let Some(next_word) = self.take() else {
+                    return Err(Refusal::MissingValue(flag.name(self.mode)));
+                };
+                Ok(Part::Flag(flag, Some(next_word)))
+            }
+            (ValueKind::No, Some(_)) => Err(Refusal::UnwantedValue(flag.name(self.mode))),
+            _ => Ok(Part::Flag(flag, value)),
+        }
     }
 
     /// The part that begins with the one-letter flag `letter`; the letters after it are its value or further flags.
@@ -99,16 +102,16 @@ impl<'a> Line<'a> {
             self.joined_to = Some(flag);
             return Ok(Part::Flag(flag, None));
         }
-        let joined = std::mem::take(&mut self.letters);
-        if !joined.is_empty() {
-            return Ok(Part::Flag(flag, Some(joined)));
+        let joined_value = std::mem::take(&mut self.letters);
+        if !joined_value.is_empty() {
+            return Ok(Part::Flag(flag, Some(joined_value)));
         }
-        match (self.take(), self.mode) {
-            (Some(value), _) => Ok(Part::Flag(flag, Some(value))),
-            (None, Mode::Ab) => {
-                Ok(self.complaint(format!("option requires an argument -- {letter}")))
-            }
-            (None, Mode::Ours) => Err(Refusal::MissingValue(flag.name(self.mode))),
+        if let Some(next_word) = self.take() {
+            return Ok(Part::Flag(flag, Some(next_word)));
+        }
+        match self.mode {
+            Mode::Ab => Ok(self.complaint(format!("option requires an argument -- {letter}"))),
+            Mode::Ours => Err(Refusal::MissingValue(flag.name(self.mode))),
         }
     }
 

@@ -23,10 +23,10 @@ pub struct FlagHelp {
 
 /// Every flag of `bench`, in the order of its help.
 pub fn flags() -> impl Iterator<Item = FlagHelp> {
-    let groups = GROUPS.iter();
-    let of_group = |group: &'static Group| group.flags.iter().map(|flag| (group.title, flag));
-    groups.flat_map(of_group).map(|(group, flag)| FlagHelp {
-        group,
+    let in_group = |group: &'static Group| group.flags.iter().map(|flag| (group.title, flag));
+    let titled_flags = GROUPS.iter().flat_map(in_group);
+    titled_flags.map(|(title, flag)| FlagHelp {
+        group: title,
         short: flag.short,
         long: flag.long,
         value: match flag.value {

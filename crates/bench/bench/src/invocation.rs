@@ -26,16 +26,19 @@ impl Invocation {
         let mut words = Vec::with_capacity(arguments.len());
         for (number, argument) in (1..).zip(arguments) {
             // The message has its number alone, because it may be a secret.
-            let fault = || BenchFailure::Usage(format!("argument {number} is not UTF-8"));
-            words.push(argument.into_string().map_err(|_| fault())?);
+            let Ok(word) = argument.into_string() else {
+                let text = format!("argument {number} is not UTF-8");
+                return Err(BenchFailure::Usage(text));
+            };
+            words.push(word);
         }
         let mut mode = Mode::Ours;
-        let pair = words.windows(2).position(|pair| pair == ["--compat", "ab"]);
-        if let Some(at) = pair {
-            words.drain(at..at + 2);
+        let mut pairs = words.windows(2);
+        if let Some(index) = pairs.position(|pair| pair == ["--compat", "ab"]) {
+            words.drain(index..index + 2);
             mode = Mode::Ab;
-        } else if let Some(at) = words.iter().position(|text| text == "--compat=ab") {
-            words.remove(at);
+        } else if let Some(index) = words.iter().position(|word| word == "--compat=ab") {
+            words.remove(index);
             mode = Mode::Ab;
         }
         Ok(Self {

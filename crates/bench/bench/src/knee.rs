@@ -27,7 +27,7 @@ pub(crate) fn run(
 ) -> Result<u8, BenchFailure> {
     let mode = settings.mode;
     let (plan, search) = match prepare(&mut settings) {
-        Ok(found) => found,
+        Ok(prepared) => prepared,
         Err(refusal) => return refuse(name, mode, &refusal),
     };
     output::check_files(&settings)?;
@@ -42,9 +42,10 @@ pub(crate) fn run(
     };
     let json = render::knee::json(&knee);
     parts::write(&settings, &render::knee::conclusion(&knee), &json)?;
-    let is_whole = !interrupted.load(Ordering::Relaxed);
+    if interrupted.load(Ordering::Relaxed) {
+        return Ok(INTERRUPTED);
+    }
     Ok(match render::knee::verdict(&knee) {
-        _ if !is_whole => INTERRUPTED,
         Verdict::Passed => 0,
         Verdict::Failed => 1,
         Verdict::Undecided => UNDECIDED,
@@ -77,11 +78,11 @@ fn climb(
     interrupted: &AtomicBool,
 ) -> Result<Knee, End> {
     let (gate, is_text) = (&settings.checks.gate, is_text(settings));
-    let limits = gate.conditions.iter();
+    let conditions = gate.conditions.iter();
     let mut knee = Knee {
         schema: SCHEMA.to_owned(),
         url: first.subject.url.clone(),
-        limits: limits.map(|condition| condition.text.clone()).collect(),
+        limits: conditions.map(|condition| condition.text.clone()).collect(),
         steps: Vec::new(),
         sustained_per_s: None,
         broken_per_s: None,
@@ -100,16 +101,18 @@ fn climb(
         if is_text {
             say(&render::knee::step(&step))?;
         }
-        match Verdict::named(&step.verdict) {
-            _ if step.is_generator => search.note_late(),
-            verdict => search.note(verdict.unwrap_or(Verdict::Undecided)),
+        if step.is_generator {
+            search.note_late();
+        } else {
+            let verdict = Verdict::named(&step.verdict);
+            search.note(verdict.unwrap_or(Verdict::Undecided));
         }
         knee.steps.push(step);
     }
     knee.sustained_per_s = search.sustained();
     knee.broken_per_s = search.broken();
-    let has_late = knee.steps.iter().any(|step| step.is_generator);
-    knee.is_generator = knee.broken_per_s.is_none() && has_late;
+    let was_late = knee.steps.iter().any(|step| step.is_generator);
+    knee.is_generator = knee.broken_per_s.is_none() && was_late;
     Ok(knee)
 }
 
@@ -123,8 +126,8 @@ fn say(text: &str) -> Result<(), End> {
 
 /// The plan of a step at `rate`. It is long enough for a 99th percentile; a repetition of an
 /// undecided step is twice as long.
-fn step_plan(plan: &Plan, rate: f64, is_repeat: bool) -> Plan {
-    let mut plan = plan.clone();
+fn step_plan(first: &Plan, rate: f64, is_repeat: bool) -> Plan {
+    let mut plan = first.clone();
     if let Pace::Open { per_second, .. } = &mut plan.pace {
         *per_second = rate;
     }

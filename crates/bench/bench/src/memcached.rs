@@ -24,9 +24,11 @@ pub(crate) fn is_spoken(urls: &[Url]) -> bool {
 /// [`Refusal::NeedsMemcached`] for a flag that needs memcached; [`Refusal::Conflict`] for one that does not go with it.
 pub(crate) fn check(settings: &Settings, urls: &[Url]) -> Result<(), Refusal> {
     if !is_spoken(urls) {
-        let mut own = flag::memcached::FLAGS.iter();
-        let flag = own.find(|flag| settings.flags.contains(flag));
-        return flag.map_or(Ok(()), |flag| Err(Refusal::NeedsMemcached(flag.long)));
+        let mut flags = flag::memcached::FLAGS.iter();
+        return match flags.find(|flag| settings.flags.contains(flag)) {
+            Some(flag) => Err(Refusal::NeedsMemcached(flag.long)),
+            None => Ok(()),
+        };
     }
     let kind = RunKind::Memcached;
     if urls.len() > 1 {
@@ -37,13 +39,13 @@ pub(crate) fn check(settings: &Settings, urls: &[Url]) -> Result<(), Refusal> {
 }
 
 /// The options of the load on memcached, with defaults for those not given.
-pub(crate) fn asked(settings: &Settings) -> Memcached {
-    let asked = &settings.memcached;
+pub(crate) fn options(settings: &Settings) -> Memcached {
+    let given = &settings.memcached;
     Memcached {
-        dialect: asked.dialect.unwrap_or_default(),
-        keys: asked.keys.unwrap_or(KEYS),
-        order: asked.zipf.map_or(KeyOrder::Uniform, KeyOrder::Zipf),
-        value_bytes: asked.value_bytes.unwrap_or(VALUE_BYTES),
+        dialect: given.dialect.unwrap_or_default(),
+        keys: given.keys.unwrap_or(KEYS),
+        order: given.zipf.map_or(KeyOrder::Uniform, KeyOrder::Zipf),
+        value_bytes: given.value_bytes.unwrap_or(VALUE_BYTES),
     }
 }
 
@@ -64,17 +66,17 @@ pub(crate) fn subject(settings: &Settings, urls: &[Url]) -> Option<MemcachedSubj
     if !is_spoken(urls) {
         return None;
     }
-    let weights = mix(settings).into_iter();
-    let mix: Vec<String> = weights
+    let operations = mix(settings).into_iter();
+    let weights: Vec<String> = operations
         .map(|(operation, weight)| format!("{}={weight}", operation.word()))
         .collect();
-    let asked = asked(settings);
-    let keys = asked.keys.get();
+    let options = options(settings);
+    let keys = options.keys.get();
     Some(MemcachedSubject {
-        mix: mix.join(", "),
+        mix: weights.join(", "),
         keys,
         zipf: settings.memcached.zipf,
-        value_bytes: asked.value_bytes as u64,
+        value_bytes: options.value_bytes as u64,
         prefilled: if settings.memcached.prefill { keys } else { 0 },
     })
 }
@@ -90,24 +92,28 @@ pub(crate) fn prefill(
     program: &Program,
     interrupted: &AtomicBool,
 ) -> Result<Option<u8>, BenchFailure> {
-    let Some(plan) = plan.prefill().filter(|_| settings.memcached.prefill) else {
+    if !settings.memcached.prefill {
+        return Ok(None);
+    }
+    let Some(prefill_plan) = plan.prefill() else {
         return Ok(None);
     };
     (program.raise_limit)();
-    let report = match execution::part(plan, program, interrupted) {
+    let report = match execution::part(prefill_plan, program, interrupted) {
         Ok(report) => report,
         Err(refusal) => return refuse("bench", settings.mode, &refusal).map(Some),
     };
     if interrupted.load(Ordering::Relaxed) {
         return Ok(Some(INTERRUPTED));
     }
-    fault(&report).map_or(Ok(None), |fault| {
-        Err(BenchFailure::Fault(Refusal::Prefill(fault).to_string()))
-    })
+    match prefill_fault(&report) {
+        Some(fault) => Err(BenchFailure::Fault(Refusal::Prefill(fault).to_string())),
+        None => Ok(None),
+    }
 }
 
 /// The message on why not every value was stored; `None` if all were.
-fn fault(report: &Report) -> Option<String> {
+fn prefill_fault(report: &Report) -> Option<String> {
     if let Ending::Failure(error) = &report.ending {
         return Some(error.message.clone());
     }
@@ -116,18 +122,13 @@ fn fault(report: &Report) -> Option<String> {
     if stored == started && report.ending == Ending::Requests {
         return None;
     }
-    let kind = report.failures.iter().next().map(|(kind, _)| kind);
-    let why = kind.map(|kind| {
-        let reason = report
-            .failure_reasons
-            .get(&kind)
-            .map_or_else(|| kind.text(), String::as_str);
-        format!(": {reason}")
-    });
-    Some(format!(
-        "only {stored} of {started} values were stored{}",
-        why.unwrap_or_default()
-    ))
+    let mut text = format!("only {stored} of {started} values were stored");
+    if let Some((kind, _)) = report.failures.iter().next() {
+        let known = report.failure_reasons.get(&kind);
+        let reason = known.map_or_else(|| kind.text(), String::as_str);
+        text = format!("{text}: {reason}");
+    }
+    Some(text)
 }
 
 /// The default mix of operations: mostly reads, as caches have.

@@ -14,11 +14,11 @@ pub(crate) const WORD: &str = "merge";
 
 /// Prints the sum of several HdrHistogram logs; with `--hdr`, also writes it as a log.
 pub(crate) fn run(arguments: &[String]) -> Result<u8, BenchFailure> {
-    let (paths, to) = read_line(arguments)?;
+    let (paths, sum_path) = read_line(arguments)?;
     let logs: Result<Vec<Log>, BenchFailure> = paths.into_iter().map(read).collect();
     let merged = Log::merge(logs?);
-    if let Some(to) = to {
-        write(to, &merged).map_err(|error| cannot_write(to, &error))?;
+    if let Some(path) = sum_path {
+        write(path, &merged).map_err(|error| cannot_write(path, &error))?;
     }
     write!(io::stdout(), "{}", hdr::totals(&merged))?;
     Ok(0)
@@ -27,25 +27,27 @@ pub(crate) fn run(arguments: &[String]) -> Result<u8, BenchFailure> {
 /// The paths of the logs, and the file of `--hdr`; `None` without that flag.
 fn read_line(arguments: &[String]) -> Result<(Vec<&str>, Option<&str>), BenchFailure> {
     let usage = || BenchFailure::Usage(USAGE.to_owned());
-    let (mut paths, mut to) = (Vec::new(), None);
+    let (mut paths, mut sum_path) = (Vec::new(), None);
     let mut words = arguments.iter().map(String::as_str);
     while let Some(word) = words.next() {
-        let value = match word.strip_prefix("--hdr") {
-            Some("") => Some(words.next().ok_or_else(usage)?),
-            Some(rest) => Some(rest.strip_prefix('=').ok_or_else(usage)?),
-            None if word.starts_with('-') => return Err(usage()),
-            None => None,
-        };
-        match value {
-            Some(_) if to.is_some() => return Err(usage()),
-            Some(value) => to = Some(value),
-            None => paths.push(word),
+        if let Some(after_flag) = word.strip_prefix("--hdr") {
+            let value = match after_flag {
+                "" => words.next().ok_or_else(usage)?,
+                _ => after_flag.strip_prefix('=').ok_or_else(usage)?,
+            };
+            if sum_path.replace(value).is_some() {
+                return Err(usage());
+            }
+        } else if word.starts_with('-') {
+            return Err(usage());
+        } else {
+            paths.push(word);
         }
     }
     if paths.is_empty() {
         return Err(usage());
     }
-    Ok((paths, to))
+    Ok((paths, sum_path))
 }
 
 fn read(path: &str) -> Result<Log, BenchFailure> {

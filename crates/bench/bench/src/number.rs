@@ -8,26 +8,24 @@ use catamaran_units::{DurationError, parse_duration, parse_size};
 
 /// Reads a number as C's `atoi` does: blanks, a sign, digits; what follows is ignored, and without digits it is 0.
 pub(crate) fn atoi(text: &str) -> i64 {
-    let text = text.trim_start_matches([' ', '\t', '\n', '\u{b}', '\u{c}', '\r']);
-    let (negative, digits) = match text.strip_prefix('-') {
+    let number = text.trim_start_matches([' ', '\t', '\n', '\u{b}', '\u{c}', '\r']);
+    let (is_negative, digits) = match number.strip_prefix('-') {
         Some(digits) => (true, digits),
-        None => (false, text.strip_prefix('+').unwrap_or(text)),
+        None => (false, number.strip_prefix('+').unwrap_or(number)),
     };
-    let value = digits
-        .bytes()
-        .take_while(u8::is_ascii_digit)
-        .fold(0_i64, |value, digit| {
-            let value = value.saturating_mul(10);
-            value.saturating_add(i64::from(digit - b'0'))
-        });
-    // glibc's `atoi` keeps the low 32 bits of `strtol`: a number beyond 64 bits becomes -1, a negative one 0.
-    let value = match (negative, value) {
+    let mut magnitude = 0_i64;
+    for byte in digits.bytes().take_while(u8::is_ascii_digit) {
+        let digit = i64::from(byte - b'0');
+        magnitude = magnitude.saturating_mul(10).saturating_add(digit);
+    }
+    // As C's `strtol`: a number beyond 64 bits becomes the largest one, or the smallest.
+    let long = match (is_negative, magnitude) {
         (true, i64::MAX) => i64::MIN,
-        (true, value) => -value,
-        (false, value) => value,
+        (true, _) => -magnitude,
+        (false, _) => magnitude,
     };
-    let [a, b, c, d, ..] = value.to_le_bytes();
-    i64::from(i32::from_le_bytes([a, b, c, d]))
+    // glibc's `atoi` keeps the low 32 bits: a number beyond 64 bits becomes -1, a negative one 0.
+    i64::from(long as i32)
 }
 
 /// Reads a whole number, with `k` for a thousand and `M` for a million.
@@ -104,10 +102,10 @@ pub(crate) fn size(text: &str) -> Option<usize> {
 
 /// Reads a plain decimal number: digits with at most one point, and no sign, exponent, `inf` or `nan`.
 fn decimal(text: &str) -> Option<f64> {
-    let plain = text
+    let is_plain = text
         .bytes()
         .all(|byte| byte.is_ascii_digit() || byte == b'.');
-    text.parse().ok().filter(|_| plain)
+    if is_plain { text.parse().ok() } else { None }
 }
 
 /// The longest duration accepted, a year: longer is a typing error, and clocks can still add it.

@@ -29,21 +29,17 @@ pub(crate) fn check(operands: &[Operand]) -> Result<(), Refusal> {
         if operand.is_first && RESERVED.contains(&text.as_str()) {
             return Err(Refusal::Reserved(text.clone()));
         }
-        let stray = |hint: String| {
-            let word = text.clone();
-            Err(Refusal::Stray { word, hint })
-        };
         if has_scheme(text) {
             continue;
         }
-        let hint = operand.behind.and_then(|flag| (flag.hint)(text, is_only));
-        if let Some(hint) = hint {
-            return stray(hint);
+        let mut hint = operand.behind.and_then(|flag| (flag.hint)(text, is_only));
+        if hint.is_none() && !is_only {
+            let scheme_hint = "with more than one target each needs a scheme, as in http://HOST/";
+            hint = Some(scheme_hint.to_owned());
         }
-        if !is_only {
-            return stray(
-                "with more than one target each needs a scheme, as in http://HOST/".to_owned(),
-            );
+        if let Some(hint) = hint {
+            let word = text.clone();
+            return Err(Refusal::Stray { word, hint });
         }
         check_bare(text)?;
     }

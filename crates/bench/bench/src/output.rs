@@ -25,18 +25,16 @@ use crate::{BenchFailure, help};
 pub(crate) fn begin(settings: &Settings, plan: &Plan, has_heartbeat: bool) -> io::Result<()> {
     let output = &settings.output;
     let mut stdout = io::stdout().lock();
-    if settings.mode == Mode::Ab {
-        if !output.no_banner {
-            stdout.write_all(help::ab_banner(output.html).as_bytes())?;
+    if settings.mode == Mode::Ab && !output.no_banner {
+        stdout.write_all(help::ab_banner(output.html).as_bytes())?;
+    }
+    if settings.mode == Mode::Ab && !output.html {
+        write!(stdout, "Benchmarking {} ", plan.subject.hostname)?;
+        if let Some((host, port)) = &settings.request.proxy {
+            write!(stdout, "[through {host}:{port}] ")?;
         }
-        if !output.html {
-            write!(stdout, "Benchmarking {} ", plan.subject.hostname)?;
-            if let Some((host, port)) = &settings.request.proxy {
-                write!(stdout, "[through {host}:{port}] ")?;
-            }
-            let end = if has_heartbeat { "\n" } else { "..." };
-            write!(stdout, "(be patient){end}")?;
-        }
+        let end = if has_heartbeat { "\n" } else { "..." };
+        write!(stdout, "(be patient){end}")?;
     }
     if output.verbosity >= 2
         && plan.subject.memcached.is_none()
@@ -84,24 +82,20 @@ pub(crate) fn check_files(settings: &Settings) -> Result<(), BenchFailure> {
     if settings.mode == Mode::Ab {
         return Ok(());
     }
-    let OutputSettings {
-        gnuplot,
-        percentiles,
-        hdr,
-        json,
-        csv,
-        ..
-    } = &settings.output;
-    let [json, csv] = [json, csv].map(|sink| match sink {
-        Some(Sink::File(path)) => Some(path),
-        _ => None,
-    });
-    let paths = [gnuplot, percentiles, hdr].map(Option::as_ref);
-    for path in paths.into_iter().chain([json]).flatten() {
-        let opened = OpenOptions::new().append(true).create(true).open(path);
-        opened.map_err(|error| cannot_write(path, &error))?;
+    let output = &settings.output;
+    let named = [&output.gnuplot, &output.percentiles, &output.hdr];
+    let mut paths: Vec<&String> = named.into_iter().flatten().collect();
+    if let Some(Sink::File(path)) = &output.json {
+        paths.push(path);
     }
-    if let Some(path) = csv {
+    for path in paths {
+        OpenOptions::new()
+            .append(true)
+            .create(true)
+            .open(path)
+            .map_err(|error| cannot_write(path, &error))?;
+    }
+    if let Some(Sink::File(path)) = &output.csv {
         open_table(path).map_err(|error| cannot_write(path, &error))?;
     }
     Ok(())
@@ -169,24 +163,26 @@ fn text_of(settings: &Settings, report: &Report) -> String {
     } else if output.html {
         ab::html(report, &output.attributes)
     } else {
-        let outcome = report.gate.as_ref();
-        let gate = outcome.map_or_else(String::new, render::gate::gate);
-        render::text::text(report) + &gate
+        let mut text = render::text::text(report);
+        if let Some(gate) = &report.gate {
+            text += &render::gate::gate(gate);
+        }
+        text
     }
 }
 
 /// The results of the conditions of `--fail-if`; `None` if there are none.
 fn judge(settings: &Settings, report: &Report) -> Option<Gate> {
-    let is_wanted = !settings.checks.gate.conditions.is_empty();
-    is_wanted.then(|| settings.checks.gate.judge(report))
+    let gate = &settings.checks.gate;
+    (!gate.conditions.is_empty()).then(|| gate.judge(report))
 }
 
 /// The exit code that the gate decides; `None` without a gate, or if the run was interrupted, which has its own code.
 fn gate_code(report: &Report) -> Option<u8> {
-    let gate = report
-        .gate
-        .as_ref()
-        .filter(|_| report.ending != Ending::Stopped)?;
+    let gate = report.gate.as_ref()?;
+    if report.ending == Ending::Stopped {
+        return None;
+    }
     Some(match Verdict::named(&gate.verdict) {
         Some(Verdict::Passed) => 0,
         Some(Verdict::Failed) => 1,
@@ -213,8 +209,8 @@ fn end_as_ab(
     has_heartbeat: bool,
 ) -> Result<u8, BenchFailure> {
     let output = &settings.output;
-    if let Some((words, code)) = dying_words(settings, plan, report) {
-        writeln!(io::stderr(), "{words}")?;
+    if let Some((message, code)) = fatal_message(settings, plan, report) {
+        writeln!(io::stderr(), "{message}")?;
         let total = done_before_death(report);
         if total > 0 {
             say(&format!("Total of {total} requests completed\n"))?;
@@ -222,11 +218,11 @@ fn end_as_ab(
         return Ok(code);
     }
     complain_of_tls(plan, report)?;
-    let stopped = report.ending == Ending::Stopped;
-    if !has_heartbeat && !stopped {
+    let is_stopped = report.ending == Ending::Stopped;
+    if !has_heartbeat && !is_stopped {
         say("..done\n")?;
     }
-    if output.html && !stopped {
+    if output.html && !is_stopped {
         say(&ab::html(report, &output.attributes))?;
         return Ok(0);
     }
@@ -237,7 +233,7 @@ fn end_as_ab(
         writeln!(io::stderr(), "{message}")?;
         return Ok(1);
     }
-    Ok(u8::from(stopped))
+    Ok(u8::from(is_stopped))
 }
 
 /// Prints ab's line for each connection that TLS ended. For a refused connection there are two lines, because
@@ -268,7 +264,7 @@ fn done_before_death(report: &Report) -> u64 {
 }
 
 /// The message that ab prints instead of a report, and its exit code; `None`: it prints a report.
-fn dying_words(settings: &Settings, plan: &Plan, report: &Report) -> Option<(String, u8)> {
+fn fatal_message(settings: &Settings, plan: &Plan, report: &Report) -> Option<(String, u8)> {
     match &report.ending {
         Ending::Failure(error) => Some(fatal(settings, plan, error)),
         Ending::Idle => Some(apr("apr_pollset_poll", TIMED_OUT, 70_007)),

@@ -16,31 +16,28 @@ pub(crate) const WORD: &str = "report";
 /// Writes an HTML page of one report, or of two to compare. Without a name, the page is written to the directory of the
 /// last report.
 pub(crate) fn run(arguments: &[String]) -> Result<u8, BenchFailure> {
-    let is_report = |name: &&String| Path::new(name).extension().is_some_and(|it| it == "json");
-    let (runs, to) = match arguments {
-        [one, other, rest @ ..] if is_report(&other) && rest.len() < 2 => {
-            (vec![one, other], rest.first())
+    let is_report = |name: &String| Path::new(name).extension().is_some_and(|end| end == "json");
+    let (runs, destination) = match arguments {
+        [before, after, rest @ ..] if is_report(after) && rest.len() < 2 => {
+            (vec![before, after], rest.first())
         }
-        [one, rest @ ..] if rest.len() < 2 => (vec![one], rest.first()),
+        [run, rest @ ..] if rest.len() < 2 => (vec![run], rest.first()),
         _ => return Err(BenchFailure::Usage(USAGE.to_owned())),
     };
-    let to = to.cloned().unwrap_or_else(|| beside(&runs));
-    if runs
-        .iter()
-        .any(|from| from.starts_with('-') || **from == to)
-    {
-        return Err(BenchFailure::Usage(USAGE.to_owned()));
+    let page_path = destination.cloned().unwrap_or_else(|| beside(&runs));
+    for run in &runs {
+        if run.starts_with('-') || **run == page_path {
+            return Err(BenchFailure::Usage(USAGE.to_owned()));
+        }
     }
-    let reports = runs.iter().map(|from| read(from));
-    let page = match &reports.collect::<Result<Vec<_>, _>>()?[..] {
-        [before, after] => html::page_beside(before, after),
-        [run, ..] => html::page(run),
-        [] => return Err(BenchFailure::Usage(USAGE.to_owned())),
+    let page = match runs[..] {
+        [before, after] => html::page_beside(&read(before)?, &read(after)?),
+        _ => html::page(&read(runs[0])?),
     };
-    if to == "-" {
+    if page_path == "-" {
         io::stdout().lock().write_all(page.as_bytes())?;
     } else {
-        output::write(&to, &page)?;
+        output::write(&page_path, &page)?;
     }
     Ok(0)
 }
@@ -57,10 +54,10 @@ fn beside(runs: &[&String]) -> String {
     page.to_string_lossy().into_owned()
 }
 
-fn read(from: &str) -> Result<Report, BenchFailure> {
-    let text = fs::read_to_string(from)
-        .map_err(|error| BenchFailure::Fault(format!("cannot read {from}: {}", reason(&error))))?;
-    Report::parse(&text).map_err(|fault| BenchFailure::Fault(format!("{from}: {fault}")))
+fn read(path: &str) -> Result<Report, BenchFailure> {
+    let text = fs::read_to_string(path)
+        .map_err(|error| BenchFailure::Fault(format!("cannot read {path}: {}", reason(&error))))?;
+    Report::parse(&text).map_err(|fault| BenchFailure::Fault(format!("{path}: {fault}")))
 }
 
 const USAGE: &str = "`catamaran bench report RUN.json [PAGE.html]` makes a page of what --json=RUN.json wrote, and \

@@ -23,15 +23,7 @@ use crate::{flag, memcached, operand, requests, schedstat, target};
 
 /// Makes the plan of a run from the settings, with defaults for those not given.
 pub(crate) fn prepare(settings: &Settings) -> Result<Plan, Refusal> {
-    if settings.checks.gate.conditions.is_empty() && !settings.checks.gate.waived.is_empty() {
-        return Err(Refusal::NeedsCondition);
-    }
-    if let (Some(limit), None) = (settings.checks.ratios.first(), &settings.load.versus) {
-        return Err(Refusal::NeedsVersus(limit.text.clone()));
-    }
-    if settings.load.rate_max.is_some() {
-        return Err(Refusal::NeedsKnee);
-    }
+    check_needs(settings)?;
     let urls = urls(settings)?;
     flag::check_twins(&settings.flags, settings.mode)?;
     check_http2(settings, &urls)?;
@@ -62,18 +54,7 @@ pub(crate) fn prepare(settings: &Settings) -> Result<Plan, Refusal> {
         threads,
         connections,
         timeouts: timeouts(settings),
-        checks: Checks {
-            body_length: match settings.mode {
-                _ if settings.checks.variable_length || memcached::is_spoken(&urls) => {
-                    LengthCheck::Ignored
-                }
-                Mode::Ab => LengthCheck::Failed,
-                Mode::Ours => LengthCheck::Counted,
-            },
-            body_content: settings.checks.bodies,
-            stop_at_receive_error: settings.mode == Mode::Ab && !settings.checks.receive_errors,
-            stop_without_descriptors: settings.mode == Mode::Ab,
-        },
+        checks: checks(settings, &urls),
         samples: samples(settings, requests),
         seed: settings.load.seed,
         table: settings.load.table.clone(),
@@ -85,11 +66,45 @@ pub(crate) fn prepare(settings: &Settings) -> Result<Plan, Refusal> {
     })
 }
 
+/// Refuses flags that are useless without another flag or command.
+fn check_needs(settings: &Settings) -> Result<(), Refusal> {
+    let checks = &settings.checks;
+    if checks.gate.conditions.is_empty() && !checks.gate.waived.is_empty() {
+        return Err(Refusal::NeedsCondition);
+    }
+    if settings.load.versus.is_none()
+        && let Some(limit) = checks.ratios.first()
+    {
+        return Err(Refusal::NeedsVersus(limit.text.clone()));
+    }
+    // `bench knee` has taken the highest rate out of the settings.
+    if settings.load.rate_max.is_some() {
+        return Err(Refusal::NeedsKnee);
+    }
+    Ok(())
+}
+
+fn checks(settings: &Settings, urls: &[Url]) -> Checks {
+    let may_vary = settings.checks.variable_length || memcached::is_spoken(urls);
+    Checks {
+        body_length: match (may_vary, settings.mode) {
+            (true, _) => LengthCheck::Ignored,
+            (false, Mode::Ab) => LengthCheck::Failed,
+            (false, Mode::Ours) => LengthCheck::Counted,
+        },
+        body_content: settings.checks.bodies,
+        stop_at_receive_error: settings.mode == Mode::Ab && !settings.checks.receive_errors,
+        stop_without_descriptors: settings.mode == Mode::Ab,
+    }
+}
+
 /// Refuses `--http2` with AJP13 or with flags that exclude it, and `--streams` without `--http2`.
 fn check_http2(settings: &Settings, urls: &[Url]) -> Result<(), Refusal> {
     if !settings.request.http2 {
-        let streams = settings.connection.streams;
-        return streams.map_or(Ok(()), |_| Err(Refusal::NeedsHttp2));
+        return match settings.connection.streams {
+            Some(_) => Err(Refusal::NeedsHttp2),
+            None => Ok(()),
+        };
     }
     if urls.iter().any(|url| url.scheme == Scheme::Ajp) {
         return Err(Refusal::Conflict {
@@ -121,28 +136,34 @@ fn take_requests(settings: &Settings, targets: &mut [Target]) -> Result<(), Refu
 fn replay(settings: &Settings, targets: &mut [Target]) -> Result<Option<Replay>, Refusal> {
     let load = &settings.load;
     let Some(path) = &load.replay else {
-        return match (load.speed, &load.replay_methods) {
-            (Some(_), _) => Err(Refusal::NeedsReplay("--speed")),
-            (_, Some(_)) => Err(Refusal::NeedsReplay("--replay-methods")),
-            _ => Ok(None),
-        };
+        if load.speed.is_some() {
+            return Err(Refusal::NeedsReplay("--speed"));
+        }
+        if load.replay_methods.is_some() {
+            return Err(Refusal::NeedsReplay("--replay-methods"));
+        }
+        return Ok(None);
     };
     let kind = RunKind::Replay;
     flag::check(&settings.flags, kind)?;
-    for (is_there, with) in [
-        (settings.urls.len() > 1, "more than one URL"),
-        (targets[0].requests[0].varies(), "placeholders"),
-    ] {
-        if is_there {
-            return Err(Refusal::Conflict { kind, with });
-        }
-    }
-    let default = || REPLAY_METHODS.map(str::to_owned).to_vec();
-    let methods = load.replay_methods.clone().unwrap_or_else(default);
-    let log = replay::read(&settings::file(path)?, &methods);
     let target = &mut targets[0];
-    let replayed = log.replay(load.speed.unwrap_or(1.0), &target.requests[0]);
-    let (replay, requests) = replayed.ok_or_else(|| Refusal::EmptyReplay(path.clone()))?;
+    if settings.urls.len() > 1 {
+        let with = "more than one URL";
+        return Err(Refusal::Conflict { kind, with });
+    }
+    if target.requests[0].varies() {
+        let with = "placeholders";
+        return Err(Refusal::Conflict { kind, with });
+    }
+    let methods = match &load.replay_methods {
+        Some(methods) => methods.clone(),
+        None => REPLAY_METHODS.map(str::to_owned).to_vec(),
+    };
+    let log = replay::read(&settings::file(path)?, &methods);
+    let speed = load.speed.unwrap_or(1.0);
+    let Some((replay, requests)) = log.replay(speed, &target.requests[0]) else {
+        return Err(Refusal::EmptyReplay(path.clone()));
+    };
     target.requests = requests;
     Ok(Some(replay))
 }
@@ -189,16 +210,16 @@ fn urls(settings: &Settings) -> Result<Vec<Url>, Refusal> {
 /// memcached, `-n` counts for each client.
 fn requests(settings: &Settings, urls: &[Url]) -> Option<u64> {
     let load = &settings.load;
-    let timed = load.duration.is_some() || !load.stages.is_empty() || load.rate.is_some();
-    let is_one = settings.mode == Mode::Ab && !timed;
-    let requests = load.requests.or_else(|| is_one.then_some(1))?;
-    let is_of_each = memcached::is_spoken(urls) && load.rate.is_none();
-    let clients = if is_of_each {
-        clients(settings, true)
+    let is_timed = load.duration.is_some() || !load.stages.is_empty() || load.rate.is_some();
+    // ab's default is one request.
+    let default = (settings.mode == Mode::Ab && !is_timed).then_some(1);
+    let requests = load.requests.or(default)?;
+    let is_for_each_client = memcached::is_spoken(urls) && load.rate.is_none();
+    if is_for_each_client {
+        Some(requests.saturating_mul(clients(settings, true)))
     } else {
-        1
-    };
-    Some(requests.saturating_mul(clients))
+        Some(requests)
+    }
 }
 
 /// The duration that ends the run; `None`: something else ends it. The default, if nothing does, is
@@ -248,15 +269,16 @@ fn pace(settings: &Settings, requests: Option<u64>, servers: usize) -> Result<Pa
 /// The number of clients of a closed loop.
 fn clients(settings: &Settings, has_requests: bool) -> u64 {
     let load = &settings.load;
-    let highest = load.stages.iter().map(|stage| stage.level);
     match load.concurrency {
         // As ab's trunk does: one client per thread.
         Some(0) => threads_asked(settings).get() as u64,
         Some(clients) => clients,
-        None => match settings.mode {
-            Mode::Ours if !has_requests && load.stages.is_empty() => CLIENTS,
-            _ => highest.fold(1.0, f64::max) as u64,
-        },
+        None if settings.mode == Mode::Ours && !has_requests && load.stages.is_empty() => CLIENTS,
+        // As many as the stages need, or one.
+        None => {
+            let levels = load.stages.iter().map(|stage| stage.level);
+            levels.fold(1.0, f64::max) as u64
+        }
     }
 }
 
@@ -314,19 +336,16 @@ fn stop(settings: &Settings, requests: Option<u64>) -> Stop {
 }
 
 fn connections(settings: &Settings, urls: &[Url], targets: usize) -> Connections {
-    let asked = &settings.connection;
-    let depth = asked.streams.or(asked.pipeline);
-    let pipeline = depth.unwrap_or(1).clamp(1, u64::from(u32::MAX));
+    let given = &settings.connection;
+    let depth = given.streams.or(given.pipeline).unwrap_or(1);
+    let pipeline = u32::try_from(depth).unwrap_or(u32::MAX);
     Connections {
         keep_alive: keeps_alive(settings) || memcached::is_spoken(urls),
-        requests_max: asked.requests_max.and_then(NonZeroU64::new),
-        pipeline: u32::try_from(pipeline)
-            .ok()
-            .and_then(NonZeroU32::new)
-            .unwrap_or(NonZeroU32::MIN),
-        sources: asked.sources.clone(),
-        send_buffer: asked.buffer,
-        receive_buffer: asked.buffer,
+        requests_max: given.requests_max.and_then(NonZeroU64::new),
+        pipeline: NonZeroU32::new(pipeline).unwrap_or(NonZeroU32::MIN),
+        sources: given.sources.clone(),
+        send_buffer: given.buffer,
+        receive_buffer: given.buffer,
         patience: match settings.mode {
             Mode::Ab => ConnectPatience::Ab(AB_PATIENCE),
             Mode::Ours if targets == 1 => ConnectPatience::UntilConnected,
@@ -342,24 +361,22 @@ fn connections(settings: &Settings, urls: &[Url], targets: usize) -> Connections
 
 /// Whether connections are kept: with `-k`, or because the settings need it.
 pub(crate) fn keeps_alive(settings: &Settings) -> bool {
-    let asked = &settings.connection;
-    let pipelines = asked.pipeline.is_some_and(|depth| depth > 1);
-    settings.request.http2
-        || asked.keep_alive
-        || pipelines
-        || asked.requests_max.is_some_and(|requests| requests > 0)
+    let given = &settings.connection;
+    let pipelines = given.pipeline.is_some_and(|depth| depth > 1);
+    let has_limit = given.requests_max.is_some_and(|requests| requests > 0);
+    settings.request.http2 || given.keep_alive || pipelines || has_limit
 }
 
 /// The time limits. `-s` is the limit of a request; in ab mode it is that of a run without events.
 fn timeouts(settings: &Settings) -> Timeouts {
-    let asked = settings.load.timeout.unwrap_or(TIMEOUT);
+    let timeout = settings.load.timeout.unwrap_or(TIMEOUT);
     match settings.mode {
         Mode::Ab => Timeouts {
             request: None,
-            idle: Some(asked),
+            idle: Some(timeout),
         },
         Mode::Ours => Timeouts {
-            request: Some(asked).filter(|time| !time.is_zero()),
+            request: Some(timeout).filter(|timeout| !timeout.is_zero()),
             idle: None,
         },
     }
@@ -374,13 +391,14 @@ fn samples(settings: &Settings, requests: Option<u64>) -> Samples {
 
 /// The targets: one for each endpoint, in the order of the URLs, each with all its requests.
 fn targets(settings: &Settings, urls: &[Url]) -> Result<Vec<Target>, Refusal> {
-    let mut grouped: Vec<(&Url, Endpoint, Vec<Request>)> = Vec::new();
     if memcached::is_spoken(urls) {
         return Ok(vec![Target {
             endpoint: target::endpoint(settings, &urls[0])?,
             requests: memcached::operations(settings),
         }]);
     }
+    // The first URL of each endpoint, the endpoint, and its requests.
+    let mut grouped: Vec<(&Url, Endpoint, Vec<Request>)> = Vec::new();
     for url in urls {
         let request = target::request(settings, url)?;
         let known = grouped.iter_mut().find(|(first, ..)| {
@@ -424,7 +442,7 @@ fn protocol(target: &Target) -> SpokenProtocol {
     match &target.endpoint.protocol {
         Protocol::Http2 => SpokenProtocol::Http2,
         Protocol::Ajp(_) => SpokenProtocol::Ajp13,
-        Protocol::Memcached(asked) => SpokenProtocol::Memcached(asked.dialect),
+        Protocol::Memcached(options) => SpokenProtocol::Memcached(options.dialect),
         Protocol::Http => match target.requests.first().map(|request| request.version) {
             Some(HttpVersion::Http10) => SpokenProtocol::Http10,
             _ => SpokenProtocol::Http11,

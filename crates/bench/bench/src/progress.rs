@@ -22,6 +22,7 @@ pub(crate) struct Display {
     lines: Option<Lines>,
     /// ab prints "Completed N requests" at multiples of this number; 0: never.
     heartbeat: u64,
+    /// The number of requests in ab's last line.
     said: u64,
     /// The time at which the next line of counters is printed; `None`: none are printed.
     watchdog: Option<Duration>,
@@ -31,14 +32,16 @@ pub(crate) struct Display {
 
 impl Display {
     pub(crate) fn new(settings: &Settings, plan: &Plan) -> Self {
-        let ours = settings.mode == Mode::Ours;
-        let wanted = ours && !settings.output.quiet && io::stderr().is_terminal();
+        let is_quiet = settings.output.quiet;
         let requests = plan.stop.requests.map_or(0, std::num::NonZero::get);
+        let has_lines = settings.mode == Mode::Ours && !is_quiet && io::stderr().is_terminal();
+        let has_heartbeat = settings.mode == Mode::Ab && !is_quiet;
         Self {
-            lines: wanted.then(|| Lines::new(plan)),
-            heartbeat: match settings.mode {
-                Mode::Ab if !settings.output.quiet => heartbeat(requests),
-                _ => 0,
+            lines: has_lines.then(|| Lines::new(plan)),
+            heartbeat: if has_heartbeat {
+                heartbeat(requests)
+            } else {
+                0
             },
             said: 0,
             watchdog: settings.output.watchdog.then_some(WATCHDOG_INTERVAL),
@@ -82,6 +85,7 @@ impl Display {
         }
     }
 
+    /// Prints ab's lines for `done` complete requests that are not printed yet.
     fn beat(&mut self, done: u64) {
         if self.heartbeat == 0 {
             return;
@@ -146,15 +150,17 @@ fn counters(progress: &Progress) -> String {
 }
 
 fn tick(progress: &Progress) -> Tick {
-    let [p50, p99] = [0, 1].map(|number| Some(progress.recent?[number].as_secs_f64() * 1000.0));
+    let recent_ms = progress
+        .recent
+        .map(|times| times.map(|time| time.as_secs_f64() * 1000.0));
     Tick {
         elapsed_s: progress.elapsed.as_secs_f64(),
         is_warm_up: progress.is_warm_up,
         started: progress.started,
         completed: progress.completed,
         failed: progress.failed,
-        p50_ms: p50,
-        p99_ms: p99,
+        p50_ms: recent_ms.map(|[p50, _]| p50),
+        p99_ms: recent_ms.map(|[_, p99]| p99),
     }
 }
 
@@ -233,12 +239,18 @@ impl Lines {
 
     /// The time left, by the duration or by the number of requests, whichever ends sooner.
     fn left(&self, progress: &Progress) -> String {
-        let by_time = self.duration.map(|it| it.saturating_sub(progress.elapsed));
+        let elapsed = progress.elapsed;
+        let by_time = self
+            .duration
+            .map(|duration| duration.saturating_sub(elapsed));
         let done = progress.completed + progress.failed;
-        let by_requests = self.requests.filter(|_| done > 0).map(|requests| {
-            let left = requests.saturating_sub(done) as f64;
-            progress.elapsed.mul_f64(left / done as f64)
-        });
+        let mut by_requests = None;
+        if let Some(requests) = self.requests
+            && done > 0
+        {
+            let requests_left = requests.saturating_sub(done) as f64;
+            by_requests = Some(elapsed.mul_f64(requests_left / done as f64));
+        }
         match [by_time, by_requests].into_iter().flatten().min() {
             Some(left) => format!("{} s", left.as_secs_f64().ceil()),
             None => "unknown".to_owned(),

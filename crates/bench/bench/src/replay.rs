@@ -55,8 +55,8 @@ pub fn read(text: &[u8], methods: &[String]) -> Log {
 impl Log {
     /// The method and target of each request, in the order of time.
     pub fn requests(&self) -> impl Iterator<Item = (&str, &str)> {
-        let all = self.entries.iter();
-        all.map(|it| (it.method.as_str(), it.target.as_str()))
+        let entries = self.entries.iter();
+        entries.map(|entry| (entry.method.as_str(), entry.target.as_str()))
     }
 
     /// Counts of the log's requests and of the lines that are left out, for the report.
@@ -76,19 +76,16 @@ impl Log {
         let mut requests: Vec<Request> = Vec::new();
         let mut known: HashMap<(&str, &str), u32> = HashMap::new();
         let mut arrivals = Vec::with_capacity(self.entries.len());
-        for second in self
-            .entries
-            .chunk_by(|one, other| one.second == other.second)
-        {
-            let count = second.len() as f64;
-            for (place, entry) in second.iter().enumerate() {
+        for of_second in self.entries.chunk_by(|a, b| a.second == b.second) {
+            let count = of_second.len() as f64;
+            for (index, entry) in of_second.iter().enumerate() {
                 let key = (entry.method.as_str(), entry.target.as_str());
                 let request = *known.entry(key).or_insert_with(|| {
                     requests.push(request(entry, base));
                     u32::try_from(requests.len() - 1).unwrap_or(u32::MAX)
                 });
-                let since = (entry.second - first) as f64 + place as f64 / count;
-                let at_ns = (since / speed * 1e9) as u64;
+                let since_first = (entry.second - first) as f64 + index as f64 / count;
+                let at_ns = (since_first / speed * 1e9) as u64;
                 arrivals.push(Arrival { at_ns, request });
             }
         }
@@ -130,23 +127,24 @@ fn request(entry: &Entry, base: &Request) -> Request {
 /// Reads a line of a log in one of the known formats; `None` if it is not a request.
 fn entry(line: &[u8]) -> Option<Entry> {
     if line.starts_with(b"{") {
-        return json(line);
+        return json_entry(line);
     }
-    let line = str::from_utf8(line).ok()?;
-    let (_, rest) = line.split_once(" [")?;
-    let (time, rest) = rest.split_once("] \"")?;
-    let time = jiff::fmt::strtime::parse("%d/%b/%Y:%H:%M:%S %z", time).ok()?;
-    let request = unescaped(rest)?;
+    // HOST IDENT USER [TIME] "METHOD TARGET VERSION" and more.
+    let text = str::from_utf8(line).ok()?;
+    let (_, from_time) = text.split_once(" [")?;
+    let (time_text, from_request) = from_time.split_once("] \"")?;
+    let time = jiff::fmt::strtime::parse("%d/%b/%Y:%H:%M:%S %z", time_text).ok()?;
+    let request = unescape(from_request)?;
     let mut words = request.split(' ');
-    let (method, target) = (words.next()?, words.next()?);
-    words
-        .next()
-        .filter(|version| version.starts_with("HTTP/"))?;
-    checked(time.to_timestamp().ok()?, method, target)
+    let (method, target, version) = (words.next()?, words.next()?, words.next()?);
+    if !version.starts_with("HTTP/") {
+        return None;
+    }
+    sendable_entry(time.to_timestamp().ok()?, method, target)
 }
 
 /// Reads `text` up to the quote that ends it, and decodes the escapes of httpd and nginx.
-fn unescaped(text: &str) -> Option<String> {
+fn unescape(text: &str) -> Option<String> {
     let mut bytes = Vec::new();
     let mut rest = text.bytes();
     loop {
@@ -164,20 +162,21 @@ fn unescaped(text: &str) -> Option<String> {
     }
 }
 
-fn json(line: &[u8]) -> Option<Entry> {
-    let line: serde_json::Value = serde_json::from_slice(line).ok()?;
-    let text = |name: &str| line.get(name).and_then(serde_json::Value::as_str);
+/// Reads a line of `catamaran serve`'s JSON.
+fn json_entry(line: &[u8]) -> Option<Entry> {
+    let object: serde_json::Value = serde_json::from_slice(line).ok()?;
+    let text = |name: &str| object.get(name).and_then(serde_json::Value::as_str);
     let time: Timestamp = text("time")?.parse().ok()?;
     let path = text("path")?;
     let target = match text("query") {
         Some(query) => format!("{path}?{query}"),
         None => path.to_owned(),
     };
-    checked(time, text("method")?, &target)
+    sendable_entry(time, text("method")?, &target)
 }
 
 /// Makes an entry; `None` if method or target cannot be sent unchanged.
-fn checked(time: Timestamp, method: &str, target: &str) -> Option<Entry> {
+fn sendable_entry(time: Timestamp, method: &str, target: &str) -> Option<Entry> {
     let is_token = !method.is_empty() && method.bytes().all(|byte| byte.is_ascii_uppercase());
     let is_target = target.starts_with('/') || target.starts_with("http");
     let is_plain = target.bytes().all(|byte| byte.is_ascii_graphic());
@@ -191,8 +190,12 @@ fn checked(time: Timestamp, method: &str, target: &str) -> Option<Entry> {
 /// Reads a speed such as `2x`, `0.5x` or `2`: a multiple of the log's speed.
 pub(crate) fn speed(text: &str) -> Option<f64> {
     let digits = text.strip_suffix('x').unwrap_or(text);
-    let plain = |byte: u8| byte.is_ascii_digit() || byte == b'.';
-    let speed: f64 = digits.parse().ok().filter(|_| digits.bytes().all(plain))?;
+    // Signs and exponents are not allowed.
+    let is_plain = |byte: u8| byte.is_ascii_digit() || byte == b'.';
+    if !digits.bytes().all(is_plain) {
+        return None;
+    }
+    let speed: f64 = digits.parse().ok()?;
     (0.001..=1e6).contains(&speed).then_some(speed)
 }
 

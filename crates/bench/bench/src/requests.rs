@@ -50,15 +50,12 @@ fn requests(
     let mut requests = Vec::new();
     let mut names = HashSet::new();
     for (number, line) in (1..).zip(text.split(|byte| *byte == b'\n')) {
-        let line = line.trim_ascii();
-        if line.is_empty() {
+        let object = line.trim_ascii();
+        if object.is_empty() {
             continue;
         }
-        let request = request(line, base).and_then(|request| {
-            request.check(table)?;
-            Ok(request)
-        });
-        let request = request.map_err(|what| (number, what))?;
+        let request = request(object, base).map_err(|what| (number, what))?;
+        request.check(table).map_err(|what| (number, what))?;
         names.insert(request.name.clone());
         if names.len() > NAMES_MAX {
             let what = format!(
@@ -88,11 +85,11 @@ fn request(line: &[u8], base: &Request) -> Result<Request, String> {
             line.path
         ));
     }
-    let given = match line.headers {
+    let own_headers = match line.headers {
         Some(headers) => self::headers(headers)?,
         None => Vec::new(),
     };
-    let (body, kind) = match line.body {
+    let (body, content_type) = match line.body {
         None => (None, None),
         Some(Value::String(text)) => (Some(text), None),
         Some(value) => (Some(value.to_string()), Some("application/json")),
@@ -101,32 +98,57 @@ fn request(line: &[u8], base: &Request) -> Result<Request, String> {
     let method = line.method.unwrap_or_else(|| default.to_owned());
     let sends_body = body.is_some() || ["POST", "PUT", "PATCH"].contains(&method.as_str());
     let body = body.unwrap_or_default();
-    let is_given = |name: &str| given.iter().any(|it| it.name.eq_ignore_ascii_case(name));
-    let mut headers = base.headers.clone();
-    headers.retain(|header| !is_given(&header.name));
-    if sends_body && !is_given("content-length") {
-        headers.push(target::header("Content-length", &body.len().to_string()));
-    }
-    let has_kind = |it: &Header| it.name.eq_ignore_ascii_case("content-type");
-    if sends_body && !is_given("content-type") && (kind.is_some() || !headers.iter().any(has_kind))
-    {
-        headers.retain(|header| !has_kind(header));
-        headers.push(target::header("Content-type", kind.unwrap_or("text/plain")));
-    }
-    headers.extend(given);
+    let content = sends_body.then_some(Content {
+        length: body.len(),
+        content_type,
+    });
     let name = line
         .name
         .unwrap_or_else(|| format!("{method} {}", line.path));
     Ok(Request {
         method,
         target: line.path,
-        headers,
+        headers: merged_headers(&base.headers, own_headers, content),
         body: Bytes::from(body),
         has_placeholders: true,
         name: Some(name),
         weight: line.weight.unwrap_or(NonZeroU32::MIN),
         ..base.clone()
     })
+}
+
+/// The facts about a body that header fields state.
+#[derive(Clone, Copy)]
+struct Content {
+    length: usize,
+    /// The type that follows from the form of the body; `None`: it may be any.
+    content_type: Option<&'static str>,
+}
+
+/// The header fields of a request: those of `base` that the line does not replace, then those about the body, if the
+/// request has one, then the line's own.
+fn merged_headers(base: &[Header], own: Vec<Header>, content: Option<Content>) -> Vec<Header> {
+    let has = |headers: &[Header], name: &str| {
+        let mut names = headers.iter().map(|header| &header.name);
+        names.any(|known| known.eq_ignore_ascii_case(name))
+    };
+    let mut headers = base.to_vec();
+    headers.retain(|header| !has(&own, &header.name));
+    if let Some(content) = content {
+        if !has(&own, "content-length") {
+            let length = content.length.to_string();
+            headers.push(target::header("Content-length", &length));
+        }
+        // A type that the body has by its form replaces that of `base`.
+        let replaces_type = content.content_type.is_some() || !has(&headers, "content-type");
+        if !has(&own, "content-type") && replaces_type {
+            headers.retain(|header| !header.name.eq_ignore_ascii_case("content-type"));
+            let content_type = content.content_type.unwrap_or("text/plain");
+            headers.push(target::header("Content-type", content_type));
+        }
+    }
+    headers.extend(own);
+    headers
 }
 
 /// Reads the headers of a line: an object, or a list of lines as for `-H`.

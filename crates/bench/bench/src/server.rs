@@ -23,21 +23,26 @@ impl Server {
             return None;
         };
         let address = (host.as_str(), *port).to_socket_addrs().ok()?.next()?;
-        is_loopback(address.ip()).then_some(())?;
-        let listeners = process::listeners(*port).ok()?.into_iter();
-        let used = |id| Some((id, cpu::of_threads(id).ok()?));
-        let processes: Vec<_> = listeners.filter_map(used).collect();
+        if !is_loopback(address.ip()) {
+            return None;
+        }
+        let mut processes = Vec::new();
+        for id in process::listeners(*port).ok()? {
+            if let Ok(used) = cpu::of_threads(id) {
+                processes.push((id, used));
+            }
+        }
         (!processes.is_empty()).then_some(Self { processes })
     }
 
     /// The CPU time that the processes have used since they were found by [`Self::of`]; `None` if one of them has
     /// ended, or if the kernel counts no CPU time.
     pub(crate) fn used(&self) -> Option<Duration> {
-        let each = self.processes.iter().map(|(id, before)| {
+        let mut used = Duration::ZERO;
+        for (id, before) in &self.processes {
             let now = cpu::of_threads(*id).ok()?;
-            Some(now.saturating_sub(*before))
-        });
-        let used: Duration = each.sum::<Option<Duration>>()?;
+            used += now.saturating_sub(*before);
+        }
         (!used.is_zero()).then_some(used)
     }
 }

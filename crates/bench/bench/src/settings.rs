@@ -18,7 +18,7 @@ use crate::operand::Operand;
 use crate::refusal::Refusal;
 
 /// All settings that a command line gives.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Settings {
     pub(crate) mode: Mode,
     pub(crate) urls: Vec<String>,
@@ -63,7 +63,9 @@ pub(crate) fn read(arguments: &[String], mode: Mode) -> Result<Settings, Refusal
                     break;
                 }
                 settings.flags.push(given.flag);
-                flag_without_value = Some(flag).filter(|_| value.is_none());
+                if value.is_none() {
+                    flag_without_value = Some(flag);
+                }
             }
             Part::Operand(operand) => {
                 settings.urls.push(operand.to_owned());
@@ -82,22 +84,14 @@ pub(crate) fn read(arguments: &[String], mode: Mode) -> Result<Settings, Refusal
 }
 
 impl Settings {
+    /// The settings of a command line without flags.
     fn new(mode: Mode) -> Self {
-        Self {
+        let mut settings = Self {
             mode,
-            urls: Vec::new(),
-            operands: Vec::new(),
-            flags: Vec::new(),
-            complaints: Vec::new(),
-            load: LoadSettings::default(),
-            request: RequestSettings::default(),
-            connection: ConnectionSettings::default(),
-            memcached: MemcachedSettings::default(),
-            tls: TlsSettings::default(),
-            checks: CheckSettings::default(),
-            output: OutputSettings::default(),
-            information: None,
-        }
+            ..Self::default()
+        };
+        settings.load.seed = SEED;
+        settings
     }
 }
 
@@ -117,6 +111,9 @@ pub(crate) fn reason(error: &io::Error) -> String {
         None => text,
     }
 }
+
+/// The default of `--seed`.
+const SEED: u64 = 1;
 
 #[cfg(test)]
 mod tests;

@@ -24,12 +24,12 @@ use crate::url::{Scheme, Url};
 
 /// Makes the request for a URL.
 pub(crate) fn request(settings: &Settings, url: &Url) -> Result<Request, Refusal> {
-    let asked = &settings.request;
+    let given = &settings.request;
     let version = match settings.mode {
-        Mode::Ours if !asked.http10 => HttpVersion::Http11,
+        Mode::Ours if !given.http10 => HttpVersion::Http11,
         _ => HttpVersion::Http10,
     };
-    let target = match &asked.proxy {
+    let target = match &given.proxy {
         None => url.path.clone(),
         Some(_) if settings.mode == Mode::Ab => url.text.clone(),
         Some(_) if url.scheme == Scheme::Http => {
@@ -37,7 +37,7 @@ pub(crate) fn request(settings: &Settings, url: &Url) -> Result<Request, Refusal
         }
         Some(_) => return Err(Refusal::ProxyScheme),
     };
-    let method = match (&asked.method, asked.body) {
+    let method = match (&given.method, given.body) {
         (Some(method), _) => method.clone(),
         (None, Some(body)) => body.to_string(),
         (None, None) => "GET".to_owned(),
@@ -47,7 +47,7 @@ pub(crate) fn request(settings: &Settings, url: &Url) -> Result<Request, Refusal
         target,
         version,
         headers: headers(settings, url, version)?,
-        body: Bytes::copy_from_slice(&asked.content),
+        body: Bytes::copy_from_slice(&given.content),
         // In ab mode, braces are sent as they are.
         has_placeholders: settings.mode == Mode::Ours,
         name: None,
@@ -62,58 +62,57 @@ pub(crate) fn sends_body(settings: &Settings) -> bool {
 
 /// The header fields of a request to `url`, in ab's order.
 fn headers(settings: &Settings, url: &Url, version: HttpVersion) -> Result<Vec<Header>, Refusal> {
-    let asked = &settings.request;
+    let given = &settings.request;
     let mut headers = Vec::new();
     let mut push = |name: &str, value: &str| headers.push(header(name, value));
-    match (keeps_alive(settings), version) {
-        // HTTP/2 has no Connection field.
-        _ if asked.http2 => {}
-        (true, HttpVersion::Http10) => push("Connection", "Keep-Alive"),
-        (false, HttpVersion::Http11) => push("Connection", "close"),
-        // The connection is kept or closed by the default of the HTTP version, so no field is needed.
-        _ => {}
+    // HTTP/2 has no Connection field.
+    if !given.http2 {
+        match (keeps_alive(settings), version) {
+            (true, HttpVersion::Http10) => push("Connection", "Keep-Alive"),
+            (false, HttpVersion::Http11) => push("Connection", "close"),
+            // The connection is kept or closed by the default of the HTTP version, so no field is needed.
+            (true, HttpVersion::Http11) | (false, HttpVersion::Http10) => {}
+        }
     }
-    if !asked.cookies.is_empty() {
-        push("Cookie", &asked.cookies.join("; "));
+    if !given.cookies.is_empty() {
+        push("Cookie", &given.cookies.join("; "));
     }
-    for (name, value) in &asked.credentials {
+    for (name, value) in &given.credentials {
         push(name, value);
     }
-    let lines = asked.headers.iter().map(|line| line_to_header(line));
-    let given = lines.collect::<Result<Vec<_>, _>>()?;
+    let lines = given.headers.iter().map(|line| line_to_header(line));
+    let own = lines.collect::<Result<Vec<_>, _>>()?;
     let has = |name: &str| {
-        given
-            .iter()
+        own.iter()
             .any(|field| field.name.eq_ignore_ascii_case(name))
     };
+    let mut credential_names = given.credentials.iter().map(|(name, _)| *name);
     if let Some(user) = &url.user
-        && !asked
-            .credentials
-            .iter()
-            .any(|(name, _)| *name == AUTHORIZATION)
+        && !credential_names.any(|name| name == AUTHORIZATION)
         && !has(AUTHORIZATION)
     {
         push(AUTHORIZATION, &basic(user));
     }
     if sends_body(settings) {
-        let kind = asked.content_type.as_deref();
-        push("Content-length", &asked.content.len().to_string());
+        push("Content-length", &given.content.len().to_string());
+        // ab writes its own type beside that of `-H`.
         if !has("Content-Type") || settings.mode == Mode::Ab {
-            push("Content-type", kind.unwrap_or("text/plain"));
+            let content_type = given.content_type.as_deref();
+            push("Content-type", content_type.unwrap_or("text/plain"));
         }
     }
-    let defaults = [
+    let mut defaults = Vec::new();
+    for (name, value) in [
         ("Host", url.authority.as_str()),
         ("User-Agent", user_agent(settings.mode)),
         ("Accept", "*/*"),
-    ];
-    let own: Vec<Header> = defaults
-        .into_iter()
-        .filter(|(name, _)| !has(name))
-        .map(|(name, value)| header(name, value))
-        .collect();
-    headers.extend(given);
+    ] {
+        if !has(name) {
+            defaults.push(header(name, value));
+        }
+    }
     headers.extend(own);
+    headers.extend(defaults);
     Ok(headers)
 }
 
@@ -132,11 +131,8 @@ pub(crate) fn header(name: &str, value: &str) -> Header {
 }
 
 pub(crate) fn line_to_header(line: &str) -> Result<Header, Refusal> {
-    let fields = line
-        .split_once(':')
-        .map(|(name, value)| (name.trim(), value.trim()));
-    match fields {
-        Some((name, value)) if !name.is_empty() => Ok(header(name, value)),
+    match line.split_once(':') {
+        Some((name, value)) if !name.trim().is_empty() => Ok(header(name.trim(), value.trim())),
         _ => Err(Refusal::HeaderLine(line.to_owned())),
     }
 }
@@ -154,7 +150,7 @@ pub(crate) fn endpoint(settings: &Settings, url: &Url) -> Result<Endpoint, Refus
         Scheme::Http | Scheme::Https if settings.request.http2 => Protocol::Http2,
         Scheme::Http | Scheme::Https => Protocol::Http,
         Scheme::Ajp => Protocol::Ajp(ajp(settings, url)),
-        Scheme::Memcached => Protocol::Memcached(memcached::asked(settings)),
+        Scheme::Memcached => Protocol::Memcached(memcached::options(settings)),
     };
     Ok(Endpoint {
         transport,
@@ -170,8 +166,10 @@ pub(crate) fn endpoint(settings: &Settings, url: &Url) -> Result<Endpoint, Refus
 fn asked_host(settings: &Settings, url: &Url) -> String {
     let lines = settings.request.headers.iter();
     let mut fields = lines.filter_map(|line| line.split_once(':'));
-    let host = fields.find(|(name, _)| name.trim().eq_ignore_ascii_case("host"));
-    host.map_or_else(|| url.hostname.clone(), |(_, host)| host.trim().to_owned())
+    match fields.find(|(name, _)| name.trim().eq_ignore_ascii_case("host")) {
+        Some((_, host)) => host.trim().to_owned(),
+        None => url.hostname.clone(),
+    }
 }
 
 /// The attributes of AJP13 requests for `url`.
@@ -181,6 +179,7 @@ fn ajp(settings: &Settings, url: &Url) -> Ajp {
         Transport::Tcp { .. } => asked_host(settings, url),
     };
     let (server_name, server_port) = match host.rsplit_once(':') {
+        // The last colon of an IPv6 address without brackets begins no port.
         Some((name, port)) if !name.contains(':') || name.ends_with(']') => {
             (name.to_owned(), port.parse().unwrap_or(80))
         }
@@ -200,25 +199,25 @@ fn ajp(settings: &Settings, url: &Url) -> Ajp {
 }
 
 /// The TLS options for connections to `host`.
-fn tls(asked: &TlsSettings, host: &str) -> Result<Tls, Refusal> {
-    let versions = if asked.versions.is_empty() {
+fn tls(given: &TlsSettings, host: &str) -> Result<Tls, Refusal> {
+    let versions = if given.versions.is_empty() {
         vec![TlsVersion::Tls12, TlsVersion::Tls13]
     } else {
-        asked.versions.clone()
+        given.versions.clone()
     };
-    let verify = match (&asked.roots, asked.verify) {
+    let verify = match (&given.roots, given.verify) {
         (Some(roots), _) => Verify::Roots(roots.clone()),
         (None, true) => Verify::Roots(system_roots()?),
         (None, false) => Verify::Nothing,
     };
     // An address is no name for SNI (RFC 6066, section 3).
-    let named = !asked.no_sni && host.parse::<IpAddr>().is_err();
+    let has_name = !given.no_sni && host.parse::<IpAddr>().is_err();
     Ok(Tls {
-        server_name: named.then(|| host.to_owned()),
+        server_name: has_name.then(|| host.to_owned()),
         verify,
         versions,
-        ciphers: asked.ciphers.clone(),
-        certificate: asked.certificate.as_ref().map(|pem| ClientIdentity {
+        ciphers: given.ciphers.clone(),
+        certificate: given.certificate.as_ref().map(|pem| ClientIdentity {
             chain: pem.clone(),
             key: pem.clone(),
         }),

@@ -41,33 +41,34 @@ pub(crate) struct Url {
 /// Parses a URL as ab does: everything up to the first slash is host and port, even if it is not valid.
 pub(crate) fn parse_as_ab(text: &str) -> Result<Url, Refusal> {
     let refuse = || refusal(text, "ab wants [http[s]://]hostname[:port]/path");
-    let (scheme, rest) = match (text.strip_prefix("http://"), text.strip_prefix("https://")) {
-        (Some(rest), _) if !rest.is_empty() => (Scheme::Http, rest),
-        (_, Some(rest)) if !rest.is_empty() => (Scheme::Https, rest),
+    // A scheme without anything after it is taken for a host.
+    let (scheme, address) = match text.split_once("://") {
+        Some(("http", address)) if !address.is_empty() => (Scheme::Http, address),
+        Some(("https", address)) if !address.is_empty() => (Scheme::Https, address),
         _ => (Scheme::Http, text),
     };
-    let slash = rest.find('/').ok_or_else(refuse)?;
-    let (authority, path) = rest.split_at(slash);
+    let slash = address.find('/').ok_or_else(refuse)?;
+    let (authority, path) = address.split_at(slash);
     let (host, port) = host_and_port(authority).ok_or_else(refuse)?;
     Ok(tcp_url(scheme, host, port, path, text))
 }
 
 /// Splits `host:port` as APR does: only digits at the very end are a port.
 fn host_and_port(authority: &str) -> Option<(&str, Option<u16>)> {
-    if let Some(rest) = authority.strip_prefix('[') {
-        let (host, rest) = rest.split_once(']')?;
-        let port = match rest.strip_prefix(':') {
-            Some(digits) => Some(port(digits)?),
-            None if rest.is_empty() => None,
+    let (host, port) = if let Some(after_bracket) = authority.strip_prefix('[') {
+        let (host, after_host) = after_bracket.split_once(']')?;
+        match after_host.strip_prefix(':') {
+            Some(digits) => (host, Some(parse_port(digits)?)),
+            None if after_host.is_empty() => (host, None),
             None => return None,
-        };
-        return (!host.is_empty()).then_some((host, port));
-    }
-    let (host, port) = match authority.rsplit_once(':') {
-        Some((host, digits)) if !digits.is_empty() && all_digits(digits) => {
-            (host, Some(port(digits)?))
         }
-        _ => (authority, None),
+    } else {
+        match authority.rsplit_once(':') {
+            Some((host, digits)) if !digits.is_empty() && all_digits(digits) => {
+                (host, Some(parse_port(digits)?))
+            }
+            _ => (authority, None),
+        }
     };
     (!host.is_empty()).then_some((host, port))
 }
@@ -76,8 +77,13 @@ fn all_digits(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-fn port(digits: &str) -> Option<u16> {
-    let port = all_digits(digits).then(|| digits.parse().ok())??;
+/// Parses a port, 1 to 65535.
+fn parse_port(digits: &str) -> Option<u16> {
+    // `parse` would accept a sign.
+    if !all_digits(digits) {
+        return None;
+    }
+    let port = digits.parse().ok()?;
     (port > 0).then_some(port)
 }
 
@@ -126,7 +132,7 @@ impl Scheme {
 fn outside_braces(text: &str) -> impl Iterator<Item = u8> {
     let pieces = text.split("{{").enumerate();
     let outside = pieces.map(|(number, piece)| match piece.split_once("}}") {
-        Some((_, behind)) if number > 0 => behind,
+        Some((_, after)) if number > 0 => after,
         _ => piece,
     });
     outside.flat_map(str::bytes)
@@ -148,9 +154,9 @@ pub(crate) fn parse(text: &str) -> Result<Url, Refusal> {
         return unix(Scheme::Ajp, rest, text);
     }
     if let Some(rest) = address.strip_prefix("memcached+unix:") {
-        return of_memcached(unix(Scheme::Memcached, rest, text)?);
+        return check_memcached(unix(Scheme::Memcached, rest, text)?);
     }
-    let (scheme, rest) = match address.split_once("://") {
+    let (scheme, after_scheme) = match address.split_once("://") {
         Some(("http", rest)) => (Scheme::Http, rest),
         Some(("https", rest)) => (Scheme::Https, rest),
         Some(("ajp", rest)) => (Scheme::Ajp, rest),
@@ -162,35 +168,35 @@ pub(crate) fn parse(text: &str) -> Result<Url, Refusal> {
         }
         None => (Scheme::Http, address),
     };
-    let end = rest.find(['/', '?']).unwrap_or(rest.len());
-    let (authority, path) = rest.split_at(end);
-    let (user, authority) = match authority.rsplit_once('@') {
+    let path_start = after_scheme.find(['/', '?']).unwrap_or(after_scheme.len());
+    let (user_and_host, path) = after_scheme.split_at(path_start);
+    let (user, authority) = match user_and_host.rsplit_once('@') {
         Some((user, authority)) => (Some(user), authority),
-        None => (None, authority),
+        None => (None, user_and_host),
     };
     if authority.is_empty() {
         return Err(refusal(text, "it has no host"));
     }
-    let parsed = host_and_port(authority).filter(|(host, _)| {
-        // Refuses the rest of a malformed port, and an IPv6 address without brackets.
-        authority.starts_with('[') || !host.contains(':')
-    });
-    let (host, port) = parsed.ok_or_else(|| {
-        refusal(
-            text,
-            "host and port must be HOST, HOST:PORT or [ADDRESS]:PORT, the port from 1 to 65535",
-        )
-    })?;
+    let (host, port) = match host_and_port(authority) {
+        // A colon in a host without brackets is the rest of a malformed port, or of an IPv6 address.
+        Some((host, port)) if authority.starts_with('[') || !host.contains(':') => (host, port),
+        _ => {
+            return Err(refusal(
+                text,
+                "host and port must be HOST, HOST:PORT or [ADDRESS]:PORT, the port from 1 to 65535",
+            ));
+        }
+    };
     let mut url = tcp_url(scheme, host, port, &with_slash(path), text);
     url.user = user.map(str::to_owned);
     match scheme {
-        Scheme::Memcached => of_memcached(url),
+        Scheme::Memcached => check_memcached(url),
         _ => Ok(url),
     }
 }
 
 /// Refuses the parts of a URL that memcached does not have.
-fn of_memcached(url: Url) -> Result<Url, Refusal> {
+fn check_memcached(url: Url) -> Result<Url, Refusal> {
     if url.path != "/" {
         return Err(refusal(
             &url.text,
@@ -217,18 +223,22 @@ fn with_slash(path: &str) -> String {
 /// Parses a URL of a Unix socket; `rest` is the text after the scheme and its colon.
 fn unix(scheme: Scheme, rest: &str, text: &str) -> Result<Url, Refusal> {
     let (socket, path) = match rest.strip_prefix("//") {
-        Some(rest) if !rest.starts_with('/') => {
-            let end = rest.find(['/', '?']).unwrap_or(rest.len());
-            let socket = unescaped(&rest[..end])
+        // The socket is written as a host: `//%2Frun%2Fapp.sock/path`.
+        Some(address) if !address.starts_with('/') => {
+            let end = address.find(['/', '?']).unwrap_or(address.len());
+            let (escaped, path) = address.split_at(end);
+            let socket = unescape(escaped)
                 .ok_or_else(|| refusal(text, "the socket's path has a malformed escape"))?;
-            (socket, &rest[end..])
+            (socket, path)
         }
+        // The path follows after a colon: `/run/app.sock:/path`.
         _ => {
-            let (socket, path) = rest.split_once(":/").map_or((rest, ""), |(socket, _)| {
-                (socket, &rest[socket.len() + 1..])
-            });
+            let (slashed, path) = match rest.find(":/") {
+                Some(colon) => (&rest[..colon], &rest[colon + 1..]),
+                None => (rest, ""),
+            };
             // `http+unix:///run/app.sock` is the same as with one slash.
-            let socket = socket.strip_prefix("//").unwrap_or(socket);
+            let socket = slashed.strip_prefix("//").unwrap_or(slashed);
             (socket.to_owned(), path)
         }
     };
@@ -248,19 +258,19 @@ fn unix(scheme: Scheme, rest: &str, text: &str) -> Result<Url, Refusal> {
 }
 
 /// Decodes percent-escapes (RFC 3986, section 2.1); `None` if one is malformed.
-fn unescaped(text: &str) -> Option<String> {
+fn unescape(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let [first, tail @ ..] = rest {
-        rest = tail;
         if *first != b'%' {
             bytes.push(*first);
+            rest = tail;
             continue;
         }
-        let (digits, tail) = rest.split_at_checked(2)?;
+        let (digits, after_digits) = tail.split_at_checked(2)?;
         let digits = std::str::from_utf8(digits).ok()?;
         bytes.push(u8::from_str_radix(digits, 16).ok()?);
-        rest = tail;
+        rest = after_digits;
     }
     String::from_utf8(bytes).ok()
 }

@@ -60,15 +60,22 @@ pub(crate) fn run(
 fn exit_code(result: &Versus) -> u8 {
     let gate = result.gate.as_ref();
     let verdict = gate.and_then(|gate| Verdict::named(&gate.verdict));
-    let has_verdict = |measure: &Measure| ![TOO_FEW, MOVED].contains(&measure.verdict.as_str());
     match verdict {
-        Some(Verdict::Failed) => 1,
-        Some(Verdict::Undecided) => UNDECIDED,
-        _ if result.invalid.is_some() => 1,
-        _ if result.died.is_some() => UNDECIDED,
-        Some(Verdict::Passed) => 0,
-        None if result.measures.iter().any(has_verdict) => 0,
-        None => UNDECIDED,
+        Some(Verdict::Failed) => return 1,
+        Some(Verdict::Undecided) => return UNDECIDED,
+        Some(Verdict::Passed) | None => {}
+    }
+    if result.invalid.is_some() {
+        return 1;
+    }
+    if result.died.is_some() {
+        return UNDECIDED;
+    }
+    let has_verdict = |measure: &Measure| ![TOO_FEW, MOVED].contains(&measure.verdict.as_str());
+    if verdict.is_some() || result.measures.iter().any(has_verdict) {
+        0
+    } else {
+        UNDECIDED
     }
 }
 
@@ -80,11 +87,11 @@ fn duel(settings: &mut Settings) -> Result<(Duel, [Plan; 2]), Refusal> {
     }
     let span = settings.load.duration.get_or_insert(DURATION).to_owned();
     let other_url = settings.load.versus.clone().unwrap_or_default();
-    let one = plan::prepare(settings)?;
+    let plan_a = plan::prepare(settings)?;
     settings.urls = vec![other_url];
-    let other = plan::prepare(settings)?;
-    let urls = [&one, &other].map(|plan| plan.subject.url.clone());
-    let plans = [one, other];
+    let plan_b = plan::prepare(settings)?;
+    let plans = [plan_a, plan_b];
+    let urls = [&plans[0], &plans[1]].map(|plan| plan.subject.url.clone());
     Ok((Duel::new(urls, plans.clone(), span), plans))
 }
 
@@ -110,8 +117,8 @@ fn run_blocks(
         if interrupted.load(Ordering::Relaxed) {
             break;
         }
-        let used = server.map(|server| server.used());
-        duel.add(&report, used.flatten());
+        let cpu = server.and_then(|server| server.used());
+        duel.add(&report, cpu);
         if is_shown {
             let bar = bar.get_or_insert_with(|| ProgressBar::new(duel.blocks() as u64));
             bar.set_position(duel.done() as u64);

@@ -36,6 +36,11 @@ pub(crate) fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(NEVER)
 }
 
+/// A duration in milliseconds, with a fraction.
+pub(crate) fn millis(duration: Duration) -> f64 {
+    duration.as_secs_f64() * 1000.0
+}
+
 /// The time `duration` after `start`; [`NEVER`] for `None`.
 pub(crate) fn after(start: u64, duration: Option<Duration>) -> u64 {
     duration.map_or(NEVER, |duration| start.saturating_add(nanos(duration)))

@@ -78,14 +78,19 @@ impl Gate {
                 conditions.push(condition);
             }
         }
-        let verdicts = conditions
-            .iter()
-            .filter_map(|condition| Verdict::named(&condition.verdict));
-        let worst = verdicts.max().unwrap_or(Verdict::Passed);
-        document::Gate {
-            verdict: worst.word().to_owned(),
-            conditions,
-        }
+        result(conditions)
+    }
+}
+
+/// The result of a gate, whose verdict is the worst of its conditions.
+pub(crate) fn result(conditions: Vec<document::Condition>) -> document::Gate {
+    let verdicts = conditions
+        .iter()
+        .filter_map(|condition| Verdict::named(&condition.verdict));
+    let worst = verdicts.max().unwrap_or(Verdict::Passed);
+    document::Gate {
+        verdict: worst.word().to_owned(),
+        conditions,
     }
 }
 

@@ -159,9 +159,10 @@ pub struct Stop {
 }
 
 /// The load before measuring begins, which is left out of the report.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WarmUp {
     /// No warm-up: everything is measured, as ab does.
+    #[default]
     None,
     /// A warm-up of this length.
     For(Duration),

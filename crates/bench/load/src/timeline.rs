@@ -9,6 +9,8 @@ use std::time::Duration;
 
 use catamaran_stats::{Slice, SliceRecorder};
 
+use crate::clock::nanos;
+
 /// The slices of a run, from the beginning of measuring.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Timeline {
@@ -213,10 +215,6 @@ impl TimelineRecorder {
         }
         self.done.slices[self.current].add(&slice);
     }
-}
-
-fn nanos(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
 const RECENT: Duration = Duration::from_secs(1);

@@ -3,8 +3,8 @@
 use catamaran_load::gate::{Condition, Gate, Waiver};
 use catamaran_load::versus::RatioLimit;
 
-use super::Flag;
 use super::ValueKind::Needed;
+use super::{Flag, switch_on};
 use crate::refusal::Refusal;
 use crate::refusal::RunKind::Memcached;
 
@@ -24,30 +24,21 @@ pub(super) static FLAGS: &[Flag] = &[
         short: Some('l'),
         long: "variable-length",
         help: "Answers may differ in length",
-        apply: |settings, _| {
-            settings.checks.variable_length = true;
-            Ok(())
-        },
+        apply: |settings, _| switch_on(&mut settings.checks.variable_length),
         ..Flag::OURS
     },
     Flag {
         long: "check-bodies",
         help: "Compare the checksum of each body with the first one, in --json",
         conflicts: &[(Memcached, "--check-bodies: every value is checked")],
-        apply: |settings, _| {
-            settings.checks.bodies = true;
-            Ok(())
-        },
+        apply: |settings, _| switch_on(&mut settings.checks.bodies),
         ..Flag::OURS
     },
     Flag {
         short: Some('r'),
         long: "receive-errors",
         help: "As ab: do not stop at an error of a receive (we never do)",
-        apply: |settings, _| {
-            settings.checks.receive_errors = true;
-            Ok(())
-        },
+        apply: |settings, _| switch_on(&mut settings.checks.receive_errors),
         ..Flag::OURS
     },
     Flag {

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, ToSocketAddrs as _};
 
 use super::ValueKind::Needed;
-use super::{Flag, FlagUse};
+use super::{Flag, FlagUse, switch_on};
 use crate::getopt::Mode;
 use crate::refusal::Refusal;
 use crate::refusal::RunKind::Http2;
@@ -28,10 +28,7 @@ pub(super) static FLAGS: &[Flag] = &[
         long: "keep-alive",
         aliases: &["keepalive"],
         help: "Use connections for more than one request",
-        apply: |settings, _| {
-            settings.connection.keep_alive = true;
-            Ok(())
-        },
+        apply: |settings, _| switch_on(&mut settings.connection.keep_alive),
         ..Flag::OURS
     },
     Flag {
@@ -100,10 +97,10 @@ pub(super) static FLAGS: &[Flag] = &[
 ];
 
 fn add_sources(settings: &mut Settings, given: &FlagUse<'_>) -> Result<(), Refusal> {
-    for each in given.text().split(',').filter(|each| !each.is_empty()) {
-        match source(each) {
+    for text in given.text().split(',').filter(|text| !text.is_empty()) {
+        match source(text) {
             Some(address) => settings.connection.sources.push(address),
-            None => settings.connection.unknown_source = Some(each.to_owned()),
+            None => settings.connection.unknown_source = Some(text.to_owned()),
         }
     }
     Ok(())

@@ -1,14 +1,14 @@
 //! Flags for the load: how much, how fast, and how long.
 
 use std::fs;
-use std::io::{self, Read as _};
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
 use catamaran_load::plan::{Arrivals, Stage, Table, WarmUp};
 
 use super::ValueKind::Needed;
-use super::{Flag, FlagUse};
+use super::{Flag, FlagUse, store};
 use crate::getopt::Mode;
 use crate::refusal::RunKind::{Knee, Memcached, Replay, RequestsFile, Versus};
 use crate::refusal::{CONCURRENCY_MAX, Refusal};
@@ -16,7 +16,7 @@ use crate::settings::reason;
 use crate::{data, number, replay};
 
 /// The settings of the load: clients or rate, requests, duration, stages.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct LoadSettings {
     pub(crate) requests: Option<u64>,
     pub(crate) concurrency: Option<u64>,
@@ -41,34 +41,6 @@ pub(crate) struct LoadSettings {
     pub(crate) seed: u64,
     /// The URL of `--versus`, the server to compare with.
     pub(crate) versus: Option<String>,
-}
-
-impl Default for LoadSettings {
-    fn default() -> Self {
-        Self {
-            requests: None,
-            concurrency: None,
-            duration: None,
-            duration_by: None,
-            rate: None,
-            rate_max: None,
-            requests_file: None,
-            table: None,
-            replay: None,
-            speed: None,
-            replay_methods: None,
-            arrivals: None,
-            ramp: None,
-            stages: Vec::new(),
-            warm_up: WarmUp::None,
-            warm_up_max: None,
-            timeout: None,
-            threads: None,
-            spacing: Duration::ZERO,
-            seed: 1,
-            versus: None,
-        }
-    }
 }
 
 impl LoadSettings {
@@ -205,8 +177,8 @@ pub(super) static FLAGS: &[Flag] = &[
         conflicts: &[(Knee, "--stage"), (Versus, "--stage"), (Replay, "--stage")],
         twins: &["ramp"],
         apply: |settings, given| {
-            for each in given.text().split(',') {
-                let stage = number::stage(each);
+            for word in given.text().split(',') {
+                let stage = number::stage(word);
                 let stage = stage.ok_or_else(|| given.bad("stages such as 30s=100 or 30s..100"))?;
                 settings.load.stages.push(stage);
             }
@@ -235,10 +207,7 @@ pub(super) static FLAGS: &[Flag] = &[
         long: "warmup-max",
         value: Needed("TIME"),
         help: "When --warmup auto gives up waiting [default: 60s]",
-        apply: |settings, given| {
-            settings.load.warm_up_max = Some(given.time()?);
-            Ok(())
-        },
+        apply: |settings, given| store(&mut settings.load.warm_up_max, given.time()?),
         ..Flag::OURS
     },
     Flag {
@@ -295,10 +264,7 @@ pub(super) static FLAGS: &[Flag] = &[
         help: "Requests with their own method, path, headers, body, weight and name, one JSON object a line; \
                --requests FILE.jsonl does the same",
         conflicts: &[(Memcached, "--requests-file")],
-        apply: |settings, given| {
-            settings.load.requests_file = Some(given.owned());
-            Ok(())
-        },
+        apply: |settings, given| store(&mut settings.load.requests_file, given.owned()),
         ..Flag::OURS
     },
     Flag {
@@ -323,10 +289,7 @@ pub(super) static FLAGS: &[Flag] = &[
             (Knee, "--replay"),
             (Versus, "--replay"),
         ],
-        apply: |settings, given| {
-            settings.load.replay = Some(given.owned());
-            Ok(())
-        },
+        apply: |settings, given| store(&mut settings.load.replay, given.owned()),
         ..Flag::OURS
     },
     Flag {
@@ -368,10 +331,7 @@ pub(super) static FLAGS: &[Flag] = &[
         help: "Compare with this URL: both take turns in short blocks, and the ratios within pairs of blocks are \
                judged [duration: 12s]",
         conflicts: &[(Knee, "--versus")],
-        apply: |settings, given| {
-            settings.load.versus = Some(given.owned());
-            Ok(())
-        },
+        apply: |settings, given| store(&mut settings.load.versus, given.owned()),
         ..Flag::OURS
     },
 ];
@@ -383,14 +343,12 @@ fn is_requests_file(text: &str) -> bool {
 
 /// The lines of a file, or of standard input for `-`, that are neither empty nor comments.
 fn urls_in(path: &str) -> Result<Vec<String>, Refusal> {
-    let text = if path == "-" {
-        let mut text = String::new();
-        let read = io::stdin().lock().read_to_string(&mut text);
-        read.map(|_| text)
+    let read = if path == "-" {
+        io::read_to_string(io::stdin().lock())
     } else {
         fs::read_to_string(path)
     };
-    let text = text.map_err(|error| Refusal::File {
+    let text = read.map_err(|error| Refusal::File {
         path: path.to_owned(),
         reason: reason(&error),
     })?;

@@ -5,8 +5,8 @@ use std::num::{NonZeroU32, NonZeroU64};
 use catamaran_load::Dialect;
 use catamaran_load::plan::Operation;
 
-use super::Flag;
 use super::ValueKind::Needed;
+use super::{Flag, switch_on};
 use crate::number;
 
 /// The settings of operations on memcached: mix, keys and values.
@@ -71,10 +71,7 @@ pub(crate) static FLAGS: &[Flag] = &[
     Flag {
         long: "prefill",
         help: "Store a value under every key before the run; no figure includes these sets",
-        apply: |settings, _| {
-            settings.memcached.prefill = true;
-            Ok(())
-        },
+        apply: |settings, _| switch_on(&mut settings.memcached.prefill),
         ..Flag::OURS
     },
     Flag {

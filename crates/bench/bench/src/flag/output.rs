@@ -5,7 +5,7 @@ use std::time::Duration;
 use catamaran_load::render::ab::HtmlAttributes;
 
 use super::ValueKind::{Attached, Needed};
-use super::{Flag, FlagUse};
+use super::{Flag, FlagUse, store, switch_on};
 use crate::getopt::Mode;
 use crate::number;
 use crate::refusal::Refusal;
@@ -64,10 +64,7 @@ pub(super) static FLAGS: &[Flag] = &[
         short: Some('q'),
         long: "quiet",
         help: "Show no progress",
-        apply: |settings, _| {
-            settings.output.quiet = true;
-            Ok(())
-        },
+        apply: |settings, _| switch_on(&mut settings.output.quiet),
         hint: |word, is_only| {
             let is_number = number::amount(word).is_some();
             (is_number || !is_only).then(|| {
@@ -80,10 +77,7 @@ pub(super) static FLAGS: &[Flag] = &[
         short: Some('d'),
         long: "no-percentiles",
         help: "Leave the table of percentiles out",
-        apply: |settings, _| {
-            settings.output.no_percentiles = true;
-            Ok(())
-        },
+        apply: |settings, _| switch_on(&mut settings.output.no_percentiles),
         hint: |word, is_only| {
             let meant = match number::duration(word) {
                 Some(_) => format!("for a duration give --duration {word}"),
@@ -100,10 +94,7 @@ pub(super) static FLAGS: &[Flag] = &[
         short: Some('S'),
         long: "no-confidence",
         help: "Leave medians and deviations out",
-        apply: |settings, _| {
-            settings.output.no_confidence = true;
-            Ok(())
-        },
+        apply: |settings, _| switch_on(&mut settings.output.no_confidence),
         ..Flag::OURS
     },
     Flag {
@@ -111,10 +102,7 @@ pub(super) static FLAGS: &[Flag] = &[
         long: "html",
         help: "ab's report as a table of HTML",
         conflicts: &[(Memcached, "-w")],
-        apply: |settings, _| {
-            settings.output.html = true;
-            Ok(())
-        },
+        apply: |settings, _| switch_on(&mut settings.output.html),
         ..Flag::OURS
     },
     Flag {
@@ -165,10 +153,7 @@ pub(super) static FLAGS: &[Flag] = &[
         value: Needed("FILE"),
         help: "Write ab's file of every request, which takes 40 bytes of memory each",
         conflicts: &[(Memcached, "ab's files"), (Knee, "-g"), (Versus, "-g")],
-        apply: |settings, given| {
-            settings.output.gnuplot = Some(given.owned());
-            Ok(())
-        },
+        apply: |settings, given| store(&mut settings.output.gnuplot, given.owned()),
         ..Flag::OURS
     },
     Flag {
@@ -177,30 +162,21 @@ pub(super) static FLAGS: &[Flag] = &[
         value: Needed("FILE"),
         help: "Write ab's file of percentiles",
         conflicts: &[(Memcached, "ab's files"), (Knee, "-e"), (Versus, "-e")],
-        apply: |settings, given| {
-            settings.output.percentiles = Some(given.owned());
-            Ok(())
-        },
+        apply: |settings, given| store(&mut settings.output.percentiles, given.owned()),
         ..Flag::OURS
     },
     Flag {
         short: Some('Q'),
         long: "no-banner",
         help: "As ab: leave the first lines out (we have none)",
-        apply: |settings, _| {
-            settings.output.no_banner = true;
-            Ok(())
-        },
+        apply: |settings, _| switch_on(&mut settings.output.no_banner),
         ..Flag::OURS
     },
     Flag {
         short: Some('D'),
         long: "watchdog",
         help: "A line of counters on standard error every 5 s",
-        apply: |settings, _| {
-            settings.output.watchdog = true;
-            Ok(())
-        },
+        apply: |settings, _| switch_on(&mut settings.output.watchdog),
         hint: |word, is_only| {
             (!is_only).then(|| {
                 format!(
@@ -214,20 +190,14 @@ pub(super) static FLAGS: &[Flag] = &[
         long: "ticks",
         value: Needed("TIME"),
         help: "How far it is as a line of JSON on standard error, so often",
-        apply: |settings, given| {
-            settings.output.ticks = Some(given.time()?);
-            Ok(())
-        },
+        apply: |settings, given| store(&mut settings.output.ticks, given.time()?),
         ..Flag::OURS
     },
     Flag {
         long: "json",
         value: Attached("FILE"),
         help: "The report as JSON: to the file, or instead of the text",
-        apply: |settings, given| {
-            settings.output.json = Some(Sink::of(given));
-            Ok(())
-        },
+        apply: |settings, given| store(&mut settings.output.json, Sink::of(given)),
         ..Flag::OURS
     },
     Flag {
@@ -235,10 +205,7 @@ pub(super) static FLAGS: &[Flag] = &[
         value: Attached("FILE"),
         help: "The report as one row: added to the file, or instead of the text",
         conflicts: &[(Knee, "--csv"), (Versus, "--csv")],
-        apply: |settings, given| {
-            settings.output.csv = Some(Sink::of(given));
-            Ok(())
-        },
+        apply: |settings, given| store(&mut settings.output.csv, Sink::of(given)),
         ..Flag::OURS
     },
     Flag {
@@ -246,10 +213,7 @@ pub(super) static FLAGS: &[Flag] = &[
         value: Needed("FILE"),
         help: "Write the histograms as a log for HdrHistogram's tools",
         conflicts: &[(Knee, "--hdr"), (Versus, "--hdr")],
-        apply: |settings, given| {
-            settings.output.hdr = Some(given.owned());
-            Ok(())
-        },
+        apply: |settings, given| store(&mut settings.output.hdr, given.owned()),
         ..Flag::OURS
     },
     Flag {

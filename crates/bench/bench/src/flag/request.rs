@@ -3,8 +3,8 @@
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 
-use super::Flag;
 use super::ValueKind::Needed;
+use super::{Flag, store, switch_on};
 use crate::getopt::Mode;
 use crate::number;
 use crate::refusal::RunKind::{Http2, Memcached, Replay, RequestsFile};
@@ -70,10 +70,7 @@ pub(super) static FLAGS: &[Flag] = &[
             (RequestsFile, "-m"),
             (Replay, "-m"),
         ],
-        apply: |settings, given| {
-            settings.request.method = Some(given.owned());
-            Ok(())
-        },
+        apply: |settings, given| store(&mut settings.request.method, given.owned()),
         ..Flag::OURS
     },
     Flag {
@@ -133,10 +130,7 @@ pub(super) static FLAGS: &[Flag] = &[
         value: Needed("TYPE"),
         help: "Content-type of the body [default: text/plain]",
         conflicts: &[(Memcached, "-T")],
-        apply: |settings, given| {
-            settings.request.content_type = Some(given.owned());
-            Ok(())
-        },
+        apply: |settings, given| store(&mut settings.request.content_type, given.owned()),
         ..Flag::OURS
     },
     Flag {
@@ -158,10 +152,7 @@ pub(super) static FLAGS: &[Flag] = &[
         long: "cookie-jar",
         help: "Each client keeps the cookies that it is given and sends them back",
         conflicts: &[(Memcached, "cookies")],
-        apply: |settings, _| {
-            settings.request.cookie_jar = true;
-            Ok(())
-        },
+        apply: |settings, _| switch_on(&mut settings.request.cookie_jar),
         ..Flag::OURS
     },
     Flag {
@@ -221,10 +212,7 @@ pub(super) static FLAGS: &[Flag] = &[
         aliases: &["http1.0"],
         help: "Speak HTTP/1.0, as ab does (also --http1.0)",
         conflicts: &[(Memcached, "--http1.0"), (Http2, "--http1.0")],
-        apply: |settings, _| {
-            settings.request.http10 = true;
-            Ok(())
-        },
+        apply: |settings, _| switch_on(&mut settings.request.http10),
         ..Flag::OURS
     },
     Flag {
@@ -232,10 +220,7 @@ pub(super) static FLAGS: &[Flag] = &[
         aliases: &["h2"],
         help: "Speak HTTP/2: over https if the server agrees to it (ALPN), over http without asking; implies -k",
         conflicts: &[(Memcached, "--http2")],
-        apply: |settings, _| {
-            settings.request.http2 = true;
-            Ok(())
-        },
+        apply: |settings, _| switch_on(&mut settings.request.http2),
         ..Flag::OURS
     },
     Flag {
@@ -244,10 +229,7 @@ pub(super) static FLAGS: &[Flag] = &[
         is_secret: true,
         help: "The secret of an AJP13 connector",
         conflicts: &[(Memcached, "--secret")],
-        apply: |settings, given| {
-            settings.request.secret = Some(given.owned());
-            Ok(())
-        },
+        apply: |settings, given| store(&mut settings.request.secret, given.owned()),
         ..Flag::OURS
     },
 ];
@@ -260,16 +242,18 @@ pub(crate) fn basic(user: &str) -> String {
 /// Splits the proxy's `HOST:PORT`. ab reads the port leniently, as all numbers, and connects to
 /// port 0 if it is missing.
 fn proxy(text: &str, mode: Mode) -> Option<(String, u16)> {
-    let port = |text: &str| match mode {
-        Mode::Ab => u16::try_from(number::atoi(text)).ok(),
-        Mode::Ours => text.parse().ok(),
+    let (bracketed, port) = match (text.rsplit_once(':'), mode) {
+        // Two colons in a row are part of an IPv6 address.
+        (Some((host, port_text)), Mode::Ab) if !host.ends_with(':') => {
+            (host, u16::try_from(number::atoi(port_text)).ok()?)
+        }
+        (Some((host, port_text)), Mode::Ours) if !host.ends_with(':') => {
+            (host, port_text.parse().ok()?)
+        }
+        (_, Mode::Ab) => (text, 0),
+        (_, Mode::Ours) => (text, 80),
     };
-    let (host, port) = match text.rsplit_once(':') {
-        Some((host, text)) if !host.ends_with(':') => (host, port(text)?),
-        _ if mode == Mode::Ab => (text, 0),
-        _ => (text, 80),
-    };
-    let host = host.trim_start_matches('[').trim_end_matches(']');
+    let host = bracketed.trim_start_matches('[').trim_end_matches(']');
     (!host.is_empty()).then(|| (host.to_owned(), port))
 }
 

@@ -2,8 +2,8 @@
 
 use catamaran_load::plan::TlsVersion;
 
-use super::Flag;
 use super::ValueKind::Needed;
+use super::{Flag, store, switch_on};
 use crate::getopt::Mode;
 use crate::refusal::Refusal;
 use crate::refusal::RunKind::Memcached;
@@ -56,10 +56,7 @@ pub(super) static FLAGS: &[Flag] = &[
         value: Needed("FILE"),
         help: "Certificate chain and private key to show, PEM",
         conflicts: &[(Memcached, "TLS")],
-        apply: |settings, given| {
-            settings.tls.certificate = Some(file(given.text())?);
-            Ok(())
-        },
+        apply: |settings, given| store(&mut settings.tls.certificate, file(given.text())?),
         ..Flag::OURS
     },
     Flag {
@@ -67,20 +64,14 @@ pub(super) static FLAGS: &[Flag] = &[
         long: "no-sni",
         help: "Do not name the host (SNI)",
         conflicts: &[(Memcached, "TLS")],
-        apply: |settings, _| {
-            settings.tls.no_sni = true;
-            Ok(())
-        },
+        apply: |settings, _| switch_on(&mut settings.tls.no_sni),
         ..Flag::OURS
     },
     Flag {
         long: "verify",
         help: "Verify the server's certificate against the system's roots [default: no, as ab]",
         conflicts: &[(Memcached, "TLS")],
-        apply: |settings, _| {
-            settings.tls.verify = true;
-            Ok(())
-        },
+        apply: |settings, _| switch_on(&mut settings.tls.verify),
         ..Flag::OURS
     },
     Flag {
@@ -88,10 +79,7 @@ pub(super) static FLAGS: &[Flag] = &[
         value: Needed("FILE"),
         help: "Verify it against these roots, PEM",
         conflicts: &[(Memcached, "TLS")],
-        apply: |settings, given| {
-            settings.tls.roots = Some(file(given.text())?);
-            Ok(())
-        },
+        apply: |settings, given| store(&mut settings.tls.roots, file(given.text())?),
         ..Flag::OURS
     },
 ];

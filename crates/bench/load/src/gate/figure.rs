@@ -1,10 +1,9 @@
 //! The figures of a run with their confidence intervals.
 
-use std::time::Duration;
-
 use catamaran_stats::estimate::{self, BLOCKS_MAX, Hits};
 use catamaran_stats::{Histogram, LatencyFloor};
 
+use crate::clock::millis;
 use crate::report::Report;
 use crate::timeline::TimeSlice;
 
@@ -141,8 +140,4 @@ fn bound_at(report: &Report, percent: f64) -> LatencyFloor {
 /// The parts of equal length into which the measured time is divided to estimate intervals.
 fn blocks(report: &Report) -> Vec<TimeSlice> {
     report.timeline.blocks(report.elapsed, BLOCKS_MAX)
-}
-
-fn millis(time: Duration) -> f64 {
-    time.as_secs_f64() * 1000.0
 }

@@ -16,6 +16,7 @@ pub use html::{HtmlAttributes, html};
 
 use super::page::Page;
 use super::{per_second, time_per_request};
+use crate::clock::millis;
 use crate::report::{FailureKind, Report, Subject, TlsFacts, ratio};
 
 /// The report on standard output, from the empty lines after `..done` on.
@@ -274,11 +275,6 @@ fn percentiles(page: &mut Page, total: &Histogram) {
 /// Milliseconds, rounded to a whole number as ab does.
 fn round(time: Duration) -> u64 {
     u64::try_from((time.as_micros() + 500) / 1000).unwrap_or(u64::MAX)
-}
-
-/// A time in milliseconds, with a fraction.
-fn millis(time: Duration) -> f64 {
-    time.as_secs_f64() * 1000.0
 }
 
 const PERCENTS: [u8; 8] = [50, 66, 75, 80, 90, 95, 98, 99];

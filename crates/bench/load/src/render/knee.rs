@@ -70,9 +70,7 @@ fn sustained(knee: &Knee) -> String {
 
 /// The search as one JSON object, indented, with a line end.
 pub fn json(knee: &Knee) -> String {
-    let mut text = serde_json::to_string_pretty(knee).expect("all keys are strings");
-    text.push('\n');
-    text
+    super::json::indented(knee)
 }
 
 /// The verdict of the search. [`Verdict::Passed`]: the knee was found; [`Verdict::Failed`]: not

@@ -11,6 +11,7 @@ use catamaran_stats::{CensoredLatencies, LatencyFloor, Spread, is_quotable};
 
 use super::page::Page;
 use super::{per_second, time_per_request};
+use crate::clock::millis;
 use crate::report::{Ending, FailureKind, Report, SpokenProtocol, Subject, Thread, Warning, ratio};
 
 /// The whole report as text.
@@ -419,10 +420,6 @@ fn warnings(page: &mut Page, report: &Report) {
     for line in lines {
         page.line(format_args!("WARNING: {line}"));
     }
-}
-
-fn millis(time: Duration) -> f64 {
-    time.as_secs_f64() * 1000.0
 }
 
 const FEW_FROM_HERE: &str = "  (too few requests from here on)";

@@ -60,9 +60,7 @@ fn warnings(page: &mut Page, versus: &Versus) {
 
 /// The comparison as one JSON object, indented, with a line end.
 pub fn json(versus: &Versus) -> String {
-    let mut text = serde_json::to_string_pretty(versus).expect("all keys are strings");
-    text.push('\n');
-    text
+    super::json::indented(versus)
 }
 
 fn silences(page: &mut Page, silent: &SilentBlocks, pairs: usize) {

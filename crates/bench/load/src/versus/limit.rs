@@ -5,7 +5,7 @@ use thiserror::Error;
 use super::{MOVED, TOO_FEW};
 use crate::document;
 use crate::document::versus::{Measure, Versus};
-use crate::gate::Verdict;
+use crate::gate::{self, Verdict};
 
 /// A limit of the ratio of the first target to the other one.
 #[derive(Clone, Debug, PartialEq)]
@@ -138,14 +138,7 @@ impl Versus {
                 condition.reason = Some(why.clone());
             }
         }
-        let verdicts = conditions
-            .iter()
-            .filter_map(|condition| Verdict::named(&condition.verdict));
-        let worst = verdicts.max().unwrap_or(Verdict::Passed);
-        self.gate = Some(document::Gate {
-            verdict: worst.word().to_owned(),
-            conditions,
-        });
+        self.gate = Some(gate::result(conditions));
     }
 }
 

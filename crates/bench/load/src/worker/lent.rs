@@ -14,7 +14,7 @@ use super::filled::FilledRequests;
 use super::lingering::LingeringConnections;
 use crate::board::{Board, FirstResponse, Line};
 use crate::client::LastHeads;
-use crate::clock::NEVER;
+use crate::clock::{NEVER, nanos};
 use crate::pace::Feed;
 use crate::plan::{ConnectPatience, LengthCheck};
 use crate::prepare::PreparedRequest;
@@ -294,8 +294,8 @@ impl SlotResources {
                 completed: counts.completed,
                 failed: counts.failed,
                 received: self.record.bytes.received,
-                latency_sum: saturating_nanos(self.record.total.sum()),
-                latency_max: saturating_nanos(self.record.total.max()),
+                latency_sum: nanos(self.record.total.sum()),
+                latency_max: nanos(self.record.total.max()),
             }
         } else {
             self.warm_up
@@ -373,10 +373,6 @@ fn is_nobody_there(error: &io::Error) -> bool {
         error.kind(),
         ConnectionRefused | NotFound | HostUnreachable | NetworkUnreachable
     )
-}
-
-fn saturating_nanos(duration: std::time::Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// The time between publications of recent latencies in nanoseconds, short enough that a display
