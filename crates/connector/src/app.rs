@@ -50,14 +50,16 @@ impl App {
 
     /// The response to a request; `None` if a number in the path is malformed.
     fn answer(&self, request: &Request) -> Option<Response> {
-        let path = request.path.split(|byte| *byte == b';').next();
-        let mut segments = path.unwrap_or_default().split(|byte| *byte == b'/');
-        let mut next = || segments.next().unwrap_or_default();
-        if !next().is_empty() {
+        let without_parameters = request.path.split(|byte| *byte == b';').next();
+        let mut segments = without_parameters
+            .unwrap_or_default()
+            .split(|byte| *byte == b'/');
+        let mut segment = || segments.next().unwrap_or_default();
+        if !segment().is_empty() {
             // `OPTIONS *` asks about the whole server, for which there is no page.
             return Some(not_found());
         }
-        let response = match (next(), next(), next(), next()) {
+        let response = match (segment(), segment(), segment(), segment()) {
             (b"", b"", b"", b"") => page(),
             (b"bytes", length, b"", b"") => self.bytes(number(length)?),
             (b"delay", pause, b"", b"") => delay(pause)?,
@@ -107,14 +109,17 @@ fn page() -> Response {
     .with_header(CONTENT_TYPE, "text/html; charset=utf-8")
 }
 
+/// A response after `MS` milliseconds, or after a random time if `pause` is `exp:MS`; `None` if `MS` is malformed.
 fn delay(pause: &[u8]) -> Option<Response> {
-    let (millis, is_random) = match pause.strip_prefix(b"exp:") {
-        Some(mean) => (number(mean)?, true),
-        None => (number(pause)?, false),
+    let (is_random, digits) = match pause.strip_prefix(b"exp:") {
+        Some(digits) => (true, digits),
+        None => (false, pause),
     };
+    let millis = number(digits)?;
     let mut response = Response::text(StatusCode::OK, format!("waited {millis} ms\n"));
     response.delay = Duration::from_millis(millis);
     if is_random {
+        // Exponentially distributed with mean 1. The difference is never 0, which has no logarithm.
         let times_mean = -(1.0 - fastrand::f64()).ln();
         response.delay = Duration::from_millis((millis as f64 * times_mean) as u64);
     }
@@ -173,6 +178,8 @@ fn sink() -> Response {
     response
 }
 
+/// A byte that differs from its neighbours, so that lost or moved bytes of a body show. A body can be checked from any
+/// position on.
 fn pattern_byte(position: u64) -> u8 {
     let [low, high, ..] = position
         .wrapping_mul(0x9e37_79b1)

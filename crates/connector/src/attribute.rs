@@ -29,12 +29,8 @@ impl AllowedAttributes {
 
 impl<S: AsRef<str>> FromIterator<S> for AllowedAttributes {
     fn from_iter<I: IntoIterator<Item = S>>(names: I) -> Self {
-        Self(
-            names
-                .into_iter()
-                .map(|name| Pattern::new(name.as_ref()))
-                .collect(),
-        )
+        let patterns = names.into_iter().map(|name| Pattern::new(name.as_ref()));
+        Self(patterns.collect())
     }
 }
 
@@ -44,10 +40,8 @@ impl FromStr for AllowedAttributes {
     /// Parses names separated by commas or white space.
     fn from_str(list: &str) -> Result<Self, Infallible> {
         let separator = |c: char| c == ',' || c.is_whitespace();
-        Ok(list
-            .split(separator)
-            .filter(|name| !name.is_empty())
-            .collect())
+        let names = list.split(separator);
+        Ok(names.filter(|name| !name.is_empty()).collect())
     }
 }
 

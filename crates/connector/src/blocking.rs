@@ -6,7 +6,7 @@
 
 use std::io::{self, BufRead, Read, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
 use std::time::{Duration, Instant};
 
@@ -278,6 +278,7 @@ impl Write for ResponseWriter<'_> {
     }
 }
 
+/// Sleeps for `pause`, or fails early once the peer has left.
 fn hold(end: &ResponseEnd, wait: &dyn Wait, pause: Duration) -> io::Result<()> {
     let until = now() + pause.min(FAR);
     while until > now() {
@@ -307,27 +308,28 @@ impl Wait for Sleep {
     }
 
     fn wait(&self) {
-        let lock = self.bell.rung.lock();
-        let locked = lock.unwrap_or_else(PoisonError::into_inner);
-        let rung = self.bell.ring.wait_while(locked, |rung| !*rung);
-        *rung.unwrap_or_else(PoisonError::into_inner) = false;
+        let woken = self.bell.ring.wait_while(self.bell.lock(), |rung| !*rung);
+        *woken.unwrap_or_else(PoisonError::into_inner) = false;
     }
 
     fn wait_until(&self, until: Instant) {
         let limit = until.saturating_duration_since(now());
-        let rung = self.bell.rung.lock();
-        let rung = rung.unwrap_or_else(PoisonError::into_inner);
-        let waited = self
-            .bell
-            .ring
-            .wait_timeout_while(rung, limit, |rung| !*rung);
-        *waited.unwrap_or_else(PoisonError::into_inner).0 = false;
+        let ring = &self.bell.ring;
+        let woken = ring.wait_timeout_while(self.bell.lock(), limit, |rung| !*rung);
+        *woken.unwrap_or_else(PoisonError::into_inner).0 = false;
+    }
+}
+
+impl Bell {
+    fn lock(&self) -> MutexGuard<'_, bool> {
+        // A poisoned flag is still a valid flag.
+        self.rung.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl std::task::Wake for Bell {
     fn wake(self: Arc<Self>) {
-        *self.rung.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        *self.lock() = true;
         self.ring.notify_one();
     }
 }

@@ -28,14 +28,15 @@ impl ConfidentialPaths {
     /// Whether `path`, as the client wrote it, may lead below one of these prefixes.
     #[must_use]
     pub fn contains(&self, path: &[u8]) -> bool {
-        // Nothing to resolve for an empty list.
-        !self.0.is_empty() && {
-            let mut covered = false;
-            resolve(path, |resolved| {
-                covered |= self.0.iter().any(|prefix| resolved.starts_with(prefix));
-            });
-            covered
+        if self.0.is_empty() {
+            // The usual case, in which the path need not be resolved.
+            return false;
         }
+        let mut is_covered = false;
+        resolve(path, |resolved| {
+            is_covered |= self.0.iter().any(|prefix| resolved.starts_with(prefix));
+        });
+        is_covered
     }
 }
 
@@ -67,30 +68,28 @@ pub(crate) fn redirect(request: &Request, port: NonZeroU16) -> Response {
     }
 }
 
+/// The URL that a plain request is redirected to; `None` if its server name is not a host.
 fn location(request: &Request, port: NonZeroU16) -> Option<Vec<u8>> {
     let host = &request.origin.server_name;
     if !is_host(host) {
         return None;
     }
+    let mut location = b"https://".to_vec();
     // An IPv6 address that stands for a missing Host has no brackets yet.
-    let is_bare = host.contains(&b':') && !host.starts_with(b"[");
-    let (open, close) = if is_bare { ("[", "]") } else { ("", "") };
-    let port = match port.get() {
-        443 => String::new(),
-        port => format!(":{port}"),
-    };
+    if host.contains(&b':') && !host.starts_with(b"[") {
+        location.push(b'[');
+        location.extend_from_slice(host);
+        location.push(b']');
+    } else {
+        location.extend_from_slice(host);
+    }
+    // 443 is the default of `https`.
+    if port.get() != 443 {
+        location.extend_from_slice(format!(":{port}").as_bytes());
+    }
     // `OPTIONS *` is redirected to the root.
-    let is_place = request.path.starts_with(b"/");
-    let path = if is_place { &request.path[..] } else { b"/" };
-    let mut location = [
-        b"https://",
-        open.as_bytes(),
-        host,
-        close.as_bytes(),
-        port.as_bytes(),
-        path,
-    ]
-    .concat();
+    let has_path = request.path.starts_with(b"/");
+    location.extend_from_slice(if has_path { &request.path } else { b"/" });
     if let Some(query) = &request.query {
         location.push(b'?');
         location.extend_from_slice(query);
@@ -98,19 +97,20 @@ fn location(request: &Request, port: NonZeroU16) -> Option<Vec<u8>> {
     Some(location)
 }
 
-fn is_host(host: &[u8]) -> bool {
-    let fits = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._:[]".contains(byte);
-    !host.is_empty() && host.iter().all(fits)
+/// Whether the text has only characters of host names and addresses, so that it cannot end the URL's host early.
+fn is_host(text: &[u8]) -> bool {
+    let is_allowed = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._:[]".contains(byte);
+    !text.is_empty() && text.iter().all(is_allowed)
 }
 
-/// The segments of a path, decoded and resolved. Calls `each` with the resolved segments, first with
-/// none and then after each segment.
-fn resolve(path: &[u8], mut each: impl FnMut(&[Vec<u8>])) -> Vec<Vec<u8>> {
+/// The segments of a path, decoded and resolved. Calls `on_step` with the segments resolved so far: first with none
+/// and then after each segment.
+fn resolve(path: &[u8], mut on_step: impl FnMut(&[Vec<u8>])) -> Vec<Vec<u8>> {
     let mut resolved: Vec<Vec<u8>> = Vec::new();
-    each(&resolved);
+    on_step(&resolved);
     for segment in path.split(|byte| *byte == b'/') {
-        let segment = segment.split(|byte| *byte == b';').next();
-        let decoded = decode(segment.unwrap_or_default());
+        let without_parameters = segment.split(|byte| *byte == b';').next();
+        let decoded = decode(without_parameters.unwrap_or_default());
         // An application that decodes a path before it splits it takes an escaped slash for a separator.
         for piece in decoded.split(|byte| matches!(byte, b'/' | b'\\')) {
             match piece {
@@ -118,27 +118,28 @@ fn resolve(path: &[u8], mut each: impl FnMut(&[Vec<u8>])) -> Vec<Vec<u8>> {
                 b".." => {
                     resolved.pop();
                 }
-                piece => resolved.push(piece.to_vec()),
+                name => resolved.push(name.to_vec()),
             }
-            each(&resolved);
+            on_step(&resolved);
         }
     }
     resolved
 }
 
+/// Decodes percent escapes; a `%` without two hexadecimal digits stands for itself.
 fn decode(segment: &[u8]) -> Vec<u8> {
     let mut decoded = Vec::with_capacity(segment.len());
-    let mut rest = segment;
-    while let Some((byte, tail)) = rest.split_first() {
-        let (byte, tail) = match (byte, tail) {
-            (b'%', [high, low, tail @ ..]) => match (digit(*high), digit(*low)) {
-                (Some(high), Some(low)) => (high << 4 | low, tail),
-                _ => (b'%', &rest[1..]),
-            },
-            _ => (*byte, tail),
-        };
-        decoded.push(byte);
-        rest = tail;
+    let mut undecoded = segment;
+    while let [first, tail @ ..] = undecoded {
+        if let [b'%', high, low, after_escape @ ..] = undecoded
+            && let (Some(high), Some(low)) = (digit(*high), digit(*low))
+        {
+            decoded.push(high << 4 | low);
+            undecoded = after_escape;
+        } else {
+            decoded.push(*first);
+            undecoded = tail;
+        }
     }
     decoded
 }

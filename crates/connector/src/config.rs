@@ -164,11 +164,12 @@ impl Config {
             return Err(StartError::NoListeners);
         }
         for listener in &self.listeners {
-            if let (Protocol::Ajp, Address::Tcp(address), None) =
-                (listener.protocol, &listener.address, &self.secret)
+            if self.secret.is_none()
+                && listener.protocol == Protocol::Ajp
+                && let Address::Tcp(address) = listener.address
                 && !address.ip().to_canonical().is_loopback()
             {
-                return Err(StartError::SecretRequired { address: *address });
+                return Err(StartError::SecretRequired { address });
             }
         }
         Ok(())
@@ -215,6 +216,16 @@ pub enum Protocol {
     Http,
 }
 
+impl Protocol {
+    /// The protocol's name, as in an upstream URL of the front.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Ajp => "ajp",
+            Self::Http => "http",
+        }
+    }
+}
+
 /// The address of a listener.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Address {
@@ -229,10 +240,7 @@ pub enum Address {
 impl fmt::Display for Listener {
     /// Writes the listener as an upstream URL of the front: `ajp://127.0.0.1:8009`, `http+unix:/run/app.sock`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let scheme = match self.protocol {
-            Protocol::Ajp => "ajp",
-            Protocol::Http => "http",
-        };
+        let scheme = self.protocol.as_str();
         match &self.address {
             Address::Tcp(address) => write!(f, "{scheme}://{address}"),
             Address::Unix(path) => write!(f, "{scheme}+unix:{}", path.display()),

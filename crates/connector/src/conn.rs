@@ -264,16 +264,13 @@ impl Conn {
     /// Handles the end of the deadline of [`Action::Read`] or [`Action::Park`].
     pub(crate) fn handle_timeout(&mut self, io: &mut Io<'_>) -> Action {
         match self.state {
+            // The peer sent no request, which is no fault.
             ConnState::Idle if io.input.is_empty() => self.close(Close::orderly(false)),
             ConnState::Idle => {
+                // AJP has no answer to a part of a head.
                 let status = self.wire.is_http().then_some(StatusCode::REQUEST_TIMEOUT);
-                self.refuse(
-                    Refusal {
-                        status,
-                        reason: "head-timeout",
-                    },
-                    io,
-                )
+                let reason = "head-timeout";
+                self.refuse(Refusal { status, reason }, io)
             }
             ConnState::Leftover => {
                 self.wire.end_now(io.out);
@@ -282,6 +279,7 @@ impl Conn {
                     reason: Some("leftover-timeout"),
                 })
             }
+            // The application took too long for a client that may be gone.
             ConnState::Piped if self.exchange.hung_up => self.close(Close::PEER_GONE),
             // The peer is late with the body only if the application waits for it.
             ConnState::Piped if !self.awaits_body() => self.poll(io),
@@ -296,28 +294,30 @@ impl Conn {
     /// that closes an AJP connection has given up the request. An HTTP client may only have finished sending:
     /// it is answered, but the application may not take longer than the deadline.
     pub(crate) fn handle_hangup(&mut self, io: &mut Io<'_>) -> Option<Action> {
-        let is_over = !self.wire.is_http();
-        match self.state {
-            ConnState::Delayed | ConnState::Sending | ConnState::Piped if is_over => {
-                Some(self.close(Close::PEER_GONE))
-            }
-            ConnState::Piped if !self.exchange.hung_up => {
-                self.exchange.hung_up = true;
-                Some(self.poll(io))
-            }
-            _ => None,
+        if self.is_answering() && !self.wire.is_http() {
+            return Some(self.close(Close::PEER_GONE));
         }
+        if self.state == ConnState::Piped && !self.exchange.hung_up {
+            self.exchange.hung_up = true;
+            // The next action has the deadline for the application.
+            return Some(self.poll(io));
+        }
+        None
     }
 
     /// Whether the driver must read what has arrived before the next [`poll`](Self::poll), although no action
     /// asked for it. Over AJP no front sends its next request before the response has ended; if bytes arrive
     /// earlier, that response is the last one of the connection.
     pub(crate) fn watches_input(&self) -> bool {
-        let under_way = matches!(
+        self.is_answering() && !self.wire.is_http()
+    }
+
+    /// Whether the application has a request whose response has not ended.
+    fn is_answering(&self) -> bool {
+        matches!(
             self.state,
             ConnState::Delayed | ConnState::Piped | ConnState::Sending
-        );
-        under_way && !self.wire.is_http()
+        )
     }
 
     /// Makes the request under way the last; an idle connection closes at the next [`poll`](Self::poll).
@@ -355,7 +355,7 @@ impl Conn {
         if io.out.is_full() {
             return Ok(Action::Write);
         }
-        let waiting = io.input.len();
+        let had_input = !io.input.is_empty();
         while let Some(event) = self.wire.receive(io)? {
             let request = match event {
                 Event::Ajp(head) => request::from_ajp(head, &self.peer, &self.config)?,
@@ -366,23 +366,33 @@ impl Conn {
                 // An empty packet after the last request, as lighttpd sends it.
                 Event::Body(_) | Event::BodyEnd => continue,
             };
-            self.exchange.head_only = request.method == http::Method::HEAD;
-            self.exchange.length = request.body;
-            self.heard = true;
-            self.served += 1;
-            self.state = ConnState::Serving;
-            return Ok(match request::redirect(&request, &self.config) {
-                Some(redirect) => self.respond(redirect, io),
-                None => Action::Serve(request),
-            });
+            return Ok(self.begin_exchange(request, io));
         }
-        self.heard |= waiting > 0 && io.input.is_empty();
-        Ok(match (io.input.is_empty(), self.heard) {
-            (true, _) if self.draining => self.close(Close::orderly(false)),
-            (true, true) => Action::Read(WaitClass::NextRequest),
-            (true, false) => Action::Read(WaitClass::FirstByte),
-            (false, _) => Action::Read(WaitClass::Head),
+        if !io.input.is_empty() {
+            return Ok(Action::Read(WaitClass::Head));
+        }
+        // Input that was consumed without a request was a complete message, such as CPing of AJP.
+        self.heard |= had_input;
+        Ok(if self.draining {
+            self.close(Close::orderly(false))
+        } else if self.heard {
+            Action::Read(WaitClass::NextRequest)
+        } else {
+            Action::Read(WaitClass::FirstByte)
         })
+    }
+
+    /// Returns a request to be served by the application, or answers it with a redirect to TLS.
+    fn begin_exchange(&mut self, request: Box<Request>, io: &mut Io<'_>) -> Action {
+        self.exchange.head_only = request.method == http::Method::HEAD;
+        self.exchange.length = request.body;
+        self.heard = true;
+        self.served += 1;
+        self.state = ConnState::Serving;
+        match request::redirect(&request, &self.config) {
+            Some(redirect) => self.respond(redirect, io),
+            None => Action::Serve(request),
+        }
     }
 
     /// Receives the next event of the request's body. Refuses the request with 413 once the body is longer than
@@ -464,32 +474,37 @@ impl Conn {
         if self.is_last(reads_body, io.input) {
             self.wire.close_after();
         }
-        let length = match status {
+        let body_length = match status {
+            // 205 has no body, whatever length the application states (RFC 9110, section 15.3.6).
             StatusCode::RESET_CONTENT => BodyLength::Known(0),
             _ => length,
         };
-        self.wire.send_head(status, headers, length, io)?;
+        self.wire.send_head(status, headers, body_length, io)?;
         self.exchange.head_sent = true;
         Ok(())
     }
 
-    /// Whether the connection closes after this response.
+    /// Whether the connection closes after this response. `reads_body`: the request's body is read meanwhile.
     fn is_last(&self, reads_body: bool, input: &[u8]) -> bool {
         if self.draining || !self.wire.is_http() {
+            // Over AJP no unread body and no number of requests ends a connection.
             return self.draining;
         }
-        let unread = match self.exchange.length {
-            _ if reads_body => 0,
-            BodyLength::Known(length) => length,
-            BodyLength::Unknown => 0,
-        };
-        // A client that was not told to continue may or may not send its body, so the next request could not be told
-        // from it.
-        let unanswered = self.exchange.expects_continue && !reads_body && input.is_empty();
+        if !reads_body {
+            // A client that was not told to continue may or may not send its body, so the next request could not be
+            // told from it.
+            let is_ambiguous = self.exchange.expects_continue && input.is_empty();
+            // A body of unknown length is limited when it is thrown away.
+            let is_too_long = matches!(
+                self.exchange.length,
+                BodyLength::Known(unread) if unread > self.config.max_swallow_size
+            );
+            if is_ambiguous || is_too_long {
+                return true;
+            }
+        }
         let limit = self.config.max_keep_alive_requests;
-        unanswered
-            || unread > self.config.max_swallow_size
-            || limit.is_some_and(|limit| self.served >= limit.get())
+        limit.is_some_and(|limit| self.served >= limit.get())
     }
 
     /// Sends the body from its source until the output is full, or bytes of the request are missing.
@@ -565,19 +580,22 @@ impl Conn {
         if let Some(port) = &self.exchange.port {
             port.fail(refusal.reason);
         }
-        let answer = refusal.status.filter(|_| !self.exchange.head_sent);
-        if let Some(status) = answer {
-            self.exchange.head_sent = true;
+        let mut is_answered = false;
+        if let Some(status) = refusal.status
+            && !self.exchange.head_sent
+        {
             self.wire.refuse(status, io);
+            is_answered = true;
         }
         self.close(Close {
-            linger: answer.is_some(),
+            linger: is_answered,
             reason: Some(refusal.reason),
         })
     }
 
     fn close(&mut self, close: Close) -> Action {
         self.exchange = Exchange::default();
+        // A refusal after this is not answered.
         self.exchange.head_sent = true;
         self.state = ConnState::Closing(close);
         Action::Close(close)

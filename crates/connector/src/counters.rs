@@ -54,6 +54,7 @@ impl Counters {
     /// Counts one request or connection that ended badly for `reason`.
     pub(crate) fn refuse(&self, reason: &'static str) {
         for slot in &self.refused {
+            // A free slot becomes this reason's, so the slots in use come first.
             if *slot.reason.get_or_init(|| reason) == reason {
                 slot.count.fetch_add(1, Relaxed);
                 return;
@@ -82,13 +83,13 @@ impl Counters {
     }
 
     pub(crate) fn add_to(&self, sum: &mut Snapshot) {
-        let stage = |stage: Stage| self.stages[stage as usize].load(Relaxed);
-        // While a connection passes from one to the next it may be seen in both or in none.
-        sum.connections.accepting += stage(Stage::Accepting);
-        sum.connections.reading += stage(Stage::Reading);
-        sum.connections.serving += stage(Stage::Serving);
-        sum.connections.writing += stage(Stage::Writing);
-        sum.connections.keep_alive += stage(Stage::KeepAlive);
+        let count_at = |stage: Stage| self.stages[stage as usize].load(Relaxed);
+        // A connection that passes from one stage to the next may be counted in both or in none.
+        sum.connections.accepting += count_at(Stage::Accepting);
+        sum.connections.reading += count_at(Stage::Reading);
+        sum.connections.serving += count_at(Stage::Serving);
+        sum.connections.writing += count_at(Stage::Writing);
+        sum.connections.keep_alive += count_at(Stage::KeepAlive);
         sum.processing_time += Duration::from_nanos(self.processing_nanos.load(Relaxed));
         let longest = Duration::from_nanos(self.processing_nanos_max.load(Relaxed));
         sum.processing_time_max = sum.processing_time_max.max(longest);

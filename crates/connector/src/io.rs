@@ -7,7 +7,7 @@
 use std::fmt;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 mod agent;
@@ -121,9 +121,9 @@ pub(crate) struct ConnectorState {
 
 impl ConnectorState {
     pub(crate) fn new(config: Config, runner: Runner, listeners: Vec<Listener>) -> Self {
-        let shard = |_| listeners.iter().map(|_| Arc::default()).collect();
+        let new_shard = |_| listeners.iter().map(|_| Arc::default()).collect();
         Self {
-            counters: (0..Worker::shards(&config)).map(shard).collect(),
+            counters: (0..Worker::shards(&config)).map(new_shard).collect(),
             listeners,
             threads: OnceLock::new(),
             config: Arc::new(config),
@@ -135,28 +135,34 @@ impl ConnectorState {
 
     /// The state and counters of the connector.
     pub(crate) fn status(&self) -> Status {
-        let pool = self.threads.get().map(|pool| pool.usage());
-        let listeners = self.listeners.iter().enumerate().map(|(place, listener)| {
+        let mut listeners = Vec::with_capacity(self.listeners.len());
+        for (listener_index, listener) in self.listeners.iter().enumerate() {
             let mut counts = Snapshot::default();
             for shard in &self.counters {
-                shard[place].add_to(&mut counts);
+                shard[listener_index].add_to(&mut counts);
             }
-            (listener.clone(), counts)
+            listeners.push((listener.clone(), counts));
+        }
+        // With a thread per connection, the application runs on those threads and its own pool is empty.
+        let usage = match self.threads.get() {
+            Some(pool) => Some(pool.usage()),
+            None => self.runner.usage(),
+        };
+        let threads = usage.map(|usage| Threads {
+            max: self.config.max_threads.get(),
+            current: usage.threads,
+            busy: usage.busy,
+            queued: usage.queued,
         });
         Status {
             io: self.config.io,
-            threads: pool.or_else(|| self.runner.usage()).map(|usage| Threads {
-                max: self.config.max_threads.get(),
-                current: usage.threads,
-                busy: usage.busy,
-                queued: usage.queued,
-            }),
-            listeners: listeners.collect(),
+            threads,
+            listeners,
         }
     }
 
-    /// Answers a request for the status page, and counts that request. `None`: the request is for another page, and goes
-    /// to the application.
+    /// Answers a request for the status page, and counts that request. `None`: the request is for another page, and
+    /// goes to the application.
     fn view(&self, request: &Request, counters: &Counters) -> Option<Response> {
         let view = self.config.status.as_ref()?;
         if *request.path != *view.path.as_bytes() {
@@ -182,29 +188,28 @@ impl ConnectorState {
 
     /// Stops the connector within `deadline` from now, or sooner if that was asked before.
     pub(crate) fn stop_within(&self, deadline: Duration) {
-        let at = now() + deadline.min(FAR);
-        let mut stop = self
-            .stop
-            .lock()
-            .unwrap_or_else(|poisoned| poisoned.into_inner());
-        *stop = Some(stop.map_or(at, |earlier| earlier.min(at)));
+        let new_stop = now() + deadline.min(FAR);
+        let mut stop = self.lock_stop();
+        *stop = match *stop {
+            Some(earlier) => Some(earlier.min(new_stop)),
+            None => Some(new_stop),
+        };
     }
 
     fn stops_at(&self) -> Option<Instant> {
-        *self
-            .stop
-            .lock()
-            .unwrap_or_else(|poisoned| poisoned.into_inner())
+        *self.lock_stop()
+    }
+
+    fn lock_stop(&self) -> MutexGuard<'_, Option<Instant>> {
+        self.stop.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Reserves a place for one more open connection, which [`Self::dismiss`] gives back. `false` if there are as many
     /// as allowed.
     fn admit(&self) -> bool {
         let max = self.config.max_connections;
-        let admitted = self
-            .open
-            .try_update(Relaxed, Relaxed, |open| (open < max).then_some(open + 1));
-        admitted.is_ok()
+        let one_more = |open| (open < max).then_some(open + 1);
+        self.open.try_update(Relaxed, Relaxed, one_more).is_ok()
     }
 
     /// Whether as many connections are open as allowed.
@@ -219,12 +224,12 @@ impl ConnectorState {
 
     /// How long a peer may keep a connection waiting; `None`: without limit.
     fn patience(&self, awaiting: WaitClass, protocol: Protocol) -> Option<Duration> {
-        let patience = match (awaiting, protocol) {
+        let limit = match (awaiting, protocol) {
             (WaitClass::NextRequest, Protocol::Http) => Some(self.config.http_keep_alive_timeout),
             (WaitClass::NextRequest, Protocol::Ajp) => self.config.ajp_keep_alive_timeout,
             _ => Some(self.config.connection_timeout),
         };
-        patience.map(|patience| patience.min(FAR))
+        limit.map(|limit| limit.min(FAR))
     }
 }
 

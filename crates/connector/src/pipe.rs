@@ -231,28 +231,16 @@ impl ConnEnd {
         if state.due { state.head.take() } else { None }
     }
 
-    /// Lets `send` take as much of the response's body as it can, and returns what is to be
+    /// Lets `take_parts` take as much of the response's body as it can, and returns what is to be
     /// expected next.
-    pub(crate) fn send(&self, send: impl FnOnce(&mut ByteQueue)) -> Progress {
+    pub(crate) fn send(&self, take_parts: impl FnOnce(&mut ByteQueue)) -> Progress {
         let mut state = self.0.lock();
         // A head written since [`take_head`](Self::take_head) has to be sent first; its writer has woken the driver.
         if !state.due || state.head.is_some() {
             return Progress::Open { flush: false };
         }
-        send(&mut state.parts);
-        let progress = if !state.parts.is_empty() {
-            Progress::Open { flush: false }
-        } else {
-            match state.outcome {
-                None => {
-                    state.due = false;
-                    let flush = std::mem::take(&mut state.flush);
-                    Progress::Open { flush }
-                }
-                Some(Outcome::Complete) => Progress::Complete,
-                Some(Outcome::Failed(reason)) => Progress::Failed(reason),
-            }
-        };
+        take_parts(&mut state.parts);
+        let progress = state.progress();
         if state.parts.len() < PARTS_DUE {
             wake(state.writer.take(), state);
         }
@@ -268,6 +256,25 @@ impl ConnEnd {
     }
 }
 
+impl PipeState {
+    /// What follows the bytes that the connection has taken.
+    fn progress(&mut self) -> Progress {
+        if !self.parts.is_empty() {
+            return Progress::Open { flush: false };
+        }
+        match self.outcome {
+            None => {
+                // Bytes that are written from here on wait until they are due.
+                self.due = false;
+                let flush = std::mem::take(&mut self.flush);
+                Progress::Open { flush }
+            }
+            Some(Outcome::Complete) => Progress::Complete,
+            Some(Outcome::Failed(reason)) => Progress::Failed(reason),
+        }
+    }
+}
+
 impl Drop for ConnEnd {
     fn drop(&mut self) {
         self.fail("exchange-over");
@@ -276,7 +283,9 @@ impl Drop for ConnEnd {
         state.parts.clear();
         let witness = state.witness.take();
         wake(state.writer.take(), state);
-        witness.into_iter().for_each(Waker::wake);
+        if let Some(witness) = witness {
+            witness.wake();
+        }
     }
 }
 
@@ -300,9 +309,9 @@ impl BodyEnd {
                 state.reader = Some(waker.clone());
                 state.inflow = Inflow::Open;
                 // The peer may want to see what has been answered before it sends more.
-                let answered = !state.due && !state.parts.is_empty();
-                state.due |= answered;
-                if answered || before == Inflow::Unasked {
+                let has_news = !state.due && !state.parts.is_empty();
+                state.due |= has_news;
+                if has_news || before == Inflow::Unasked {
                     self.0.ring(state);
                 }
                 Poll::Pending
@@ -370,11 +379,8 @@ impl ResponseEnd {
         if state.gone {
             return Poll::Ready(());
         }
-        if !state
-            .witness
-            .as_ref()
-            .is_some_and(|kept| kept.will_wake(waker))
-        {
+        let kept = state.witness.as_ref();
+        if kept.is_none_or(|kept| !kept.will_wake(waker)) {
             state.witness = Some(waker.clone());
         }
         Poll::Pending
@@ -397,8 +403,10 @@ impl ResponseEnd {
     /// Completes the response. If no byte of it has been sent, its length is announced.
     pub(crate) fn end(self) {
         let mut state = self.0.lock();
-        let unsent = (!state.due).then_some(state.parts.len() as u64);
-        if let (Some(head), Some(length)) = (&mut state.head, unsent)
+        let is_unsent = !state.due;
+        let length = state.parts.len() as u64;
+        if is_unsent
+            && let Some(head) = &mut state.head
             && head.length == BodyLength::Unknown
         {
             head.length = BodyLength::Known(length);
@@ -411,13 +419,13 @@ impl ResponseEnd {
         self.0.finish(self.0.lock(), Outcome::Failed(reason));
     }
 
-    /// Adds to the response, and wakes the driver if enough bytes wait.
-    fn append(&self, append: impl FnOnce(&mut ByteQueue)) -> Result<(), ClosedPipe> {
+    /// Lets `add` add to the response, and wakes the driver if enough bytes wait.
+    fn append(&self, add: impl FnOnce(&mut ByteQueue)) -> Result<(), ClosedPipe> {
         let mut state = self.0.lock();
         if state.gone {
             return Err(ClosedPipe);
         }
-        append(&mut state.parts);
+        add(&mut state.parts);
         if state.parts.len() >= PARTS_DUE {
             self.0.release(state);
         }
@@ -432,6 +440,7 @@ impl Drop for ResponseEnd {
         } else {
             "handler-gave-up"
         };
+        // Without effect after `end` and `fail`, which set the outcome.
         self.0.finish(self.0.lock(), Outcome::Failed(reason));
     }
 }
@@ -442,6 +451,7 @@ impl Pipe {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Wakes the driver, unless it has been woken since it last polled.
     fn ring(&self, mut state: MutexGuard<'_, PipeState>) {
         let was_woken = std::mem::replace(&mut state.woken, true);
         drop(state);

@@ -76,7 +76,7 @@ impl Pool {
         for _ in 0..limits.min_spare_threads.min(limits.max_threads) {
             let mut state = pool.0.lock();
             state.threads += 1;
-            // Not yet, but jobs may count on it.
+            // Counted before the thread waits, so that jobs are queued for it.
             state.idle += 1;
             drop(state);
             pool.0.spawn(None)?;
@@ -94,7 +94,8 @@ impl Pool {
         if state.closed {
             return Err(job);
         }
-        if state.idle <= state.queue.len() && state.threads < self.0.limits.max_threads {
+        let has_idle = state.idle > state.queue.len();
+        if !has_idle && state.threads < self.0.limits.max_threads {
             state.threads += 1;
             drop(state);
             return self.run_on_new_thread(job);
@@ -121,23 +122,23 @@ impl Pool {
     /// Waits, `limit` at the longest, until all threads have ended, as they do after
     /// [`close`](Self::close). Returns the number of threads left.
     pub(crate) fn join(&self, limit: Duration) -> usize {
-        let some_left = |state: &mut QueueState| state.threads > 0;
-        let ended = self
+        let has_threads = |state: &mut QueueState| state.threads > 0;
+        let waited = self
             .0
             .ended
-            .wait_timeout_while(self.0.lock(), limit, some_left);
-        let (state, _) = ended.unwrap_or_else(PoisonError::into_inner);
+            .wait_timeout_while(self.0.lock(), limit, has_threads);
+        let (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
         state.threads
     }
 
     /// Starts a thread for a job. If the system refuses one, the job waits for a thread that exists.
     fn run_on_new_thread(&self, job: Job) -> Result<(), Job> {
-        // A failed `spawn` drops what it was to run, so the job is handed over apart.
-        let place = Arc::new(Mutex::new(Some(job)));
-        let Err(error) = self.0.spawn(Some(Arc::clone(&place))) else {
+        // A failed `spawn` drops its closure, so the job is kept outside of it.
+        let handover = Arc::new(Mutex::new(Some(job)));
+        let Err(error) = self.0.spawn(Some(Arc::clone(&handover))) else {
             return Ok(());
         };
-        let job = take(&place).expect("no thread was started to take it");
+        let job = take(&handover).expect("no thread was started to take it");
         let state = self.0.lock();
         if state.threads == 0 {
             return Err(job);
@@ -164,8 +165,9 @@ impl fmt::Debug for Pool {
 
 type Handover = Arc<Mutex<Option<Job>>>;
 
-fn take(place: &Handover) -> Option<Job> {
-    place.lock().unwrap_or_else(PoisonError::into_inner).take()
+fn take(handover: &Handover) -> Option<Job> {
+    let mut job = handover.lock().unwrap_or_else(PoisonError::into_inner);
+    job.take()
 }
 
 impl PoolState {
@@ -187,24 +189,31 @@ impl PoolState {
 
     /// Starts a thread, which the caller has counted already. On failure it is no longer counted.
     fn spawn(self: &Arc<Self>, first: Option<Handover>) -> io::Result<()> {
-        let shared = Arc::clone(self);
-        let work = move || shared.work(first.as_ref().and_then(take));
+        let pool = Arc::clone(self);
         let started = thread::Builder::new()
             .name(self.name.to_owned())
-            .spawn(work);
-        if started.is_err() {
+            .spawn(move || {
+                let first_job = first.as_ref().and_then(take);
+                pool.work(first_job);
+            });
+        if let Err(error) = started {
             self.lock().threads -= 1;
             self.ended.notify_all();
+            return Err(error);
         }
-        started.map(drop)
+        Ok(())
     }
 
     /// Runs jobs, `first` before others, until the thread has to end.
     fn work(&self, first: Option<Job>) {
-        let mut next = first.or_else(|| {
-            self.lock().idle -= 1;
-            self.next()
-        });
+        let mut next = match first {
+            Some(job) => Some(job),
+            None => {
+                // A thread without a job was counted as idle when it was started.
+                self.lock().idle -= 1;
+                self.next()
+            }
+        };
         while let Some(job) = next {
             if catch_unwind(AssertUnwindSafe(job)).is_err() {
                 tracing::error!(thread = self.name, "a job panicked; its thread goes on");
@@ -228,8 +237,8 @@ impl PoolState {
             let (woken, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
             state = woken;
             state.idle -= 1;
-            let spare = state.threads > self.limits.min_spare_threads;
-            if timeout.timed_out() && spare && state.queue.is_empty() {
+            let is_surplus = state.threads > self.limits.min_spare_threads;
+            if timeout.timed_out() && is_surplus && state.queue.is_empty() {
                 break;
             }
         }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::application::Runner;
-use crate::io::listen::{BoundListener, SocketFile};
+use crate::io::listen::SocketFile;
 use crate::io::{self, ConnectorState, Worker};
 use crate::{Application, Config, Listener, Snapshot, Status};
 
@@ -94,26 +94,29 @@ pub fn start(config: Config, application: impl Into<Application>) -> Result<Runn
     config.check()?;
     let runner = Runner::start(application.into(), &config)?;
     let workers = Worker::count(&config);
-    let bind = |listener| io::listen::bind(listener, workers, &config);
-    let mut bound = config
-        .listeners
-        .iter()
-        .map(bind)
-        .collect::<Result<Vec<_>, _>>()?;
-    let listeners = bound.iter().map(|bound| bound.listener.clone()).collect();
+    let mut bound = Vec::with_capacity(config.listeners.len());
+    for listener in &config.listeners {
+        bound.push(io::listen::bind(listener, workers, &config)?);
+    }
+    let files = bound
+        .iter_mut()
+        .filter_map(|each| each.file.take())
+        .collect();
+    let listeners = bound.iter().map(|each| each.listener.clone()).collect();
     let mut running = Running {
-        files: bound
-            .iter_mut()
-            .filter_map(|bound| bound.file.take())
-            .collect(),
+        files,
         shared: Arc::new(ConnectorState::new(config, runner, listeners)),
         workers: Vec::with_capacity(workers),
     };
     for index in 0..workers {
-        let share =
-            |bound: &mut BoundListener| Some((bound.listener.clone(), bound.sockets.pop()?));
-        let listeners = bound.iter_mut().filter_map(share).collect();
-        let worker = Worker::spawn(index, listeners, &running.shared);
+        // One socket of each listener is this worker's.
+        let mut own_listeners = Vec::with_capacity(bound.len());
+        for each in &mut bound {
+            if let Some(socket) = each.sockets.pop() {
+                own_listeners.push((each.listener.clone(), socket));
+            }
+        }
+        let worker = Worker::spawn(index, own_listeners, &running.shared);
         // On failure, dropping `running` stops the workers that run already.
         running.workers.push(worker?);
     }

@@ -106,32 +106,40 @@ where
         let original = Arc::clone(&self.0);
         // The task is not joined: it ends when the connection drops its end of the pipe.
         drop(runtime.spawn(async move {
-            let answered = {
-                // The service is cloned inside the task, so that a panic or a delay of its `clone` does not affect the
-                // driver.
-                let service = original
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .clone();
-                let mut answer = pin!(answer(service, request, &response));
-                poll_fn(|cx| {
-                    if response.poll_gone(cx.waker()).is_ready() {
-                        return Poll::Ready(None);
-                    }
-                    answer.as_mut().poll(cx).map(Some)
-                })
-                .await
-            };
-            match answered {
+            // The service is cloned inside the task, so that a panic or a delay of its `clone` does not affect the
+            // driver.
+            let service = original
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .clone();
+            let answering = answer(service, request, &response);
+            let outcome = unless_gone(answering, &response).await;
+            match outcome {
                 Some(Ok(())) => response.end(),
                 Some(Err(error)) => {
                     tracing::warn!(%error, "an application failed");
                     response.fail("handler-error");
                 }
+                // The connection has given up the exchange.
                 None => {}
             }
         }));
     }
+}
+
+/// Waits for `answering`, or until the connection has given up the exchange: `None`.
+async fn unless_gone(
+    answering: impl Future<Output = Result<(), Cause>>,
+    response: &ResponseEnd,
+) -> Option<Result<(), Cause>> {
+    let mut answering = pin!(answering);
+    poll_fn(|cx| {
+        if response.poll_gone(cx.waker()).is_ready() {
+            return Poll::Ready(None);
+        }
+        answering.as_mut().poll(cx).map(Some)
+    })
+    .await
 }
 
 /// Calls the service for a request, and sends its response.
@@ -166,11 +174,12 @@ where
     send_body(pin!(body), response).await
 }
 
+/// Sends a body as the service produces it; ends early if the client leaves.
 async fn send_body<B>(mut body: Pin<&mut B>, response: &ResponseEnd) -> Result<(), Cause>
 where
     B: Body<Error: Into<Cause>>,
 {
-    // At first the head is unsent.
+    // Whether something was written and not flushed; at first it is the head.
     let mut unsent = true;
     loop {
         let room = poll_fn(|cx| response.poll_room(cx.waker()));
@@ -208,55 +217,45 @@ fn length(headers: &HeaderMap, hint: &SizeHint) -> BodyLength {
 
 /// Converts a request to the `http` crate's type; what that has no field for goes to its extensions.
 fn into_http(request: Request, body: BodyEnd) -> Result<http::Request<RequestBody>, http::Error> {
-    let Request {
-        method,
-        version,
-        path,
-        query,
-        headers,
-        body: length,
-        origin,
-        tls,
-        user,
-        auth_type,
-        route,
-        attributes,
-    } = request;
-    let body = RequestBody {
+    let mut converted = http::Request::new(RequestBody {
         end: body,
-        left: length,
-    };
-    let mut request = http::Request::new(body);
-    *request.method_mut() = method;
-    *request.uri_mut() = uri(path, query)?;
-    let (version, other) = match &version[..] {
+        left: request.body,
+    });
+    *converted.method_mut() = request.method;
+    *converted.uri_mut() = uri(request.path, request.query)?;
+    let (version, unknown_protocol) = match &request.version[..] {
         b"HTTP/1.0" => (Version::HTTP_10, None),
         b"HTTP/1.1" => (Version::HTTP_11, None),
         b"HTTP/2.0" => (Version::HTTP_2, None),
         b"HTTP/3.0" => (Version::HTTP_3, None),
-        _ => (Version::HTTP_11, Some(ClientProtocol(version))),
+        _ => (Version::HTTP_11, Some(ClientProtocol(request.version))),
     };
-    *request.version_mut() = version;
-    *request.headers_mut() = map(&headers);
-    if let BodyLength::Known(length @ 1..) = length {
-        request.headers_mut().insert(CONTENT_LENGTH, length.into());
+    *converted.version_mut() = version;
+    *converted.headers_mut() = map(&request.headers);
+    if let BodyLength::Known(length @ 1..) = request.body {
+        converted
+            .headers_mut()
+            .insert(CONTENT_LENGTH, length.into());
     }
-    let extensions = request.extensions_mut();
-    extensions.insert(origin);
-    extensions.insert(tls);
-    if user.is_some() || auth_type.is_some() {
-        extensions.insert(Identity { user, auth_type });
+    let extensions = converted.extensions_mut();
+    extensions.insert(request.origin);
+    extensions.insert(request.tls);
+    if request.user.is_some() || request.auth_type.is_some() {
+        extensions.insert(Identity {
+            user: request.user,
+            auth_type: request.auth_type,
+        });
     }
-    if let Some(other) = other {
-        extensions.insert(other);
+    if let Some(protocol) = unknown_protocol {
+        extensions.insert(protocol);
     }
-    if let Some(route) = route {
+    if let Some(route) = request.route {
         extensions.insert(Route(route));
     }
-    if !attributes.is_empty() {
-        extensions.insert(Attributes(attributes));
+    if !request.attributes.is_empty() {
+        extensions.insert(Attributes(request.attributes));
     }
-    Ok(request)
+    Ok(converted)
 }
 
 /// Converts fields to a map of the `http` crate, with room for one more field.
@@ -289,10 +288,13 @@ impl Body for RequestBody {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         let piece = ready!(self.end.poll_read(cx.waker())).transpose()?;
-        match (&piece, &mut self.left) {
-            (Some(data), BodyLength::Known(left)) => *left = left.saturating_sub(data.len() as u64),
-            (None, left) => *left = BodyLength::Known(0),
-            (Some(_), BodyLength::Unknown) => {}
+        match &piece {
+            Some(data) => {
+                if let BodyLength::Known(left) = &mut self.left {
+                    *left = left.saturating_sub(data.len() as u64);
+                }
+            }
+            None => self.left = BodyLength::Known(0),
         }
         Poll::Ready(piece.map(|data| Ok(Frame::data(data))))
     }

@@ -14,13 +14,15 @@ pub(crate) enum Source {
     Full(Bytes),
     Repeat {
         pattern: Bytes,
-        at: usize,
+        /// The index in `pattern` of the next byte.
+        offset: usize,
         left: u64,
     },
     Stream {
         chunk: Bytes,
         left: u64,
         every: Duration,
+        /// Whether the pause before the next chunk is still due.
         pause: bool,
     },
     Echo {
@@ -51,7 +53,7 @@ impl Source {
             Body::Full(data) => Self::Full(data),
             Body::Repeat { pattern, length } => Self::Repeat {
                 pattern,
-                at: 0,
+                offset: 0,
                 left: length,
             },
             Body::Stream {
@@ -73,23 +75,25 @@ impl Source {
             Self::Done => Piece::End,
             Self::Full(data) if data.is_empty() => Piece::End,
             Self::Full(data) => Piece::Data(take(data)),
-            Self::Repeat { pattern, at, left } => next_repeat(pattern, at, left),
-            Self::Stream { left: 0, .. } => Piece::End,
-            Self::Stream {
-                pause: pause @ true,
-                every,
-                ..
-            } => {
-                *pause = false;
-                Piece::Pause(*every)
-            }
+            Self::Repeat {
+                pattern,
+                offset,
+                left,
+            } => next_repeat(pattern, offset, left),
             Self::Stream {
                 chunk,
                 left,
                 every,
                 pause,
             } => {
+                if *left == 0 {
+                    return Piece::End;
+                }
+                if std::mem::take(pause) {
+                    return Piece::Pause(*every);
+                }
                 *left -= 1;
+                // There is no pause after the last chunk.
                 *pause = *left > 0 && !every.is_zero();
                 Piece::Data(chunk.clone())
             }
@@ -103,14 +107,14 @@ fn take(data: &mut Bytes) -> Bytes {
     data.split_to(data.len().min(PIECE_MAX))
 }
 
-fn next_repeat(pattern: &Bytes, at: &mut usize, left: &mut u64) -> Piece {
-    let available = (pattern.len() - *at).min(PIECE_MAX);
+fn next_repeat(pattern: &Bytes, offset: &mut usize, left: &mut u64) -> Piece {
+    let available = (pattern.len() - *offset).min(PIECE_MAX);
     let size = usize::try_from(*left).map_or(available, |left| left.min(available));
     if size == 0 {
         return Piece::End;
     }
-    let piece = pattern.slice(*at..*at + size);
-    *at = (*at + size) % pattern.len();
+    let piece = pattern.slice(*offset..*offset + size);
+    *offset = (*offset + size) % pattern.len();
     *left -= size as u64;
     Piece::Data(piece)
 }

@@ -80,7 +80,7 @@ fn may_see(request: &Request, view: &StatusView) -> bool {
         }
         Protocol::Http => {
             let forwarded = [FORWARDED, VIA, X_FORWARDED_FOR];
-            !forwarded.iter().any(|id| request.headers.contains(*id))
+            !forwarded.iter().any(|name| request.headers.contains(*name))
         }
     };
     client_is_listed && view.peers.contains(origin.peer)
@@ -118,11 +118,11 @@ impl Status {
             ),
         }
         json.push_str(",\n  \"listeners\": [");
-        let mut before = "\n";
+        let mut separator = "\n";
         for (listener, counts) in &self.listeners {
-            json.push_str(before);
+            json.push_str(separator);
             push_listener(&mut json, listener, counts);
-            before = ",\n";
+            separator = ",\n";
         }
         json.push_str("\n  ]\n}\n");
         json
@@ -153,11 +153,13 @@ impl Status {
     }
 }
 
+/// Appends the JSON object of a listener.
 fn push_listener(json: &mut String, listener: &Listener, counts: &Snapshot) {
-    let (listener, open) = (Value::from(listener.to_string()), counts.open());
+    let name = Value::from(listener.to_string());
+    let open = counts.open();
     push(
         json,
-        format_args!("    {{\"listener\": {listener},\n     \"connections\": {{\"open\": {open}"),
+        format_args!("    {{\"listener\": {name},\n     \"connections\": {{\"open\": {open}"),
     );
     for (state, count) in states(counts) {
         push(json, format_args!(", \"{state}\": {count}"));
@@ -167,30 +169,37 @@ fn push_listener(json: &mut String, listener: &Listener, counts: &Snapshot) {
         push(json, format_args!(",\n     \"{name}\": {value}"));
     }
     json.push_str(",\n     \"errors\": {");
-    let mut before = "";
+    let mut separator = "";
     for (reason, count) in &counts.refused {
         let reason = Value::from(*reason);
-        push(json, format_args!("{before}{reason}: {count}"));
-        before = ", ";
+        push(json, format_args!("{separator}{reason}: {count}"));
+        separator = ", ";
     }
     json.push_str("}}");
 }
 
+/// Appends the heading and the table of a listener.
 fn push_section(html: &mut String, listener: &Listener, counts: &Snapshot) {
     let name = listener.to_string();
-    let listener = name.replace('&', "&amp;").replace('<', "&lt;");
-    push(html, format_args!("<h2>{listener}</h2>\n<table>\n"));
-    let states = states(counts).map(|(name, value)| (format!("connections {name}"), value));
-    let totals = totals(counts).map(|(name, value)| (name.to_owned(), value));
-    let refusals = counts.refused.iter();
-    let errors = refusals.map(|(reason, count)| (format!("errors: {reason}"), *count));
-    for (name, value) in states.into_iter().chain(totals).chain(errors) {
-        let name = name.replace('_', " ");
-        push(html, format_args!("<tr><th>{name}<td>{value}\n"));
+    let escaped = name.replace('&', "&amp;").replace('<', "&lt;");
+    push(html, format_args!("<h2>{escaped}</h2>\n<table>\n"));
+    let mut push_row = |name: &str, value: u64| {
+        let label = name.replace('_', " ");
+        push(html, format_args!("<tr><th>{label}<td>{value}\n"));
+    };
+    for (state, count) in states(counts) {
+        push_row(&format!("connections {state}"), count);
+    }
+    for (total, value) in totals(counts) {
+        push_row(total, value);
+    }
+    for (reason, count) in &counts.refused {
+        push_row(&format!("errors: {reason}"), *count);
     }
     html.push_str("</table>\n");
 }
 
+/// The connections of a listener by what they do, with the names that the page and the metrics use.
 fn states(counts: &Snapshot) -> [(&'static str, u64); 5] {
     let connections = counts.connections;
     [

@@ -66,13 +66,15 @@ impl FromStr for TrustedPeers {
             return Ok(peers);
         }
         for entry in list.split(',').map(str::trim) {
-            let address = || entry.parse().map(|ip: IpAddr| ip.to_canonical().into());
-            match entry {
-                "unix" => peers.unix = true,
-                _ => match entry.parse().or_else(|_| address()) {
-                    Ok(network) => peers.networks.push(network),
-                    Err(_) => return Err(TrustedPeersError(entry.to_owned())),
-                },
+            if entry == "unix" {
+                peers.unix = true;
+            } else if let Ok(network) = entry.parse::<IpNet>() {
+                peers.networks.push(network);
+            } else if let Ok(ip) = entry.parse::<IpAddr>() {
+                // An address is a network of one host.
+                peers.networks.push(ip.to_canonical().into());
+            } else {
+                return Err(TrustedPeersError(entry.to_owned()));
             }
         }
         Ok(peers)

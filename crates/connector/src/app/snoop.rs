@@ -8,7 +8,6 @@ use catamaran_message::name::{CACHE_CONTROL, CONTENT_TYPE, X_CONTENT_TYPE_OPTION
 use http::StatusCode;
 use serde_json::Value;
 
-use crate::config::Protocol;
 use crate::handler::{Body, BodyLength, Request, Response};
 
 pub(super) fn answer(request: &Request) -> Response {
@@ -27,10 +26,6 @@ fn describe(request: &Request) -> String {
 /// The members of the object, in the order in which they are shown.
 fn members(request: &Request) -> [(&'static str, Value); 25] {
     let Request { origin, tls, .. } = request;
-    let protocol = match origin.protocol {
-        Protocol::Ajp => "ajp",
-        Protocol::Http => "http",
-    };
     let content_length = match request.body {
         BodyLength::Known(length) => Some(length),
         BodyLength::Unknown => None,
@@ -40,7 +35,7 @@ fn members(request: &Request) -> [(&'static str, Value); 25] {
     let given = request.attributes.iter();
     let attributes = given.map(|(name, value)| pair(name, value));
     [
-        ("connector", protocol.into()),
+        ("connector", origin.protocol.as_str().into()),
         ("method", request.method.as_str().into()),
         ("protocol", text(&request.version)),
         ("path", text(&request.path)),

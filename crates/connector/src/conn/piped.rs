@@ -36,10 +36,10 @@ impl Conn {
                 "handler-gave-up",
             ));
         };
-        let stepped = self.relay(&port, io);
+        let relayed = self.relay(&port, io);
         // Put back even on failure: the refusal that follows tells the application.
         self.exchange.port = Some(port);
-        match stepped? {
+        match relayed? {
             Some(action) => Ok(action),
             None => {
                 self.exchange.port = None;
@@ -56,12 +56,12 @@ impl Conn {
 
     /// Moves body and response as far as both sides allow; `None` if the response is complete.
     fn relay(&mut self, port: &ConnEnd, io: &mut Io<'_>) -> Result<Option<Action>, Refusal> {
-        let before = io.out.len();
-        let read = self.receive_for(port, io)?;
+        let output_before = io.out.len();
+        let awaits_peer = self.receive_for(port, io)?;
         if let Some(head) = port.take_head() {
-            let silent = self.is_silent(head.status);
+            let is_silent = self.is_silent(head.status);
             self.begin_piped(head, port, io)?;
-            if silent {
+            if is_silent {
                 return Ok(None);
             }
         }
@@ -77,8 +77,12 @@ impl Conn {
             Progress::Open { flush: true } => self.wire.send_flush(io.out),
             Progress::Open { flush: false } => {}
         }
-        self.exchange.hung_up &= io.out.len() == before;
-        let awaiting = read.or_else(|| self.exchange.hung_up.then_some(WaitClass::Answer));
+        // Output restarts the time that the application may take after the peer has closed its half.
+        self.exchange.hung_up &= io.out.len() == output_before;
+        let awaiting = match awaits_peer {
+            None if self.exchange.hung_up => Some(WaitClass::Answer),
+            awaiting => awaiting,
+        };
         let write = io.out.is_full();
         Ok(Some(Action::Park { awaiting, write }))
     }
@@ -96,6 +100,7 @@ impl Conn {
             }
             match self.receive_body(io)? {
                 Some(Event::Body(data)) => port.push_body(data),
+                // The body has ended. A length of 0 says that nothing is left to receive.
                 Some(_) => {
                     self.exchange.length = BodyLength::Known(0);
                     port.end_body();
@@ -108,7 +113,7 @@ impl Conn {
 
     fn begin_piped(&mut self, head: Head, port: &ConnEnd, io: &mut Io<'_>) -> Result<(), Refusal> {
         let length = match head.length {
-            // What the body of another method would have been cannot be told from its absence.
+            // Applications write no body for HEAD, which says nothing about the length of a GET's.
             BodyLength::Known(0) if self.exchange.head_only => BodyLength::Unknown,
             length => length,
         };

@@ -31,32 +31,28 @@ pub(super) fn from_ajp(
     config: &Config,
 ) -> Result<Box<Request>, Refusal> {
     let attributes = head.attributes;
-    let proved = prove(&attributes, config)?;
-    if attributes
-        .other
-        .iter()
-        .any(|(name, _)| !config.allowed_request_attributes.allows(name))
-    {
-        return Err(Refusal::new(StatusCode::FORBIDDEN, "attribute"));
-    }
-    let path = match config.uri {
+    let has_secret = check_secret(&attributes, config)?;
+    check_attributes(&attributes.other, config)?;
+    let encoded_path = match config.uri {
         UriForm::Encoded => head.path,
         UriForm::Decoded => escape(&head.path),
     };
-    let (path, query) = target(&head.method, path, head.query)?;
-    let authority = authority(&head.headers)?;
-    let body = head.body;
-    check_announced(body, config)?;
-    let trusted = proved || config.trusted_peers.contains(peer.remote_ip());
-    let identified = trusted && !config.tomcat_authentication;
-    let trusted_ssl = attributes.ssl.filter(|_| trusted);
+    let (path, query) = check_target(&head.method, encoded_path, head.query)?;
+    let host = check_host(&head.headers)?;
+    check_announced(head.body, config)?;
+
+    // What a front says about users and TLS counts only if the front is trusted.
+    let is_trusted = has_secret || config.trusted_peers.contains(peer.remote_ip());
+    let is_user_trusted = is_trusted && !config.tomcat_authentication;
+    let trusted_ssl = attributes.ssl.filter(|_| is_trusted);
     let ssl = trusted_ssl.map(|ssl| *ssl).unwrap_or_default();
-    let mut other = attributes.other;
-    let remote_port = take(&mut other, REMOTE_PORT);
-    let local_addr = take(&mut other, LOCAL_ADDR);
-    let protocol = take(&mut other, SSL_PROTOCOL);
-    let secure = head.is_ssl && trusted;
-    let (server_name, server_port) = match authority {
+    let secure = head.is_ssl && is_trusted;
+
+    let mut other_attributes = attributes.other;
+    let remote_port = take_attribute(&mut other_attributes, REMOTE_PORT);
+    let local_addr = take_attribute(&mut other_attributes, LOCAL_ADDR);
+    let ssl_protocol = take_attribute(&mut other_attributes, SSL_PROTOCOL);
+    let (server_name, server_port) = match host {
         // A Host without port leaves the port to the front, as Tomcat does.
         Some(host) => (host.host, host.port.unwrap_or(head.server_port)),
         None if head.server_name.is_empty() => (local_name(peer), local_port(peer, secure)),
@@ -67,7 +63,7 @@ pub(super) fn from_ajp(
         version: head.protocol,
         path,
         query,
-        body,
+        body: head.body,
         origin: Origin {
             protocol: Protocol::Ajp,
             remote_addr: head.remote_addr.or_else(|| remote_addr(peer)),
@@ -80,16 +76,16 @@ pub(super) fn from_ajp(
             peer: peer.remote_ip(),
         },
         tls: Tls {
-            protocol: protocol.filter(|_| trusted),
+            protocol: ssl_protocol.filter(|_| is_trusted),
             cipher: ssl.cipher,
             session: ssl.session,
             key_size: ssl.key_size,
             certificate: ssl.cert,
         },
-        user: attributes.remote_user.filter(|_| identified),
-        auth_type: attributes.auth_type.filter(|_| identified),
+        user: attributes.remote_user.filter(|_| is_user_trusted),
+        auth_type: attributes.auth_type.filter(|_| is_user_trusted),
         route: attributes.jvm_route,
-        attributes: other,
+        attributes: other_attributes,
         headers: head.headers,
     }))
 }
@@ -107,8 +103,7 @@ pub(super) fn from_http(
     if head.target.scheme == Some(Scheme::Https) {
         return Err(Refusal::new(StatusCode::MISDIRECTED_REQUEST, "scheme"));
     }
-    let body = head.body;
-    check_announced(body, config)?;
+    check_announced(head.body, config)?;
     let version = match head.version {
         Version::HTTP_10 => "HTTP/1.0",
         _ => "HTTP/1.1",
@@ -123,7 +118,7 @@ pub(super) fn from_http(
         path: head.target.path,
         query: head.target.query,
         headers: head.headers,
-        body,
+        body: head.body,
         origin: Origin {
             protocol: Protocol::Http,
             remote_addr: remote_addr(peer),
@@ -174,7 +169,7 @@ fn check_announced(body: BodyLength, config: &Config) -> Result<(), Refusal> {
 ///
 /// # Errors
 /// 403 if the secret is wrong or missing.
-fn prove(attributes: &ajp::Attributes, config: &Config) -> Result<bool, Refusal> {
+fn check_secret(attributes: &ajp::Attributes, config: &Config) -> Result<bool, Refusal> {
     let Some(secret) = &config.secret else {
         return Ok(false);
     };
@@ -186,7 +181,7 @@ fn prove(attributes: &ajp::Attributes, config: &Config) -> Result<bool, Refusal>
 }
 
 /// Checks and escapes a path and a query, so that they could stand in the request line of HTTP.
-fn target(
+fn check_target(
     method: &Method,
     path: Bytes,
     query: Option<Bytes>,
@@ -195,10 +190,21 @@ fn target(
         return Err(http1::Fault::Connect.into());
     }
     if *method == Method::OPTIONS && path == b"*"[..] {
+        // The one request line whose target does not begin with `/`.
         return Ok((path, None));
     }
     let target = Target::from_parts(path, query).map_err(http1::Fault::from)?;
     Ok((target.path, target.query))
+}
+
+/// Refuses a request with an attribute that the configuration does not allow.
+fn check_attributes(attributes: &[(Bytes, Bytes)], config: &Config) -> Result<(), Refusal> {
+    for (name, _) in attributes {
+        if !config.allowed_request_attributes.allows(name) {
+            return Err(Refusal::new(StatusCode::FORBIDDEN, "attribute"));
+        }
+    }
+    Ok(())
 }
 
 /// Percent-encodes a decoded path: all bytes that are not plain characters of a path, `%` included.
@@ -219,7 +225,10 @@ fn escape(path: &[u8]) -> Bytes {
 }
 
 /// The host that the client asked for, from the Host field; `None` if there is none.
-fn authority(headers: &Fields) -> Result<Option<Authority>, Refusal> {
+///
+/// # Errors
+/// 400 for a malformed Host, or several.
+fn check_host(headers: &Fields) -> Result<Option<Authority>, Refusal> {
     match headers.only(HOST).map(|host| headers.share(host)) {
         Some(host) => Ok(Some(Authority::parse(&host).map_err(http1::Fault::from)?)),
         None if headers.contains(HOST) => Err(http1::Fault::HostDuplicate.into()),
@@ -228,16 +237,16 @@ fn authority(headers: &Fields) -> Result<Option<Authority>, Refusal> {
 }
 
 /// Removes an attribute and returns its value; of several with this name the last, as in Tomcat.
-fn take(attributes: &mut Vec<(Bytes, Bytes)>, name: &[u8]) -> Option<Bytes> {
-    let mut found = None;
+fn take_attribute(attributes: &mut Vec<(Bytes, Bytes)>, name: &[u8]) -> Option<Bytes> {
+    let mut last_value = None;
     attributes.retain_mut(|(key, value)| {
-        let wanted = *key == name;
-        if wanted {
-            found = Some(std::mem::take(value));
+        let is_named = *key == name;
+        if is_named {
+            last_value = Some(std::mem::take(value));
         }
-        !wanted
+        !is_named
     });
-    found
+    last_value
 }
 
 fn decimal(text: &[u8]) -> Option<u16> {
@@ -257,9 +266,13 @@ fn local_name(peer: &Peer) -> Bytes {
     local_addr_of(peer).unwrap_or(Bytes::from_static(b"localhost"))
 }
 
+/// The port that the connection came to; on a Unix socket the default of the scheme.
 fn local_port(peer: &Peer, secure: bool) -> u16 {
-    peer.local()
-        .map_or(if secure { 443 } else { 80 }, |address| address.port())
+    match peer.local() {
+        Some(address) => address.port(),
+        None if secure => 443,
+        None => 80,
+    }
 }
 
 fn text_of(address: IpAddr) -> Bytes {

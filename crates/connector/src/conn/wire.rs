@@ -148,13 +148,13 @@ impl Wire {
     /// Sends as much of `body` as the output takes, in chunks that are as large as possible.
     pub(super) fn send_queued(&mut self, body: &mut ByteQueue, out: &mut Output) {
         while !body.is_empty() && !out.is_full() {
-            let mut left = self.begin_data(body.len().min(OUT_MARK), out);
-            if left == 0 {
+            let mut chunk_room = self.begin_data(body.len().min(OUT_MARK), out);
+            if chunk_room == 0 {
                 body.clear();
                 return;
             }
-            while let Some(piece) = body.pop(left) {
-                left -= piece.len();
+            while let Some(piece) = body.pop(chunk_room) {
+                chunk_room -= piece.len();
                 out.push(piece);
             }
             self.finish_data(out);
@@ -167,13 +167,14 @@ impl Wire {
         match self {
             Self::Http(server) => server.begin_data(len, out.staging()),
             Self::Ajp(server) => {
-                let len = len.min(server.chunk_room());
-                if len > 0 {
-                    server.begin_chunk(len, out.staging());
+                let size = len.min(server.chunk_room());
+                if size > 0 {
+                    server.begin_chunk(size, out.staging());
                 } else {
+                    // Nothing is sent: the codec sees any byte beyond the announced length, and notes the fault.
                     server.send_data(b"?", out.staging());
                 }
-                len
+                size
             }
         }
     }
@@ -228,12 +229,18 @@ impl Wire {
                 ajp::End::Close => Leaves::Closed { linger: true },
                 ajp::End::Owed => Leaves::Leftover,
             },
-            Self::Http(server) if server.can_reuse() => Leaves::Idle,
-            Self::Http(server) if server.is_last() || server.request_body_done() => {
-                let linger = !server.request_body_done() || !io.input.is_empty();
-                Leaves::Closed { linger }
+            Self::Http(server) => {
+                let is_body_read = server.request_body_done();
+                if server.can_reuse() {
+                    Leaves::Idle
+                } else if is_body_read || server.is_last() {
+                    // A close with unread bytes sends a reset, which can destroy the response.
+                    let linger = !is_body_read || !io.input.is_empty();
+                    Leaves::Closed { linger }
+                } else {
+                    Leaves::Leftover
+                }
             }
-            Self::Http(_) => Leaves::Leftover,
         }
     }
 

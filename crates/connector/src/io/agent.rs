@@ -66,13 +66,13 @@ pub(super) enum Want {
 pub(super) type Reason = Option<&'static str>;
 
 impl Agent {
-    /// Creates the agent of a connection just accepted. `place` is the index of its listener,
+    /// Creates the agent of a connection just accepted. `listener_index` is that of its listener,
     /// `key` the worker's key.
     pub(super) fn new(
         protocol: Protocol,
         key: usize,
         peer: Peer,
-        place: usize,
+        listener_index: usize,
         lent: &Loan,
     ) -> Self {
         let timed = lent.shared.config.status.is_some();
@@ -84,7 +84,7 @@ impl Agent {
             want: Want::Poll,
             patience: None,
             stalled: None,
-            meter: Meter::new(Arc::clone(lent.counters(place)), timed),
+            meter: Meter::new(Arc::clone(lent.counters(listener_index)), timed),
         }
     }
 
@@ -131,20 +131,19 @@ impl Agent {
 
     /// Handles the connection's timer: finds which of its deadlines has passed, if any.
     pub(super) fn handle_time(&mut self, lent: &Loan) {
-        let passed = |at: Instant| at <= lent.now;
-        if self.stalled.is_some_and(passed) {
+        let is_past = |deadline: Instant| deadline <= lent.now;
+        if self.stalled.is_some_and(is_past) {
             self.want = Want::Nothing(Some("write-timeout"));
             return;
         }
         match self.want {
-            Want::Wait { until } if passed(until) => self.want = Want::Poll,
-            Want::Linger { deadline, .. } if passed(deadline) => self.want = Want::Nothing(None),
-            Want::Read | Want::Park { .. }
-                if self.patience.and_then(|(_, at)| at).is_some_and(passed) =>
-            {
+            Want::Wait { until } if is_past(until) => self.want = Want::Poll,
+            Want::Linger { deadline, .. } if is_past(deadline) => self.want = Want::Nothing(None),
+            Want::Read | Want::Park { .. } if self.read_deadline().is_some_and(is_past) => {
                 self.patience = None;
                 self.tell(Conn::handle_timeout, lent);
             }
+            // The deadline was moved after the timer was set.
             _ => {}
         }
     }
@@ -175,16 +174,14 @@ impl Agent {
     /// Handles the peer's end of stream while no bytes are wanted. Returns whether that changes
     /// anything.
     pub(super) fn handle_hangup(&mut self, lent: &Loan) -> bool {
-        let action = self.conn.handle_hangup(&mut Io {
-            input: &mut self.input,
-            out: &mut self.out,
-            date: lent.date.as_deref(),
-        });
-        let heeded = action.is_some();
-        if let Some(action) = action {
-            self.obey(action, lent);
+        let io = &mut lent.io(&mut self.input, &mut self.out);
+        match self.conn.handle_hangup(io) {
+            Some(action) => {
+                self.obey(action, lent);
+                true
+            }
+            None => false,
         }
-        heeded
     }
 
     /// Makes the request under way the last one.
@@ -223,7 +220,7 @@ impl Agent {
     /// When the worker must look at this connection even if nothing happens; `None`: never.
     pub(super) fn deadline(&self) -> Option<Instant> {
         let wanted = match self.want {
-            Want::Read | Want::Park { .. } => self.patience.and_then(|(_, at)| at),
+            Want::Read | Want::Park { .. } => self.read_deadline(),
             Want::Wait { until } => Some(until),
             Want::Linger { deadline, .. } => Some(deadline),
             Want::Poll | Want::Write | Want::Close { .. } | Want::Nothing(_) => None,
@@ -231,16 +228,14 @@ impl Agent {
         [wanted, self.stalled].into_iter().flatten().min()
     }
 
+    fn read_deadline(&self) -> Option<Instant> {
+        self.patience.and_then(|(_, deadline)| deadline)
+    }
+
     /// Passes an event to the connection, and obeys the action that it returns.
     fn tell(&mut self, event: fn(&mut Conn, &mut Io<'_>) -> Action, lent: &Loan) {
-        let action = event(
-            &mut self.conn,
-            &mut Io {
-                input: &mut self.input,
-                out: &mut self.out,
-                date: lent.date.as_deref(),
-            },
-        );
+        let io = &mut lent.io(&mut self.input, &mut self.out);
+        let action = event(&mut self.conn, io);
         self.obey(action, lent);
     }
 
@@ -291,18 +286,16 @@ impl Agent {
             driver: &lent.wakeups,
             key: self.key,
         };
-        let io = &mut Io {
-            input: &mut self.input,
-            out: &mut self.out,
-            date: lent.date.as_deref(),
-        };
+        let io = &mut lent.io(&mut self.input, &mut self.out);
         lent.shared.serve(request, &mut self.conn, io, caller)
     }
 
+    /// Starts the deadline of this kind of wait, unless it runs already.
     fn wait_for(&mut self, awaiting: WaitClass, lent: &Loan) {
-        if self.patience.is_none_or(|(running, _)| running != awaiting) {
-            let patience = lent.shared.patience(awaiting, self.conn.protocol());
-            self.patience = Some((awaiting, patience.map(|patience| lent.now + patience)));
+        let running = self.patience.map(|(running, _)| running);
+        if running != Some(awaiting) {
+            let limit = lent.shared.patience(awaiting, self.conn.protocol());
+            self.patience = Some((awaiting, limit.map(|limit| lent.now + limit)));
         }
     }
 }

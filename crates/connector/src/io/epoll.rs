@@ -42,10 +42,10 @@ pub(crate) fn spawn(
         let _ = waker.wake();
     }));
     let mut acceptors = Vec::new();
-    for (place, (listener, socket)) in listeners.into_iter().enumerate() {
+    for (listener_index, (listener, socket)) in listeners.into_iter().enumerate() {
         let mut acceptor = Acceptor::new(&listener, socket);
-        acceptor.register(poll.registry(), Token(ACCEPT_FIRST + place))?;
-        acceptors.push((acceptor, true));
+        acceptor.register(poll.registry(), Token(ACCEPT_FIRST + listener_index))?;
+        acceptors.push(acceptor);
     }
     let mut lent = Loan::new(
         Arc::clone(shared),
@@ -68,8 +68,7 @@ pub(crate) fn spawn(
 #[derive(Debug)]
 struct Worker {
     poll: Poll,
-    /// The listeners, each with whether connections may be waiting in its queue.
-    acceptors: Vec<(Acceptor, bool)>,
+    acceptors: Vec<Acceptor>,
     /// Keys of tasks that used up their turn, to be continued in the next one.
     unfinished: VecDeque<usize>,
     core: Core<Task>,
@@ -106,8 +105,8 @@ impl Worker {
     }
 
     fn timeout(&self) -> Option<Duration> {
-        let can_accept =
-            self.core.accept_again.is_none() && self.acceptors.iter().any(|(_, ready)| *ready);
+        let can_accept = self.core.accept_again.is_none()
+            && self.acceptors.iter().any(|acceptor| acceptor.ready);
         if can_accept || !self.unfinished.is_empty() {
             return Some(Duration::ZERO);
         }
@@ -118,8 +117,8 @@ impl Worker {
         match event.token() {
             WAKE => self.drain_if_stopped(),
             Token(token) if token >= ACCEPT_FIRST => {
-                if let Some((_, ready)) = self.acceptors.get_mut(token - ACCEPT_FIRST) {
-                    *ready = true;
+                if let Some(acceptor) = self.acceptors.get_mut(token - ACCEPT_FIRST) {
+                    acceptor.ready = true;
                 }
             }
             Token(key) => {
@@ -156,24 +155,24 @@ impl Worker {
             return;
         }
         self.core.accept_again = None;
-        for place in 0..self.acceptors.len() {
+        for listener_index in 0..self.acceptors.len() {
             for _ in 0..ACCEPTS_MAX {
-                if !self.acceptors[place].1 || self.core.accept_again.is_some() {
+                if !self.acceptors[listener_index].ready || self.core.accept_again.is_some() {
                     break;
                 }
-                self.accept_one(place);
+                self.accept_one(listener_index);
             }
         }
     }
 
     /// Accepts one connection of this listener. Takes its place under the limit first, and gives it back if there is
     /// none.
-    fn accept_one(&mut self, place: usize) {
+    fn accept_one(&mut self, listener_index: usize) {
         if !self.core.lent.shared.admit() {
             self.core.pause_accepting();
             return;
         }
-        let (acceptor, ready) = &mut self.acceptors[place];
+        let acceptor = &mut self.acceptors[listener_index];
         let accepted = acceptor.accept();
         if accepted.is_err() {
             self.core.lent.shared.dismiss();
@@ -181,19 +180,19 @@ impl Worker {
         match accepted {
             Ok((stream, peer)) => {
                 self.core.note_accepted();
-                *ready = acceptor.has_more();
+                acceptor.ready = acceptor.has_more();
                 let protocol = acceptor.protocol();
                 let key = self.core.tasks.insert(|key| {
-                    let agent = Agent::new(protocol, key, peer, place, &self.core.lent);
+                    let agent = Agent::new(protocol, key, peer, listener_index, &self.core.lent);
                     Task::new(stream, agent)
                 });
-                Counters::add(&self.core.lent.counters(place).accepted, 1);
+                Counters::add(&self.core.lent.counters(listener_index).accepted, 1);
                 self.advance(key);
             }
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => *ready = false,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => acceptor.ready = false,
             // The peer left while it waited in the kernel's queue.
             Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
-            Err(error) => self.core.handle_refused(place, &error),
+            Err(error) => self.core.handle_refused(listener_index, &error),
         }
     }
 

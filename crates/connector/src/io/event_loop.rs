@@ -94,8 +94,8 @@ impl<T> Core<T> {
     }
 
     /// Handles an accept that the system refused: counts it, logs it once, and pauses.
-    pub(super) fn handle_refused(&mut self, place: usize, error: &io::Error) {
-        self.lent.counters(place).refuse("accept");
+    pub(super) fn handle_refused(&mut self, listener_index: usize, error: &io::Error) {
+        self.lent.counters(listener_index).refuse("accept");
         self.pause_accepting();
         if !std::mem::replace(&mut self.starved, true) {
             tracing::warn!(%error, "cannot accept connections; trying again until it works");

@@ -11,6 +11,7 @@ use bytes::BytesMut;
 
 use super::agent::Agent;
 use super::{ConnectorState, date, now};
+use crate::conn::Io;
 use crate::counters::Counters;
 use crate::output::Output;
 use crate::pipe::Wake;
@@ -26,7 +27,7 @@ pub(super) struct Loan {
     /// When this round of the loop began.
     pub(super) now: Instant,
     /// The value of the `Date` field; `None` if there is no usable clock.
-    pub(super) date: Option<String>,
+    date: Option<String>,
     date_until: Instant,
     /// The read buffer of a driver that reads into memory of its own; empty for others.
     pub(super) scratch: Box<[u8]>,
@@ -62,9 +63,15 @@ impl Loan {
         }
     }
 
+    /// What a connection with these buffers gets for one call.
+    pub(super) fn io<'a>(&'a self, input: &'a mut BytesMut, out: &'a mut Output) -> Io<'a> {
+        let date = self.date.as_deref();
+        Io { input, out, date }
+    }
+
     /// The counters of the listener at this index.
-    pub(super) fn counters(&self, place: usize) -> &Arc<Counters> {
-        &self.counters[place]
+    pub(super) fn counters(&self, listener_index: usize) -> &Arc<Counters> {
+        &self.counters[listener_index]
     }
 
     /// Counts a closed connection, with the reason if it has one.

@@ -2,14 +2,16 @@
 
 use std::fs;
 use std::io::{self, ErrorKind};
+use std::net::SocketAddr;
 use std::os::unix::fs::FileTypeExt;
 use std::time::Duration;
 
 use catamaran_transport::{TcpOptions, UnixOptions, listen_tcp, listen_unix};
-use socket2::{Socket, TcpKeepalive};
+use socket2::{SockAddr, Socket, TcpKeepalive};
 
 use crate::StartError;
 use crate::config::{Address, Config, Listener, Protocol};
+use crate::conn::Peer;
 
 /// A bound listener, with its sockets.
 #[derive(Debug)]
@@ -32,6 +34,48 @@ impl Drop for SocketFile {
     }
 }
 
+/// The local address of the connections of a listener.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum LocalAddress {
+    Bound(SocketAddr),
+    /// The listener is bound to a wildcard, so each connection has to be asked.
+    OfConnection,
+    /// The listener is a Unix socket.
+    Unix,
+}
+
+impl LocalAddress {
+    pub(super) fn of(listener: &Listener) -> Self {
+        match &listener.address {
+            Address::Tcp(address) if address.ip().is_unspecified() => Self::OfConnection,
+            Address::Tcp(address) => Self::Bound(*address),
+            Address::Unix(_) => Self::Unix,
+        }
+    }
+
+    /// The addresses of an accepted socket. Asks it for the peer's if `remote` is `None`.
+    ///
+    /// # Errors
+    /// The peer has left already.
+    pub(super) fn peer(self, socket: &Socket, remote: Option<SockAddr>) -> io::Result<Peer> {
+        let local = match self {
+            Self::Bound(address) => address,
+            Self::OfConnection => tcp_address(&socket.local_addr()?)?,
+            Self::Unix => return Ok(Peer::Unix),
+        };
+        let peer_address = match remote {
+            Some(address) => address,
+            None => socket.peer_addr()?,
+        };
+        let remote = tcp_address(&peer_address)?;
+        Ok(Peer::Tcp { remote, local })
+    }
+}
+
+fn tcp_address(address: &SockAddr) -> io::Result<SocketAddr> {
+    Ok(address.as_socket().ok_or(ErrorKind::NotConnected)?)
+}
+
 /// Binds `listener` once for each of `workers`, with the backlog and permissions of `config`.
 pub(crate) fn bind(
     listener: &Listener,
@@ -39,7 +83,7 @@ pub(crate) fn bind(
     config: &Config,
 ) -> Result<BoundListener, StartError> {
     let backlog = i32::try_from(config.accept_count).unwrap_or(i32::MAX);
-    let failed = |source: io::Error| match source.kind() {
+    let to_start_error = |source: io::Error| match source.kind() {
         ErrorKind::AddrInUse => StartError::AddressInUse {
             listener: listener.clone(),
         },
@@ -54,16 +98,16 @@ pub(crate) fn bind(
                 backlog,
                 only_v6: false,
             };
-            let (address, sockets) = listen_tcp(*address, workers, options).map_err(failed)?;
+            let (bound_address, sockets) =
+                listen_tcp(*address, workers, options).map_err(to_start_error)?;
             for socket in &sockets {
                 set_options(socket, listener.protocol);
             }
-            let listener = Listener {
-                address: Address::Tcp(address),
-                ..listener.clone()
-            };
             Ok(BoundListener {
-                listener,
+                listener: Listener {
+                    address: Address::Tcp(bound_address),
+                    ..listener.clone()
+                },
                 sockets,
                 file: None,
             })
@@ -76,7 +120,7 @@ pub(crate) fn bind(
                 backlog,
                 mode: config.unix_socket_mode.bits(),
             };
-            let (file, sockets) = listen_unix(path, workers, options).map_err(failed)?;
+            let (file, sockets) = listen_unix(path, workers, options).map_err(to_start_error)?;
             Ok(BoundListener {
                 listener: listener.clone(),
                 sockets,

@@ -58,15 +58,15 @@ impl Meter {
         }
     }
 
+    /// Measures from the action that serves a request to the first one that shows that the exchange is over.
     fn keep_time(&mut self, action: &Action) {
-        let under_way = matches!(
+        let ends_exchange = matches!(
             action,
-            Action::Read(WaitClass::Body | WaitClass::Leftover | WaitClass::Answer)
-                | Action::Write
-                | Action::Wait(_)
-                | Action::Park { .. }
+            Action::Read(WaitClass::FirstByte | WaitClass::NextRequest | WaitClass::Head)
+                | Action::Serve(_)
+                | Action::Close(_)
         );
-        if !under_way && let Some(began) = self.began.take() {
+        if ends_exchange && let Some(began) = self.began.take() {
             self.counters
                 .answered(now().saturating_duration_since(began));
         }

@@ -43,6 +43,7 @@ impl<T> Tasks<T> {
             }
         };
         let tasks = &mut self.chunks[chunk];
+        // The chunk is new, or gave its memory back when it was empty.
         if tasks.capacity() == 0 {
             *tasks = Slab::with_capacity(CHUNK);
         }
@@ -69,7 +70,7 @@ impl<T> Tasks<T> {
         if was_full {
             self.roomy.push(chunk);
         } else if tasks.is_empty() && self.roomy.len() > 1 {
-            // One that is not needed: the others have room.
+            // Another chunk has room, so this one gives its memory back and is used last.
             *tasks = Slab::new();
             self.roomy.retain(|roomy| *roomy != chunk);
             self.roomy.insert(0, chunk);

@@ -61,7 +61,7 @@ pub(crate) fn spawn(
     shared: &Arc<ConnectorState>,
 ) -> io::Result<ThreadsHandle> {
     let hub = Hub::new(Arc::clone(shared))?;
-    let threads = spawn_all(listeners, &hub);
+    let threads = spawn_threads(listeners, &hub);
     if threads.is_err() {
         // The threads are not joined, but they end.
         hub.stop_now();
@@ -76,12 +76,13 @@ pub(crate) fn spawn(
 
 type Threads = (Vec<JoinHandle<()>>, JoinHandle<()>);
 
-fn spawn_all(listeners: Vec<(Listener, Socket)>, hub: &Arc<Hub>) -> io::Result<Threads> {
+/// Starts a thread for each listener's acceptor, and one for the supervisor.
+fn spawn_threads(listeners: Vec<(Listener, Socket)>, hub: &Arc<Hub>) -> io::Result<Threads> {
     let mut acceptors = Vec::with_capacity(listeners.len());
     for (listener, socket) in listeners {
-        let place = acceptors.len();
-        let acceptor = Acceptor::new(&listener, socket, place, hub);
-        let name = format!("accept-{place}");
+        let listener_index = acceptors.len();
+        let acceptor = Acceptor::new(&listener, socket, listener_index, hub);
+        let name = format!("accept-{listener_index}");
         hub.roster().acceptors += 1;
         let thread = thread::Builder::new().name(name);
         acceptors.push(thread.spawn(move || acceptor.run())?);
@@ -217,10 +218,12 @@ impl Hub {
     /// Waits for the stop, and then for all connections to end; cuts them at the deadline.
     fn wait_for_connections(&self) {
         let mut roster = self.roster();
-        while !(self.is_stopping() && roster.acceptors == 0 && roster.seats.is_empty()) {
-            let deadline = self.shared.stops_at();
-            let left = deadline.map_or(FAR, |at| at.saturating_duration_since(now()));
-            if left.is_zero() {
+        while !self.is_stopping() || roster.acceptors > 0 || !roster.seats.is_empty() {
+            let remaining = match self.shared.stops_at() {
+                Some(deadline) => deadline.saturating_duration_since(now()),
+                None => FAR,
+            };
+            if remaining.is_zero() {
                 self.cut.store(true, SeqCst);
                 for (_, seat) in &roster.seats {
                     // An error means that the connection is closed already.
@@ -228,8 +231,8 @@ impl Hub {
                 }
                 return;
             }
-            let waited = self.progress.wait_timeout(roster, left);
-            (roster, _) = waited.unwrap_or_else(PoisonError::into_inner);
+            let woken = self.progress.wait_timeout(roster, remaining);
+            (roster, _) = woken.unwrap_or_else(PoisonError::into_inner);
         }
     }
 

@@ -12,24 +12,24 @@ pub(super) struct Timers {
     /// A binary min-heap by time.
     heap: Vec<(Instant, usize)>,
     /// The index of each key's timer in the heap, or [`NOWHERE`].
-    places: Vec<usize>,
+    positions: Vec<usize>,
 }
 
 impl Timers {
     /// Makes the timer of `key` fire at `at`, unless it is set for an earlier time already.
     pub(super) fn set(&mut self, key: usize, at: Instant) {
-        if key >= self.places.len() {
-            self.places.resize(key + 1, NOWHERE);
+        if key >= self.positions.len() {
+            self.positions.resize(key + 1, NOWHERE);
         }
-        match self.places[key] {
+        match self.positions[key] {
             NOWHERE => {
-                self.places[key] = self.heap.len();
+                self.positions[key] = self.heap.len();
                 self.heap.push((at, key));
                 self.sift_up(self.heap.len() - 1);
             }
-            place if at < self.heap[place].0 => {
-                self.heap[place].0 = at;
-                self.sift_up(place);
+            position if at < self.heap[position].0 => {
+                self.heap[position].0 = at;
+                self.sift_up(position);
             }
             _ => {}
         }
@@ -37,10 +37,10 @@ impl Timers {
 
     /// Removes the timer of `key`, if it has one.
     pub(super) fn clear(&mut self, key: usize) {
-        if let Some(&place) = self.places.get(key)
-            && place != NOWHERE
+        if let Some(&position) = self.positions.get(key)
+            && position != NOWHERE
         {
-            self.remove(place);
+            self.remove(position);
         }
     }
 
@@ -59,47 +59,48 @@ impl Timers {
         Some(key)
     }
 
-    fn remove(&mut self, place: usize) {
-        let (_, key) = self.heap.swap_remove(place);
-        self.places[key] = NOWHERE;
-        if place < self.heap.len() {
-            self.places[self.heap[place].1] = place;
-            self.sift_down(place);
-            self.sift_up(place);
+    fn remove(&mut self, position: usize) {
+        let (_, key) = self.heap.swap_remove(position);
+        self.positions[key] = NOWHERE;
+        if position < self.heap.len() {
+            // The timer that was the last takes the position, and may belong further down or up.
+            self.positions[self.heap[position].1] = position;
+            self.sift_down(position);
+            self.sift_up(position);
         }
     }
 
-    fn sift_up(&mut self, mut place: usize) {
-        while place > 0 {
-            let parent = (place - 1) / 2;
-            if self.heap[parent].0 <= self.heap[place].0 {
+    fn sift_up(&mut self, mut position: usize) {
+        while position > 0 {
+            let parent = (position - 1) / 2;
+            if self.heap[parent].0 <= self.heap[position].0 {
                 break;
             }
-            self.swap(place, parent);
-            place = parent;
+            self.swap(position, parent);
+            position = parent;
         }
     }
 
-    fn sift_down(&mut self, mut place: usize) {
+    fn sift_down(&mut self, mut position: usize) {
         loop {
-            let mut least = place;
-            for child in [2 * place + 1, 2 * place + 2] {
+            let mut least = position;
+            for child in [2 * position + 1, 2 * position + 2] {
                 if child < self.heap.len() && self.heap[child].0 < self.heap[least].0 {
                     least = child;
                 }
             }
-            if least == place {
+            if least == position {
                 break;
             }
-            self.swap(place, least);
-            place = least;
+            self.swap(position, least);
+            position = least;
         }
     }
 
     fn swap(&mut self, a: usize, b: usize) {
         self.heap.swap(a, b);
-        self.places[self.heap[a].1] = a;
-        self.places[self.heap[b].1] = b;
+        self.positions[self.heap[a].1] = a;
+        self.positions[self.heap[b].1] = b;
     }
 }
 

@@ -64,8 +64,8 @@ pub(crate) fn spawn(
                 let _ = report.send(Err(error));
             }
         })?;
-    let gone = |_| io::Error::other("the worker ended at once");
-    let wakeups = started.recv().map_err(gone)??;
+    let no_report = |_| io::Error::other("the worker ended at once");
+    let wakeups = started.recv().map_err(no_report)??;
     Ok(LoopHandle { thread, wakeups })
 }
 
@@ -85,17 +85,17 @@ impl Worker {
         shared: Arc<ConnectorState>,
         counters: Vec<Arc<Counters>>,
     ) -> io::Result<(Self, Arc<Wakeups>)> {
-        let acceptor = |(listener, socket)| Acceptor::new(&listener, socket);
         let ring = Ring::new()?;
         let waker = ring.waker();
         let wakeups = Arc::new(Wakeups::new(move || waker.wake()));
         let lent = Loan::new(shared, counters, Arc::<Wakeups>::clone(&wakeups));
+        let mut acceptors = Vec::with_capacity(listeners.len());
+        for (listener, socket) in listeners {
+            acceptors.push(Acceptor::new(&listener, socket)?);
+        }
         let worker = Self {
             ring,
-            acceptors: listeners
-                .into_iter()
-                .map(acceptor)
-                .collect::<Result<_, _>>()?,
+            acceptors,
             held: VecDeque::new(),
             core: Core::new(lent, Arc::<Wakeups>::clone(&wakeups)),
         };
@@ -137,9 +137,13 @@ impl Worker {
                 socket,
                 last,
             } => self.handle_accepted(owner, socket, last),
-            Completion::Received { owner, what, last } => {
+            Completion::Received {
+                owner,
+                result,
+                last,
+            } => {
                 if let Some(task) = self.core.tasks.get_mut(owner) {
-                    task.handle_received(what, last, &mut self.ring, &mut self.core.lent);
+                    task.handle_received(result, last, &mut self.ring, &mut self.core.lent);
                     self.advance(owner);
                 }
             }
@@ -177,123 +181,111 @@ impl Worker {
                 self.core.pause_accepting();
                 return;
             }
-            if let Some((place, socket)) = self.held.pop_front() {
-                self.open(place, socket);
+            if let Some((listener_index, socket)) = self.held.pop_front() {
+                self.open(listener_index, socket);
             }
         }
-        if self
-            .acceptors
-            .iter()
-            .all(|acceptor| acceptor.accepting.is_some())
-        {
+        if self.acceptors.iter().all(Acceptor::is_accepting) {
             return;
         }
         if self.core.lent.shared.is_full() {
             self.core.pause_accepting();
             return;
         }
-        for (place, acceptor) in self.acceptors.iter_mut().enumerate() {
-            if acceptor.accepting.is_none() {
-                acceptor.accepting = Some(self.ring.accept(place, &acceptor.socket));
+        for (listener_index, acceptor) in self.acceptors.iter_mut().enumerate() {
+            if !acceptor.is_accepting() {
+                acceptor.accepting = Some(self.ring.accept(listener_index, &acceptor.socket));
             }
         }
     }
 
     /// Handles a result of a listener's accept operation. `last`: the operation has ended.
-    fn handle_accepted(&mut self, place: usize, socket: io::Result<OwnedFd>, last: bool) {
-        if last && let Some(acceptor) = self.acceptors.get_mut(place) {
+    fn handle_accepted(&mut self, listener_index: usize, socket: io::Result<OwnedFd>, last: bool) {
+        if last && let Some(acceptor) = self.acceptors.get_mut(listener_index) {
             acceptor.accepting = None;
         }
         match socket {
             Ok(socket) => {
                 self.core.note_accepted();
-                self.admit(place, socket);
+                self.admit(listener_index, socket);
             }
-            Err(error) => self.handle_refused(place, &error),
+            Err(error) => self.handle_refused(listener_index, &error),
         }
         if self.core.stop.is_some() {
             self.finish_accepting();
         }
     }
 
-    fn handle_refused(&mut self, place: usize, error: &io::Error) {
+    fn handle_refused(&mut self, listener_index: usize, error: &io::Error) {
         match error.raw_os_error() {
             // Cancelled by us; or the peer gave up while it waited in the queue.
             Some(libc::ECANCELED | libc::ECONNABORTED | libc::EINTR | libc::EAGAIN) => {}
-            _ => self.core.handle_refused(place, error),
+            _ => self.core.handle_refused(listener_index, error),
         }
     }
 
     /// Serves a connection if the limit allows it. Otherwise it waits in `held`, and no more are
     /// accepted.
-    fn admit(&mut self, place: usize, socket: OwnedFd) {
+    fn admit(&mut self, listener_index: usize, socket: OwnedFd) {
         if self.held.is_empty() && self.core.lent.shared.admit() {
-            self.open(place, socket);
+            self.open(listener_index, socket);
             return;
         }
-        self.held.push_back((place, socket));
+        self.held.push_back((listener_index, socket));
         self.core.pause_accepting();
-        for operation in self
-            .acceptors
-            .iter()
-            .filter_map(|acceptor| acceptor.accepting)
-        {
-            self.ring.cancel(operation);
+        self.cancel_accepts();
+    }
+
+    fn cancel_accepts(&mut self) {
+        for acceptor in &self.acceptors {
+            if let Some(operation) = acceptor.accepting {
+                self.ring.cancel(operation);
+            }
         }
     }
 
-    /// Makes a task of an accepted connection.
-    fn open(&mut self, place: usize, socket: OwnedFd) {
-        let introduced = self.acceptors.get(place).map(|acceptor| {
-            let peer = acceptor.introduce(&socket)?;
-            Ok::<_, io::Error>((acceptor.protocol, peer))
+    /// Makes a task of an accepted connection, which has its place under the limit already.
+    fn open(&mut self, listener_index: usize, socket: OwnedFd) {
+        let acceptor = self.acceptors.get(listener_index);
+        let origin = acceptor.and_then(|acceptor| {
+            let peer = acceptor.introduce(&socket).ok()?;
+            Some((acceptor.protocol, peer))
         });
-        let Some(Ok((protocol, peer))) = introduced else {
+        let Some((protocol, peer)) = origin else {
             // The peer has given up while it waited in the queue.
             self.core.lent.shared.dismiss();
             return;
         };
-        Counters::add(&self.core.lent.counters(place).accepted, 1);
+        Counters::add(&self.core.lent.counters(listener_index).accepted, 1);
         let key = self.core.tasks.insert(|key| {
-            let agent = Agent::new(protocol, key, peer, place, &self.core.lent);
+            let agent = Agent::new(protocol, key, peer, listener_index, &self.core.lent);
             Task::new(socket, agent)
         });
         self.advance(key);
     }
 
     fn drain_if_stopped(&mut self) {
-        if !self.core.sees_stop() {
-            return;
+        if self.core.sees_stop() {
+            self.cancel_accepts();
+            self.finish_accepting();
+            self.drain_all();
         }
-        for operation in self
-            .acceptors
-            .iter()
-            .filter_map(|acceptor| acceptor.accepting)
-        {
-            self.ring.cancel(operation);
-        }
-        self.finish_accepting();
-        self.drain_all();
     }
 
     /// Closes the listeners once no accept is under way. A client that entered the queue before the
     /// stop is still served.
     fn finish_accepting(&mut self) {
-        if self
-            .acceptors
-            .iter()
-            .any(|acceptor| acceptor.accepting.is_some())
-        {
+        if self.acceptors.iter().any(Acceptor::is_accepting) {
             return;
         }
-        for place in 0..self.acceptors.len() {
-            while let Some(socket) = self.acceptors[place].accept_now() {
-                self.held.push_back((place, socket));
+        for listener_index in 0..self.acceptors.len() {
+            while let Some(socket) = self.acceptors[listener_index].accept_now() {
+                self.held.push_back((listener_index, socket));
             }
         }
-        while let Some((place, socket)) = self.held.pop_front() {
+        while let Some((listener_index, socket)) = self.held.pop_front() {
             if self.core.lent.shared.admit() {
-                self.open(place, socket);
+                self.open(listener_index, socket);
             }
         }
         self.acceptors.clear();

@@ -20,6 +20,8 @@ use crate::output::{Output, SLICES_MAX};
 pub(super) struct Acceptor {
     protocol: Protocol,
     socket: ListenSocket,
+    /// Whether connections may be waiting in the listener's queue.
+    pub(super) ready: bool,
 }
 
 #[derive(Debug)]
@@ -44,6 +46,7 @@ impl Acceptor {
         Self {
             protocol: listener.protocol,
             socket,
+            ready: true,
         }
     }
 
@@ -67,9 +70,10 @@ impl Acceptor {
             ListenSocket::Tcp { socket, .. } => socket.as_fd(),
             ListenSocket::Unix(socket) => socket.as_fd(),
         };
-        let mut asked = [PollFd::from_borrowed_fd(socket, PollFlags::IN)];
+        let mut queue = [PollFd::from_borrowed_fd(socket, PollFlags::IN)];
+        let at_once = Timespec::default();
         // If the call fails, the next attempt to accept shows the reason.
-        poll(&mut asked, Some(&Timespec::default())) != Ok(0)
+        poll(&mut queue, Some(&at_once)) != Ok(0)
     }
 
     pub(super) fn accept(&self) -> io::Result<(Stream, Peer)> {

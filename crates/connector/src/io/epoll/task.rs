@@ -66,17 +66,16 @@ impl Task {
     /// Called only when the task has to wait: most connections that are served once never do, and
     /// few that are kept ever wait for room.
     pub(super) fn watch(&mut self, registry: &Registry, token: Token) -> io::Result<()> {
+        if let Some(watched) = self.watched
+            && (self.writable || watched.is_writable())
+        {
+            return Ok(());
+        }
         let interest = if self.writable {
             Interest::READABLE
         } else {
             Interest::READABLE | Interest::WRITABLE
         };
-        if self
-            .watched
-            .is_some_and(|watched| watched.is_writable() || self.writable)
-        {
-            return Ok(());
-        }
         let is_watched = self.watched.replace(interest).is_some();
         self.stream.watch(registry, token, interest, is_watched)
     }
@@ -99,6 +98,7 @@ impl Task {
         fate
     }
 
+    /// Makes steps until the task has to wait, is over, or has had its share of the worker's time.
     fn run_turn(&mut self, lent: &mut Loan) -> Fate {
         for _ in 0..STEPS_MAX {
             match self.step(lent) {
@@ -133,13 +133,13 @@ impl Task {
             }
             Want::Write => {
                 self.flush(lent)?;
-                let room = !self.agent.out.is_full();
-                if room {
+                let has_room = !self.agent.out.is_full();
+                if has_room {
                     self.agent.want = Want::Poll;
                 } else {
                     self.notice_hangup(lent)?;
                 }
-                Ok(room)
+                Ok(has_room)
             }
             Want::Wait { .. } => {
                 self.flush(lent)?;
@@ -247,14 +247,17 @@ impl Task {
     /// Sends the remaining bytes and our end of stream; then lingers, or ends with an error that has the reason.
     /// `false` if the socket has no room.
     fn finish(&mut self, linger: bool, orderly: bool, lent: &Loan) -> Result<bool, Reason> {
-        let ends = !self.agent.awaits_close();
-        self.send(ends, lent)
-            .map_err(|reason| reason.filter(|_| orderly))?;
+        // A client that waits for the close would take an end of stream for the end of a response that was cut.
+        let sends_end = !self.agent.awaits_close();
+        if let Err(reason) = self.send(sends_end, lent) {
+            // A close that is not orderly has been counted with its own reason.
+            return Err(if orderly { reason } else { None });
+        }
         if !self.agent.out.is_empty() && !self.gone {
             return Ok(false);
         }
-        let is_said = ends && !self.ended && !self.gone && self.stream.finish().is_ok();
-        if !is_said || !linger {
+        let is_end_sent = sends_end && !self.ended && !self.gone && self.stream.finish().is_ok();
+        if !is_end_sent || !linger {
             return Err(None);
         }
         self.agent.linger(lent);
@@ -266,6 +269,7 @@ impl Task {
         let count = match self.read(lent) {
             Ok(Some(count)) if count > 0 && count < left => count,
             Ok(None) if !self.gone => return Ok(false),
+            // The peer is gone, has ended its stream, or sends more than is worth waiting for.
             _ => return Err(None),
         };
         if let Want::Linger { left, .. } = &mut self.agent.want {

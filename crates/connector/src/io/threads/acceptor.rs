@@ -4,19 +4,20 @@
 //! kernel's queue. If the system has no descriptors left, the thread pauses before it tries again.
 
 use std::io;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{PollFd, PollFlags, poll};
 use socket2::Socket;
 
 use super::connection::Connection;
+use super::stream::timespec;
 use super::{Hub, Place};
-use crate::config::{Address, Listener, Protocol};
+use crate::config::{Listener, Protocol};
 use crate::conn::Peer;
 use crate::counters::Counters;
 use crate::io::ACCEPT_PAUSE;
+use crate::io::listen::LocalAddress;
 
 /// A listening socket and the state of its accepting thread.
 #[derive(Debug)]
@@ -24,21 +25,12 @@ pub(super) struct Acceptor {
     hub: Arc<Hub>,
     protocol: Protocol,
     socket: Socket,
-    kind: AcceptorKind,
+    local: LocalAddress,
     /// Sets of counters, which connections use in turn.
     counters: Vec<Arc<Counters>>,
     turn: usize,
     /// Whether the last attempt failed for lack of descriptors, which has been logged.
     starved: bool,
-}
-
-#[derive(Clone, Copy, Debug)]
-enum AcceptorKind {
-    Tcp {
-        /// The bound address; `None` if it is a wildcard, so that each connection has to be asked.
-        local: Option<SocketAddr>,
-    },
-    Unix,
 }
 
 /// When to accept again, after an attempt.
@@ -53,19 +45,21 @@ enum Next {
 }
 
 impl Acceptor {
-    pub(super) fn new(listener: &Listener, socket: Socket, place: usize, hub: &Arc<Hub>) -> Self {
+    pub(super) fn new(
+        listener: &Listener,
+        socket: Socket,
+        listener_index: usize,
+        hub: &Arc<Hub>,
+    ) -> Self {
         let shards = hub.shared.counters.iter();
         Self {
             hub: Arc::clone(hub),
             protocol: listener.protocol,
             socket,
-            kind: match &listener.address {
-                Address::Tcp(address) => AcceptorKind::Tcp {
-                    local: (!address.ip().is_unspecified()).then_some(*address),
-                },
-                Address::Unix(_) => AcceptorKind::Unix,
-            },
-            counters: shards.map(|shard| Arc::clone(&shard[place])).collect(),
+            local: LocalAddress::of(listener),
+            counters: shards
+                .map(|shard| Arc::clone(&shard[listener_index]))
+                .collect(),
             turn: 0,
             starved: false,
         }
@@ -78,6 +72,7 @@ impl Acceptor {
             let waited = match self.accept() {
                 Next::Now => Ok(()),
                 Next::Never => break,
+                // The queue is empty, or nothing in it can be accepted.
                 Next::Readable | Next::Later if self.hub.is_stopping() => break,
                 Next::Readable => wait(&self.hub, Some(&self.socket), None),
                 Next::Later => wait(&self.hub, None, Some(ACCEPT_PAUSE)),
@@ -97,7 +92,7 @@ impl Acceptor {
             return Next::Never;
         };
         let accepted = self.socket.accept().and_then(|(socket, remote)| {
-            let peer = self.kind.peer(&socket, remote.as_socket())?;
+            let peer = self.local.peer(&socket, Some(remote))?;
             Ok((socket, peer))
         });
         match accepted {
@@ -108,9 +103,9 @@ impl Acceptor {
             }
             Err(error) => match error.kind() {
                 io::ErrorKind::WouldBlock => Next::Readable,
+                io::ErrorKind::Interrupted => Next::Now,
                 // The peer gave up while it waited in the queue.
                 io::ErrorKind::ConnectionAborted | io::ErrorKind::NotConnected => Next::Now,
-                io::ErrorKind::Interrupted => Next::Now,
                 _ => {
                     self.counters[0].refuse("accept");
                     if !std::mem::replace(&mut self.starved, true) {
@@ -125,6 +120,7 @@ impl Acceptor {
         }
     }
 
+    /// Counts an accepted connection, and runs it on a thread of the pool.
     fn open(&mut self, socket: Socket, peer: Peer, mut place: Place) {
         self.turn = (self.turn + 1) % self.counters.len();
         let counters = &self.counters[self.turn];
@@ -148,36 +144,19 @@ impl Acceptor {
     }
 }
 
-impl AcceptorKind {
-    fn peer(self, socket: &Socket, remote: Option<SocketAddr>) -> io::Result<Peer> {
-        match (self, remote) {
-            (Self::Tcp { local: Some(local) }, Some(remote)) => Ok(Peer::Tcp { remote, local }),
-            (Self::Tcp { local: None }, Some(remote)) => {
-                let local = socket.local_addr()?.as_socket();
-                let local = local.ok_or(io::ErrorKind::NotConnected)?;
-                Ok(Peer::Tcp { remote, local })
-            }
-            (Self::Tcp { .. }, None) => Err(io::ErrorKind::NotConnected.into()),
-            (Self::Unix, _) => Ok(Peer::Unix),
-        }
-    }
-}
-
 /// Sleeps until `socket` is readable, `pause` is over or the connector is being stopped.
 fn wait(hub: &Hub, socket: Option<&Socket>, pause: Option<Duration>) -> io::Result<()> {
-    let pause = pause.map(|pause| Timespec {
-        tv_sec: pause.as_secs().try_into().unwrap_or(i64::MAX),
-        tv_nsec: pause.subsec_nanos().into(),
-    });
+    let timeout = pause.map(timespec);
     let stop = PollFd::new(&hub.stop_seen, PollFlags::IN);
     let polled = match socket {
         Some(socket) => poll(
             &mut [stop, PollFd::new(socket, PollFlags::IN)],
-            pause.as_ref(),
+            timeout.as_ref(),
         ),
-        None => poll(&mut [stop], pause.as_ref()),
+        None => poll(&mut [stop], timeout.as_ref()),
     };
     match polled {
+        // An interrupted wait is followed by one more attempt to accept, which does no harm.
         Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
         Err(error) => Err(error.into()),
     }

@@ -99,8 +99,9 @@ impl Connection {
                 Err(reason) => break reason,
             }
         };
-        let stopped = self.place.hub.is_cut().then_some("stopped");
-        if let Some(reason) = stopped.or(reason) {
+        // A cut shows as any error of the socket, which is not the reason.
+        let is_cut = self.place.hub.is_cut();
+        if let Some(reason) = if is_cut { Some("stopped") } else { reason } {
             self.refuse(reason);
         }
         if !self.out.is_empty() || self.conn.awaits_close() {
@@ -170,6 +171,7 @@ impl Connection {
     fn serve(&mut self, request: Box<Request>) -> Result<Action, Reason> {
         self.patience = None;
         let hub = Arc::clone(&self.place.hub);
+        // For other kinds of applications, `ConnectorState::serve` looks for the status page.
         if self.handler.is_some()
             && let Some(answer) = hub.shared.view(&request, self.meter.counters())
         {
@@ -193,11 +195,14 @@ impl Connection {
     /// Reads for `awaiting`, within its deadline.
     pub(super) fn read(&mut self, awaiting: WaitClass) -> Result<Action, Reason> {
         let timeout = self.allowance(awaiting);
-        let idle = matches!(awaiting, WaitClass::FirstByte | WaitClass::NextRequest);
-        let received = match timeout {
-            Some(Duration::ZERO) => Ok(None),
-            _ if idle => self.receive_idle(timeout),
-            _ => self.stream.receive(timeout),
+        let is_idle = matches!(awaiting, WaitClass::FirstByte | WaitClass::NextRequest);
+        let received = if timeout == Some(Duration::ZERO) {
+            // The deadline has passed while the connection was busy.
+            Ok(None)
+        } else if is_idle {
+            self.receive_idle(timeout)
+        } else {
+            self.stream.receive(timeout)
         };
         match received.map_err(|_| self.broken())? {
             Some(count) => Ok(self.take(count, awaiting)),
@@ -260,8 +265,8 @@ impl Connection {
             return until;
         }
         let shared = &self.place.hub.shared;
-        let patience = shared.patience(awaiting, self.conn.protocol());
-        let until = patience.map(|patience| self.now + patience);
+        let limit = shared.patience(awaiting, self.conn.protocol());
+        let until = limit.map(|limit| self.now + limit);
         self.patience = Some((awaiting, until));
         until
     }
@@ -288,7 +293,9 @@ impl Connection {
     pub(super) fn hang_up(&mut self) -> Option<Action> {
         self.hung_up = true;
         let action = self.tell(Conn::handle_hangup);
-        action.iter().for_each(|action| self.meter.see(action));
+        if let Some(action) = &action {
+            self.meter.see(action);
+        }
         action
     }
 
@@ -299,11 +306,11 @@ impl Connection {
             if left.is_zero() {
                 return self.go_on();
             }
-            let seen = self.stream.watch(self.unless_hung_up(), None, Some(left));
-            if seen.flags.intersects(PollFlags::HUP | PollFlags::ERR) {
+            let watched = self.stream.watch(self.unless_hung_up(), None, Some(left));
+            if watched.flags.intersects(PollFlags::HUP | PollFlags::ERR) {
                 return Err(Some("peer-gone"));
             }
-            if seen.flags.intersects(PollFlags::RDHUP)
+            if watched.flags.intersects(PollFlags::RDHUP)
                 && let Some(action) = self.hang_up()
             {
                 return Ok(action);
@@ -324,19 +331,22 @@ impl Connection {
     /// delay the close.
     pub(super) fn account_for(&mut self, close: Close) {
         if let Some(reason) = close.reason
-            && !std::mem::replace(&mut self.accounted, true)
+            && !self.accounted
         {
+            self.accounted = true;
             self.refuse(reason);
         }
     }
 
+    /// Sends the remaining bytes and lingers if that is due; returns why the connection is over, if nothing has
+    /// counted that yet.
     fn close(&mut self, close: Close) -> Reason {
         self.account_for(close);
-        let Close { linger, reason } = close;
-        if let Err(failed) = self.stream.send(&mut self.out) {
-            return failed.filter(|_| reason.is_none());
+        if let Err(send_error) = self.stream.send(&mut self.out) {
+            let is_orderly = close.reason.is_none();
+            return if is_orderly { send_error } else { None };
         }
-        if linger && !self.ended {
+        if close.linger && !self.ended {
             self.stream.linger();
         }
         None

@@ -17,7 +17,7 @@ use std::{fmt, io};
 use rustix::event::{EventfdFlags, PollFlags, eventfd};
 
 use super::connection::Connection;
-use super::stream::Reason;
+use super::stream::{Reason, WatchResult};
 use crate::blocking::{self, BlockingHandler, Wait};
 use crate::conn::{Action, Conn, WaitClass};
 use crate::counters::Counters;
@@ -34,12 +34,17 @@ pub(super) struct Bell {
 }
 
 impl Bell {
-    /// Creates a bell. With `signal`, a thread can sleep until it is rung.
-    pub(super) fn new(signal: bool) -> io::Result<Self> {
-        let open = || eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
+    /// Creates a bell. With `has_signal`, a thread can sleep until it is rung.
+    pub(super) fn new(has_signal: bool) -> io::Result<Self> {
+        let signal = if has_signal {
+            let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
+            Some(eventfd(0, flags)?)
+        } else {
+            None
+        };
         Ok(Self {
             rung: AtomicBool::new(false),
-            signal: signal.then(open).transpose()?,
+            signal,
         })
     }
 
@@ -62,8 +67,8 @@ impl Bell {
 
     fn clear_signal(&self) {
         if let Some(signal) = &self.signal {
-            // Fails only if there is no signal. One of a ring since may be cleared, too: `rung` stays set for the next
-            // `take`, which precedes each wait.
+            // Fails only if there is no signal. This may also clear the signal of a newer ring. Nothing is lost: `rung`
+            // stays set, and `take` looks at it ahead of each wait.
             let _ = rustix::io::read(signal, &mut [0; 8]);
         }
     }
@@ -93,27 +98,28 @@ impl Connection {
         write: bool,
         wake_at: Option<Instant>,
     ) -> Result<Action, Reason> {
-        let until = match awaiting {
+        let deadline = match awaiting {
             Some(awaiting) => self.deadline(awaiting),
             None => {
                 self.patience = None;
                 None
             }
         };
-        let reads = awaiting.filter(|awaiting| awaiting.reads());
+        let reading = awaiting.filter(|awaiting| awaiting.reads());
         loop {
             self.send_now()?;
             if (write && !self.out.is_full()) || self.bell.take() {
                 return self.go_on();
             }
-            if let Some(awaiting) = reads
-                && self.out.is_empty()
-                && self.bell.signal().is_none()
-                && wake_at.is_none()
+            let waits_for_peer_only =
+                self.out.is_empty() && self.bell.signal().is_none() && wake_at.is_none();
+            if let Some(awaiting) = reading
+                && waits_for_peer_only
             {
+                // A blocking read is one system call, where `park_once` takes two.
                 return self.read(awaiting);
             }
-            if let Some(action) = self.park_once(reads, [until, wake_at])? {
+            if let Some(action) = self.park_once(reading, deadline, wake_at)? {
                 return Ok(action);
             }
             if wake_at.is_some_and(|at| at <= now()) {
@@ -137,44 +143,56 @@ impl Connection {
         Ok(())
     }
 
-    /// Waits once for the socket and the bell; `None` if the connection has no new action yet.
+    /// Waits once for the socket and the bell; `None` if the connection has no new action yet. Reads bytes of the
+    /// peer if `reading`, which is late at `deadline`.
     fn park_once(
         &mut self,
-        reads: Option<WaitClass>,
-        [until, wake_at]: [Option<Instant>; 2],
+        reading: Option<WaitClass>,
+        deadline: Option<Instant>,
+        wake_at: Option<Instant>,
     ) -> Result<Option<Action>, Reason> {
-        let mut asked = match reads {
+        let mut asked = match reading {
             Some(_) => PollFlags::IN,
             None => self.unless_hung_up(),
         };
         if self.stalled.is_some() {
             asked |= PollFlags::OUT;
         }
-        let next = [until, self.stalled, wake_at].into_iter().flatten().min();
-        let limit = next.map(|at| at.saturating_duration_since(now()));
+        let earliest = [deadline, self.stalled, wake_at]
+            .into_iter()
+            .flatten()
+            .min();
+        let limit = earliest.map(|earliest| earliest.saturating_duration_since(now()));
         let bell = Arc::<Bell>::clone(&self.bell);
-        let seen = self.stream.watch(asked, bell.signal(), limit);
-        if seen.rung {
+        let WatchResult { flags, rung } = self.stream.watch(asked, bell.signal(), limit);
+        if rung {
             self.bell.clear_late_signal();
         }
-        let gone = PollFlags::HUP | PollFlags::ERR;
-        match reads {
-            Some(awaiting) if seen.flags.intersects(gone | PollFlags::IN) => {
-                let received = self.stream.receive_now().map_err(|_| self.broken())?;
-                return Ok(received.map(|count| self.take(count, awaiting)));
-            }
-            _ if seen.flags.intersects(gone) => return Err(Some("peer-gone")),
-            _ if seen.flags.intersects(PollFlags::RDHUP) => return Ok(self.hang_up()),
-            _ => {}
+
+        let is_gone = flags.intersects(PollFlags::HUP | PollFlags::ERR);
+        if let Some(awaiting) = reading
+            && (is_gone || flags.intersects(PollFlags::IN))
+        {
+            // Bytes that came before the end are read first.
+            let received = self.stream.receive_now().map_err(|_| self.broken())?;
+            return Ok(received.map(|count| self.take(count, awaiting)));
         }
-        if !seen.flags.is_empty() || seen.rung {
+        if is_gone {
+            return Err(Some("peer-gone"));
+        }
+        if flags.intersects(PollFlags::RDHUP) {
+            return Ok(self.hang_up());
+        }
+        if !flags.is_empty() || rung {
+            // There is room to send, or the bell was rung.
             return Ok(None);
         }
-        let passed = |at: Option<Instant>| at.is_some_and(|at| at <= now());
-        if passed(self.stalled) {
+
+        let is_past = |at: Option<Instant>| at.is_some_and(|at| at <= now());
+        if is_past(self.stalled) {
             return Err(Some("write-timeout"));
         }
-        if passed(until) {
+        if is_past(deadline) {
             self.patience = None;
             return Ok(Some(self.tell_and_see(Conn::handle_timeout)));
         }
@@ -272,7 +290,7 @@ impl Wait for Host<'_> {
         let mut state = self.state.borrow_mut();
         if state.is_parked() && state.connection.bell.take() {
             let last = state.connection.go_on();
-            state.say(last);
+            state.set_last(last);
         }
     }
 }
@@ -286,13 +304,13 @@ impl ParkedState<'_> {
     fn step(&mut self, wake_at: Option<Instant>) {
         if let Ok(Action::Park { awaiting, write }) = self.last {
             let last = self.connection.park(awaiting, write, wake_at);
-            self.say(last);
+            self.set_last(last);
         }
     }
 
     /// Stores the connection's next action, after sending what the socket takes. Tells the application if the
     /// connection is over.
-    fn say(&mut self, last: Result<Action, Reason>) {
+    fn set_last(&mut self, last: Result<Action, Reason>) {
         let connection = &mut *self.connection;
         self.last = last.and_then(|action| {
             if let Action::Close(close) = &action {

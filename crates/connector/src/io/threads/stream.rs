@@ -137,17 +137,15 @@ impl Stream {
         bell: Option<BorrowedFd<'_>>,
         limit: Option<Duration>,
     ) -> WatchResult {
-        let limit = limit.map(|limit| Timespec {
-            tv_sec: limit.as_secs().try_into().unwrap_or(i64::MAX),
-            tv_nsec: limit.subsec_nanos().into(),
-        });
+        let timeout = limit.map(timespec);
+        // Without a bell, only the first of the two is watched.
         let bell_fd = bell.unwrap_or_else(|| self.socket().as_fd());
         let mut watched = [
             PollFd::new(self.socket(), asked),
             PollFd::from_borrowed_fd(bell_fd, PollFlags::IN),
         ];
         let count = if bell.is_some() { 2 } else { 1 };
-        if poll(&mut watched[..count], limit.as_ref()).is_err() {
+        if poll(&mut watched[..count], timeout.as_ref()).is_err() {
             // Interrupted or short of memory; both pass, and nothing was seen.
             return WatchResult {
                 flags: PollFlags::empty(),
@@ -167,12 +165,16 @@ impl Stream {
         }
         let until = now() + LINGER;
         let mut left = LINGER_BYTES;
-        while let timeout = until.saturating_duration_since(now())
-            && !timeout.is_zero()
-            && let Ok(Some(count @ 1..)) = self.receive(Some(timeout))
-            && count < left
-        {
-            left -= count;
+        loop {
+            let timeout = until.saturating_duration_since(now());
+            if timeout.is_zero() {
+                return;
+            }
+            match self.receive(Some(timeout)) {
+                Ok(Some(count @ 1..)) if count < left => left -= count,
+                // The peer's end of stream, a timeout, an error, or more bytes than are worth reading.
+                _ => return,
+            }
         }
     }
 
@@ -184,4 +186,12 @@ impl Stream {
 /// A timeout of at least a millisecond, for a socket takes zero as no timeout at all.
 pub(super) fn at_least_a_moment(timeout: Duration) -> Duration {
     timeout.max(Duration::from_millis(1))
+}
+
+/// Converts a timeout of `poll`.
+pub(super) fn timespec(timeout: Duration) -> Timespec {
+    Timespec {
+        tv_sec: timeout.as_secs().try_into().unwrap_or(i64::MAX),
+        tv_nsec: timeout.subsec_nanos().into(),
+    }
 }

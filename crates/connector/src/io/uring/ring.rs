@@ -71,7 +71,7 @@ pub(super) enum Completion {
     /// Bytes or the end of the stream were received.
     Received {
         owner: usize,
-        what: ReceiveResult,
+        result: ReceiveResult,
         /// Whether the operation has no further results.
         last: bool,
     },
@@ -244,7 +244,8 @@ impl Ring {
     /// Submits the operations that were started, and waits for a completion, `timeout` at the
     /// longest.
     pub(super) fn enter(&mut self, timeout: Option<Duration>) -> io::Result<()> {
-        // More than fits in the queue; should submitting fail, the wait below fails as well.
+        // While more is waiting than fits in the queue, a submission makes room. Should one fail, the wait below fails
+        // as well.
         while !self.queue_waiting() && self.ring.submit().is_ok_and(|count| count > 0) {}
         let submitter = self.ring.submitter();
         let entered = match timeout {
@@ -342,18 +343,19 @@ impl Ring {
 
     /// Converts a completion of the kernel; `None` if it concerns no owner.
     fn complete(&mut self, entry: &cqueue::Entry) -> Option<Completion> {
+        // Cancellations have no entry in the table.
         let id = usize::try_from(entry.user_data()).ok()?;
         let operation = self.operations.get(id)?;
         let last = !cqueue::more(entry.flags());
         let owner = operation.owner;
-        let result = match entry.result() {
+        let value = match entry.result() {
             error if error < 0 => Err(io::Error::from_raw_os_error(-error)),
             count => Ok(count),
         };
         let completion = match operation.kind {
             OperationKind::Accept => {
                 // SAFETY: the kernel has just opened this descriptor for us, and told nobody else.
-                let socket = result.map(|fd| unsafe { OwnedFd::from_raw_fd(fd) });
+                let socket = value.map(|fd| unsafe { OwnedFd::from_raw_fd(fd) });
                 owner.map(|owner| Completion::Accepted {
                     owner,
                     socket,
@@ -361,19 +363,25 @@ impl Ring {
                 })
             }
             OperationKind::Receive => {
-                let what = Self::received(result, entry.flags());
-                match (owner, what) {
-                    (Some(owner), what) => Some(Completion::Received { owner, what, last }),
-                    (None, ReceiveResult::Chunk(chunk)) => {
-                        self.discard(chunk);
+                let result = Self::received(value, entry.flags());
+                match owner {
+                    Some(owner) => Some(Completion::Received {
+                        owner,
+                        result,
+                        last,
+                    }),
+                    // The connection is gone. The kernel needs its buffer again.
+                    None => {
+                        if let ReceiveResult::Chunk(chunk) = result {
+                            self.discard(chunk);
+                        }
                         None
                     }
-                    (None, _) => None,
                 }
             }
             OperationKind::Hangup => owner.map(|owner| {
                 let is_gone = |events| events & i32::from(libc::POLLHUP | libc::POLLERR) != 0;
-                let gone = result.is_ok_and(is_gone);
+                let gone = value.is_ok_and(is_gone);
                 Completion::HungUp { owner, gone }
             }),
             OperationKind::Send { .. } => {
@@ -381,16 +389,17 @@ impl Ring {
                 let OperationKind::Send { out, .. } = self.operations.remove(id).kind else {
                     return None;
                 };
-                let sent = result.map(|sent| sent as usize);
+                let sent = value.map(|sent| sent as usize);
                 return owner.map(|owner| Completion::Sent { owner, out, sent });
             }
-            OperationKind::Wake { .. } => result.ok().map(|_| Completion::Woken),
+            OperationKind::Wake { .. } => value.ok().map(|_| Completion::Woken),
         };
         if last {
             // This was the last completion: the kernel does not use the operation's memory any more.
             self.operations.remove(id);
         }
         if matches!(completion, Some(Completion::Woken)) {
+            // An operation waits for one wake only.
             self.watch();
         }
         completion
@@ -416,7 +425,7 @@ impl Ring {
     }
 
     /// Cancels all operations and waits until the kernel has finished them. Returns whether it has.
-    fn come_to_rest(&mut self) -> bool {
+    fn cancel_all(&mut self) -> bool {
         for _ in 0..LAST_WAITS {
             let ids: Vec<usize> = self.operations.iter().map(|(id, _)| id).collect();
             for id in ids {
@@ -436,7 +445,7 @@ impl Ring {
 
 impl Drop for Ring {
     fn drop(&mut self) {
-        if !self.come_to_rest() {
+        if !self.cancel_all() {
             tracing::error!(
                 operations = self.operations.len(),
                 "io_uring did not end its operations in time; their memory is not freed"
@@ -471,10 +480,10 @@ impl Message {
             iov_len: 0,
         };
         let mut list = [nothing; SLICES_MAX];
-        for (place, slice) in list.iter_mut().zip(slices) {
+        for (iovec, slice) in list.iter_mut().zip(slices) {
             // Nothing is written there, whatever the type says.
-            place.iov_base = slice.as_ptr().cast_mut().cast();
-            place.iov_len = slice.len();
+            iovec.iov_base = slice.as_ptr().cast_mut().cast();
+            iovec.iov_len = slice.len();
         }
         // SAFETY: a `msghdr` is integers and pointers, for which zero is a value; it has padding on
         // some systems, so it cannot be written as a literal.

@@ -70,7 +70,7 @@ impl Task {
     /// Handles a result of the receive operation.
     pub(super) fn handle_received(
         &mut self,
-        what: ReceiveResult,
+        result: ReceiveResult,
         last: bool,
         ring: &mut Ring,
         lent: &mut Loan,
@@ -78,7 +78,7 @@ impl Task {
         if last {
             self.receiving = None;
         }
-        match what {
+        match result {
             ReceiveResult::Chunk(chunk) => {
                 lent.lend_input(&mut self.inbox);
                 let before = self.inbox.len();
@@ -219,13 +219,15 @@ impl Task {
         Ok(true)
     }
 
-    /// Starts to receive if the inbox has room, and cancels the receive if it has none.
+    /// Starts to receive if the inbox has room, and cancels the receive if it has none. While nothing is received,
+    /// watches for the peer's close.
     fn keep_receiving(&mut self, ring: &mut Ring) {
         if self.ended || self.gone {
             return;
         }
         match self.receiving {
             None if self.inbox.is_empty() => {
+                // A receive notices the peer's close itself.
                 if let Some(watch) = self.watching.take() {
                     ring.abandon(watch);
                 }
@@ -251,11 +253,12 @@ impl Task {
             self.agent.handle_eof(lent);
             return Ok(true);
         }
-        match self.gone {
-            true if self.agent.is_idle() => Err(None),
-            true => Err(Some("peer-gone")),
-            false => Ok(false),
+        if self.gone {
+            // Losing an idle connection is no fault.
+            let is_idle = self.agent.is_idle();
+            return Err(if is_idle { None } else { Some("peer-gone") });
         }
+        Ok(false)
     }
 
     /// Moves received bytes to the agent's input; returns whether there were any.
@@ -290,8 +293,10 @@ impl Task {
         lent: &Loan,
     ) -> Result<bool, Reason> {
         if self.gone {
-            let unsent = self.sending.is_some() || !self.agent.out.is_empty();
-            return Err(Some("peer-gone").filter(|_| orderly && unsent));
+            let is_unsent = self.sending.is_some() || !self.agent.out.is_empty();
+            // A close that is not orderly has been counted with its own reason.
+            let is_fault = is_unsent && orderly;
+            return Err(if is_fault { Some("peer-gone") } else { None });
         }
         self.flush(ring, lent);
         if self.sending.is_some() {
@@ -305,7 +310,7 @@ impl Task {
         Ok(true)
     }
 
-    /// Throws away what the peer still sends, up to its end or `left` bytes.
+    /// Throws away what the peer still sends, and waits for more, up to its end or `left` bytes.
     fn discard(&mut self, left: usize) -> Result<bool, Reason> {
         let count = self.inbox.len();
         self.inbox.clear();

@@ -54,7 +54,7 @@ fn receiving_goes_on_until_the_end_of_the_stream() {
         theirs.write_all(text).unwrap();
         let Completion::Received {
             owner: OWNER,
-            what: ReceiveResult::Chunk(chunk),
+            result: ReceiveResult::Chunk(chunk),
             last: false,
         } = wait(&mut ring)
         else {
@@ -70,7 +70,7 @@ fn receiving_goes_on_until_the_end_of_the_stream() {
         matches!(
             end,
             Completion::Received {
-                what: ReceiveResult::End,
+                result: ReceiveResult::End,
                 last: true,
                 ..
             }
@@ -120,7 +120,7 @@ fn a_cancelled_receive_says_so_and_an_abandoned_one_does_not() {
         matches!(
             end,
             Completion::Received {
-                what: ReceiveResult::Nothing,
+                result: ReceiveResult::Nothing,
                 last: true,
                 ..
             }
@@ -141,7 +141,7 @@ fn buffers_are_enough_for_ever_if_they_are_given_back() {
     for _ in 0..3 * buffers::COUNT {
         theirs.write_all(b"x").unwrap();
         let Completion::Received {
-            what: ReceiveResult::Chunk(chunk),
+            result: ReceiveResult::Chunk(chunk),
             ..
         } = wait(&mut ring)
         else {
@@ -164,10 +164,10 @@ fn more_than_fits_in_the_buffers_waits_in_the_socket() {
     ring.receive(OWNER, &ours);
     let (mut bytes, mut held, mut starved) = (BytesMut::new(), Vec::new(), false);
     while bytes.len() < len {
-        let Completion::Received { what, last, .. } = wait(&mut ring) else {
+        let Completion::Received { result, last, .. } = wait(&mut ring) else {
             panic!("nothing else is under way");
         };
-        if let ReceiveResult::Chunk(chunk) = what {
+        if let ReceiveResult::Chunk(chunk) = result {
             held.push(chunk);
         }
         // Held for as long as there are any left, which no worker does.
@@ -256,7 +256,7 @@ fn chunks_given_back_out_of_order_are_used_again_in_order() {
         let mut left = piece.len();
         while left > 0 {
             let Completion::Received {
-                what: ReceiveResult::Chunk(chunk),
+                result: ReceiveResult::Chunk(chunk),
                 ..
             } = wait(&mut ring)
             else {
