@@ -28,7 +28,7 @@ use crate::config::BackendConfig;
 use crate::connection::Connection;
 use crate::dial::dial;
 use crate::error::LeaseError;
-use crate::figures::{Figures, Moved};
+use crate::figures::{Figures, Traffic};
 use crate::health::SharedHealth;
 use crate::idle_closures::IdleClosures;
 use crate::pool::{Pool, Reuse};
@@ -65,9 +65,9 @@ pub struct Backend {
     origin: Instant,
     health: SharedHealth,
     /// Whether the log already says that this backend's secret may be wrong.
-    refusal_told: AtomicBool,
+    refusal_logged: AtomicBool,
     /// Whether the log already says that probes of this backend may begin sessions.
-    sessions_told: AtomicBool,
+    sessions_logged: AtomicBool,
     findings: Mutex<Findings>,
     figures: Figures,
     /// The number of responses 5xx in a row, counted only under `eject_after_5xx`.
@@ -98,6 +98,14 @@ struct Local {
     stale: Count,
     sent: Count,
     received: Count,
+}
+
+/// A connection that an exchange took from a pool.
+enum PooledConnection {
+    /// The exchange can use the connection at once.
+    Ready(Box<Connection>),
+    /// The connection was idle for so long that it must first be tested with CPING.
+    Untested(Box<Connection>),
 }
 
 /// The future of a lease that is not ready at once.
@@ -225,9 +233,9 @@ impl Backend {
             generation: AtomicU32::new(0),
             settings: ArcSwap::new(Settings::new(config)),
             group: ArcSwapOption::empty(),
-            refusal_told: AtomicBool::new(false),
+            refusal_logged: AtomicBool::new(false),
             unwatched: AtomicBool::new(false),
-            sessions_told: AtomicBool::new(false),
+            sessions_logged: AtomicBool::new(false),
             findings: Mutex::default(),
             figures: Figures::new(workers),
             server_errors: AtomicU32::new(0),
@@ -259,10 +267,11 @@ impl Backend {
     /// Other settings may differ.
     #[must_use]
     pub fn is_at(&self, upstream: &str, config: &BackendConfig) -> bool {
-        let own = self.settings.load();
-        let (tls, of_config) = (own.tls.is_some(), config.tls.is_some());
-        (self.upstream.as_str(), own.protocol, &own.address, tls)
-            == (upstream, config.protocol, &config.address, of_config)
+        let settings = self.settings.load();
+        self.upstream == upstream
+            && settings.protocol == config.protocol
+            && settings.address == config.address
+            && settings.tls.is_some() == config.tls.is_some()
     }
 
     /// The current settings with the changes of `config`, to be passed to [`Self::configure`]; until
@@ -283,7 +292,7 @@ impl Backend {
         let generation = settings.generation();
         self.settings.store(settings);
         if self.generation.swap(generation, Ordering::SeqCst) != generation {
-            self.refusal_told.store(false, Ordering::Relaxed);
+            self.refusal_logged.store(false, Ordering::Relaxed);
             self.close_unused();
         }
         self.close_excess();
@@ -325,7 +334,7 @@ impl Backend {
     /// second; `at` is the time since any fixed moment.
     pub fn sample_figures(&self, at: Duration) {
         let sum = |count: fn(&Local) -> u64| self.workers.iter().map(count).sum();
-        let moved = Moved {
+        let moved = Traffic {
             sent: sum(|local| local.sent.read()),
             received: sum(|local| local.received.read()),
         };
@@ -333,7 +342,7 @@ impl Backend {
     }
 
     /// Adds bytes that an exchange on `worker` sent and received to the counts.
-    pub(crate) fn count_moved(&self, worker: usize, moved: Moved) {
+    pub(crate) fn count_moved(&self, worker: usize, moved: Traffic) {
         let local = &self.workers[worker];
         local.sent.add(moved.sent);
         local.received.add(moved.received);
@@ -405,7 +414,8 @@ impl Backend {
     /// backends then serve where no other can.
     #[must_use]
     pub fn is_in_panic(&self) -> bool {
-        self.group.load().as_ref().is_some_and(|it| it.panics())
+        let group = self.group.load();
+        group.as_ref().is_some_and(|group| group.panics())
     }
 
     /// Ends regular probes while the backend is up, because another process takes over or this one is
@@ -443,9 +453,9 @@ impl Backend {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether to log that probes begin sessions: `true` at the first call only.
-    pub(crate) fn tell_of_sessions(&self) -> bool {
-        !self.sessions_told.swap(true, Ordering::Relaxed)
+    /// Whether the caller has to log that probes begin sessions: `true` at the first call only.
+    pub(crate) fn claim_sessions_warning(&self) -> bool {
+        !self.sessions_logged.swap(true, Ordering::Relaxed)
     }
 
     /// Whether at least as many exchanges are in flight as the backend may have connections.
@@ -453,13 +463,9 @@ impl Backend {
         self.in_flight() >= self.settings.load().connections_max
     }
 
-    /// Whether the log already says that the secret may be wrong. Records that it says so from now on.
-    pub(crate) fn is_refusal_told(&self) -> bool {
-        self.refusal_told.swap(true, Ordering::Relaxed)
-    }
-
-    pub(crate) fn findings(&self) -> &Mutex<Findings> {
-        &self.findings
+    /// Whether the caller has to log that the secret may be wrong: `true` at the first call only.
+    pub(crate) fn claim_refusal_warning(&self) -> bool {
+        !self.refusal_logged.swap(true, Ordering::Relaxed)
     }
 
     /// Returns a connection for one exchange on `worker`: a pooled one that is still quiet, if `reuse`
@@ -473,13 +479,14 @@ impl Backend {
         now: Instant,
     ) -> Leasing<'b> {
         let in_flight = InFlight::begin(self, worker);
-        match self.take_quiet(settings, worker, reuse, now) {
-            Some((conn, false)) => Leasing::Done(Lease::new(conn, in_flight, true)),
-            other => {
-                let unproved = other.map(|(conn, _)| conn);
-                Leasing::Waiting(Box::pin(self.lease_slowly(settings, unproved, in_flight)))
+        let untested = match self.take_quiet(settings, worker, reuse, now) {
+            Some(PooledConnection::Ready(conn)) => {
+                return Leasing::Done(Lease::new(conn, in_flight, true));
             }
-        }
+            Some(PooledConnection::Untested(conn)) => Some(conn),
+            None => None,
+        };
+        Leasing::Waiting(Box::pin(self.lease_slowly(settings, untested, in_flight)))
     }
 
     /// Tests a pooled connection that was idle for long with CPING; dials another if that fails, or if
@@ -487,11 +494,11 @@ impl Backend {
     async fn lease_slowly<'b>(
         self: &'b Arc<Self>,
         settings: &Settings,
-        unproved: Option<Box<Connection>>,
+        untested: Option<Box<Connection>>,
         in_flight: InFlight<&'b Arc<Self>>,
     ) -> Result<Lease<'b>, LeaseError> {
         let worker = in_flight.worker();
-        if let Some(mut conn) = unproved {
+        if let Some(mut conn) = untested {
             if conn.ping(settings).await.is_ok() {
                 self.note_pong();
                 self.workers[worker].reused.increment();
@@ -505,6 +512,7 @@ impl Backend {
         self.lease_fresh(settings, in_flight).await
     }
 
+    /// Dials a connection, or gets one that another exchange no longer needs.
     async fn lease_fresh<'b>(
         self: &'b Arc<Self>,
         settings: &Settings,
@@ -522,25 +530,25 @@ impl Backend {
         }
     }
 
-    /// Takes the most recently used of the pooled connections that are quiet; `true`: it was idle for so
-    /// long that it must first be tested with CPING.
+    /// Takes the most recently used of the pooled connections that are quiet.
     fn take_quiet(
         &self,
         settings: &Settings,
         worker: usize,
         reuse: Reuse,
         now: Instant,
-    ) -> Option<(Box<Connection>, bool)> {
+    ) -> Option<PooledConnection> {
         if reuse == Reuse::Never {
             return None;
         }
+        let local = &self.workers[worker];
         loop {
-            let (conn, idle) = self.workers[worker].pool.take(now, settings.idle_timeout)?;
+            let (conn, idle) = local.pool.take(now, settings.idle_timeout)?;
             if self.is_outdated(&conn) {
                 continue;
             }
             if !conn.is_quiet(reuse) {
-                self.workers[worker].stale.increment();
+                local.stale.increment();
                 self.idle_closures.note(idle, now);
                 continue;
             }
@@ -550,13 +558,12 @@ impl Backend {
                 return None;
             }
             let limit = settings.ajp.ping_after_idle;
-            let must_prove = conn.can_ping()
-                && limit.is_some_and(|limit| idle >= limit)
-                && !self.ignores_cping();
-            if !must_prove {
-                self.workers[worker].reused.increment();
+            let is_test_due = limit.is_some_and(|limit| idle >= limit);
+            if is_test_due && conn.can_ping() && !self.ignores_cping() {
+                return Some(PooledConnection::Untested(conn));
             }
-            return Some((conn, must_prove));
+            local.reused.increment();
+            return Some(PooledConnection::Ready(conn));
         }
     }
 
@@ -575,19 +582,19 @@ impl Backend {
                 break;
             }
         }
-        let full = |QueueFull| LeaseError::QueueFull {
+        let queue_full = |QueueFull| LeaseError::QueueFull {
             connections: settings.connections_max,
             queue: settings.queue_max,
         };
-        let granted = match self.cap.enqueue(worker).map_err(full)? {
+        let place = match self.cap.enqueue(worker).map_err(queue_full)? {
             Place::Granted(permit) => return Ok(Grant::Permit(permit)),
-            Place::Queued(granted) => granted,
+            Place::Queued(place) => place,
         };
-        let limit = settings.queue_timeout;
-        // A connection freed just before joining the queue went to its pool; take it from there.
+        // A connection freed just before joining the queue went to its pool; its permit comes to this place.
         self.evict_one();
+        let limit = settings.queue_timeout;
         let began = Instant::now();
-        let granted = timeout(limit, granted).await;
+        let granted = timeout(limit, place).await;
         self.figures.queued(worker, began.elapsed());
         match granted {
             Ok(Some(grant)) => Ok(grant),
@@ -601,6 +608,7 @@ impl Backend {
         self.pools().find_map(Pool::evict).is_some()
     }
 
+    /// Opens a connection with `permit`, and tests it with CPING if `ping_fresh` is set.
     async fn dial(
         &self,
         settings: &Settings,
@@ -608,7 +616,9 @@ impl Backend {
         permit: Permit<Box<Connection>>,
     ) -> Result<Box<Connection>, LeaseError> {
         let local = &self.workers[worker];
-        let dialled = dial(settings.end(), settings.name(), settings.connect_timeout).await;
+        let (address, trust) = settings.end();
+        let limit = settings.connect_timeout;
+        let dialled = dial(address, trust, settings.name(), limit).await;
         let stream = dialled.inspect_err(|_| local.dials_failed.increment())?;
         local.dialled.increment();
         let conn = Connection::new(stream, settings, Some(permit));
@@ -632,6 +642,7 @@ impl Backend {
         if !conn.settle() || conn.is_for_tunnel() || self.is_outdated(&conn) {
             return;
         }
+        // One atomic load; the queue's lock is taken only if an exchange waits.
         if self.cap.is_awaited() {
             match self.cap.hand_over(worker, conn) {
                 Some(unwanted) => conn = unwanted,
@@ -664,15 +675,17 @@ impl Backend {
     /// Turns the counting of sessions on: each counts until `timeout` has passed since it was last seen;
     /// `None` turns it off. Sessions that were counted before still count.
     pub fn count_sessions(&self, timeout: Option<Duration>) {
-        let counted = self.sessions.load_full();
-        let now = self.origin.elapsed();
-        let sessions = match (timeout, counted) {
-            (None, _) => None,
-            (Some(timeout), Some(counted)) if counted.timeout() == timeout => return,
-            (Some(timeout), Some(counted)) => Some(counted.with_timeout(timeout, now)),
-            (Some(timeout), None) => Some(Sessions::new(timeout, now)),
+        let Some(timeout) = timeout else {
+            self.sessions.store(None);
+            return;
         };
-        self.sessions.store(sessions.map(Arc::new));
+        let now = self.origin.elapsed();
+        let sessions = match self.sessions.load_full() {
+            Some(counted) if counted.timeout() == timeout => return,
+            Some(counted) => counted.with_timeout(timeout, now),
+            None => Sessions::new(timeout, now),
+        };
+        self.sessions.store(Some(Arc::new(sessions)));
     }
 
     /// Counts a session that this backend began or holds; `now` may be coarse.
@@ -703,8 +716,11 @@ impl Backend {
 
     /// Closes the unused connections of all workers; returns how many.
     pub(crate) fn close_unused(&self) -> usize {
-        let unused = |pool| std::iter::from_fn(move || Pool::evict(pool));
-        self.pools().flat_map(unused).count()
+        let mut count = 0;
+        while self.evict_one() {
+            count += 1;
+        }
+        count
     }
 
     fn pools(&self) -> impl Iterator<Item = &Pool<Box<Connection>>> {
@@ -725,12 +741,10 @@ impl Backend {
         }
         self.close_excess();
         let settings = self.settings.load();
-        let closed =
-            self.workers[worker]
-                .pool
-                .sweep(Instant::now(), settings.idle_timeout, |conn| {
-                    conn.is_quiet(Reuse::Lasting) && !self.is_outdated(conn)
-                });
+        let pool = &self.workers[worker].pool;
+        let closed = pool.sweep(Instant::now(), settings.idle_timeout, |conn| {
+            conn.is_quiet(Reuse::Lasting) && !self.is_outdated(conn)
+        });
         if closed > 0 {
             let (upstream, backend) = (&self.upstream, &settings.name);
             tracing::debug!(upstream, backend, closed, "closed unused connections");

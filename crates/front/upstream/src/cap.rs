@@ -119,12 +119,15 @@ impl<C> Cap<C> {
     pub(crate) fn resize(self: &Arc<Self>, max: usize, queue_max: usize) {
         let freed = {
             let mut state = self.lock();
-            (state.max, state.queue_max) = (max, queue_max);
+            state.max = max;
+            state.queue_max = queue_max;
             let freed = max.saturating_sub(state.open).min(state.queue.len());
             state.open += freed;
             freed
         };
-        (0..freed).for_each(|_| Arc::clone(self).pass_on());
+        for _ in 0..freed {
+            Arc::clone(self).pass_on();
+        }
     }
 
     /// Whether more permits are in use than the cap allows.
@@ -192,6 +195,7 @@ impl<C> Cap<C> {
             if waiter.worker != worker {
                 state.queue.push_front(waiter);
                 self.publish(&state);
+                // Unlocked first, because dropping the connection drops its permit, which takes the lock.
                 drop(state);
                 drop(conn);
                 return None;
@@ -201,7 +205,9 @@ impl<C> Cap<C> {
                     self.publish(&state);
                     return None;
                 }
+                // That exchange has just left the queue; the connection goes to the next.
                 Err(Grant::Connection(refused)) => conn = refused,
+                // Not sent, so it cannot come back.
                 Err(Grant::Permit(_)) => return None,
             }
         }
@@ -219,6 +225,7 @@ impl<C> Cap<C> {
         self.waiting.load(Ordering::Relaxed)
     }
 
+    /// Gives a permit that is counted as open to the first exchange in the queue, or frees it.
     fn pass_on(self: Arc<Self>) {
         let mut state = self.lock();
         while state.open <= state.max
@@ -232,8 +239,9 @@ impl<C> Cap<C> {
                     self.publish(&state);
                     return;
                 }
-                // That exchange left the queue; the permit goes to the next.
-                Err(Grant::Permit(mut permit)) => permit.cap = None,
+                // That exchange left the queue. The permit goes to the next, so dropping this one must not free it.
+                Err(Grant::Permit(mut refused)) => refused.cap = None,
+                // Not sent, so it cannot come back.
                 Err(Grant::Connection(_)) => {}
             }
         }
@@ -241,6 +249,7 @@ impl<C> Cap<C> {
         self.publish(&state);
     }
 
+    /// Makes the queue's length known to [`Self::is_awaited`].
     fn publish(&self, state: &State<C>) {
         self.waiting.store(state.queue.len(), Ordering::Relaxed);
     }

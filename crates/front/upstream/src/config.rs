@@ -326,26 +326,21 @@ impl BackendConfig {
         let Address::Tcp { host, port } = &self.address else {
             return None;
         };
-        let usual = if self.tls.is_some() { 443 } else { 80 };
-        let brackets = host.contains(':');
-        let host = if brackets {
-            format!("[{host}]")
-        } else {
-            host.clone()
-        };
+        let usual_port = if self.tls.is_some() { 443 } else { 80 };
         match self.protocol {
-            Protocol::Http if *port != usual => HostName::new(&format!("{host}:{port}")),
-            Protocol::Http | Protocol::Ajp => HostName::new(&host),
+            Protocol::Http if *port != usual_port => HostName::new(&self.address.to_string()),
+            // An IPv6 address has brackets in `Host`.
+            Protocol::Http | Protocol::Ajp if host.contains(':') => {
+                HostName::new(&format!("[{host}]"))
+            }
+            Protocol::Http | Protocol::Ajp => HostName::new(host),
         }
     }
 
     /// Whether the backend speaks HTTP, of any version. It then gets as header fields what AJP13 has attributes for.
     #[must_use]
     pub fn speaks_http(&self) -> bool {
-        match self.protocol {
-            Protocol::Http => true,
-            Protocol::Ajp => false,
-        }
+        self.protocol == Protocol::Http
     }
 
     /// Whether the backend can take tunnels: over HTTP, or at its `upgrade_url`.

@@ -18,7 +18,7 @@ use crate::cap::{OpenTunnel, Permit};
 use crate::client_facts::ClientFacts;
 use crate::config::BackendConfig;
 use crate::error::{Error, PingFailure, RequestError};
-use crate::figures::Moved;
+use crate::figures::Traffic;
 use crate::pool::Reuse;
 use crate::wire::{Event, Wire};
 
@@ -33,7 +33,7 @@ pub(crate) struct Connection {
     /// Bytes read since the connection was opened.
     received: u64,
     /// How many bytes written and read the backend's counts already contain.
-    counted: Moved,
+    counted: Traffic,
     /// Whether any byte has arrived since the last request was sent.
     answered: bool,
     /// How many bytes the socket had got before the last request.
@@ -79,7 +79,7 @@ impl Connection {
             output: Output::default(),
             read_size: READ_MIN,
             received: 0,
-            counted: Moved::default(),
+            counted: Traffic::default(),
             answered: false,
             given_before: 0,
             broken: None,
@@ -141,15 +141,15 @@ impl Connection {
     }
 
     /// The bytes sent and received that the backend's counts do not contain yet.
-    pub(crate) fn uncounted(&self) -> Moved {
-        Moved {
+    pub(crate) fn uncounted(&self) -> Traffic {
+        Traffic {
             sent: self.output.written() - self.counted.sent,
             received: self.received - self.counted.received,
         }
     }
 
     /// Returns [`Self::uncounted`], and takes these bytes for counted from now on.
-    pub(crate) fn take_uncounted(&mut self) -> Moved {
+    pub(crate) fn take_uncounted(&mut self) -> Traffic {
         let moved = self.uncounted();
         self.counted.sent += moved.sent;
         self.counted.received += moved.received;
@@ -183,7 +183,7 @@ impl Connection {
     /// Closes the sending side of the connection; the backend can still send.
     pub(crate) fn poll_shutdown(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Error>> {
         let shut = ready!(Pin::new(&mut self.stream).poll_shutdown(cx));
-        Poll::Ready(shut.map_err(|error| self.failed(error)))
+        Poll::Ready(shut.map_err(|error| self.note_failure(error)))
     }
 
     /// Frees the memory of empty buffers while no bytes move.
@@ -228,7 +228,7 @@ impl Connection {
         let written = ready!(self.output.poll_write(cx, &mut self.stream));
         Poll::Ready(written.map_err(|error| {
             self.output.clear();
-            self.failed(error)
+            self.note_failure(error)
         }))
     }
 
@@ -238,7 +238,7 @@ impl Connection {
             if let Some(event) = self.wire.receive(&mut self.input, &mut self.output)? {
                 return Poll::Ready(Ok(event));
             }
-            let read = ready!(self.poll_read(cx)).map_err(|error| self.failed(error))?;
+            let read = ready!(self.poll_read(cx)).map_err(|error| self.note_failure(error))?;
             if read == 0 {
                 return Poll::Ready(self.decode_eof());
             }
@@ -246,7 +246,8 @@ impl Connection {
         }
     }
 
-    fn failed(&mut self, error: io::Error) -> Error {
+    /// Keeps the first failure, and converts it for the caller.
+    fn note_failure(&mut self, error: io::Error) -> Error {
         self.broken.get_or_insert_with(|| error.kind());
         Error::Io(error)
     }
@@ -286,9 +287,10 @@ impl Connection {
     /// may come.
     fn read_after_failure(&mut self) -> Option<io::Result<usize>> {
         self.broken?;
-        let read = self.stream.read_now(&mut self.input);
-        let may_come = matches!(&read, Err(error) if error.kind() == io::ErrorKind::WouldBlock);
-        (!may_come).then_some(read)
+        match self.stream.read_now(&mut self.input) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => None,
+            read => Some(read),
+        }
     }
 
     /// Whether the exchange has ended in such a way that another may follow.
@@ -298,15 +300,12 @@ impl Connection {
 
     /// Whether the connection may be used again; if so, frees all its buffers.
     pub(crate) fn settle(&mut self) -> bool {
-        let clean = self.input.is_empty() && self.unwritten() == 0;
-        if self.broken.is_some() || !clean || !self.wire.can_reuse() {
+        // Left-over bytes would be taken for the next response, or be sent before the next request.
+        let is_clean = self.input.is_empty() && self.unwritten() == 0;
+        if self.broken.is_some() || !is_clean || !self.wire.can_reuse() {
             return false;
         }
-        if self.input.capacity() > 0 {
-            buffers::give(std::mem::take(&mut self.input));
-        }
-        self.output.release();
-        self.read_size = READ_MIN;
+        self.release();
         true
     }
 
@@ -318,8 +317,10 @@ impl Connection {
     /// Sends CPING and waits for CPONG, at most `ping_timeout`. Over HTTP/1.1 there is no such message, and
     /// this succeeds at once.
     pub(crate) async fn ping(&mut self, config: &BackendConfig) -> Result<(), PingFailure> {
-        let ended = timeout(config.ajp.ping_timeout, self.ask_cping()).await;
-        ended.unwrap_or(Err(PingFailure::Silent))
+        match timeout(config.ajp.ping_timeout, self.ask_cping()).await {
+            Ok(answer) => answer,
+            Err(_) => Err(PingFailure::Silent),
+        }
     }
 
     async fn ask_cping(&mut self) -> Result<(), PingFailure> {

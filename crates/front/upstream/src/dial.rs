@@ -22,7 +22,8 @@ use crate::names::Name;
 /// resolver's first answer, all attempts and the handshake together. `name` is the address's name; `None`: it has
 /// none.
 pub(crate) async fn dial(
-    (address, trust): (&Address, Option<&Trust>),
+    address: &Address,
+    trust: Option<&Trust>,
     name: Option<&Arc<Name>>,
     limit: Duration,
 ) -> Result<Stream, LeaseError> {
@@ -37,19 +38,20 @@ pub(crate) async fn dial(
                 .map_err(|source| LeaseError::Handshake { source }),
         }
     };
-    let ended = timeout(limit, dialling).await;
-    let dialled = match ended {
-        Ok(Err(LeaseError::Dial { source, .. })) => Err(LeaseError::Dial { source, tried }),
-        Ok(dialled) => dialled,
-        Err(_) if name.is_some() && tried.is_empty() => Err(LeaseError::Unresolved {
+    let error = match timeout(limit, dialling).await {
+        Ok(Ok(stream)) => return Ok(stream),
+        Ok(Err(LeaseError::Dial { source, .. })) => LeaseError::Dial { source, tried },
+        Ok(Err(error)) => error,
+        // Without an address to try, the time went by waiting for the resolver.
+        Err(_) if name.is_some() && tried.is_empty() => LeaseError::Unresolved {
             reason: format!("no answer within {limit:?}"),
-        }),
-        Err(_) => Err(LeaseError::DialTimeout { limit, tried }),
+        },
+        Err(_) => LeaseError::DialTimeout { limit, tried },
     };
-    if let (Some(name), Err(_)) = (name, &dialled) {
+    if let Some(name) = name {
         name.note_dial(None);
     }
-    dialled
+    Err(error)
 }
 
 /// Completes the TLS handshake on a connection.
@@ -70,22 +72,24 @@ async fn connect(
     name: Option<&Arc<Name>>,
     tried: &mut Tried,
 ) -> Result<Stream, LeaseError> {
-    let failed = |source| LeaseError::Dial {
+    let dial_error = |source| LeaseError::Dial {
         source,
         tried: Tried::default(),
     };
     match address {
         Address::Tcp { host, port } => {
-            let addresses = match (name, host.parse::<IpAddr>()) {
+            let resolved = match (name, host.parse::<IpAddr>()) {
                 (Some(name), _) => name.addresses(*port).await,
                 (None, Ok(ip)) => Ok(vec![SocketAddr::new(ip, *port)]),
                 (None, Err(error)) => Err(error.to_string()),
             };
-            let addresses = addresses.map_err(|reason| LeaseError::Unresolved { reason })?;
-            let (stream, at) = first_of(&addresses, tried).await.map_err(failed)?;
-            stream.set_nodelay(true).map_err(failed)?;
-            if let Some(name) = name.filter(|_| addresses.len() > 1) {
-                name.note_dial(Some(at.ip()));
+            let addresses = resolved.map_err(|reason| LeaseError::Unresolved { reason })?;
+            let (stream, connected) = first_of(&addresses, tried).await.map_err(dial_error)?;
+            stream.set_nodelay(true).map_err(dial_error)?;
+            if let Some(name) = name
+                && addresses.len() > 1
+            {
+                name.note_dial(Some(connected.ip()));
             }
             Ok(Stream::Tcp(stream))
         }
@@ -96,7 +100,7 @@ async fn connect(
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     sleep(BACKLOG_PAUSE).await;
                 }
-                connected => return Ok(Stream::Unix(connected.map_err(failed)?)),
+                connected => return Ok(Stream::Unix(connected.map_err(dial_error)?)),
             }
         },
     }
@@ -107,28 +111,35 @@ async fn first_of(
     addresses: &[SocketAddr],
     tried: &mut Tried,
 ) -> io::Result<(TcpStream, SocketAddr)> {
-    let mut left = addresses.iter().copied();
-    let mut failure = io::Error::from(io::ErrorKind::AddrNotAvailable);
+    let mut untried = addresses.iter().copied();
+    let mut last_error = io::Error::from(io::ErrorKind::AddrNotAvailable);
     // Dropping the set cancels the attempts that are still running.
     let mut attempts = JoinSet::new();
     loop {
-        let next = left.next();
-        if let Some(at) = next {
-            tried.0.push(at);
+        if let Some(address) = untried.next() {
+            tried.0.push(address);
             if addresses.len() == 1 {
-                return Ok((TcpStream::connect(at).await?, at));
+                // The usual case needs no task.
+                return Ok((TcpStream::connect(address).await?, address));
             }
-            attempts.spawn(async move { (TcpStream::connect(at).await, at) });
+            attempts.spawn(async move { (TcpStream::connect(address).await, address) });
         }
-        let ended = match next {
-            Some(_) if left.len() > 0 => timeout(NEXT_AFTER, attempts.join_next()).await,
-            _ => Ok(attempts.join_next().await),
+        let ended = if untried.len() > 0 {
+            match timeout(NEXT_AFTER, attempts.join_next()).await {
+                Ok(ended) => ended,
+                // The attempts are silent: the next address is tried beside them.
+                Err(_) => continue,
+            }
+        } else {
+            attempts.join_next().await
         };
         match ended {
-            Ok(Some(Ok((Ok(stream), at)))) => return Ok((stream, at)),
-            Ok(Some(Ok((Err(error), _)))) => failure = error,
-            Ok(None) if next.is_none() => return Err(failure),
-            Ok(Some(Err(_)) | None) | Err(_) => {}
+            Some(Ok((Ok(stream), address))) => return Ok((stream, address)),
+            Some(Ok((Err(error), _))) => last_error = error,
+            // The task was cancelled, as the event loop ends.
+            Some(Err(_)) => {}
+            // All attempts have failed.
+            None => return Err(last_error),
         }
     }
 }
@@ -165,10 +176,10 @@ mod tests {
         }
         let address = Address::Unix(path);
         // The dialling is polled first and finds no room; then there is some.
-        let (dialled, accepted) = tokio::join!(
-            dial((&address, None), None, Duration::from_secs(30)),
-            async { listener.accept() }
-        );
+        let (dialled, accepted) =
+            tokio::join!(dial(&address, None, None, Duration::from_secs(30)), async {
+                listener.accept()
+            });
         accepted.unwrap();
         dialled.unwrap();
     }

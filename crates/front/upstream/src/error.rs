@@ -145,8 +145,8 @@ pub(crate) struct Listed<I>(pub(crate) I);
 impl<I: Iterator<Item: fmt::Display> + Clone> fmt::Display for Listed<I> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, item) in self.0.clone().enumerate() {
-            let before = if index == 0 { "" } else { ", " };
-            write!(f, "{before}{item}")?;
+            let separator = if index == 0 { "" } else { ", " };
+            write!(f, "{separator}{item}")?;
         }
         Ok(())
     }
@@ -234,8 +234,8 @@ fn io_token(error: &io::Error) -> &'static str {
 fn is_shortage(error: &io::Error) -> bool {
     /// The Linux error numbers ENFILE, EMFILE and ENOBUFS, for which there is no `io::ErrorKind`.
     const SHORTAGES: [i32; 3] = [23, 24, 105];
-    let numbered = error.raw_os_error();
-    numbered.is_some_and(|number| SHORTAGES.contains(&number))
+    let number = error.raw_os_error();
+    number.is_some_and(|number| SHORTAGES.contains(&number))
         || matches!(
             error.kind(),
             io::ErrorKind::OutOfMemory | io::ErrorKind::AddrNotAvailable

@@ -27,7 +27,7 @@ pub struct Figures {
 
 /// Bytes sent and received on a connection: heads, bodies and framing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Moved {
+pub(crate) struct Traffic {
     pub(crate) sent: u64,
     pub(crate) received: u64,
 }
@@ -117,7 +117,7 @@ struct Sample {
     /// The time of the sample, since any fixed moment.
     at: Duration,
     attempts: u64,
-    moved: Moved,
+    moved: Traffic,
 }
 
 /// Counters, rates and latencies of a backend's requests, at one moment.
@@ -180,9 +180,11 @@ impl Figures {
 
     /// Counts a request by the outcome for its session.
     pub fn sticky(&self, worker: usize, outcome: Outcome) {
-        let mut counts = Outcome::ALL.iter().zip(&self.workers[worker].sticky);
-        if let Some((_, count)) = counts.find(|(its, _)| **its == outcome) {
-            count.increment();
+        let counts = &self.workers[worker].sticky;
+        for (counted, count) in Outcome::ALL.iter().zip(counts) {
+            if *counted == outcome {
+                count.increment();
+            }
         }
     }
 
@@ -229,7 +231,7 @@ impl Figures {
 
     /// Samples the counts, for rates and percentiles. Must be called once a second; `at` is the time
     /// since any fixed moment, `moved` are the bytes since the start.
-    pub(crate) fn sample(&self, at: Duration, moved: Moved) {
+    pub(crate) fn sample(&self, at: Duration, moved: Traffic) {
         let mut recent = self.lock_recent();
         if recent.seconds.len() == RATE_SECONDS + 1 {
             recent.seconds.pop_front();
@@ -242,16 +244,20 @@ impl Figures {
         recent.since_slice += 1;
         if recent.since_slice == SLICE_SECONDS {
             recent.since_slice = 0;
-            recent.latency.push(self.latency());
-            if recent.failures.len() > SLICES {
-                recent.failures.pop_front();
-                recent.responses.pop_front();
-            }
-            recent
-                .failures
-                .push_back(self.lock_failures().counts.clone());
-            recent.responses.push_back(self.responses());
+            self.end_slice(&mut recent);
         }
+    }
+
+    /// Keeps the counts at the end of a slice, and forgets those from before the last minute.
+    fn end_slice(&self, recent: &mut Recent) {
+        recent.latency.push(self.latency());
+        if recent.failures.len() > SLICES {
+            recent.failures.pop_front();
+            recent.responses.pop_front();
+        }
+        let failures = self.lock_failures().counts.clone();
+        recent.failures.push_back(failures);
+        recent.responses.push_back(self.responses());
     }
 
     /// The figures as they are now.
@@ -261,17 +267,18 @@ impl Figures {
         // With what came since the last slice ended: a minute that is up to a slice longer.
         let mut latency = recent.latency.clone();
         latency.extend(self.latency());
-        let failures = self.lock_failures();
-        let before = recent.failures.front();
-        let of_reason = |(reason, count): (&FailureReason, &u64)| {
-            let before = before.and_then(|it| it.get(reason)).copied();
-            let minute = count.saturating_sub(before.unwrap_or_default());
-            (*reason, (*count, minute))
-        };
+        let failed_attempts = self.lock_failures();
+        let failures_before = recent.failures.front();
+        let mut failures = BTreeMap::new();
+        for (reason, count) in &failed_attempts.counts {
+            let before = failures_before.and_then(|counts| counts.get(reason));
+            let in_minute = count.saturating_sub(before.copied().unwrap_or_default());
+            failures.insert(*reason, (*count, in_minute));
+        }
         let responses = self.responses();
         let mut responses_minute = responses;
-        let before = recent.responses.front().copied().unwrap_or_default();
-        for (count, before) in responses_minute.iter_mut().zip(before) {
+        let responses_before = recent.responses.front().copied().unwrap_or_default();
+        for (count, before) in responses_minute.iter_mut().zip(responses_before) {
             *count = count.saturating_sub(before);
         }
         FiguresSnapshot {
@@ -279,8 +286,8 @@ impl Figures {
             responses_minute,
             attempts: self.attempts(),
             sticky: self.sticky_outcomes(),
-            failures: failures.counts.iter().map(of_reason).collect(),
-            last_failure: failures.last.clone(),
+            failures,
+            last_failure: failed_attempts.last.clone(),
             rates: recent.rates(),
             timed: latency.count(),
             median: latency.percentile(50.0),
@@ -323,19 +330,21 @@ impl Figures {
     /// The number of requests for each outcome for their session.
     #[must_use]
     pub fn sticky_outcomes(&self) -> Vec<(Outcome, u64)> {
-        let of = |at: usize| {
-            self.workers
-                .iter()
-                .map(move |local| local.sticky[at].read())
-        };
-        let sums = (0..).map(|at| of(at).sum());
-        Outcome::ALL.into_iter().zip(sums).collect()
+        let mut counts = Outcome::ALL.map(|outcome| (outcome, 0));
+        for local in self.workers.iter() {
+            for ((_, sum), count) in counts.iter_mut().zip(&local.sticky) {
+                *sum += count.read();
+            }
+        }
+        counts.to_vec()
     }
 
+    /// The times to the heads of responses, of all workers.
     fn latency(&self) -> Sum {
         let mut sum = Sum::new();
-        let tallies = self.workers.iter().filter_map(|local| local.latency.get());
-        tallies.for_each(|tally| sum.add(tally));
+        for tally in self.workers.iter().filter_map(|local| local.latency.get()) {
+            sum.add(tally);
+        }
         sum
     }
 
@@ -349,11 +358,15 @@ impl Figures {
 }
 
 impl Recent {
+    /// Rates between the first and the last sample; `None` if no time passed between them.
     fn rates(&self) -> Option<Rates> {
         let (first, last) = (self.seconds.front()?, self.seconds.back()?);
         let seconds = last.at.saturating_sub(first.at).as_secs_f64();
+        if seconds <= 0.0 {
+            return None;
+        }
         let rate = |before: u64, now: u64| now.saturating_sub(before) as f64 / seconds;
-        (seconds > 0.0).then(|| Rates {
+        Some(Rates {
             attempts: rate(first.attempts, last.attempts),
             sent: rate(first.moved.sent, last.moved.sent),
             received: rate(first.moved.received, last.moved.received),
@@ -379,8 +392,8 @@ mod tests {
 
     const RESET: FailureReason = (Culprit::Backend, "reset");
 
-    fn moved(sent: u64, received: u64) -> Moved {
-        Moved { sent, received }
+    fn moved(sent: u64, received: u64) -> Traffic {
+        Traffic { sent, received }
     }
 
     #[test]
@@ -407,7 +420,7 @@ mod tests {
         let mut wait = |seconds: u32| {
             for _ in 0..seconds {
                 now += Duration::from_secs(1);
-                figures.sample(now, Moved::default());
+                figures.sample(now, Traffic::default());
             }
         };
         wait(1);
@@ -449,7 +462,7 @@ mod tests {
         let mut wait = |seconds: u32| {
             for _ in 0..seconds {
                 now += Duration::from_secs(1);
-                figures.sample(now, Moved::default());
+                figures.sample(now, Traffic::default());
             }
         };
         let of = || {

@@ -200,7 +200,7 @@ impl SharedHealth {
     /// state.
     pub(crate) fn silent(&self) -> bool {
         self.change(|health| {
-            // A byte has arrived since, so this report is outdated.
+            // If the backend is suspect already, a byte has arrived since: the suspicion begins anew.
             self.heard_before.store(self.heard(), Ordering::Relaxed);
             health.silent()
         })
@@ -278,15 +278,19 @@ impl SharedHealth {
     }
 
     fn down(&self) -> Duration {
-        let ended = Duration::from_millis(self.down.load(Ordering::Relaxed));
-        match self.out_since.load(Ordering::Relaxed).checked_sub(1) {
-            Some(since) => ended + self.now().saturating_sub(Duration::from_millis(since)),
-            None => ended,
+        let past_outages = Duration::from_millis(self.down.load(Ordering::Relaxed));
+        match self.out_since.load(Ordering::Relaxed) {
+            0 => past_outages,
+            since_plus_one => {
+                let since = Duration::from_millis(since_plus_one - 1);
+                past_outages + self.now().saturating_sub(since)
+            }
         }
     }
 
     /// The share of a backend that came back at the time in `view`. Sets `view` to [`WELL`] once the share is full.
     fn ramping(&self, view: u64) -> u8 {
+        // `view` is that time plus one, because 0 is `WELL`.
         let returned = Duration::from_millis(view - 1);
         let slow_start = Duration::from_millis(self.slow_start.load(Ordering::Relaxed));
         let share = share(self.now().saturating_sub(returned), slow_start);
@@ -308,27 +312,25 @@ impl SharedHealth {
         if before == after {
             return value;
         }
-        match (before, after) {
-            (Standing::Out(_), Standing::Out(_)) => {}
-            (_, Standing::Out(_)) => {
-                self.ejections.fetch_add(1, Ordering::Relaxed);
-                self.out_since
-                    .store(millis(self.now()) + 1, Ordering::Relaxed);
-            }
-            (Standing::Out(_), Standing::Up(_)) => {
-                self.returns.fetch_add(1, Ordering::Relaxed);
-            }
-            (_, Standing::Suspect) => {
-                self.suspicions.fetch_add(1, Ordering::Relaxed);
-                self.heard_before.store(self.heard(), Ordering::Relaxed);
-            }
-            (_, Standing::Up(_)) => {}
+        let was_out = matches!(before, Standing::Out(_));
+        let is_out = matches!(after, Standing::Out(_));
+        if is_out && !was_out {
+            self.ejections.fetch_add(1, Ordering::Relaxed);
+            // Plus one, because 0 stands for a backend that is not out.
+            self.out_since
+                .store(millis(self.now()) + 1, Ordering::Relaxed);
         }
-        let is_out = |standing| matches!(standing, Standing::Out(_));
-        if is_out(before) && !is_out(after) {
+        if was_out && !is_out {
             let since = self.out_since.swap(0, Ordering::Relaxed);
             let outage = (millis(self.now()) + 1).saturating_sub(since);
             self.down.fetch_add(outage, Ordering::Relaxed);
+        }
+        if was_out && matches!(after, Standing::Up(_)) {
+            self.returns.fetch_add(1, Ordering::Relaxed);
+        }
+        if after == Standing::Suspect {
+            self.suspicions.fetch_add(1, Ordering::Relaxed);
+            self.heard_before.store(self.heard(), Ordering::Relaxed);
         }
         self.view.store(view_of(after), Ordering::Relaxed);
         value

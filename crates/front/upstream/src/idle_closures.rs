@@ -15,12 +15,12 @@ use tokio::time::Instant;
 pub(crate) struct IdleClosures {
     // A std mutex: held for a comparison. It is taken only when a connection was found closed, or for
     // a request that must not run twice.
-    youngest: Mutex<Option<Found>>,
+    youngest: Mutex<Option<ClosedConnection>>,
 }
 
 /// A pooled connection that was found closed by the backend.
 #[derive(Clone, Copy, Debug)]
-struct Found {
+struct ClosedConnection {
     /// How long the connection had been idle when it was found closed; the backend closed it then or before.
     idle: Duration,
     at: Instant,
@@ -30,23 +30,25 @@ impl IdleClosures {
     /// Records that a connection that was idle for `idle` was found closed.
     pub(crate) fn note(&self, idle: Duration, now: Instant) {
         let mut youngest = self.lock();
-        if youngest.is_none_or(|found| idle <= found.idle || found.is_forgotten(now)) {
-            *youngest = Some(Found { idle, at: now });
+        let is_kept =
+            matches!(&*youngest, Some(kept) if kept.idle < idle && !kept.is_forgotten(now));
+        if !is_kept {
+            *youngest = Some(ClosedConnection { idle, at: now });
         }
     }
 
     /// Whether the backend may be about to close a connection that has been idle for `idle`.
     pub(crate) fn threaten(&self, idle: Duration, now: Instant) -> bool {
         let youngest = *self.lock();
-        youngest.is_some_and(|found| !found.is_forgotten(now) && idle >= found.idle / 2)
+        youngest.is_some_and(|closed| !closed.is_forgotten(now) && idle >= closed.idle / 2)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Option<Found>> {
+    fn lock(&self) -> MutexGuard<'_, Option<ClosedConnection>> {
         self.youngest.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Found {
+impl ClosedConnection {
     fn is_forgotten(&self, now: Instant) -> bool {
         now.saturating_duration_since(self.at) >= MEMORY
     }

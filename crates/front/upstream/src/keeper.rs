@@ -18,7 +18,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::backend::Backend;
 use crate::error::{Culprit, LeaseError};
-use crate::probe::{self, Found, LastProbe, ProbeQuestion};
+use crate::probe::{self, LastProbe, ProbeQuestion, ProbeResult};
 use crate::settings::Settings;
 
 impl Backend {
@@ -152,21 +152,17 @@ impl Backend {
         let number = self.next_probe();
         let probe = async move {
             let settings = backend.settings();
-            let began = Instant::now();
-            let found = backend.judge_cping(probe::probe(&settings).await);
+            let start = ProbeStart {
+                number,
+                began: Instant::now(),
+            };
+            let result = backend.judge_cping(probe::probe(&settings).await);
             let question = probe::question(&settings);
-            let noted = backend.note_probe(
-                &found,
-                Noted {
-                    number,
-                    began,
-                    question,
-                },
-            );
+            let last_probe = backend.note_probe(&start, question, &result);
             let before = backend.health().standing();
-            backend.conclude(&found, Asker::Operator);
-            backend.tell(before, &found, false);
-            noted
+            backend.conclude(&result, Asker::Operator);
+            backend.log_change(before, &result, false);
+            last_probe
         };
         (number, probe)
     }
@@ -190,36 +186,41 @@ impl Backend {
     }
 
     /// Logs what is remarkable of a probe, and stores it as the last one.
-    fn note_probe(&self, found: &Found, noted: Noted) -> LastProbe {
-        self.warn_of_probe(found);
+    fn note_probe(
+        &self,
+        start: &ProbeStart,
+        question: ProbeQuestion,
+        result: &ProbeResult,
+    ) -> LastProbe {
+        self.warn_of_probe(result);
         let probe = LastProbe {
-            number: noted.number,
+            number: start.number,
             at: SystemTime::now(),
-            took: noted.began.elapsed(),
-            question: match found {
-                Found::Unspoken(_) => ProbeQuestion::Connection,
-                _ => noted.question,
+            took: start.began.elapsed(),
+            question: match result {
+                ProbeResult::Unspoken(_) => ProbeQuestion::Connection,
+                _ => question,
             },
-            answered: found.is_answer(),
-            found: found.to_string(),
+            answered: result.is_answer(),
+            found: result.to_string(),
         };
         self.set_last_probe(probe.clone());
         probe
     }
 
     /// Logs what an operator should know of a probe, compared with the last one.
-    fn warn_of_probe(&self, found: &Found) {
+    fn warn_of_probe(&self, result: &ProbeResult) {
         let (upstream, backend) = (self.upstream(), &self.settings().name);
-        if let Found::NotMade(error) = found {
+        if let ProbeResult::NotMade(error) = result {
             tracing::warn!(upstream, backend, %error, "cannot probe");
         }
-        if let Found::Answered {
+        if let ProbeResult::Answered {
             cookie: Some(cookie),
-        } = found
-            && self.tell_of_sessions()
+        } = result
+            && self.claim_sessions_warning()
         {
-            let cookie = String::from_utf8_lossy(cookie);
-            let name = cookie.split('=').next().unwrap_or_default().to_owned();
+            let text = String::from_utf8_lossy(cookie);
+            let name = text.split('=').next().unwrap_or_default();
             tracing::warn!(
                 upstream,
                 backend,
@@ -228,34 +229,32 @@ impl Backend {
                  let the probe ask for a page that begins none"
             );
         }
-        let fails_anew = !found.is_answer() && self.last_probe().is_none_or(|it| it.answered);
-        if fails_anew && !matches!(self.health().standing(), Standing::Out(_)) {
-            tracing::warn!(upstream, backend, "its check fails: {found}");
+        let answered_before = self.last_probe().is_none_or(|probe| probe.answered);
+        let is_out = matches!(self.health().standing(), Standing::Out(_));
+        if !result.is_answer() && answered_before && !is_out {
+            tracing::warn!(upstream, backend, "its check fails: {result}");
         }
     }
 
     /// Makes one probe, and stores it as the last one.
-    async fn probe(&self) -> Found {
-        let (settings, number, began) = (self.settings(), self.next_probe(), Instant::now());
-        let (found, question) = tokio::select! {
-            found = probe::probe(&settings) => (self.judge_cping(found), probe::question(&settings)),
-            found = self.silence(&settings) => (found, ProbeQuestion::Cping),
+    async fn probe(&self) -> ProbeResult {
+        let settings = self.settings();
+        let start = ProbeStart {
+            number: self.next_probe(),
+            began: Instant::now(),
         };
-        self.note_probe(
-            &found,
-            Noted {
-                number,
-                began,
-                question,
-            },
-        );
-        found
+        let (result, question) = tokio::select! {
+            result = probe::probe(&settings) => (self.judge_cping(result), probe::question(&settings)),
+            result = self.silence(&settings) => (result, ProbeQuestion::Cping),
+        };
+        self.note_probe(&start, question, &result);
+        result
     }
 
     /// Sends CPING on a second connection while a probe's request is under way and the backend is in
     /// doubt; returns when CPING is not answered. A request may take much longer than CPING, and must
     /// not delay the consequences of silence.
-    async fn silence(&self, settings: &Settings) -> Found {
+    async fn silence(&self, settings: &Settings) -> ProbeResult {
         if !probe::is_slower_than_cping(settings) {
             return pending().await;
         }
@@ -263,62 +262,61 @@ impl Backend {
             while !self.health().is_doubted() {
                 self.attention().notified().await;
             }
-            let asked = Instant::now();
-            let found = self.judge_cping(probe::ask_cping(settings).await);
-            if let Found::Silent(_) | Found::Failed(_) = found
+            let began = Instant::now();
+            let result = self.judge_cping(probe::ask_cping(settings).await);
+            if let ProbeResult::Silent(_) | ProbeResult::Failed(_) = result
                 && self.health().is_doubted()
             {
-                return found;
+                return result;
             }
-            sleep_until(asked + PROBE_PERIOD).await;
+            sleep_until(began + PROBE_PERIOD).await;
         }
     }
 
     /// Applies a probe's outcome to the backend's health. Silence is excused if all connections are in
     /// use; every failure except that of a dial is excused if too many other backends are out.
-    fn conclude(&self, found: &Found, asker: Asker) {
+    fn conclude(&self, result: &ProbeResult, asker: Asker) {
         let group = self.group();
+        // Held until the group was reviewed, so that two backends are not put out at once.
         let _deciding = group.as_ref().map(|group| group.decide());
-        let is_late = matches!(found, Found::Silent(_) | Found::Late);
-        let failed = is_late || matches!(found, Found::Wrong(_));
-        let busy = is_late && self.is_saturated();
-        let spared = failed && !busy && group.as_ref().is_none_or(|group| group.excuses(self));
-        let excused = busy || spared;
-        let outcome = match found {
-            Found::Answered { .. } | Found::Ponged => Outcome::Answered,
-            Found::Connected | Found::Unspoken(_) => Outcome::Connected,
-            Found::Failed(_) => Outcome::Failed,
-            Found::NotMade(_) => Outcome::NotMade,
-            Found::Silent(_) => Outcome::Silent { excused },
-            Found::Late | Found::Wrong(_) => Outcome::Wrong { excused },
-        };
-        self.health().spare(spared);
-        if !found.is_answer() && !matches!(found, Found::NotMade(_)) {
-            self.note_trouble(Some(found.trouble()));
+        let is_late = matches!(result, ProbeResult::Silent(_) | ProbeResult::Late);
+        let has_failed = is_late || matches!(result, ProbeResult::Wrong(_));
+        let is_busy = is_late && self.is_saturated();
+        let is_spared =
+            has_failed && !is_busy && group.as_ref().is_none_or(|group| group.excuses(self));
+        let outcome = outcome(result, is_busy || is_spared);
+        self.health().spare(is_spared);
+        if !result.is_answer() && !matches!(result, ProbeResult::NotMade(_)) {
+            self.note_trouble(Some(result.trouble()));
         }
         match asker {
             Asker::Keeper => self.health().probed(outcome),
             Asker::Operator => self.health().probed_for_operator(outcome),
         }
         if let Some(group) = &group
-            && (failed || group.panics())
+            && (has_failed || group.panics())
         {
             group.review();
         }
     }
 
-    /// Logs how a probe changed the backend's health. `told`: the log already says that the backend is
-    /// suspect. Returns whether it says so now.
-    fn tell(&self, before: Standing, found: &Found, told: bool) -> bool {
+    /// Logs how a probe changed the backend's health. `is_logged`: the log already says that the backend is
+    /// suspect. Returns whether it says so after this call.
+    fn log_change(&self, before: Standing, result: &ProbeResult, is_logged: bool) -> bool {
         let (upstream, backend) = (self.upstream(), &self.settings().name);
-        match (before, self.health().standing()) {
-            (Standing::Out(_), Standing::Out(_)) => {}
-            (_, Standing::Out(cause)) => self.note_ejection(cause, Some(found.trouble())),
-            (Standing::Out(_), Standing::Up(_)) => {
-                tracing::info!(upstream, backend, "backend is back");
+        let was_out = matches!(before, Standing::Out(_));
+        match self.health().standing() {
+            Standing::Out(_) if was_out => {}
+            Standing::Out(cause) => self.note_ejection(cause, Some(result.trouble())),
+            Standing::Up(_) if was_out => tracing::info!(upstream, backend, "backend is back"),
+            Standing::Up(_) if is_logged => {
+                tracing::info!(upstream, backend, "backend is not suspect any more");
             }
-            (_, Standing::Suspect) if told => return true,
-            (_, Standing::Suspect) if matches!(found, Found::Connected | Found::Unspoken(_)) => {
+            Standing::Up(_) => tracing::debug!(upstream, backend, "probed: {result}"),
+            Standing::Suspect if is_logged => return true,
+            Standing::Suspect
+                if matches!(result, ProbeResult::Connected | ProbeResult::Unspoken(_)) =>
+            {
                 tracing::info!(
                     upstream,
                     backend,
@@ -327,22 +325,30 @@ impl Backend {
                 );
                 return true;
             }
-            (_, Standing::Suspect) => {
+            Standing::Suspect => {
                 tracing::warn!(
                     upstream,
                     backend,
-                    "backend is suspect: {found}; others are preferred. It still gets requests, for one of two \
+                    "backend is suspect: {result}; others are preferred. It still gets requests, for one of two \
                      reasons: its requests fill `connections_max`, so a probe may fail for want of a \
                      connection; or without it more backends would be out than `unwell_max` allows"
                 );
                 return true;
             }
-            (_, Standing::Up(_)) if told => {
-                tracing::info!(upstream, backend, "backend is not suspect any more");
-            }
-            (_, Standing::Up(_)) => tracing::debug!(upstream, backend, "probed: {found}"),
         }
         false
+    }
+}
+
+/// What a probe's result is for the backend's health. `excused`: a failure is not held against the backend.
+fn outcome(result: &ProbeResult, excused: bool) -> Outcome {
+    match result {
+        ProbeResult::Answered { .. } | ProbeResult::Ponged => Outcome::Answered,
+        ProbeResult::Connected | ProbeResult::Unspoken(_) => Outcome::Connected,
+        ProbeResult::Failed(_) => Outcome::Failed,
+        ProbeResult::NotMade(_) => Outcome::NotMade,
+        ProbeResult::Silent(_) => Outcome::Silent { excused },
+        ProbeResult::Late | ProbeResult::Wrong(_) => Outcome::Wrong { excused },
     }
 }
 
@@ -353,11 +359,10 @@ enum Asker {
     Operator,
 }
 
-/// The number, the beginning and the question of a probe, to be recorded with its result.
-struct Noted {
+/// The number and the beginning of a probe, to be recorded with its result.
+struct ProbeStart {
     number: u64,
     began: Instant,
-    question: ProbeQuestion,
 }
 
 /// Marks the backend as kept until the value is dropped, so that another keeper can start if this
@@ -374,7 +379,8 @@ impl Drop for Keeper {
 
 /// Runs a keeper: does what the backend's health says, until no keeper is needed.
 async fn keep(mut keeper: Keeper) {
-    let mut told = false;
+    // Whether the log says that the backend is suspect.
+    let mut is_suspicion_logged = false;
     loop {
         let Some(backend) = keeper.0.upgrade() else {
             return;
@@ -388,24 +394,25 @@ async fn keep(mut keeper: Keeper) {
         match backend.health().next(backend.in_flight() > 0) {
             Task::Wait(time) => {
                 let attention = Arc::clone(backend.attention());
+                // A backend that nothing else refers to must not live until the wait is over.
                 drop(backend);
                 // A notification ends the wait early.
                 timeout(time, attention.notified()).await.ok();
             }
             Task::Probe => {
                 let before = backend.health().standing();
-                let found = backend.probe().await;
-                backend.conclude(&found, Asker::Keeper);
+                let result = backend.probe().await;
+                backend.conclude(&result, Asker::Keeper);
                 backend.health().watch(watch(&backend, Pace::Regular));
-                told = backend.tell(before, &found, told);
+                is_suspicion_logged = backend.log_change(before, &result, is_suspicion_logged);
             }
             Task::Rest => {
-                // Released already. There may be another keeper by now, which must stay.
+                // `next` has resigned already. There may be another keeper by now, which must stay.
                 keeper.0 = Weak::new();
                 if backend.is_in_panic() {
                     backend.review();
                 }
-                if told {
+                if is_suspicion_logged {
                     let (upstream, backend) = (backend.upstream(), &backend.settings().name);
                     tracing::info!(upstream, backend, "backend is not suspect any more");
                 }
@@ -426,9 +433,9 @@ enum Pace {
 
 /// The rules for regular probes from now on, with a time until the next one; `None` if there are none.
 fn watch(backend: &Backend, pace: Pace) -> Option<Watch> {
-    let config = backend.settings();
-    let probe = config.probe.as_ref().filter(|_| config.eject)?;
-    if !backend.is_watched() {
+    let settings = backend.settings();
+    let probe = settings.probe.as_ref()?;
+    if !settings.eject || !backend.is_watched() {
         return None;
     }
     let part = match pace {

@@ -26,7 +26,7 @@ pub(crate) struct Name {
     host: String,
     /// Whether a task keeps resolving the name; `false` if no thread could be started for it.
     is_kept: AtomicBool,
-    known: watch::Sender<Known>,
+    known: watch::Sender<LookupResult>,
     /// Wakes the task, so that it resolves the name again soon.
     again: Arc<Notify>,
     /// The address that the last dial with several addresses connected to.
@@ -35,7 +35,7 @@ pub(crate) struct Name {
 
 /// The last result of resolving a name.
 #[derive(Clone, Debug, Default)]
-struct Known {
+struct LookupResult {
     /// The last good addresses, IPv4 and IPv6 alternating; their ports are 0.
     addresses: Arc<[SocketAddr]>,
     /// When the addresses were received; `None` before the first good answer.
@@ -96,13 +96,16 @@ pub struct HeldName {
 #[must_use]
 pub fn remember(host: &str, addresses: &[IpAddr], age: Duration) -> HeldName {
     let name = name(host);
-    let addresses = addresses.iter().map(|ip| SocketAddr::new(*ip, 0));
-    let addresses: Vec<SocketAddr> = addresses.take(ADDRESSES_MAX).collect();
-    if let Some(name) = name.as_ref().filter(|_| !addresses.is_empty()) {
+    if let Some(name) = &name
+        && !addresses.is_empty()
+    {
+        let kept = addresses.iter().take(ADDRESSES_MAX);
+        let without_port = kept.map(|ip| SocketAddr::new(*ip, 0)).collect();
         name.known.send_modify(|known| {
             if known.good.is_none() {
                 let now = Instant::now();
-                known.addresses = addresses.into();
+                known.addresses = without_port;
+                // The clock may have begun later than that.
                 known.good = now.checked_sub(age).or(Some(now));
             }
         });
@@ -119,9 +122,9 @@ struct Registry {
 
 static REGISTRY: Mutex<Option<Registry>> = Mutex::new(None);
 
-/// The thread that resolves names, which is started at the first call.
-fn started(known: &mut Option<Handle>) -> io::Result<Handle> {
-    if let Some(handle) = known {
+/// The runtime on the thread that resolves names, which is started at the first call.
+fn resolver(running: &mut Option<Handle>) -> io::Result<Handle> {
+    if let Some(handle) = running {
         return Ok(handle.clone());
     }
     let runtime = Builder::new_current_thread()
@@ -132,7 +135,7 @@ fn started(known: &mut Option<Handle>) -> io::Result<Handle> {
     thread::Builder::new()
         .name("names".to_owned())
         .spawn(move || runtime.block_on(std::future::pending::<()>()))?;
-    Ok(known.insert(handle).clone())
+    Ok(running.insert(handle).clone())
 }
 
 /// Resolves a name again and again until no [`Arc`] of it is left.
@@ -147,15 +150,16 @@ where
             Ok(answer) => answer,
             Err(_) => {
                 held.fail(&format!("no answer within {LOOKUP_MAX:?}"));
-                // It occupies a thread, so there is no other one beside it.
+                // A lookup cannot be cancelled and occupies a thread, so no other is started beside it.
                 lookup.await
             }
         };
         held.note(answer);
+        // The name may be forgotten during the pause.
         drop(held);
         sleep(pause_min).await;
-        let rest = PERIOD.saturating_sub(pause_min);
-        timeout(rest, again.notified()).await.ok();
+        let rest_of_period = PERIOD.saturating_sub(pause_min);
+        timeout(rest_of_period, again.notified()).await.ok();
     }
 }
 
@@ -175,11 +179,11 @@ impl Name {
         if self.is_kept.load(Ordering::Relaxed) {
             return;
         }
-        match started(thread) {
-            Ok(thread) => {
+        match resolver(thread) {
+            Ok(runtime) => {
                 self.is_kept.store(true, Ordering::Relaxed);
                 let of_system = |host| async move { Ok(lookup_host((host, 0)).await?.collect()) };
-                thread.spawn(keep(Arc::downgrade(self), of_system, PAUSE_MIN));
+                runtime.spawn(keep(Arc::downgrade(self), of_system, PAUSE_MIN));
             }
             Err(error) => self.fail(&error.to_string()),
         }
@@ -190,21 +194,27 @@ impl Name {
     /// # Errors
     /// Why there are no addresses, in words.
     pub(crate) async fn addresses(self: &Arc<Self>, port: u16) -> Result<Vec<SocketAddr>, String> {
-        let mut known = self.known.subscribe();
-        let is_known = |known: &Known| known.good.is_some() || known.failed.is_some();
-        // The sender is this name's own.
-        let known = known.wait_for(is_known).await.map(|it| it.clone());
-        let known = known.unwrap_or_default();
+        let mut changes = self.known.subscribe();
+        let is_answer = |known: &LookupResult| known.good.is_some() || known.failed.is_some();
+        let known = match changes.wait_for(is_answer).await {
+            Ok(known) => known.clone(),
+            // The sender is gone, which cannot be: it is this name's own.
+            Err(_) => LookupResult::default(),
+        };
         if let (None, Some(failed)) = (known.good, known.failed) {
             self.again.notify_one();
             let mut registry = REGISTRY.lock().unwrap_or_else(PoisonError::into_inner);
+            // The thread may not have been started so far.
             self.begin(&mut registry.get_or_insert_default().thread);
             return Err(failed);
         }
         let preferred = *self.lock_preferred();
         let mut addresses = known.addresses.to_vec();
-        addresses.sort_by_key(|it| Some(it.ip()) != preferred);
-        addresses.iter_mut().for_each(|it| it.set_port(port));
+        for address in &mut addresses {
+            address.set_port(port);
+        }
+        // `false` comes first, and the order of the others stays.
+        addresses.sort_by_key(|address| Some(address.ip()) != preferred);
         Ok(addresses)
     }
 
@@ -240,9 +250,9 @@ impl Name {
             Ok(addresses) => by_turns(addresses),
             Err(error) => return self.fail(&error.to_string()),
         };
-        let mut before = Known::default();
+        let mut before = LookupResult::default();
         self.known.send_modify(|known| {
-            let next = Known {
+            let next = LookupResult {
                 addresses: addresses.into(),
                 good: Some(Instant::now()),
                 failed: None,
@@ -252,7 +262,7 @@ impl Name {
         let host = &self.host;
         let now = &self.known.borrow().addresses;
         let is_same = now.len() == before.addresses.len()
-            && now.iter().all(|it| before.addresses.contains(it));
+            && now.iter().all(|address| before.addresses.contains(address));
         if before.failed.is_some() {
             tracing::info!(host, addresses = %listed(now), "the name resolves again");
         } else if before.good.is_some() && !is_same {
@@ -297,13 +307,14 @@ impl Name {
 /// Orders addresses by alternating families, beginning with that of the first one (RFC 8305, section 4), so that after
 /// a failure the other family is tried next.
 fn by_turns(addresses: Vec<SocketAddr>) -> Vec<SocketAddr> {
-    let first = addresses.first().is_some_and(SocketAddr::is_ipv4);
-    let (own, other): (Vec<_>, Vec<_>) =
-        addresses.into_iter().partition(|it| it.is_ipv4() == first);
-    let mut others = other.into_iter();
+    let begins_with_ipv4 = addresses.first().is_some_and(SocketAddr::is_ipv4);
+    let (first_family, other_family): (Vec<_>, Vec<_>) = addresses
+        .into_iter()
+        .partition(|address| address.is_ipv4() == begins_with_ipv4);
+    let mut others = other_family.into_iter();
     let mut turns = Vec::new();
-    for one in own {
-        turns.push(one);
+    for address in first_family {
+        turns.push(address);
         turns.extend(others.next());
     }
     turns.extend(others);

@@ -66,7 +66,7 @@ impl<C> Pool<C> {
         if age < idle_timeout {
             return Some((conn, age));
         }
-        // All others have been idle for longer.
+        // All others have been idle for longer. They are closed without the lock.
         let expired = std::mem::take(&mut *idle);
         drop(idle);
         drop((conn, expired));
@@ -86,13 +86,14 @@ impl<C> Pool<C> {
         keep: impl Fn(&C) -> bool,
     ) -> usize {
         let mut idle = self.lock();
-        let all = std::mem::take(&mut *idle);
-        let (kept, close): (VecDeque<_>, VecDeque<_>) = all.into_iter().partition(|idle| {
+        let unused = std::mem::take(&mut *idle);
+        let (kept, swept): (VecDeque<_>, VecDeque<_>) = unused.into_iter().partition(|idle| {
             now.saturating_duration_since(idle.since) < idle_timeout && keep(&idle.conn)
         });
         *idle = kept;
+        // Unlocked before the swept connections are closed.
         drop(idle);
-        close.len()
+        swept.len()
     }
 
     /// The number of unused connections.

@@ -71,60 +71,63 @@ fn read_ajp(bytes: &mut BytesMut, config: &BackendConfig) -> Preview {
     else {
         return Preview::default();
     };
-    let yes_or_no = if head.is_ssl { "true" } else { "false" };
-    let given = [
+    let mut fields = fields(&head.headers);
+    // The reader takes the fields of framing out; the writer puts them at the end.
+    match head.body {
+        BodyLength::Known(length) => {
+            fields.push(("content-length".to_owned(), length.to_string()));
+        }
+        BodyLength::Unknown if head.is_chunked => {
+            fields.push(("transfer-encoding".to_owned(), "chunked".to_owned()));
+        }
+        BodyLength::Unknown => {}
+    }
+    Preview {
+        line: line(head.method.as_str(), &head.path, head.query.as_ref()),
+        fields,
+        attributes: ajp_attributes(&head),
+    }
+}
+
+/// The values of an AJP13 head besides its request line and fields, by the names in the specification.
+fn ajp_attributes(head: &ajp::RequestHead) -> Vec<(String, String)> {
+    let attributes = &head.attributes;
+    let is_ssl = if head.is_ssl { "true" } else { "false" };
+    let optional = [
         ("protocol", Some(text(&head.protocol))),
         ("remote_addr", head.remote_addr.as_ref().map(text)),
         ("remote_host", head.remote_host.as_ref().map(text)),
         ("server_name", Some(text(&head.server_name))),
         ("server_port", Some(head.server_port.to_string())),
-        ("is_ssl", Some(yes_or_no.to_owned())),
+        ("is_ssl", Some(is_ssl.to_owned())),
+        ("remote_user", attributes.remote_user.as_ref().map(text)),
+        ("auth_type", attributes.auth_type.as_ref().map(text)),
+        ("jvm_route", attributes.jvm_route.as_ref().map(text)),
+        (
+            "secret",
+            attributes.secret.as_ref().map(|_| "(set)".to_owned()),
+        ),
     ];
-    let ajp::Attributes {
-        remote_user,
-        auth_type,
-        jvm_route,
-        ssl,
-        secret,
-        other,
-        ..
-    } = &head.attributes;
-    let optional = [
-        ("remote_user", remote_user.as_ref().map(text)),
-        ("auth_type", auth_type.as_ref().map(text)),
-        ("jvm_route", jvm_route.as_ref().map(text)),
-        ("secret", secret.as_ref().map(|_| "(set)".to_owned())),
-    ];
-    let pairs = given.into_iter().chain(optional);
-    let pairs = pairs.filter_map(|(name, value)| Some((name.to_owned(), value?)));
-    let named = other.iter().map(|(name, value)| (text(name), text(value)));
-    let mut attributes: Vec<_> = pairs.chain(named).collect();
-    if let Some(ssl) = ssl {
-        attributes.extend(tls_attributes(ssl));
+    let mut pairs: Vec<_> = present(optional).collect();
+    for (name, value) in &attributes.other {
+        pairs.push((text(name), text(value)));
     }
-    // The reader takes the fields of framing out; the writer puts them at the end.
-    let framing = match head.body {
-        BodyLength::Known(length) => Some(("content-length", length.to_string())),
-        BodyLength::Unknown if head.is_chunked => Some(("transfer-encoding", "chunked".to_owned())),
-        BodyLength::Unknown => None,
-    };
-    let mut fields = fields(&head.headers);
-    fields.extend(framing.map(|(name, value)| (name.to_owned(), value)));
-    Preview {
-        line: line(head.method.as_str(), &head.path, head.query.as_ref()),
-        fields,
-        attributes,
+    if let Some(ssl) = &attributes.ssl {
+        pairs.extend(present([
+            ("ssl_cipher", ssl.cipher.as_ref().map(text)),
+            ("ssl_key_size", ssl.key_size.map(|bits| bits.to_string())),
+            ("ssl_session", ssl.session.as_ref().map(text)),
+            ("ssl_cert", ssl.cert.as_ref().map(text)),
+        ]));
     }
+    pairs
 }
 
-fn tls_attributes(ssl: &ajp::Ssl) -> impl Iterator<Item = (String, String)> {
-    let pairs = [
-        ("ssl_cipher", ssl.cipher.as_ref().map(text)),
-        ("ssl_key_size", ssl.key_size.map(|bits| bits.to_string())),
-        ("ssl_session", ssl.session.as_ref().map(text)),
-        ("ssl_cert", ssl.cert.as_ref().map(text)),
-    ];
-    pairs
+/// The pairs that have a value.
+fn present<const N: usize>(
+    optional: [(&str, Option<String>); N],
+) -> impl Iterator<Item = (String, String)> {
+    optional
         .into_iter()
         .filter_map(|(name, value)| Some((name.to_owned(), value?)))
 }
@@ -134,14 +137,15 @@ fn tls_attributes(ssl: &ajp::Ssl) -> impl Iterator<Item = (String, String)> {
 fn read_http(bytes: &[u8]) -> Preview {
     let head = String::from_utf8_lossy(bytes);
     let mut lines = head.split("\r\n");
-    let line = lines.next().unwrap_or_default();
-    let pair = |line: &str| {
+    let request_line = lines.next().unwrap_or_default();
+    let field = |line: &str| {
         let (name, value) = line.split_once(": ")?;
         Some((name.to_ascii_lowercase(), value.to_owned()))
     };
     Preview {
-        line: line.trim_end_matches(" HTTP/1.1").to_owned(),
-        fields: lines.map_while(pair).collect(),
+        line: request_line.trim_end_matches(" HTTP/1.1").to_owned(),
+        // The empty line at the head's end is no field.
+        fields: lines.map_while(field).collect(),
         attributes: Vec::new(),
     }
 }

@@ -25,7 +25,7 @@ use crate::wire::Event;
 
 /// The result of a probe, before it is judged.
 #[derive(Debug)]
-pub(crate) enum Found {
+pub(crate) enum ProbeResult {
     /// The backend's response was good. `cookie`: the cookie that it set; `None`: it set none.
     Answered { cookie: Option<Vec<u8>> },
     /// The backend answered CPING.
@@ -46,7 +46,7 @@ pub(crate) enum Found {
     NotMade(LeaseError),
 }
 
-impl Found {
+impl ProbeResult {
     /// Whether the backend passed the probe.
     pub(crate) fn is_answer(&self) -> bool {
         match self {
@@ -125,7 +125,7 @@ pub(crate) enum Wrong {
     Request,
 }
 
-impl fmt::Display for Found {
+impl fmt::Display for ProbeResult {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Answered { .. } | Self::Ponged => f.write_str("answered"),
@@ -161,7 +161,7 @@ impl fmt::Display for Wrong {
 }
 
 /// The question that the configuration says to ask a backend.
-enum Asking<'c> {
+enum ProbeAction<'c> {
     /// A request in the backend's protocol.
     Request(&'c ProbeConfig, &'c ProbeRequest),
     Cping,
@@ -169,18 +169,20 @@ enum Asking<'c> {
     Connection,
 }
 
-/// Chooses the question by the probe's `kind`. If no probe is configured, asks CPING of a backend that may be asked
+/// Chooses what to ask by the probe's `kind`. If no probe is configured, asks CPING of a backend that may be asked
 /// it.
-fn asking(config: &BackendConfig) -> Asking<'_> {
-    let probe = config.probe.as_ref();
-    let kind = probe.map(|probe| &probe.kind);
-    if let (Some(probe), Some(ProbeKind::Request(request))) = (probe, kind) {
-        return Asking::Request(probe, request);
+fn configured_action(config: &BackendConfig) -> ProbeAction<'_> {
+    if let Some(probe) = &config.probe {
+        match &probe.kind {
+            ProbeKind::Request(request) => return ProbeAction::Request(probe, request),
+            ProbeKind::Connect => return ProbeAction::Connection,
+            ProbeKind::Cping => {}
+        }
     }
-    if may_ask_cping(config) && kind != Some(&ProbeKind::Connect) {
-        Asking::Cping
+    if may_ask_cping(config) {
+        ProbeAction::Cping
     } else {
-        Asking::Connection
+        ProbeAction::Connection
     }
 }
 
@@ -200,29 +202,29 @@ fn may_ask_cping(config: &BackendConfig) -> bool {
 /// Whether a probe of this backend is a request, which takes longer than CPING, and CPING may be sent at the same
 /// time.
 pub(crate) fn is_slower_than_cping(config: &BackendConfig) -> bool {
-    matches!(asking(config), Asking::Request(..)) && may_ask_cping(config)
+    matches!(configured_action(config), ProbeAction::Request(..)) && may_ask_cping(config)
 }
 
 /// The question that a probe asks this backend, for reports.
 pub(crate) fn question(config: &BackendConfig) -> ProbeQuestion {
-    match asking(config) {
-        Asking::Request(_, request) => ProbeQuestion::Request {
+    match configured_action(config) {
+        ProbeAction::Request(_, request) => ProbeQuestion::Request {
             method: request.method.clone(),
             target: request.target.clone(),
         },
-        Asking::Cping => ProbeQuestion::Cping,
-        Asking::Connection => ProbeQuestion::Connection,
+        ProbeAction::Cping => ProbeQuestion::Cping,
+        ProbeAction::Connection => ProbeQuestion::Connection,
     }
 }
 
 /// Makes the probe that the configuration asks for.
-pub(crate) async fn probe(config: &Settings) -> Found {
-    match asking(config) {
-        Asking::Request(probe, request) => requested(config, probe, request).await,
-        Asking::Cping => ask_cping(config).await,
-        Asking::Connection => match connect(config).await {
-            Ok(_) => Found::Connected,
-            Err(error) => undialled(error),
+pub(crate) async fn probe(config: &Settings) -> ProbeResult {
+    match configured_action(config) {
+        ProbeAction::Request(probe, request) => probe_with_request(config, probe, request).await,
+        ProbeAction::Cping => ask_cping(config).await,
+        ProbeAction::Connection => match connect(config).await {
+            Ok(_) => ProbeResult::Connected,
+            Err(error) => from_dial_error(error),
         },
     }
 }
@@ -235,71 +237,86 @@ pub(crate) async fn probe(config: &Settings) -> Found {
 /// # Errors
 /// What the backend did instead of answering well, in words.
 pub async fn examine(config: &BackendConfig) -> Result<ProbeQuestion, String> {
-    let mut asked = Settings::new(config.clone());
-    let mut found = probe(&asked).await;
-    let is_asked = matches!(asking(config), Asking::Request(..));
-    let unponged = match found {
-        Found::Silent(how) => Some(how),
+    let mut settings = Settings::new(config.clone());
+    let mut result = probe(&settings).await;
+    let ping_failure = match result {
+        ProbeResult::Silent(failure) => Some(failure),
         _ => None,
     };
-    if (found.is_answer() || unponged.is_some()) && !is_asked && !config.speaks_http() {
+    let is_request = matches!(configured_action(config), ProbeAction::Request(..));
+    let is_connected = result.is_answer() || ping_failure.is_some();
+    if is_connected && !is_request && !config.speaks_http() {
         let head = ProbeRequest {
             method: Method::HEAD,
+            // All but 403, by which Tomcat refuses a wrong secret.
             statuses: vec![100..=402, 404..=599],
             ..ProbeRequest::default()
         };
-        asked = asked.followed_by(BackendConfig {
+        settings = settings.followed_by(BackendConfig {
             probe: Some(ProbeConfig::new(ProbeKind::Request(Box::new(head)))),
             ..config.clone()
         });
-        found = probe(&asked).await;
+        result = probe(&settings).await;
     }
-    match (found.is_answer(), unponged) {
-        (true, None) => Ok(question(&asked)),
-        (true, Some(how)) => Err(format!(
-            "{how}, though it answers requests: set `ping_after_idle = \"off\"`"
+    if !result.is_answer() {
+        return Err(result.to_string());
+    }
+    match ping_failure {
+        None => Ok(question(&settings)),
+        Some(failure) => Err(format!(
+            "{failure}, though it answers requests: set `ping_after_idle = \"off\"`"
         )),
-        (false, _) => Err(found.to_string()),
     }
 }
 
 /// Sends CPING on a new connection and waits for the answer.
-pub(crate) async fn ask_cping(config: &Settings) -> Found {
+pub(crate) async fn ask_cping(config: &Settings) -> ProbeResult {
     let stream = match connect(config).await {
         Ok(stream) => stream,
-        Err(error) => return undialled(error),
+        Err(error) => return from_dial_error(error),
     };
     let mut conn = Connection::new(stream, config, None);
     match conn.ping(config).await {
-        Ok(()) => Found::Ponged,
-        Err(how) => Found::Silent(how),
+        Ok(()) => ProbeResult::Ponged,
+        Err(how) => ProbeResult::Silent(how),
     }
 }
 
+/// Connects within `connect_timeout`, or within the probe's timeout if that is shorter.
 async fn connect(config: &Settings) -> Result<Stream, LeaseError> {
-    let of_probe = config.probe.as_ref().map(|probe| probe.timeout);
-    let limit = of_probe.map_or(config.connect_timeout, |it| it.min(config.connect_timeout));
-    dial(config.end(), config.name(), limit).await
+    let limit = match &config.probe {
+        Some(probe) => probe.timeout.min(config.connect_timeout),
+        None => config.connect_timeout,
+    };
+    let (address, trust) = config.end();
+    dial(address, trust, config.name(), limit).await
 }
 
 /// Makes a probe with a request, within the probe's timeout.
-async fn requested(config: &Settings, probe: &ProbeConfig, request: &ProbeRequest) -> Found {
+async fn probe_with_request(
+    config: &Settings,
+    probe: &ProbeConfig,
+    request: &ProbeRequest,
+) -> ProbeResult {
     let exchange = async {
-        let stream = connect(config).await.map_err(undialled)?;
+        let stream = connect(config).await.map_err(from_dial_error)?;
         let mut conn = Connection::new(stream, config, None);
-        ask(&mut conn, request, config).await.map_err(Found::Wrong)
+        ask(&mut conn, request, config)
+            .await
+            .map_err(ProbeResult::Wrong)
     };
     match timeout(probe.timeout, exchange).await {
-        Ok(Ok(cookie)) => Found::Answered { cookie },
-        Ok(Err(found)) => found,
-        Err(_) => Found::Late,
+        Ok(Ok(cookie)) => ProbeResult::Answered { cookie },
+        Ok(Err(failure)) => failure,
+        Err(_) => ProbeResult::Late,
     }
 }
 
-fn undialled(error: LeaseError) -> Found {
+/// The result of a probe that could not connect. What the front lacks is not the backend's failure.
+fn from_dial_error(error: LeaseError) -> ProbeResult {
     match error.culprit() {
-        Culprit::Backend => Found::Failed(error),
-        Culprit::Client | Culprit::Front => Found::NotMade(error),
+        Culprit::Backend => ProbeResult::Failed(error),
+        Culprit::Client | Culprit::Front => ProbeResult::NotMade(error),
     }
 }
 
@@ -309,10 +326,10 @@ async fn ask(
     request: &ProbeRequest,
     config: &BackendConfig,
 ) -> Result<Option<Vec<u8>>, Wrong> {
-    let at = config.address.to_string();
+    let address = config.address.to_string();
     let host = match (&request.host, &config.address) {
         (Some(host), _) => host,
-        (None, Address::Tcp { .. }) => &at[..],
+        (None, Address::Tcp { .. }) => &address[..],
         (None, Address::Unix(_)) => UNIX_HOST,
     };
     let (path, query) = match request.target.split_once('?') {
@@ -358,14 +375,13 @@ async fn receive(
             Event::Interim(_) | Event::Upgraded(_) | Event::Flush | Event::BodyWanted => {}
         }
     }
-    let wanted = request
-        .body
-        .as_ref()
-        .filter(|_| request.method != Method::HEAD);
-    match wanted {
-        Some(text) if !contains(&body, text.as_bytes()) => Err(Wrong::Body),
-        _ => Ok(cookie),
+    if let Some(text) = &request.body
+        && request.method != Method::HEAD
+        && !contains(&body, text.as_bytes())
+    {
+        return Err(Wrong::Body);
     }
+    Ok(cookie)
 }
 
 /// Judges the head of a response; returns the cookie that it sets, if any.
@@ -375,11 +391,8 @@ fn judge(
     is_ajp: bool,
 ) -> Result<Option<Vec<u8>>, Wrong> {
     let status = head.status;
-    let good = request
-        .statuses
-        .iter()
-        .any(|it| it.contains(&status.as_u16()));
-    if good {
+    let mut good_ranges = request.statuses.iter();
+    if good_ranges.any(|range| range.contains(&status.as_u16())) {
         Ok(head.headers.get(SET_COOKIE).map(<[u8]>::to_vec))
     } else {
         Err(Wrong::Status { status, is_ajp })

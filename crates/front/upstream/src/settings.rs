@@ -18,17 +18,25 @@ pub struct Settings {
     /// A number that changes with every setting to which connections are bound: packet size,
     /// secret, TLS.
     generation: u32,
-    /// The backend's own host name and that of its `upgrade_url`, held so that they are resolved.
-    names: [Option<Arc<Name>>; 2],
+    /// The backend's own host name, held so that it is resolved.
+    name: Option<Arc<Name>>,
+    /// The host name of its `upgrade_url`, held so that it is resolved.
+    upgrade_name: Option<Arc<Name>>,
 }
 
 impl Settings {
     pub(crate) fn new(config: BackendConfig) -> Arc<Self> {
-        Arc::new(Self {
-            names: names_of(&config),
+        Arc::new(Self::with_generation(config, 0))
+    }
+
+    fn with_generation(config: BackendConfig, generation: u32) -> Self {
+        let upgrade_address = config.upgrade.as_ref().map(|end| &end.address);
+        Self {
+            name: name_of(&config.address),
+            upgrade_name: upgrade_address.and_then(name_of),
             config,
-            generation: 0,
-        })
+            generation,
+        }
     }
 
     /// The settings with `config` that follow these; the same ones if nothing differs.
@@ -37,18 +45,17 @@ impl Settings {
             return Arc::clone(self);
         }
         let (before, after) = (&self.config.ajp, &config.ajp);
-        let ajp_bound = !config.speaks_http()
-            && (before.packet_size, &before.secret) != (after.packet_size, &after.secret);
-        let bound = ajp_bound || self.config.tls != config.tls;
-        if !bound {
-            // Equal, but the earlier value has the TLS sessions that can be resumed.
-            config.tls.clone_from(&self.config.tls);
+        let has_other_ajp =
+            before.packet_size != after.packet_size || before.secret != after.secret;
+        let needs_new_connections =
+            (has_other_ajp && !config.speaks_http()) || self.config.tls != config.tls;
+        if needs_new_connections {
+            let generation = self.generation.wrapping_add(1);
+            return Arc::new(Self::with_generation(config, generation));
         }
-        Arc::new(Self {
-            generation: self.generation.wrapping_add(u32::from(bound)),
-            names: names_of(&config),
-            config,
-        })
+        // Equal, but the earlier value has the TLS sessions that can be resumed.
+        config.tls.clone_from(&self.config.tls);
+        Arc::new(Self::with_generation(config, self.generation))
     }
 
     /// The generation of connections. A connection of another generation is closed when its
@@ -59,24 +66,23 @@ impl Settings {
 
     /// The backend's host name; `None`: its address has none.
     pub(crate) fn name(&self) -> Option<&Arc<Name>> {
-        self.names[0].as_ref()
+        self.name.as_ref()
     }
 
     /// The host name to which tunnels go; `None`: the address has none.
     pub(crate) fn tunnel_name(&self) -> Option<&Arc<Name>> {
         match self.config.upgrade {
-            Some(_) => self.names[1].as_ref(),
+            Some(_) => self.upgrade_name.as_ref(),
             None => self.name(),
         }
     }
 }
 
-fn names_of(config: &BackendConfig) -> [Option<Arc<Name>>; 2] {
-    let upgrade = config.upgrade.as_ref().map(|end| &end.address);
-    [Some(&config.address), upgrade].map(|address| match address {
-        Some(Address::Tcp { host, .. }) => names::name(host),
-        Some(Address::Unix(_)) | None => None,
-    })
+fn name_of(address: &Address) -> Option<Arc<Name>> {
+    match address {
+        Address::Tcp { host, .. } => names::name(host),
+        Address::Unix(_) => None,
+    }
 }
 
 impl Deref for Settings {

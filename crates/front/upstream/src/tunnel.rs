@@ -51,8 +51,9 @@ impl Backend {
             limit: settings.tunnels_max,
         })?;
         let began = Instant::now();
-        let end = settings.tunnel_end();
-        let dialled = dial(end, settings.tunnel_name(), settings.connect_timeout).await;
+        let (address, trust) = settings.tunnel_end();
+        let limit = settings.connect_timeout;
+        let dialled = dial(address, trust, settings.tunnel_name(), limit).await;
         let stream = dialled.inspect_err(|error| {
             // A failure at `upgrade_url` is not one of the backend's own address.
             if settings.upgrade.is_none() {

@@ -111,24 +111,21 @@ impl Wire {
     /// Takes the wanted bytes of the request's body and encodes them: over AJP13 in as many packets as were asked
     /// for, which are written together, over HTTP/1.1 all of it in one chunk.
     pub(crate) fn send_body(&mut self, body: &mut ByteQueue, out: &mut Output) {
-        while !body.is_empty() && !out.is_full() {
-            let mut left = match self {
-                Self::Ajp(client) => {
-                    let len = client.body_credit().min(body.len());
-                    client.begin_data(len, out.staging());
-                    len
+        match self {
+            Self::Ajp(client) => {
+                while !body.is_empty() && !out.is_full() {
+                    let packet_len = client.body_credit().min(body.len());
+                    if packet_len == 0 {
+                        return;
+                    }
+                    client.begin_data(packet_len, out.staging());
+                    push_bytes(body, packet_len, out);
                 }
-                Self::Http(client) => client.begin_data(body.len(), out.staging()),
-            };
-            let is_wanted = left > 0;
-            while let Some(piece) = body.pop(left) {
-                left -= piece.len();
-                out.push(piece);
             }
-            match self {
-                Self::Ajp(_) if is_wanted => {}
-                Self::Ajp(_) => return,
-                Self::Http(client) => {
+            Self::Http(client) => {
+                if !body.is_empty() && !out.is_full() {
+                    let chunk_len = client.begin_data(body.len(), out.staging());
+                    push_bytes(body, chunk_len, out);
                     client.finish_data(out.staging());
                     // What exceeds the announced length is not sent; the codec has noticed.
                     body.clear();
@@ -224,6 +221,15 @@ impl Wire {
     }
 }
 
+/// Moves the first `len` bytes of `body` to `out`.
+fn push_bytes(body: &mut ByteQueue, len: usize, out: &mut Output) {
+    let mut left = len;
+    while let Some(piece) = body.pop(left) {
+        left -= piece.len();
+        out.push(piece);
+    }
+}
+
 fn receive_ajp(
     client: &mut ajp::Client,
     input: &mut BytesMut,
@@ -239,6 +245,7 @@ fn receive_ajp(
             Some(ajp::ClientEvent::Flush) => Event::Flush,
             Some(ajp::ClientEvent::BodyWanted) => Event::BodyWanted,
             Some(ajp::ClientEvent::End) => Event::End,
+            // Nothing waits for it: a CPING is awaited by `receive_pong`.
             Some(ajp::ClientEvent::Pong) => continue,
         }));
     }
@@ -278,24 +285,25 @@ pub(crate) fn send_ajp(
     if let Some(tls) = facts.tls {
         attributes.extend(tls_attributes(tls, facts.certificate_chain));
     }
-    let all;
-    let attributes = match facts.attributes {
+    let combined;
+    let all_attributes = match facts.attributes {
+        // The usual case needs no allocation.
         [] => &attributes[..],
         others => {
-            all = [&attributes[..], others].concat();
-            &all
+            combined = [&attributes[..], others].concat();
+            &combined
         }
     };
-    let facts = ajp::Facts {
+    let ajp_facts = ajp::Facts {
         version: facts.version,
         remote_ip: facts.remote_ip,
         server_name: facts.server_name,
         server_port: facts.server_port,
         is_ssl: facts.secure,
         announce_chunked: config.ajp.announce_chunked,
-        attributes,
+        attributes: all_attributes,
     };
-    client.send_request(request, &facts, out)
+    client.send_request(request, &ajp_facts, out)
 }
 
 /// The attribute for an activation, with mod_jk's words for it.
@@ -312,8 +320,8 @@ fn activation_attribute(activation: Activation) -> ajp::Attribute<'static> {
 
 /// The attributes for TLS that mod_jk sends, but without a session id: tickets have none.
 fn tls_attributes(tls: &Facts, chain: bool) -> impl Iterator<Item = ajp::Attribute<'_>> {
-    let certificate = tls.client_certificate(chain);
-    let certificate = certificate.map(|pem| ajp::Attribute::SslCert(pem.as_bytes()));
+    let pem = tls.client_certificate(chain);
+    let certificate = pem.map(|pem| ajp::Attribute::SslCert(pem.as_bytes()));
     let key_size = (tls.key_bits > 0).then_some(ajp::Attribute::SslKeySize(tls.key_bits));
     // A proxy that ended the client's TLS may not tell the cipher.
     let cipher = (!tls.cipher.is_empty()).then(|| ajp::Attribute::SslCipher(tls.cipher.as_bytes()));

@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use super::Backend;
 use crate::error::{LeaseError, PingFailure};
 use crate::names::Resolution;
-use crate::probe::{self, Found};
+use crate::probe::{self, ProbeResult};
 
 /// Facts about a backend besides its health: whether it speaks CPING, its last trouble, its last refusal.
 #[derive(Debug, Default)]
@@ -47,17 +47,25 @@ struct History {
 }
 
 impl Findings {
-    /// Whether the backend's reaction `how` to CPING shows that it serves but does not speak CPING.
-    fn is_unspoken(&mut self, how: PingFailure, history: &History, now: Instant) -> bool {
-        let since = self.silent_since.filter(|_| history.is_out).unwrap_or(now);
-        self.silent_since = Some(since);
-        match (self.cping, how) {
-            (Cping::Answered, _) | (_, PingFailure::Garbled) => false,
-            (Cping::Unspoken(_), _) | (_, PingFailure::Other) => true,
+    /// Whether the unanswered CPING shows that the backend serves but does not speak CPING.
+    fn is_unspoken(&mut self, failure: PingFailure, history: &History, now: Instant) -> bool {
+        let silent_since = match self.silent_since {
+            Some(since) if history.is_out => since,
+            _ => now,
+        };
+        self.silent_since = Some(silent_since);
+        match (self.cping, failure) {
+            // A backend that has answered CPING before is in trouble.
+            (Cping::Answered, _) => false,
+            // A backend that serves does not send garbage.
+            (_, PingFailure::Garbled) => false,
+            (Cping::Unspoken(_), _) => true,
+            // The backend speaks AJP13, and refuses this message.
+            (Cping::Unknown, PingFailure::Other) => true,
             (Cping::Unknown, PingFailure::Closed) if history.has_served => true,
             // It may be a process that was just started.
             (Cping::Unknown, PingFailure::Closed | PingFailure::Silent) => {
-                history.is_out && now.saturating_duration_since(since) >= START_MAX
+                history.is_out && now.saturating_duration_since(silent_since) >= START_MAX
             }
         }
     }
@@ -65,15 +73,14 @@ impl Findings {
 
 impl Backend {
     fn lock_findings(&self) -> MutexGuard<'_, Findings> {
-        self.findings()
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        self.findings.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Records that the backend answered CPING.
     pub(crate) fn note_pong(&self) {
         let mut findings = self.lock_findings();
-        (findings.cping, findings.silent_since) = (Cping::Answered, None);
+        findings.cping = Cping::Answered;
+        findings.silent_since = None;
     }
 
     /// Whether the backend is known not to answer CPING although it serves.
@@ -83,16 +90,16 @@ impl Backend {
 
     /// Lets an unanswered CPING count as an accepted connection if the backend has never answered one and serves all
     /// the same; not if the configuration requires an answer.
-    pub(crate) fn judge_cping(&self, found: Found) -> Found {
-        let how = match found {
-            Found::Silent(how) if !probe::wants_pong(&self.settings()) => how,
-            Found::Ponged => {
+    pub(crate) fn judge_cping(&self, result: ProbeResult) -> ProbeResult {
+        let failure = match result {
+            ProbeResult::Silent(failure) if !probe::wants_pong(&self.settings()) => failure,
+            ProbeResult::Ponged => {
                 self.note_pong();
-                return found;
+                return result;
             }
             _ => {
                 self.lock_findings().silent_since = None;
-                return found;
+                return result;
             }
         };
         let history = History {
@@ -100,22 +107,21 @@ impl Backend {
             has_served: self.counts().received > 0,
         };
         let mut findings = self.lock_findings();
-        let is_unspoken = findings.is_unspoken(how, &history, Instant::now());
-        if !is_unspoken {
-            return found;
+        if !findings.is_unspoken(failure, &history, Instant::now()) {
+            return result;
         }
-        let before = std::mem::replace(&mut findings.cping, Cping::Unspoken(how));
+        let before = std::mem::replace(&mut findings.cping, Cping::Unspoken(failure));
         drop(findings);
         if !matches!(before, Cping::Unspoken(_)) {
             let (upstream, backend) = (self.upstream(), &self.settings().name);
             tracing::warn!(
                 upstream,
                 backend,
-                "the backend serves and does not speak CPING ({how}): a connection alone says that it is back. \
+                "the backend serves and does not speak CPING ({failure}): a connection alone says that it is back. \
                  Set `ping_after_idle = \"off\"`, or a [probe] with kind = \"request\""
             );
         }
-        Found::Unspoken(how)
+        ProbeResult::Unspoken(failure)
     }
 
     /// Records what is wrong with the backend: a clause in which "it" is the backend; `None`: nothing.
@@ -137,13 +143,13 @@ impl Backend {
             return;
         }
         self.lock_findings().refused = Some(Instant::now());
-        if self.is_refusal_told() {
-            return;
+        if self.claim_refusal_warning() {
+            let (upstream, backend) = (self.upstream(), &settings.name);
+            tracing::warn!(upstream, backend, "{}", self.refusal());
         }
-        let (upstream, backend) = (self.upstream(), &settings.name);
-        tracing::warn!(upstream, backend, "{}", self.refusal());
     }
 
+    /// What a 403 to the first request of a connection may mean, in words.
     fn refusal(&self) -> String {
         let secret = match self.settings().ajp.secret {
             Some(_) => "`secret` may be wrong",
@@ -163,8 +169,11 @@ impl Backend {
 
     /// Puts the backend out if its name has never been resolved, so that no request has to find that out.
     pub(crate) fn note_unresolved(self: &Arc<Self>) {
-        let lack = self.settings().name().and_then(|name| name.lack());
-        if let Some(reason) = lack.filter(|_| self.share() > 0 && !self.is_retired()) {
+        let unresolved = self.settings().name().and_then(|name| name.lack());
+        if let Some(reason) = unresolved
+            && self.share() > 0
+            && !self.is_retired()
+        {
             self.note_failed_dial(&LeaseError::Unresolved { reason }, Instant::now());
         }
     }
@@ -180,20 +189,23 @@ impl Backend {
             remarks.push(self.refusal());
         }
         let is_out = matches!(self.health().standing(), Standing::Out(_));
-        if let Some(probe) = self.last_probe().filter(|it| !it.answered && !is_out) {
+        if let Some(probe) = self.last_probe()
+            && !probe.answered
+            && !is_out
+        {
             remarks.push(format!("its last check failed: {}", probe.found));
         }
-        if let Cping::Unspoken(how) = cping {
+        if let Cping::Unspoken(failure) = cping {
             remarks.push(format!(
-                "it does not speak CPING ({how}): set `ping_after_idle = \"off\"`"
+                "it does not speak CPING ({failure}): set `ping_after_idle = \"off\"`"
             ));
         }
-        if let Some(known) = self.resolution()
-            && let (Some(age), Some(failed)) = (known.age, known.failed)
+        if let Some(resolution) = self.resolution()
+            && let (Some(age), Some(failed)) = (resolution.age, resolution.failed)
         {
             remarks.push(format!(
                 "its name {} does not resolve ({failed}): the addresses of {} s ago stay in use",
-                known.host,
+                resolution.host,
                 age.as_secs()
             ));
         }
@@ -267,9 +279,9 @@ mod tests {
         let address = Address::Unix("/backend".into());
         let backend = Backend::new("app", BackendConfig::new(Protocol::Ajp, address), 1);
         let since = |backend: &Backend| backend.lock_findings().silent_since;
-        backend.judge_cping(Found::Silent(PingFailure::Silent));
+        backend.judge_cping(ProbeResult::Silent(PingFailure::Silent));
         assert!(since(&backend).is_some());
-        backend.judge_cping(Found::Failed(LeaseError::Dial {
+        backend.judge_cping(ProbeResult::Failed(LeaseError::Dial {
             source: io::ErrorKind::ConnectionRefused.into(),
             tried: Tried::default(),
         }));

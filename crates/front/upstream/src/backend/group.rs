@@ -50,64 +50,55 @@ impl Group {
     /// Whether a failed probe of `failing` must not put it out, because more weight would then be out
     /// than `unwell_max` allows. The caller must hold the guard of [`Self::decide`].
     pub(crate) fn excuses(&self, failing: &Backend) -> bool {
-        let is_failing =
-            |(member, _): &(Weak<Backend>, u32)| member.as_ptr() == std::ptr::from_ref(failing);
-        if !self.members.iter().any(is_failing) {
+        let is_member = self
+            .members
+            .iter()
+            .any(|(member, _)| std::ptr::eq(member.as_ptr(), failing));
+        if !is_member {
+            // An operator stopped it, so it serves nothing anyway.
             return false;
         }
-        let weights = self.weights(|it| std::ptr::eq(it, failing) || it.health().is_out());
+        let weights =
+            self.weights(|member| std::ptr::eq(member, failing) || member.health().is_out());
         excuses(false, weights, self.unwell_max)
     }
 
     /// Whether some backend other than `failing` is in, has answered, and did not answer its last request
     /// with a 5xx.
     pub(crate) fn has_better(&self, failing: &Backend) -> bool {
-        let answers_well = |(member, _): &(Weak<Backend>, u32)| {
-            let member = member.upgrade().filter(|it| !std::ptr::eq(&**it, failing));
-            member.is_some_and(|it| !it.health().is_out() && it.answers_well())
-        };
-        self.members.iter().any(answers_well)
+        for (member, _) in &self.members {
+            if let Some(member) = member.upgrade()
+                && !std::ptr::eq(&*member, failing)
+                && !member.health().is_out()
+                && member.answers_well()
+            {
+                return true;
+            }
+        }
+        false
     }
 
     /// Checks whether too much weight is out, and if so lets unwell backends serve. Call it when a
     /// member's health may have changed, while holding the guard of [`Self::decide`].
     pub(crate) fn review(&self) {
-        let is_away = |it: &Backend| it.health().is_out() || it.health().is_unwell();
+        let is_away = |member: &Backend| member.health().is_out() || member.health().is_unwell();
         let weights = self.weights(is_away);
-        let exceeded = excuses(false, weights, self.unwell_max);
+        let is_exceeded = excuses(false, weights, self.unwell_max);
         let mut panics = false;
         let mut upstream = String::new();
-        for backend in self
-            .members
-            .iter()
-            .filter_map(|(backend, _)| backend.upgrade())
-        {
-            let pardoned = exceeded && backend.health().is_unwell();
+        for (member, _) in &self.members {
+            let Some(backend) = member.upgrade() else {
+                continue;
+            };
+            let pardoned = is_exceeded && backend.health().is_unwell();
             backend.health().pardon(pardoned);
             panics |= pardoned;
             if upstream.is_empty() {
                 backend.upstream().clone_into(&mut upstream);
             }
         }
-        if self.panics.swap(panics, Ordering::Relaxed) == panics {
-            return;
-        }
-        let (out, total) = weights;
-        if panics {
-            tracing::warn!(
-                upstream,
-                out,
-                total,
-                "more than `unwell_max` of the weight would be out: backends that are unwell serve \
-             where no other can"
-            );
-        } else {
-            tracing::info!(
-                upstream,
-                out,
-                total,
-                "backends that are unwell are out again"
-            );
+        if self.panics.swap(panics, Ordering::Relaxed) != panics {
+            log_panic(panics, &upstream, weights);
         }
     }
 
@@ -124,7 +115,28 @@ impl Group {
         (sum, total)
     }
 
+    /// Locks the decision whether a backend is put out.
     pub(crate) fn decide(&self) -> MutexGuard<'_, ()> {
         self.deciding.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Logs that unwell backends serve from now on, or that they do not any more.
+fn log_panic(panics: bool, upstream: &str, (out, total): (u64, u64)) {
+    if panics {
+        tracing::warn!(
+            upstream,
+            out,
+            total,
+            "more than `unwell_max` of the weight would be out: backends that are unwell serve \
+             where no other can"
+        );
+    } else {
+        tracing::info!(
+            upstream,
+            out,
+            total,
+            "backends that are unwell are out again"
+        );
     }
 }

@@ -3,7 +3,6 @@
 use std::sync::atomic::Ordering;
 
 use super::Backend;
-use crate::figures::Figures;
 
 impl Backend {
     /// Counts a response: a 5xx lengthens the row, any other ends it. Returns the length of the
@@ -22,7 +21,11 @@ impl Backend {
 
     /// Whether the backend has answered, and its last response was not a 5xx.
     pub(crate) fn answers_well(&self) -> bool {
-        let well = |figures: &Figures| figures.totals().responses[2..5].iter().any(|it| *it > 0);
-        self.server_errors.load(Ordering::Relaxed) == 0 && well(&self.figures)
+        if self.server_errors.load(Ordering::Relaxed) > 0 {
+            return false;
+        }
+        // Responses by the first digit of their status: 2xx, 3xx and 4xx.
+        let responses = self.figures.totals().responses;
+        responses[2..5].iter().any(|count| *count > 0)
     }
 }
