@@ -50,8 +50,8 @@ pub enum DnsKind {
 
 /// The members in an answer, and how long the answer is valid.
 struct DnsAnswer {
-    found: Vec<FoundMember>,
-    lives: Duration,
+    members: Vec<FoundMember>,
+    valid_for: Duration,
 }
 
 /// An SRV record with the addresses of its target.
@@ -70,11 +70,11 @@ impl DnsSource {
     pub(crate) async fn run(self, answers: mpsc::Sender<Answer>, again: Arc<Notify>) {
         let mut failures = 0_u32;
         loop {
-            let resolved = self.resolve().await;
-            let (answer, pause) = match resolved {
-                Ok(DnsAnswer { found, lives }) => {
+            let (answer, pause) = match self.resolve().await {
+                Ok(resolved) => {
                     failures = 0;
-                    (Answer::members(found), lives.clamp(PAUSE_MIN, PAUSE_MAX))
+                    let pause = resolved.valid_for.clamp(PAUSE_MIN, PAUSE_MAX);
+                    (Answer::members(resolved.members), pause)
                 }
                 Err(reason) => {
                     failures = failures.saturating_add(1);
@@ -95,7 +95,7 @@ impl DnsSource {
     /// Looks the name up once.
     pub(crate) async fn ask(&self) -> Answer {
         match self.resolve().await {
-            Ok(resolved) => Answer::members(resolved.found),
+            Ok(resolved) => Answer::members(resolved.members),
             Err(reason) => Answer::Failed(reason),
         }
     }
@@ -106,13 +106,15 @@ impl DnsSource {
         let resolver = self.resolver().map_err(|error| error.to_string())?;
         match self.kind {
             DnsKind::Addresses { port } => {
-                let (addresses, lives) = addresses(&resolver, &self.name).await?;
+                let (addresses, valid_for) = addresses(&resolver, &self.name).await?;
                 if addresses.is_empty() {
                     return Err(format!("{} has no addresses", self.name));
                 }
-                let each = addresses.into_iter().map(|ip| self.member_at(ip, port));
-                let found = each.collect();
-                Ok(DnsAnswer { found, lives })
+                let members = addresses
+                    .into_iter()
+                    .map(|ip| self.member_at(ip, port))
+                    .collect();
+                Ok(DnsAnswer { members, valid_for })
             }
             DnsKind::Services => self.services(&resolver).await,
         }
@@ -120,11 +122,10 @@ impl DnsSource {
 
     /// Looks up SRV records, and the addresses of their targets that the answer lacks.
     async fn services(&self, resolver: &TokioResolver) -> Result<DnsAnswer, String> {
-        let answer = look_up(resolver, &self.name, RecordType::SRV).await?;
-        let Some(answer) = answer else {
+        let Some(answer) = look_up(resolver, &self.name, RecordType::SRV).await? else {
             return Err(format!("{} has no services", self.name));
         };
-        let mut lives = lives(&answer);
+        let mut valid_for = time_to_live(&answer);
         let additional = additional_addresses(&answer);
         let mut services = Vec::new();
         for record in answer.answers() {
@@ -136,12 +137,14 @@ impl DnsSource {
             if target.is_empty() || srv.port == 0 {
                 continue;
             }
-            let addresses = match additional.get(&target) {
+            let target_addresses = match additional.get(&target) {
                 Some(known) => known.clone(),
                 None => {
-                    let (own, own_lives) = addresses(resolver, &format!("{target}.")).await?;
-                    lives = lives.min(own_lives);
-                    own
+                    // With the dot, no search domain is appended.
+                    let absolute_name = format!("{target}.");
+                    let (found, found_valid_for) = addresses(resolver, &absolute_name).await?;
+                    valid_for = valid_for.min(found_valid_for);
+                    found
                 }
             };
             services.push(Service {
@@ -149,17 +152,17 @@ impl DnsSource {
                 weight: srv.weight,
                 port: srv.port,
                 target,
-                addresses,
+                addresses: target_addresses,
             });
             if services.len() >= SERVICES_MAX {
                 break;
             }
         }
-        let found = members(services, self.speech);
-        if found.is_empty() {
+        let members = members(services, self.speech);
+        if members.is_empty() {
             return Err(format!("no service of {} has an address", self.name));
         }
-        Ok(DnsAnswer { found, lives })
+        Ok(DnsAnswer { members, valid_for })
     }
 
     fn member_at(&self, ip: IpAddr, port: u16) -> FoundMember {
@@ -172,17 +175,19 @@ impl DnsSource {
 
     fn resolver(&self) -> Result<TokioResolver, NetError> {
         let provider = TokioRuntimeProvider::default();
-        let mut builder = match &self.resolvers[..] {
-            [] => system(provider)?,
-            own => {
-                let servers = own.iter().map(|at| server(*at)).collect();
-                let config = ResolverConfig::from_name_servers(servers);
-                let mut builder = Resolver::builder_with_config(config, provider);
-                builder.options_mut().use_hosts_file = ResolveHosts::Never;
-                builder
-            }
+        let mut builder = if self.resolvers.is_empty() {
+            system_resolver(provider)?
+        } else {
+            let servers = self.resolvers.iter().map(|address| server(*address));
+            let config = ResolverConfig::from_name_servers(servers.collect());
+            Resolver::builder_with_config(config, provider)
         };
         let options: &mut ResolverOpts = builder.options_mut();
+        if !self.resolvers.is_empty() {
+            // Configured servers alone decide.
+            options.use_hosts_file = ResolveHosts::Never;
+        }
+        // The resolver is dropped after this look-up.
         options.cache_size = 0;
         options.timeout = options.timeout.min(ASK_MAX);
         options.attempts = 2;
@@ -191,7 +196,7 @@ impl DnsSource {
 }
 
 /// A resolver with the servers, search domains and options of this machine's `resolv.conf`.
-fn system(provider: TokioRuntimeProvider) -> Result<Builder, NetError> {
+fn system_resolver(provider: TokioRuntimeProvider) -> Result<Builder, NetError> {
     let text = std::fs::read(RESOLV_CONF)?;
     let (system, _) = resolv_conf::Config::parse_with_errors(&text);
     let addresses = system.nameservers.iter();
@@ -202,7 +207,7 @@ fn system(provider: TokioRuntimeProvider) -> Result<Builder, NetError> {
         return Err(NetError::from(format!("{RESOLV_CONF} names no server")));
     }
     let domains = system.get_last_search_or_domain();
-    let search = domains.filter_map(|it| Name::from_str_relaxed(it).ok());
+    let search = domains.filter_map(|domain| Name::from_str_relaxed(domain).ok());
     let config = ResolverConfig::from_parts(None, search.collect(), servers);
     let mut builder = Resolver::builder_with_config(config, provider);
     let options = builder.options_mut();
@@ -213,10 +218,12 @@ fn system(provider: TokioRuntimeProvider) -> Result<Builder, NetError> {
 
 type Builder = ResolverBuilder<TokioRuntimeProvider>;
 
-fn server(at: SocketAddr) -> NameServerConfig {
+fn server(address: SocketAddr) -> NameServerConfig {
     let mut connections = vec![ConnectionConfig::udp(), ConnectionConfig::tcp()];
-    connections.iter_mut().for_each(|it| it.port = at.port());
-    NameServerConfig::new(at.ip(), true, connections)
+    for connection in &mut connections {
+        connection.port = address.port();
+    }
+    NameServerConfig::new(address.ip(), true, connections)
 }
 
 /// Looks up the addresses of a name, and how long they are valid; empty if it has none.
@@ -224,23 +231,20 @@ async fn addresses(
     resolver: &TokioResolver,
     name: &str,
 ) -> Result<(BTreeSet<IpAddr>, Duration), String> {
-    let (four, six) = tokio::join!(
+    let (ipv4, ipv6) = tokio::join!(
         look_up(resolver, name, RecordType::A),
         look_up(resolver, name, RecordType::AAAA),
     );
-    let mut all = BTreeSet::new();
-    let mut holds = PAUSE_MAX;
-    // Half an answer is none: it would lack the others.
-    for answer in [four?, six?].into_iter().flatten() {
-        holds = holds.min(lives(&answer));
-        all.extend(
-            answer
-                .answers()
-                .iter()
-                .filter_map(|record| address(&record.data)),
-        );
+    let mut addresses = BTreeSet::new();
+    let mut valid_for = PAUSE_MAX;
+    // If one of the two lookups fails, both do: members of the other family would seem to have left.
+    for answer in [ipv4?, ipv6?].into_iter().flatten() {
+        valid_for = valid_for.min(time_to_live(&answer));
+        for record in answer.answers() {
+            addresses.extend(address(&record.data));
+        }
     }
-    Ok((all, holds))
+    Ok((addresses, valid_for))
 }
 
 /// Looks up records of one type; `None` if there are none.
@@ -258,16 +262,14 @@ async fn look_up(
 
 /// The addresses in the additional section of an answer, by name.
 fn additional_addresses(answer: &Lookup) -> BTreeMap<String, BTreeSet<IpAddr>> {
-    let mut beside: BTreeMap<String, BTreeSet<IpAddr>> = BTreeMap::new();
+    let mut by_name: BTreeMap<String, BTreeSet<IpAddr>> = BTreeMap::new();
     for record in answer.additionals() {
         if let Some(ip) = address(&record.data) {
-            beside
-                .entry(trimmed(&record.name.to_ascii()))
-                .or_default()
-                .insert(ip);
+            let name = trimmed(&record.name.to_ascii());
+            by_name.entry(name).or_default().insert(ip);
         }
     }
-    beside
+    by_name
 }
 
 fn address(data: &RData) -> Option<IpAddr> {
@@ -279,10 +281,11 @@ fn address(data: &RData) -> Option<IpAddr> {
 }
 
 /// The shortest time to live among an answer's records.
-fn lives(answer: &Lookup) -> Duration {
+fn time_to_live(answer: &Lookup) -> Duration {
     let records = answer.answers().iter().chain(answer.additionals());
-    let lives = records.filter(|it| !is_option(it)).map(|it| it.ttl).min();
-    Duration::from_secs(u64::from(lives.unwrap_or_default()))
+    let with_ttl = records.filter(|record| !is_option(record));
+    let shortest = with_ttl.map(|record| record.ttl).min();
+    Duration::from_secs(u64::from(shortest.unwrap_or_default()))
 }
 
 /// Whether the record is EDNS's, whose field for the time to live has another meaning.
@@ -293,27 +296,23 @@ fn is_option(record: &Record) -> bool {
 /// Turns services into members: the rank of a priority is the distance, the first label of the target is the
 /// name.
 fn members(services: Vec<Service>, speech: Speech) -> Vec<FoundMember> {
-    let priorities: BTreeSet<u16> = services.iter().map(|it| it.priority).collect();
-    let heaviest = services
-        .iter()
-        .map(|it| it.weight)
-        .max()
-        .unwrap_or_default();
-    let member = |service: Service| {
+    let priorities: BTreeSet<u16> = services.iter().map(|service| service.priority).collect();
+    let weights = services.iter().map(|service| service.weight);
+    let heaviest = weights.max().unwrap_or_default();
+    let to_member = |service: Service| {
         let ip = *service.addresses.first()?;
         let name = service.target.split('.').next()?.to_owned();
-        let distance = priorities.range(..service.priority).count();
+        let rank = priorities.range(..service.priority).count();
+        let distance = u32::try_from(rank).unwrap_or(DISTANCE_MAX);
         Some(FoundMember {
             weight: scaled(service.weight, heaviest),
-            distance: u32::try_from(distance)
-                .unwrap_or(DISTANCE_MAX)
-                .min(DISTANCE_MAX),
+            distance: distance.min(DISTANCE_MAX),
             jvm_route: Some(name.clone()),
             server_name: Some(service.target),
             ..FoundMember::new(name, Place::at(ip, service.port), speech)
         })
     };
-    services.into_iter().filter_map(member).collect()
+    services.into_iter().filter_map(to_member).collect()
 }
 
 /// Scales a DNS weight to one from 1 to 1000. In DNS, 0 is the smallest.
@@ -339,8 +338,9 @@ fn spread(pause: Duration, random: f64) -> Duration {
 
 /// How long to wait after this number of failures in a row.
 fn back_off(failures: u32) -> Duration {
-    let doubled = 1_u32 << failures.saturating_sub(1).min(5);
-    (PAUSE_MIN * doubled).min(BACK_OFF_MAX)
+    // The first pause is `PAUSE_MIN`; each further failure doubles it, five times at most.
+    let factor = 1_u32 << failures.saturating_sub(1).min(5);
+    (PAUSE_MIN * factor).min(BACK_OFF_MAX)
 }
 
 /// The file that names this machine's resolvers.

@@ -37,17 +37,19 @@ impl Eq for FileSource {}
 
 /// Identifies the version of a file by `stat`: device, inode, size, time of modification. `None`: there is
 /// no file.
-type Stamp = Option<(u64, u64, u64, i64, i64)>;
+type Stamp = Option<(u64, u64, u64, (i64, i64))>;
 
 impl FileSource {
     /// Checks the file once a second, and sends an answer if it changed; see [`crate::MemberSource::run`].
     pub(crate) async fn run(self, answers: mpsc::Sender<Answer>, again: Arc<Notify>) {
+        // `None`: the next check sends an answer in any case.
         let mut known: Option<Stamp> = None;
         loop {
             let (source, before) = (self.clone(), known);
             // A file system may be remote: the other sources do not wait for it.
-            let looked = tokio::task::spawn_blocking(move || source.read_if_changed(before)).await;
-            let Ok((stamp, answer)) = looked else { return };
+            let checked = tokio::task::spawn_blocking(move || source.read_if_changed(before)).await;
+            // Fails only if the event loop ends.
+            let Ok((stamp, answer)) = checked else { return };
             known = Some(stamp);
             if let Some(answer) = answer
                 && answers.send(answer).await.is_err()
@@ -81,8 +83,9 @@ impl FileSource {
 }
 
 fn stamp(path: &Path) -> Stamp {
-    let it = std::fs::metadata(path).ok()?;
-    Some((it.dev(), it.ino(), it.size(), it.mtime(), it.mtime_nsec()))
+    let file = std::fs::metadata(path).ok()?;
+    let modified = (file.mtime(), file.mtime_nsec());
+    Some((file.dev(), file.ino(), file.size(), modified))
 }
 
 /// How often the file is checked.

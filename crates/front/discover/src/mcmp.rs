@@ -95,16 +95,16 @@ struct Desk {
 impl McmpSource {
     /// Whether a node may connect from this address.
     fn hears(&self, peer: IpAddr) -> bool {
-        self.peers.iter().any(|it| it.contains(&peer))
+        self.peers.iter().any(|network| network.contains(&peer))
     }
 
     /// Whether a member may have this host: an address in one of the networks.
     fn may_be_member(&self, host: &str) -> bool {
-        let ip = host.parse::<IpAddr>().ok();
-        ip.is_some_and(|ip| {
-            let ip = ip.to_canonical();
-            self.members.iter().any(|it| it.contains(&ip))
-        })
+        let Ok(ip) = host.parse::<IpAddr>() else {
+            return false;
+        };
+        let ip = ip.to_canonical();
+        self.members.iter().any(|network| network.contains(&ip))
     }
 
     /// Listens, advertises and sends answers until `answers` is closed; see [`crate::MemberSource::run`].
@@ -133,21 +133,21 @@ impl McmpSource {
 
 /// Sends the list of nodes: at once if nodes are known, when the list changes, and when nodes were silent for too long.
 async fn send_lists(desk: &Desk, answers: &mpsc::Sender<Answer>, again: &Notify) {
-    let mut has_said = false;
-    let mut asked = desk.knows_nodes();
+    let mut has_sent = false;
+    let mut is_due = desk.knows_nodes();
     loop {
-        if asked {
-            has_said = true;
-            let answer = desk.list();
-            if answers.send(answer).await.is_err() {
+        if is_due {
+            has_sent = true;
+            if answers.send(desk.list()).await.is_err() {
                 return;
             }
         }
         let table = &desk.hooks.nodes;
         let deadline = table.nodes().deadline().map(|at| table.at(at));
-        asked = tokio::select! {
+        is_due = tokio::select! {
             () = desk.changed.notified() => true,
-            () = again.notified() => has_said,
+            // Doubts about the last answer need one. Before any node is known, an empty list would be wrong.
+            () = again.notified() => has_sent,
             () = sleep_until(deadline.unwrap_or_else(Instant::now)), if deadline.is_some() => {
                 let now = table.now();
                 table.nodes().expire(now)
@@ -177,7 +177,7 @@ async fn listen(desk: &Arc<Desk>, answers: &mpsc::Sender<Answer>) {
         } else if !desk.admit(peer) {
             desk.refuse("connections-max");
         } else {
-            connections.spawn(attend(Arc::clone(desk), stream, peer));
+            connections.spawn(serve_connection(Arc::clone(desk), stream, peer));
         }
     }
 }
@@ -186,21 +186,22 @@ async fn listen(desk: &Arc<Desk>, answers: &mpsc::Sender<Answer>) {
 /// are known, else after the time that the previous process, which handed them over, needs to end. `None` if `answers`
 /// is closed.
 async fn bind_at_last(desk: &Desk, answers: &mpsc::Sender<Answer>) -> Option<TcpListener> {
-    let mut tries = 0;
-    let tell_at = if desk.knows_nodes() { BIND_TRIES } else { 1 };
+    let mut failures = 0;
+    let reported_failure = if desk.knows_nodes() { BIND_TRIES } else { 1 };
     loop {
         match bind(desk.config.listen) {
             Ok(listener) => {
-                if tries >= tell_at {
+                if failures >= reported_failure {
                     // Sends an answer, so that the failure that was reported does not stay in force.
                     desk.changed.notify_one();
                 }
                 return Some(listener);
             }
             Err(error) => {
-                tries += 1;
-                if tries == tell_at {
+                failures += 1;
+                if failures == reported_failure {
                     let reason = format!("cannot listen at {}: {error}", desk.config.listen);
+                    // A failure is an answer, too.
                     desk.answers.fetch_add(1, Ordering::Relaxed);
                     answers.send(Answer::Failed(reason)).await.ok()?;
                 }
@@ -210,44 +211,42 @@ async fn bind_at_last(desk: &Desk, answers: &mpsc::Sender<Answer>) -> Option<Tcp
     }
 }
 
-fn bind(at: SocketAddr) -> std::io::Result<TcpListener> {
-    let socket = match at {
+fn bind(address: SocketAddr) -> std::io::Result<TcpListener> {
+    let socket = match address {
         SocketAddr::V4(_) => TcpSocket::new_v4(),
         SocketAddr::V6(_) => TcpSocket::new_v6(),
     }?;
     socket.set_reuseaddr(true)?;
-    socket.bind(at)?;
+    socket.bind(address)?;
     socket.listen(BACKLOG)
 }
 
-async fn attend(desk: Arc<Desk>, mut stream: TcpStream, peer: IpAddr) {
+async fn serve_connection(desk: Arc<Desk>, mut stream: TcpStream, peer: IpAddr) {
     // A node that breaks off connects again.
-    converse(&desk, &mut stream, peer).await.ok();
+    serve_messages(&desk, &mut stream, peer).await.ok();
     desk.release(peer);
 }
 
 /// Receives messages and answers each, until the connection ends.
-async fn converse(desk: &Desk, stream: &mut TcpStream, peer: IpAddr) -> std::io::Result<()> {
+async fn serve_messages(desk: &Desk, stream: &mut TcpStream, peer: IpAddr) -> std::io::Result<()> {
     let mut server = Server::new(Limits::request());
     let (mut input, mut output) = (BytesMut::new(), BytesMut::new());
     let mut pace = Pace::new(desk.hooks.nodes.now());
     loop {
-        let read = receive(&mut server, &mut input, stream);
-        let message = match timeout(IDLE_MAX, read).await {
-            Ok(Ok(NodeInput::Message(head, form))) => Some((head, form)),
-            Ok(Ok(NodeInput::End)) => return Ok(()),
-            Ok(Ok(NodeInput::Garbage)) => None,
-            Ok(Err(error)) => return Err(error),
-            Err(_) => {
-                desk.refuse("idle");
-                return Ok(());
-            }
+        let receiving = receive(&mut server, &mut input, stream);
+        let Ok(received) = timeout(IDLE_MAX, receiving).await else {
+            desk.refuse("idle");
+            return Ok(());
         };
+        let node_input = received?;
+        if matches!(node_input, NodeInput::End) {
+            return Ok(());
+        }
         if !pace.takes(desk.hooks.nodes.now()) {
             desk.refuse("flood");
             return Ok(());
         }
-        let Some((head, form)) = message else {
+        let NodeInput::Message(head, form) = node_input else {
             desk.refuse("garbage");
             return Ok(());
         };
@@ -281,15 +280,13 @@ async fn receive(
     let mut form = Vec::new();
     loop {
         match server.receive(input) {
-            Ok(Some(ServerEvent::Head(begun))) => {
-                if matches!(begun.body, BodyLength::Known(length) if length > BYTES_MAX as u64) {
+            Ok(Some(ServerEvent::Head(received))) => match received.body {
+                BodyLength::Known(0) => return Ok(NodeInput::Message(received, form)),
+                BodyLength::Known(length) if length > BYTES_MAX as u64 => {
                     return Ok(NodeInput::Garbage);
                 }
-                if begun.body == BodyLength::Known(0) {
-                    return Ok(NodeInput::Message(begun, form));
-                }
-                head = Some(begun);
-            }
+                BodyLength::Known(_) | BodyLength::Unknown => head = Some(received),
+            },
             Ok(Some(ServerEvent::Body(data))) => {
                 if form.len() + data.len() > BYTES_MAX {
                     return Ok(NodeInput::Garbage);
@@ -376,9 +373,10 @@ impl Desk {
             return Ok(text);
         }
         let mut in_force = self.hooks.in_force.clone();
-        let is_in_force = async { in_force.wait_for(|it| *it >= answer).await.map(drop) };
-        // If it takes so long, the node asks again.
-        timeout(IN_FORCE_MAX, is_in_force).await.ok();
+        let until_in_force = in_force.wait_for(|number| *number >= answer);
+        // If it takes longer, the node asks again.
+        timeout(IN_FORCE_MAX, until_in_force).await.ok();
+        // Handled again for the number of requests at this moment.
         self.handle(message, peer).map(|(text, _)| text)
     }
 
@@ -395,10 +393,11 @@ impl Desk {
         let mut nodes = table.nodes();
         let reply = nodes.handle(message, peer, now, &rules)?;
         let last = self.answers.load(Ordering::Relaxed);
-        if reply.changed {
-            self.changed.notify_one();
+        if !reply.changed {
+            return Ok((reply.text, last));
         }
-        Ok((reply.text, last + u64::from(reply.changed)))
+        self.changed.notify_one();
+        Ok((reply.text, last + 1))
     }
 
     /// The list of all nodes, as the next answer.
@@ -416,12 +415,15 @@ impl Desk {
     fn admit(&self, peer: IpAddr) -> bool {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let all: usize = open.values().sum();
-        let own = open.entry(peer).or_default();
-        let has_room = *own < PEER_MAX && all < CONNECTIONS_MAX;
-        *own += usize::from(has_room);
-        has_room
+        let own = open.get(&peer).copied().unwrap_or_default();
+        if own >= PEER_MAX || all >= CONNECTIONS_MAX {
+            return false;
+        }
+        open.insert(peer, own + 1);
+        true
     }
 
+    /// Undoes an [`Self::admit`] when the connection is closed.
     fn release(&self, peer: IpAddr) {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(own) = open.get_mut(&peer) {
@@ -475,9 +477,10 @@ impl Pace {
         }
     }
 
+    /// Whether one more message is within the rate.
     fn takes(&mut self, now: Duration) -> bool {
-        let since = now.saturating_sub(self.at).as_secs_f64();
-        self.left = (self.left + since * MESSAGES_A_SECOND).min(MESSAGES_AT_ONCE);
+        let passed = now.saturating_sub(self.at).as_secs_f64();
+        self.left = (self.left + passed * MESSAGES_A_SECOND).min(MESSAGES_AT_ONCE);
         self.at = now;
         self.left -= 1.0;
         self.left >= 0.0

@@ -184,19 +184,23 @@ pub struct MergeResult {
 #[must_use]
 pub fn merge(last: &Members, answer: &Answer, now: Duration, rules: &Rules<'_>) -> MergeResult {
     let (found, left) = match answer {
-        Answer::Failed(reason) => return kept(last, now, reason.clone(), Vec::new()),
+        Answer::Failed(reason) => return keep_last(last, now, reason.clone(), Vec::new()),
         Answer::Members { found, left } => (found, left),
     };
     let (named, refused) = admit(last, found, rules);
-    let left: HashSet<&str> = left.iter().map(String::as_str).collect();
-    if named.is_empty() && !last.members.keys().any(|name| left.contains(&name[..])) {
+    let left_names: HashSet<&str> = left.iter().map(String::as_str).collect();
+    let has_left = last
+        .members
+        .keys()
+        .any(|name| left_names.contains(&name[..]));
+    if named.is_empty() && !has_left {
         let reason = match refused.first() {
             Some((name, refusal)) => format!("{name}: {}", refusal.words()),
             None => "the answer has no members".to_owned(),
         };
-        return kept(last, now, reason, refused);
+        return keep_last(last, now, reason, refused);
     }
-    let absent = AbsentMembers::new(last, &named, &left, now);
+    let absent = AbsentMembers::new(last, &named, &left_names, now);
     let mut next = next_members(last, &named, &absent, now, rules.leave);
     next.expire(now);
     MergeResult {
@@ -216,21 +220,16 @@ fn next_members(
     now: Duration,
     leave: Duration,
 ) -> Members {
-    let mut next = Members {
-        // Doubts about others are over: those that begin now have their full time.
-        stepped: last.stepped.filter(|_| absent.is_confirmed),
-        ..Members::default()
-    };
+    let mut next = Members::default();
     for (name, member) in &last.members {
         if named.contains_key(&name[..]) {
             continue;
         }
-        let standing = absent.standing(name, member, now, leave);
-        let member = Member {
+        let absentee = Member {
             found: member.found.clone(),
-            standing,
+            standing: absent.standing(name, member, now, leave),
         };
-        next.members.insert(name.clone(), member);
+        next.members.insert(name.clone(), absentee);
     }
     for (name, found) in named {
         let member = Member {
@@ -239,16 +238,19 @@ fn next_members(
         };
         next.members.insert((*name).to_owned(), member);
     }
-    if !next.has(MemberPresence::Doubted) {
-        next.stepped = None;
-    } else if absent.step.is_some() || next.stepped.is_none() {
-        next.stepped = Some(now);
+    if next.has(MemberPresence::Doubted) {
+        // Doubts that are not confirmed are over: those that begin with this answer have their full time.
+        let go_on = absent.is_confirmed && absent.step.is_none();
+        next.stepped = Some(match last.stepped {
+            Some(stepped) if go_on => stepped,
+            _ => now,
+        });
     }
     next
 }
 
 /// The result for an answer that is not used: the last list, without members whose time is over.
-fn kept(
+fn keep_last(
     last: &Members,
     now: Duration,
     reason: String,
@@ -285,31 +287,34 @@ impl<'m> AbsentMembers<'m> {
         left: &HashSet<&str>,
         now: Duration,
     ) -> Self {
-        let serving = last
-            .members
-            .iter()
-            .filter(|(_, member)| !member.is_leaving());
-        let count = serving.clone().count();
-        let lacking = serving.filter(|(name, _)| !named.contains_key(&name[..]));
-        let (believed, others): (Vec<_>, Vec<_>) =
-            lacking.partition(|(name, _)| last.superseded || left.contains(&name[..]));
-        let known: Vec<&str> = others
-            .iter()
-            .filter(|(_, member)| member.standing == MemberPresence::Doubted)
-            .map(|(name, _)| &name[..])
-            .collect();
-        let doubted = !known.is_empty() || others.len() * 2 > count - believed.len();
-        let is_due = last.stepped.is_some_and(|stepped| now >= stepped + STEP);
+        let mut absent_left = HashSet::new();
+        let mut first_doubted = None;
+        let mut present_count = 0;
+        // Absent members that did not announce it, and that this source has named before.
+        let mut unexplained_count = 0;
+        for (name, member) in &last.members {
+            if member.is_leaving() {
+                continue;
+            }
+            if named.contains_key(&name[..]) {
+                present_count += 1;
+            } else if left.contains(&name[..]) {
+                absent_left.insert(&name[..]);
+            } else if !last.superseded {
+                unexplained_count += 1;
+                if member.standing == MemberPresence::Doubted {
+                    first_doubted.get_or_insert(&name[..]);
+                }
+            }
+        }
+        let is_confirmed = first_doubted.is_some();
+        let is_step_due = last.stepped.is_some_and(|stepped| now >= stepped + STEP);
         Self {
-            left: believed
-                .into_iter()
-                .map(|(name, _)| &name[..])
-                .filter(|name| left.contains(name))
-                .collect(),
+            left: absent_left,
             superseded: last.superseded,
-            doubted,
-            is_confirmed: !known.is_empty(),
-            step: known.first().copied().filter(|_| is_due),
+            doubted: is_confirmed || unexplained_count > present_count,
+            is_confirmed,
+            step: if is_step_due { first_doubted } else { None },
         }
     }
 
@@ -338,40 +343,32 @@ fn admit<'f>(
     found: &'f [FoundMember],
     rules: &Rules<'_>,
 ) -> (BTreeMap<&'f str, &'f FoundMember>, Vec<(String, Refusal)>) {
-    let mut refused = Vec::new();
     let mut ordered: Vec<&FoundMember> = found.iter().collect();
     // Whatever the order of the answer, the same ones are refused; those that are known are not.
-    let is_known = |found: &FoundMember| last.members.contains_key(&found.name);
     ordered.sort_by_cached_key(|found| {
-        (
-            !is_known(found),
-            found.name.clone(),
-            found.place.to_string(),
-        )
+        let is_new = !last.members.contains_key(&found.name);
+        (is_new, found.name.clone(), found.place.to_string())
     });
+    let mut refused = Vec::new();
     let mut named: BTreeMap<&str, &FoundMember> = BTreeMap::new();
     let mut places = HashSet::new();
     for found in ordered {
-        let refusal = address_refusal(found, rules).or_else(|| {
-            if (rules.is_taken)(&found.name) {
-                Some(Refusal::NameTaken)
-            } else if named.contains_key(&found.name[..]) {
-                Some(Refusal::NameTwice)
-            } else if places.contains(&(&found.place, found.speech)) {
-                Some(Refusal::AddressTwice)
-            } else if named.len() >= rules.members_max {
-                Some(Refusal::TooMany)
-            } else {
-                None
-            }
-        });
-        match refusal {
-            Some(refusal) => refused.push((found.name.clone(), refusal)),
-            None => {
-                places.insert((&found.place, found.speech));
-                named.insert(&found.name, found);
-            }
-        }
+        let refusal = if let Some(refusal) = address_refusal(found, rules) {
+            refusal
+        } else if (rules.is_taken)(&found.name) {
+            Refusal::NameTaken
+        } else if named.contains_key(&found.name[..]) {
+            Refusal::NameTwice
+        } else if places.contains(&(&found.place, found.speech)) {
+            Refusal::AddressTwice
+        } else if named.len() >= rules.members_max {
+            Refusal::TooMany
+        } else {
+            places.insert((&found.place, found.speech));
+            named.insert(&found.name, found);
+            continue;
+        };
+        refused.push((found.name.clone(), refusal));
     }
     (named, refused)
 }
@@ -382,26 +379,22 @@ fn address_refusal(found: &FoundMember, rules: &Rules<'_>) -> Option<Refusal> {
     if rules.is_trusted {
         return None;
     }
-    let (ip, port) = found.place.address()?;
-    let ip = ip.to_canonical();
-    let (link_local, no_host) = match ip {
-        IpAddr::V4(ip) => (
-            ip.is_link_local(),
-            ip.is_unspecified() || ip.is_broadcast() || ip.is_multicast(),
-        ),
-        IpAddr::V6(ip) => (
-            ip.is_unicast_link_local(),
-            ip.is_unspecified() || ip.is_multicast(),
-        ),
+    let (host, port) = found.place.address()?;
+    let ip = host.to_canonical();
+    let (is_link_local, is_broadcast) = match ip {
+        IpAddr::V4(ip) => (ip.is_link_local(), ip.is_broadcast()),
+        IpAddr::V6(ip) => (ip.is_unicast_link_local(), false),
     };
     if ip.is_loopback() {
         Some(Refusal::Loopback)
-    } else if link_local {
+    } else if is_link_local {
         Some(Refusal::LinkLocal)
-    } else if no_host {
+    } else if ip.is_unspecified() || ip.is_multicast() || is_broadcast {
         Some(Refusal::NoHost)
+    } else if (rules.is_own)(ip, port) {
+        Some(Refusal::Own)
     } else {
-        (rules.is_own)(ip, port).then_some(Refusal::Own)
+        None
     }
 }
 
@@ -464,22 +457,26 @@ impl Members {
     /// The next times at which something must be done for this list.
     #[must_use]
     pub fn deadlines(&self) -> Deadlines {
-        let gone = self.members.values().filter_map(|it| match it.standing {
-            MemberPresence::Leaving { until } => Some(until),
-            MemberPresence::Present | MemberPresence::Doubted => None,
-        });
-        let doubts = self.has(MemberPresence::Doubted);
+        let removals = self
+            .members
+            .values()
+            .filter_map(|member| match member.standing {
+                MemberPresence::Leaving { until } => Some(until),
+                MemberPresence::Present | MemberPresence::Doubted => None,
+            });
+        let ask = match self.stepped {
+            Some(stepped) if self.has(MemberPresence::Doubted) => Some(stepped + STEP),
+            _ => None,
+        };
         Deadlines {
-            gone: gone.min(),
-            ask: self
-                .stepped
-                .filter(|_| doubts)
-                .map(|stepped| stepped + STEP),
+            gone: removals.min(),
+            ask,
         }
     }
 
     fn has(&self, standing: MemberPresence) -> bool {
-        self.members.values().any(|it| it.standing == standing)
+        let mut members = self.members.values();
+        members.any(|member| member.standing == standing)
     }
 
     fn expire(&mut self, now: Duration) {

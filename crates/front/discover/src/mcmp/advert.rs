@@ -71,6 +71,7 @@ fn advert(
     sequence: u64,
     date: &str,
 ) -> String {
+    // A node cannot connect to a wildcard address.
     let address = if listen.ip().is_unspecified() {
         SocketAddr::new(config.interface.into(), listen.port())
     } else {
@@ -86,9 +87,9 @@ fn advert(
         .chain_update(sequence.to_string())
         .chain_update(server)
         .finalize();
-    let digest: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
     format!(
-        "HTTP/1.0 200 OK\r\nDate: {date}\r\nSequence: {sequence}\r\nDigest: {digest}\r\nServer: {server}\r\n\
+        "HTTP/1.0 200 OK\r\nDate: {date}\r\nSequence: {sequence}\r\nDigest: {hex}\r\nServer: {server}\r\n\
          X-Manager-Address: {address}\r\nX-Manager-Url: /\r\nX-Manager-Protocol: http\r\n\
          X-Manager-Host: {}\r\n\r\n",
         address.ip()

@@ -121,26 +121,23 @@ impl Message {
             "DISABLE-APP" => Verb::Disable,
             "STOP-APP" => Verb::Stop,
             "REMOVE-APP" => Verb::Remove,
-            "CONFIG" => {
-                return Form::parse(form)?
-                    .config()
-                    .map(|it| Self::Config(Box::new(it)));
-            }
+            "CONFIG" => return Ok(Self::Config(Box::new(Form::parse(form)?.config()?))),
             "STATUS" => return Form::parse(form)?.status(),
             "PING" => return Ok(Self::Ping),
             "INFO" | "DUMP" => return Ok(Self::Info),
             _ => return Err(SyntaxFault("unknown command")),
         };
-        let form = Form::parse(form)?;
+        let parameters = Form::parse(form)?;
         let context = match path {
+            // The path for all contexts of the node.
             b"/*" => None,
-            _ => Some(context(form.need("Context")?)?),
+            _ => Some(context(parameters.need("Context")?)?),
         };
         Ok(Self::App(AppMessage {
             verb,
-            route: form.route()?,
+            route: parameters.route()?,
             context,
-            alias: form.get("Alias").unwrap_or_default().to_owned(),
+            alias: parameters.get("Alias").unwrap_or_default().to_owned(),
         }))
     }
 }
@@ -154,10 +151,12 @@ impl Form {
             return Err(SyntaxFault("message too long"));
         }
         let mut pairs = Vec::new();
-        for pair in form.split(|&byte| byte == b'&').filter(|it| !it.is_empty()) {
+        for pair in form.split(|&byte| byte == b'&') {
+            if pair.is_empty() {
+                continue;
+            }
             let mut halves = pair.splitn(2, |&byte| byte == b'=');
-            let (name, value) = (halves.next(), halves.next());
-            let (Some(name), Some(value)) = (name, value) else {
+            let (Some(name), Some(value)) = (halves.next(), halves.next()) else {
                 return Err(SyntaxFault("parameter without a value"));
             };
             if pairs.len() >= PAIRS_MAX {
@@ -168,26 +167,29 @@ impl Form {
         Ok(Self(pairs))
     }
 
-    /// The first value with this name, in any case of letters; `None`: there is none.
-    fn get(&self, name: &str) -> Option<&str> {
-        let mut named = self
+    /// All values with this name, in any case of letters.
+    fn values(&self, name: &str) -> impl Iterator<Item = &str> {
+        let named = self
             .0
             .iter()
-            .filter(|(it, _)| it.eq_ignore_ascii_case(name));
-        named.next().map(|(_, value)| value.as_str())
+            .filter(move |(key, _)| key.eq_ignore_ascii_case(name));
+        named.map(|(_, value)| value.as_str())
     }
 
+    /// The first value with this name; `None`: there is none.
+    fn get(&self, name: &str) -> Option<&str> {
+        self.values(name).next()
+    }
+
+    /// The only value with this name.
     fn need(&self, name: &'static str) -> Result<&str, SyntaxFault> {
-        let mut named = self
-            .0
-            .iter()
-            .filter(|(it, _)| it.eq_ignore_ascii_case(name));
-        match (named.next(), named.next()) {
-            (Some((_, value)), None) => Ok(value),
-            (None, _) => Err(SyntaxFault("parameter missing")),
+        let mut values = self.values(name);
+        let value = values.next().ok_or(SyntaxFault("parameter missing"))?;
+        if values.next().is_some() {
             // Two readers could take different ones.
-            (Some(_), Some(_)) => Err(SyntaxFault("parameter twice")),
+            return Err(SyntaxFault("parameter twice"));
         }
+        Ok(value)
     }
 
     fn route(&self) -> Result<String, SyntaxFault> {
@@ -203,12 +205,12 @@ impl Form {
             return Err(SyntaxFault("Port is no port"));
         }
         let speech = match self.get("Type").unwrap_or("ajp") {
-            it if it.eq_ignore_ascii_case("ajp") => Speech::Ajp,
-            it if it.eq_ignore_ascii_case("http") => Speech::Http,
-            it if it.eq_ignore_ascii_case("https") => Speech::Https,
+            kind if kind.eq_ignore_ascii_case("ajp") => Speech::Ajp,
+            kind if kind.eq_ignore_ascii_case("http") => Speech::Http,
+            kind if kind.eq_ignore_ascii_case("https") => Speech::Https,
             _ => return Err(SyntaxFault("Type is not ajp, http or https")),
         };
-        let domain = self.get("Domain").filter(|it| !it.is_empty());
+        let domain = self.get("Domain").filter(|domain| !domain.is_empty());
         Ok(NodeConfig {
             route: self.route()?,
             host: host(self.need("Host")?)?,
@@ -237,23 +239,20 @@ impl Form {
 /// Decodes the `+` and `%` escapes of a form.
 fn decoded(text: &[u8]) -> Result<String, SyntaxFault> {
     let mut bytes = Vec::with_capacity(text.len());
-    let mut left = text;
-    while let Some((&first, rest)) = left.split_first() {
-        left = rest;
-        match first {
+    let mut undecoded = text.iter();
+    let hex_digit = |byte: Option<&u8>| {
+        let digit = byte.and_then(|byte| char::from(*byte).to_digit(16));
+        digit.ok_or(SyntaxFault("broken escape"))
+    };
+    while let Some(byte) = undecoded.next() {
+        match byte {
             b'+' => bytes.push(b' '),
             b'%' => {
-                let [high, low, rest @ ..] = left else {
-                    return Err(SyntaxFault("broken escape"));
-                };
-                let digit = |byte: &u8| char::from(*byte).to_digit(16);
-                let (Some(high), Some(low)) = (digit(high), digit(low)) else {
-                    return Err(SyntaxFault("broken escape"));
-                };
+                let high = hex_digit(undecoded.next())?;
+                let low = hex_digit(undecoded.next())?;
                 bytes.push(u8::try_from(high * 16 + low).unwrap_or_default());
-                left = rest;
             }
-            other => bytes.push(other),
+            plain => bytes.push(*plain),
         }
     }
     String::from_utf8(bytes).map_err(|_| SyntaxFault("not UTF-8"))
@@ -271,13 +270,16 @@ fn name(text: &str) -> Result<String, SyntaxFault> {
 
 /// Checks and normalises a host: a name, or an address, which for IPv6 may be in brackets.
 fn host(text: &str) -> Result<String, SyntaxFault> {
-    let inner = text.strip_prefix('[').and_then(|it| it.strip_suffix(']'));
-    if let Ok(ip) = inner.unwrap_or(text).parse::<IpAddr>() {
+    let in_brackets = text
+        .strip_prefix('[')
+        .and_then(|text| text.strip_suffix(']'));
+    if let Ok(ip) = in_brackets.unwrap_or(text).parse::<IpAddr>() {
         return Ok(ip.to_string());
     }
+    // The lengths are the limits of DNS.
     let is_label = |label: &str| {
-        let good = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
-        !label.is_empty() && label.len() <= 63 && label.bytes().all(good)
+        let is_good = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
+        !label.is_empty() && label.len() <= 63 && label.bytes().all(is_good)
     };
     if text.len() <= 253 && text.split('.').all(is_label) {
         Ok(text.to_ascii_lowercase())
@@ -288,16 +290,18 @@ fn host(text: &str) -> Result<String, SyntaxFault> {
 
 /// Checks the path of a context and removes its closing slash; the root context is `/`.
 fn context(text: &str) -> Result<String, SyntaxFault> {
+    if text == "/" {
+        return Ok("/".to_owned());
+    }
+    let fault = SyntaxFault("Context is no path");
+    let path = text.trim_end_matches('/');
+    let segments = path.strip_prefix('/').ok_or(fault)?;
     let is_good = |byte: u8| byte.is_ascii_alphanumeric() || b"/-_.~!$&'()*+,=:@".contains(&byte);
-    let trimmed = text.trim_end_matches('/');
-    let odd = |segment: &str| segment.is_empty() || segment == "." || segment == "..";
-    let segments = trimmed.strip_prefix('/').map(|it| it.split('/').any(odd));
-    match (trimmed, segments) {
-        ("", _) if text == "/" => Ok("/".to_owned()),
-        (path, Some(false)) if path.len() <= CONTEXT_MAX && path.bytes().all(is_good) => {
-            Ok(path.to_owned())
-        }
-        _ => Err(SyntaxFault("Context is no path")),
+    let is_name = |segment: &str| !matches!(segment, "" | "." | "..");
+    if segments.split('/').all(is_name) && path.len() <= CONTEXT_MAX && path.bytes().all(is_good) {
+        Ok(path.to_owned())
+    } else {
+        Err(fault)
     }
 }
 

@@ -135,21 +135,21 @@ impl Nodes {
         now: Duration,
         rules: &NodeRules<'_>,
     ) -> Result<Reply, McmpRefusal> {
-        let text = |text: String| Reply {
-            text,
-            changed: false,
-        };
         match message {
-            Message::Ping => Ok(text(format!(
-                "Type=PING-RSP&State=OK&id={}",
-                self.announced
-            ))),
-            Message::Info => Ok(text(self.info())),
+            Message::Ping => Ok(Reply {
+                text: format!("Type=PING-RSP&State=OK&id={}", self.announced),
+                changed: false,
+            }),
+            Message::Info => Ok(Reply {
+                text: self.info(),
+                changed: false,
+            }),
             Message::Config(config) => self.config(config, peer, now, rules),
             Message::Status { route, load } => {
                 let node = self.owned(route, peer)?;
                 node.heard = now;
-                let changed = std::mem::replace(&mut node.load, *load) != *load;
+                let changed = node.load != *load;
+                node.load = *load;
                 let id = node.id;
                 let text = format!("Type=STATUS-RSP&JVMRoute={route}&State=OK&id={id}");
                 Ok(Reply { text, changed })
@@ -215,23 +215,23 @@ impl Nodes {
             return Err(McmpRefusal::TooMany);
         }
         self.announced += 1;
-        let id = self.announced;
-        // The node announces its contexts anew, too; those that it had serve until then.
-        let kept = self.nodes.remove(&config.route);
-        let same = kept.filter(|node| node.config == *config);
+        let (load, contexts) = match self.nodes.remove(&config.route) {
+            // The node announces its contexts anew, too; those that it had serve until then.
+            Some(known) if known.config == *config => (known.load, known.contexts),
+            _ => (1, BTreeMap::new()),
+        };
         let node = Node {
             config: config.clone(),
             peer,
-            id,
-            load: same.as_ref().map_or(1, |node| node.load),
+            id: self.announced,
+            load,
             heard: now,
-            contexts: same.map(|node| node.contexts).unwrap_or_default(),
+            contexts,
         };
-        self.left.retain(|it| *it != config.route);
+        self.left.retain(|route| *route != config.route);
         self.nodes.insert(config.route.clone(), node);
-        let text = String::new();
         Ok(Reply {
-            text,
+            text: String::new(),
             changed: true,
         })
     }
@@ -240,7 +240,8 @@ impl Nodes {
     /// it leaves.
     fn remove_predecessor(&mut self, config: &NodeConfig, peer: IpAddr) -> Result<(), McmpRefusal> {
         let is_predecessor = |node: &&Node| {
-            (&node.config.host, node.config.port) == (&config.host, config.port)
+            node.config.host == config.host
+                && node.config.port == config.port
                 && node.config.route != config.route
         };
         let Some(predecessor) = self.nodes.values().find(is_predecessor) else {
@@ -263,29 +264,24 @@ impl Nodes {
         now: Duration,
         rules: &NodeRules<'_>,
     ) -> Result<Reply, McmpRefusal> {
-        let AppMessage {
-            verb,
-            route,
-            context,
-            alias,
-        } = app;
+        let route = &app.route;
         let node = self.owned(route, peer)?;
         node.heard = now;
-        let changed = match (context, verb) {
-            (None, Verb::Remove) => {
+        let changed = match &app.context {
+            Some(path) => node.set_context(ContextKey::new(path, &app.alias), app.verb)?,
+            None if app.verb == Verb::Remove => {
+                // A node without contexts leaves.
                 self.nodes.remove(route);
                 self.left.push(route.clone());
                 true
             }
-            (None, verb) => node.set_all(*verb),
-            (Some(context), verb) => node.set_context(ContextKey::new(context, alias), *verb)?,
+            None => node.set_all(app.verb),
         };
-        let context = context.as_deref().unwrap_or("/");
-        let text = match verb {
+        let text = match app.verb {
             Verb::Stop => format!(
                 "Type=STOP-APP-RSP&JvmRoute={route}&Alias={}&Context={}&Requests={}",
-                escaped(alias),
-                escaped(context),
+                escaped(&app.alias),
+                escaped(app.context.as_deref().unwrap_or("/")),
                 (rules.in_flight)(route)
             ),
             Verb::Enable | Verb::Disable | Verb::Remove => String::new(),
@@ -353,17 +349,19 @@ impl Node {
         if !self.contexts.is_empty() {
             writeln!(text, "Vhost: [{number}:1:1], Alias: *").expect("a string takes all");
         }
-        // Nodes split lines at commas.
-        let contexts = self.contexts().into_iter();
-        for FoundContext { path, state } in contexts.filter(|it| !it.path.contains(',')) {
-            let state = match state {
+        for FoundContext { path, state } in self.contexts() {
+            if path.contains(',') {
+                // Nodes split lines at commas.
+                continue;
+            }
+            let status = match state {
                 FoundState::Active => "ENABLED",
                 FoundState::Drain => "DISABLED",
                 FoundState::Stopped => "STOPPED",
             };
             writeln!(
                 text,
-                "Context: [{number}:1:1], Context: {path}, Status: {state}"
+                "Context: [{number}:1:1], Context: {path}, Status: {status}"
             )
             .expect("a string takes all");
         }
@@ -372,6 +370,7 @@ impl Node {
     /// Applies a node's command to one of its contexts; returns whether that changed anything.
     fn set_context(&mut self, context: ContextKey, verb: Verb) -> Result<bool, McmpRefusal> {
         let Some(state) = state(verb) else {
+            // REMOVE-APP: no state is left to keep.
             return Ok(self.contexts.remove(&context).is_some());
         };
         if !self.contexts.contains_key(&context) && self.contexts.len() >= CONTEXTS_MAX {
@@ -384,20 +383,21 @@ impl Node {
     fn set_all(&mut self, verb: Verb) -> bool {
         let before = self.contexts.clone();
         if let Some(state) = state(verb) {
-            self.contexts.values_mut().for_each(|it| *it = state);
+            for context_state in self.contexts.values_mut() {
+                *context_state = state;
+            }
         }
         self.contexts != before
     }
 
     /// The node as a member, in the state of its best context; without any context it is stopped.
     fn as_member(&self) -> FoundMember {
-        let has = |state| self.contexts.values().any(|it| *it == state);
-        let state = match (has(FoundState::Active), has(FoundState::Drain)) {
+        // The states are ordered: the first takes the most requests.
+        let best = self.contexts.values().min().copied();
+        let state = match best.unwrap_or(FoundState::Stopped) {
             // A node with a negative load is in trouble, and keeps the sessions that it has.
-            (true, _) if self.load < 0 => FoundState::Drain,
-            (true, _) => FoundState::Active,
-            (false, true) => FoundState::Drain,
-            (false, false) => FoundState::Stopped,
+            FoundState::Active if self.load < 0 => FoundState::Drain,
+            state => state,
         };
         let config = &self.config;
         let place = Place::Tcp {
@@ -406,6 +406,7 @@ impl Node {
         };
         FoundMember {
             weight: u32::try_from(self.load).unwrap_or_default().max(1),
+            // A load of 0 is a standby's.
             distance: u32::from(self.load == 0),
             jvm_route: Some(config.route.clone()),
             domain: config.domain.clone(),
@@ -430,6 +431,7 @@ impl Node {
     }
 }
 
+/// The state in which a command puts a context; `None`: the context is removed.
 fn state(verb: Verb) -> Option<FoundState> {
     match verb {
         Verb::Enable => Some(FoundState::Active),

@@ -43,21 +43,22 @@ impl Members {
     /// members have the full time again.
     #[must_use]
     pub fn from_records(records: Vec<MemberRecord>, now: Duration) -> Self {
-        let member = |MemberRecord { found, standing }| {
-            let standing = match standing {
+        let to_entry = |record: MemberRecord| {
+            let standing = match record.standing {
                 StandingRecord::Present => MemberPresence::Present,
                 StandingRecord::Doubted => MemberPresence::Doubted,
                 StandingRecord::Leaving(left) => MemberPresence::Leaving {
                     until: now.saturating_add(left),
                 },
             };
+            let found = record.found;
             (found.name.clone(), Member { found, standing })
         };
-        let mut all = Self {
-            members: records.into_iter().map(member).collect(),
+        let mut members = Self {
+            members: records.into_iter().map(to_entry).collect(),
             ..Self::default()
         };
-        all.stepped = all.has(MemberPresence::Doubted).then_some(now);
-        all
+        members.stepped = members.has(MemberPresence::Doubted).then_some(now);
+        members
     }
 }

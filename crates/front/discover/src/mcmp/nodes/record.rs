@@ -37,8 +37,10 @@ impl Nodes {
     /// silent for the full time again.
     #[must_use]
     pub fn from_records(records: Vec<NodeRecord>, now: Duration) -> Self {
-        let announced = records.iter().map(|it| it.id).max().unwrap_or_default();
-        let node = |record: NodeRecord| {
+        // The highest id is the number of the last announcement.
+        let ids = records.iter().map(|record| record.id);
+        let announced = ids.max().unwrap_or_default();
+        let to_entry = |record: NodeRecord| {
             let node = Node {
                 peer: record.peer,
                 id: record.id,
@@ -50,7 +52,7 @@ impl Nodes {
             (node.config.route.clone(), node)
         };
         Self {
-            nodes: records.into_iter().map(node).collect(),
+            nodes: records.into_iter().map(to_entry).collect(),
             left: Vec::new(),
             announced,
         }
