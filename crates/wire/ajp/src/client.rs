@@ -166,7 +166,11 @@ impl Client {
             len <= credit,
             "{len} body bytes exceed the credit of {credit}"
         );
-        if let (Stage::Exchange(exchange), 1..) = (&mut self.stage, len) {
+        if len == 0 {
+            // An empty packet would end the body.
+            return;
+        }
+        if let Stage::Exchange(exchange) = &mut self.stage {
             let passed = exchange.request.data(len);
             debug_assert_eq!(passed, Ok(()), "credit covers the packet");
             data::encode_prefix(len, out);
@@ -291,14 +295,7 @@ impl Client {
                 Some(&code::END_RESPONSE) => {
                     let reuse = end_response::decode(payload).map_err(ResponseFault::from)?;
                     input.advance(len);
-                    exchange.response.end()?;
-                    // Packets that were asked for after the body's end have been answered with empty ones.
-                    let is_sent = exchange.request.has_ended();
-                    self.stage = if reuse && is_sent {
-                        Stage::Idle
-                    } else {
-                        Stage::Over
-                    };
+                    self.stage = end(exchange, reuse)?;
                     return Ok(Some(ClientEvent::End));
                 }
                 Some(&other) => return Err(Fault::Message(other)),
@@ -332,6 +329,15 @@ fn answer_asks(exchange: &mut Exchange, out: &mut BytesMut) {
     while body.has_ended() && body.owed() > 0 && body.data(0).is_ok() {
         out.extend_from_slice(&data::EMPTY);
     }
+}
+
+/// Ends the response, and returns the stage that follows. `reuse`: the container allows another exchange.
+#[inline]
+fn end(exchange: &Exchange, reuse: bool) -> Result<Stage, Violation> {
+    exchange.response.end()?;
+    // Packets that were asked for after the body's end have been answered with empty ones.
+    let may_go_on = reuse && exchange.request.has_ended();
+    Ok(if may_go_on { Stage::Idle } else { Stage::Over })
 }
 
 /// Takes a chunk, which is the first `len` bytes of `input`.

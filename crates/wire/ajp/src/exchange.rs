@@ -92,12 +92,17 @@ impl RequestBody {
 
     /// The most bytes that the next packet may carry; 0 if none is owed or the body has ended.
     pub(crate) fn credit(&self, size: PacketSize) -> usize {
-        let packet = match (self.ended, self.unasked, self.asked) {
-            (true, _, _) | (_, false, 0) => 0,
-            (_, true, _) => size.data_max(),
-            _ => size.data_max().min(usize::from(self.asked_bytes)),
+        if self.ended {
+            return 0;
+        }
+        let packet_max = if self.unasked {
+            size.data_max()
+        } else if self.asked > 0 {
+            size.data_max().min(usize::from(self.asked_bytes))
+        } else {
+            0
         };
-        self.at_most_left(packet)
+        self.at_most_left(packet_max)
     }
 
     /// The most bytes that all owed packets may carry together; 0 as for [`Self::credit`].
@@ -113,18 +118,20 @@ impl RequestBody {
     /// The number of bytes to ask for next, if `ahead` packets may be under way besides the one that
     /// is awaited; 0 if as many are owed, if they may bring all the rest, or after the end.
     pub(crate) fn demand(&self, size: PacketSize, ahead: u8) -> usize {
-        let packet = size.data_max();
-        let owed = self.owed();
-        match self.left {
-            _ if self.ended => 0,
-            None if owed > 0 => 0,
-            None => packet,
-            Some(_) if owed > ahead => 0,
-            Some(left) => {
-                let rest = left.saturating_sub(u64::from(owed) * packet as u64);
-                usize::try_from(rest).map_or(packet, |rest| rest.min(packet))
-            }
+        if self.ended {
+            return 0;
         }
+        let packet_max = size.data_max();
+        let owed = self.owed();
+        let Some(left) = self.left else {
+            // The next packet may be the last, so none is asked for ahead.
+            return if owed > 0 { 0 } else { packet_max };
+        };
+        if owed > ahead {
+            return 0;
+        }
+        let unclaimed = left.saturating_sub(u64::from(owed) * packet_max as u64);
+        usize::try_from(unclaimed).map_or(packet_max, |unclaimed| unclaimed.min(packet_max))
     }
 
     fn at_most_left(&self, bytes: usize) -> usize {

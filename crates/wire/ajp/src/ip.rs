@@ -26,6 +26,7 @@ impl IpText {
         match ip {
             IpAddr::V4(ip) => {
                 for octet in ip.octets() {
+                    // Four bytes are copied each time; what follows overwrites those beyond `len`.
                     let (digits, len) = OCTETS[usize::from(octet)];
                     text.bytes[text.len..text.len + 4].copy_from_slice(&digits);
                     text.len += len;
@@ -58,17 +59,19 @@ static OCTETS: [([u8; 4], usize); 256] = {
     let mut octet = 0;
     while octet < 256 {
         let digits = [octet / 100, octet / 10 % 10, octet % 10];
-        let mut skipped = if octet < 10 {
-            2
-        } else {
-            (octet < 100) as usize
+        // Without leading zeros.
+        let mut index = match octet {
+            0..10 => 2,
+            10..100 => 1,
+            _ => 0,
         };
         let (text, len) = &mut octets[octet];
-        while skipped < 3 {
-            text[*len] = b'0' + digits[skipped] as u8;
+        while index < 3 {
+            text[*len] = b'0' + digits[index] as u8;
             *len += 1;
-            skipped += 1;
+            index += 1;
         }
+        // The dot is there already.
         *len += 1;
         octet += 1;
     }

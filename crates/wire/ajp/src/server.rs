@@ -165,11 +165,7 @@ impl Server {
         let Stage::Exchange(exchange) = &mut self.stage else {
             return;
         };
-        let ServerConfig {
-            packet_size,
-            body_ahead,
-            ..
-        } = self.config;
+        let (packet_size, body_ahead) = (self.config.packet_size, self.config.body_ahead);
         loop {
             let demand = exchange.request.demand(packet_size, body_ahead);
             let bytes = u16::try_from(demand).unwrap_or(u16::MAX);
@@ -311,14 +307,15 @@ impl Server {
             self.drain();
             return End::Owed;
         }
-        let is_left = self.is_chunked && !exchange.request.has_ended();
-        if is_left || !is_quiet(input) {
+        let may_come_unasked = self.is_chunked && !exchange.request.has_ended();
+        if may_come_unasked || !is_quiet(input) {
             self.send_end_now(out);
             return End::Close;
         }
         out.extend_from_slice(&end_response::REUSE);
         self.stage = Stage::Idle;
         self.may_stray = true;
+        // The application did not read up to it.
         self.body_end_due = false;
         End::Reuse
     }
@@ -442,7 +439,7 @@ impl Server {
         self.body_end_due = false;
         self.stage = match std::mem::replace(&mut self.stage, Stage::Over) {
             Stage::Exchange(exchange) => Stage::Draining(exchange),
-            other => other,
+            unchanged => unchanged,
         };
     }
 

@@ -115,7 +115,7 @@ pub struct Writer<'a> {
     out: &'a mut BytesMut,
     start: usize,
     /// The position of the next byte. The bytes of `out` from there on are unused room.
-    at: usize,
+    position: usize,
     /// The bytes of strings that are too long for their length field: not written, but counted.
     unwritten: usize,
 }
@@ -127,7 +127,7 @@ impl<'a> Writer<'a> {
         let mut writer = Self {
             out,
             start,
-            at: start,
+            position: start,
             unwritten: 0,
         };
         let [first, second] = magic;
@@ -161,16 +161,16 @@ impl<'a> Writer<'a> {
             self.unwritten += len;
             return;
         }
-        let (first, mut rest) = self.room(len).split_at_mut(B);
-        first.copy_from_slice(&bytes);
+        let (prefix, mut string_room) = self.room(len).split_at_mut(B);
+        prefix.copy_from_slice(&bytes);
         for value in strings {
-            let (string, behind) = rest.split_at_mut(value.len() + STRING_OVERHEAD);
-            if let [high, low, text @ .., end] = string {
+            let (string, room_after) = string_room.split_at_mut(value.len() + STRING_OVERHEAD);
+            if let [high, low, text @ .., terminator] = string {
                 let [.., high_len, low_len] = value.len().to_be_bytes();
-                (*high, *low, *end) = (high_len, low_len, 0);
+                (*high, *low, *terminator) = (high_len, low_len, 0);
                 text.copy_from_slice(value);
             }
-            rest = behind;
+            string_room = room_after;
         }
     }
 
@@ -191,12 +191,12 @@ impl<'a> Writer<'a> {
     /// [`Writer::fill`].
     pub fn reserve_u16(&mut self) -> usize {
         self.u16(0);
-        self.at - 2
+        self.position - 2
     }
 
     /// Fills the room that [`Writer::reserve_u16`] left.
-    pub fn fill(&mut self, at: usize, value: u16) {
-        self.out[at..at + 2].copy_from_slice(&value.to_be_bytes());
+    pub fn fill(&mut self, position: usize, value: u16) {
+        self.out[position..position + 2].copy_from_slice(&value.to_be_bytes());
     }
 
     /// Completes the packet by writing its payload length.
@@ -204,11 +204,11 @@ impl<'a> Writer<'a> {
     /// # Errors
     /// [`TooLarge`] if the payload exceeds `max` bytes; `out` is then as it was before.
     pub fn finish(mut self, max: usize) -> Result<(), TooLarge> {
-        let bytes = self.at - self.start - HEADER_BYTES + self.unwritten;
+        let bytes = self.position - self.start - HEADER_BYTES + self.unwritten;
         match u16::try_from(bytes) {
             Ok(len) if bytes <= max && self.unwritten == 0 => {
                 self.fill(self.start + 2, len);
-                self.out.truncate(self.at);
+                self.out.truncate(self.position);
                 Ok(())
             }
             _ => {
@@ -227,12 +227,12 @@ impl<'a> Writer<'a> {
     /// The next `len` bytes of the buffer, for the caller to write.
     #[inline]
     fn room(&mut self, len: usize) -> &mut [u8] {
-        let (at, end) = (self.at, self.at + len);
+        let (start, end) = (self.position, self.position + len);
         if end > self.out.len() {
             self.out.resize(end + ROOM_BYTES, 0);
         }
-        self.at = end;
-        &mut self.out[at..end]
+        self.position = end;
+        &mut self.out[start..end]
     }
 }
 

@@ -9,9 +9,9 @@ use bytes::{Bytes, BytesMut};
 use catamaran_message::ResponseHead;
 use http::StatusCode;
 
-use super::{Client, Stage, answer_asks, head};
+use super::{Client, ClientConfig, Stage, answer_asks, end, head};
 use crate::error::{ResponseFault, Violation};
-use crate::exchange::Chunk;
+use crate::exchange::{Chunk, Exchange};
 use crate::message::{body_chunk, end_response, get_body_chunk};
 use crate::packet::{self, HEADER_BYTES, SERVER_MAGIC};
 use crate::{Fault, code};
@@ -103,43 +103,51 @@ impl Client {
                 let body = body_chunk::decode(payload).map_err(ResponseFault::from)?;
                 match exchange.response.chunk(body.len())? {
                     Chunk::Body => AjpSkim::Body(body.len()),
+                    // An empty chunk, or bytes of a response that has no body.
                     Chunk::Flush | Chunk::Nothing => AjpSkim::Body(0),
                 }
             }
-            Some(&code::SEND_HEADERS) => {
-                if exchange.response.has_head() {
-                    return Err(Violation::HeadTwice.into());
-                }
-                let outline = known.outline(payload, self.config.response_fields_max)?;
-                if outline.status.is_informational() {
-                    exchange.response.interim(self.config.interim_max)?;
-                    return Ok(Some(AjpSkim::Interim(outline.bytes)));
-                }
-                exchange
-                    .response
-                    .head(outline.status, outline.content_length)?;
-                AjpSkim::Head(outline)
-            }
+            Some(&code::SEND_HEADERS) => skim_head(exchange, payload, known, &self.config)?,
             Some(&code::GET_BODY_CHUNK) => {
                 let bytes = get_body_chunk::decode(payload).map_err(ResponseFault::from)?;
                 exchange.request.ask(bytes, self.config.surplus_asks_max)?;
                 if exchange.request.has_ended() {
                     answer_asks(exchange, out);
-                    return Ok(Some(AjpSkim::Body(0)));
+                    AjpSkim::Body(0)
+                } else {
+                    AjpSkim::BodyWanted
                 }
-                AjpSkim::BodyWanted
             }
             Some(&code::END_RESPONSE) => {
                 let reuse = end_response::decode(payload).map_err(ResponseFault::from)?;
-                exchange.response.end()?;
-                let may_go_on = reuse && exchange.request.has_ended();
-                self.stage = if may_go_on { Stage::Idle } else { Stage::Over };
+                self.stage = end(exchange, reuse)?;
                 AjpSkim::End
             }
             Some(&other) => return Err(Fault::Message(other)),
             None => return Err(Fault::Empty),
         }))
     }
+}
+
+/// Outlines the head of a response, and records it in the exchange.
+fn skim_head(
+    exchange: &mut Exchange,
+    payload: &[u8],
+    known: &mut KnownHead,
+    config: &ClientConfig,
+) -> Result<AjpSkim, Fault> {
+    if exchange.response.has_head() {
+        return Err(Violation::HeadTwice.into());
+    }
+    let outline = known.outline(payload, config.response_fields_max)?;
+    if outline.status.is_informational() {
+        exchange.response.interim(config.interim_max)?;
+        return Ok(AjpSkim::Interim(outline.bytes));
+    }
+    exchange
+        .response
+        .head(outline.status, outline.content_length)?;
+    Ok(AjpSkim::Head(outline))
 }
 
 impl KnownHead {

@@ -65,15 +65,14 @@ impl<'a> ReceivedFields<'a> {
     }
 
     fn field(&mut self) -> Result<ReceivedField<'a>, DecodeError> {
-        let name = match self.reader.u16()?.to_be_bytes() {
+        let code_or_len = self.reader.u16()?;
+        let name = match code_or_len.to_be_bytes() {
             [code::FIELD_CODE, number] => {
                 let name = self.names.get(usize::from(number)).copied().flatten();
                 FieldName::Coded(name.ok_or(DecodeError::FieldCode(number))?)
             }
-            len => match u16::from_be_bytes(len) {
-                NAME_BYTES_END.. => return Err(DecodeError::FieldNameLength),
-                len => FieldName::Literal(self.reader.terminated(len)?),
-            },
+            _ if code_or_len >= NAME_BYTES_END => return Err(DecodeError::FieldNameLength),
+            _ => FieldName::Literal(self.reader.terminated(code_or_len)?),
         };
         let value = self.reader.string()?;
         Ok(ReceivedField { name, value })
@@ -96,7 +95,6 @@ impl<'a> Iterator for ReceivedFields<'a> {
 
 /// Appends a field under its code in `protocol`, or under its name as received. Inlined, because a call would take a
 /// tenth of the time of a field.
-// A call for each field would be a tenth of what the field takes.
 #[inline(always)]
 pub(crate) fn encode(field: Field<'_>, protocol: Protocol, writer: &mut Writer<'_>) {
     match field.id().and_then(|id| id.code(protocol)) {

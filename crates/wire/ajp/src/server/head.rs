@@ -103,24 +103,24 @@ impl RequestHead {
     /// Reads `payload`, a FORWARD_REQUEST, with at most `fields_max` fields.
     pub(super) fn read(payload: &Bytes, fields_max: usize) -> Result<Self, RequestFault> {
         let mut view = ForwardRequest::decode(payload)?;
-        let line = |what, text| shared(what, text, payload, is_line);
-        let path = line("path", view.uri)?.unwrap_or_default();
+        let shared_line = |name, text| shared(name, text, payload, is_line);
+        let path = shared_line("path", view.uri)?.unwrap_or_default();
         let protocol = match view.protocol {
             // The usual version as a static text, which does not keep the payload in memory.
             Some(b"HTTP/1.1") => Bytes::from_static(b"HTTP/1.1"),
-            other => line("protocol", other)?.unwrap_or_default(),
+            unusual => shared_line("protocol", unusual)?.unwrap_or_default(),
         };
-        let remote_addr = line("remote address", view.remote_addr)?;
-        let remote_host = line("remote host", view.remote_host)?;
-        let server_name = line("server name", view.server_name)?.unwrap_or_default();
+        let remote_addr = shared_line("remote address", view.remote_addr)?;
+        let remote_host = shared_line("remote host", view.remote_host)?;
+        let server_name = shared_line("server name", view.server_name)?.unwrap_or_default();
         let (server_port, is_ssl) = (view.server_port, view.is_ssl);
         let (headers, body, is_chunked) = read_fields(&mut view.fields, payload, fields_max)?;
         let coded_method = view.method.take();
-        let rest = read_attributes(view, payload)?;
-        let method = match (coded_method, rest.stored_method) {
-            (Some(method), None) => method,
-            (None, Some(method)) => method,
-            _ => return Err(RequestFault::Method),
+        let received = read_attributes(view, payload)?;
+        // Without any, or with two that may differ, the method is not certain.
+        let ((Some(method), None) | (None, Some(method))) = (coded_method, received.stored_method)
+        else {
+            return Err(RequestFault::Method);
         };
         let is_asterisk = path == b"*"[..] && method == Method::OPTIONS;
         if path.first() != Some(&b'/') && !is_asterisk {
@@ -130,7 +130,7 @@ impl RequestHead {
             method,
             protocol,
             path,
-            query: rest.query,
+            query: received.query,
             remote_addr,
             remote_host,
             server_name,
@@ -139,7 +139,7 @@ impl RequestHead {
             headers,
             body,
             is_chunked,
-            attributes: rest.attributes,
+            attributes: received.attributes,
         })
     }
 }
@@ -147,15 +147,15 @@ impl RequestHead {
 /// Shares `text`, a part of `payload`, if `is_allowed` accepts it.
 ///
 /// # Errors
-/// [`RequestFault::Control`], with `what` as the text's name.
+/// [`RequestFault::Control`], with the text's name.
 fn shared(
-    what: &'static str,
+    name: &'static str,
     text: Option<&[u8]>,
     payload: &Bytes,
     is_allowed: fn(&[u8]) -> bool,
 ) -> Result<Option<Bytes>, RequestFault> {
     match text {
-        Some(text) if !is_allowed(text) => Err(RequestFault::Control(what)),
+        Some(text) if !is_allowed(text) => Err(RequestFault::Control(name)),
         text => Ok(text.map(|text| payload.slice_ref(text))),
     }
 }
@@ -173,48 +173,51 @@ fn read_fields(
 ) -> Result<(Fields, BodyLength, bool), RequestFault> {
     let mut headers = Fields::new();
     field::make_room(&mut headers, fields.left(), fields_max)?;
-    let mut length = None;
-    let mut chunked = false;
-    for item in fields {
-        let item = item?;
-        let id = field::id(&item)?;
-        let value = field::value(&item)?;
+    let mut content_length = None;
+    let mut is_chunked = false;
+    for received in fields {
+        let field = received?;
+        let id = field::id(&field)?;
+        let value = field::value(&field)?;
         match id {
             Some(CONTENT_LENGTH) => {
-                let number = field::decimal(value).ok_or(FieldFault::ContentLength)?;
-                if length.replace(number).is_some() {
+                let length = field::decimal(value).ok_or(FieldFault::ContentLength)?;
+                if content_length.replace(length).is_some() {
                     return Err(FieldFault::ContentLength.into());
                 }
             }
             Some(TRANSFER_ENCODING) => {
-                let is_chunked = value.eq_ignore_ascii_case(b"chunked");
-                if !is_chunked || std::mem::replace(&mut chunked, true) {
+                if is_chunked || !value.eq_ignore_ascii_case(b"chunked") {
                     return Err(FieldFault::TransferEncoding.into());
                 }
+                is_chunked = true;
             }
             Some(id) if id.traits().has_any(Traits::HOP_BY_HOP) => {}
-            id => field::push(&mut headers, payload, &item, id, value),
+            id => field::push(&mut headers, payload, &field, id, value),
         }
     }
     headers.keep(payload.clone());
-    match length {
-        Some(_) if chunked => Err(FieldFault::TransferEncoding.into()),
+    match content_length {
+        Some(_) if is_chunked => Err(FieldFault::TransferEncoding.into()),
         Some(length) => Ok((headers, BodyLength::Known(length), false)),
-        None => Ok((headers, BodyLength::Unknown, chunked)),
+        None => Ok((headers, BodyLength::Unknown, is_chunked)),
     }
 }
 
 /// The attributes of a request, with the query and the method, which are sent as attributes, too.
 #[derive(Default)]
-struct Rest {
+struct ReceivedAttributes {
     attributes: Attributes,
     query: Option<Bytes>,
     stored_method: Option<Method>,
 }
 
 /// Reads the attributes, up to the end of the payload; skips fields that were not read.
-fn read_attributes(view: ForwardRequest<'_>, payload: &Bytes) -> Result<Rest, RequestFault> {
-    let mut rest = Rest::default();
+fn read_attributes(
+    view: ForwardRequest<'_>,
+    payload: &Bytes,
+) -> Result<ReceivedAttributes, RequestFault> {
+    let mut received = ReceivedAttributes::default();
     let mut reader = view.fields.into_reader()?;
     loop {
         let number = reader.u8()?;
@@ -222,13 +225,13 @@ fn read_attributes(view: ForwardRequest<'_>, payload: &Bytes) -> Result<Rest, Re
             break;
         }
         let code = AttributeCode::from_number(number).ok_or(DecodeError::AttributeCode(number))?;
-        rest.take(code, &mut reader, payload)?;
+        received.take(code, &mut reader, payload)?;
     }
     reader.finish()?;
-    Ok(rest)
+    Ok(received)
 }
 
-impl Rest {
+impl ReceivedAttributes {
     fn ssl(&mut self) -> &mut Ssl {
         self.attributes.ssl.get_or_insert_default()
     }
@@ -258,12 +261,7 @@ impl Rest {
             }
             AttributeCode::ReqAttribute => {
                 let name = text("attribute name", is_line)?.unwrap_or_default();
-                if name.is_empty() {
-                    return Err(RequestFault::AttributeName);
-                }
-                if INCLUDE_PREFIXES.iter().any(|it| name.starts_with(it)) {
-                    return Err(RequestFault::ForbiddenAttribute);
-                }
+                check_attribute_name(&name)?;
                 let value = text("attribute value", is_opaque)?.unwrap_or_default();
                 attributes.other.push((name, value));
             }
@@ -272,6 +270,20 @@ impl Rest {
         }
         Ok(())
     }
+}
+
+/// Refuses a name that a request attribute cannot have, or that redirects the request inside the container.
+fn check_attribute_name(name: &[u8]) -> Result<(), RequestFault> {
+    if name.is_empty() {
+        return Err(RequestFault::AttributeName);
+    }
+    if INCLUDE_PREFIXES
+        .iter()
+        .any(|prefix| name.starts_with(prefix))
+    {
+        return Err(RequestFault::ForbiddenAttribute);
+    }
+    Ok(())
 }
 
 /// Reads a key size: an integer, unless it is the length of digits that follow.
