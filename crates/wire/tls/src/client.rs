@@ -53,13 +53,14 @@ impl Roots {
     /// If none can be used.
     pub fn new(certificates: Vec<CertificateDer<'static>>) -> Result<Self, String> {
         let mut store = RootCertStore::empty();
-        match store.add_parsable_certificates(certificates) {
-            (0, _) => Err("has no certificate that can be used".to_owned()),
-            _ => Ok(Self {
-                store: Arc::new(store),
-                own: Arc::default(),
-            }),
+        let (added, _) = store.add_parsable_certificates(certificates);
+        if added == 0 {
+            return Err("has no certificate that can be used".to_owned());
         }
+        Ok(Self {
+            store: Arc::new(store),
+            own: Arc::default(),
+        })
     }
 
     /// Reads the certificates of a PEM file. A backend that presents one of them as its own is
@@ -68,23 +69,12 @@ impl Roots {
     /// # Errors
     /// What is wrong with the file, as a phrase that follows its name ("is not PEM").
     pub fn from_pem(pem: &[u8]) -> Result<Self, String> {
-        if let Some(store) = Store::of(pem) {
-            return Err(format!("is {}, not PEM", store.kind()));
-        }
-        let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
-        let certificates = certificates.map_err(|error| format!("is not PEM: {error}"))?;
-        if certificates.is_empty() {
-            Err("has no CERTIFICATE block".to_owned())
-        } else {
-            Ok(Self {
-                own: certificates.as_slice().into(),
-                ..Self::new(certificates)?
-            })
-        }
+        let certificates = certificates(pem)?;
+        Ok(Self {
+            own: certificates.as_slice().into(),
+            ..Self::new(certificates)?
+        })
     }
-}
-
-impl Roots {
     fn pinned(&self, provider: Arc<CryptoProvider>) -> PinnedVerifier<dyn ServerCertVerifier> {
         let store = Arc::clone(&self.store);
         let verifier = WebPkiServerVerifier::builder_with_provider(store, provider)
@@ -96,8 +86,9 @@ impl Roots {
 
 impl PartialEq for Roots {
     fn eq(&self, other: &Self) -> bool {
-        let is_same = || (&self.store.roots, &self.own) == (&other.store.roots, &other.own);
-        Arc::ptr_eq(&self.store, &other.store) || is_same()
+        // Clones share the store, which is compared faster.
+        let is_clone = Arc::ptr_eq(&self.store, &other.store);
+        is_clone || (self.store.roots == other.store.roots && self.own == other.own)
     }
 }
 
@@ -126,28 +117,16 @@ impl ClientIdentity {
     pub fn parsed(
         &self,
     ) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), TrustFault> {
-        Ok((self.certificates()?, self.private_key()?))
-    }
-
-    fn certificates(&self) -> Result<Vec<CertificateDer<'static>>, TrustFault> {
-        if let Some(store) = Store::of(&self.chain) {
-            return Err(TrustFault::Chain(format!("is {}, not PEM", store.kind())));
-        }
-        let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&self.chain).collect();
-        let chain = chain.map_err(|error| TrustFault::Chain(format!("is not PEM: {error}")))?;
-        if chain.is_empty() {
-            return Err(TrustFault::Chain("has no CERTIFICATE block".to_owned()));
-        }
-        Ok(chain)
+        let chain = certificates(&self.chain).map_err(TrustFault::Chain)?;
+        Ok((chain, self.private_key()?))
     }
 
     fn private_key(&self) -> Result<PrivateKeyDer<'static>, TrustFault> {
         if let Some(store) = Store::of(&self.key) {
             return Err(TrustFault::Key(format!("is {}, not PEM", store.kind())));
         }
-        let is_encrypted = memmem(&self.key, b"ENCRYPTED");
         PrivateKeyDer::from_pem_slice(&self.key).map_err(|error| {
-            TrustFault::Key(if is_encrypted {
+            TrustFault::Key(if contains(&self.key, b"ENCRYPTED") {
                 "is encrypted".to_owned()
             } else {
                 format!("has no usable key: {error}")
@@ -156,7 +135,24 @@ impl ClientIdentity {
     }
 }
 
-fn memmem(text: &[u8], part: &[u8]) -> bool {
+/// The certificates in a PEM file; at least one.
+///
+/// # Errors
+/// What is wrong with the file, as a phrase that follows its name.
+fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
+    if let Some(store) = Store::of(pem) {
+        return Err(format!("is {}, not PEM", store.kind()));
+    }
+    let certificates = CertificateDer::pem_slice_iter(pem)
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(|error| format!("is not PEM: {error}"))?;
+    if certificates.is_empty() {
+        return Err("has no CERTIFICATE block".to_owned());
+    }
+    Ok(certificates)
+}
+
+fn contains(text: &[u8], part: &[u8]) -> bool {
     text.windows(part.len()).any(|window| window == part)
 }
 
@@ -208,6 +204,7 @@ impl Trust {
         let builder = if settings.verify && settings.roots.own.is_empty() {
             with_versions.with_root_certificates(Arc::clone(&settings.roots.store))
         } else {
+            // Also accepts certificates that rustls refuses: those of the file themselves, or any.
             let roots = settings.verify.then_some(&settings.roots);
             with_versions
                 .dangerous()

@@ -94,14 +94,11 @@ impl Facts {
             resumed: state.handshake_kind() == Some(HandshakeKind::Resumed),
             client_leaf_len: chain.first().map_or(0, |leaf| pem(leaf).len()),
             client_pem: chain.iter().map(pem).collect(),
-            client_chain: chain.iter().map(|it| it.clone().into_owned()).collect(),
+            client_chain: chain.iter().map(|der| der.clone().into_owned()).collect(),
             client_sha256: chain.first().map(|leaf| fingerprint(leaf)),
             client_cn: chain.first().and_then(|leaf| common_name(leaf)),
         }
     }
-}
-
-impl Facts {
     /// Facts of an assumed handshake with a usual client, which asks for the name `sni` and presents no
     /// certificate, for explaining what the front would do.
     #[must_use]
@@ -117,15 +114,14 @@ impl Facts {
     /// nor 1.3. `client_cn` is from a certificate that the proxy verified.
     #[must_use]
     pub fn told(version: &str, cipher: Option<String>, client_cn: Option<String>) -> Option<Self> {
+        let mut known_versions = [Version::Tls12, Version::Tls13].into_iter();
+        let version = known_versions.find(|known| known.name() == version)?;
         // The name appears in logs unchanged.
         let is_name = |text: &String| {
             text.bytes()
                 .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
         };
         let cipher = cipher.filter(is_name).unwrap_or_default();
-        let version = [Version::Tls12, Version::Tls13]
-            .into_iter()
-            .find(|it| it.name() == version)?;
         let key_bits = key_bits(&cipher);
         Some(Self {
             client_cn: client_cn.map(String::into_boxed_str),
@@ -195,18 +191,21 @@ fn cipher(suite: CipherSuite) -> (&'static str, u16) {
 
 /// The size of a cipher suite's key in bits, by OpenSSL's name of the suite; 0 if the name does not show it.
 fn key_bits(cipher: &str) -> u16 {
-    match cipher {
-        _ if cipher.contains("AES128") || cipher.contains("AES_128") => 128,
-        _ if cipher.contains("AES") || cipher.contains("CHACHA20") => 256,
-        _ => 0,
+    if cipher.contains("AES128") || cipher.contains("AES_128") {
+        128
+    } else if cipher.contains("AES") || cipher.contains("CHACHA20") {
+        256
+    } else {
+        0
     }
 }
 
-fn common_name(certificate: &[u8]) -> Option<Box<str>> {
-    let (_, certificate) = X509Certificate::from_der(certificate).ok()?;
+/// The subject's common name; `None` if it has none, or one with control characters.
+fn common_name(der: &[u8]) -> Option<Box<str>> {
+    let (_, certificate) = X509Certificate::from_der(der).ok()?;
     let common_name = certificate.subject().iter_common_name().next()?;
-    let name = common_name.as_str().ok()?;
-    (!name.contains(char::is_control)).then(|| name.into())
+    let text = common_name.as_str().ok()?;
+    (!text.contains(char::is_control)).then(|| text.into())
 }
 
 /// SHA-256 of a certificate's DER, in lower-case hexadecimal.
@@ -225,12 +224,12 @@ fn pem(certificate: &CertificateDer<'_>) -> String {
     let encoded = STANDARD.encode(certificate);
     let mut text = String::with_capacity(encoded.len() * 65 / 64 + 60);
     text.push_str("-----BEGIN CERTIFICATE-----\n");
-    let mut rest = encoded.as_str();
-    while !rest.is_empty() {
-        let (line, more) = rest.split_at(rest.len().min(64));
+    let mut unwritten = encoded.as_str();
+    while !unwritten.is_empty() {
+        let (line, lines_after) = unwritten.split_at(unwritten.len().min(64));
         text.push_str(line);
         text.push('\n');
-        rest = more;
+        unwritten = lines_after;
     }
     text.push_str("-----END CERTIFICATE-----\n");
     text

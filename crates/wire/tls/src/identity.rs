@@ -55,24 +55,24 @@ pub(crate) fn read(
 ) -> Result<Identity, Vec<Fault>> {
     let (chain_part, key_part) = (Part::Chain(index), Part::Key(index));
     let mut faults = Vec::new();
-    let certificates = certificates(chain, chain_part).map_err(|fault| faults.push(fault));
-    let signing = signing_key(key, key_part, provider).map_err(|fault| faults.push(fault));
+    let certificates = ok_or_note(certificates(chain, chain_part), &mut faults);
+    let signing_key = ok_or_note(signing_key(key, key_part, provider), &mut faults);
     if key.is_public {
         let message = format!("every user may read the key {}", key.path.display());
         let hint = format!("chmod 600 {}", key.path.display());
         warnings.push(Fault::new(key_part, message, hint));
     }
-    let (Ok(certificates), signing) = (certificates, signing) else {
+    let Some(certificates) = certificates else {
         return Err(faults);
     };
-    let leaf = parse(&certificates[0], chain, chain_part).map_err(|fault| faults.push(fault));
-    let Ok(leaf) = leaf else { return Err(faults) };
+    let Some(leaf) = ok_or_note(parse(&certificates[0], chain, chain_part), &mut faults) else {
+        return Err(faults);
+    };
     check_leaf(&leaf, chain, chain_part, &mut faults);
-    let (Ok(signing), true) = (signing, faults.is_empty()) else {
+    let Some(signing_key) = signing_key.filter(|_| faults.is_empty()) else {
         return Err(faults);
     };
-    let key_type = key_type(&*signing);
-    let facts = facts(&leaf, &certificates[0], key_type);
+    let facts = facts(&leaf, &certificates[0], key_type(&*signing_key));
     warn_of_leaf(
         &leaf,
         &certificates,
@@ -82,7 +82,7 @@ pub(crate) fn read(
         now,
         warnings,
     );
-    let certified = CertifiedKey::new(certificates, signing);
+    let certified = CertifiedKey::new(certificates, signing_key);
     check_keys_match(&certified, chain, chain_part, key, key_part).map_err(|fault| vec![fault])?;
     Ok(Identity {
         certified: Arc::new(certified),
@@ -90,6 +90,18 @@ pub(crate) fn read(
     })
 }
 
+/// The value of a result; adds its fault to `faults` if it has none.
+fn ok_or_note<T>(result: Result<T, Fault>, faults: &mut Vec<Fault>) -> Option<T> {
+    match result {
+        Ok(value) => Some(value),
+        Err(fault) => {
+            faults.push(fault);
+            None
+        }
+    }
+}
+
+/// Checks that the key is that of the first certificate.
 fn check_keys_match(
     certified: &CertifiedKey,
     chain: &PemFile,
@@ -97,13 +109,13 @@ fn check_keys_match(
     key: &PemFile,
     key_part: Part,
 ) -> Result<(), Fault> {
-    if !differ(certified) {
+    if has_matching_key(certified) {
         return Ok(());
     }
-    let mut others = certified.cert.iter().skip(1);
-    let is_of_another = others.any(|other| {
-        let signing = Arc::clone(&certified.key);
-        !differ(&CertifiedKey::new(vec![other.clone()], signing))
+    let mut issuers = certified.cert.iter().skip(1);
+    let is_of_another = issuers.any(|certificate| {
+        let signing_key = Arc::clone(&certified.key);
+        has_matching_key(&CertifiedKey::new(vec![certificate.clone()], signing_key))
     });
     if is_of_another {
         let path = chain.path.display();
@@ -121,11 +133,10 @@ fn check_keys_match(
     Err(Fault::new(key_part, message, hint))
 }
 
-/// Whether the key is not that of the first certificate.
-fn differ(certified: &CertifiedKey) -> bool {
-    let matched = certified.keys_match();
-    matches!(
-        matched,
+/// Whether the key is that of the first certificate, or rustls cannot tell.
+fn has_matching_key(certified: &CertifiedKey) -> bool {
+    !matches!(
+        certified.keys_match(),
         Err(Error::InconsistentKeys(InconsistentKeys::KeyMismatch))
     )
 }
@@ -138,25 +149,21 @@ pub(crate) fn certificates(
     if let Some(store) = Store::of(&file.bytes) {
         return Err(store.fault(file, part));
     }
-    let read: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&file.bytes).collect();
-    let path = file.path.display();
-    match read {
-        Ok(read) if !read.is_empty() => Ok(read),
-        Ok(_) if is_der(&file.bytes) => {
-            let message = format!("{path} is DER, not PEM");
-            let hint = format!("openssl x509 -inform der -in {path} -out {path}.pem");
-            Err(Fault::new(part, message, hint))
-        }
-        Ok(_) => {
-            let message = format!("there is no CERTIFICATE block in {path}");
-            Err(Fault::new(
-                part,
-                message,
-                "name the PEM file with the certificate and its chain",
-            ))
-        }
-        Err(error) => Err(broken_pem(file, part, &error)),
+    let certificates = CertificateDer::pem_slice_iter(&file.bytes)
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(|error| broken_pem(file, part, &error))?;
+    if !certificates.is_empty() {
+        return Ok(certificates);
     }
+    let path = file.path.display();
+    if is_der(&file.bytes) {
+        let message = format!("{path} is DER, not PEM");
+        let hint = format!("openssl x509 -inform der -in {path} -out {path}.pem");
+        return Err(Fault::new(part, message, hint));
+    }
+    let message = format!("there is no CERTIFICATE block in {path}");
+    let hint = "name the PEM file with the certificate and its chain";
+    Err(Fault::new(part, message, hint))
 }
 
 fn signing_key(
@@ -211,11 +218,13 @@ fn broken_pem(file: &PemFile, part: Part, error: &pem::Error) -> Fault {
     Fault::new(part, message, "get the file anew from who issued it")
 }
 
+/// Whether the bytes begin like DER: with a SEQUENCE.
 fn is_der(bytes: &[u8]) -> bool {
-    // A SEQUENCE: a long one, or a short one that is the whole file, such as a key on P-256.
     match bytes {
+        // A long one, whose length takes several bytes.
         [0x30, 0x81..=0x84, ..] => true,
-        [0x30, length, rest @ ..] => usize::from(*length) == rest.len(),
+        // A short one that is the whole file, such as a key on P-256.
+        [0x30, length, content @ ..] => usize::from(*length) == content.len(),
         _ => false,
     }
 }
@@ -240,6 +249,7 @@ fn parse<'a>(
         })
 }
 
+/// Adds the faults of the server's own certificate to `faults`.
 fn check_leaf(leaf: &X509Certificate<'_>, file: &PemFile, part: Part, faults: &mut Vec<Fault>) {
     let path = file.path.display();
     let mut fault = |message: String, hint: &str| faults.push(Fault::new(part, message, hint));
@@ -262,6 +272,7 @@ fn check_leaf(leaf: &X509Certificate<'_>, file: &PemFile, part: Part, faults: &m
     }
 }
 
+/// Adds warnings about the server's own certificate, which can be served all the same.
 fn warn_of_leaf(
     leaf: &X509Certificate<'_>,
     chain: &[CertificateDer<'_>],
@@ -303,11 +314,7 @@ fn warn_of_leaf(
             "append the certificate of who issued it (fullchain.pem, not cert.pem)",
         );
     }
-    let must_staple = leaf
-        .extensions()
-        .iter()
-        .any(|it| it.oid.to_id_string() == MUST_STAPLE);
-    if must_staple {
+    if has_extension(leaf, MUST_STAPLE) {
         warn(
             format!("the certificate of {name} demands OCSP stapling, which is not done"),
             "reissue it without must-staple",
@@ -319,8 +326,12 @@ fn warn_of_leaf(
 /// log what they sign. A private root may sign a server's certificate itself, and then no intermediate
 /// is missing.
 fn is_issued_publicly(leaf: &X509Certificate<'_>) -> bool {
-    let mut ids = leaf.extensions().iter().map(|it| it.oid.to_id_string());
-    ids.any(|id| id == TRANSPARENCY) && leaf.issuer() != leaf.subject()
+    has_extension(leaf, TRANSPARENCY) && leaf.issuer() != leaf.subject()
+}
+
+fn has_extension(leaf: &X509Certificate<'_>, id: &str) -> bool {
+    let mut extensions = leaf.extensions().iter();
+    extensions.any(|extension| extension.oid.to_id_string() == id)
 }
 
 fn days(duration: Duration) -> u64 {
@@ -352,26 +363,26 @@ fn names(leaf: &X509Certificate<'_>) -> Vec<String> {
 
 /// The names and addresses in the certificate's subjectAltName.
 fn alternative_names(leaf: &X509Certificate<'_>) -> Vec<String> {
+    let mut names = Vec::new();
     let Ok(Some(extension)) = leaf.subject_alternative_name() else {
-        return Vec::new();
+        return names;
     };
-    let name = |name: &GeneralName<'_>| match name {
-        GeneralName::DNSName(name) => Some(name.to_ascii_lowercase()),
-        GeneralName::IPAddress(bytes) => address(bytes).map(|ip| ip.to_string()),
-        _ => None,
-    };
-    extension
-        .value
-        .general_names
-        .iter()
-        .filter_map(name)
-        .collect()
+    for name in &extension.value.general_names {
+        match name {
+            GeneralName::DNSName(name) => names.push(name.to_ascii_lowercase()),
+            GeneralName::IPAddress(bytes) => names.extend(address(bytes).map(|ip| ip.to_string())),
+            _ => {}
+        }
+    }
+    names
 }
 
 fn address(bytes: &[u8]) -> Option<IpAddr> {
-    let v4 = <[u8; 4]>::try_from(bytes).map(IpAddr::from);
-    v4.or_else(|_| <[u8; 16]>::try_from(bytes).map(IpAddr::from))
-        .ok()
+    if let Ok(ipv4) = <[u8; 4]>::try_from(bytes) {
+        return Some(ipv4.into());
+    }
+    let ipv6 = <[u8; 16]>::try_from(bytes).ok()?;
+    Some(ipv6.into())
 }
 
 fn key_type(key: &dyn SigningKey) -> &'static str {

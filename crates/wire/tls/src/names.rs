@@ -55,11 +55,12 @@ impl Names {
         };
         let mut faults = Vec::new();
         for (index, identity) in identities.iter().enumerate() {
-            let mut its_names = identity.facts.names.iter();
-            if let Some(name) =
-                its_names.find(|name| !add(names.keys_of(name), &identity.certified))
-            {
-                faults.push(duplicate(name, identity, index));
+            for name in &identity.facts.names {
+                if !add(names.keys_of(name), &identity.certified) {
+                    faults.push(duplicate(name, identity, index));
+                    // One fault for each certificate is enough.
+                    break;
+                }
             }
         }
         if !faults.is_empty() {
@@ -79,14 +80,13 @@ impl Names {
 
     /// Makes the certificate at this index the default, with those of other key types that share a name with it.
     fn set_default(&mut self, identities: &[Identity], index: usize) {
-        let first = &identities[index];
-        add(&mut self.default, &first.certified);
-        let shares_name = |it: &&Identity| {
-            let mut names = it.facts.names.iter();
-            names.any(|name| first.facts.names.contains(name))
-        };
-        for identity in identities.iter().filter(shares_name) {
-            add(&mut self.default, &identity.certified);
+        let default = &identities[index];
+        add(&mut self.default, &default.certified);
+        for identity in identities {
+            let mut names = identity.facts.names.iter();
+            if names.any(|name| default.facts.names.contains(name)) {
+                add(&mut self.default, &identity.certified);
+            }
         }
     }
 
@@ -112,11 +112,12 @@ fn duplicate(name: &str, identity: &Identity, index: usize) -> Fault {
 /// Adds a key, unless there is one of its type; returns whether it was added.
 fn add(keys: &mut Keys, key: &Arc<CertifiedKey>) -> bool {
     let algorithm = key.key.algorithm();
-    if keys.iter().any(|it| it.key.algorithm() == algorithm) {
+    if keys.iter().any(|other| other.key.algorithm() == algorithm) {
         return false;
     }
     match algorithm {
         SignatureAlgorithm::RSA => keys.push(Arc::clone(key)),
+        // Elliptic curves come first.
         _ => keys.insert(0, Arc::clone(key)),
     }
     true
@@ -125,17 +126,18 @@ fn add(keys: &mut Keys, key: &Arc<CertifiedKey>) -> bool {
 impl ResolvesServerCert for Names {
     fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         let asked = hello.server_name().map(str::to_ascii_lowercase);
-        let found = asked.as_deref().and_then(|name| self.find(name));
+        let named_keys = asked.as_deref().and_then(|name| self.find(name));
         ASKED.set(asked.map(String::into_boxed_str));
-        let keys = match found {
+        let keys = match named_keys {
             Some(keys) => keys,
             None if self.strict => return None,
             None => &self.default,
         };
         let schemes = hello.signature_schemes();
-        let fits = keys
+        let verifiable = keys
             .iter()
-            .find(|it| it.key.choose_scheme(schemes).is_some());
-        fits.or_else(|| keys.first()).cloned()
+            .find(|key| key.key.choose_scheme(schemes).is_some());
+        // With none that the client can verify, the handshake fails with the alert for that.
+        verifiable.or_else(|| keys.first()).cloned()
     }
 }

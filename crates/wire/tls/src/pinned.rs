@@ -34,37 +34,35 @@ impl<V: ?Sized> PinnedVerifier<V> {
     ///
     /// # Errors
     /// The refusal, or that the certificate is not valid now.
-    fn takes(
+    fn accept_listed(
         &self,
         certificate: &CertificateDer<'_>,
-        refused: Error,
+        refusal: Error,
         now: UnixTime,
     ) -> Result<(), Error> {
         let is_revoked = matches!(
-            refused,
+            refusal,
             Error::InvalidCertificate(CertificateError::Revoked)
         );
-        if self.certificates.contains(certificate) && !is_revoked {
-            valid_at(certificate, now)
-        } else {
-            Err(refused)
+        if is_revoked || !self.certificates.contains(certificate) {
+            return Err(refusal);
         }
+        check_validity(certificate, now)
     }
 }
 
-fn valid_at(certificate: &CertificateDer<'_>, now: UnixTime) -> Result<(), Error> {
-    let (_, certificate) = X509Certificate::from_der(certificate)
+fn check_validity(der: &CertificateDer<'_>, now: UnixTime) -> Result<(), Error> {
+    let (_, certificate) = X509Certificate::from_der(der)
         .map_err(|_| Error::InvalidCertificate(CertificateError::BadEncoding))?;
-    let now = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
+    let now_seconds = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
     let validity = certificate.validity();
-    let error = if now < validity.not_before.timestamp() {
-        CertificateError::NotValidYet
-    } else if now > validity.not_after.timestamp() {
-        CertificateError::Expired
-    } else {
-        return Ok(());
-    };
-    Err(Error::InvalidCertificate(error))
+    if now_seconds < validity.not_before.timestamp() {
+        return Err(Error::InvalidCertificate(CertificateError::NotValidYet));
+    }
+    if now_seconds > validity.not_after.timestamp() {
+        return Err(Error::InvalidCertificate(CertificateError::Expired));
+    }
+    Ok(())
 }
 
 impl ServerCertVerifier for PinnedVerifier<dyn ServerCertVerifier> {
@@ -79,8 +77,8 @@ impl ServerCertVerifier for PinnedVerifier<dyn ServerCertVerifier> {
         let verified = self
             .verifier
             .verify_server_cert(certificate, chain, name, ocsp, now);
-        verified.or_else(|refused| {
-            self.takes(certificate, refused, now)?;
+        verified.or_else(|refusal| {
+            self.accept_listed(certificate, refusal, now)?;
             verify_server_name(&ParsedCertificate::try_from(certificate)?, name)?;
             Ok(ServerCertVerified::assertion())
         })
@@ -131,8 +129,8 @@ impl ClientCertVerifier for PinnedVerifier<dyn ClientCertVerifier> {
         now: UnixTime,
     ) -> Result<ClientCertVerified, Error> {
         let verified = self.verifier.verify_client_cert(certificate, chain, now);
-        verified.or_else(|refused| {
-            self.takes(certificate, refused, now)?;
+        verified.or_else(|refusal| {
+            self.accept_listed(certificate, refusal, now)?;
             Ok(ClientCertVerified::assertion())
         })
     }

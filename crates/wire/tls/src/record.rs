@@ -162,10 +162,10 @@ impl Connection {
         out: &mut Vec<u8>,
     ) -> Result<RecordInput, TlsError> {
         self.check()?;
-        let closed = &mut self.peer_closed;
+        let peer_closed = &mut self.peer_closed;
         let received = match &mut self.role {
-            Role::Server(connection) => drive(connection, incoming, plain, out, closed),
-            Role::Client(connection) => drive(connection, incoming, plain, out, closed),
+            Role::Server(connection) => drive(connection, incoming, plain, out, peer_closed),
+            Role::Client(connection) => drive(connection, incoming, plain, out, peer_closed),
         };
         if matches!(self.role, Role::Server(_))
             && let Some(asked) = names::take_asked()
@@ -178,9 +178,10 @@ impl Connection {
 
     /// Returns the error of the connection, if it has failed: then rustls must not be called.
     fn check(&self) -> Result<(), TlsError> {
-        self.failed
-            .clone()
-            .map_or(Ok(()), |error| Err(error.into()))
+        match &self.failed {
+            Some(error) => Err(error.clone().into()),
+            None => Ok(()),
+        }
     }
 
     /// Encrypts application data and appends it to `out`. The handshake must be over. `rest` are the
@@ -203,7 +204,8 @@ impl Connection {
 
     /// Appends a close_notify to `out`, unless one was sent before. Nothing may be sent after it.
     pub fn close(&mut self, rest: &mut [u8], out: &mut Vec<u8>) {
-        if std::mem::replace(&mut self.close_sent, true) || self.failed.is_some() {
+        let was_sent = std::mem::replace(&mut self.close_sent, true);
+        if was_sent || self.failed.is_some() {
             return;
         }
         let closed = match &mut self.role {
@@ -295,37 +297,24 @@ fn drive<R: Records>(
     let mut consumed = 0;
     let is_open = loop {
         let UnbufferedStatus { discard, state, .. } = records.process(&mut incoming[consumed..]);
-        let done = match state {
+        consumed += discard;
+        match state {
             Ok(ConnectionState::ReadTraffic(mut traffic)) => {
                 while let Some(record) = traffic.next_record() {
                     plain.extend_from_slice(record?.payload);
                 }
-                None
             }
-            Ok(ConnectionState::EncodeTlsData(mut data)) => {
-                append(out, |room| data.encode(room))?;
-                None
-            }
+            Ok(ConnectionState::EncodeTlsData(mut data)) => append(out, |room| data.encode(room))?,
             // The caller transmits what was appended.
-            Ok(ConnectionState::TransmitTlsData(data)) => {
-                data.done();
-                None
-            }
-            Ok(ConnectionState::PeerClosed) => {
-                *peer_closed = true;
-                None
-            }
-            Ok(ConnectionState::WriteTraffic(_) | ConnectionState::Closed) => Some(true),
-            Ok(ConnectionState::BlockedHandshake) => Some(false),
+            Ok(ConnectionState::TransmitTlsData(data)) => data.done(),
+            Ok(ConnectionState::PeerClosed) => *peer_closed = true,
+            Ok(ConnectionState::WriteTraffic(_) | ConnectionState::Closed) => break true,
+            Ok(ConnectionState::BlockedHandshake) => break false,
             Ok(_) => return Err(unexpected()),
             Err(error) => {
                 encode_alert(records, out);
                 return Err(error.into());
             }
-        };
-        consumed += discard;
-        if let Some(is_open) = done {
-            break is_open;
         }
     };
     Ok(RecordInput { consumed, is_open })

@@ -144,30 +144,30 @@ impl Profile {
         let provider = crate::provider();
         let (mut faults, mut warnings) = (Vec::new(), Vec::new());
         let mut identities = Vec::new();
-        for (index, files) in files.certificates.iter().enumerate() {
-            let (chain, key) = (&files.chain, &files.key);
-            match identity::read(index, chain, key, &provider, now, &mut warnings) {
+        for (index, pair) in files.certificates.iter().enumerate() {
+            match identity::read(index, &pair.chain, &pair.key, &provider, now, &mut warnings) {
                 Ok(identity) => identities.push(identity),
-                Err(more) => faults.extend(more),
+                Err(identity_faults) => faults.extend(identity_faults),
             }
         }
-        let default = default(files, &mut faults);
+        let default_index = default_index(files, &mut faults);
         if files.certificates.is_empty() {
             let hint = "add a [[tls.NAME.certificate]] with its `chain` and `key`";
             faults.push(Fault::new(Part::Profile, "there is no certificate", hint));
         }
-        let trust = trust(settings, files, now, &mut warnings).map_err(|more| faults.extend(more));
-        let names = if faults.is_empty() {
-            Names::new(&identities, default, settings.strict_sni)
-                .map_err(|more| faults.extend(more))
-        } else {
-            Err(())
+        let clients = match trusted_clients(settings, files, now, &mut warnings) {
+            Ok(clients) => clients,
+            Err(client_faults) => {
+                faults.extend(client_faults);
+                None
+            }
         };
-        let (Ok(trust), Ok(names)) = (trust, names) else {
+        if !faults.is_empty() {
             return Err(faults);
-        };
-        let builder = server_config(settings, files, trust, &provider)?;
-        let names = Arc::new(names);
+        }
+
+        let names = Arc::new(Names::new(&identities, default_index, settings.strict_sni)?);
+        let builder = server_config(settings, files, clients, &provider)?;
         let mut config = builder.with_cert_resolver(Arc::clone(&names) as _);
         config.session_storage = Arc::new(NoServerSessionStorage {});
         // Early data is never accepted, because rustls requires stored sessions for it. This much of it is skipped.
@@ -184,14 +184,16 @@ impl Profile {
         } else {
             config.send_tls13_tickets = 0;
         }
+        let configs = EVERY_CHOICE.map(|protocols| {
+            let mut config = config.clone();
+            config.alpn_protocols = protocols.alpn();
+            Arc::new(config)
+        });
+        let certificates = identities.into_iter().map(|identity| identity.facts);
         let profile = Self {
-            configs: EVERY_CHOICE.map(|protocols| {
-                let mut config = config.clone();
-                config.alpn_protocols = protocols.alpn();
-                Arc::new(config)
-            }),
+            configs,
             names,
-            certificates: identities.into_iter().map(|it| it.facts).collect(),
+            certificates: certificates.collect(),
             client_certificate: settings.client_certificate,
             client_certificate_chain: settings.client_certificate_chain,
         };
@@ -243,23 +245,24 @@ fn is_address(host: &str) -> bool {
 }
 
 /// The index of the certificate that is marked as default.
-fn default(files: &ProfileFiles, faults: &mut Vec<Fault>) -> Option<usize> {
-    let mark = |(index, files): (usize, &CertificateFiles)| files.default.then_some(index);
-    let mut marked = files.certificates.iter().enumerate().filter_map(mark);
-    let first = marked.next();
-    for further in marked {
+fn default_index(files: &ProfileFiles, faults: &mut Vec<Fault>) -> Option<usize> {
+    let mut first = None;
+    for (index, certificate) in files.certificates.iter().enumerate() {
+        if !certificate.default {
+            continue;
+        }
+        if first.is_none() {
+            first = Some(index);
+            continue;
+        }
         let message = "another certificate is the default already";
-        faults.push(Fault::new(
-            Part::Default(further),
-            message,
-            "keep one `default = true`",
-        ));
+        let hint = "keep one `default = true`";
+        faults.push(Fault::new(Part::Default(index), message, hint));
     }
     first
 }
 
-type ClientTrust = Option<TrustedClients>;
-
+/// What certificates of clients are verified with.
 struct TrustedClients {
     roots: RootCertStore,
     crls: Vec<CertificateRevocationListDer<'static>>,
@@ -268,12 +271,12 @@ struct TrustedClients {
 }
 
 /// The authorities for client certificates; `None` if clients are not asked for one.
-fn trust(
+fn trusted_clients(
     settings: &ProfileSettings,
     files: &ProfileFiles,
     now: SystemTime,
     warnings: &mut Vec<Fault>,
-) -> Result<ClientTrust, Vec<Fault>> {
+) -> Result<Option<TrustedClients>, Vec<Fault>> {
     if settings.client_certificate == ClientCertificate::Off {
         return Ok(None);
     }
@@ -315,15 +318,15 @@ fn crls(
 ) -> Result<Vec<CertificateRevocationListDer<'static>>, Fault> {
     let path = file.path.display();
     let fault = |message: String, hint: &str| Fault::new(Part::ClientCrl, message, hint);
-    let read: Result<Vec<_>, _> =
-        CertificateRevocationListDer::pem_slice_iter(&file.bytes).collect();
     let hint = "get it from who issues the certificates, as PEM: openssl crl -inform der";
-    let read = read.map_err(|error| fault(format!("{path} is broken PEM: {error}"), hint))?;
-    if read.is_empty() {
+    let crls = CertificateRevocationListDer::pem_slice_iter(&file.bytes)
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(|error| fault(format!("{path} is broken PEM: {error}"), hint))?;
+    if crls.is_empty() {
         return Err(fault(format!("there is no X509 CRL block in {path}"), hint));
     }
-    for crl in &read {
-        let (_, crl) = CertificateRevocationList::from_der(crl)
+    for der in &crls {
+        let (_, crl) = CertificateRevocationList::from_der(der)
             .map_err(|error| fault(format!("a CRL in {path} cannot be read: {error}"), hint))?;
         if !is_known(crl.issuer(), issuers) {
             return Err(fault(
@@ -334,21 +337,23 @@ fn crls(
                 "add the certificate of that issuer to `client_ca`, or name another CRL",
             ));
         }
-        let next = crl.next_update().map(|next| next.timestamp());
-        if next.is_some_and(|next| seconds(now) > next) {
+        if let Some(next_update) = crl.next_update()
+            && seconds(now) > next_update.timestamp()
+        {
             warnings.push(fault(
                 format!("{path} was to be replaced already; certificates of clients are refused"),
                 "get a new one, and have it renewed before its nextUpdate",
             ));
         }
     }
-    Ok(read)
+    Ok(crls)
 }
 
 /// Whether one of the certificates in `issuers` is of `issuer`.
 fn is_known(issuer: &X509Name<'_>, issuers: &[CertificateDer<'_>]) -> bool {
-    issuers.iter().any(|known| {
-        X509Certificate::from_der(known).is_ok_and(|(_, known)| known.subject() == issuer)
+    issuers.iter().any(|der| {
+        let parsed = X509Certificate::from_der(der);
+        parsed.is_ok_and(|(_, certificate)| certificate.subject() == issuer)
     })
 }
 
@@ -374,7 +379,7 @@ fn unusable(files: &ProfileFiles, error: &VerifierBuilderError) -> Fault {
 fn server_config(
     settings: &ProfileSettings,
     files: &ProfileFiles,
-    trust: ClientTrust,
+    clients: Option<TrustedClients>,
     provider: &Arc<CryptoProvider>,
 ) -> Result<ConfigBuilder<ServerConfig, WantsServerCert>, Vec<Fault>> {
     let versions: &[_] = match settings.version_min {
@@ -387,17 +392,17 @@ fn server_config(
             let message = format!("TLS cannot be set up: {error}");
             vec![Fault::new(Part::Profile, message, "report it as a bug")]
         })?;
-    let Some(TrustedClients { roots, crls, own }) = trust else {
+    let Some(TrustedClients { roots, crls, own }) = clients else {
         return Ok(builder.with_no_client_auth());
     };
-    let provider = Arc::clone(provider);
-    let mut verifier = WebPkiClientVerifier::builder_with_provider(roots.into(), provider)
-        .with_crls(crls)
-        .enforce_revocation_expiration();
+    let mut verifier_builder =
+        WebPkiClientVerifier::builder_with_provider(roots.into(), Arc::clone(provider))
+            .with_crls(crls)
+            .enforce_revocation_expiration();
     if settings.client_certificate == ClientCertificate::Optional {
-        verifier = verifier.allow_unauthenticated();
+        verifier_builder = verifier_builder.allow_unauthenticated();
     }
-    let verifier = verifier
+    let verifier = verifier_builder
         .build()
         .map_err(|error| vec![unusable(files, &error)])?;
     let pinned = PinnedVerifier::new(own.into(), verifier);

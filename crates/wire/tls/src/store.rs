@@ -23,13 +23,17 @@ impl Store {
             return Some(Self::Jks);
         }
         let armour = b"-----BEGIN PKCS7-----";
-        if bytes.windows(armour.len()).any(|it| it == armour) {
+        if bytes.windows(armour.len()).any(|window| window == armour) {
             return Some(Self::Pkcs7);
         }
+        // DER: a SEQUENCE with its length.
         let content = match bytes {
             // An indefinite length, as some tools write it.
-            [0x30, 0x80, rest @ ..] => rest,
-            [0x30, length @ 0x81..=0x84, rest @ ..] => rest.get(usize::from(length - 0x80)..)?,
+            [0x30, 0x80, content @ ..] => content,
+            // A length of one to four bytes.
+            [0x30, length @ 0x81..=0x84, content @ ..] => {
+                content.get(usize::from(length - 0x80)..)?
+            }
             _ => return None,
         };
         match content {

@@ -52,20 +52,20 @@ impl TicketKeys {
     /// What is wrong with the file, as a phrase that follows its name.
     pub fn from_file(text: &[u8]) -> Result<Arc<Self>, String> {
         let text = std::str::from_utf8(text).map_err(|_| "is not a text".to_owned())?;
-        let numbered = text.lines().map(str::trim).zip(1..);
-        let lines = numbered.filter(|(line, _)| !line.is_empty() && !line.starts_with('#'));
-        let mut read = Vec::new();
-        for (line, number) in lines {
-            let key = parse(line).and_then(Key::new);
-            let wrong = || {
-                format!(
-                    "has no key of {} hexadecimal digits in line {number}",
-                    2 * KEY_LEN
-                )
+        let mut keys = Vec::new();
+        for (line, number) in text.lines().map(str::trim).zip(1..) {
+            if line.is_empty() || line.starts_with('#') {
+                continue;
+            }
+            let Some(key) = parse(line).and_then(Key::new) else {
+                let digits = 2 * KEY_LEN;
+                return Err(format!(
+                    "has no key of {digits} hexadecimal digits in line {number}"
+                ));
             };
-            read.push(key.ok_or_else(wrong)?);
+            keys.push(key);
         }
-        let [first, second, third] = <[Key; 3]>::try_from(read)
+        let [first, second, third] = <[Key; 3]>::try_from(keys)
             .map_err(|keys| format!("has {} keys, and needs three", keys.len()))?;
         if first.name() == second.name()
             || second.name() == third.name()
@@ -73,6 +73,7 @@ impl TicketKeys {
         {
             return Err("has one key twice".to_owned());
         }
+        // The current key is the second, and the first one of the file encrypts.
         Ok(Arc::new(Self {
             keys: RwLock::new([second, first, third]),
         }))
@@ -184,22 +185,22 @@ impl ProducesTickets for Ticketer {
     /// Returns a ticket: the name of the key, the nonce, and the encrypted session.
     fn encrypt(&self, plain: &[u8]) -> Option<Vec<u8>> {
         let key = self.keys.current();
-        let mut nonce = [0; NONCE_LEN];
-        rand::fill(&mut nonce).ok()?;
+        let mut nonce_bytes = [0; NONCE_LEN];
+        rand::fill(&mut nonce_bytes).ok()?;
+        let nonce = Nonce::assume_unique_for_key(nonce_bytes);
         let mut sealed = plain.to_vec();
         let aad = Aad::from(self.trust);
-        let given = Nonce::assume_unique_for_key(nonce);
         key.sealing
-            .seal_in_place_append_tag(given, aad, &mut sealed)
+            .seal_in_place_append_tag(nonce, aad, &mut sealed)
             .ok()?;
-        Some([key.name(), &nonce, &sealed].concat())
+        Some([key.name(), &nonce_bytes, &sealed].concat())
     }
 
     fn decrypt(&self, ticket: &[u8]) -> Option<Vec<u8>> {
-        let (name, rest) = ticket.split_at_checked(NAME_LEN)?;
-        let (nonce, sealed) = rest.split_at_checked(NONCE_LEN)?;
+        let (name, after_name) = ticket.split_at_checked(NAME_LEN)?;
+        let (nonce_bytes, sealed) = after_name.split_at_checked(NONCE_LEN)?;
         let key = self.keys.named(name)?;
-        let nonce = Nonce::try_assume_unique_for_key(nonce).ok()?;
+        let nonce = Nonce::try_assume_unique_for_key(nonce_bytes).ok()?;
         let mut opened = sealed.to_vec();
         let aad = Aad::from(self.trust);
         let plain = key.sealing.open_in_place(nonce, aad, &mut opened).ok()?;
