@@ -30,8 +30,12 @@ pub fn take() -> BytesMut {
 /// The oldest of the buffers that came back in use, if it is free now.
 fn take_shared() -> Option<BytesMut> {
     SHARED.with_borrow_mut(|shared| {
-        let is_free = renew(shared.front_mut()?);
-        is_free.then(|| shared.pop_front()).flatten()
+        let oldest = shared.front_mut()?;
+        if renew(oldest) {
+            shared.pop_front()
+        } else {
+            None
+        }
     })
 }
 
@@ -54,6 +58,7 @@ pub fn give(mut buffer: BytesMut) {
     if renew(&mut buffer) {
         return FREE.with_borrow_mut(|list| list.give(buffer));
     }
+    // Its capacity is what is left of its memory, the rest of which is in use.
     if buffer.capacity() < SIZE {
         SHARED.with_borrow_mut(|shared| {
             if shared.len() == SHARED_MAX {

@@ -71,7 +71,7 @@ impl FileOutput {
     /// # Errors
     /// The socket's; if the file failed, one that contains a [`FileOutputFault`].
     pub fn poll_write(&mut self, cx: &mut Context<'_>, stream: &Stream) -> Poll<io::Result<usize>> {
-        let before = self.left;
+        let len = self.left;
         while self.left > 0 {
             let written = if self.copied.is_empty() {
                 ready!(self.poll_send(cx, stream))?
@@ -84,7 +84,7 @@ impl FileOutput {
             self.left -= written.min(self.left);
         }
         self.clear();
-        Poll::Ready(Ok(before))
+        Poll::Ready(Ok(len))
     }
 
     /// Lets the kernel copy some bytes, or reads some if it cannot.
@@ -113,19 +113,16 @@ impl FileOutput {
 /// Reads the beginning of a part of a file.
 fn copy(fd: &OwnedFd, from: u64, len: usize) -> io::Result<Vec<u8>> {
     let mut piece = vec![0; len.min(COPY_MAX)];
-    let read = loop {
+    loop {
         match pread(fd, &mut piece, from) {
+            Ok(0) => return Err(io::Error::other(FileOutputFault::Ended)),
+            Ok(count) => {
+                piece.truncate(count);
+                return Ok(piece);
+            }
             Err(Errno::INTR) => {}
-            read => break read,
+            Err(errno) => return Err(io::Error::other(FileOutputFault::Read(errno))),
         }
-    };
-    match read {
-        Ok(0) => Err(io::Error::other(FileOutputFault::Ended)),
-        Ok(read) => {
-            piece.truncate(read);
-            Ok(piece)
-        }
-        Err(errno) => Err(io::Error::other(FileOutputFault::Read(errno))),
     }
 }
 

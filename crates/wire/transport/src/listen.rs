@@ -43,17 +43,18 @@ pub fn listen_tcp(
     workers: usize,
     options: TcpOptions,
 ) -> io::Result<(SocketAddr, Vec<Socket>)> {
-    let first = bind_tcp(address, false, options)?;
+    let first = bind_tcp(address, SharedPort::No, options)?;
+    // The port is this process's own from here on, so further sockets may share it.
     first.set_reuse_port(true)?;
-    let address = first.local_addr()?.as_socket().unwrap_or(address);
+    let bound_address = first.local_addr()?.as_socket().unwrap_or(address);
     let mut sockets = vec![first];
     while sockets.len() < workers {
-        sockets.push(bind_tcp(address, true, options)?);
+        sockets.push(bind_tcp(bound_address, SharedPort::Yes, options)?);
     }
     for socket in &sockets {
         socket.listen(options.backlog)?;
     }
-    Ok((address, sockets))
+    Ok((bound_address, sockets))
 }
 
 /// Opens one more socket on a port whose sockets share it.
@@ -61,17 +62,24 @@ pub fn listen_tcp(
 /// # Errors
 /// The system's, for instance for a port below 1024 without the privilege for it.
 pub fn join_tcp(address: SocketAddr, options: TcpOptions) -> io::Result<Socket> {
-    let socket = bind_tcp(address, true, options)?;
+    let socket = bind_tcp(address, SharedPort::Yes, options)?;
     socket.listen(options.backlog)?;
     Ok(socket)
 }
 
-fn bind_tcp(address: SocketAddr, shared: bool, options: TcpOptions) -> io::Result<Socket> {
+/// Whether a socket may share its port with others (SO_REUSEPORT).
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum SharedPort {
+    No,
+    Yes,
+}
+
+fn bind_tcp(address: SocketAddr, shared: SharedPort, options: TcpOptions) -> io::Result<Socket> {
     let domain = Domain::for_address(address);
     let socket = Socket::new(domain, Type::STREAM, Some(Protocol::TCP))?;
     // Connections of an earlier run in TIME_WAIT must not make this fail.
     socket.set_reuse_address(true)?;
-    socket.set_reuse_port(shared)?;
+    socket.set_reuse_port(shared == SharedPort::Yes)?;
     if address.is_ipv6() {
         socket.set_only_v6(options.only_v6)?;
     }
@@ -119,8 +127,8 @@ fn is_abandoned(path: &Path, address: &SockAddr) -> io::Result<bool> {
     }
     let probe = Socket::new(Domain::UNIX, Type::STREAM, None)?;
     probe.set_nonblocking(true)?;
-    let refused = |error: io::Error| error.kind() == ErrorKind::ConnectionRefused;
-    Ok(probe.connect(address).is_err_and(refused))
+    let is_refused = |error: io::Error| error.kind() == ErrorKind::ConnectionRefused;
+    Ok(probe.connect(address).is_err_and(is_refused))
 }
 
 /// The file of a Unix socket, which is distinguished from a later file at the same path.
@@ -156,11 +164,11 @@ impl SocketFile {
     /// # Errors
     /// The system does not permit it.
     pub fn remove(&self) -> io::Result<()> {
-        let is_ours = |it: Self| (it.device, it.inode) == (self.device, self.inode);
-        if Self::at(&self.path).is_ok_and(is_ours) {
-            fs::remove_file(&self.path)
-        } else {
-            Ok(())
+        match Self::at(&self.path) {
+            Ok(file) if file.device == self.device && file.inode == self.inode => {
+                fs::remove_file(&self.path)
+            }
+            _ => Ok(()),
         }
     }
 }

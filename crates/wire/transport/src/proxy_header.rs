@@ -85,59 +85,76 @@ pub fn parse_proxy_header(input: &[u8]) -> Result<Option<ProxyHeader>, ProxyFaul
     }
 }
 
+/// Reads a header of version 1, a line of text; `None` if it is not complete.
 fn version_1(input: &[u8]) -> Result<Option<ProxyHeader>, ProxyFault> {
-    let seen = &input[..input.len().min(V1_MAX)];
-    let Some(end) = seen.windows(2).position(|pair| pair == b"\r\n") else {
+    let longest_line = &input[..input.len().min(V1_MAX)];
+    let line_end = longest_line.windows(2).position(|pair| pair == b"\r\n");
+    let Some(end) = line_end else {
         return if input.len() < V1_MAX {
             Ok(None)
         } else {
             Err(ProxyFault::TooLong)
         };
     };
-    let line = std::str::from_utf8(&seen[..end]).map_err(|_| ProxyFault::Line)?;
+    let line = std::str::from_utf8(&input[..end]).map_err(|_| ProxyFault::Line)?;
     Ok(Some(ProxyHeader {
         len: end + 2,
         is_local: false,
-        addresses: line_addresses(line).ok_or(ProxyFault::Line)?,
+        addresses: line_addresses(line)?,
         tls: None,
     }))
 }
 
-/// The addresses in a line of version 1: `Some(None)` for `UNKNOWN`, `None` if the line is malformed.
-fn line_addresses(line: &str) -> Option<Option<ProxyAddresses>> {
+/// The addresses in a line of version 1; `None` for `UNKNOWN`.
+fn line_addresses(line: &str) -> Result<Option<ProxyAddresses>, ProxyFault> {
     let mut words = line.split(' ').skip(1);
-    let family = words.next()?;
+    let family = words.next().ok_or(ProxyFault::Line)?;
     if family == "UNKNOWN" {
-        return Some(None);
+        return Ok(None);
     }
-    let address = |word: Option<&str>| -> Option<IpAddr> {
-        match family {
-            "TCP4" => word?.parse::<Ipv4Addr>().ok().map(IpAddr::V4),
-            "TCP6" => word?.parse::<Ipv6Addr>().ok().map(IpAddr::V6),
-            _ => None,
-        }
-    };
-    let port = |word: Option<&str>| -> Option<u16> {
-        let word = word?;
-        let plain = word.bytes().all(|byte| byte.is_ascii_digit());
-        let short = word == "0" || !word.starts_with('0');
-        word.parse().ok().filter(|_| plain && short)
-    };
-    let (source, destination) = (address(words.next())?, address(words.next())?);
-    let (from, to) = (port(words.next())?, port(words.next())?);
-    words.next().is_none().then_some(Some(ProxyAddresses {
-        source: SocketAddr::new(source, from),
-        destination: SocketAddr::new(destination, to),
+    let mut next_word = || words.next().ok_or(ProxyFault::Line);
+    let source_ip = line_ip(family, next_word()?)?;
+    let destination_ip = line_ip(family, next_word()?)?;
+    let source_port = line_port(next_word()?)?;
+    let destination_port = line_port(next_word()?)?;
+    if words.next().is_some() {
+        return Err(ProxyFault::Line);
+    }
+    Ok(Some(ProxyAddresses {
+        source: SocketAddr::new(source_ip, source_port),
+        destination: SocketAddr::new(destination_ip, destination_port),
     }))
 }
 
+fn line_ip(family: &str, word: &str) -> Result<IpAddr, ProxyFault> {
+    let ip = match family {
+        "TCP4" => word.parse::<Ipv4Addr>().ok().map(IpAddr::V4),
+        "TCP6" => word.parse::<Ipv6Addr>().ok().map(IpAddr::V6),
+        _ => None,
+    };
+    ip.ok_or(ProxyFault::Line)
+}
+
+fn line_port(word: &str) -> Result<u16, ProxyFault> {
+    // `parse` would accept a sign and leading zeros.
+    let is_plain = word.bytes().all(|byte| byte.is_ascii_digit());
+    let is_shortest = word == "0" || !word.starts_with('0');
+    if !is_plain || !is_shortest {
+        return Err(ProxyFault::Line);
+    }
+    word.parse().map_err(|_| ProxyFault::Line)
+}
+
+/// Reads a header of version 2: the signature (12 bytes), the version and the command, the family of the addresses,
+/// the length of what follows (2 bytes), the addresses, and type-length-values. `None` if it is not complete.
 fn version_2(input: &[u8]) -> Result<Option<ProxyHeader>, ProxyFault> {
-    if let Some(version) = input.get(12)
+    // The byte after the signature: version 2, and LOCAL (0) or PROXY (1).
+    if let Some(version) = input.get(SIGNATURE.len())
         && !matches!(version, 0x20 | 0x21)
     {
         return Err(ProxyFault::Binary);
     }
-    let Some((head, _)) = input.split_first_chunk::<16>() else {
+    let Some((head, _)) = input.split_first_chunk::<HEAD>() else {
         return Ok(None);
     };
     let len = HEAD + usize::from(u16::from_be_bytes([head[14], head[15]]));
@@ -147,68 +164,63 @@ fn version_2(input: &[u8]) -> Result<Option<ProxyHeader>, ProxyFault> {
     let Some(header) = input.get(..len) else {
         return Ok(None);
     };
-    let (block, family) = (&header[HEAD..], head[13]);
-    let taken = match family {
-        0x11 => 12,
-        0x21 => 36,
-        0x31 => 216,
-        // Unspecified, or UDP, which has no place here.
-        _ => 0,
-    };
-    if block.len() < taken {
-        return Err(ProxyFault::Binary);
-    }
-    // The TLVs of an unknown family cannot be found, because the length of its addresses is not known.
-    let tls = match family {
-        0x11 | 0x21 | 0x31 => read_tlvs(header, HEAD + taken)?,
+    let is_local = head[12] == 0x20;
+    let family = head[13];
+    let tlvs = match family {
+        TCP_V4 => Some(HEAD + 12),
+        TCP_V6 => Some(HEAD + 36),
+        UNIX_STREAM => Some(HEAD + 216),
+        // Unspecified, or UDP, which has no place here. The TLVs of an unknown family cannot be found, because the
+        // length of its addresses is not known.
         _ => None,
     };
-    let is_local = head[12] == 0x20;
+    let tls = match tlvs {
+        Some(offset) if offset > len => return Err(ProxyFault::Binary),
+        Some(offset) => read_tlvs(header, offset)?,
+        None => None,
+    };
+    let addresses = block_addresses(&header[HEAD..], family);
     Ok(Some(ProxyHeader {
         len,
         is_local,
-        addresses: if is_local {
-            None
-        } else {
-            block_addresses(block, family)
-        },
+        // The proxy's own connection has no client.
+        addresses: addresses.filter(|_| !is_local),
         tls: tls.filter(|_| !is_local),
     }))
 }
 
+/// The addresses of version 2: both IP addresses, then both ports. `None` for a Unix socket.
 fn block_addresses(block: &[u8], family: u8) -> Option<ProxyAddresses> {
-    let port = |at: usize| Some(u16::from_be_bytes(*block.get(at..)?.first_chunk()?));
-    let v4 = |at: usize| -> Option<IpAddr> {
-        Some(Ipv4Addr::from(*block.get(at..)?.first_chunk::<4>()?).into())
-    };
-    let v6 = |at: usize| -> Option<IpAddr> {
-        Some(Ipv6Addr::from(*block.get(at..)?.first_chunk::<16>()?).into())
-    };
-    let (source, destination) = match family {
-        0x11 => ((v4(0)?, port(8)?), (v4(4)?, port(10)?)),
-        0x21 => ((v6(0)?, port(32)?), (v6(16)?, port(34)?)),
-        _ => return None,
-    };
-    Some(ProxyAddresses {
-        source: source.into(),
-        destination: destination.into(),
-    })
+    let port = |offset: usize| Some(u16::from_be_bytes(*block.get(offset..)?.first_chunk()?));
+    let ipv4 = |offset: usize| Some(Ipv4Addr::from(*block.get(offset..)?.first_chunk::<4>()?));
+    let ipv6 = |offset: usize| Some(Ipv6Addr::from(*block.get(offset..)?.first_chunk::<16>()?));
+    match family {
+        TCP_V4 => Some(ProxyAddresses {
+            source: (ipv4(0)?, port(8)?).into(),
+            destination: (ipv4(4)?, port(10)?).into(),
+        }),
+        TCP_V6 => Some(ProxyAddresses {
+            source: (ipv6(0)?, port(32)?).into(),
+            destination: (ipv6(16)?, port(34)?).into(),
+        }),
+        _ => None,
+    }
 }
 
-/// Reads the type-length-values from offset `at` on, and verifies the checksum if there is one.
-fn read_tlvs(header: &[u8], mut at: usize) -> Result<Option<ProxyTls>, ProxyFault> {
+/// Reads the type-length-values from `offset` on, and verifies the checksum if there is one.
+fn read_tlvs(header: &[u8], mut offset: usize) -> Result<Option<ProxyTls>, ProxyFault> {
     let mut tls = None;
-    while let Some((kind, value)) = next_tlv(header, at)? {
-        at = value.end;
+    while let Some((kind, value)) = next_tlv(header, offset)? {
+        offset = value.end;
         let bytes = &header[value.clone()];
         match kind {
             TLV_CRC32C => {
-                let said = <[u8; 4]>::try_from(bytes).map_err(|_| ProxyFault::Binary)?;
-                // It is counted over the whole header, with zeros in its own place.
+                let stated = <[u8; 4]>::try_from(bytes).map_err(|_| ProxyFault::Binary)?;
+                // It is computed over the whole header, with zeros in its own place.
                 let begin = crc32c::crc32c(&header[..value.start]);
                 let with_gap = crc32c::crc32c_append(begin, &[0; 4]);
-                let crc = crc32c::crc32c_append(with_gap, &header[value.end..]);
-                if crc != u32::from_be_bytes(said) {
+                let computed = crc32c::crc32c_append(with_gap, &header[value.end..]);
+                if computed != u32::from_be_bytes(stated) {
                     return Err(ProxyFault::Checksum);
                 }
             }
@@ -220,32 +232,32 @@ fn read_tlvs(header: &[u8], mut at: usize) -> Result<Option<ProxyTls>, ProxyFaul
 }
 
 /// The kind of the type-length-value at an offset, and the range of its value; `None` at the end.
-fn next_tlv(bytes: &[u8], at: usize) -> Result<Option<(u8, Range<usize>)>, ProxyFault> {
-    if at == bytes.len() {
+fn next_tlv(bytes: &[u8], offset: usize) -> Result<Option<(u8, Range<usize>)>, ProxyFault> {
+    if offset == bytes.len() {
         return Ok(None);
     }
-    let head = bytes[at..].first_chunk::<3>().ok_or(ProxyFault::Binary)?;
-    let start = at + 3;
-    let end = start + usize::from(u16::from_be_bytes([head[1], head[2]]));
+    let [kind, high, low] = bytes[offset..].first_chunk().ok_or(ProxyFault::Binary)?;
+    let start = offset + 3;
+    let end = start + usize::from(u16::from_be_bytes([*high, *low]));
     if end > bytes.len() {
         return Err(ProxyFault::Binary);
     }
-    Ok(Some((head[0], start..end)))
+    Ok(Some((*kind, start..end)))
 }
 
 /// Reads the value of `PP2_TYPE_SSL`: a byte of flags, the result of verifying the certificate, and
 /// type-length-values.
 fn read_tls(value: &[u8]) -> Result<ProxyTls, ProxyFault> {
-    let head = value.first_chunk::<5>().ok_or(ProxyFault::Binary)?;
-    let is_verified = head[0] & CLIENT_CERT != 0 && head[1..] == [0; 4];
+    let [flags, verify_result @ ..] = value.first_chunk::<5>().ok_or(ProxyFault::Binary)?;
+    let is_verified = flags & CLIENT_CERT != 0 && *verify_result == [0; 4];
     let mut tls = ProxyTls {
-        is_used: head[0] & CLIENT_SSL != 0,
+        is_used: flags & CLIENT_SSL != 0,
         ..ProxyTls::default()
     };
-    let mut at = head.len();
-    while let Some((kind, place)) = next_tlv(value, at)? {
-        at = place.end;
-        let utf8 = std::str::from_utf8(&value[place]).ok();
+    let mut offset = 5;
+    while let Some((kind, range)) = next_tlv(value, offset)? {
+        offset = range.end;
+        let utf8 = std::str::from_utf8(&value[range]).ok();
         let text = utf8.filter(|text| !text.is_empty() && !text.contains(char::is_control));
         match kind {
             SUBTYPE_VERSION => tls.version = text.map(str::to_owned),
@@ -267,6 +279,11 @@ const V1_MAX: usize = 107;
 
 /// The longest header of version 2 that a receiver must accept, in bytes.
 const V2_MAX: usize = 536;
+
+/// The families of version 2 that are read: address family and transport in one byte.
+const TCP_V4: u8 = 0x11;
+const TCP_V6: u8 = 0x21;
+const UNIX_STREAM: u8 = 0x31;
 
 /// The type `PP2_TYPE_CRC32C`.
 const TLV_CRC32C: u8 = 3;

@@ -47,7 +47,10 @@ impl ByteQueue {
             }
             self.close_tail();
         }
-        let front = self.slices.front_mut().filter(|_| max > 0)?;
+        if max == 0 {
+            return None;
+        }
+        let front = self.slices.front_mut()?;
         let piece = if front.len() > max {
             front.split_to(max)
         } else {
@@ -112,11 +115,13 @@ impl ByteQueue {
     /// The bytes of the queue, if they are in one piece.
     #[must_use]
     pub fn only_slice(&self) -> Option<&[u8]> {
-        match (self.slices.front(), self.slices.len(), self.tail.is_empty()) {
-            (None, _, false) => Some(&self.tail),
-            (Some(piece), 1, true) => Some(piece),
-            _ => None,
+        if self.slices.is_empty() && !self.tail.is_empty() {
+            return Some(&self.tail);
         }
+        if self.slices.len() == 1 && self.tail.is_empty() {
+            return self.slices.front().map(|piece| &piece[..]);
+        }
+        None
     }
 
     /// The pieces in order, as many as `slices` has room for; returns the slices in use.
@@ -151,6 +156,7 @@ impl ByteQueue {
         }
     }
 
+    /// Makes the bytes of the tail a complete slice.
     fn close_tail(&mut self) {
         if !self.tail.is_empty() {
             let piece = self.tail.split().freeze();

@@ -88,18 +88,19 @@ impl Stream {
     /// unread; `None`: neither. Makes no system call.
     #[must_use]
     pub fn peer_end(&self) -> Option<PeerEnd> {
-        if let Self::Tls(stream) = self {
-            let ended = stream.is_peer_closed().then_some(PeerEnd::Sending);
-            return stream.socket().peer_end().or(ended);
-        }
         let interest = Interest::READABLE | Interest::WRITABLE;
         let mut context = Context::from_waker(Waker::noop());
-        let ready = match self {
+        let polled = match self {
             Self::Tcp(stream) => pin!(stream.ready(interest)).poll(&mut context),
             Self::Unix(stream) => pin!(stream.ready(interest)).poll(&mut context),
-            Self::Tls(_) => Poll::Pending,
+            Self::Tls(stream) => {
+                return match stream.socket().peer_end() {
+                    None if stream.is_peer_closed() => Some(PeerEnd::Sending),
+                    end_of_socket => end_of_socket,
+                };
+            }
         };
-        match ready {
+        match polled {
             Poll::Ready(Ok(ready)) if ready.is_write_closed() => Some(PeerEnd::Closed),
             Poll::Ready(Ok(ready)) if ready.is_read_closed() => Some(PeerEnd::Sending),
             Poll::Ready(Ok(_)) | Poll::Pending => None,
@@ -182,7 +183,7 @@ impl Stream {
         let room = buffer.capacity() - buffer.len();
         debug_assert!(room > 0, "nothing read means the peer's end");
         let mut read = 0;
-        let tried = self.try_io(|| {
+        let result = self.try_io(|| {
             read = match self {
                 Self::Tcp(stream) => stream.try_read_buf(buffer)?,
                 Self::Unix(stream) => stream.try_read_buf(buffer)?,
@@ -196,9 +197,11 @@ impl Stream {
                 Ok(())
             }
         });
-        match tried {
+        match result {
+            // The error of the short read was for the event loop alone.
             Err(_) if read > 0 => Ok(read),
-            tried => tried.map(|()| read),
+            Err(error) => Err(error),
+            Ok(()) => Ok(read),
         }
     }
 
@@ -214,12 +217,7 @@ impl Stream {
         let (len, end) = (buffer.len(), buffer.capacity());
         debug_assert!(len < end, "nothing read means the peer's end");
         buffer.resize(end, 0);
-        let room = &mut buffer[len..];
-        let received = match self {
-            Self::Tcp(stream) => recv(stream, room, RecvFlags::DONTWAIT),
-            Self::Unix(stream) => recv(stream, room, RecvFlags::DONTWAIT),
-            Self::Tls(_) => Ok((0, 0)),
-        };
+        let received = self.receive(&mut buffer[len..], RecvFlags::DONTWAIT);
         let read = received.map_or(0, |(read, _)| read);
         buffer.truncate(len + read);
         received?;
@@ -235,31 +233,31 @@ impl Stream {
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<Result<ProxyHeader, ProxyError>> {
-        let mut seen = [0; PROXY_HEADER_MAX];
+        let mut bytes = [0; PROXY_HEADER_MAX];
         loop {
             ready!(self.poll_readable(cx))?;
-            let mut found = None;
-            let looked = self.try_io(|| {
-                let (len, _) = self.receive(&mut seen, RecvFlags::DONTWAIT | RecvFlags::PEEK)?;
-                found = Some(len);
-                match parse_proxy_header(&seen[..len]) {
-                    // The event loop reports further bytes.
+            let mut peeked = None;
+            let result = self.try_io(|| {
+                let (len, _) = self.receive(&mut bytes, RecvFlags::DONTWAIT | RecvFlags::PEEK)?;
+                peeked = Some(len);
+                match parse_proxy_header(&bytes[..len]) {
+                    // With this error, `poll_readable` waits until the event loop reports further bytes.
                     Ok(None) if len > 0 => Err(ErrorKind::WouldBlock.into()),
                     _ => Ok(()),
                 }
             });
-            let Some(len) = found else {
-                match looked {
+            let Some(len) = peeked else {
+                match result {
                     Err(error) if error.kind() != ErrorKind::WouldBlock => {
                         return Poll::Ready(Err(error.into()));
                     }
                     _ => continue,
                 }
             };
-            match parse_proxy_header(&seen[..len])? {
+            match parse_proxy_header(&bytes[..len])? {
                 Some(header) => {
-                    // All of it is there.
-                    self.receive(&mut seen[..header.len], RecvFlags::DONTWAIT)
+                    // Takes the bytes that were only peeked at; all of them are there.
+                    self.receive(&mut bytes[..header.len], RecvFlags::DONTWAIT)
                         .map_err(io::Error::from)?;
                     return Poll::Ready(Ok(header));
                 }
@@ -271,6 +269,7 @@ impl Stream {
         }
     }
 
+    /// Calls `recv` on a socket without TLS.
     fn receive(&self, room: &mut [u8], flags: RecvFlags) -> Result<(usize, usize), Errno> {
         match self {
             Self::Tcp(stream) => recv(stream, room, flags),
@@ -295,11 +294,11 @@ impl Stream {
         send: impl Fn(BorrowedFd<'_>) -> Result<usize, Errno>,
     ) -> Poll<io::Result<usize>> {
         let progress = ready!(poll_proceed(cx));
-        let send = |socket: BorrowedFd<'_>| Ok(send(socket)?);
+        let send_to = |socket: BorrowedFd<'_>| Ok(send(socket)?);
         loop {
             let sent = match self {
-                Self::Tcp(stream) => stream.try_io(Interest::WRITABLE, || send(stream.as_fd())),
-                Self::Unix(stream) => stream.try_io(Interest::WRITABLE, || send(stream.as_fd())),
+                Self::Tcp(stream) => stream.try_io(Interest::WRITABLE, || send_to(stream.as_fd())),
+                Self::Unix(stream) => stream.try_io(Interest::WRITABLE, || send_to(stream.as_fd())),
                 // TLS writes to the socket under it.
                 Self::Tls(_) => Err(ErrorKind::Unsupported.into()),
             };
@@ -328,8 +327,9 @@ impl Stream {
         len: usize,
     ) -> Poll<io::Result<usize>> {
         self.poll_send(cx, |socket| {
-            let mut from = from;
-            sendfile(socket, file, Some(&mut from), len)
+            // The kernel advances it, and the caller counts itself.
+            let mut offset = from;
+            sendfile(socket, file, Some(&mut offset), len)
         })
     }
 

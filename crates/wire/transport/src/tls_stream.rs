@@ -176,7 +176,7 @@ impl TlsStream {
         let kept = lent.len();
         let read = self.socket.poll_read(cx, &mut lent);
         if let Poll::Ready(Ok(_)) = &read {
-            let received = self.take_in(&mut lent, kept, plain);
+            let received = self.process_received(&mut lent, kept, plain);
             give(room, lent);
             received?;
         } else {
@@ -200,7 +200,7 @@ impl TlsStream {
     }
 
     /// Processes the bytes in `lent`, of which the first `kept` were received before.
-    fn take_in(
+    fn process_received(
         &mut self,
         lent: &mut BytesMut,
         kept: usize,
@@ -245,7 +245,7 @@ impl TlsStream {
         let before = buffer.len();
         let room = buffer.capacity() - before;
         for _ in 0..EMPTY_READS_MAX {
-            if self.connection.is_peer_closed() || self.ended {
+            if self.is_peer_closed() {
                 return Poll::Ready(self.end());
             }
             let received = ready!(self.poll_receive(cx, buffer, room));
@@ -267,7 +267,7 @@ impl TlsStream {
     /// Reads once without waiting, whatever the event loop last reported.
     pub(crate) fn read_now(&mut self, buffer: &mut BytesMut) -> io::Result<usize> {
         let before = buffer.len();
-        if self.connection.is_peer_closed() || self.ended {
+        if self.is_peer_closed() {
             return self.end();
         }
         let room = buffer.capacity() - before;
@@ -275,26 +275,25 @@ impl TlsStream {
         let kept = lent.len();
         let read = self.socket.read_now(&mut lent);
         let received = match &read {
-            Ok(_) => self.take_in(&mut lent, kept, buffer),
+            Ok(_) => self.process_received(&mut lent, kept, buffer),
             Err(_) => Ok(()),
         };
         give(room, lent);
+        let read_count = read?;
         let gained = buffer.len() - before;
-        match (read?, received) {
-            _ if gained > 0 => Ok(gained),
-            (_, Err(error)) => Err(io_error(error)),
-            (0, Ok(())) => {
-                self.ended = true;
-                self.end()
-            }
-            (_, Ok(())) => {
-                if self.connection.is_peer_closed() {
-                    Ok(0)
-                } else {
-                    Err(ErrorKind::WouldBlock.into())
-                }
-            }
+        if gained > 0 {
+            // An error after them shows again at the next read.
+            return Ok(gained);
         }
+        received.map_err(io_error)?;
+        if read_count == 0 {
+            self.ended = true;
+            return self.end();
+        }
+        if self.connection.is_peer_closed() {
+            return Ok(0);
+        }
+        Err(ErrorKind::WouldBlock.into())
     }
 
     /// The result of a read at the end of the peer's stream. A backend must have ended TLS in order, because its
@@ -314,8 +313,8 @@ impl TlsStream {
     /// Whether no bytes or end of the peer wait to be read. An incomplete record counts only from a backend: it shows
     /// that the connection is not idle.
     pub(crate) fn is_quiet(&self) -> bool {
-        let at_rest = self.rest.is_empty() || !self.connection.is_client();
-        at_rest && !self.is_peer_closed()
+        let is_between_records = self.rest.is_empty() || !self.connection.is_client();
+        is_between_records && !self.is_peer_closed()
     }
 
     /// The number of encrypted bytes that the socket has not taken.
@@ -369,12 +368,12 @@ impl TlsStream {
     }
 
     fn seal_bytes(&mut self, plain: &[u8], sealed: &mut Vec<u8>) -> io::Result<()> {
-        let (lead, others) = plain.split_at(lead(plain));
-        if !lead.is_empty() {
-            let sealing = self.connection.seal(lead, &mut self.rest, sealed);
+        let (short_record, full_records) = plain.split_at(lead(plain));
+        if !short_record.is_empty() {
+            let sealing = self.connection.seal(short_record, &mut self.rest, sealed);
             sealing.map_err(broken)?;
         }
-        let sealing = self.connection.seal(others, &mut self.rest, sealed);
+        let sealing = self.connection.seal(full_records, &mut self.rest, sealed);
         sealing.map_err(broken)
     }
 
@@ -397,6 +396,7 @@ impl TlsStream {
         };
         self.written += written as u64;
         if written == self.unsent.len() && written > 0 {
+            // The thread lends the memory again, unless it was that of a handshake.
             let emptied = std::mem::take(&mut self.unsent);
             if emptied.capacity() >= READ_SMALL {
                 SEALED.set(emptied);
@@ -404,6 +404,7 @@ impl TlsStream {
         } else if written > 0 {
             self.unsent = self.unsent.split_off(written);
         } else if flushed.is_pending() {
+            // A peer that reads slowly must not hold more memory than it waits for.
             self.unsent.shrink_to_fit();
         }
         flushed
