@@ -20,19 +20,22 @@ pub(crate) use self::instruction::Instruction;
 /// The kernel refused a BPF operation, usually for want of permission.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "the kernel refuses {what}: {source}{said}; counting needs root (CAP_BPF, CAP_PERFMON, CAP_NET_ADMIN) and a kernel with BPF"
+    "the kernel refuses {what}: {source}{verifier_message}; counting needs root (CAP_BPF, CAP_PERFMON, CAP_NET_ADMIN) and a kernel with BPF"
 )]
 pub struct BpfFault {
     what: &'static str,
     source: io::Error,
     /// The verifier's message about a program, on lines of its own; empty if there is none.
-    said: String,
+    verifier_message: String,
 }
 
 impl BpfFault {
     pub(crate) fn new(what: &'static str, source: io::Error) -> Self {
-        let said = String::new();
-        Self { what, source, said }
+        Self {
+            what,
+            source,
+            verifier_message: String::new(),
+        }
     }
 }
 
@@ -79,31 +82,33 @@ pub(crate) enum Direction {
 pub(crate) struct AttachedProgram(#[expect(dead_code, reason = "closing it detaches")] OwnedFd);
 
 impl Map {
+    /// Creates a map with room for this many entries.
     pub(crate) fn create(
         kind: MapKind,
         key_bytes: usize,
         value_bytes: usize,
         entries: usize,
     ) -> Result<Self, BpfFault> {
-        let (kind, buffer) = match kind {
+        // The numbers of `enum bpf_map_type`.
+        let (kind_number, buffer_bytes) = match kind {
             MapKind::Hash => (1, value_bytes),
             MapKind::HashOfRecent => (9, value_bytes),
+            // The kernel copies the values of all cores, each rounded up to a multiple of eight bytes.
             MapKind::HashPerCore => (5, value_bytes.next_multiple_of(8) * cores_max()?),
         };
         let mut attributes = Create {
-            kind,
+            kind: kind_number,
             key_bytes: narrow(key_bytes),
             value_bytes: narrow(value_bytes),
             entries: narrow(entries),
             flags: 0,
         };
         // SAFETY: these attributes have no addresses.
-        let file = unsafe { open(MAP_CREATE, &mut attributes) };
-        let file = file.map_err(|source| refused("a map", source))?;
+        let created = unsafe { open(MAP_CREATE, &mut attributes) };
         Ok(Self {
-            file,
+            file: created.map_err(|source| BpfFault::new("a map", source))?,
             key_bytes,
-            value_bytes: buffer,
+            value_bytes: buffer_bytes,
         })
     }
 
@@ -111,7 +116,7 @@ impl Map {
     pub(crate) fn insert_zero(&self, key: &[u8]) -> Result<(), BpfFault> {
         let mut value = vec![0; self.value_bytes];
         self.access(MAP_UPDATE, key, &mut value)
-            .map_err(|source| refused("an entry of a map", source))
+            .map_err(|source| BpfFault::new("an entry of a map", source))
     }
 
     /// The value for `key` as 64-bit words; `None` if there is no such entry. In a map with a value for
@@ -126,7 +131,7 @@ impl Map {
                 Ok(Some(words.map(u64::from_ne_bytes).collect()))
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(source) => Err(refused("reading a map", source)),
+            Err(source) => Err(BpfFault::new("reading a map", source)),
         }
     }
 
@@ -135,6 +140,7 @@ impl Map {
         let mut keys: Vec<Vec<u8>> = Vec::new();
         loop {
             let mut next = vec![0; self.key_bytes];
+            // Without a key, the kernel gives the first one.
             let last = keys.last().map_or(std::ptr::null(), Vec::as_ptr);
             let mut attributes = Access {
                 map: self.file.as_raw_fd().cast_unsigned(),
@@ -148,11 +154,12 @@ impl Map {
             match unsafe { bpf(MAP_NEXT_KEY, &mut attributes) } {
                 Ok(_) => keys.push(next),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(keys),
-                Err(source) => return Err(refused("reading a map's keys", source)),
+                Err(source) => return Err(BpfFault::new("reading a map's keys", source)),
             }
         }
     }
 
+    /// Calls a command that reads or writes the value of a key.
     fn access(&self, command: c_long, key: &[u8], value: &mut [u8]) -> io::Result<()> {
         assert_eq!(key.len(), self.key_bytes, "a key of the map's size");
         assert_eq!(value.len(), self.value_bytes, "a value of the map's size");
@@ -178,13 +185,13 @@ impl AsFd for Map {
 impl Program {
     /// Has the kernel verify and load a program. If it refuses, the fault contains the verifier's message.
     pub(crate) fn load(kind: ProgramKind, program: &[Instruction]) -> Result<Self, BpfFault> {
-        let mut log = vec![0_u8; 1 << 16];
-        let (number, what) = match kind {
+        // The numbers of `enum bpf_prog_type`.
+        let (kind_number, what) = match kind {
             ProgramKind::RawTracepoint => (17, "a program for a raw tracepoint"),
             ProgramKind::CgroupPackets => (8, "a program for packets"),
         };
         let mut attributes = Load {
-            kind: number,
+            kind: kind_number,
             count: narrow(program.len()),
             instructions: address(program.as_ptr()),
             license: address(c"Dual MIT/GPL".as_ptr()),
@@ -194,23 +201,30 @@ impl Program {
         };
         // SAFETY: the kernel reads `count` instructions of a slice of that length, and a text that
         // ends in zero; there is no log.
-        let loaded = unsafe { open(PROG_LOAD, &mut attributes) };
-        let Err(source) = loaded else {
-            return loaded.map(Self).map_err(|source| refused(what, source));
+        let source = match unsafe { open(PROG_LOAD, &mut attributes) } {
+            Ok(file) => return Ok(Self(file)),
+            Err(source) => source,
         };
-        (attributes.log_level, attributes.log_bytes) = (1, narrow(log.len()));
+        // A log makes loading slower, so there is one only for a second attempt, to learn the reason.
+        let mut log = vec![0_u8; 1 << 16];
+        attributes.log_level = 1;
+        attributes.log_bytes = narrow(log.len());
         attributes.log = address(log.as_mut_ptr());
         // SAFETY: as above; the kernel writes at most `log_bytes` into the log, which has as many.
-        let again = unsafe { open(PROG_LOAD, &mut attributes) };
+        let retried = unsafe { open(PROG_LOAD, &mut attributes) };
         let log_text = CStr::from_bytes_until_nul(&log)
             .unwrap_or_default()
             .to_string_lossy();
-        let said = if log_text.is_empty() {
+        let verifier_message = if log_text.is_empty() {
             String::new()
         } else {
             format!("\n{log_text}")
         };
-        again.map(Self).map_err(|_| BpfFault { what, source, said })
+        retried.map(Self).map_err(|_| BpfFault {
+            what,
+            source,
+            verifier_message,
+        })
     }
 
     /// Attaches the program to the tracepoint `name`: it runs whenever any process passes it.
@@ -224,7 +238,7 @@ impl Program {
         let attached = unsafe { open(RAW_TRACEPOINT_OPEN, &mut attributes) };
         attached
             .map(AttachedProgram)
-            .map_err(|source| refused("a raw tracepoint", source))
+            .map_err(|source| BpfFault::new("a raw tracepoint", source))
     }
 
     /// Attaches the program to `cgroup`: it runs for the packets of sockets that were created in it or
@@ -237,6 +251,7 @@ impl Program {
         let mut attributes = CreateLink {
             program: self.0.as_raw_fd().cast_unsigned(),
             target: cgroup.as_raw_fd().cast_unsigned(),
+            // The numbers of `enum bpf_attach_type`.
             event: match direction {
                 Direction::Received => 0,
                 Direction::Sent => 1,
@@ -247,23 +262,19 @@ impl Program {
         let attached = unsafe { open(LINK_CREATE, &mut attributes) };
         attached
             .map(AttachedProgram)
-            .map_err(|source| refused("a program on a cgroup", source))
+            .map_err(|source| BpfFault::new("a program on a cgroup", source))
     }
-}
-
-fn refused(what: &'static str, source: io::Error) -> BpfFault {
-    BpfFault::new(what, source)
 }
 
 /// An upper bound of the number of cores that the kernel keeps values for: it has one for each possible
 /// core, present or not.
 fn cores_max() -> Result<usize, BpfFault> {
     const FILE: &str = "/sys/devices/system/cpu/possible";
-    let text = std::fs::read_to_string(FILE).map_err(|source| refused(FILE, source))?;
+    let text = std::fs::read_to_string(FILE).map_err(|source| BpfFault::new(FILE, source))?;
     let last_text = text.trim().rsplit(['-', ',']).next().unwrap_or_default();
     let last: usize = last_text
         .parse()
-        .map_err(|_| refused(FILE, io::ErrorKind::InvalidData.into()))?;
+        .map_err(|_| BpfFault::new(FILE, io::ErrorKind::InvalidData.into()))?;
     Ok(last + 1)
 }
 

@@ -82,10 +82,9 @@ impl Bytes {
     /// The process lacks the permission, or the kernel has no BPF.
     pub fn count(group: &Group, ports: &[u16]) -> Result<Self, BpfFault> {
         let directory = File::open(group.path()).map_err(BpfFault::of_group)?;
-        let counter = |direction| Counter::start(&directory, direction, ports);
         Ok(Self {
-            received: counter(Direction::Received)?,
-            sent: counter(Direction::Sent)?,
+            received: Counter::start(&directory, Direction::Received, ports)?,
+            sent: Counter::start(&directory, Direction::Sent, ports)?,
         })
     }
 
@@ -109,18 +108,15 @@ struct Counter {
 
 impl Counter {
     fn start(directory: &File, direction: Direction, ports: &[u16]) -> Result<Self, BpfFault> {
-        let map = Map::create(MapKind::Hash, 4, 16, ports.len().max(1))?;
-        for port in ports {
-            map.insert_zero(&key(*port))?;
-        }
+        let map = map_of_ports(ports, 16)?;
         let program = Program::load(ProgramKind::CgroupPackets, &program(&map))?;
         let _attached = program.attach_to_cgroup(directory.as_fd(), direction)?;
         Ok(Self { map, _attached })
     }
 
     fn of(&self, port: u16) -> Result<Traffic, BpfFault> {
-        let found = self.map.read(&key(port))?;
-        Ok(match found.as_deref() {
+        let words = self.map.read(&key(port))?;
+        Ok(match words.as_deref() {
             Some([packets, bytes, ..]) => Traffic {
                 packets: *packets,
                 bytes: *bytes,
@@ -128,6 +124,15 @@ impl Counter {
             _ => Traffic::default(),
         })
     }
+}
+
+/// Makes a map with an entry of this size for each port.
+pub(crate) fn map_of_ports(ports: &[u16], value_bytes: usize) -> Result<Map, BpfFault> {
+    let map = Map::create(MapKind::Hash, 4, value_bytes, ports.len().max(1))?;
+    for port in ports {
+        map.insert_zero(&key(*port))?;
+    }
+    Ok(map)
 }
 
 /// A port in the form of a key of the maps.
@@ -150,12 +155,14 @@ pub(crate) fn local_port() -> [Instruction; 3] {
 fn program(map: &Map) -> Vec<Instruction> {
     let look_up = look_up(map.as_fd(), -4);
     let remote = [
+        // The local port is counted: skips the rest of this part and the second look-up.
         skip_unless_zero(R0, 9),
         load(Size::Four, R2, R6, REMOTE_PORT),
         to_big_endian(R2),
         store(Size::Four, R10, -4, R2),
     ];
     let count = [
+        // Neither port is counted.
         skip_if_zero(R0, 4),
         load(Size::Four, R1, R6, LENGTH),
         atomic_add(R0, 8, R1),

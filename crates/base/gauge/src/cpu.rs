@@ -5,6 +5,7 @@
 
 use std::io;
 use std::ops::Sub;
+use std::path::Path;
 use std::time::Duration;
 
 use crate::process;
@@ -52,19 +53,22 @@ pub fn of_process(id: u32) -> io::Result<Cpu> {
     })
 }
 
-/// What the threads of the process `id` that live now have used so far, to the nanosecond. Zero where the kernel keeps no
-/// such account (`CONFIG_SCHED_INFO`).
+/// What the threads of the process `id` that live now have used so far, to the nanosecond. Zero where the kernel keeps
+/// no such account (`CONFIG_SCHED_INFO`).
 ///
 /// # Errors
 /// The process is gone, or `/proc` cannot be read.
 pub fn of_threads(id: u32) -> io::Result<Duration> {
     let threads = std::fs::read_dir(format!("/proc/{id}/task"))?.flatten();
-    let run_time = |thread: std::fs::DirEntry| {
-        // A thread may have ended since.
-        let account = std::fs::read_to_string(thread.path().join("schedstat")).ok()?;
-        account.split_ascii_whitespace().next()?.parse::<u64>().ok()
-    };
-    Ok(Duration::from_nanos(threads.filter_map(run_time).sum()))
+    // A thread may have ended since.
+    Ok(threads.filter_map(|thread| run_time(&thread.path())).sum())
+}
+
+/// The CPU time of the thread with this directory in `/proc`, to the nanosecond.
+pub(crate) fn run_time(directory: &Path) -> Option<Duration> {
+    let account = std::fs::read_to_string(directory.join("schedstat")).ok()?;
+    let nanos = account.split_ascii_whitespace().next()?.parse().ok()?;
+    Some(Duration::from_nanos(nanos))
 }
 
 /// The CPU time that this process with all its threads has used so far, to the nanosecond.

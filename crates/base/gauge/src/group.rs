@@ -151,10 +151,10 @@ impl Group {
     pub fn enter(&self, id: u32) -> Result<(), GroupFault> {
         let id = id.to_string();
         self.write("cgroup.procs", &id)?;
-        let twin = self
-            .twin_processes()
-            .map(|path| fs::write(&path, &id).map_err(|source| failed("write", &path, source)));
-        twin.unwrap_or(Ok(()))
+        if let Some(path) = self.twin_processes() {
+            fs::write(&path, &id).map_err(|source| failed("write", &path, source))?;
+        }
+        Ok(())
     }
 
     /// The file of the accompanying cgroup of version 1 to which processes are written; `None` without one.
@@ -248,36 +248,38 @@ impl Drop for Group {
 /// The paths of a group and of all groups below it, outer ones first.
 fn groups(path: &Path) -> Result<Vec<PathBuf>, GroupFault> {
     let mut groups = vec![path.to_owned()];
-    let mut next = 0;
-    while let Some(group) = groups.get(next).cloned() {
+    let mut unlisted = 0;
+    while let Some(group) = groups.get(unlisted).cloned() {
         let entries = fs::read_dir(&group).map_err(|source| failed("list", &group, source))?;
-        let below = entries
-            .flatten()
-            .filter(|it| it.file_type().is_ok_and(|kind| kind.is_dir()));
-        groups.extend(below.map(|entry| entry.path()));
-        next += 1;
+        for entry in entries.flatten() {
+            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                groups.push(entry.path());
+            }
+        }
+        unlisted += 1;
     }
     Ok(groups)
 }
 
 /// The path of the cgroup that this process is in.
 fn own_cgroup() -> Result<PathBuf, GroupFault> {
-    let of_proc = |error| failed("read", Path::new("/proc/self"), fault(error));
-    let process = Process::myself().map_err(of_proc)?;
-    let mounts = process.mountinfo().map_err(of_proc)?;
+    let proc_fault = |error| failed("read", Path::new("/proc/self"), fault(error));
+    let process = Process::myself().map_err(proc_fault)?;
+    let mounts = process.mountinfo().map_err(proc_fault)?;
     let unified = mounts.into_iter().find(|mount| mount.fs_type == "cgroup2");
-    let mount = unified.ok_or(GroupFault::NotMounted)?.mount_point;
-    let groups = process.cgroups().map_err(of_proc)?;
+    let mount_point = unified.ok_or(GroupFault::NotMounted)?.mount_point;
+    let groups = process.cgroups().map_err(proc_fault)?;
+    // The hierarchy of version 2 has the number 0.
     let own = groups.into_iter().find(|group| group.hierarchy == 0);
-    let below = own.map(|own| own.pathname).unwrap_or_default();
-    Ok(mount.join(below.trim_start_matches('/')))
+    let below_mount = own.map(|own| own.pathname).unwrap_or_default();
+    Ok(mount_point.join(below_mount.trim_start_matches('/')))
 }
 
 /// The number after `name` in a text whose lines are `name number`.
 pub(crate) fn value(text: &str, name: &str) -> Option<u64> {
-    let lines = text.lines().filter_map(|line| line.split_once(' '));
-    let found = lines.into_iter().find(|(key, _)| *key == name)?;
-    found.1.trim().parse().ok()
+    let mut pairs = text.lines().filter_map(|line| line.split_once(' '));
+    let (_, number) = pairs.find(|(key, _)| *key == name)?;
+    number.trim().parse().ok()
 }
 
 pub(crate) fn read(path: &Path) -> Result<String, GroupFault> {

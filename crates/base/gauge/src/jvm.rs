@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use crate::process;
+use crate::{cpu, process};
 
 /// The state of a JVM at one moment.
 #[derive(Clone, Debug, PartialEq)]
@@ -67,7 +67,7 @@ pub enum JvmFault {
 #[derive(Debug)]
 pub struct JvmReader {
     id: u32,
-    known: Mutex<JvmState>,
+    state: Mutex<JvmState>,
 }
 
 /// The state of a JVM at the last reading.
@@ -85,7 +85,7 @@ impl JvmReader {
     pub fn new(id: u32) -> Self {
         Self {
             id,
-            known: Mutex::default(),
+            state: Mutex::default(),
         }
     }
 
@@ -100,8 +100,8 @@ impl JvmReader {
     /// # Errors
     /// There is no performance data, or it cannot be read or understood.
     pub fn read(&self) -> Result<Jvm, JvmFault> {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let path = match known.file.take() {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let path = match state.file.take() {
             Some(path) => path,
             None => find(self.id).ok_or(JvmFault::NoFile(self.id))?,
         };
@@ -110,9 +110,10 @@ impl JvmReader {
             Err(source) => return Err(JvmFault::File { path, source }),
         };
         // A file that cannot be read is searched for again at the next reading.
-        known.file = Some(path);
+        state.file = Some(path);
         let mut jvm = interpret(&parse(&file)?)?;
-        if let Some(cpu) = known.compiled(self.id) {
+        // More exact than the elapsed time that the file has.
+        if let Some(cpu) = state.compiling_time(self.id) {
             jvm.compiling = Some(cpu);
         }
         Ok(jvm)
@@ -121,19 +122,26 @@ impl JvmReader {
 
 impl JvmState {
     /// The CPU time of the compilers' threads; `None` if no thread has a compiler's name.
-    fn compiled(&mut self, id: u32) -> Option<Duration> {
+    fn compiling_time(&mut self, id: u32) -> Option<Duration> {
         let threads = process::threads(&[id]);
         if threads != self.threads {
             self.compilers = compilers(id);
             self.threads = threads;
         }
-        let times = self.compilers.iter().filter_map(|task| cpu(id, *task));
-        let each: Vec<Duration> = times.collect();
-        if each.len() < self.compilers.len() {
+        let directories = self
+            .compilers
+            .iter()
+            .map(|task| format!("/proc/{id}/task/{task}"));
+        let times = directories.filter_map(|directory| cpu::run_time(Path::new(&directory)));
+        let known_times: Vec<Duration> = times.collect();
+        if known_times.len() < self.compilers.len() {
             // A thread has ended; another may have taken its place.
             self.threads = 0;
         }
-        (!each.is_empty()).then(|| each.iter().sum())
+        if known_times.is_empty() {
+            return None;
+        }
+        Some(known_times.iter().sum())
     }
 }
 
@@ -150,23 +158,17 @@ fn compilers(id: u32) -> Vec<u32> {
     let directory = fs::read_dir(format!("/proc/{id}/task"));
     let entries = directory.into_iter().flatten().flatten();
     let mut tasks: Vec<u32> = entries
-        .filter_map(|task| task.file_name().to_str()?.parse().ok())
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
         .collect();
     tasks.sort_unstable();
     // A virtual machine begins them before any thread of an application.
     tasks.truncate(THREADS_OF_ITS_OWN);
     tasks.retain(|task| {
-        let name = fs::read_to_string(format!("/proc/{id}/task/{task}/comm"));
-        name.is_ok_and(|name| COMPILERS.iter().any(|it| name.starts_with(it)))
+        let comm = fs::read_to_string(format!("/proc/{id}/task/{task}/comm"));
+        let name = comm.unwrap_or_default();
+        COMPILERS.iter().any(|compiler| name.starts_with(compiler))
     });
     tasks
-}
-
-/// The CPU time of the thread `task` of the process `id`.
-fn cpu(id: u32, task: u32) -> Option<Duration> {
-    let schedstat = fs::read_to_string(format!("/proc/{id}/task/{task}/schedstat")).ok()?;
-    let nanos = schedstat.split(' ').next()?.parse().ok()?;
-    Some(Duration::from_nanos(nanos))
 }
 
 /// The path of the JVM's file. It is in `/tmp` of the JVM's own root directory, whatever `java.io.tmpdir` says.
@@ -201,46 +203,46 @@ fn interpret(values: &Values) -> Result<Jvm, JvmFault> {
         Some(Value::Number(number)) => Some(*number),
         _ => None,
     };
-    let frequency = number("sun.os.hrt.frequency").filter(|ticks| *ticks > 0);
-    let frequency = frequency.ok_or(JvmFault::Data("no sun.os.hrt.frequency"))?;
+    let Some(ticks_a_second @ 1..) = number("sun.os.hrt.frequency") else {
+        return Err(JvmFault::Data("no sun.os.hrt.frequency"));
+    };
     let time = |ticks: u64| {
-        let nanos = u128::from(ticks) * 1_000_000_000 / u128::from(frequency);
+        let nanos = u128::from(ticks) * 1_000_000_000 / u128::from(ticks_a_second);
         Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
     };
-    let heap = |what: &str| {
-        heap_names(what)
-            .filter_map(|name| number(&name))
-            .sum::<u64>()
+    let heap_sum = |figure: &str| -> u64 {
+        let figures = heap_names(figure).filter_map(|name| number(&name));
+        figures.sum()
     };
-    let collectors = (0..8).map_while(|place| {
-        let of = |what: &str| format!("sun.gc.collector.{place}.{what}");
+    let collectors = (0..8).map_while(|index| {
+        let entry = |figure: &str| format!("sun.gc.collector.{index}.{figure}");
         Some(Collector {
-            name: match values.get(&of("name")) {
+            name: match values.get(&entry("name")) {
                 Some(Value::Text(name)) => name.clone(),
                 _ => String::new(),
             },
-            collections: number(&of("invocations"))?,
-            took: time(number(&of("time"))?),
+            collections: number(&entry("invocations"))?,
+            took: time(number(&entry("time"))?),
         })
     });
-    let heap_committed = heap("capacity");
+    let heap_committed = heap_sum("capacity");
     if heap_committed == 0 {
         return Err(JvmFault::Data("no generation has a capacity"));
     }
     Ok(Jvm {
-        heap_used: heap("used"),
+        heap_used: heap_sum("used"),
         heap_committed,
         collectors: collectors.collect(),
         compiling: number("java.ci.totalTime").map(time),
     })
 }
 
-/// The names of the values `what`, such as `capacity`, of the heap's spaces. Generation 2 of old JVMs is the permanent
-/// one, which is no part of the heap.
-fn heap_names(what: &str) -> impl Iterator<Item = String> {
+/// The names of the figures `figure`, such as `capacity`, of the heap's spaces. Generation 2 of old JVMs is the
+/// permanent one, which is no part of the heap.
+fn heap_names(figure: &str) -> impl Iterator<Item = String> {
     let spaces = (0..2).flat_map(|generation| (0..3).map(move |space| (generation, space)));
     spaces.map(move |(generation, space)| {
-        format!("sun.gc.generation.{generation}.space.{space}.{what}")
+        format!("sun.gc.generation.{generation}.space.{space}.{figure}")
     })
 }
 
@@ -254,56 +256,69 @@ fn parse(file: &[u8]) -> Result<Values, JvmFault> {
             "it begins with other bytes than performance data",
         ));
     }
-    let little = file.get(4) == Some(&1);
     if file.get(5) != Some(&2) {
         return Err(JvmFault::Data("its version is not 2"));
     }
-    let word = |at: usize| {
-        let bytes: [u8; 4] = file.get(at..at.checked_add(4)?)?.try_into().ok()?;
-        let word = if little {
-            u32::from_le_bytes(bytes)
-        } else {
-            u32::from_be_bytes(bytes)
-        };
-        usize::try_from(word).ok()
+    let file = PerfFile {
+        bytes: file,
+        is_little_endian: file.get(4) == Some(&1),
     };
     let cut = || JvmFault::Data("it is shorter than it says");
-    let mut entry = word(24).ok_or_else(cut)?;
-    let count = word(28).ok_or_else(cut)?;
+    let mut start = file.word(24).ok_or_else(cut)?;
+    let count = file.word(28).ok_or_else(cut)?;
     let mut values = Values::new();
     // An entry has 20 bytes at least, so the file bounds how many there are.
-    for _ in 0..count.min(file.len() / ENTRY_BYTES_MIN) {
-        let length = word(entry)
-            .filter(|it| *it >= ENTRY_BYTES_MIN)
-            .ok_or_else(cut)?;
-        let end = entry.checked_add(length).ok_or_else(cut)?;
-        let bytes = file.get(entry..end).ok_or_else(cut)?;
-        let offset = |at: usize| word(entry + at).filter(|offset| *offset < length);
-        let (name, data) = (offset(4), offset(16));
-        if let (Some(name), Some(data)) = (name, data) {
-            let name = until_zero(&bytes[name..]);
-            if let Some(value) = value(bytes[12], word(entry + 8), &bytes[data..], little) {
-                values.insert(name, value);
-            }
+    for _ in 0..count.min(file.bytes.len() / ENTRY_BYTES_MIN) {
+        let length = match file.word(start) {
+            Some(length) if length >= ENTRY_BYTES_MIN => length,
+            _ => return Err(cut()),
+        };
+        let end = start.checked_add(length).ok_or_else(cut)?;
+        let entry = file.bytes.get(start..end).ok_or_else(cut)?;
+        if let Some((name, value)) = file.entry(start, entry) {
+            values.insert(name, value);
         }
-        entry = end;
+        start = end;
     }
     Ok(values)
 }
 
-fn value(kind: u8, length: Option<usize>, data: &[u8], little: bool) -> Option<Value> {
-    match (kind, length) {
-        (b'J', Some(0)) => {
-            let bytes = data.first_chunk::<8>()?;
-            let number = if little {
-                u64::from_le_bytes(*bytes)
-            } else {
-                u64::from_be_bytes(*bytes)
-            };
-            Some(Value::Number(number))
-        }
-        (b'B', Some(length)) => Some(Value::Text(until_zero(data.get(..length)?))),
-        _ => None,
+/// A file with performance data.
+struct PerfFile<'a> {
+    bytes: &'a [u8],
+    is_little_endian: bool,
+}
+
+impl PerfFile<'_> {
+    /// The 32-bit word at an offset.
+    fn word(&self, offset: usize) -> Option<usize> {
+        let bytes = self.bytes.get(offset..)?.first_chunk::<4>()?;
+        let word = if self.is_little_endian {
+            u32::from_le_bytes(*bytes)
+        } else {
+            u32::from_be_bytes(*bytes)
+        };
+        usize::try_from(word).ok()
+    }
+
+    /// The name and the value of the entry that begins at `start`; `None` if its type is another one. Its words are
+    /// the offset of the name (4), the length of an array (8), the type (12), and the offset of the data (16).
+    fn entry(&self, start: usize, entry: &[u8]) -> Option<(String, Value)> {
+        let name = entry.get(self.word(start + 4)?..)?;
+        let data = entry.get(self.word(start + 16)?..)?;
+        let value = match (entry[12], self.word(start + 8)?) {
+            (b'J', 0) => {
+                let bytes = data.first_chunk::<8>()?;
+                Value::Number(if self.is_little_endian {
+                    u64::from_le_bytes(*bytes)
+                } else {
+                    u64::from_be_bytes(*bytes)
+                })
+            }
+            (b'B', length) => Value::Text(until_zero(data.get(..length)?)),
+            _ => return None,
+        };
+        Some((until_zero(name), value))
     }
 }
 

@@ -53,31 +53,37 @@ pub(crate) enum Controller {
 /// Neither version offers the controller.
 pub(crate) fn controller(own: &Path, name: &Path) -> Result<Controller, GroupFault> {
     let controllers = fs::read_to_string(own.join("cgroup.controllers")).unwrap_or_default();
-    if controllers.split_whitespace().any(|it| it == CPU) {
+    if controllers.split_whitespace().any(|word| word == CPU) {
         return Ok(Controller::Two(own.join(name)));
     }
-    let of_proc = |error| failed("read", Path::new("/proc/self"), fault(error));
-    let process = Process::myself().map_err(of_proc)?;
-    let all_mounts = process.mountinfo().map_err(of_proc)?;
-    let mut mounts = all_mounts.into_iter();
-    let mount = mounts.find(|it| it.fs_type == "cgroup" && it.super_options.contains_key(CPU));
+    let parent = own_cgroup_of_version_1()?;
+    Ok(Controller::One(
+        parent.join(name),
+        name.components().count(),
+    ))
+}
+
+/// The path of this process's cgroup of version 1 for the controller.
+fn own_cgroup_of_version_1() -> Result<PathBuf, GroupFault> {
+    let proc_fault = |error| failed("read", Path::new("/proc/self"), fault(error));
+    let process = Process::myself().map_err(proc_fault)?;
+    let mut mounts = process.mountinfo().map_err(proc_fault)?.into_iter();
+    let mount =
+        mounts.find(|mount| mount.fs_type == "cgroup" && mount.super_options.contains_key(CPU));
     let Some(mount) = mount else {
         return Err(GroupFault::NoCpu(
             "neither version 2 gives it to this process, nor is version 1 mounted".to_owned(),
         ));
     };
-    let all_groups = process.cgroups().map_err(of_proc)?;
-    let mut groups = all_groups.into_iter();
-    let of_cpu = groups.find(|group| group.controllers.iter().any(|it| it == CPU));
-    let below = of_cpu.map(|group| group.pathname).unwrap_or_default();
-    let inner = mount.mount_point.join(below.trim_start_matches('/'));
+    let mut groups = process.cgroups().map_err(proc_fault)?.into_iter();
+    let own = groups.find(|group| group.controllers.iter().any(|name| name == CPU));
+    let below_mount = own.map(|group| group.pathname).unwrap_or_default();
+    let path = mount.mount_point.join(below_mount.trim_start_matches('/'));
+    if path.is_dir() {
+        return Ok(path);
+    }
     // The mount of a container may begin at its own group.
-    let above = if inner.is_dir() {
-        inner
-    } else {
-        mount.mount_point
-    };
-    Ok(Controller::One(above.join(name), name.components().count()))
+    Ok(mount.mount_point)
 }
 
 impl Controller {
@@ -89,19 +95,20 @@ impl Controller {
         }
     }
 
+    /// Makes the controller's cgroup ready, and writes the limit to its files.
     pub(crate) fn set(&self, limit: CpuLimit) -> Result<(), GroupFault> {
         match self {
             Self::Two(path) => {
-                let above = path.ancestors().skip(1);
-                let in_groups = above.take_while(|it| it.join("cgroup.controllers").exists());
-                let parents: Vec<&Path> = in_groups.collect();
+                let is_group = |path: &&Path| path.join("cgroup.controllers").exists();
+                let parents: Vec<&Path> = path.ancestors().skip(1).take_while(is_group).collect();
+                // A group can pass on only what the group above it gives.
                 for parent in parents.iter().rev() {
                     make_available_below(parent)?;
                 }
             }
             Self::One(path, _) => {
-                let made = fs::create_dir_all(path);
-                made.map_err(|source| failed("make the cgroup", path, source))?;
+                fs::create_dir_all(path)
+                    .map_err(|source| failed("make the cgroup", path, source))?;
             }
         }
         for (name, text) in self.values(limit) {
@@ -131,6 +138,7 @@ impl Controller {
         }
     }
 
+    /// How often the quota has stopped the group.
     pub(crate) fn stops(&self) -> Result<Stops, GroupFault> {
         let text = read(&self.path().join("cpu.stat"))?;
         Ok(Stops {
@@ -159,8 +167,8 @@ impl Controller {
 /// Makes the controller available to the groups below `parent`.
 fn make_available_below(parent: &Path) -> Result<(), GroupFault> {
     let path = parent.join("cgroup.subtree_control");
-    let known = read(&path)?;
-    if known.split_whitespace().any(|it| it == CPU) {
+    let available = read(&path)?;
+    if available.split_whitespace().any(|word| word == CPU) {
         return Ok(());
     }
     fs::write(&path, "+cpu").map_err(|source| match source.kind() {

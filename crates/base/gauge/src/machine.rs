@@ -201,41 +201,42 @@ impl Machine {
     #[must_use]
     pub fn files(&self, need: u64, reason: &str, unit: Option<&Unit>) -> Vec<Check> {
         let needed = format!("{need} needed: {reason}");
-        let of_unit = unit.and_then(|unit| Some((unit.open_files?, unit)));
-        let limit = match of_unit {
-            Some((files, unit)) => {
-                let what = format!("LimitNOFILE of {}", unit.path.display());
-                let edit = format!("systemctl edit catamaran: [Service] LimitNOFILE={need}");
-                Check::of(files >= need, what, files, needed).by(edit)
-            }
-            None => {
-                let hard = self.open_files(None);
-                let raise = format!("ulimit -Hn {need} as root, or LimitNOFILE={need} in a unit");
-                Check::of(hard >= need, OPEN_FILES, hard, needed).by(raise)
-            }
-        };
-        let all = self.number("fs.nr_open").map(|value| {
+        let mut checks = Vec::new();
+        if let Some(unit) = unit
+            && let Some(files) = unit.open_files
+        {
+            let what = format!("LimitNOFILE of {}", unit.path.display());
+            let edit = format!("systemctl edit catamaran: [Service] LimitNOFILE={need}");
+            checks.push(Check::of(files >= need, what, files, needed).by(edit));
+        } else {
+            let hard = self.open_files(None);
+            let raise = format!("ulimit -Hn {need} as root, or LimitNOFILE={need} in a unit");
+            checks.push(Check::of(hard >= need, OPEN_FILES, hard, needed).by(raise));
+        }
+        if let Some(value) = self.number("fs.nr_open") {
             let needed = format!("{need} needed, as for open files");
-            Check::of(value >= need, "fs.nr_open", value, needed)
-                .by(format!("sysctl -w fs.nr_open={need}"))
-        });
-        std::iter::once(limit).chain(all).collect()
+            let raise = format!("sysctl -w fs.nr_open={need}");
+            checks.push(Check::of(value >= need, "fs.nr_open", value, needed).by(raise));
+        }
+        checks
     }
 
     fn memory(&self) -> Vec<Check> {
         let mut checks = Vec::new();
         if let Some(text) = self.read("sys/kernel/mm/transparent_hugepage/enabled") {
+            // The choice in force is in brackets: `always [madvise] never`.
             let chosen = text.split(['[', ']']).nth(1).unwrap_or(&text);
-            let said = "the front's allocator does not ask for them; `always` costs a JVM memory";
-            checks.push(Check::new(Verdict::Note, "huge pages", chosen, said));
+            let note = "the front's allocator does not ask for them; `always` costs a JVM memory";
+            checks.push(Check::new(Verdict::Note, "huge pages", chosen, note));
         }
         if let Some(swappiness) = self.number("vm.swappiness") {
             let swaps = self.read("proc/swaps").unwrap_or_default();
-            let said = match swaps.lines().count() {
+            let note = match swaps.lines().count() {
+                // The first line has the headings.
                 0 | 1 => "there is no swap",
                 _ => "pages of an idle server may go to disk",
             };
-            checks.push(Check::new(Verdict::Note, "vm.swappiness", swappiness, said));
+            checks.push(Check::new(Verdict::Note, "vm.swappiness", swappiness, note));
         }
         checks
     }
@@ -246,10 +247,12 @@ impl Machine {
         Some(text.trim().to_owned())
     }
 
+    /// The text of a setting of sysctl(8).
     fn sysctl(&self, name: &str) -> Option<String> {
         self.read(Path::new("proc/sys").join(name.replace('.', "/")))
     }
 
+    /// The first number of a setting of sysctl(8).
     fn number(&self, name: &str) -> Option<u64> {
         self.sysctl(name)?.split_whitespace().next()?.parse().ok()
     }

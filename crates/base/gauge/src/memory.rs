@@ -59,19 +59,20 @@ pub fn of_process(id: u32) -> io::Result<Memory> {
 /// A process belongs to another user, or all have ended.
 pub fn shares(ids: &[u32]) -> io::Result<Shares> {
     let mut sum = Shares::default();
-    let mut found = false;
+    let mut has_any = false;
     for id in ids {
         match shares_of(*id) {
             Ok(shares) => {
-                found = true;
+                has_any = true;
                 sum.proportional += shares.proportional;
                 sum.anonymous += shares.anonymous;
             }
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return Err(error),
+            // The process has ended.
             Err(_) => {}
         }
     }
-    if found {
+    if has_any {
         Ok(sum)
     } else {
         Err(io::ErrorKind::NotFound.into())

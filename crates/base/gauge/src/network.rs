@@ -85,27 +85,27 @@ impl Counters {
 /// The process has ended, or its `/proc/ID/net` cannot be read.
 pub fn of(id: u32) -> io::Result<Network> {
     let read = |name: &str| fs::read_to_string(format!("/proc/{id}/net/{name}"));
-    let mut counters = counters(&read("snmp")?);
-    counters.extend(self::counters(&read("netstat")?));
+    let mut counts = counters(&read("snmp")?);
+    counts.extend(counters(&read("netstat")?));
     Ok(Network {
         interfaces: interfaces(id)?,
         sockets: sockets(&read("sockstat")?),
-        counters: Counters(counters),
+        counters: Counters(counts),
     })
 }
 
 fn interfaces(id: u32) -> io::Result<BTreeMap<String, Interface>> {
-    let found = open(id)?.dev_status().map_err(fault)?;
-    let interfaces = found.into_values().map(|it| {
+    let mut interfaces = BTreeMap::new();
+    for device in open(id)?.dev_status().map_err(fault)?.into_values() {
         let counters = Interface {
-            received_bytes: it.recv_bytes,
-            received_packets: it.recv_packets,
-            sent_bytes: it.sent_bytes,
-            sent_packets: it.sent_packets,
+            received_bytes: device.recv_bytes,
+            received_packets: device.recv_packets,
+            sent_bytes: device.sent_bytes,
+            sent_packets: device.sent_packets,
         };
-        (it.name, counters)
-    });
-    Ok(interfaces.collect())
+        interfaces.insert(device.name, counters);
+    }
+    Ok(interfaces)
 }
 
 /// Reads counters from pairs of lines, `GROUP: NAME…` and `GROUP: NUMBER…`. Negative values and values
@@ -136,10 +136,9 @@ fn sockets(text: &str) -> Sockets {
     let line = text.lines().find_map(|line| line.strip_prefix("TCP:"));
     let words: Vec<&str> = line.unwrap_or_default().split_whitespace().collect();
     let value = |name: &str| {
-        let found = words.chunks_exact(2).find(|pair| pair[0] == name);
-        found
-            .and_then(|pair| pair[1].parse::<u64>().ok())
-            .unwrap_or(0)
+        let pair = words.chunks_exact(2).find(|pair| pair[0] == name);
+        let number = pair.and_then(|pair| pair[1].parse::<u64>().ok());
+        number.unwrap_or(0)
     };
     Sockets {
         time_wait: value("tw"),

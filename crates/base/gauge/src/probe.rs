@@ -17,11 +17,11 @@ pub fn shares(name: &str) -> Check {
         time: Duration::from_millis(5),
         period: Duration::from_millis(10),
     };
-    let held = Group::create(name).and_then(|mut group| group.limit(quota));
-    let why = held.err().map(|fault| fault.to_string());
+    let limited = Group::create(name).and_then(|mut group| group.limit(quota));
+    let fault = limited.err().map(|fault| fault.to_string());
     way(
         "parts of a core (`core_share`)",
-        why,
+        fault,
         ["quota of the cgroup", "nothing"],
     )
 }
@@ -31,40 +31,37 @@ pub fn shares(name: &str) -> Check {
 #[must_use]
 pub fn ways(name: &str) -> Vec<Check> {
     let group = Group::create(name);
-    let fault = group.as_ref().err().map(GroupFault::to_string);
-    let cpu = way(
-        "CPU time",
-        fault.clone(),
-        [
-            "cgroup, exact to the microsecond",
-            "/proc of the tree of processes, in ticks of 10 ms",
-        ],
-    )
-    .by("run it as root");
-    let counted = |count: &dyn Fn(&Group) -> Option<String>| match &group {
-        Ok(group) => count(group),
-        Err(_) => fault.clone(),
+    let group_fault = group.as_ref().err().map(GroupFault::to_string);
+    let (calls_fault, bytes_fault) = match &group {
+        Ok(group) => {
+            let calls = Syscalls::count(&[group]).err();
+            let bytes = Bytes::count(group, &[]).err();
+            (
+                calls.map(|fault| fault.to_string()),
+                bytes.map(|fault| fault.to_string()),
+            )
+        }
+        // Both need a group.
+        Err(_) => (group_fault.clone(), group_fault.clone()),
     };
-    let calls = counted(&|group| {
-        Syscalls::count(&[group])
-            .err()
-            .map(|fault| fault.to_string())
-    });
-    let bytes = counted(&|group| {
-        Bytes::count(group, &[])
-            .err()
-            .map(|fault| fault.to_string())
-    });
     vec![
-        cpu,
+        way(
+            "CPU time",
+            group_fault,
+            [
+                "cgroup, exact to the microsecond",
+                "/proc of the tree of processes, in ticks of 10 ms",
+            ],
+        )
+        .by("run it as root"),
         way(
             "system calls",
-            calls,
+            calls_fault,
             ["BPF at sys_enter", "strace, in a span of its own"],
         ),
         way(
             "bytes of each hop",
-            bytes,
+            bytes_fault,
             [
                 "BPF on the packets of the group",
                 "the load generator's own count, for the client's hop only",
@@ -73,11 +70,11 @@ pub fn ways(name: &str) -> Vec<Check> {
     ]
 }
 
-/// A check of one figure: if there is a reason `why` the best way is not available, it is short and
+/// A check of one figure: if there is a `fault` for which the best way is not available, it is short and
 /// names the next way.
-fn way(what: &'static str, why: Option<String>, [best, next]: [&'static str; 2]) -> Check {
-    match why {
+fn way(what: &'static str, fault: Option<String>, [best, next]: [&'static str; 2]) -> Check {
+    match fault {
         None => Check::of(true, what, best, ""),
-        Some(why) => Check::of(false, what, next, why),
+        Some(fault) => Check::of(false, what, next, fault),
     }
 }

@@ -23,8 +23,9 @@ pub fn tree(root: u32) -> io::Result<Vec<u32>> {
 /// How many threads the processes `ids` have together; processes that are gone count as nothing.
 #[must_use]
 pub fn threads(ids: &[u32]) -> usize {
-    let of = |id: &u32| stat(*id).map_or(0, |stat| stat.num_threads.max(0).cast_unsigned());
-    usize::try_from(ids.iter().map(of).sum::<u64>()).unwrap_or(usize::MAX)
+    let stats = ids.iter().filter_map(|id| stat(*id).ok());
+    let counts = stats.map(|stat| stat.num_threads.max(0).cast_unsigned());
+    usize::try_from(counts.sum::<u64>()).unwrap_or(usize::MAX)
 }
 
 /// The processes of this network namespace that listen at TCP port `port`, or have inherited a socket that does, as
@@ -40,7 +41,7 @@ pub fn listeners(port: u16) -> io::Result<Vec<u32>> {
         .filter(|socket| socket.state == TcpState::Listen && socket.local_address.port() == port)
         .map(|socket| socket.inode)
         .collect();
-    let holds = |process: &Process| {
+    let has_listener = |process: &Process| {
         let mut files = process.fd().into_iter().flatten().flatten();
         files.any(
             |file| matches!(file.target, FDTarget::Socket(inode) if listening.contains(&inode)),
@@ -48,7 +49,7 @@ pub fn listeners(port: u16) -> io::Result<Vec<u32>> {
     };
     let processes = all_processes().map_err(fault)?.filter_map(Result::ok);
     Ok(processes
-        .filter(holds)
+        .filter(has_listener)
         .map(|process| process.pid.cast_unsigned())
         .collect())
 }
@@ -68,14 +69,13 @@ pub fn open_files(id: u32) -> io::Result<usize> {
     open(id)?.fd_count().map_err(fault)
 }
 
-/// The bytes that the processes `ids` caused to be read from disks and written to them so far (`/proc/ID/io`). Reads from
-/// the kernel's cache do not count; writes count before they reach the disk. Of a process that has
+/// The bytes that the processes `ids` caused to be read from disks and written to them so far (`/proc/ID/io`). Reads
+/// from the kernel's cache do not count; writes count before they reach the disk. Of a process that has
 /// ended they are part of its parent's, once that has waited for it.
 #[must_use]
 pub fn disk_bytes(ids: &[u32]) -> u64 {
-    let of = |id: &u32| open(*id).ok()?.io().ok();
-    let each = ids.iter().filter_map(of);
-    each.map(|io| io.read_bytes + io.write_bytes).sum()
+    let transfers = ids.iter().filter_map(|id| open(*id).ok()?.io().ok());
+    transfers.map(|io| io.read_bytes + io.write_bytes).sum()
 }
 
 /// The resources that a process uses, as exporters of metrics report them.
@@ -116,24 +116,27 @@ pub fn own_usage() -> io::Result<Usage> {
     })
 }
 
+/// What `/proc/ID/stat` says of the process `root` and of all below it.
 pub(crate) fn stats_of_tree(root: u32) -> io::Result<Vec<Stat>> {
-    let mut all = HashMap::new();
-    // A process may end between being listed and being read.
-    for stat in all_processes()
-        .map_err(fault)?
-        .flatten()
-        .flat_map(|it| it.stat())
-    {
-        all.insert(stat.pid.cast_unsigned(), stat);
+    let mut stats = HashMap::new();
+    for process in all_processes().map_err(fault)?.flatten() {
+        // A process may end between being listed and being read.
+        if let Ok(stat) = process.stat() {
+            stats.insert(stat.pid.cast_unsigned(), stat);
+        }
     }
-    let above = |id: &u32| all.get(id).map(|stat: &Stat| stat.ppid.cast_unsigned());
+    let parent = |id: &u32| stats.get(id).map(|stat: &Stat| stat.ppid.cast_unsigned());
     // No chain of parents is longer than the list, unless an id that was used again closes a circle.
-    let belongs = |id: u32| {
-        let parents = std::iter::successors(Some(id), above);
-        parents.take(all.len() + 1).any(|id| id == root)
+    let is_below_root = |id: u32| {
+        let chain = std::iter::successors(Some(id), parent);
+        chain.take(stats.len() + 1).any(|id| id == root)
     };
-    let ids: Vec<u32> = all.keys().copied().filter(|id| belongs(*id)).collect();
-    Ok(ids.iter().filter_map(|id| all.remove(id)).collect())
+    let ids: Vec<u32> = stats
+        .keys()
+        .copied()
+        .filter(|id| is_below_root(*id))
+        .collect();
+    Ok(ids.iter().filter_map(|id| stats.remove(id)).collect())
 }
 
 pub(crate) fn stat(id: u32) -> io::Result<Stat> {

@@ -12,10 +12,8 @@ use std::os::fd::AsFd as _;
 use crate::bpf::instruction::{
     R0, R1, R6, Size, atomic_add, exit, load, look_up, set, skip_if_below, skip_if_zero,
 };
-use crate::bpf::{
-    AttachedProgram, BpfFault, Direction, Instruction, Map, MapKind, Program, ProgramKind,
-};
-use crate::bytes::{LENGTH, key, local_port};
+use crate::bpf::{AttachedProgram, BpfFault, Direction, Instruction, Map, Program, ProgramKind};
+use crate::bytes::{LENGTH, key, local_port, map_of_ports};
 use crate::group::Group;
 
 /// A running count of segments with data. Counting ends when it is dropped.
@@ -33,10 +31,7 @@ impl Segments {
     /// The process lacks the permission, or the kernel has no BPF.
     pub fn count(group: &Group, ports: &[u16]) -> Result<Self, BpfFault> {
         let directory = File::open(group.path()).map_err(BpfFault::of_group)?;
-        let map = Map::create(MapKind::Hash, 4, 8, ports.len().max(1))?;
-        for port in ports {
-            map.insert_zero(&key(*port))?;
-        }
+        let map = map_of_ports(ports, 8)?;
         let program = Program::load(ProgramKind::CgroupPackets, &program(&map))?;
         let _attached = program.attach_to_cgroup(directory.as_fd(), Direction::Received)?;
         Ok(Self {
@@ -63,6 +58,7 @@ impl Segments {
 /// (result 1).
 fn program(map: &Map) -> Vec<Instruction> {
     let count = [
+        // The port is not counted.
         skip_if_zero(R0, 4),
         load(Size::Four, R1, R6, LENGTH),
         skip_if_below(R1, LENGTH_MIN, 2),

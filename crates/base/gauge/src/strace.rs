@@ -6,7 +6,7 @@
 use std::io::{self, BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -55,44 +55,53 @@ impl Strace {
     pub fn finish(mut self) -> io::Result<Counts> {
         self.interrupt();
         self.child.wait()?;
-        read(self.table.path())
+        Ok(parse(&std::fs::read_to_string(self.table.path())?))
+    }
+
+    /// Starts a thread that reads the lines of strace's stderr, and returns them as they come.
+    fn read_stderr(&mut self) -> io::Result<Receiver<String>> {
+        let stderr = self.child.stderr.take().ok_or(io::ErrorKind::BrokenPipe)?;
+        let (sender, receiver) = sync_channel(LINES);
+        std::thread::spawn(move || {
+            // The lines are read after the receiver is gone, too: strace stops when its pipe is full.
+            for line in BufReader::new(stderr).lines().map_while(Result::ok) {
+                let _ = sender.send(line);
+            }
+        });
+        Ok(receiver)
     }
 
     /// Waits until strace is attached to the processes. It reports each one on stderr, as attached or as
     /// one that it cannot attach to.
     fn wait_until_attached(&mut self, ids: &[u32]) -> io::Result<()> {
-        let stderr = self.child.stderr.take().ok_or(io::ErrorKind::BrokenPipe)?;
-        let (sender, lines) = sync_channel(LINES);
-        std::thread::spawn(move || {
-            let lines = BufReader::new(stderr).lines();
-            // Later lines about new threads are read too: strace stops when its pipe is full.
-            for line in lines.map_while(Result::ok) {
-                let _ = sender.send(line);
-            }
-        });
-        let mut said = String::new();
-        let (mut open, mut held) = (ids.len(), 0);
-        while open > 0 {
+        let lines = self.read_stderr()?;
+        let mut last_line = String::new();
+        let (mut pending, mut attached) = (ids.len(), 0);
+        while pending > 0 {
             let line = match lines.recv_timeout(PATIENCE) {
                 Ok(line) => line,
-                Err(RecvTimeoutError::Disconnected) => return Err(ended(&said)),
+                Err(RecvTimeoutError::Disconnected) => return Err(ended(&last_line)),
                 Err(RecvTimeoutError::Timeout) => {
-                    let what = format!("strace has no hold of {open} of {} processes", ids.len());
-                    return Err(io::Error::new(io::ErrorKind::TimedOut, what));
+                    let total = ids.len();
+                    let message = format!("strace has no hold of {pending} of {total} processes");
+                    return Err(io::Error::new(io::ErrorKind::TimedOut, message));
                 }
             };
-            match Word::of(&line) {
-                Word::Attached => (open, held) = (open - 1, held + 1),
-                Word::Refused(id) if is_gone(id) => open -= 1,
-                Word::Refused(_) => return Err(io::Error::other(line)),
-                Word::Other => {}
+            match Report::parse(&line) {
+                Report::Attached => {
+                    pending -= 1;
+                    attached += 1;
+                }
+                Report::Refused(id) if is_gone(id) => pending -= 1,
+                Report::Refused(_) => return Err(io::Error::other(line)),
+                Report::Other => {}
             }
-            said = line;
+            last_line = line;
         }
-        match held {
-            0 => Err(ended(&said)),
-            _ => Ok(()),
+        if attached == 0 {
+            return Err(ended(&last_line));
         }
+        Ok(())
     }
 
     fn interrupt(&self) {
@@ -111,13 +120,13 @@ impl Drop for Strace {
 }
 
 /// The error that strace has no process left and has ended, with the last line that it wrote.
-fn ended(said: &str) -> io::Error {
-    io::Error::other(format!("strace ended: {}", said.trim()))
+fn ended(last_line: &str) -> io::Error {
+    io::Error::other(format!("strace ended: {}", last_line.trim()))
 }
 
 /// The meaning of a line on strace's stderr.
 #[derive(Debug, PartialEq, Eq)]
-enum Word {
+enum Report {
     /// strace is attached: `Process 42 attached`, or `Process 42 attached with 3 threads`.
     Attached,
     /// strace cannot attach to this process: `attach: ptrace(PTRACE_SEIZE, 42): No such process`.
@@ -125,14 +134,20 @@ enum Word {
     Other,
 }
 
-impl Word {
-    fn of(line: &str) -> Self {
+impl Report {
+    fn parse(line: &str) -> Self {
         if line.ends_with(" attached") || line.contains(" attached with ") {
             return Self::Attached;
         }
-        let refused = line.split_once("attach: ptrace(");
-        let id = refused.and_then(|(_, rest)| rest.split([',', ')']).nth(1)?.trim().parse().ok());
-        id.map_or(Self::Other, Self::Refused)
+        let Some((_, arguments)) = line.split_once("attach: ptrace(") else {
+            return Self::Other;
+        };
+        // The process is the second argument.
+        let id = arguments.split([',', ')']).nth(1);
+        match id.and_then(|id| id.trim().parse().ok()) {
+            Some(id) => Self::Refused(id),
+            None => Self::Other,
+        }
     }
 }
 
@@ -141,10 +156,6 @@ fn is_gone(id: u32) -> bool {
     let stat = procfs::process::Process::new(id.cast_signed()).and_then(|process| process.stat());
     stat.is_ok_and(|stat| matches!(stat.state, 'Z' | 'X'))
         || !Path::new(&format!("/proc/{id}")).exists()
-}
-
-fn read(path: &Path) -> io::Result<Counts> {
-    Ok(parse(&std::fs::read_to_string(path)?))
 }
 
 /// Reads the table of `strace -c -U name,calls,errors`: each line has a name, a count, and the number of
@@ -160,6 +171,7 @@ fn parse(table: &str) -> Counts {
         };
         Some((name.to_owned(), call))
     });
+    // The last line has the sums of all.
     Counts::new(rows.filter(|(name, _)| name != "total"))
 }
 
@@ -195,12 +207,15 @@ mod tests {
     fn each_process_has_a_line() {
         let refused = "strace: attach: ptrace(PTRACE_SEIZE, 42): No such process";
         for (line, word) in [
-            ("strace: Process 42 attached", Word::Attached),
-            ("strace: Process 42 attached with 3 threads", Word::Attached),
-            (refused, Word::Refused(42)),
-            ("strace: Process 42 detached", Word::Other),
+            ("strace: Process 42 attached", Report::Attached),
+            (
+                "strace: Process 42 attached with 3 threads",
+                Report::Attached,
+            ),
+            (refused, Report::Refused(42)),
+            ("strace: Process 42 detached", Report::Other),
         ] {
-            assert_eq!(Word::of(line), word, "{line}");
+            assert_eq!(Report::parse(line), word, "{line}");
         }
     }
 

@@ -84,16 +84,16 @@ impl Sub<&Self> for Counts {
     type Output = Self;
 
     fn sub(self, earlier: &Self) -> Self {
-        let since = |(name, call): (String, Call)| {
+        let difference = |(name, later): (String, Call)| {
             let before = earlier.call(&name);
             let call = Call {
-                calls: call.calls.saturating_sub(before.calls),
-                errors: call.errors.saturating_sub(before.errors),
-                time: call.time.saturating_sub(before.time),
+                calls: later.calls.saturating_sub(before.calls),
+                errors: later.errors.saturating_sub(before.errors),
+                time: later.time.saturating_sub(before.time),
             };
             (name, call)
         };
-        Self::new(self.0.into_iter().map(since))
+        Self::new(self.0.into_iter().map(difference))
     }
 }
 
@@ -162,21 +162,22 @@ impl Syscalls {
     /// # Errors
     /// The kernel refuses to read the map.
     pub fn of_processes(&self, group: &Group) -> Result<BTreeMap<u32, Counts>, BpfFault> {
-        let mut found: BTreeMap<u32, Vec<(String, Call)>> = BTreeMap::new();
+        let mut calls_of: BTreeMap<u32, Vec<(String, Call)>> = BTreeMap::new();
         let Some(map) = &self.processes else {
             return Ok(BTreeMap::new());
         };
         for key in map.keys()? {
-            let (of_group, call) = key.split_at(8);
-            if of_group != group.id().to_ne_bytes() {
+            let (group_id, process_and_number) = key.split_at(8);
+            if group_id != group.id().to_ne_bytes() {
                 continue;
             }
-            let word = u64::from_ne_bytes(call.try_into().unwrap_or_default());
+            let word = u64::from_ne_bytes(process_and_number.try_into().unwrap_or_default());
             let (process, number) = ((word >> 32) as u32, word as u32);
             let call = sum(&map.read(&key)?.unwrap_or_default());
-            found.entry(process).or_default().push((name(number), call));
+            let calls = calls_of.entry(process).or_default();
+            calls.push((name(number), call));
         }
-        let counts = found.into_iter();
+        let counts = calls_of.into_iter();
         Ok(counts.map(|(id, calls)| (id, Counts::new(calls))).collect())
     }
 }
@@ -220,11 +221,10 @@ fn key(group: u64, number: u64) -> [u8; KEY_BYTES] {
 }
 
 fn name(number: u32) -> String {
-    let known = syscalls::Sysno::new(number as usize);
-    known.map_or_else(
-        || format!("syscall_{number}"),
-        |known| known.name().to_owned(),
-    )
+    match syscalls::Sysno::new(number as usize) {
+        Some(known) => known.name().to_owned(),
+        None => format!("syscall_{number}"),
+    }
 }
 
 /// The numbers of calls that are counted: Linux has fewer than 480.

@@ -95,10 +95,14 @@ pub fn cores() -> io::Result<Vec<Core>> {
 /// # Errors
 /// `/proc/diskstats` cannot be read.
 pub fn disks() -> io::Result<BTreeMap<String, Disk>> {
-    let all = procfs::diskstats().map_err(fault)?;
-    let whole = |disk: &DiskStat| Path::new("/sys/block").join(&disk.name).exists();
-    let named = |it: &DiskStat| (it.name.clone(), disk(it));
-    Ok(all.iter().filter(|disk| whole(disk)).map(named).collect())
+    let mut disks = BTreeMap::new();
+    for stat in procfs::diskstats().map_err(fault)? {
+        let is_whole_disk = Path::new("/sys/block").join(&stat.name).exists();
+        if is_whole_disk {
+            disks.insert(stat.name.clone(), disk(&stat));
+        }
+    }
+    Ok(disks)
 }
 
 /// The machine's current memory.

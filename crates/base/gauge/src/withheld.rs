@@ -4,6 +4,8 @@
 use std::fs;
 use std::path::PathBuf;
 
+use crate::group::value;
+
 /// Totals since the groups were made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Withheld {
@@ -19,12 +21,12 @@ pub fn withheld() -> Withheld {
     let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     let throttled = cpu_stats(&groups).into_iter().filter_map(|path| {
         let text = fs::read_to_string(path).ok()?;
-        field(&text, "nr_throttled")
+        value(&text, "nr_throttled")
     });
     let machine = fs::read_to_string("/proc/vmstat").unwrap_or_default();
     Withheld {
         throttled: throttled.max().unwrap_or(0),
-        oom_kills: field(&machine, "oom_kill").unwrap_or(0),
+        oom_kills: value(&machine, "oom_kill").unwrap_or(0),
     }
 }
 
@@ -52,16 +54,6 @@ fn cpu_stats(groups: &str) -> Vec<PathBuf> {
     paths
 }
 
-/// The number after `name` in a text whose lines are `NAME NUMBER`.
-fn field(text: &str, name: &str) -> Option<u64> {
-    let mut lines = text.lines().map(str::split_whitespace);
-    lines.find_map(|mut words| {
-        (words.next()? == name)
-            .then(|| words.next()?.parse().ok())
-            .flatten()
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -87,9 +79,9 @@ mod tests {
     #[test]
     fn counters_are_read_by_their_name() {
         let text = "nr_periods 5\nnr_throttled 3\nnr_throttled_usec 9\nbad\n";
-        assert_eq!(field(text, "nr_throttled"), Some(3));
-        assert_eq!(field(text, "oom_kill"), None);
-        assert_eq!(field("oom_kill many", "oom_kill"), None);
+        assert_eq!(value(text, "nr_throttled"), Some(3));
+        assert_eq!(value(text, "oom_kill"), None);
+        assert_eq!(value("oom_kill many", "oom_kill"), None);
     }
 
     #[test]

@@ -8,16 +8,16 @@ use super::{Check, Machine, ServerDemand, Verdict};
 impl Machine {
     pub(super) fn cores(&self, demand: &ServerDemand) -> Vec<Check> {
         let mut checks = Vec::new();
-        if let Ok(cores) = sched_getaffinity(None) {
-            let (cores, workers) = (u64::from(cores.count()), demand.workers);
+        if let Ok(affinity) = sched_getaffinity(None) {
+            let (cores, workers) = (u64::from(affinity.count()), demand.workers);
             let needed = format!("{workers} needed: `workers`");
             let command = "taskset or CPUAffinity with more cores, or fewer `workers`";
             checks.push(Check::of(cores >= workers, "usable cores", cores, needed).by(command));
         }
         let governor = self.read("sys/devices/system/cpu/cpu0/cpufreq/scaling_governor");
         if let Some(governor) = governor {
-            let said = "with `powersave` a core that was idle answers later";
-            checks.push(Check::new(Verdict::Note, "governor", governor, said));
+            let note = "with `powersave` a core that was idle answers later";
+            checks.push(Check::new(Verdict::Note, "governor", governor, note));
         }
         checks.extend(self.steal());
         checks
@@ -29,7 +29,8 @@ impl Machine {
         let text = self.read("proc/stat")?;
         let words = text.lines().next()?.split_whitespace().skip(1).take(8);
         let ticks: Vec<u64> = words.flat_map(str::parse).collect();
-        let (all, stolen) = (ticks.iter().sum::<u64>().max(1), *ticks.get(7)?);
+        let stolen = *ticks.get(7)?;
+        let all = ticks.iter().sum::<u64>().max(1);
         let value = format!("{} % since the machine started", stolen * 100 / all);
         let needed = "at most 5 %: the hypervisor gave the rest to other machines";
         let command = "ask who runs the hypervisor";

@@ -10,15 +10,17 @@ impl Machine {
     pub fn folklore(&self) -> Vec<Check> {
         let written = self.written();
         let mut checks = Vec::new();
-        for (name, is_folklore, said) in LEGENDS {
-            let live = self.sysctl(name);
-            let entry = written.iter().rfind(|(key, _)| key == name);
-            let value = entry.map(|it| it.1.clone()).or(live);
+        for (name, is_folklore, note) in LEGENDS {
+            // The last entry of a setting is the one that counts.
+            let value = match written.iter().rfind(|(key, _)| key == name) {
+                Some((_, value)) => Some(value.clone()),
+                None => self.sysctl(name),
+            };
             if let Some(value) = value
                 && is_folklore(&value)
             {
                 let command = format!("remove {name} from /etc/sysctl.d");
-                checks.push(Check::new(Verdict::Folklore, *name, value, *said).by(command));
+                checks.push(Check::new(Verdict::Folklore, *name, value, *note).by(command));
             }
         }
         checks
@@ -28,22 +30,23 @@ impl Machine {
     /// come last.
     fn written(&self) -> Vec<(String, String)> {
         let folder = std::fs::read_dir(self.root.join("etc/sysctl.d"));
-        let mut names: Vec<_> = folder
-            .into_iter()
-            .flatten()
-            .flatten()
-            .map(|entry| entry.path())
-            .filter(|path| path.extension().is_some_and(|it| it == "conf"))
-            .collect();
-        names.sort();
-        names.push(self.root.join("etc/sysctl.conf"));
-        let texts = names
-            .iter()
-            .filter_map(|path| std::fs::read_to_string(path).ok());
+        let entries = folder.into_iter().flatten().flatten();
+        let mut paths: Vec<_> = entries.map(|entry| entry.path()).collect();
+        paths.retain(|path| {
+            path.extension()
+                .is_some_and(|extension| extension == "conf")
+        });
+        paths.sort();
+        paths.push(self.root.join("etc/sysctl.conf"));
         let mut written = Vec::new();
-        for text in texts {
-            for (key, value) in text.lines().filter_map(|line| line.split_once('=')) {
-                let key = key.trim().trim_start_matches('-').replace('/', ".");
+        for path in paths {
+            let text = std::fs::read_to_string(path).unwrap_or_default();
+            for line in text.lines() {
+                let Some((name, value)) = line.split_once('=') else {
+                    continue;
+                };
+                // A `-` before a name makes sysctl(8) ignore errors; `/` may stand for `.`.
+                let key = name.trim().trim_start_matches('-').replace('/', ".");
                 if !key.starts_with(['#', ';']) {
                     written.push((key, value.trim().to_owned()));
                 }
@@ -53,12 +56,19 @@ impl Machine {
     }
 }
 
+/// A setting, whether a value of it is folklore, and what the setting really does.
 type Legend = (&'static str, fn(&str) -> bool, &'static str);
 
 /// Reads a text as a number. A text that is not a number reads as 8192, so that it is not reported as a small
 /// value.
 fn number(text: &str) -> u64 {
     text.parse().unwrap_or(8192)
+}
+
+/// Whether the second of three sizes, with which a connection begins, is more than a megabyte.
+fn begins_large(sizes: &str) -> bool {
+    let initial = sizes.split_whitespace().nth(1);
+    initial.is_some_and(|size| number(size) > 1 << 20)
 }
 
 const LEGENDS: &[Legend] = &[
@@ -99,22 +109,12 @@ const LEGENDS: &[Legend] = &[
     ),
     (
         "net.ipv4.tcp_rmem",
-        |value| {
-            value
-                .split_whitespace()
-                .nth(1)
-                .is_some_and(|it| number(it) > 1 << 20)
-        },
+        begins_large,
         "each connection begins with that much",
     ),
     (
         "net.ipv4.tcp_wmem",
-        |value| {
-            value
-                .split_whitespace()
-                .nth(1)
-                .is_some_and(|it| number(it) > 1 << 20)
-        },
+        begins_large,
         "each connection begins with that much",
     ),
 ];

@@ -10,13 +10,13 @@ impl Machine {
         checks.extend(self.ports(demand));
         checks.extend(self.tracked(demand));
         if let Some(name) = self.sysctl("net.ipv4.tcp_congestion_control") {
-            let said =
+            let note =
                 "clients far away get large responses faster by bbr; nothing else depends on it";
             checks.push(Check::new(
                 Verdict::Note,
                 "net.ipv4.tcp_congestion_control",
                 name,
-                said,
+                note,
             ));
         }
         checks
@@ -66,6 +66,7 @@ impl Machine {
         demand.dials.iter().map(check).collect()
     }
 
+    /// Checks the size of the table of tracked connections, and how full it is; nothing if connections are not tracked.
     fn tracked(&self, demand: &ServerDemand) -> Vec<Check> {
         let Some(max) = self.number(TRACKED_MAX) else {
             return Vec::new();
@@ -73,15 +74,14 @@ impl Machine {
         let need = 2 * (demand.clients + demand.backends);
         let needed = format!("{need} needed: twice the connections of clients and backends");
         let command = format!("sysctl -w {TRACKED_MAX}={need}");
-        let size = Check::of(max >= need, TRACKED_MAX, max, needed).by(command);
-        let used = self
-            .number("net.netfilter.nf_conntrack_count")
-            .map(|count| {
-                let needed = "less than 80 % used; what does not fit is dropped";
-                let command = format!("sysctl -w {TRACKED_MAX}={}", max * 2);
-                Check::of(count * 5 < max * 4, "tracked connections", count, needed).by(command)
-            });
-        std::iter::once(size).chain(used).collect()
+        let mut checks = vec![Check::of(max >= need, TRACKED_MAX, max, needed).by(command)];
+        if let Some(count) = self.number("net.netfilter.nf_conntrack_count") {
+            let needed = "less than 80 % used; what does not fit is dropped";
+            let command = format!("sysctl -w {TRACKED_MAX}={}", max * 2);
+            let suffices = count * 5 < max * 4;
+            checks.push(Check::of(suffices, "tracked connections", count, needed).by(command));
+        }
+        checks
     }
 }
 

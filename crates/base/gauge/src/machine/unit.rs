@@ -28,28 +28,34 @@ impl Machine {
             path: Path::new("/").join(&path),
             ..Unit::default()
         };
-        unit.take(&self.read(&path)?);
-        let mut parts = Vec::new();
+        unit.apply(&self.read(&path)?);
+        let mut drop_ins = Vec::new();
         for folder in FOLDERS {
-            let folder = self.root.join(folder).join(format!("{name}.d"));
-            let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-            parts.extend(entries.map(|entry| entry.path()));
+            let drop_in_folder = self.root.join(folder).join(format!("{name}.d"));
+            let entries = std::fs::read_dir(drop_in_folder).into_iter().flatten();
+            drop_ins.extend(entries.flatten().map(|entry| entry.path()));
         }
-        parts.retain(|path| path.extension().is_some_and(|it| it == "conf"));
-        parts.sort_by(|one, other| one.file_name().cmp(&other.file_name()));
-        for part in parts {
-            unit.take(&std::fs::read_to_string(part).unwrap_or_default());
+        drop_ins.retain(|path| {
+            path.extension()
+                .is_some_and(|extension| extension == "conf")
+        });
+        // systemd applies them in the order of their names, whatever their folder.
+        drop_ins.sort_by(|left, right| left.file_name().cmp(&right.file_name()));
+        for path in drop_ins {
+            unit.apply(&std::fs::read_to_string(path).unwrap_or_default());
         }
         Some(unit)
     }
 }
 
 impl Unit {
-    fn take(&mut self, text: &str) {
+    /// Applies the settings of a file, which replace earlier ones.
+    fn apply(&mut self, text: &str) {
         let lines = text.lines().map(str::trim);
         for (key, value) in lines.filter_map(|line| line.split_once('=')) {
             match key.trim() {
                 "LimitNOFILE" => {
+                    // `soft:hard`, or one number for both.
                     let hard = value.rsplit(':').next().unwrap_or(value).trim();
                     self.open_files = match hard {
                         "infinity" => Some(u64::MAX),
@@ -71,14 +77,14 @@ fn duration(text: &str) -> Option<Duration> {
     }
     let mut seconds = 0;
     for word in text.split_whitespace() {
-        let digits = word.trim_end_matches(|it: char| it.is_ascii_alphabetic());
-        let unit = match &word[digits.len()..] {
+        let digits = word.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
+        let seconds_a_unit = match &word[digits.len()..] {
             "" | "s" | "sec" => 1,
             "m" | "min" => 60,
             "h" | "hr" => 3600,
             _ => return None,
         };
-        seconds += digits.parse::<u64>().ok()?.checked_mul(unit)?;
+        seconds += digits.parse::<u64>().ok()?.checked_mul(seconds_a_unit)?;
     }
     Some(Duration::from_secs(seconds))
 }

@@ -17,21 +17,25 @@ use crate::bpf::instruction::{
 /// The map must have entries for all counted groups already, so that no other group can fill it. The
 /// arguments are the process' registers and the number of the call.
 pub(super) fn entry(groups: BorrowedFd<'_>) -> Vec<Instruction> {
-    let key = [
+    let count = increase(CALLS, Step::One);
+    [
+        &store_group_key()[..],
+        &look_up(groups, GROUP.into()),
+        &[skip_if_zero(R0, length(&count))],
+        &count,
+        &end(),
+    ]
+    .concat()
+}
+
+/// At the entry of a call: keeps its number in r7, and stores the key of group and number on the stack.
+fn store_group_key() -> [Instruction; 4] {
+    [
         load(Size::Eight, R7, R1, 8),
         call(Function::CurrentCgroup),
         store(Size::Eight, R10, GROUP, R0),
         store(Size::Eight, R10, NUMBER, R7),
-    ];
-    let found = increase(CALLS, Step::One);
-    [
-        &key[..],
-        &look_up(groups, GROUP.into()),
-        &[skip_if_zero(R0, length(&found))],
-        &found,
-        &end(),
     ]
-    .concat()
 }
 
 /// The program at the exit of a call: counts a failed call for the group, and leaves after three
@@ -40,9 +44,10 @@ pub(super) fn entry(groups: BorrowedFd<'_>) -> Vec<Instruction> {
 /// The arguments are the process' registers, which still hold the number of the call, and its result.
 /// `number_at` is the offset of the number in the registers.
 pub(super) fn exit_with_error(groups: BorrowedFd<'_>, number_at: i32) -> Vec<Instruction> {
-    let found = increase(ERRORS, Step::One);
-    let of_errors = [
+    let count = increase(ERRORS, Step::One);
+    let count_if_known = [
         &[
+            // Copies the number of the call from the registers to the stack.
             copy(R3, R6),
             add(R3, number_at),
             copy(R1, R10),
@@ -53,17 +58,18 @@ pub(super) fn exit_with_error(groups: BorrowedFd<'_>, number_at: i32) -> Vec<Ins
             store(Size::Eight, R10, GROUP, R0),
         ][..],
         &look_up(groups, GROUP.into()),
-        &[skip_if_zero(R0, length(&found))],
-        &found,
+        &[skip_if_zero(R0, length(&count))],
+        &count,
     ]
     .concat();
-    let is_error = [
+    let skip_unless_error = [
+        // r6 = the address of the registers, r7 = the result.
         load(Size::Eight, R6, R1, 0),
         load(Size::Eight, R7, R1, 8),
-        skip_if_at_least(R7, 0, length(&of_errors) + 1),
-        skip_if_below(R7, LOWEST_ERROR, length(&of_errors)),
+        skip_if_at_least(R7, 0, length(&count_if_known) + 1),
+        skip_if_below(R7, LOWEST_ERROR, length(&count_if_known)),
     ];
-    [&is_error[..], &of_errors, &end()].concat()
+    [&skip_unless_error[..], &count_if_known, &end()].concat()
 }
 
 /// The maps for counting in detail.
@@ -79,22 +85,22 @@ pub(super) struct Maps<'a> {
 
 /// As [`entry`]; also counts the call for the process, and stores when it began.
 pub(super) fn entry_in_detail(maps: Maps<'_>) -> Vec<Instruction> {
-    let key = [
-        load(Size::Eight, R7, R1, 8),
-        call(Function::CurrentCgroup),
-        store(Size::Eight, R10, GROUP, R0),
-        store(Size::Eight, R10, NUMBER, R7),
-    ];
-    let begin = [
-        call(Function::CurrentThread),
-        copy(R6, R0),
-        store(Size::Eight, R10, THREAD, R6),
-        call(Function::Time),
-        store(Size::Eight, R10, BEGUN, R0),
-        store(Size::Eight, R10, BEGUN + 8, R7),
-    ];
-    let known = increase(CALLS, Step::One);
-    let fresh = [
+    let store_beginning = [
+        &[
+            // r6 = the thread.
+            call(Function::CurrentThread),
+            copy(R6, R0),
+            store(Size::Eight, R10, THREAD, R6),
+            call(Function::Time),
+            store(Size::Eight, R10, BEGUN, R0),
+            store(Size::Eight, R10, BEGUN + 8, R7),
+        ][..],
+        &update(maps.begun, THREAD.into(), BEGUN.into()),
+    ]
+    .concat();
+    let count_again = increase(CALLS, Step::One);
+    // The first call with this number of a process has no entry yet: its value is one call, no error, no time.
+    let count_first = [
         &[
             set(R1, 1),
             store(Size::Eight, R10, FRESH, R1),
@@ -105,23 +111,22 @@ pub(super) fn entry_in_detail(maps: Maps<'_>) -> Vec<Instruction> {
         &update(maps.processes, GROUP.into(), FRESH.into()),
     ]
     .concat();
-    let counted = [
+    let count = [
         &increase(CALLS, Step::One)[..],
-        &begin,
-        &update(maps.begun, THREAD.into(), BEGUN.into()),
-        &of_process(R6, R7),
+        &store_beginning,
+        &store_process_key(R6, R7),
         &look_up(maps.processes, GROUP.into()),
-        &[skip_if_zero(R0, length(&known) + 1)],
-        &known,
-        &[skip(length(&fresh))],
-        &fresh,
+        &[skip_if_zero(R0, length(&count_again) + 1)],
+        &count_again,
+        &[skip(length(&count_first))],
+        &count_first,
     ]
     .concat();
     [
-        &key[..],
+        &store_group_key()[..],
         &look_up(maps.groups, GROUP.into()),
-        &[skip_if_zero(R0, length(&counted))],
-        &counted,
+        &[skip_if_zero(R0, length(&count))],
+        &count,
         &end(),
     ]
     .concat()
@@ -135,14 +140,15 @@ pub(super) fn exit_in_detail(maps: Maps<'_>) -> Vec<Instruction> {
         &increase(NANOS, Step::By(R8)),
     ]
     .concat();
-    let begun = [
+    let count_if_known = [
         &[
+            // r8 = the time that the call took, r9 = its number.
             load(Size::Eight, R8, R0, 0),
             load(Size::Eight, R9, R0, 8),
             call(Function::Time),
             subtract(R0, R8),
             copy(R8, R0),
-            // r6 = 1 if it failed.
+            // r6 = 1 if it failed: if r7 is negative and at least `LOWEST_ERROR`.
             set(R6, 0),
             skip_if_at_least(R7, 0, 2),
             skip_if_below(R7, LOWEST_ERROR, 1),
@@ -155,30 +161,31 @@ pub(super) fn exit_in_detail(maps: Maps<'_>) -> Vec<Instruction> {
         &[skip_if_zero(R0, length(&count))],
         &count,
         &[load(Size::Eight, R7, R10, THREAD)],
-        &of_process(R7, R9),
+        &store_process_key(R7, R9),
         &look_up(maps.processes, GROUP.into()),
         &[skip_if_zero(R0, length(&count))],
         &count,
     ]
     .concat();
-    let thread = [
+    let store_thread = [
+        // r7 = the result.
         load(Size::Eight, R7, R1, 8),
         call(Function::CurrentThread),
         store(Size::Eight, R10, THREAD, R0),
     ];
     [
-        &thread[..],
+        &store_thread[..],
         &look_up(maps.begun, THREAD.into()),
-        &[skip_if_zero(R0, length(&begun))],
-        &begun,
+        &[skip_if_zero(R0, length(&count_if_known))],
+        &count_if_known,
         &end(),
     ]
     .concat()
 }
 
-/// Computes the second word of a process' key: the process id in the high half, the call's number in the
-/// low half.
-fn of_process(thread: Register, number: Register) -> [Instruction; 5] {
+/// Replaces the number in the key on the stack by the second word of a process' key: the process id in the high
+/// half, the call's number in the low half.
+fn store_process_key(thread: Register, number: Register) -> [Instruction; 5] {
     [
         copy(R1, thread),
         shift_right(R1, 32),
