@@ -37,6 +37,7 @@ fn finding(error: &Error) -> Finding {
     if !is_unknown_key(error) {
         return Finding::fault(error.message(), place);
     }
+    // The message has names between backquotes: first the unknown one, then those that are known.
     let mut names = error.message().split('`').skip(1).step_by(2);
     let name = names.next().unwrap_or_default();
     let known: Vec<&str> = names.collect();

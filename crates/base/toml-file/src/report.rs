@@ -287,9 +287,9 @@ impl fmt::Display for Report {
         for finding in self.findings.iter().take(SHOWN_MAX) {
             self.show(finding, &secrets, f)?;
         }
-        match self.findings.len().checked_sub(SHOWN_MAX) {
-            Some(rest) if rest > 0 => writeln!(f, "{}: and {rest} more", self.sources.name(0)),
-            _ => Ok(()),
+        match self.findings.len().saturating_sub(SHOWN_MAX) {
+            0 => Ok(()),
+            more => writeln!(f, "{}: and {more} more", self.sources.name(0)),
         }
     }
 }

@@ -7,6 +7,7 @@ pub fn nearest<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> Opti
     let word = plain(word);
     let score = |name: &'k str| {
         let plain_name = plain(name);
+        // The same parts in another order are the same name.
         let distance = if parts(&word) == parts(&plain_name) {
             0
         } else {

@@ -18,21 +18,24 @@ pub fn parsed<'t>(
     report: &mut Report,
 ) -> Option<Spanned<DeTable<'t>>> {
     let (table, errors) = DeTable::parse_recoverable(text);
-    let place = |error: &toml::de::Error| shifted(error.span().unwrap_or_default(), start);
-    let mut faults: Vec<_> = errors.iter().map(|it| (place(it), it.message())).collect();
+    let placed = |error: &'_ toml::de::Error| {
+        let place = shifted(error.span().unwrap_or_default(), start);
+        (place, error.message().to_owned())
+    };
+    let mut faults: Vec<_> = errors.iter().map(placed).collect();
     faults.sort_by_key(|(place, _)| place.start);
     // Only the first fault of a line is kept: the others may be its consequences.
     faults.dedup_by_key(|(place, _)| report.line_of_all(place.start));
     let further = faults.len().saturating_sub(SHOWN_MAX);
     faults.truncate(SHOWN_MAX);
-    let as_findings = faults
-        .into_iter()
-        .map(|(place, message)| Finding::fault(format!("syntax: {message}"), place));
-    let mut findings: Vec<_> = as_findings.collect();
-    if let Some(last) = findings.last_mut().filter(|_| further > 0) {
-        last.hint = format!("further lines with faults of syntax: {further}");
+    let last = faults.len().saturating_sub(1);
+    for (index, (place, message)) in faults.into_iter().enumerate() {
+        let mut finding = Finding::fault(format!("syntax: {message}"), place);
+        if index == last && further > 0 {
+            finding.hint = format!("further lines with faults of syntax: {further}");
+        }
+        report.push(finding);
     }
-    findings.into_iter().for_each(|it| report.push(it));
     errors.is_empty().then_some(table)
 }
 

@@ -212,13 +212,13 @@ pub fn tables<'f>(
 /// The header of a list of tables below a name, such as `[[upstream.tomcat.backend]]`. A name that would need quotes
 /// is shown as `NAME`.
 pub fn list_header(kind: &str, name: &str, list: &str) -> String {
-    let is_bare = |it: u8| it.is_ascii_alphanumeric() || b"-_".contains(&it);
-    let name = if name.bytes().all(is_bare) {
+    let is_bare = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
+    let shown_name = if name.bytes().all(is_bare) {
         name
     } else {
         "NAME"
     };
-    format!("[[{kind}.{name}.{list}]]")
+    format!("[[{kind}.{shown_name}.{list}]]")
 }
 
 /// The table that `value` is, such as `[server]`, with its place. Anything else is reported as a fault.

@@ -50,7 +50,7 @@ impl Values for Durations {
                 let message = format!("has no unit; write \"{number}s\" or \"{number}ms\"");
                 return Err(complaint(message, value));
             }
-            other => return Err(wrong_type("a duration such as \"10s\"", other, value)),
+            _ => return Err(wrong_type("a duration such as \"10s\"", value)),
         };
         if self.0.contains(&duration) {
             return Ok(duration);
@@ -84,7 +84,7 @@ impl<T: Copy + PartialOrd + TryFrom<u64> + TryInto<u64> + Sync> Values for Sizes
                 Some(bytes) => bytes,
                 None => return Err(complaint(self.range(), value)),
             },
-            other => return Err(wrong_type("a size such as \"64KiB\"", other, value)),
+            _ => return Err(wrong_type("a size such as \"64KiB\"", value)),
         };
         within(bytes, &self.0).ok_or_else(|| complaint(self.range(), value))
     }
@@ -112,15 +112,18 @@ impl Values for Percents {
 
     fn read(&self, value: &Spanned<DeValue<'_>>) -> Result<u8, Vec<Complaint>> {
         const WHAT: &str = "a whole percentage such as \"50%\"";
-        let wrong = || wrong_type(WHAT, value.get_ref(), value);
-        let text = value.get_ref().as_str().ok_or_else(wrong)?;
-        let digits = text
-            .strip_suffix('%')
-            .filter(|it| it.bytes().all(|b| b.is_ascii_digit()));
-        let percent = digits.and_then(|digits| digits.parse().ok());
-        percent
-            .filter(|percent| *percent <= 100)
-            .ok_or_else(|| complaint(format!("must be {WHAT}, from \"0%\" to \"100%\""), value))
+        let Some(text) = value.get_ref().as_str() else {
+            return Err(wrong_type(WHAT, value));
+        };
+        let digits = text.strip_suffix('%').unwrap_or_default();
+        let is_number = digits.bytes().all(|byte| byte.is_ascii_digit());
+        match digits.parse() {
+            Ok(percent) if is_number && percent <= 100 => Ok(percent),
+            _ => Err(complaint(
+                format!("must be {WHAT}, from \"0%\" to \"100%\""),
+                value,
+            )),
+        }
     }
 
     fn describe(&self) -> String {
@@ -136,19 +139,17 @@ impl Values for Fractions {
 
     fn read(&self, value: &Spanned<DeValue<'_>>) -> Result<f64, Vec<Complaint>> {
         const WHAT: &str = "a number from 0 to 1, such as 0.01";
-        let got = value.get_ref();
-        let float = got.as_float().map(|float| float.as_str().parse().ok());
-        let number = match integer(got) {
-            Some(whole) => Some(if whole > 1 {
-                f64::INFINITY
-            } else {
-                whole as f64
-            }),
-            None => float.ok_or_else(|| wrong_type(WHAT, got, value))?,
+        let number = match (integer(value.get_ref()), value.get_ref().as_float()) {
+            (Some(0), _) => Some(0.0),
+            (Some(1), _) => Some(1.0),
+            (Some(_), _) => None,
+            (None, Some(float)) => float.as_str().parse().ok(),
+            (None, None) => return Err(wrong_type(WHAT, value)),
         };
-        number
-            .filter(|number| (0.0..=1.0).contains(number))
-            .ok_or_else(|| complaint(format!("must be {WHAT}"), value))
+        match number {
+            Some(number) if (0.0..=1.0).contains(&number) => Ok(number),
+            _ => Err(complaint(format!("must be {WHAT}"), value)),
+        }
     }
 
     fn describe(&self) -> String {
@@ -164,11 +165,7 @@ impl<T: Copy + PartialOrd + TryFrom<u64> + Display + Sync> Values for Counts<T> 
 
     fn read(&self, value: &Spanned<DeValue<'_>>) -> Result<T, Vec<Complaint>> {
         if !value.get_ref().is_integer() {
-            return Err(wrong_type(
-                "a whole number without quotes",
-                value.get_ref(),
-                value,
-            ));
+            return Err(wrong_type("a whole number without quotes", value));
         }
         let number = integer(value.get_ref()).and_then(|n| within(n, &self.0));
         let (min, max) = (self.0.start(), self.0.end());
@@ -187,7 +184,7 @@ impl Values for Switch {
     type Read = bool;
 
     fn read(&self, value: &Spanned<DeValue<'_>>) -> Result<bool, Vec<Complaint>> {
-        let wrong = || wrong_type("true or false, without quotes", value.get_ref(), value);
+        let wrong = || wrong_type("true or false, without quotes", value);
         value.get_ref().as_bool().ok_or_else(wrong)
     }
 
@@ -231,7 +228,7 @@ impl<T, E: Display> Values for Syntax<T, E> {
     type Read = T;
 
     fn read(&self, value: &Spanned<DeValue<'_>>) -> Result<T, Vec<Complaint>> {
-        let wrong = || wrong_type(self.what, value.get_ref(), value);
+        let wrong = || wrong_type(self.what, value);
         let text = value.get_ref().as_str().ok_or_else(wrong)?;
         (self.parse)(text).map_err(|error| complaint(error, value))
     }
@@ -290,17 +287,17 @@ impl<V: Values> Values for OneOrMore<V> {
 
     fn read(&self, value: &Spanned<DeValue<'_>>) -> Result<Self::Read, Vec<Complaint>> {
         let Some(items) = value.get_ref().as_array() else {
-            return self.0.read(value).map(|one| vec![one]);
+            return self.0.read(value).map(|single| vec![single]);
         };
-        let (mut read, mut complaints) = (Vec::new(), Vec::new());
+        let (mut results, mut complaints) = (Vec::new(), Vec::new());
         for item in items.iter() {
             match self.0.read(item) {
-                Ok(one) => read.push(one),
-                Err(more) => complaints.extend(more),
+                Ok(result) => results.push(result),
+                Err(further) => complaints.extend(further),
             }
         }
         if complaints.is_empty() {
-            Ok(read)
+            Ok(results)
         } else {
             Err(complaints)
         }
@@ -353,23 +350,24 @@ impl<V: Values> Values for NamedValues<V> {
     type Read = Vec<(String, V::Read)>;
 
     fn read(&self, value: &Spanned<DeValue<'_>>) -> Result<Self::Read, Vec<Complaint>> {
-        let wrong = || wrong_type(self.what, value.get_ref(), value);
-        let entries = value.get_ref().as_table().ok_or_else(wrong)?;
-        let (mut read, mut complaints) = (Vec::new(), Vec::new());
-        for (name, value) in entries {
-            match self.of.read(value) {
-                Ok(one) => read.push((name.get_ref().to_string(), one)),
-                Err(more) => {
-                    let of_name = |it: Complaint| Complaint {
-                        message: format!("for `{}` {}", name.get_ref(), it.message),
-                        ..it
-                    };
-                    complaints.extend(more.into_iter().map(of_name));
+        let Some(entries) = value.get_ref().as_table() else {
+            return Err(wrong_type(self.what, value));
+        };
+        let (mut results, mut complaints) = (Vec::new(), Vec::new());
+        for (name, entry) in entries {
+            let name = name.get_ref();
+            match self.of.read(entry) {
+                Ok(result) => results.push((name.to_string(), result)),
+                Err(further) => {
+                    for mut complaint in further {
+                        complaint.message = format!("for `{name}` {}", complaint.message);
+                        complaints.push(complaint);
+                    }
                 }
             }
         }
         if complaints.is_empty() {
-            Ok(read)
+            Ok(results)
         } else {
             Err(complaints)
         }
@@ -388,8 +386,8 @@ pub fn complaint(message: impl Display, value: &Spanned<DeValue<'_>>) -> Vec<Com
     }]
 }
 
-fn wrong_type(what: &str, got: &DeValue<'_>, value: &Spanned<DeValue<'_>>) -> Vec<Complaint> {
-    let got = match got.type_str() {
+fn wrong_type(what: &str, value: &Spanned<DeValue<'_>>) -> Vec<Complaint> {
+    let kind = match value.get_ref().type_str() {
         "array" => "a list",
         "boolean" => "true or false",
         "integer" => "a number",
@@ -398,7 +396,7 @@ fn wrong_type(what: &str, got: &DeValue<'_>, value: &Spanned<DeValue<'_>>) -> Ve
         "table" => "a table",
         _ => "a date",
     };
-    complaint(format!("must be {what}, not {got}"), value)
+    complaint(format!("must be {what}, not {kind}"), value)
 }
 
 /// The value of a TOML integer in any notation (decimal, hexadecimal and so on); `None` if it is

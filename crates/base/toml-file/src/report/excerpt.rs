@@ -100,15 +100,15 @@ pub(super) fn secrets(text: &str) -> Vec<Range<usize>> {
 fn secret_after(text: &str, name_end: usize) -> Option<Range<usize>> {
     // More is accepted than by the parser (other white space, and a colon), so that secrets in broken texts are hidden,
     // too.
-    let blank = |it: char| it.is_whitespace() && it != '\n';
+    let blank = |c: char| c.is_whitespace() && c != '\n';
     let after_name = text[name_end..]
         .trim_start_matches(['"', '\''])
         .trim_start_matches(blank);
-    let rest = after_name
+    let value = after_name
         .strip_prefix(['=', ':'])?
         .trim_start_matches(blank);
-    let start = text.len() - rest.len();
-    let quote = QUOTES.into_iter().find(|&quote| rest.starts_with(quote));
+    let start = text.len() - value.len();
+    let quote = QUOTES.into_iter().find(|&quote| value.starts_with(quote));
     let open = start + quote.map_or(0, str::len);
     Some(open..open + secret_len(&text[open..], quote))
 }
@@ -120,19 +120,21 @@ fn secret_len(text: &str, quote: Option<&str>) -> usize {
     let Some(quote) = quote else {
         return end_of_line;
     };
-    let text = if quote.len() == 1 {
+    // Only three quotes begin a value of several lines.
+    let value = if quote.len() == 1 {
         &text[..end_of_line]
     } else {
         text
     };
-    let mut escaped = false;
-    for (at, c) in text.char_indices() {
-        if !escaped && text[at..].starts_with(quote) {
-            return at;
+    let mut is_escaped = false;
+    for (index, c) in value.char_indices() {
+        if !is_escaped && value[index..].starts_with(quote) {
+            return index;
         }
-        escaped = c == '\\' && !escaped && quote.starts_with('"');
+        // Between single quotes, a backslash stands for itself.
+        is_escaped = c == '\\' && !is_escaped && quote.starts_with('"');
     }
-    text.len()
+    value.len()
 }
 
 /// The nearest character boundary at or before this byte.
